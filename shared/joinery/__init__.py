@@ -1,0 +1,1 @@
+"""Just-in-time nodes for Amazon EKS, decided outside the cluster."""

@@ -1,0 +1,114 @@
+"""Labels, annotations, taints and finalizers: every key Joinery reads or writes, named once.
+
+Karpenter's keys are unchanged, so that a cluster moves to Joinery and back without replacing a node. Keys of our own live
+under ``joinery.dev``.
+"""
+
+CORE_GROUP = "karpenter.sh"
+AWS_GROUP = "karpenter.k8s.aws"
+OWN_GROUP = "joinery.dev"
+
+# --- well-known node labels (Kubernetes) ---
+ZONE = "topology.kubernetes.io/zone"
+REGION = "topology.kubernetes.io/region"
+INSTANCE_TYPE = "node.kubernetes.io/instance-type"
+ARCH = "kubernetes.io/arch"
+OS = "kubernetes.io/os"
+HOSTNAME = "kubernetes.io/hostname"
+WINDOWS_BUILD = "node.kubernetes.io/windows-build"
+ZONE_ID = "topology.k8s.aws/zone-id"
+
+# --- Karpenter's labels ---
+NODE_POOL = f"{CORE_GROUP}/nodepool"
+CAPACITY_TYPE = f"{CORE_GROUP}/capacity-type"
+REGISTERED = f"{CORE_GROUP}/registered"
+INITIALIZED = f"{CORE_GROUP}/initialized"
+DO_NOT_SYNC_TAINTS = f"{CORE_GROUP}/do-not-sync-taints"
+NODE_CLASS = f"{AWS_GROUP}/ec2nodeclass"
+EXCLUDE_FROM_LOAD_BALANCERS = "node.kubernetes.io/exclude-from-external-load-balancers"
+
+ON_DEMAND, SPOT, RESERVED = "on-demand", "spot", "reserved"
+
+# --- annotations ---
+DO_NOT_DISRUPT = f"{CORE_GROUP}/do-not-disrupt"
+NODE_POOL_HASH = f"{CORE_GROUP}/nodepool-hash"
+NODE_POOL_HASH_VERSION = f"{CORE_GROUP}/nodepool-hash-version"
+NODE_CLASS_HASH = f"{AWS_GROUP}/ec2nodeclass-hash"
+NODE_CLASS_HASH_VERSION = f"{AWS_GROUP}/ec2nodeclass-hash-version"
+TERMINATION_TIMESTAMP = f"{CORE_GROUP}/nodeclaim-termination-timestamp"
+MIN_VALUES_RELAXED = f"{CORE_GROUP}/nodeclaim-min-values-relaxed"
+INSTANCE_PROFILE = f"{AWS_GROUP}/instance-profile-name"
+INSTANCE_TAGGED = f"{AWS_GROUP}/tagged"
+
+#: The pods a claim was planned for, as a JSON list of namespace/name: steers them when its node registers.
+PLANNED_PODS = f"{OWN_GROUP}/planned-pods"
+#: Set on a claim that EC2 will take away: its replacement starts before its drain does. Value: RFC3339 moment.
+INTERRUPTED_AT = f"{OWN_GROUP}/interrupted-at"
+#: Set on an interrupted or expired claim once CreateFleet accepted what replaces it: the drain may start.
+REPLACEMENT_LAUNCHED = f"{OWN_GROUP}/replacement-launched"
+#: The CreateFleet token of a claim, so that a retry returns the same instance.
+LAUNCH_TOKEN = f"{OWN_GROUP}/launch-token"
+
+# --- finalizers and taints ---
+TERMINATION_FINALIZER = f"{CORE_GROUP}/termination"
+DISRUPTED_TAINT = f"{CORE_GROUP}/disrupted"  # NoSchedule
+UNREGISTERED_TAINT = f"{CORE_GROUP}/unregistered"  # NoExecute
+NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
+
+#: Taints that a booting node loses by itself, by key and effect (kubelet, cloud provider, Karpenter).
+EPHEMERAL_TAINTS = frozenset(
+    {
+        ("node.kubernetes.io/not-ready", NO_SCHEDULE),
+        ("node.kubernetes.io/not-ready", NO_EXECUTE),
+        ("node.kubernetes.io/unreachable", NO_SCHEDULE),
+        ("node.cloudprovider.kubernetes.io/uninitialized", NO_SCHEDULE),
+        (UNREGISTERED_TAINT, NO_EXECUTE),
+    }
+)
+EPHEMERAL_TAINT_PREFIX = "readiness.k8s.io/"
+
+#: Older or foreign names of a label, read as the canonical one (scheduling.md 2.3).
+ALIASES = {
+    "failure-domain.beta.kubernetes.io/zone": ZONE,
+    "failure-domain.beta.kubernetes.io/region": REGION,
+    "beta.kubernetes.io/arch": ARCH,
+    "beta.kubernetes.io/os": OS,
+    "beta.kubernetes.io/instance-type": INSTANCE_TYPE,
+    "topology.ebs.csi.aws.com/zone": ZONE,
+}
+
+#: EC2's instance properties as labels, below karpenter.k8s.aws/ (aws-provider.md 1.9).
+AWS_WELL_KNOWN = frozenset(
+    f"{AWS_GROUP}/{name}"
+    for name in (
+        "instance-category", "instance-generation", "instance-family", "instance-size", "instance-capability-flex",
+        "instance-cpu", "instance-cpu-manufacturer", "instance-cpu-sustained-clock-speed-mhz", "instance-memory",
+        "instance-ebs-bandwidth", "instance-network-bandwidth", "instance-local-nvme", "instance-hypervisor",
+        "instance-encryption-in-transit-supported", "nitro-sandbox", "instance-gpu-name",
+        "instance-gpu-manufacturer", "instance-gpu-count", "instance-gpu-memory", "instance-accelerator-name",
+        "instance-accelerator-manufacturer", "instance-accelerator-count", "instance-tenancy",
+        "capacity-reservation-id", "capacity-reservation-type", "capacity-reservation-interruptible",
+        "placement-group-id", "placement-group-partition",
+    )
+)  # fmt: skip
+
+#: A new node may satisfy a requirement on these although its NodePool does not mention them.
+WELL_KNOWN = AWS_WELL_KNOWN | {
+    NODE_POOL, ZONE, REGION, INSTANCE_TYPE, ARCH, OS, CAPACITY_TYPE, WINDOWS_BUILD, ZONE_ID,
+}  # fmt: skip
+
+
+def canonical(key: str) -> str:
+    """The label's canonical key, for one that has aliases."""
+    return ALIASES.get(key, key)
+
+
+def is_restricted(key: str) -> bool:
+    """Whether a user may not set the label or require it (scheduling.md 2.4): Karpenter's domains, and the hostname."""
+    if key in WELL_KNOWN:
+        return False
+    domain = key.rpartition("/")[0]
+    return key == HOSTNAME or any(domain == group or domain.endswith(f".{group}") for group in (CORE_GROUP, AWS_GROUP))
+
+#: Who our Events say they are from: the webhook leaves them out, so that they never ring a bell.
+REPORTER = f"{OWN_GROUP}/joinery"

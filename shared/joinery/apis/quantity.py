@@ -1,0 +1,100 @@
+"""Kubernetes quantities as integers, the way the scheduler counts them.
+
+CPU counts in millicores, everything else in whole units (bytes, devices, pods). Requests and capacities are both
+rounded up to the unit, as ``Quantity.MilliValue`` and ``Quantity.Value`` do in kube-scheduler.
+"""
+
+from collections.abc import Iterable, Mapping
+from decimal import ROUND_CEILING, Decimal, InvalidOperation
+from functools import lru_cache
+from types import MappingProxyType
+
+Resources = Mapping[str, int]
+"""Resource name to amount: millicores for cpu, whole units for everything else."""
+
+_SUFFIXES = {
+    "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1),
+    "k": Decimal(10) ** 3, "M": Decimal(10) ** 6, "G": Decimal(10) ** 9,
+    "T": Decimal(10) ** 12, "P": Decimal(10) ** 15, "E": Decimal(10) ** 18,
+    "Ki": Decimal(2) ** 10, "Mi": Decimal(2) ** 20, "Gi": Decimal(2) ** 30,
+    "Ti": Decimal(2) ** 40, "Pi": Decimal(2) ** 50, "Ei": Decimal(2) ** 60,
+}  # fmt: skip
+_BINARY = (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
+_LARGEST = Decimal(2) ** 63 - 1
+
+NOTHING: Resources = MappingProxyType({})
+
+
+def parse(text: str | int | float) -> Decimal:
+    """The number a quantity stands for.
+
+    Raises:
+        ValueError: the text is no quantity (``resource.Quantity`` grammar), or does not fit 63 bits.
+    """
+    if isinstance(text, bool):
+        raise ValueError(f"{text!r} is not a quantity")
+    return _parse(str(text))
+
+
+@lru_cache(maxsize=65536)
+def _parse(text: str) -> Decimal:
+    digits = text.rstrip("numkMGTPEi")
+    if text[len(digits) :] == "" and text[-1:].isdigit():
+        number, factor = text, Decimal(1)
+    else:
+        number, factor = digits, _SUFFIXES.get(text[len(digits) :], Decimal("NaN"))
+    try:
+        value = Decimal(number) * factor
+    except InvalidOperation:
+        value = Decimal("NaN")
+    if not value.is_finite() or number != number.strip() or "_" in number:
+        raise ValueError(f"{text!r} is not a quantity")
+    if abs(value) > _LARGEST:
+        raise ValueError(f"{text!r} is out of range")
+    return value
+
+
+@lru_cache(maxsize=65536)
+def _amount(resource: str, text: str) -> int:
+    value = _parse(text)
+    return int((value * 1000 if resource == "cpu" else value).to_integral_value(ROUND_CEILING))
+
+
+def amount(resource: str, text: str | int | float) -> int:
+    """A quantity as an integer: millicores for cpu, whole units otherwise; fractions are rounded up."""
+    return _amount(resource, str(text))
+
+
+def amounts(quantities: Mapping[str, str | int | float]) -> dict[str, int]:
+    """A resource list of the API as integers."""
+    return {name: _amount(name, str(text)) for name, text in quantities.items()}
+
+
+def text(resource: str, value: int) -> str:
+    """An amount in the API's canonical form: ``3900m``, ``14Gi``, ``12``."""
+    if resource == "cpu":
+        return str(value // 1000) if value % 1000 == 0 else f"{value}m"
+    if resource in ("memory", "ephemeral-storage") or resource.startswith("hugepages-"):
+        for suffix, bits in _BINARY:
+            if value and value % (1 << bits) == 0:
+                return f"{value >> bits}{suffix}"
+    return str(value)
+
+
+def texts(resources: Resources) -> dict[str, str]:
+    """Amounts as a resource list of the API, sorted by name."""
+    return {name: text(name, resources[name]) for name in sorted(resources)}
+
+
+def total(lists: Iterable[Resources]) -> dict[str, int]:
+    """The sum, resource by resource."""
+    result: dict[str, int] = {}
+    for resources in lists:
+        for name, value in resources.items():
+            result[name] = result.get(name, 0) + value
+    return result
+
+
+def fits(requests: Resources, room: Resources) -> bool:
+    """Whether every request has room; a resource that is not there has none, and a zero request always fits."""
+    return all(value <= 0 or value <= room.get(name, 0) for name, value in requests.items())

@@ -1,0 +1,1 @@
+"""The command line: plan, catalog, and what other packages add."""

@@ -1,0 +1,1 @@
+"""The gateway to EC2 and its prices."""

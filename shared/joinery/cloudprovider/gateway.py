@@ -1,0 +1,126 @@
+"""EC2 as a controller sees it.
+
+Every method may raise ``UnavailableError`` (throttled, timed out, server error) and ``ConfigurationError`` (credentials,
+permissions, a NodeClass that names something that is not there).
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
+from joinery.apis.meta import Taint
+from joinery.cloudprovider.catalog import Catalog
+from joinery.state.offerings import OfferingKey
+
+
+@dataclass(frozen=True, slots=True)
+class Override:
+    """One capacity pool that a launch may be served from."""
+
+    instance_type: str
+    zone: str
+    price: float
+    max_pods: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchRequest:
+    """``count`` identical instances. The token makes a retry return the same instances."""
+
+    token: str
+    count: int
+    node_pool: str
+    node_class: EC2NodeClass
+    capacity_type: str
+    overrides: tuple[Override, ...]
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchedInstance:
+    instance_id: str
+    instance_type: str
+    zone: str
+    capacity_type: str
+    image_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchFailure:
+    """One of CreateFleet's ``Errors``. ``is_capacity``: EC2 was out of that pool, so others should be tried."""
+
+    pool: OfferingKey
+    code: str
+    message: str
+    is_capacity: bool
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchResult:
+    """What came of it. Failures are listed also when every instance was launched."""
+
+    instances: tuple[LaunchedInstance, ...]
+    failures: tuple[LaunchFailure, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An instance of ours, as EC2 has it now. ``state`` is EC2's word."""
+
+    instance_id: str
+    instance_type: str
+    zone: str
+    capacity_type: str
+    state: str
+    launched_at: datetime
+    image_id: str = ""
+    tags: Mapping[str, str] | None = None
+
+    @property
+    def provider_id(self) -> str:
+        return f"aws:///{self.zone}/{self.instance_id}"
+
+    @property
+    def is_going(self) -> bool:
+        """Whether it is shutting down or gone."""
+        return self.state in ("shutting-down", "terminated")
+
+
+class Cloud(Protocol):
+    """EC2, in our words."""
+
+    def catalog(self) -> Catalog:
+        """Every instance type of the region, where it is sold and for how much, read live. Slow: seconds."""
+        ...
+
+    def resolve(self, node_class: EC2NodeClass) -> EC2NodeClassStatus:
+        """What the class's selectors select now: subnets, security groups, AMIs, instance profile; conditions say what is missing."""
+        ...
+
+    def launch(self, request: LaunchRequest) -> LaunchResult:
+        """One CreateFleet, instant. Fewer instances than asked for are a result; a refused call raises."""
+        ...
+
+    def instances(self) -> tuple[Instance, ...]:
+        """All instances that this cluster owns, terminated ones excepted."""
+        ...
+
+    def instance(self, instance_id: str) -> Instance:
+        """One instance. ``NotFoundError`` once EC2 has forgotten it or says terminated."""
+        ...
+
+    def terminate(self, instance_ids: Sequence[str]) -> None:
+        """Terminate; repeating it is harmless. ``NotFoundError`` if none of them exists."""
+        ...
+
+    def tag(self, instance_id: str, tags: Mapping[str, str]) -> None:
+        """Add tags. ``NotFoundError``."""
+        ...
+
+
+def capacity_pools(failures: Iterable[LaunchFailure]) -> frozenset[OfferingKey]:
+    """The pools that EC2 was out of."""
+    return frozenset(failure.pool for failure in failures if failure.is_capacity)

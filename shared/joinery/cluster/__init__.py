@@ -1,0 +1,1 @@
+"""The gateway to the Kubernetes API."""

@@ -1,0 +1,115 @@
+"""The cluster as a controller sees it: read all of it once, write one object at a time.
+
+Writes take the object as it was read and as it should be; the difference is sent, guarded by the resource version that
+was read. Every method may raise ``UnavailableError`` (throttled, timed out, server error).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import Enum
+from typing import Protocol
+
+from joinery.apis.core import Node, Pod
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodepool import NodePool
+from joinery.state.snapshot import Snapshot
+
+
+class Eviction(Enum):
+    """What the eviction API answered."""
+
+    EVICTED = "evicted"
+    BLOCKED = "blocked"  # 429: a PodDisruptionBudget is in the way; or more than one selects the pod
+    GONE = "gone"  # 404, or 409 for another pod of the same name
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """A held Lease: proof for ``release_lease``."""
+
+    name: str
+    holder: str
+    resource_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """A Kubernetes Event to be. ``uid`` and ``reason`` de-duplicate: the same within two minutes is dropped."""
+
+    reason: str
+    message: str
+    kind: str
+    name: str
+    uid: str = ""
+    namespace: str = ""
+    api_version: str = "v1"
+    warning: bool = False
+
+
+class Cluster(Protocol):
+    """The Kubernetes API, in our words."""
+
+    def snapshot(self) -> Snapshot:
+        """Everything that decisions look at. Nodes are read before pods (scheduling.md 3.1)."""
+        ...
+
+    def create_node_claim(self, claim: NodeClaim) -> NodeClaim:
+        """The claim as stored. Raises ``ConflictError`` if the name is taken, ``ConfigurationError`` if refused (422)."""
+        ...
+
+    def update_node_claim(self, before: NodeClaim, after: NodeClaim) -> NodeClaim:
+        """Send changed metadata (labels, annotations, finalizers) and status. ``ConflictError``, ``NotFoundError``."""
+        ...
+
+    def delete_node_claim(self, claim: NodeClaim) -> None:
+        """Ask for deletion, of this claim and no namesake. ``NotFoundError`` if it is gone, ``ConflictError`` if another."""
+        ...
+
+    def update_node(self, before: Node, after: Node) -> Node:
+        """Send changed metadata and taints. ``ConflictError``, ``NotFoundError``."""
+        ...
+
+    def delete_node(self, node: Node) -> None:
+        """Ask for deletion. ``NotFoundError`` if it is gone, ``ConflictError`` if it is another of that name."""
+        ...
+
+    def update_node_pool(self, before: NodePool, after: NodePool) -> NodePool:
+        """Send changed annotations and status. ``ConflictError``, ``NotFoundError``."""
+        ...
+
+    def update_node_class(self, before: EC2NodeClass, after: EC2NodeClass) -> EC2NodeClass:
+        """Send changed annotations, finalizers and status. ``ConflictError``, ``NotFoundError``."""
+        ...
+
+    def reject(self, kind: str, name: str, reason: str) -> None:
+        """Write ``ValidationSucceeded=False`` on a custom resource that does not even parse."""
+        ...
+
+    def nominate(self, pod: Pod, node_name: str) -> None:
+        """Write ``status.nominatedNodeName``: steer the scheduler. ``NotFoundError`` if the pod is gone."""
+        ...
+
+    def evict(self, pod: Pod) -> Eviction:
+        """Ask the eviction API, for this pod's UID only."""
+        ...
+
+    def delete_pod(self, pod: Pod, *, grace_seconds: int) -> None:
+        """Delete past every budget, for a deadline (at least one second of grace). ``NotFoundError`` if it is gone."""
+        ...
+
+    def acquire_lease(self, name: str, *, holder: str, seconds: int) -> Lease:
+        """Take the Lease in kube-system, for at most so long. ``ConflictError`` while another holds it."""
+        ...
+
+    def release_lease(self, lease: Lease) -> None:
+        """Give it back; harmless if it was lost meanwhile."""
+        ...
+
+
+class Recorder(Protocol):
+    """Where a decision explains itself to ``kubectl describe``."""
+
+    def emit(self, events: Iterable[Event]) -> None:
+        """Publish. Never raises: an Event that could not be written is counted, the decision stands."""
+        ...

@@ -1,0 +1,1 @@
+"""Which nodes to retire of our own will. Pure decisions."""

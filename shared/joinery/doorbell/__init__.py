@@ -1,0 +1,1 @@
+"""The bells that wake the doors."""

@@ -1,0 +1,48 @@
+"""Errors, each named after what its catcher does about it.
+
+::
+
+    JoineryError
+    ├── ConfigurationError      the user's object or setting is wrong   -> status condition or exit 2, no retry
+    ├── NotFoundError           already gone                            -> success, for a deletion
+    ├── ConflictError           someone wrote first                     -> new snapshot, decide again
+    ├── CapacityError           EC2 is out of these pools               -> remember them, plan again
+    ├── RefusedError            a plan failed verification or a cap     -> act on nothing, tell a person
+    └── UnavailableError        throttled, timed out, 5xx               -> raise; the event source retries
+
+A pod that fits nowhere is a result (``packing.unplaced``), not an error.
+"""
+
+from joinery.state.offerings import OfferingKey
+
+
+class JoineryError(Exception):
+    """The root: whatever Joinery raises on purpose."""
+
+
+class ConfigurationError(JoineryError):
+    """A user's object or setting is wrong. The message names the object and the field."""
+
+
+class NotFoundError(JoineryError):
+    """The object or instance does not exist (any more)."""
+
+
+class ConflictError(JoineryError):
+    """Someone else wrote first: the caller's picture is out of date."""
+
+
+class CapacityError(JoineryError):
+    """EC2 cannot deliver from these capacity pools now."""
+
+    def __init__(self, message: str, pools: frozenset[OfferingKey] = frozenset()) -> None:
+        super().__init__(message)
+        self.pools = pools
+
+
+class RefusedError(JoineryError):
+    """A decision that must not be acted upon: it failed verification, or it exceeds a cap."""
+
+
+class UnavailableError(JoineryError):
+    """A dependency is throttling or down. Whoever sent the event should send it again."""

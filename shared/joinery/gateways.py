@@ -1,0 +1,19 @@
+"""The six gateways a controller may be given, in one bundle: real ones in Lambda, the simulator's everywhere else."""
+
+from dataclasses import dataclass
+
+from joinery.cloudprovider.gateway import Cloud
+from joinery.cluster.gateway import Cluster, Recorder
+from joinery.doorbell.gateway import Doorbell
+from joinery.memory.gateway import OfferingMemory
+from joinery.store.gateway import Store
+
+
+@dataclass(frozen=True)
+class Gateways:
+    cluster: Cluster
+    recorder: Recorder
+    cloud: Cloud
+    doorbell: Doorbell
+    store: Store
+    memory: OfferingMemory

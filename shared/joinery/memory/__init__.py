@@ -1,0 +1,1 @@
+"""What EC2 was out of lately."""

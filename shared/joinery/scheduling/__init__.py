@@ -1,0 +1,1 @@
+"""The packing core: which nodes to buy for which pods. Pure."""

@@ -1,0 +1,102 @@
+"""What ``solve`` answers: where every pod goes, what to buy for it, and why some pods go nowhere."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from joinery.apis.meta import Requirement, Taint
+from joinery.apis.quantity import Resources
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Reason:
+    """Why a pod was not placed, or a pool not used: a code for machines, a sentence for the pod's owner.
+
+    ``subject`` is what refused it: ``NodePool default``, ``node ip-10-0-1-7``, or the empty string for the pod itself.
+    """
+
+    code: str
+    message: str
+    subject: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.subject}: {self.message}" if self.subject else self.message
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedOffering:
+    """The offering a launch counts on; price in $/h."""
+
+    instance_type: str
+    zone: str
+    capacity_type: str
+    price: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Launch:
+    """A node to buy. It becomes a NodeClaim that allows every one of ``instance_types``.
+
+    ``requests`` is the sum of its pods and its daemon overhead. ``labels`` holds every label the node will have that its
+    instance type and offering do not decide. ``instance_types`` is what the request carries, cheapest first.
+    """
+
+    name: str
+    node_pool: str
+    requirements: tuple[Requirement, ...]
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    startup_taints: tuple[Taint, ...]
+    requests: Resources
+    instance_types: tuple[str, ...]
+    offering: PlacedOffering
+    pods: tuple[str, ...]
+    min_values_relaxed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ExistingPlacement:
+    """Pods that fit on a node that exists (``node``) or on a claim that is on its way (``node`` empty)."""
+
+    node: str
+    node_claim: str
+    pods: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unplaced:
+    pod: str
+    reasons: tuple[Reason, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Relaxed:
+    """Preferences of a placed pod that nothing could satisfy, in the order in which they were dropped."""
+
+    pod: str
+    dropped: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Packing:
+    """A whole plan. Pods are named ``namespace/name``; every pending pod is in it exactly once.
+
+    ``lower_bound`` is a proven bound on the hourly price of any set of new nodes for the pods in ``launches``.
+    """
+
+    existing: tuple[ExistingPlacement, ...] = ()
+    launches: tuple[Launch, ...] = ()
+    unplaced: tuple[Unplaced, ...] = ()
+    relaxed: tuple[Relaxed, ...] = ()
+    pool_reasons: tuple[Reason, ...] = ()
+    lower_bound: float = 0.0
+    method: str = "first-fit"
+
+    @property
+    def hourly(self) -> float:
+        """$/h of all launches."""
+        return sum(launch.offering.price for launch in self.launches)
+
+    @property
+    def gap(self) -> float:
+        """How far the price may be above the best possible: 0.02 is two percent."""
+        return (self.hourly - self.lower_bound) / self.lower_bound if self.launches and self.lower_bound > 0 else 0.0

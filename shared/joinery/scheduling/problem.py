@@ -1,0 +1,31 @@
+"""What ``solve`` is asked: a snapshot, the instance types each EC2NodeClass gives, and the policies."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from joinery.state.offerings import InstanceType
+from joinery.state.snapshot import Snapshot
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Policies of a solve.
+
+    ``only_marked_unschedulable``: against a live cluster a pod is pending only once kube-scheduler has said so
+    (scheduling.md 3.4); files are often partial, so there every unbound pod is (cli-contract.md).
+    """
+
+    only_marked_unschedulable: bool = True
+    respect_preferences: bool = True
+    best_effort_min_values: bool = False
+    launch_types: int = 60
+    seed: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """``instance_types`` maps an EC2NodeClass's name to the types its nodes may be of."""
+
+    snapshot: Snapshot
+    instance_types: Mapping[str, tuple[InstanceType, ...]]
+    options: Options = field(default_factory=Options)

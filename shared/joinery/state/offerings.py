@@ -1,0 +1,65 @@
+"""Instance types and offerings: what can be bought, where, and for how much.
+
+An **offering** is an instance type in a zone under a capacity type, at a price. An **instance type** here is one as a
+node of one EC2NodeClass would have it: its labels, capacity and allocatable resources already depend on that class.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from joinery.apis.quantity import Resources
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class OfferingKey:
+    """The capacity pool that EC2 may be out of."""
+
+    instance_type: str
+    zone: str
+    capacity_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class Offering:
+    """Price in $/h."""
+
+    zone: str
+    capacity_type: str
+    price: float
+    available: bool = True
+    zone_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceType:
+    """One type as a node of one EC2NodeClass has it.
+
+    ``labels`` holds every well-known label that a node of this type will carry, each with the values it may take (one,
+    except for zone, capacity type and tenancy); a well-known label that is absent does not exist on such a node.
+    """
+
+    name: str
+    labels: Mapping[str, tuple[str, ...]]
+    capacity: Resources
+    allocatable: Resources
+    offerings: tuple[Offering, ...]
+
+    def price(self, zone: str, capacity_type: str) -> float | None:
+        """$/h of one offering, available or not; None where it is not sold."""
+        return next((o.price for o in self.offerings if o.zone == zone and o.capacity_type == capacity_type), None)
+
+
+def without(types: Iterable[InstanceType], unavailable: frozenset[OfferingKey]) -> tuple[InstanceType, ...]:
+    """The same types, with the offerings that EC2 was out of lately marked unavailable."""
+    if not unavailable:
+        return tuple(types)
+    return tuple(
+        replace(
+            kind,
+            offerings=tuple(
+                replace(o, available=False) if OfferingKey(kind.name, o.zone, o.capacity_type) in unavailable else o
+                for o in kind.offerings
+            ),
+        )
+        for kind in types
+    )

@@ -1,0 +1,56 @@
+"""The cluster at one moment, frozen. One is read per decision; everything decided follows from it."""
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from joinery.apis.core import (
+    CSINode,
+    DaemonSet,
+    Namespace,
+    Node,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    PodDisruptionBudget,
+    PriorityClass,
+    StorageClass,
+    VolumeAttachment,
+)
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodepool import NodePool
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot:
+    """Every object a decision may look at, and the moment (UTC) at which it was read.
+
+    ``invalid`` names the NodePools (and other custom resources) that failed validation, with the reason: they take no
+    part in a decision, and the others go on.
+    """
+
+    now: datetime
+    pods: tuple[Pod, ...] = ()
+    nodes: tuple[Node, ...] = ()
+    node_claims: tuple[NodeClaim, ...] = ()
+    node_pools: tuple[NodePool, ...] = ()
+    node_classes: tuple[EC2NodeClass, ...] = ()
+    daemon_sets: tuple[DaemonSet, ...] = ()
+    namespaces: tuple[Namespace, ...] = ()
+    priority_classes: tuple[PriorityClass, ...] = ()
+    volume_claims: tuple[PersistentVolumeClaim, ...] = ()
+    volumes: tuple[PersistentVolume, ...] = ()
+    storage_classes: tuple[StorageClass, ...] = ()
+    csi_nodes: tuple[CSINode, ...] = ()
+    volume_attachments: tuple[VolumeAttachment, ...] = ()
+    disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+    invalid: tuple["Invalid", ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Invalid:
+    """A custom resource that the API server stored but that fails our validation."""
+
+    kind: str
+    name: str
+    reason: str

@@ -1,0 +1,1 @@
+"""The bucket: the catalogue and the decision records."""

@@ -1,0 +1,1 @@
+"""How a node is emptied: order, budgets, grace, deadlines. Pure decisions."""
