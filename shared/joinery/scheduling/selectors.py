@@ -1,0 +1,87 @@
+"""Label selectors over pods, and which namespaces a pod affinity term looks into."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from joinery.apis.core import LabelSelector, Namespace, Pod, PodAffinityTerm
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Clause:
+    """One condition on a label: In, NotIn, Exists, DoesNotExist."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...]
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        value = labels.get(self.key)
+        match self.operator:
+            case "In":
+                return value is not None and value in self.values
+            case "NotIn":
+                return value is None or value not in self.values
+            case "Exists":
+                return value is not None
+            case "DoesNotExist":
+                return value is None
+        return False
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Selector:
+    """A canonical label selector: equal selectors compare equal however they were written. ``None`` clauses: nothing."""
+
+    clauses: tuple[Clause, ...] | None
+
+    def matches(self, labels: Mapping[str, str]) -> bool:
+        return self.clauses is not None and all(clause.matches(labels) for clause in self.clauses)
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """The label keys it looks at."""
+        return frozenset(clause.key for clause in self.clauses or ())
+
+
+NOTHING = Selector(None)
+
+_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+def read(selector: LabelSelector | None, extra: Iterable[Clause] = ()) -> Selector:
+    """A selector with more clauses added. No selector, or an invalid one, selects nothing; an empty one everything."""
+    if selector is None or any(e.operator not in _OPERATORS for e in selector.match_expressions):
+        return NOTHING
+    clauses = {Clause(key, "In", (value,)) for key, value in selector.match_labels.items()}
+    clauses |= {Clause(e.key, e.operator, tuple(sorted(set(e.values)))) for e in selector.match_expressions}
+    return Selector(tuple(sorted(clauses | set(extra))))
+
+
+def label_clauses(labels: Mapping[str, str], keys: Iterable[str], operator: str = "In") -> tuple[Clause, ...]:
+    """``matchLabelKeys`` (In) and ``mismatchLabelKeys`` (NotIn): the pod's own values; keys it lacks are ignored."""
+    return tuple(Clause(key, operator, (labels[key],)) for key in keys if key in labels)
+
+
+def of_affinity_term(term: PodAffinityTerm, pod: Pod) -> Selector:
+    """The selector of a pod affinity term, as the API server merges the label keys into it."""
+    labels = pod.metadata.labels
+    return read(
+        term.label_selector,
+        (*label_clauses(labels, term.match_label_keys), *label_clauses(labels, term.mismatch_label_keys, "NotIn")),
+    )
+
+
+def namespaces_of(term: PodAffinityTerm, pod: Pod, namespaces: Iterable[Namespace]) -> frozenset[str] | None:
+    """The namespaces a term looks into; ``None`` is all of them (an empty namespaceSelector)."""
+    listed = frozenset(term.namespaces)
+    if term.namespace_selector is None:
+        return listed or frozenset({pod.metadata.namespace or "default"})
+    chosen = read(term.namespace_selector)
+    if chosen.clauses == ():
+        return None
+    return listed | {n.metadata.name for n in namespaces if chosen.matches(_named(n))}
+
+
+def _named(namespace: Namespace) -> Mapping[str, str]:
+    """A namespace's labels; the API server adds its name to every one."""
+    return {"kubernetes.io/metadata.name": namespace.metadata.name, **namespace.metadata.labels}

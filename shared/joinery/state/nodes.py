@@ -1,0 +1,174 @@
+"""Nodes as the scheduler will meet them: Node and NodeClaim merged into one view (scheduling.md 3.18).
+
+Until a node is registered its claim speaks for it: the claim's labels, taints and estimated resources count. Until it is
+initialised, startup taints and the taints of booting are left out, and figures the kubelet still reports as zero are
+the claim's. From then on the node speaks for itself.
+"""
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from joinery.apis.core import Node, Pod, Taint
+from joinery.apis.labels import (
+    EPHEMERAL_TAINT_PREFIX,
+    EPHEMERAL_TAINTS,
+    HOSTNAME,
+    INITIALIZED,
+    INTERRUPTED_AT,
+    NODE_POOL,
+    PLANNED_PODS,
+    REGISTERED,
+    canonical,
+)
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.quantity import Resources, amounts
+from joinery.state.pods import is_terminal
+from joinery.state.snapshot import Snapshot
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeView:
+    """One node, or one claim whose node is on its way.
+
+    ``node`` is empty while there is only a claim, ``claim`` for a node that is not ours. ``pods`` are those bound to it or
+    nominated for it; ``planned`` names the pending pods that its claim was launched for. ``is_leaving``: it takes no more
+    pods, and those it has need another place. ``is_reserved``: not launched yet, its room is for ``planned`` only.
+    """
+
+    node: str
+    claim: str
+    pool: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    capacity: Resources
+    allocatable: Resources
+    is_initialized: bool
+    is_leaving: bool
+    is_reserved: bool
+    pods: tuple[Pod, ...]
+    planned: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        return self.node or self.claim
+
+
+def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
+    """All nodes and claims, initialised ones first, then by name (scheduling.md 3.9)."""
+    on_node = _pods_by_node(snapshot.pods)
+    claims = {c.status.provider_id: c for c in snapshot.node_claims if c.status.provider_id}
+    joined: set[str] = set()
+    found = []
+    for node in snapshot.nodes:
+        claim = claims.get(node.spec.provider_id) if node.spec.provider_id else None
+        if claim is not None:
+            joined.add(claim.metadata.name)
+        found.append(_of_node(node, claim, on_node.get(node.metadata.name, ())))
+    found += [_of_claim(claim) for claim in snapshot.node_claims if claim.metadata.name not in joined]
+    return tuple(sorted(found, key=lambda view: (not view.is_initialized, view.name)))
+
+
+def _pods_by_node(pods: Iterable[Pod]) -> Mapping[str, tuple[Pod, ...]]:
+    by_node: dict[str, list[Pod]] = defaultdict(list)
+    for pod in pods:
+        where = pod.spec.node_name or pod.status.nominated_node_name
+        if where and not is_terminal(pod):
+            by_node[where].append(pod)
+    return {name: tuple(listed) for name, listed in by_node.items()}
+
+
+def is_leaving(node: Node | None, claim: NodeClaim | None) -> bool:
+    """Whether the node is being deleted, or EC2 has told us that it will take it away."""
+    if claim is None:
+        return node is not None and node.metadata.deletion_timestamp is not None
+    return (
+        claim.is_deleting or claim.is_true("InstanceTerminating") or INTERRUPTED_AT in claim.metadata.annotations
+    )
+
+
+def _of_node(node: Node, claim: NodeClaim | None, pods: tuple[Pod, ...]) -> NodeView:
+    registered = claim is None or node.metadata.labels.get(REGISTERED) == "true"
+    initialized = claim is None or (registered and node.metadata.labels.get(INITIALIZED) == "true")
+    capacity, allocatable = amounts(node.status.capacity), amounts(node.status.allocatable)
+    labels = dict(node.metadata.labels)
+    taints: tuple[Taint, ...] = tuple(node.spec.taints)
+    if claim is not None and not initialized:
+        capacity = _estimated(amounts(claim.status.capacity), capacity)
+        allocatable = _estimated(amounts(claim.status.allocatable), allocatable)
+        if not registered:
+            labels = {**labels, **claim.metadata.labels}
+            taints = _claim_taints(claim)
+        taints = _without_boot_taints(taints, claim)
+    labels.setdefault(HOSTNAME, node.metadata.name)
+    return NodeView(
+        node=node.metadata.name,
+        claim=claim.metadata.name if claim else "",
+        pool=(claim.metadata.labels if claim else labels).get(NODE_POOL, ""),
+        labels={canonical(key): value for key, value in labels.items()},
+        taints=taints + _unschedulable(node),
+        capacity=capacity,
+        allocatable=allocatable,
+        is_initialized=initialized,
+        is_leaving=is_leaving(node, claim),
+        is_reserved=False,
+        pods=pods,
+        planned=planned_pods(claim),
+    )
+
+
+def _of_claim(claim: NodeClaim) -> NodeView:
+    single = {r.key: r.values[0] for r in claim.spec.requirements if r.operator == "In" and len(r.values) == 1}
+    labels = {**single, **claim.metadata.labels, HOSTNAME: claim.metadata.name}
+    launched = bool(claim.status.provider_id)
+    reserved = amounts(claim.spec.resources.requests)
+    return NodeView(
+        node="",
+        claim=claim.metadata.name,
+        pool=claim.metadata.labels.get(NODE_POOL, ""),
+        labels={canonical(key): value for key, value in labels.items()},
+        taints=_without_boot_taints(_claim_taints(claim), claim),
+        capacity=amounts(claim.status.capacity) if launched else reserved,
+        allocatable=amounts(claim.status.allocatable) if launched else reserved,
+        is_initialized=False,
+        is_leaving=is_leaving(None, claim),
+        is_reserved=not launched,
+        pods=(),
+        planned=planned_pods(claim),
+    )
+
+
+def planned_pods(claim: NodeClaim | None) -> tuple[str, ...]:
+    """The pods (namespace/name) a claim was launched for; an unreadable annotation is as good as none."""
+    try:
+        listed = json.loads(claim.metadata.annotations.get(PLANNED_PODS, "[]") if claim else "[]")
+    except ValueError:
+        return ()
+    return tuple(str(key) for key in listed) if isinstance(listed, list) else ()
+
+
+def _estimated(claimed: Resources, reported: Resources) -> dict[str, int]:
+    """What the kubelet reports; where it still reports nothing or zero, what the claim expects."""
+    return {**claimed, **{name: value for name, value in reported.items() if value}}
+
+
+def _claim_taints(claim: NodeClaim) -> tuple[Taint, ...]:
+    return tuple(Taint(key=t.key, value=t.value, effect=t.effect) for t in claim.spec.taints)
+
+
+def _without_boot_taints(taints: Iterable[Taint], claim: NodeClaim) -> tuple[Taint, ...]:
+    startup = {(t.key, t.effect) for t in claim.spec.startup_taints}
+    return tuple(t for t in taints if (t.key, t.effect) not in startup and not is_ephemeral(t))
+
+
+def is_ephemeral(taint: Taint) -> bool:
+    """A taint that a booting node loses by itself; matched by key and effect (scheduling.md 2.6)."""
+    return (taint.key, taint.effect) in EPHEMERAL_TAINTS or taint.key.startswith(EPHEMERAL_TAINT_PREFIX)
+
+
+def _unschedulable(node: Node) -> tuple[Taint, ...]:
+    """A cordoned node refuses pods as this taint does (kube-scheduler NodeUnschedulable)."""
+    cordon = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
+    known = any(t.key == cordon.key and t.effect == cordon.effect for t in node.spec.taints)
+    return (cordon,) if node.spec.unschedulable and not known else ()

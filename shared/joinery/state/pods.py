@@ -1,0 +1,91 @@
+"""What may be said of a pod without looking at nodes: is it alive, whose is it, does it wait for a node."""
+
+from datetime import datetime, timedelta
+
+from joinery.apis.core import Pod, PodDisruptionBudget
+from joinery.apis.labels import DO_NOT_DISRUPT
+
+_TERMINAL = ("Succeeded", "Failed")
+_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
+
+
+def is_terminal(pod: Pod) -> bool:
+    """Whether it has finished for good."""
+    return pod.status.phase in _TERMINAL
+
+
+def is_terminating(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None
+
+
+def is_active(pod: Pod) -> bool:
+    """Neither finished nor on its way out."""
+    return not is_terminal(pod) and not is_terminating(pod)
+
+
+def is_owned_by(pod: Pod, api_version: str, kind: str) -> bool:
+    """Whether any owner is of that kind (disruption-lifecycle.md 2.9)."""
+    return any(o.api_version == api_version and o.kind == kind for o in pod.metadata.owner_references)
+
+
+def is_daemon(pod: Pod) -> bool:
+    """A DaemonSet's pod: its node comes first, not the other way round."""
+    return is_owned_by(pod, "apps/v1", "DaemonSet")
+
+
+def is_mirror(pod: Pod) -> bool:
+    """A static pod of one kubelet."""
+    return is_owned_by(pod, "v1", "Node")
+
+
+def is_pending(pod: Pod, *, only_marked: bool) -> bool:
+    """Whether Joinery should find a node for it.
+
+    Against a live cluster (``only_marked``) the scheduler must have said Unschedulable and not be pre-empting for it
+    (scheduling.md 3.4). In a file every unbound, live, ungated pod waits (cli-contract.md).
+    """
+    if pod.spec.node_name or is_daemon(pod) or is_mirror(pod) or is_terminal(pod):
+        return False
+    if not only_marked:
+        return not pod.spec.scheduling_gates and not is_terminating(pod)
+    marked = any(c.type == "PodScheduled" and c.reason == "Unschedulable" for c in pod.status.conditions)
+    return marked and not pod.status.nominated_node_name and not is_terminating(pod)
+
+
+def is_reschedulable(pod: Pod) -> bool:
+    """Whether it will need another node once its own goes (disruption-lifecycle.md 2.9)."""
+    alive = is_active(pod) or (
+        not is_terminal(pod) and is_terminating(pod) and is_owned_by(pod, "apps/v1", "StatefulSet")
+    )
+    return alive and not is_daemon(pod) and not is_mirror(pod)
+
+
+def is_protected(pod: Pod, now: datetime) -> bool:
+    """Whether ``karpenter.sh/do-not-disrupt`` is in force: ``true``, or a Go duration since the pod's start."""
+    value = pod.metadata.annotations.get(DO_NOT_DISRUPT, "")
+    if value == "true":
+        return True
+    lasts = go_duration(value)
+    if lasts is None or lasts <= timedelta(0):
+        return False
+    return pod.status.start_time is None or now - pod.status.start_time < lasts
+
+
+def go_duration(text: str) -> timedelta | None:
+    """A Go duration such as ``1h30m`` or ``1.5s``; None for anything else."""
+    rest, seconds = text, 0.0
+    while rest:
+        digits = len(rest) - len(rest.lstrip("0123456789."))
+        number, rest = rest[:digits], rest[digits:]
+        letters = len(rest) - len(rest.lstrip("hmsuµn"))
+        unit, rest = rest[:letters], rest[letters:]
+        if not number or number.count(".") > 1 or number == "." or unit not in _UNITS:
+            return None
+        seconds += float(number) * _UNITS[unit]
+    return timedelta(seconds=seconds) if text else None
+
+
+def is_fully_blocking(budget: PodDisruptionBudget) -> bool:
+    """A budget that never lets a pod go (disruption-lifecycle.md 2.8)."""
+    spec = budget.spec
+    return str(spec.max_unavailable) in ("0", "0%") or str(spec.min_available) == "100%"
