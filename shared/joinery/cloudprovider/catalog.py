@@ -4,11 +4,15 @@ The ``catalog`` door writes it into the bucket, every decision reads it from the
 the same file.
 """
 
+from collections.abc import Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
 
+from joinery.cloudprovider.description import Description
 from joinery.errors import ConfigurationError
+from joinery.state.offerings import Offering
 
 
 class Zone(msgspec.Struct, frozen=True, rename="camel"):
@@ -26,15 +30,39 @@ class CatalogOffering(msgspec.Struct, frozen=True, rename="camel", gc=False):
     available: bool = True
 
 
-class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True):
-    """``instance_types`` are entries of DescribeInstanceTypes, unchanged."""
+class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=True):
+    """``instance_types`` are entries of DescribeInstanceTypes, unchanged and undecoded; ``entry`` makes one."""
 
     api_version: str = "joinery.dev/v1"
     kind: str = "Catalog"
     region: str
     zones: tuple[Zone, ...] = ()
-    instance_types: tuple[dict[str, Any], ...] = ()
+    instance_types: tuple[msgspec.Raw, ...] = ()
     offerings: tuple[CatalogOffering, ...] = ()
+
+    @cached_property
+    def described(self) -> tuple[Description, ...]:
+        """The entries, decoded once per catalogue. Raises ``ConfigurationError``."""
+        decoder = msgspec.json.Decoder(Description)
+        try:
+            return tuple(decoder.decode(raw) for raw in self.instance_types)
+        except msgspec.DecodeError as error:
+            raise ConfigurationError(f"catalogue: instanceTypes: {error}") from error
+
+    @cached_property
+    def sold(self) -> Mapping[str, tuple[Offering, ...]]:
+        """The offerings of each instance type, in the document's order."""
+        ids = {zone.name: zone.id for zone in self.zones}
+        result: dict[str, list[Offering]] = {}
+        for o in self.offerings:
+            offering = Offering(o.zone, o.capacity_type, o.price, o.available, ids.get(o.zone, ""))
+            result.setdefault(o.instance_type, []).append(offering)
+        return {name: tuple(found) for name, found in result.items()}
+
+
+def entry(description: Mapping[str, Any]) -> msgspec.Raw:
+    """One entry of DescribeInstanceTypes, as a catalogue holds it."""
+    return msgspec.Raw(msgspec.json.encode(description))
 
 
 def decode(data: bytes) -> Catalog:

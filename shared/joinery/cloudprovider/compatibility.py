@@ -1,0 +1,47 @@
+"""Instance types that a class's own settings rule out (aws-provider.md 1.11)."""
+
+from collections.abc import Iterable, Mapping
+
+from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClassSpec, NetworkInterface
+from joinery.apis.meta import Requirement
+from joinery.cloudprovider.description import Description, NetworkInfo
+
+
+def serves(spec: EC2NodeClassSpec, kind: Description) -> bool:
+    """Whether an instance of this type can be made as the class says."""
+    if spec.family == "AL2023" and kind.instance_type.startswith("a1."):
+        return False
+    if spec.network_interfaces and not _has_cards(spec.network_interfaces, kind.network_info):
+        return False
+    if spec.cpu_options and spec.cpu_options.nested_virtualization == "enabled":
+        return "nested-virtualization" in kind.processor_info.supported_features
+    return spec.connection_tracking is None or kind.hypervisor == "nitro"
+
+
+def image_for(amis: Iterable[AMIStatus], labels: Mapping[str, tuple[str, ...]]) -> AMIStatus | None:
+    """The class's image for a type: the first one, they are newest first, whose requirements it meets (3.6)."""
+    return next((ami for ami in amis if all(_meets(rule, labels) for rule in ami.requirements)), None)
+
+
+def _meets(rule: Requirement, labels: Mapping[str, tuple[str, ...]]) -> bool:
+    values = labels.get(rule.key)
+    if rule.operator == "DoesNotExist":
+        return values is None
+    if values is None:
+        return rule.operator == "NotIn"
+    if rule.operator == "NotIn":
+        return any(value not in rule.values for value in values)
+    return rule.operator == "Exists" or any(value in rule.values for value in values)
+
+
+def _has_cards(wanted: Iterable[NetworkInterface], network: NetworkInfo) -> bool:
+    cards = {card.network_card_index: card for card in network.network_cards}
+    if not cards or network.ena_support == "unsupported":
+        return False
+    efa = sum(nic.interface_type == "efa-only" for nic in wanted)
+    if efa > (network.efa_info.maximum_efa_interfaces if network.efa_info else 0):
+        return False
+    return all(
+        nic.network_card_index in cards and nic.device_index < cards[nic.network_card_index].maximum_network_interfaces
+        for nic in wanted
+    )
