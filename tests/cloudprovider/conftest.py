@@ -1,0 +1,15 @@
+"""The sample catalogue, decoded once per worker."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+from joinery.cloudprovider.catalog import Catalog, decode
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="session")
+def catalog() -> Catalog:
+    """The catalogue of us-east-1 that a checkout carries."""
+    return decode(gzip.decompress((ROOT / "simulator/data/catalog-us-east-1.json.gz").read_bytes()))
