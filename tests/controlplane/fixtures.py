@@ -1,0 +1,70 @@
+"""Real Kubernetes for tests: fixtures that any test may ask for by name.
+
+Two control planes, each started at most once per xdist worker, when the first test asks for it:
+
+- ``api_server``: etcd and kube-apiserver. Objects stay as written. For adapters, CRDs, RBAC.
+- ``control_plane``: with kube-scheduler and kube-controller-manager too. For stories.
+
+Tests that use one are put into an xdist group of its name, so that with ``--dist loadgroup`` they share a worker and
+hence a control plane. Where a binary is missing a test is skipped, by name; with ``CI`` set it fails instead.
+"""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tools.controlplane.assets import MissingBinaryError, binary
+from tools.controlplane.plane import ControlPlane, running
+
+PLANES = {
+    "api_server": ("etcd", "kube-apiserver"),
+    "control_plane": ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager"),
+}
+PREFIX = "control plane: "
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of one control plane share a worker."""
+    for item in items:
+        for plane in PLANES:
+            if plane in getattr(item, "fixturenames", ()):
+                item.add_marker(pytest.mark.xdist_group(plane))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A missing binary is said loudly, after everything else, whatever the verbosity."""
+    skipped = terminalreporter.stats.get("skipped", [])
+    missing = [report for report in skipped if PREFIX in str(report.longrepr)]
+    if missing:
+        terminalreporter.section("NOT TESTED ON REAL KUBERNETES", red=True, bold=True)
+        for report in missing:
+            reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+            terminalreporter.line(f"{report.nodeid}: {reason.removeprefix('Skipped: ')}", red=True)
+
+
+def require(*names: str) -> None:
+    """Skip the test, or fail it in CI, unless these binaries are here."""
+    try:
+        for name in names:
+            binary(name)
+    except MissingBinaryError as error:
+        if os.environ.get("CI"):
+            pytest.fail(f"{PREFIX}{error}", pytrace=False)
+        pytest.skip(f"{PREFIX}{error}")
+
+
+@pytest.fixture(scope="session")
+def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """etcd and kube-apiserver, without anything that changes objects by itself."""
+    require(*PLANES["api_server"])
+    with running(tmp_path_factory.mktemp("api-server"), schedules=False, controls=False) as plane:
+        yield plane
+
+
+@pytest.fixture(scope="session")
+def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+    """A whole control plane: the real scheduler binds pods, the real controllers count disruption budgets."""
+    require(*PLANES["control_plane"])
+    with running(tmp_path_factory.mktemp("control-plane")) as plane:
+        yield plane
