@@ -6,12 +6,12 @@ permissions, a NodeClass that names something that is not there).
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Protocol
 
 from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
 from joinery.apis.meta import Taint
 from joinery.cloudprovider.catalog import Catalog
+from joinery.state.instances import Instance as Instance
 from joinery.state.offerings import OfferingKey
 
 
@@ -64,29 +64,6 @@ class LaunchResult:
 
     instances: tuple[LaunchedInstance, ...]
     failures: tuple[LaunchFailure, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class Instance:
-    """An instance of ours, as EC2 has it now. ``state`` is EC2's word."""
-
-    instance_id: str
-    instance_type: str
-    zone: str
-    capacity_type: str
-    state: str
-    launched_at: datetime
-    image_id: str = ""
-    tags: Mapping[str, str] | None = None
-
-    @property
-    def provider_id(self) -> str:
-        return f"aws:///{self.zone}/{self.instance_id}"
-
-    @property
-    def is_going(self) -> bool:
-        """Whether it is shutting down or gone."""
-        return self.state in ("shutting-down", "terminated")
 
 
 class Cloud(Protocol):

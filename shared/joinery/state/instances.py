@@ -1,0 +1,36 @@
+"""Instances of ours, as EC2 reports them: the other half of what a claim's lifecycle is decided from."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+#: EC2's words for an instance that is on its way out.
+GOING = ("shutting-down", "terminated")
+
+
+@dataclass(frozen=True, slots=True)
+class Instance:
+    """An instance of ours, as EC2 has it now. ``state`` is EC2's word."""
+
+    instance_id: str
+    instance_type: str
+    zone: str
+    capacity_type: str
+    state: str
+    launched_at: datetime
+    image_id: str = ""
+    tags: Mapping[str, str] | None = None
+
+    @property
+    def provider_id(self) -> str:
+        return f"aws:///{self.zone}/{self.instance_id}"
+
+    @property
+    def is_going(self) -> bool:
+        """Whether it is shutting down or gone."""
+        return self.state in GOING
+
+
+def instance_id(provider_id: str) -> str:
+    """The instance id in a provider ID (``aws:///zone/i-…``); empty for a claim that has none yet."""
+    return provider_id.rpartition("/")[2]
