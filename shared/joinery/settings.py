@@ -1,23 +1,38 @@
-"""Settings: the environment of a function, as a frozen object. The template declares exactly these variables."""
+"""Settings: the environment of a function, as a frozen object. The template declares exactly these variables.
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+A door that is told nothing has safe defaults; a door that lacks an address it needs says so when it is built, and not
+hours later when it first wants it. ``NEEDS`` is that knowledge, and a contract test compares it with the template.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
 
 from joinery.errors import ConfigurationError
+
+PREFIX = "JOINERY_"
+ACT, OBSERVE = "act", "observe"
+#: The shortest path token the webhook accepts: 32 URL-safe characters are 190 bits.
+SHORTEST_TOKEN = 32
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
     """One field a variable: ``JOINERY_`` and the field's name in capitals.
 
+    ``cluster``: the EKS cluster's name. ``region``: its region.
     ``mode``: ``act``, or ``observe`` to decide, record and emit Events and change nothing.
+    ``enabled``: a door's off-switch; a door that is off completes what wakes it and does nothing.
     ``max_launches`` and ``max_hourly``: more than that in one run is refused, loudly ($/h).
-    ``gateways``: dotted path ``module:function`` of what builds the gateways.
+    ``provisioning_queue`` and ``lifecycle_queue``: the URLs of the bells' queues.
+    ``bucket``: catalogue and decision records. ``table``: offerings that EC2 was out of lately.
+    ``webhook_token``: the secret path segment of the webhook's URL.
+    ``gateways``: dotted path ``module:function`` of what builds the gateways from these settings.
     """
 
     cluster: str
     region: str = "us-east-1"
-    mode: str = "act"
+    mode: str = ACT
     enabled: bool = True
     max_launches: int = 500
     max_hourly: float = 1000.0
@@ -28,7 +43,93 @@ class Settings:
     webhook_token: str = ""
     gateways: str = "joinery.bootstrap:aws"
 
+    def __post_init__(self) -> None:
+        _demand(bool(self.cluster), "cluster", "is not set")
+        _demand(self.mode in (ACT, OBSERVE), "mode", f"is {self.mode!r}: expected {ACT} or {OBSERVE}")
+        _demand(self.max_launches >= 0, "max_launches", "is negative")
+        _demand(self.max_hourly >= 0, "max_hourly", "is negative")
+        _demand(":" in self.gateways, "gateways", f"is {self.gateways!r}: expected module:function")
+
+    @property
+    def observing(self) -> bool:
+        """Whether nothing may be changed."""
+        return self.mode == OBSERVE
+
+    def check(self, door: str) -> "Settings":
+        """The same settings. Raises ``ConfigurationError`` naming a variable that this door cannot do without."""
+        for name in NEEDS[door]:
+            _demand(getattr(self, name) != "", name, f"is not set: the {door} door needs it")
+        token = self.webhook_token
+        _demand("webhook_token" not in NEEDS[door] or len(token) >= SHORTEST_TOKEN, "webhook_token", "is too short")
+        return self
+
+
+_EVERY_DOOR = ("cluster", "region", "enabled")
+_BELLS = ("provisioning_queue", "lifecycle_queue")
+_CONTROLLER = (*_EVERY_DOOR, "mode", *_BELLS, "bucket", "table")
+_LAUNCHES = ("max_launches", "max_hourly")
+
+#: The settings each door reads. The template gives a function these variables and no others.
+NEEDS: Mapping[str, tuple[str, ...]] = {
+    "webhook": (*_EVERY_DOOR, *_BELLS, "webhook_token"),
+    "provisioning": (*_CONTROLLER, *_LAUNCHES),
+    "interruption": _CONTROLLER,
+    "expiration": _CONTROLLER,
+    "lifecycle": (*_CONTROLLER, *_LAUNCHES),
+    "catalog": (*_EVERY_DOOR, "bucket"),
+}
+
 
 def read(environment: Mapping[str, str]) -> Settings:
-    """The settings of a function. Raises ``ConfigurationError`` naming the variable that is missing or wrong."""
-    raise ConfigurationError("JOINERY_CLUSTER is not set")
+    """The settings of a function. Raises ``ConfigurationError`` naming the variable that is missing or wrong.
+
+    An empty variable counts as absent, because a template cannot leave one out conditionally.
+    """
+    given = {field.name: (field.type, environment.get(variable(field.name), "").strip()) for field in fields(Settings)}
+    _demand(given["cluster"][1] != "", "cluster", "is not set")
+    return Settings(**{name: _parse(name, kind, text) for name, (kind, text) in given.items() if text})
+
+
+def variable(name: str) -> str:
+    """The environment variable of a field."""
+    return PREFIX + name.upper()
+
+
+def _parse(name: str, kind: Any, text: str) -> Any:
+    try:
+        return _PARSERS.get(kind, str)(text)
+    except ValueError as error:
+        raise ConfigurationError(f"{variable(name)} is {text!r}: {error}") from None
+
+
+def _switch(text: str) -> bool:
+    match text.lower():
+        case "true" | "1" | "yes" | "on":
+            return True
+        case "false" | "0" | "no" | "off":
+            return False
+    raise ValueError("expected true or false")
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError("expected a whole number")
+    return int(text)
+
+
+def _amount(text: str) -> float:
+    try:
+        amount = float(text)
+    except ValueError:
+        raise ValueError("expected a number") from None
+    if not 0 <= amount < float("inf"):
+        raise ValueError("expected a number of dollars an hour")
+    return amount
+
+
+_PARSERS: Mapping[Any, Callable[[str], Any]] = {bool: _switch, int: _count, float: _amount}
+
+
+def _demand(holds: bool, name: str, problem: str) -> None:
+    if not holds:
+        raise ConfigurationError(f"{variable(name)} {problem}")

@@ -1,0 +1,19 @@
+"""Retire the NodeClaims that are older than their NodePool's ``expireAfter``.
+
+Invoked by a schedule, once a minute. The claims are only deleted here; provisioning replaces them and lifecycle drains
+them.
+"""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from joinery import bootstrap
+from joinery.observability import logger, metrics
+
+
+@logger.inject_lambda_context(clear_state=True)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    controller = bootstrap.expiration()
+    return bootstrap.bells().sweep(controller.reconcile)

@@ -1,0 +1,21 @@
+"""Retire the nodes that EC2 has told us it will take away, replacements first.
+
+Invoked by the interruption queue, fed by five EventBridge rules: Spot interruption warnings, rebalance recommendations,
+AWS Health scheduled changes, instance state changes and capacity reservation interruptions. Each message is handled by
+itself; those that fail are reported, and the queue delivers them again.
+"""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from joinery import bootstrap
+from joinery.interruption.notice import parse
+from joinery.observability import logger, metrics
+
+
+@logger.inject_lambda_context(clear_state=True)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    controller = bootstrap.interruption()
+    return bootstrap.bells().deliver(event, parse, controller.reconcile)

@@ -1,0 +1,20 @@
+"""Bring every NodeClaim one step further: launch, registration, initialization, drain, deletion.
+
+Invoked by the lifecycle queue (a delayed FIFO): its own ticks while anything is in progress, bells of other doors, and
+the schedule that rings once a minute. No run waits for the world; the next tick looks again.
+"""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from joinery import bootstrap
+from joinery.doorbell.gateway import Bell
+from joinery.observability import logger, metrics
+
+
+@logger.inject_lambda_context(clear_state=True)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    controller = bootstrap.lifecycle()
+    return bootstrap.bells().answer(Bell.LIFECYCLE, controller.reconcile)

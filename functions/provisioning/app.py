@@ -1,0 +1,20 @@
+"""Launch nodes for the pods that fit nowhere.
+
+Invoked by the provisioning queue (FIFO): bells of the webhook, of other doors, and of the schedule that rings once a
+minute. A bell carries no data: whatever the batch holds, the cluster is read once.
+"""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from joinery import bootstrap
+from joinery.doorbell.gateway import Bell
+from joinery.observability import logger, metrics
+
+
+@logger.inject_lambda_context(clear_state=True)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    controller = bootstrap.provisioning()
+    return bootstrap.bells().answer(Bell.PROVISIONING, controller.reconcile)

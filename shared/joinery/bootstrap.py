@@ -1,0 +1,142 @@
+"""The only place that constructs adapters, and the only one that reads the environment.
+
+One cached function a controller: a cold start builds what its door needs and nothing else, a warm one builds nothing.
+Every import is inside the function that needs it, because what a door does not import it does not pay for.
+
+``JOINERY_GATEWAYS`` names what builds the gateways: the real ones here, or the simulator's.
+"""
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import cache
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from joinery import settings as settings_module
+from joinery.settings import Settings
+
+if TYPE_CHECKING:
+    from joinery.controllers.bells import Bells
+    from joinery.controllers.catalog import CatalogController
+    from joinery.controllers.expiration import ExpirationController
+    from joinery.controllers.interruption import InterruptionController
+    from joinery.controllers.lifecycle import LifecycleController
+    from joinery.controllers.provisioning import ProvisioningController
+    from joinery.controllers.webhook import WebhookController
+    from joinery.doorbell.gateway import Doorbell
+    from joinery.gateways import Gateways
+
+#: The gateways of Lambda.
+AWS = "joinery.bootstrap:aws"
+
+
+@cache
+def settings(door: str = "") -> Settings:
+    """The environment's settings; for a door over the real gateways, with everything it needs."""
+    given = settings_module.read(os.environ)
+    return given.check(door) if door and given.gateways == AWS else given
+
+
+@cache
+def webhook() -> "WebhookController":
+    from joinery.controllers.webhook import WebhookController
+
+    return WebhookController(_doorbell(), settings("webhook"))
+
+
+@cache
+def provisioning() -> "ProvisioningController":
+    from joinery.controllers.provisioning import ProvisioningController
+
+    return ProvisioningController(gateways(), settings("provisioning"))
+
+
+@cache
+def interruption() -> "InterruptionController":
+    from joinery.controllers.interruption import InterruptionController
+
+    return InterruptionController(gateways(), settings("interruption"))
+
+
+@cache
+def expiration() -> "ExpirationController":
+    from joinery.controllers.expiration import ExpirationController
+
+    return ExpirationController(gateways(), settings("expiration"))
+
+
+@cache
+def lifecycle() -> "LifecycleController":
+    from joinery.controllers.lifecycle import LifecycleController
+
+    return LifecycleController(gateways(), settings("lifecycle"))
+
+
+@cache
+def catalog() -> "CatalogController":
+    from joinery.controllers.catalog import CatalogController
+
+    return CatalogController(gateways(), settings("catalog"))
+
+
+@cache
+def bells() -> "Bells":
+    """How every door but the webhook answers what woke it."""
+    from joinery.controllers.bells import Bells
+
+    return Bells(_doorbell(), settings())
+
+
+@cache
+def gateways() -> "Gateways":
+    """The six gateways, from the dotted path in the settings. Raises ``ImportError`` if the path leads nowhere."""
+    module, _, name = settings().gateways.partition(":")
+    build: Callable[[Settings], Gateways] = getattr(import_module(module), name)
+    return build(settings())
+
+
+def aws(given: Settings) -> "Gateways":
+    """The real gateways. Constructing them calls nobody: each opens its connections when first used."""
+    from joinery.cloudprovider.ec2 import Ec2Cloud
+    from joinery.cluster.kubernetes import KubernetesCluster
+    from joinery.cluster.recorder import KubernetesRecorder
+    from joinery.gateways import Gateways
+    from joinery.memory.dynamodb import DynamoMemory
+    from joinery.store.s3 import S3Store
+
+    cluster = KubernetesCluster(given.cluster, given.region, now=_now)
+    return Gateways(
+        cluster=cluster,
+        recorder=KubernetesRecorder(cluster, now=_now),
+        cloud=Ec2Cloud(given.cluster, given.region, now=_now),
+        doorbell=_sqs(given),
+        store=S3Store(given.bucket, given.region),
+        memory=DynamoMemory(given.table, given.region),
+    )
+
+
+@cache
+def _doorbell() -> "Doorbell":
+    """The doorbell alone: the webhook must not import five other gateways to ring one."""
+    given = settings()
+    return _sqs(given) if given.gateways == AWS else gateways().doorbell
+
+
+def _sqs(given: Settings) -> "Doorbell":
+    from joinery.doorbell.sqs import SqsDoorbell
+
+    return SqsDoorbell(given, now=_now)
+
+
+def _now() -> datetime:
+    return datetime.now(UTC)  # noqa: TID251 - the one clock, handed to every adapter
+
+
+_CACHED = (settings, webhook, provisioning, interruption, expiration, lifecycle, catalog, bells, gateways, _doorbell)
+
+
+def reset() -> None:
+    """Forget everything built, as a new execution environment would: for the simulator, which has many."""
+    for function in _CACHED:
+        function.cache_clear()

@@ -1,0 +1,144 @@
+"""Answering: what a door does with the message that woke it, and with a failure.
+
+Three things wake a door, and each fails in its own way:
+
+- a **bell** carries no data, so none is worth blocking a queue for. A failed run is logged, counted and rung again, and
+  the message is completed; the queue's delay keeps that from being a busy loop. What would fail again in the same way (a
+  cap, a user's mistake) is logged and counted and left to the schedule, which rings every minute.
+- a **message** carries data (an interruption). A failure is reported for that one message, its queue delivers it again,
+  and after some tries it rests in the dead-letter queue until a person has looked.
+- a **sweep** is a schedule's own call. A failure is counted and raised; the next minute brings the next sweep.
+
+A door that is switched off completes whatever wakes it.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from joinery.doorbell.gateway import Bell, Doorbell
+from joinery.errors import ConfigurationError, ConflictError, RefusedError
+from joinery.observability import (
+    BELL,
+    DETAIL_TYPE,
+    ERROR,
+    MESSAGE_ID,
+    MODE,
+    OUTCOME,
+    SOURCE,
+    Count,
+    count,
+    logger,
+    said,
+)
+from joinery.settings import Settings
+
+Outcome = Mapping[str, Any]
+Notice = TypeVar("Notice")
+
+
+class Bells:
+    """How a door answers. ``settings`` are the door's own."""
+
+    def __init__(self, doorbell: Doorbell, settings: Settings) -> None:
+        self._doorbell = doorbell
+        self._settings = settings
+
+    def answer(self, bell: Bell, run: Callable[[], Outcome]) -> dict[str, Any]:
+        """Run once for all the bells of a batch. Raises only if the bell cannot even be rung again."""
+        if self._is_off():
+            return {OUTCOME: "off"}
+        try:
+            return self._done(Count.BELLS_ANSWERED, run())
+        except (RefusedError, ConfigurationError) as error:
+            count(Count.REFUSALS)
+            logger.exception("refused", extra={BELL: bell.value, ERROR: str(error)})
+            return {OUTCOME: "refused", ERROR: str(error)}
+        except ConflictError as error:
+            count(Count.CONFLICTS)
+            logger.info("someone else decides; ringing again", extra={BELL: bell.value, ERROR: str(error)})
+            return self._ring_again(bell, error)
+        except Exception as error:
+            count(Count.BELLS_FAILED)
+            logger.exception("failed; ringing again", extra={BELL: bell.value, ERROR: str(error)})
+            return self._ring_again(bell, error)
+
+    def sweep(self, run: Callable[[], Outcome]) -> dict[str, Any]:
+        """Run once for a schedule. Whatever fails is counted, and raised for the log and the alarm."""
+        if self._is_off():
+            return {OUTCOME: "off"}
+        try:
+            return self._done(Count.SWEEPS, run())
+        except Exception:
+            count(Count.SWEEPS_FAILED)
+            raise
+
+    def deliver(
+        self,
+        event: Mapping[str, Any],
+        parse: Callable[[dict[str, Any]], Notice | None],
+        handle: Callable[[Notice], Outcome],
+    ) -> dict[str, Any]:
+        """Handle each message of an SQS batch by itself: the partial batch response names those to deliver again."""
+        records = event.get("Records", ())
+        if self._is_off():
+            return _failures(())
+        return _failures(record["messageId"] for record in records if not self._delivered(record, parse, handle))
+
+    def _delivered(
+        self,
+        record: Mapping[str, Any],
+        parse: Callable[[dict[str, Any]], Notice | None],
+        handle: Callable[[Notice], Outcome],
+    ) -> bool:
+        logger.append_keys(**{MESSAGE_ID: record["messageId"]})
+        try:
+            envelope = _envelope(record["body"])
+            notice = parse(envelope)
+            if notice is None:
+                return _ignored(envelope)
+            self._done(Count.NOTICES_HANDLED, handle(notice))
+        except Exception as error:
+            count(Count.NOTICES_FAILED)
+            logger.exception("failed; the queue delivers it again", extra={ERROR: str(error)})
+            return False
+        return True
+
+    def _done(self, metric: Count, outcome: Outcome) -> dict[str, Any]:
+        count(metric)
+        logger.info("done", extra=said(outcome=dict(outcome), mode=self._settings.mode))
+        return {OUTCOME: "done", **outcome}
+
+    def _ring_again(self, bell: Bell, error: Exception) -> dict[str, Any]:
+        self._doorbell.ring(bell)
+        count(Count.BELLS_RUNG)
+        return {OUTCOME: "rung again", ERROR: str(error)}
+
+    def _is_off(self) -> bool:
+        if self._settings.enabled:
+            return False
+        count(Count.SWITCHED_OFF)
+        logger.warning("this door is switched off", extra={MODE: self._settings.mode})
+        return True
+
+
+def _envelope(body: str) -> dict[str, Any]:
+    """The event in a message; empty for what is no event, which then counts as an unknown one."""
+    try:
+        envelope = json.loads(body)
+    except ValueError:
+        return {}
+    return envelope if isinstance(envelope, dict) else {}
+
+
+def _ignored(envelope: Mapping[str, Any]) -> bool:
+    """An event of a kind or state that nobody acts on is completed: delivering it again would not make it known."""
+    count(Count.NOTICES_IGNORED)
+    logger.info(
+        "event ignored", extra=said(**{DETAIL_TYPE: envelope.get("detail-type"), SOURCE: envelope.get("source")})
+    )
+    return True
+
+
+def _failures(message_ids: Iterable[str]) -> dict[str, Any]:
+    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in message_ids]}

@@ -1,0 +1,204 @@
+"""The webhook's answer: it rings a bell, or it does not, and lets everything pass.
+
+The API server calls at every FailedScheduling Event and at every change of a Node, NodeClaim, NodePool or EC2NodeClass,
+and waits. So this module is a doorbell and nothing else: it decides from the review alone which bells matter, rings
+them, and always allows. Nothing heavy may be imported here, because a cold start is time the API server waits.
+
+Who calls is known by one path segment of the URL, a secret of at least 32 characters: an admission webhook can send
+neither a query string nor a password. Without it a caller gets 403 and learns nothing.
+"""
+
+import base64
+import binascii
+import hmac
+import json
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from joinery.apis import labels
+from joinery.doorbell.gateway import Bell, Doorbell
+from joinery.errors import UnavailableError
+from joinery.observability import BELL, ERROR, Count, count, logger
+from joinery.settings import Settings
+
+LARGEST_BODY = 1 << 20
+_API_VERSION, _KIND = "admission.k8s.io/v1", "AdmissionReview"
+#: The API server writes the UID first, so that a body not worth parsing can still be answered by name.
+_UID = re.compile(rb'"request"\s*:\s*\{\s*"uid"\s*:\s*"([0-9A-Za-z-]{1,64})"')
+
+Review = Mapping[str, Any]
+Object = Mapping[str, Any]
+
+
+class WebhookController:
+    """Answers one call of the Function URL. Costs at most one SQS message a bell."""
+
+    def __init__(self, doorbell: Doorbell, settings: Settings) -> None:
+        self._doorbell = doorbell
+        self._token = settings.webhook_token.encode()
+        self._enabled = settings.enabled
+
+    def answer(self, call: Mapping[str, Any]) -> dict[str, Any]:
+        """The response to a Function URL event (payload 2.0): 403 for a stranger, else ``allowed: true``."""
+        if not self._knows(call):
+            count(Count.REVIEWS_FORBIDDEN)
+            return {"statusCode": 403}
+        body = _body(call)
+        request = _request(body)
+        if request is None:
+            count(Count.REVIEWS_TOO_LARGE if len(body) > LARGEST_BODY else Count.REVIEWS_MALFORMED)
+            return _allowed(_uid_at_the_start(body))
+        count(Count.REVIEWS_ANSWERED)
+        self._ring(request)
+        return _allowed(request["uid"])
+
+    def _knows(self, call: Mapping[str, Any]) -> bool:
+        """Whether the path is the secret one, in constant time. Without a secret, nobody is known."""
+        path = str(call.get("rawPath", "")).encode(errors="replace")
+        return bool(self._token) and hmac.compare_digest(path, b"/" + self._token)
+
+    def _ring(self, request: Review) -> None:
+        """A bell that cannot be rung is told to a person; the schedule rings it within a minute."""
+        if not self._enabled:
+            count(Count.SWITCHED_OFF)
+            return
+        for bell in sorted(bells(request), key=lambda bell: bell.value):
+            try:
+                self._doorbell.ring(bell)
+                count(Count.BELLS_RUNG)
+            except UnavailableError as error:
+                count(Count.BELLS_FAILED)
+                logger.exception("the bell could not be rung", extra={BELL: bell.value, ERROR: str(error)})
+
+
+def bells(request: Review) -> frozenset[Bell]:
+    """The bells that a review's request is worth, none for a dry run."""
+    if request.get("dryRun"):
+        return frozenset()
+    kind = _mapping(request, "resource")
+    judge = _JUDGES.get(f"{kind.get('resource')}.{kind.get('group', '')}")
+    if judge is None:
+        return frozenset()
+    return judge(_mapping(request, "object"), _mapping(request, "oldObject"), str(request.get("operation")))
+
+
+def _event(event: Object, _: Object, operation: str) -> frozenset[Bell]:
+    """A pod that fits nowhere, whoever's scheduler says so, unless it was us: our Events must not wake us."""
+    ours = labels.REPORTER in (
+        event.get("reportingController"),
+        event.get("reportingComponent"),
+        _mapping(event, "source").get("component"),
+        _mapping(event, "deprecatedSource").get("component"),
+    )
+    pending = event.get("reason") == "FailedScheduling" and operation in ("CREATE", "UPDATE")
+    return frozenset({Bell.PROVISIONING}) if pending and not ours else frozenset()
+
+
+def _node(node: Object, before: Object, operation: str) -> frozenset[Bell]:
+    """What registration, initialization, termination and health look at; a kubelet's heartbeat is none of it."""
+    return _changed(node, before, operation, of=_node_facts, worth={Bell.LIFECYCLE})
+
+
+def _node_facts(node: Object) -> tuple[Any, ...]:
+    conditions = _mapping(node, "status").get("conditions") or ()
+    return (
+        _leaving(node),
+        _mapping(node, "metadata").get("finalizers"),
+        _mapping(node, "spec"),
+        _mapping(node, "status").get("allocatable"),
+        [(c.get("type"), c.get("status")) for c in conditions if isinstance(c, Mapping)],
+    )
+
+
+def _node_claim(claim: Object, before: Object, operation: str) -> frozenset[Bell]:
+    """A claim that is about to go leaves pods that need a place; any other change is for its lifecycle alone."""
+    retired = _changed(claim, before, operation, of=_retirement, worth={Bell.PROVISIONING})
+    if operation == "CREATE":
+        retired = frozenset()
+    return retired | _changed(claim, before, operation, of=_claim_facts, worth={Bell.LIFECYCLE})
+
+
+def _retirement(claim: Object) -> tuple[Any, ...]:
+    annotations = _mapping(_mapping(claim, "metadata"), "annotations")
+    return (_leaving(claim), annotations.get(labels.INTERRUPTED_AT))
+
+
+def _claim_facts(claim: Object) -> tuple[Any, ...]:
+    metadata = _mapping(claim, "metadata")
+    return (_retirement(claim), _mapping(metadata, "annotations"), metadata.get("finalizers"))
+
+
+def _configuration(thing: Object, before: Object, operation: str) -> frozenset[Bell]:
+    """A NodePool or EC2NodeClass that changed may have room for pods that had none."""
+    return _changed(thing, before, operation, of=_configuration_facts, worth={Bell.PROVISIONING, Bell.LIFECYCLE})
+
+
+def _configuration_facts(thing: Object) -> tuple[Any, ...]:
+    conditions = _mapping(thing, "status").get("conditions") or ()
+    ready = [c.get("status") for c in conditions if isinstance(c, Mapping) and c.get("type") == "Ready"]
+    return (_leaving(thing), _mapping(thing, "spec"), ready)
+
+
+Facts = Callable[[Object], tuple[Any, ...]]
+
+
+def _changed(after: Object, before: Object, operation: str, *, of: Facts, worth: set[Bell]) -> frozenset[Bell]:
+    """The bells, if the facts that matter differ. What is created or deleted always matters."""
+    differs = operation in ("CREATE", "DELETE") or of(after) != of(before)
+    return frozenset(worth) if differs else frozenset()
+
+
+_JUDGES: Mapping[str, Callable[[Object, Object, str], frozenset[Bell]]] = {
+    "events.": _event,
+    "events.events.k8s.io": _event,
+    "nodes.": _node,
+    f"nodeclaims.{labels.CORE_GROUP}": _node_claim,
+    f"nodepools.{labels.CORE_GROUP}": _configuration,
+    f"ec2nodeclasses.{labels.AWS_GROUP}": _configuration,
+}
+
+
+def _leaving(thing: Object) -> bool:
+    return bool(_mapping(thing, "metadata").get("deletionTimestamp"))
+
+
+def _mapping(thing: Object, key: str) -> Object:
+    """A field that should be an object; what is missing or something else reads as empty."""
+    value = thing.get(key)
+    return value if isinstance(value, Mapping) else {}
+
+
+def _body(call: Mapping[str, Any]) -> bytes:
+    """The body's bytes, also where the Function URL wrapped them; nothing if they cannot be unwrapped."""
+    text = str(call.get("body") or "").encode(errors="replace")
+    if not call.get("isBase64Encoded"):
+        return text
+    try:
+        return base64.b64decode(text, validate=True)
+    except binascii.Error:
+        return b""
+
+
+def _request(body: bytes) -> Review | None:
+    """The request of an AdmissionReview v1; None for anything else, or for more than the API server ever sends."""
+    if len(body) > LARGEST_BODY:
+        return None
+    try:
+        review = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(review, dict) or (review.get("apiVersion"), review.get("kind")) != (_API_VERSION, _KIND):
+        return None
+    request = review.get("request")
+    return request if isinstance(request, dict) and isinstance(request.get("uid"), str) else None
+
+
+def _uid_at_the_start(body: bytes) -> str:
+    found = _UID.search(body[:1024])
+    return found[1].decode() if found else ""
+
+
+def _allowed(uid: str) -> dict[str, Any]:
+    review = {"apiVersion": _API_VERSION, "kind": _KIND, "response": {"uid": uid, "allowed": True}}
+    return {"statusCode": 200, "headers": {"content-type": "application/json"}, "body": json.dumps(review)}
