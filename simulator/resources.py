@@ -1,0 +1,119 @@
+"""The kinds of object that the simulated API server knows, and what the two families of structs have in common.
+
+Kubernetes' own objects are msgspec structs and the custom resources are pydantic models (see ``joinery.apis``). Both are
+frozen and have ``metadata``; the simulator touches them only through the functions here.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+from joinery.apis import core
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodepool import NodePool
+from pydantic import BaseModel
+
+T = TypeVar("T")
+
+
+class LeaseSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    acquire_time: datetime | None = None
+    renew_time: datetime | None = None
+    lease_transitions: int | None = None
+
+
+class LeaseObject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """coordination.k8s.io/v1 Lease, as the API server keeps it."""
+
+    metadata: core.ObjectMeta = core.ObjectMeta()
+    spec: LeaseSpec = LeaseSpec()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """One row of the API: what ``kubectl api-resources`` would print, and the struct that holds the object."""
+
+    name: str
+    struct: Any
+    api_version: str
+    plural: str
+    namespaced: bool = False
+
+
+KINDS = {
+    kind.name: kind
+    for kind in (
+        Kind("Pod", core.Pod, "v1", "pods", True),
+        Kind("Node", core.Node, "v1", "nodes"),
+        Kind("Namespace", core.Namespace, "v1", "namespaces"),
+        Kind("PersistentVolumeClaim", core.PersistentVolumeClaim, "v1", "persistentvolumeclaims", True),
+        Kind("PersistentVolume", core.PersistentVolume, "v1", "persistentvolumes"),
+        Kind("DaemonSet", core.DaemonSet, "apps/v1", "daemonsets", True),
+        Kind("StorageClass", core.StorageClass, "storage.k8s.io/v1", "storageclasses"),
+        Kind("CSINode", core.CSINode, "storage.k8s.io/v1", "csinodes"),
+        Kind("VolumeAttachment", core.VolumeAttachment, "storage.k8s.io/v1", "volumeattachments"),
+        Kind("PodDisruptionBudget", core.PodDisruptionBudget, "policy/v1", "poddisruptionbudgets", True),
+        Kind("PriorityClass", core.PriorityClass, "scheduling.k8s.io/v1", "priorityclasses"),
+        Kind("Lease", LeaseObject, "coordination.k8s.io/v1", "leases", True),
+        Kind("NodePool", NodePool, "karpenter.sh/v1", "nodepools"),
+        Kind("NodeClaim", NodeClaim, "karpenter.sh/v1", "nodeclaims"),
+        Kind("EC2NodeClass", EC2NodeClass, "karpenter.k8s.aws/v1", "ec2nodeclasses"),
+    )
+}
+_NAMES = {kind.struct: name for name, kind in KINDS.items()}
+
+
+def kind_of(item: Any) -> str:
+    """The kind of an object. Raises ``TypeError`` for what the API server does not keep."""
+    name = _NAMES.get(type(item))
+    if name is None:
+        raise TypeError(f"the simulated API server does not keep a {type(item).__name__}")
+    return name
+
+
+def key_of(item: Any) -> str:
+    """``namespace/name`` of a namespaced object, ``name`` of any other."""
+    return key(kind_of(item), item.metadata.namespace, item.metadata.name)
+
+
+def key(kind: str, namespace: str, name: str) -> str:
+    return f"{namespace or 'default'}/{name}" if KINDS[kind].namespaced else name
+
+
+def with_fields(item: T, **changes: Any) -> T:
+    """A copy with other values in some fields, for both families of structs."""
+    if isinstance(item, BaseModel):
+        return item.model_copy(update=changes)
+    changed: T = msgspec.structs.replace(item, **changes)  # type: ignore[type-var]
+    return changed
+
+
+def with_metadata(item: T, **changes: Any) -> T:
+    """A copy with other metadata."""
+    return with_fields(item, metadata=with_fields(item.metadata, **changes))  # type: ignore[attr-defined]
+
+
+def encode(item: Any) -> bytes:
+    """The object as the API server would send it, with kind and apiVersion."""
+    kind = KINDS[kind_of(item)]
+    return msgspec.json.encode({"apiVersion": kind.api_version, "kind": kind.name, **to_document(item)})
+
+
+def to_document(item: Any) -> dict[str, Any]:
+    """The object as JSON values, without kind and apiVersion."""
+    if isinstance(item, BaseModel):
+        return item.model_dump(mode="json", by_alias=True, exclude_none=True)
+    document: dict[str, Any] = msgspec.to_builtins(item)
+    return document
+
+
+def from_document(kind: str, document: dict[str, Any]) -> Any:
+    """The struct of a document. Raises ``ValueError`` (pydantic's or msgspec's) for one that does not fit."""
+    struct = KINDS[kind].struct
+    if issubclass(struct, BaseModel):
+        return struct.model_validate(document)
+    return msgspec.convert(document, struct)

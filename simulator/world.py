@@ -1,0 +1,74 @@
+"""The simulator's parts, wired: one clock, one cluster, one cloud, and the gateways that controllers are given.
+
+In the demo and in tests the doors get their gateways from here, through the setting
+``JOINERY_GATEWAYS=simulator.world:gateways``: ``with world.installed():`` makes a world the one they find.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from functools import cache
+from importlib import resources
+
+from joinery.cloudprovider.catalog import Catalog, decode
+from joinery.gateways import Gateways
+from joinery.settings import Settings
+from simulator.aws import InMemoryDoorbell, InMemoryMemory, InMemoryStore
+from simulator.clock import START, Clock
+from simulator.cloud import InMemoryCloud
+from simulator.cluster import InMemoryCluster
+from simulator.recorder import InMemoryRecorder
+
+CLUSTER = "simulated"
+_installed: list["World"] = []
+
+
+@cache
+def sample_catalog() -> Catalog:
+    """Every instance type of us-east-1, with the prices of the day it was recorded."""
+    import gzip
+
+    packed = resources.files("simulator").joinpath("data", "catalog-us-east-1.json.gz").read_bytes()
+    return decode(gzip.decompress(packed))
+
+
+class World:
+    """Everything that a controller can reach, in memory. Two worlds of one seed live the same life."""
+
+    def __init__(self, seed: int = 0, *, catalog: Catalog | None = None, start: datetime = START) -> None:
+        self.seed = seed
+        self.clock = Clock(start)
+        self.cluster = InMemoryCluster(self.clock, seed=seed)
+        self.recorder = InMemoryRecorder(self.clock, self.cluster)
+        self.cloud = InMemoryCloud(self.clock, catalog or sample_catalog())
+        self.doorbell = InMemoryDoorbell(self.clock)
+        self.store = InMemoryStore(self.clock)
+        self.memory = InMemoryMemory()
+        self.store.put_catalog(self.cloud.catalog())
+
+    @property
+    def gateways(self) -> Gateways:
+        return Gateways(
+            cluster=self.cluster,
+            recorder=self.recorder,
+            cloud=self.cloud,
+            doorbell=self.doorbell,
+            store=self.store,
+            memory=self.memory,
+        )
+
+    @contextmanager
+    def installed(self) -> Iterator["World"]:
+        """Make this the world that ``gateways`` gives out."""
+        _installed.append(self)
+        try:
+            yield self
+        finally:
+            _installed.remove(self)
+
+
+def gateways(settings: Settings) -> Gateways:
+    """What ``JOINERY_GATEWAYS=simulator.world:gateways`` names: the gateways of the installed world, or of a new one."""
+    if not _installed:
+        _installed.append(World())
+    return _installed[-1].gateways
