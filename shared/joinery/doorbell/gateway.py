@@ -1,5 +1,13 @@
-"""Bells: "look now", without data. A lost, late or repeated bell costs time, never correctness."""
+"""Bells: "look now", without data. A lost, late or repeated bell costs time, never correctness.
 
+A bell's queue delivers late on purpose, and rings of one delay slot are one message. A slot is as long as the delay, so
+a message is delivered only after its slot has ended: whatever rang in it is seen by the door it wakes, and no ring is
+dropped as the duplicate of a message that was handled already. FIFO queues can be delayed only as a whole: the
+template's ``DelaySeconds`` are these same numbers.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from enum import Enum
 from typing import Protocol
 
@@ -11,7 +19,21 @@ class Bell(Enum):
     LIFECYCLE = "lifecycle"
 
 
+#: Provisioning waits for the other pods of the same deployment; lifecycle looks at what is in progress every so often.
+DELAYS: Mapping[Bell, timedelta] = {Bell.PROVISIONING: timedelta(seconds=1), Bell.LIFECYCLE: timedelta(seconds=5)}
+
+
 class Doorbell(Protocol):
     def ring(self, bell: Bell) -> None:
-        """Wake a door. Rings within one second (one delay slot, for lifecycle) are one. ``UnavailableError``."""
+        """Wake a door, its delay from now. Rings of one slot are one. ``UnavailableError``."""
         ...
+
+
+def slot(bell: Bell, now: datetime) -> int:
+    """Which of the bell's slots a moment is in, counted from 1970."""
+    return int(now.timestamp() // DELAYS[bell].total_seconds())
+
+
+def deduplication_id(cluster: str, bell: Bell, now: datetime) -> str:
+    """What makes rings of one slot the same message to SQS."""
+    return f"{cluster}-{bell.value}-{slot(bell, now)}"

@@ -1,12 +1,21 @@
 """The bucket: the catalogue, and a record of every decision that changed something."""
 
-from datetime import datetime
+import gzip
+from datetime import UTC, datetime
+from hashlib import sha256
 from typing import Any, Protocol
+
+import msgspec
 
 from joinery.cloudprovider.catalog import Catalog
 
+#: Where the catalogue is, gzipped.
+CATALOG_KEY = "catalog.json.gz"
+
 
 class Store(Protocol):
+    """Every method may raise ``UnavailableError``, and ``ConfigurationError`` for a bucket that is not there or closed."""
+
     def catalog(self) -> Catalog:
         """The last catalogue stored; a warm caller gets it from memory while it is unchanged. ``NotFoundError``."""
         ...
@@ -16,3 +25,11 @@ class Store(Protocol):
     def record(self, controller: str, now: datetime, decision: dict[str, Any]) -> str:
         """Keep a decision: a ``kind: List`` that ``joinery plan -f`` reads, gzipped. Returns its key."""
         ...
+
+
+def sealed(controller: str, now: datetime, decision: dict[str, Any]) -> tuple[str, bytes]:
+    """A decision's key, by day and moment, and its gzipped document. The same decision gets the same key."""
+    document = msgspec.json.encode(decision, order="deterministic")
+    moment = now.astimezone(UTC)
+    name = f"{moment:%H%M%S.%f}-{controller}-{sha256(document).hexdigest()[:8]}"
+    return f"decisions/{moment:%Y/%m/%d}/{name}.json.gz", gzip.compress(document, mtime=0)

@@ -1,0 +1,35 @@
+"""The tags that say whose an instance is (aws-provider.md 2.6). They are Karpenter's, so either can take over a cluster."""
+
+from collections.abc import Mapping
+
+from joinery.apis import labels
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.errors import ConfigurationError
+
+CLUSTER_NAME = "eks:eks-cluster-name"
+NODE_CLAIM = f"{labels.CORE_GROUP}/nodeclaim"
+OWNER_PREFIX = "kubernetes.io/cluster/"
+
+_OURS = frozenset({labels.NODE_POOL, CLUSTER_NAME, labels.NODE_CLASS, NODE_CLAIM})
+
+
+def ownership(cluster: str, node_class: str) -> dict[str, str]:
+    """What everything made for a class carries."""
+    return {f"{OWNER_PREFIX}{cluster}": "owned", CLUSTER_NAME: cluster, labels.NODE_CLASS: node_class}
+
+
+def instance_tags(cluster: str, node_class: EC2NodeClass, node_pool: str) -> dict[str, str]:
+    """An instance's tags at launch: the user's, under ours. Raises ``ConfigurationError`` for a tag that is ours to set."""
+    if taken := restricted(node_class.spec.tags):
+        raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: spec.tags: {taken} is set by Joinery")
+    return {**node_class.spec.tags, **ownership(cluster, node_class.metadata.name), labels.NODE_POOL: node_pool}
+
+
+def restricted(tags: Mapping[str, str]) -> str:
+    """The first key that a user may not set, or nothing."""
+    return next((key for key in sorted(tags) if key in _OURS or key.startswith(OWNER_PREFIX)), "")
+
+
+def is_owned(tags: Mapping[str, str], cluster: str) -> bool:
+    """Whether an instance with these tags is a node of this cluster, launched for a NodePool."""
+    return tags.get(CLUSTER_NAME) == cluster and labels.NODE_POOL in tags and labels.NODE_CLASS in tags

@@ -1,0 +1,90 @@
+"""The small gateways in memory: bells, bucket, offering memory."""
+
+import gzip
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from joinery.cloudprovider.catalog import Catalog
+from joinery.doorbell.gateway import DELAYS, Bell, slot
+from joinery.errors import NotFoundError
+from joinery.memory.gateway import MARKED_FOR
+from joinery.state.offerings import OfferingKey
+from joinery.store.gateway import sealed
+from simulator.clock import Clock
+
+
+@dataclass
+class InMemoryDoorbell:
+    """Implements ``Doorbell``, with what a FIFO queue does: a delay, and one message for all rings of a slot.
+
+    The engine asks ``next_due``, moves the clock there and takes what is ``due``.
+    """
+
+    clock: Clock
+    rings: list[tuple[datetime, Bell]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._waiting: list[tuple[datetime, Bell]] = []
+        self._last_slot: dict[Bell, int] = {}
+
+    def ring(self, bell: Bell) -> None:
+        now = self.clock.now()
+        self.rings.append((now, bell))
+        if self._last_slot.get(bell) != slot(bell, now):
+            self._last_slot[bell] = slot(bell, now)
+            self._waiting.append((now + DELAYS[bell], bell))
+
+    @property
+    def next_due(self) -> datetime | None:
+        """When the next message is delivered, None where none waits."""
+        return min((moment for moment, _ in self._waiting), default=None)
+
+    def due(self) -> tuple[Bell, ...]:
+        """Take the messages that are delivered by now, in their order."""
+        now = self.clock.now()
+        taken = sorted((m for m in self._waiting if m[0] <= now), key=lambda m: m[0])
+        self._waiting = [m for m in self._waiting if m[0] > now]
+        return tuple(bell for _, bell in taken)
+
+
+@dataclass
+class InMemoryStore:
+    """Implements ``Store``. ``documents`` are the records as written, by key."""
+
+    documents: dict[str, bytes] = field(default_factory=dict)
+    stored: Catalog | None = None
+
+    def catalog(self) -> Catalog:
+        if self.stored is None:
+            raise NotFoundError("no catalogue has been stored yet")
+        return self.stored
+
+    def put_catalog(self, catalog: Catalog) -> None:
+        self.stored = catalog
+
+    def record(self, controller: str, now: datetime, decision: dict[str, Any]) -> str:
+        key, document = sealed(controller, now, decision)
+        self.documents[key] = document
+        return key
+
+    def read(self, key: str) -> dict[str, Any]:
+        """A record again."""
+        return msgspec.json.decode(gzip.decompress(self.documents[key]), type=dict[str, Any])
+
+
+@dataclass
+class InMemoryMemory:
+    """Implements ``OfferingMemory``."""
+
+    until: dict[OfferingKey, datetime] = field(default_factory=dict)
+
+    def unavailable(self, now: datetime) -> frozenset[OfferingKey]:
+        return frozenset(pool for pool, end in self.until.items() if end > now)
+
+    def mark_unavailable(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
+        for pool in pools:
+            self.until[pool] = now + MARKED_FOR

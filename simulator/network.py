@@ -1,0 +1,108 @@
+"""What an EC2NodeClass's selectors can find in the simulated account: subnets, security groups, images."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Protocol
+
+from joinery.apis import labels
+from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClass, SecurityGroupStatus, SubnetStatus
+from joinery.apis.meta import Requirement
+from joinery.cloudprovider.catalog import Catalog
+from joinery.cloudprovider.images import standard_requirements
+from joinery.cloudprovider.readiness import Found
+
+DISCOVERY_TAG = "karpenter.sh/discovery"
+
+
+@dataclass(frozen=True, slots=True)
+class Subnet:
+    id: str
+    zone: str
+    zone_id: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SecurityGroup:
+    id: str
+    name: str
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """``alias`` is the family whose images an alias term finds, in lower case."""
+
+    id: str
+    name: str
+    arch: str
+    alias: str = ""
+    tags: Mapping[str, str] = field(default_factory=dict)
+
+
+class _Term(Protocol):
+    @property
+    def id(self) -> str: ...
+    @property
+    def tags(self) -> dict[str, str]: ...
+
+
+@dataclass(kw_only=True)
+class Network:
+    """The account's network and images. Fields are lists, so that a test may add to them."""
+
+    subnets: list[Subnet]
+    security_groups: list[SecurityGroup]
+    images: list[Image]
+
+    @classmethod
+    def of(cls, cluster: str, catalog: Catalog) -> "Network":
+        """A subnet in every zone and a security group, tagged for discovery, and AL2023 for both architectures."""
+        tags = {DISCOVERY_TAG: cluster}
+        return cls(
+            subnets=[Subnet(f"subnet-{zone.name}", zone.name, zone.id, tags) for zone in catalog.zones],
+            security_groups=[SecurityGroup("sg-nodes", "nodes", tags)],
+            images=[Image(f"ami-al2023-{arch}", f"al2023-{arch}", arch, "al2023") for arch in ("amd64", "arm64")],
+        )
+
+    def find(self, node_class: EC2NodeClass) -> Found:
+        """What the class selects. A role always has its profile here."""
+        spec = node_class.spec
+        return Found(
+            subnets=[
+                SubnetStatus(id=subnet.id, zone=subnet.zone, zone_id=subnet.zone_id)
+                for subnet in self.subnets
+                if _selected(subnet.id, subnet.tags, spec.subnet_selector_terms)
+            ],
+            security_groups=[
+                SecurityGroupStatus(id=group.id, name=group.name)
+                for group in self.security_groups
+                if _selected(group.id, group.tags, spec.security_group_selector_terms)
+                or any(term.name == group.name for term in spec.security_group_selector_terms)
+            ],
+            amis=[_ami(image) for image in self.images if _is_selected_image(image, node_class)],
+            instance_profile=spec.instance_profile or f"profile-{spec.role}",
+        )
+
+
+def _selected(found_id: str, tags: Mapping[str, str], terms: Sequence[_Term]) -> bool:
+    return any(term.id == found_id if term.id else _matches(tags, term.tags) for term in terms)
+
+
+def _matches(tags: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    return bool(wanted) and all(key in tags and fnmatchcase(tags[key], value) for key, value in wanted.items())
+
+
+def _is_selected_image(image: Image, node_class: EC2NodeClass) -> bool:
+    terms = node_class.spec.ami_selector_terms
+    if any(term.alias and term.alias.partition("@")[0] == image.alias for term in terms):
+        return True
+    named = any(term.name and fnmatchcase(image.name, term.name) for term in terms)
+    return named or _selected(image.id, image.tags, terms)
+
+
+def _ami(image: Image) -> AMIStatus:
+    arch = Requirement(key=labels.ARCH, operator="In", values=[image.arch])
+    variant: Iterable[Requirement] = standard_requirements() if image.alias else ()
+    return AMIStatus(id=image.id, name=image.name, requirements=[arch, *variant])
