@@ -90,6 +90,7 @@ class Packing:
     pool_reasons: tuple[Reason, ...] = ()
     lower_bound: float = 0.0
     method: str = "first-fit"
+    limit_struck: bool = False
 
     @property
     def hourly(self) -> float:

@@ -12,7 +12,8 @@ class Options:
     """Policies of a solve.
 
     ``only_marked_unschedulable``: against a live cluster a pod is pending only once kube-scheduler has said so
-    (scheduling.md 3.4); files are often partial, so there every unbound pod is (cli-contract.md).
+    (scheduling.md 3.4); files are often partial, so there every unbound pod is (cli-contract.md). ``time_limit``: seconds
+    after which a plan is no longer improved; the packing says whether it struck.
     """
 
     only_marked_unschedulable: bool = True
@@ -20,6 +21,7 @@ class Options:
     best_effort_min_values: bool = False
     launch_types: int = 60
     seed: int = 0
+    time_limit: float | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,0 +1,85 @@
+"""``joinery catalog``: the instance types as the packing core sees them, for one EC2NodeClass."""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from joinery.cli.options import CatalogOption, Files, Format
+from joinery.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from joinery.apis.ec2nodeclass import EC2NodeClass
+    from joinery.state.offerings import InstanceType
+
+
+def catalog(
+    files: Files = None,
+    catalog_file: CatalogOption = None,
+    node_class: Annotated[
+        str | None, typer.Option("--node-class", help="The EC2NodeClass to resolve for. Default: the first one found.")
+    ] = None,
+    output: Annotated[Format, typer.Option("-o", "--output", help="How to print it.")] = Format.TABLE,
+) -> None:
+    """Show the instance types that nodes may be made of: labels, allocatable resources, offerings and prices."""
+    from joinery.cli.inputs import load
+    from joinery.cli.sources import load_catalog
+    from joinery.cloudprovider.instancetypes import resolve
+
+    inputs = load(files or ())
+    for warning in inputs.all_warnings():
+        print(f"warning: {warning}", file=sys.stderr)
+    chosen = _choose(list(inputs.found.get("node_classes", {}).values()), node_class)
+    types = resolve(load_catalog(catalog_file), chosen)
+    if output is Format.JSON:
+        from joinery.cli.output_json import write
+
+        write([entry(kind) for kind in types])
+    else:
+        from joinery.cli.output_table import print_catalog
+
+        print_catalog(types, chosen.metadata.name)
+
+
+def _choose(found: Sequence["EC2NodeClass"], name: str | None) -> "EC2NodeClass":
+    if name is not None:
+        named = [one for one in found if one.metadata.name == name]
+        if not named:
+            raise ConfigurationError(f"--node-class {name}: the files have no such EC2NodeClass")
+        return named[0]
+    return found[0] if found else default_class()
+
+
+def default_class() -> "EC2NodeClass":
+    """AL2023 on its default disk, in every zone."""
+    from joinery.apis.ec2nodeclass import EC2NodeClass
+
+    spec: dict[str, Any] = {
+        "amiSelectorTerms": [{"alias": "al2023@latest"}],
+        "subnetSelectorTerms": [{"tags": {"*": "*"}}],
+        "securityGroupSelectorTerms": [{"tags": {"*": "*"}}],
+        "role": "default",
+    }
+    return EC2NodeClass.model_validate({"metadata": {"name": "default"}, "spec": spec})
+
+
+def entry(kind: "InstanceType") -> Mapping[str, Any]:
+    """One instance type of the contract; quantities are Kubernetes' strings."""
+    from joinery.apis.quantity import texts
+
+    return {
+        "name": kind.name,
+        "labels": {key: _one_or_many(kind.labels[key]) for key in sorted(kind.labels)},
+        "capacity": texts(kind.capacity),
+        "allocatable": texts(kind.allocatable),
+        "offerings": [
+            {"zone": o.zone, "capacityType": o.capacity_type, "price": o.price, "available": o.available}
+            for o in sorted(kind.offerings, key=lambda o: (o.zone, o.capacity_type))
+        ],
+    }
+
+
+def _one_or_many(values: Iterable[str]) -> str | list[str]:
+    listed = list(values)
+    return listed[0] if len(listed) == 1 else listed

@@ -1,0 +1,87 @@
+"""``joinery``: how a person meets the product, and how its decisions are checked from outside (cli-contract.md).
+
+Starting must be quick, so nothing heavy is imported before a command runs: each command imports what it needs in its
+body. Commands of other packages (the simulator's ``replay`` and ``simulate``) are found by entry point and imported only
+when asked for.
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+from joinery.cli.catalog import catalog
+from joinery.cli.plan import plan
+from joinery.errors import ConfigurationError, JoineryError
+
+GROUP = "joinery.commands"
+DONE, FAILED, BAD_INPUT = 0, 1, 2
+
+
+def _offered() -> dict[str, EntryPoint]:
+    return {found.name: found for found in entry_points(group=GROUP)}
+
+
+def _loaded(offer: EntryPoint) -> Any:
+    """The offered function as a command; where it cannot be imported, a command that says so."""
+    try:
+        function = offer.load()
+    except (ImportError, AttributeError) as error:
+        function = _missing(offer, error)
+    single = typer.Typer(add_completion=False)
+    single.command(offer.name)(function)
+    return typer.main.get_command(single)
+
+
+def _missing(offer: EntryPoint, error: Exception) -> Any:
+    def fail() -> None:
+        raise JoineryError(f"{offer.name} is not available: {error}")
+
+    fail.__doc__ = f"Not available: {error}"
+    return fail
+
+
+class Commands(TyperGroup):
+    """Our own commands, and those that other packages offer."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*super().list_commands(ctx), *sorted(_offered())]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        known = super().get_command(ctx, cmd_name)
+        offer = None if known else _offered().get(cmd_name)
+        return _loaded(offer) if offer else known
+
+
+app = typer.Typer(
+    cls=Commands,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Just-in-time nodes for Amazon EKS: see what would be bought for your pods, where each would run, and why.",
+)
+app.command()(plan)
+app.command()(catalog)
+
+
+@app.callback()
+def joinery() -> None:
+    """Keeps ``joinery plan`` a subcommand, whatever else is offered."""
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run one command. Always ends in ``SystemExit``: 0 done, 2 bad input, 1 anything else."""
+    try:
+        app(args=arguments)
+    except ConfigurationError as error:
+        _end(error, BAD_INPUT)
+    except JoineryError as error:
+        _end(error, FAILED)
+
+
+def _end(error: JoineryError, status: int) -> None:
+    print(f"joinery: {error}", file=sys.stderr)
+    raise SystemExit(status)

@@ -1,0 +1,32 @@
+"""Options that several commands share."""
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+
+class Format(str, Enum):
+    """How a result is printed."""
+
+    TABLE = "table"
+    JSON = "json"
+
+
+Files = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-f",
+        "--file",
+        metavar="FILE",
+        help="Kubernetes objects, YAML or JSON, .gz or not; - is standard input. Repeatable.",
+    ),
+]
+CatalogOption = Annotated[
+    str | None,
+    typer.Option(
+        "--catalog",
+        metavar="FILE|aws",
+        help="Instance types and prices: a file, or aws to read them live. Default: the last stored, or the sample.",
+    ),
+]

@@ -1,0 +1,79 @@
+"""The Plan document (cli-contract.md): a packing as JSON, keys always in the same order."""
+
+import math
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+
+from joinery.apis.meta import Requirement, Taint
+from joinery.apis.quantity import texts
+from joinery.scheduling.packing import Launch, Packing
+
+#: Sums of prices, to the millionth of a dollar: floats add up with noise in the last digits.
+_DIGITS = 6
+
+
+def write(document: Any) -> None:
+    """Print the document, and nothing else, on standard output."""
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
+
+
+def plan_document(packing: Packing, *, now: datetime, seconds: float) -> Mapping[str, Any]:
+    """The whole plan, as ``joinery plan -o json`` prints it."""
+    return {
+        "apiVersion": "joinery.dev/v1",
+        "kind": "Plan",
+        "now": _moment(now),
+        "existing": [{"node": e.node, "nodeClaim": e.node_claim, "pods": e.pods} for e in packing.existing],
+        "launch": [launch_document(launch) for launch in packing.launches],
+        "unschedulable": [{"pod": u.pod, "reasons": [str(r) for r in u.reasons]} for u in packing.unplaced],
+        "relaxed": [{"pod": r.pod, "dropped": r.dropped} for r in packing.relaxed],
+        "cost": _cost(packing),
+        "solver": {"method": packing.method, "seconds": round(seconds, 3), "limit": packing.limit_struck},
+    }
+
+
+def launch_document(launch: Launch) -> Mapping[str, Any]:
+    """One node to buy."""
+    offering = launch.offering
+    return {
+        "name": launch.name,
+        "nodePool": launch.node_pool,
+        "requirements": [_requirement(r) for r in launch.requirements],
+        "labels": dict(sorted(launch.labels.items())),
+        "taints": [_taint(t) for t in launch.taints],
+        "startupTaints": [_taint(t) for t in launch.startup_taints],
+        "requests": texts(launch.requests),
+        "instanceTypes": launch.instance_types,
+        "offering": {
+            "instanceType": offering.instance_type,
+            "zone": offering.zone,
+            "capacityType": offering.capacity_type,
+            "price": offering.price,
+        },
+        "pods": launch.pods,
+    }
+
+
+def _requirement(requirement: Requirement) -> Mapping[str, Any]:
+    document = {"key": requirement.key, "operator": requirement.operator, "values": requirement.values}
+    return document if requirement.min_values is None else {**document, "minValues": requirement.min_values}
+
+
+def _taint(taint: Taint) -> Mapping[str, str]:
+    value = {"value": taint.value} if taint.value else {}
+    return {"key": taint.key, **value, "effect": taint.effect}
+
+
+def _cost(packing: Packing) -> Mapping[str, float]:
+    scale = 10**_DIGITS
+    bound = math.floor(packing.lower_bound * scale) / scale  # rounded down: it must stay a bound
+    hourly = round(packing.hourly, _DIGITS)
+    return {"hourly": hourly, "lowerBound": min(bound, hourly), "gap": max(0.0, round(packing.gap, 4))}
+
+
+def _moment(moment: datetime) -> str:
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -1,0 +1,106 @@
+"""``joinery plan``: what would be bought for the pending pods, where each would run, and why some would not."""
+
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from joinery.cli.options import CatalogOption, Files, Format
+from joinery.errors import ConfigurationError, RefusedError
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from joinery.apis.quantity import Resources
+    from joinery.cloudprovider.catalog import Catalog
+    from joinery.scheduling.packing import Packing
+    from joinery.scheduling.problem import Options, Problem
+    from joinery.state.snapshot import Snapshot
+
+_SHOWN_VIOLATIONS = 10
+
+
+def plan(
+    files: Files = None,
+    catalog_file: CatalogOption = None,
+    now: Annotated[str | None, typer.Option(metavar="RFC3339", help="The moment to plan for. Default: now.")] = None,
+    seed: Annotated[int, typer.Option(help="One seed and one input give one plan.")] = 0,
+    time_limit: Annotated[
+        float | None, typer.Option(metavar="SECONDS", help="Stop improving the plan after that long.")
+    ] = None,
+    output: Annotated[Format, typer.Option("-o", "--output", help="How to print it.")] = Format.TABLE,
+) -> None:
+    """Plan nodes for the pending pods of the files, or without files of the current kubeconfig's cluster, read-only."""
+    from joinery.cli.sources import load_catalog, moment
+    from joinery.scheduling.problem import Options
+
+    if time_limit is not None and time_limit <= 0:
+        raise ConfigurationError(f"--time-limit {time_limit:g}: must be more than 0 seconds")
+    snapshot = _snapshot(files, moment(now))
+    options = Options(only_marked_unschedulable=not files, seed=seed, time_limit=time_limit)
+    catalogue = load_catalog(catalog_file)
+    problem, packing, seconds = _solve(snapshot, catalogue, options)
+    _print(problem, packing, seconds=seconds, output=output)
+
+
+def _snapshot(files: Sequence[str] | None, now: "datetime") -> "Snapshot":
+    if not files:
+        from joinery.cli.sources import live_snapshot
+
+        return live_snapshot()
+    from joinery.cli.inputs import load
+
+    inputs = load(files)
+    for warning in inputs.all_warnings():
+        print(f"warning: {warning}", file=sys.stderr)
+    return inputs.snapshot(now)
+
+
+def _solve(snapshot: "Snapshot", catalogue: "Catalog", options: "Options") -> tuple["Problem", "Packing", float]:
+    """The problem, its verified plan, and how long it took from parsed objects. Raises ``RefusedError`` for a wrong one."""
+    from joinery.cloudprovider.instancetypes import resolve
+    from joinery.scheduling.problem import Problem
+    from joinery.scheduling.solve import solve
+
+    started = time.perf_counter()
+    types = {one.metadata.name: resolve(catalogue, one) for one in snapshot.node_classes}
+    problem = Problem(snapshot=snapshot, instance_types=types, options=options)
+    packing = solve(problem)
+    check(problem, packing)
+    return problem, packing, time.perf_counter() - started
+
+
+def check(problem: "Problem", packing: "Packing") -> None:
+    """Nobody sees a wrong plan: it is an error of ours, with what is wrong. Raises ``RefusedError``."""
+    from joinery.scheduling.verify import verify
+
+    wrong = verify(problem, packing)
+    if wrong:
+        listed = [f"  {reason}" for reason in wrong[:_SHOWN_VIOLATIONS]]
+        if len(wrong) > _SHOWN_VIOLATIONS:
+            listed.append(f"  and {len(wrong) - _SHOWN_VIOLATIONS} more")
+        raise RefusedError("\n".join(["internal error: the plan fails verification", *listed]))
+
+
+def _print(problem: "Problem", packing: "Packing", *, seconds: float, output: Format) -> None:
+    for reason in packing.pool_reasons:
+        print(f"warning: {reason}", file=sys.stderr)
+    if output is Format.JSON:
+        from joinery.cli.output_json import plan_document, write
+
+        write(plan_document(packing, now=problem.snapshot.now, seconds=seconds))
+    else:
+        from joinery.cli.output_table import print_plan
+
+        print_plan(packing, room=_room(problem), seconds=seconds)
+
+
+def _room(problem: "Problem") -> dict[tuple[str, str], "Resources"]:
+    """What a node of each pool and instance type holds."""
+    return {
+        (pool.metadata.name, kind.name): kind.allocatable
+        for pool in problem.snapshot.node_pools
+        for kind in problem.instance_types.get(pool.spec.template.spec.node_class_ref.name, ())
+    }
