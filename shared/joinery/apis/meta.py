@@ -1,20 +1,72 @@
 """What NodePool, NodeClaim and EC2NodeClass share: base model, metadata, conditions, taints, requirements."""
 
 from datetime import datetime
-from typing import Annotated, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, AliasGenerator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    AliasGenerator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    SerializationInfo,
+    SerializerFunctionWrapHandler,
+    WithJsonSchema,
+    model_serializer,
+    model_validator,
+)
 from pydantic.alias_generators import to_camel
 
+from joinery.apis import duration, labels
 from joinery.apis.quantity import parse
+from joinery.apis.rules import Rule, Transition
+
+#: A label key: an optional DNS prefix and a name. The lengths of its parts are checked at run time.
+LABEL_KEY = (
+    r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*/)?([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]$"
+)
+LABEL_VALUE = r"^(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?$"
+TAINT_VALUE = f"^({LABEL_KEY[1:-1]})?$"
+QUANTITY = (
+    r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))"
+    r"(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$"
+)
 
 
 class Model(BaseModel):
-    """A frozen part of a custom resource. Field names are snake case here and camel case on the wire."""
+    """A frozen part of a custom resource. Field names are snake case here and camel case on the wire.
+
+    ``required_on_wire`` names fields that have a default for us, and that the API server wants to see all the same.
+    """
 
     model_config = ConfigDict(
         alias_generator=AliasGenerator(alias=to_camel), populate_by_name=True, frozen=True, extra="ignore"
     )
+
+    required_on_wire: ClassVar[frozenset[str]] = frozenset()
+
+    @model_validator(mode="before")
+    @classmethod
+    def _without_nulls(cls, data: Any) -> Any:
+        """``taints: null`` is no taints: the API server prunes nulls before it looks."""
+        if isinstance(data, dict) and None in data.values():
+            return {key: value for key, value in data.items() if value is not None}
+        return data
+
+    @model_serializer(mode="wrap")
+    def _without_empties(self, dump: SerializerFunctionWrapHandler, info: SerializationInfo) -> dict[str, Any]:
+        """Leave out what says nothing: the API server refuses ``role: ""``, but would take an absent role.
+
+        What is empty on purpose (``budgets: []``, where the default is a budget) is not the default, and stays.
+        """
+        document: dict[str, Any] = dump(self)
+        for name, field in type(self).model_fields.items():
+            key = field.alias if info.by_alias and field.alias else name
+            says_nothing = not document.get(key, True) and name not in self.required_on_wire
+            if says_nothing and getattr(self, name) == field.default:
+                del document[key]
+        return document
 
 
 def _quantity(value: str) -> str:
@@ -22,17 +74,37 @@ def _quantity(value: str) -> str:
     return value
 
 
+def _duration(value: str) -> str:
+    duration.parse(value)
+    return value
+
+
 def _as_text(value: object) -> object:
     return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
 
 
-Quantity = Annotated[str, BeforeValidator(_as_text), AfterValidator(_quantity)]
-Duration = Annotated[str, Field(pattern=r"^([0-9]+(s|m|h))+$")]
-DurationOrNever = Annotated[str, Field(pattern=r"^(([0-9]+(s|m|h))+|Never)$")]
+Quantity = Annotated[
+    str,
+    BeforeValidator(_as_text),
+    AfterValidator(_quantity),
+    WithJsonSchema(
+        {
+            "anyOf": [{"type": "integer"}, {"type": "string"}],
+            "pattern": QUANTITY,
+            "x-kubernetes-int-or-string": True,
+        }
+    ),
+]
+Duration = Annotated[str, Field(pattern=r"^([0-9]+(s|m|h))+$"), AfterValidator(_duration)]
+DurationOrNever = Annotated[str, Field(pattern=r"^(([0-9]+(s|m|h))+|Never)$"), AfterValidator(_duration)]
+#: Any duration of Go's grammar, as the kubelet takes it.
+DurationText = Annotated[str, AfterValidator(_duration)]
 ConditionStatus = Literal["True", "False", "Unknown"]
 
 
 class OwnerReference(Model):
+    required_on_wire = frozenset({"api_version", "kind", "name", "uid"})
+
     api_version: str = ""
     kind: str = ""
     name: str = ""
@@ -57,6 +129,10 @@ class ObjectMeta(Model):
 
 
 class Condition(Model):
+    """One aspect of an object's state: what it is, since when, and at which generation that was observed."""
+
+    required_on_wire = frozenset({"reason", "message", "last_transition_time"})
+
     type: str
     status: ConditionStatus
     reason: str = ""
@@ -66,27 +142,144 @@ class Condition(Model):
 
 
 class Taint(Model):
-    key: str
-    value: str = ""
+    """Keeps pods that do not tolerate it off the node."""
+
+    key: Annotated[str, Field(min_length=1, pattern=LABEL_KEY)]
+    value: Annotated[str, Field(pattern=TAINT_VALUE)] = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
 
 
 class Requirement(Model):
     """A node selector requirement, with Karpenter's extra operators and ``minValues``."""
 
-    key: str
+    key: Annotated[str, Field(max_length=316, pattern=LABEL_KEY)]
+    """The label."""
     operator: Literal["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt", "Gte", "Lte"]
+    """How the label's value relates to `values`. The last four compare integers."""
     values: list[str] = []
-    min_values: int | None = None
+    """What `operator` compares with: at least one for In, exactly one integer for Gt, Lt, Gte and Lte."""
+    min_values: Annotated[int, Field(ge=1, le=50)] | None = None
+    """How many distinct values must stay possible when a node is launched."""
+
+
+NUMERIC = frozenset({"Gt", "Lt", "Gte", "Lte"})
+
+
+def is_whole_number(text: str) -> bool:
+    """Whether a value fits an operator that compares integers."""
+    return text.isascii() and text.isdigit() and int(text) < 2**63
+
+
+def in_domain(key: str, domain: str) -> bool:
+    """Whether a label belongs to a domain or one of its sub-domains."""
+    prefix = key.rpartition("/")[0]
+    return prefix == domain or prefix.endswith(f".{domain}")
+
+
+AWS_KEYS = labels.AWS_WELL_KNOWN | {labels.NODE_CLASS}
+CORE_KEYS = frozenset({labels.CAPACITY_TYPE, labels.NODE_POOL})
+
+
+def in_domain_cel(key: str, domain: str) -> str:
+    """The same in CEL, for an expression that is a key."""
+    return f"({key}.startsWith('{domain}/') || {key}.find('^[^/]+/').endsWith('.{domain}/'))"
+
+
+def listed_cel(keys: frozenset[str]) -> str:
+    """A CEL list of strings, in a stable order."""
+    return "[" + ", ".join(f"'{key}'" for key in sorted(keys)) + "]"
+
+
+CheckedRequirement = Annotated[
+    Requirement,
+    Rule(
+        "self.operator != 'In' || (has(self.values) && self.values.size() > 0)",
+        "operator In must have a value",
+        lambda it: it.operator != "In" or bool(it.values),
+        field="values",
+    ),
+    Rule(
+        "!(self.operator in ['Gt', 'Lt', 'Gte', 'Lte'])"
+        " || (has(self.values) && self.values.size() == 1 && int(self.values[0]) >= 0)",
+        "operators Gt, Lt, Gte and Lte must have a single integer that is not negative",
+        lambda it: it.operator not in NUMERIC or (len(it.values) == 1 and is_whole_number(it.values[0])),
+        field="values",
+    ),
+    Rule(
+        "self.operator != 'In' || !has(self.minValues) || (has(self.values) && self.values.size() >= self.minValues)",
+        "operator In must have at least minValues values",
+        lambda it: it.operator != "In" or it.min_values is None or len(it.values) >= it.min_values,
+        field="values",
+    ),
+    Rule(
+        f"self.key in {listed_cel(CORE_KEYS)} || !{in_domain_cel('self.key', labels.CORE_GROUP)}",
+        f'label domain "{labels.CORE_GROUP}" is restricted',
+        lambda it: it.key in CORE_KEYS or not in_domain(it.key, labels.CORE_GROUP),
+        field="key",
+    ),
+    Rule(
+        f"self.key in {listed_cel(AWS_KEYS)} || !{in_domain_cel('self.key', labels.AWS_GROUP)}",
+        f'label domain "{labels.AWS_GROUP}" is restricted',
+        lambda it: it.key in AWS_KEYS or not in_domain(it.key, labels.AWS_GROUP),
+        field="key",
+    ),
+    Rule(
+        f"self.key != '{labels.HOSTNAME}'",
+        f'label "{labels.HOSTNAME}" is restricted',
+        lambda it: it.key != labels.HOSTNAME,
+        field="key",
+    ),
+]
+#: Of a NodeClaim: ``karpenter.sh/nodepool`` is allowed, because a claim knows its pool.
+ClaimRequirements = Annotated[list[CheckedRequirement], Field(max_length=100)]
+#: Of a NodePool.
+PoolRequirements = Annotated[
+    list[
+        Annotated[
+            CheckedRequirement,
+            Rule(
+                f"self.key != '{labels.NODE_POOL}'",
+                f'label "{labels.NODE_POOL}" is restricted',
+                lambda it: it.key != labels.NODE_POOL,
+                field="key",
+            ),
+        ]
+    ],
+    Field(max_length=100),
+]
+
+
+#: A default of ours that the API server does not fill in.
+NO_DEFAULT: dict[str, Any] = {"default": None}
 
 
 class NodeClassRef(Model):
-    group: str = "karpenter.k8s.aws"
-    kind: str = "EC2NodeClass"
-    name: str
+    """Which EC2NodeClass describes the instances."""
+
+    required_on_wire = frozenset({"group", "kind"})
+
+    group: Annotated[str, Field(pattern=r"^[^/]+$", json_schema_extra=NO_DEFAULT)] = labels.AWS_GROUP
+    kind: Annotated[str, Field(min_length=1, json_schema_extra=NO_DEFAULT)] = "EC2NodeClass"
+    name: Annotated[str, Field(min_length=1)]
+
+
+#: Of a NodePool: another class of the same kind may be named later, a class of another kind may not.
+PoolNodeClassRef = Annotated[
+    NodeClassRef,
+    Transition("self.group == oldSelf.group", "nodeClassRef.group is immutable"),
+    Transition("self.kind == oldSelf.kind", "nodeClassRef.kind is immutable"),
+]
 
 
 class CustomResource(Model):
-    """Wire form and conditions, the same for all three kinds."""
+    """One of the three kinds: what the API server stores under its name."""
+
+    api_version: ClassVar[str]
+    kind: ClassVar[str]
 
     metadata: ObjectMeta = ObjectMeta()
+
+    def to_wire(self) -> dict[str, Any]:
+        """The document that the API server accepts: camel case, RFC3339 times, nothing that is null or says nothing."""
+        document = self.model_dump(mode="json", by_alias=True)
+        return {"apiVersion": self.api_version, "kind": self.kind, **document}

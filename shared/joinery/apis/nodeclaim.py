@@ -1,10 +1,12 @@
 """NodeClaim (karpenter.sh/v1): one node, from the decision to launch it until its instance is gone."""
 
 from datetime import datetime
+from typing import Annotated
 
 from pydantic import Field
 
 from joinery.apis.meta import (
+    ClaimRequirements,
     Condition,
     CustomResource,
     Duration,
@@ -12,37 +14,61 @@ from joinery.apis.meta import (
     Model,
     NodeClassRef,
     Quantity,
-    Requirement,
     Taint,
 )
+from joinery.apis.rules import Transition
 
 
 class ClaimResources(Model):
+    """What the node must have room for."""
+
     requests: dict[str, Quantity] = {}
 
 
 class NodeClaimSpec(Model):
+    """The node that is wanted. It never changes."""
+
+    required_on_wire = frozenset({"requirements"})
+
     node_class_ref: NodeClassRef
-    requirements: list[Requirement] = []
+    requirements: ClaimRequirements = []
+    """Which labels the node may have: the launch picks among the instance types that satisfy them."""
     resources: ClaimResources = ClaimResources()
     taints: list[Taint] = []
+    """Taints that pods have to tolerate."""
     startup_taints: list[Taint] = []
+    """Taints that something on the node removes while it starts."""
     expire_after: DurationOrNever = "720h"
+    """How old the node may become."""
     termination_grace_period: Duration | None = None
+    """How long its drain may take before pods are deleted past their budgets."""
 
 
 class NodeClaimStatus(Model):
+    """The node that is there."""
+
     node_name: str = ""
+    """The Node, once it has registered."""
     provider_id: str = Field(default="", alias="providerID")
+    """The instance: `aws:///zone/instance-id`."""
     image_id: str = Field(default="", alias="imageID")
+    """The AMI it was launched from."""
     capacity: dict[str, Quantity] = {}
+    """Estimated when it was launched."""
     allocatable: dict[str, Quantity] = {}
+    """Estimated when it was launched."""
     last_pod_event_time: datetime | None = None
+    """When a pod last came or went."""
     conditions: list[Condition] = []
 
 
 class NodeClaim(CustomResource):
-    spec: NodeClaimSpec
+    """One node, from the decision to launch it until its instance is gone."""
+
+    api_version = "karpenter.sh/v1"
+    kind = "NodeClaim"
+
+    spec: Annotated[NodeClaimSpec, Transition("self == oldSelf", "spec is immutable")]
     status: NodeClaimStatus = NodeClaimStatus()
 
     def condition(self, kind: str) -> Condition | None:

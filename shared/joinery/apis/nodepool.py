@@ -1,71 +1,185 @@
 """NodePool (karpenter.sh/v1): what nodes may look like, how many, and when they may be disrupted."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from joinery.apis import labels
 from joinery.apis.meta import (
+    AWS_KEYS,
+    CORE_KEYS,
+    LABEL_VALUE,
     Condition,
     CustomResource,
     Duration,
     DurationOrNever,
     Model,
-    NodeClassRef,
+    PoolNodeClassRef,
+    PoolRequirements,
     Quantity,
-    Requirement,
     Taint,
+    in_domain,
+    in_domain_cel,
+    listed_cel,
 )
+from joinery.apis.rules import Rule, Transition
+
+NodeLabels = Annotated[
+    dict[str, Annotated[str, Field(max_length=63, pattern=LABEL_VALUE)]],
+    Field(max_length=100),
+    Rule(
+        f"self.all(k, k in {listed_cel(CORE_KEYS)} || !{in_domain_cel('k', labels.CORE_GROUP)})",
+        f'label domain "{labels.CORE_GROUP}" is restricted',
+        lambda keys: all(key in CORE_KEYS or not in_domain(key, labels.CORE_GROUP) for key in keys),
+    ),
+    Rule(
+        f"self.all(k, k in {listed_cel(AWS_KEYS)} || !{in_domain_cel('k', labels.AWS_GROUP)})",
+        f'label domain "{labels.AWS_GROUP}" is restricted',
+        lambda keys: all(key in AWS_KEYS or not in_domain(key, labels.AWS_GROUP) for key in keys),
+    ),
+    Rule(
+        f"!('{labels.NODE_POOL}' in self)",
+        f'label "{labels.NODE_POOL}" is restricted',
+        lambda keys: labels.NODE_POOL not in keys,
+    ),
+    Rule(
+        f"!('{labels.HOSTNAME}' in self)",
+        f'label "{labels.HOSTNAME}" is restricted',
+        lambda keys: labels.HOSTNAME not in keys,
+    ),
+]
 
 
 class Budget(Model):
-    nodes: str = "10%"
-    reasons: list[Literal["Underutilized", "Empty", "Drifted"]] | None = None
-    schedule: str | None = None
-    duration: str | None = None
+    """How many nodes of the pool may be disrupted at once, always or in a window."""
+
+    required_on_wire = frozenset({"nodes"})
+
+    nodes: Annotated[str, Field(pattern=r"^((100|[0-9]{1,2})%|[0-9]+)$")] = "10%"
+    """A number, or a percentage of the pool's nodes, rounded up."""
+    reasons: Annotated[list[Literal["Underutilized", "Empty", "Drifted"]], Field(max_length=50)] | None = None
+    """Which disruptions the budget limits. All of them, if absent."""
+    schedule: (
+        Annotated[
+            str,
+            Field(pattern=r"^(@(annually|yearly|monthly|weekly|daily|midnight|hourly)|(.+)\s(.+)\s(.+)\s(.+)\s(.+))$"),
+        ]
+        | None
+    ) = None
+    """When the window opens: a cron expression, in UTC."""
+    duration: Annotated[str, Field(pattern=r"^((([0-9]+(h|m))|([0-9]+h[0-9]+m))(0s)?)$")] | None = None
+    """How long the window stays open, in hours and minutes."""
+
+
+CheckedBudget = Annotated[
+    Budget,
+    Rule(
+        "has(self.schedule) == has(self.duration)",
+        "'schedule' must be set with 'duration'",
+        lambda it: (it.schedule is None) == (it.duration is None),
+    ),
+]
 
 
 class Disruption(Model):
+    """When nodes of the pool may be replaced or removed, and how many at once."""
+
     consolidate_after: DurationOrNever = "0s"
+    """How long a node must have been quiet before it is consolidated."""
     consolidation_policy: Literal["WhenEmpty", "WhenEmptyOrUnderutilized", "Balanced"] = "WhenEmptyOrUnderutilized"
-    budgets: list[Budget] = [Budget()]
+    """Which nodes consolidation looks at."""
+    budgets: Annotated[list[CheckedBudget], Field(max_length=50)] = [Budget()]
+    """The strictest active budget counts. An empty list sets no limit."""
 
 
 class TemplateMetadata(Model):
-    labels: dict[str, str] = {}
+    """What the node is labelled and annotated with."""
+
+    labels: NodeLabels = {}
     annotations: dict[str, str] = {}
 
 
 class NodeClaimTemplateSpec(Model):
-    node_class_ref: NodeClassRef
-    requirements: list[Requirement] = []
+    """What a node of the pool looks like."""
+
+    required_on_wire = frozenset({"requirements"})
+
+    node_class_ref: PoolNodeClassRef
+    requirements: PoolRequirements = []
+    """Which labels, hence which instance types, zones and capacity types, a node may have. May be empty."""
     taints: list[Taint] = []
+    """Taints that pods have to tolerate."""
     startup_taints: list[Taint] = []
+    """Taints that something on the node removes while it starts: pods need not tolerate them."""
     expire_after: DurationOrNever = "720h"
+    """How old a node may become."""
     termination_grace_period: Duration | None = None
+    """How long a drain may take before pods are deleted past their budgets. Without it, as long as it takes."""
 
 
 class NodeClaimTemplate(Model):
+    """The node, as the pool would launch it."""
+
     metadata: TemplateMetadata = TemplateMetadata()
     spec: NodeClaimTemplateSpec
 
 
 class NodePoolSpec(Model):
+    """What nodes may look like, how many, and when they may be disrupted."""
+
     template: NodeClaimTemplate
     disruption: Disruption = Disruption()
     limits: dict[str, Quantity] = {}
-    weight: int | None = Field(default=None, ge=1, le=100)
-    replicas: int | None = Field(default=None, ge=0)
+    """The most that all nodes of the pool may have together, by resource; `nodes` counts nodes."""
+    weight: Annotated[int, Field(ge=1, le=100)] | None = None
+    """Pools with a higher weight are tried first."""
+    replicas: Annotated[int, Field(ge=0)] | None = None
+    """A fixed number of nodes, whether pods need them or not."""
+
+
+CheckedNodePoolSpec = Annotated[
+    NodePoolSpec,
+    Transition(
+        "has(self.replicas) == has(oldSelf.replicas)",
+        "a static NodePool (with 'replicas') cannot become dynamic, nor the other way round",
+    ),
+    Rule(
+        "!has(self.replicas) || !has(self.limits) || self.limits.size() == 0"
+        " || (self.limits.size() == 1 && 'nodes' in self.limits)",
+        "only 'nodes' may be limited together with 'replicas'",
+        lambda it: it.replicas is None or set(it.limits) <= {"nodes"},
+        field="limits",
+    ),
+    Rule(
+        "!has(self.replicas) || !has(self.weight)",
+        "'weight' cannot be set together with 'replicas'",
+        lambda it: it.replicas is None or it.weight is None,
+        field="weight",
+    ),
+]
 
 
 class NodePoolStatus(Model):
+    """What the pool has."""
+
+    required_on_wire = frozenset({"nodes"})
+
     resources: dict[str, Quantity] = {}
+    """The capacity of all its nodes together."""
     nodes: int = 0
+    """How many there are."""
     node_class_observed_generation: int | None = None
+    """The EC2NodeClass generation that NodeRegistrationHealthy speaks of."""
     conditions: list[Condition] = []
 
 
 class NodePool(CustomResource):
-    spec: NodePoolSpec
+    """What nodes may look like, how many, and when they may be disrupted."""
+
+    api_version = "karpenter.sh/v1"
+    kind = "NodePool"
+
+    spec: CheckedNodePoolSpec
     status: NodePoolStatus = NodePoolStatus()
 
     @property

@@ -1,0 +1,132 @@
+"""Status conditions, the way every Karpenter resource keeps them (scheduling.md 1.7).
+
+A condition tells what was observed, at which generation of the object, and since when: ``lastTransitionTime`` moves only
+when the *status* changes, so that "not ready for ten minutes" survives a changed message. The root condition ``Ready``
+is never set by hand. It is derived from the kind's dependents, and only those observed at the current generation count.
+
+Everything here is pure. Lists are never changed in place: each function returns a new one, oldest transition first and
+``Ready`` last.
+
+    at = Observation(now=snapshot.now, generation=claim.metadata.generation)
+    conditions = put(claim.status.conditions, true("Launched", at))
+    conditions = with_ready(conditions, NODE_CLAIM_DEPENDENTS, at)
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from joinery.apis.meta import Condition
+
+READY = "Ready"
+
+NODE_POOL_DEPENDENTS = ("ValidationSucceeded", "NodeClassReady")
+NODE_CLAIM_DEPENDENTS = ("Launched", "Registered", "Initialized")
+NODE_CLASS_DEPENDENTS = (
+    "AMIsReady",
+    "SubnetsReady",
+    "SecurityGroupsReady",
+    "InstanceProfileReady",
+    "PlacementGroupReady",
+    "ValidationSucceeded",
+)
+
+_BEGINNING = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """When an object was looked at (UTC), and which generation of it."""
+
+    now: datetime
+    generation: int
+
+
+def true(kind: str, at: Observation) -> Condition:
+    """The condition holds: its reason is its own name, and there is nothing to explain."""
+    return _condition(kind, "True", kind, "", at)
+
+
+def false(kind: str, reason: str, message: str, at: Observation) -> Condition:
+    """The condition does not hold."""
+    return _condition(kind, "False", reason, message, at)
+
+
+def unknown(kind: str, reason: str, message: str, at: Observation) -> Condition:
+    """Nobody can tell yet."""
+    return _condition(kind, "Unknown", reason, message, at)
+
+
+def awaiting(kind: str, at: Observation) -> Condition:
+    """Nobody has looked yet: how a dependent first appears."""
+    return unknown(kind, "AwaitingReconciliation", "object is awaiting reconciliation", at)
+
+
+def find(conditions: Iterable[Condition], kind: str) -> Condition | None:
+    """The condition of that type."""
+    return next((condition for condition in conditions if condition.type == kind), None)
+
+
+def is_true(conditions: Iterable[Condition], kind: str, *, generation: int | None = None) -> bool:
+    """Whether the condition is True; with a generation, also whether it was observed at that one."""
+    found = find(conditions, kind)
+    if found is None or found.status != "True":
+        return False
+    return generation is None or found.observed_generation == generation
+
+
+def put(conditions: Iterable[Condition], condition: Condition) -> list[Condition]:
+    """Add or replace. If the status is what it was, the moment it became so is kept."""
+    conditions = list(conditions)
+    before = find(conditions, condition.type)
+    if before is not None and before.status == condition.status:
+        since = before.last_transition_time or condition.last_transition_time
+        condition = condition.model_copy(update={"last_transition_time": since})
+    return _ordered([*(other for other in conditions if other.type != condition.type), condition])
+
+
+def drop(conditions: Iterable[Condition], kind: str) -> list[Condition]:
+    """Without the condition of that type, if there is one."""
+    return [condition for condition in conditions if condition.type != kind]
+
+
+def with_ready(conditions: Iterable[Condition], dependents: Sequence[str], at: Observation) -> list[Condition]:
+    """Derive ``Ready``; dependents that are missing appear as awaiting reconciliation."""
+    conditions = list(conditions)
+    for kind in dependents:
+        if find(conditions, kind) is None:
+            conditions = put(conditions, awaiting(kind, at))
+    return put(conditions, _root(conditions, dependents, at))
+
+
+def _root(conditions: Sequence[Condition], dependents: Sequence[str], at: Observation) -> Condition:
+    found = [condition for kind in dependents if (condition := find(conditions, kind))]
+    current = [condition for condition in found if condition.observed_generation == at.generation]
+    if len(current) == len(dependents) and all(condition.status == "True" for condition in current):
+        return true(READY, at)
+    stale = [condition for condition in found if condition not in current]
+    message = ", ".join(
+        f"{condition.type}={'Unknown' if condition in stale else condition.status}"
+        for condition in found
+        if condition in stale or condition.status != "True"
+    )
+    if any(condition.status == "False" for condition in current):
+        return false(READY, "UnhealthyDependents", message, at)
+    return unknown(READY, "ReconcilingDependents", message, at)
+
+
+def _condition(kind: str, status: str, reason: str, message: str, at: Observation) -> Condition:
+    return Condition.model_validate(
+        {
+            "type": kind,
+            "status": status,
+            "reason": reason,
+            "message": message,
+            "lastTransitionTime": at.now.replace(microsecond=0),
+            "observedGeneration": at.generation,
+        }
+    )
+
+
+def _ordered(conditions: list[Condition]) -> list[Condition]:
+    return sorted(conditions, key=lambda it: (it.type == READY, it.last_transition_time or _BEGINNING))

@@ -1,0 +1,156 @@
+"""The parts of an EC2NodeClass that become a launch template's devices: disks, network interfaces, metadata service."""
+
+from collections import Counter
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from joinery.apis.meta import Model
+from joinery.apis.rules import Rule
+
+#: 1-59000Gi, 1-64000G, 1-58Ti, 1-64T: what EBS offers, in the units Karpenter takes.
+VolumeSize = Annotated[
+    str,
+    Field(
+        pattern=(
+            r"^(([1-9][0-9]{0,3}|[1-4][0-9]{4}|5[0-8][0-9]{3}|59000)Gi"
+            r"|([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-3][0-9]{3}|64000)G"
+            r"|([1-9]|[1-4][0-9]|5[0-8])Ti|([1-9]|[1-5][0-9]|6[0-4])T)$"
+        )
+    ),
+]
+
+
+class BlockDevice(Model):
+    """An EBS volume."""
+
+    delete_on_termination: bool | None = None
+    encrypted: bool | None = None
+    iops: int | None = None
+    kms_key_id: str = Field(default="", alias="kmsKeyID")
+    snapshot_id: str = Field(default="", alias="snapshotID")
+    throughput: int | None = None
+    """MiB/s, of gp3."""
+    volume_initialization_rate: Annotated[int, Field(ge=100, le=300)] | None = None
+    """MiB/s at which a volume made from a snapshot is filled."""
+    volume_size: VolumeSize | None = None
+    volume_type: Literal["", "standard", "io1", "io2", "gp2", "sc1", "st1", "gp3"] = ""
+
+
+CheckedBlockDevice = Annotated[
+    BlockDevice,
+    Rule(
+        "has(self.snapshotID) || has(self.volumeSize)",
+        "snapshotID or volumeSize must be defined",
+        lambda it: bool(it.snapshot_id) or it.volume_size is not None,
+    ),
+    Rule(
+        "!has(self.volumeInitializationRate) || has(self.snapshotID)",
+        "volumeInitializationRate needs a snapshotID",
+        lambda it: it.volume_initialization_rate is None or bool(it.snapshot_id),
+        field="volumeInitializationRate",
+    ),
+]
+
+
+class BlockDeviceMapping(Model):
+    """A disk of the instance."""
+
+    device_name: str = ""
+    root_volume: bool = False
+    """Whether this is the disk that pods' ephemeral storage is on."""
+    ebs: CheckedBlockDevice | None = None
+
+
+BlockDeviceMappings = Annotated[
+    list[BlockDeviceMapping],
+    Field(max_length=50),
+    Rule(
+        "self.filter(x, has(x.rootVolume) && x.rootVolume).size() <= 1",
+        "at most one block device may have rootVolume",
+        lambda mappings: sum(mapping.root_volume for mapping in mappings) <= 1,
+    ),
+]
+
+
+class NetworkInterface(Model):
+    """A network interface of the instance, in addition to none: the first one has to be listed as well."""
+
+    required_on_wire = frozenset({"network_card_index", "device_index", "interface_type"})
+
+    network_card_index: Annotated[int, Field(ge=0)] = 0
+    device_index: Annotated[int, Field(ge=0)] = 0
+    interface_type: Literal["interface", "efa-only"] = "interface"
+
+
+def _has_primary(interfaces: list[Any]) -> bool:
+    return not interfaces or any(
+        (it.network_card_index, it.device_index, it.interface_type) == (0, 0, "interface") for it in interfaces
+    )
+
+
+def _unique(interfaces: list[Any]) -> bool:
+    return len({(it.network_card_index, it.device_index) for it in interfaces}) == len(interfaces)
+
+
+def _one_efa_a_card(interfaces: list[Any]) -> bool:
+    return (
+        max(Counter(it.network_card_index for it in interfaces if it.interface_type == "efa-only").values(), default=0)
+        <= 1
+    )
+
+
+NetworkInterfaces = Annotated[
+    list[NetworkInterface],
+    Field(max_length=150),
+    Rule(
+        "self.size() == 0"
+        " || self.exists(x, x.networkCardIndex == 0 && x.deviceIndex == 0 && x.interfaceType == 'interface')",
+        "the interface with networkCardIndex 0 and deviceIndex 0 must be listed, with interfaceType 'interface'",
+        _has_primary,
+    ),
+    Rule(
+        "self.all(x, self.exists_one(y, x.networkCardIndex == y.networkCardIndex && x.deviceIndex == y.deviceIndex))",
+        "networkCardIndex and deviceIndex must be unique together",
+        _unique,
+    ),
+    Rule(
+        "self.all(x, x.interfaceType != 'efa-only'"
+        " || self.exists_one(y, y.interfaceType == 'efa-only' && x.networkCardIndex == y.networkCardIndex))",
+        "a network card may have one efa-only interface",
+        _one_efa_a_card,
+    ),
+]
+
+
+class MetadataOptions(Model):
+    """The instance metadata service."""
+
+    http_endpoint: Literal["enabled", "disabled"] = "enabled"
+    http_protocol_ipv6: Literal["enabled", "disabled"] = Field(default="disabled", alias="httpProtocolIPv6")
+    http_put_response_hop_limit: Annotated[int, Field(ge=1, le=64)] = 1
+    http_tokens: Literal["required", "optional"] = "required"
+
+
+class ConnectionTracking(Model):
+    """Idle timeouts of tracked connections, in seconds."""
+
+    tcp_established_timeout: Annotated[int, Field(ge=60, le=432000)] | None = None
+    udp_stream_timeout: Annotated[int, Field(ge=60, le=180)] | None = None
+    udp_timeout: Annotated[int, Field(ge=30, le=60)] | None = None
+
+
+CheckedConnectionTracking = Annotated[
+    ConnectionTracking,
+    Rule(
+        "has(self.tcpEstablishedTimeout) || has(self.udpStreamTimeout) || has(self.udpTimeout)",
+        "expected at least one of tcpEstablishedTimeout, udpStreamTimeout, udpTimeout",
+        lambda it: (it.tcp_established_timeout, it.udp_stream_timeout, it.udp_timeout) != (None, None, None),
+    ),
+]
+
+
+class CPUOptions(Model):
+    """Processor features."""
+
+    nested_virtualization: Literal["enabled", "disabled"] | None = None

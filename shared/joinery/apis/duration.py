@@ -1,0 +1,34 @@
+"""Durations as the API writes them: ``720h``, ``1h30m``, ``Never``.
+
+The grammar is Go's ``time.ParseDuration``: NodePools use whole hours, minutes and seconds only (the schema says so), but
+annotations such as ``karpenter.sh/do-not-disrupt`` take any Go duration, and a value that went through Karpenter reads
+``720h0m0s``.
+"""
+
+import re
+from datetime import timedelta
+
+NEVER = "Never"
+
+_PART = re.compile(r"([0-9]+\.?[0-9]*|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
+_WHOLE = re.compile(rf"[+-]?(?:{_PART.pattern})+")
+_SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "μs": 1e-6, "ns": 1e-9}
+_LARGEST = 2**63 / 1e9  # Go counts nanoseconds in 63 bits: 292 years
+
+
+def parse(text: str) -> timedelta | None:
+    """The duration, None for ``Never``.
+
+    Raises:
+        ValueError: the text is no duration, or exceeds 292 years.
+    """
+    if text == NEVER:
+        return None
+    if text in ("0", "+0", "-0"):
+        return timedelta()
+    if not _WHOLE.fullmatch(text):
+        raise ValueError(f"{text!r} is not a duration")
+    seconds = sum(float(number) * _SECONDS[unit] for number, unit in _PART.findall(text))
+    if seconds >= _LARGEST:
+        raise ValueError(f"{text!r} is too long a duration")
+    return timedelta(seconds=-seconds if text.startswith("-") else seconds)

@@ -1,0 +1,77 @@
+"""Static hashes: has the template that a node was made from changed since?
+
+A NodePool and an EC2NodeClass carry a hash of what cannot change on a running node, and every claim carries the hash of
+its creation. A difference is drift, but only between hashes of the same version: Karpenter's numbers cannot be
+reproduced, so ours have a version string of their own, and a claim that carries another is re-stamped, never drifted.
+
+What goes in follows disruption-lifecycle.md 3.5. Lists are sets, and a value that says nothing (absent, false, zero, empty) is
+left out, so that spelling out a default is not drift.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from joinery.apis import duration
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.nodepool import NodePool
+
+HASH_VERSION = "joinery-v1"
+
+_DYNAMIC_CLASS_FIELDS = {
+    "subnet_selector_terms",
+    "security_group_selector_terms",
+    "capacity_reservation_selector_terms",
+    "ami_selector_terms",
+    "ami_family",
+    "ip_prefix_count",
+    "kubelet",
+}
+
+
+def node_pool_hash(pool: NodePool) -> str:
+    """A decimal number. Of ``spec.template`` without its requirements: those drift by themselves."""
+    template = pool.spec.template
+    content = template.model_dump(mode="json", exclude={"spec": {"requirements"}})
+    for field in ("expire_after", "termination_grace_period"):
+        content["spec"][field] = _seconds(content["spec"][field])
+    return _digest(content)
+
+
+def node_class_hash(node_class: EC2NodeClass, *, ca_bundle: str = "") -> str:
+    """A decimal number. ``ca_bundle`` is the cluster's: nodes are replaced when it is rotated.
+
+    Selectors do not count (what they select is compared with each instance), the *effective* AMI family does.
+    """
+    spec = node_class.spec
+    content = spec.model_dump(mode="json", exclude=_DYNAMIC_CLASS_FIELDS)
+    content["ami_family"] = spec.family
+    content["ca_bundle"] = ca_bundle
+    content["kubelet"] = spec.kubelet.model_dump(mode="json") if spec.kubelet else None
+    return _digest(content)
+
+
+def _seconds(text: str | None) -> str:
+    if text is None:
+        return ""
+    length = duration.parse(text)
+    return duration.NEVER if length is None else f"{length.total_seconds():.0f}s"
+
+
+def _digest(content: object) -> str:
+    text = json.dumps(_canonical(content), sort_keys=True, separators=(",", ":"))
+    return str(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big"))
+
+
+def _canonical(value: object) -> Any:
+    if isinstance(value, dict):
+        fields = {str(key): _canonical(item) for key, item in value.items()}
+        return {key: item for key, item in fields.items() if item not in (None, "", 0, False, [], {})}
+    if isinstance(value, list):
+        return _as_set(_canonical(item) for item in value)
+    return value
+
+
+def _as_set(items: Iterable[Any]) -> list[Any]:
+    return [json.loads(text) for text in sorted({json.dumps(item, sort_keys=True) for item in items})]

@@ -1,0 +1,98 @@
+"""The kubelet settings that Joinery understands: they decide pod density and what pods may use of a node."""
+
+from typing import Annotated, Any
+
+from pydantic import Field
+
+from joinery.apis.meta import QUANTITY, DurationText, Model, Quantity
+from joinery.apis.rules import Rule
+
+SIGNALS = (
+    "memory.available",
+    "nodefs.available",
+    "nodefs.inodesFree",
+    "imagefs.available",
+    "imagefs.inodesFree",
+    "pid.available",
+)
+RESERVABLE = ("cpu", "memory", "ephemeral-storage", "pid")
+
+_PERCENTAGE = r"([0-9]{1,2}(\.[0-9]{1,2})?|100(\.0{1,2})?)%"
+_THRESHOLD = rf"^({_PERCENTAGE}|{QUANTITY[1:-1]})$"
+
+
+def _keys(allowed: tuple[str, ...]) -> Rule:
+    listed = ", ".join(f"'{key}'" for key in allowed)
+    return Rule(
+        f"self.all(k, k in [{listed}])",
+        f"valid keys are {', '.join(allowed)}",
+        lambda given: set(given) <= set(allowed),
+    )
+
+
+Reserved = Annotated[
+    dict[str, Quantity],
+    Field(max_length=len(RESERVABLE)),
+    _keys(RESERVABLE),
+    Rule(
+        "self.all(k, !string(self[k]).startsWith('-'))",
+        "a reservation cannot be negative",
+        lambda given: not any(value.startswith("-") for value in given.values()),
+    ),
+]
+Thresholds = Annotated[
+    dict[str, Annotated[str, Field(pattern=_THRESHOLD)]], Field(max_length=len(SIGNALS)), _keys(SIGNALS)
+]
+GracePeriods = Annotated[dict[str, DurationText], Field(max_length=len(SIGNALS)), _keys(SIGNALS)]
+Percentage = Annotated[int, Field(ge=0, le=100)]
+NotNegative = Annotated[int, Field(ge=0)]
+
+
+class KubeletConfiguration(Model):
+    """Settings of the kubelet, with the kubelet's own names."""
+
+    cluster_dns: list[str] = Field(default=[], alias="clusterDNS")
+    max_pods: NotNegative | None = None
+    """Instead of what the network interfaces allow."""
+    pods_per_core: NotNegative | None = None
+    system_reserved: Reserved = {}
+    kube_reserved: Reserved = {}
+    eviction_hard: Thresholds = {}
+    eviction_soft: Thresholds = {}
+    eviction_soft_grace_period: GracePeriods = {}
+    eviction_max_pod_grace_period: NotNegative | None = None
+    """Seconds."""
+    image_gc_high_threshold_percent: Percentage | None = Field(default=None, alias="imageGCHighThresholdPercent")
+    image_gc_low_threshold_percent: Percentage | None = Field(default=None, alias="imageGCLowThresholdPercent")
+    cpu_cfs_quota: bool | None = Field(default=None, alias="cpuCFSQuota")
+
+
+def _image_thresholds_in_order(it: Any) -> bool:
+    high, low = it.image_gc_high_threshold_percent, it.image_gc_low_threshold_percent
+    return high is None or low is None or high > low
+
+
+CheckedKubeletConfiguration = Annotated[
+    KubeletConfiguration,
+    Rule(
+        "!has(self.imageGCHighThresholdPercent) || !has(self.imageGCLowThresholdPercent)"
+        " || self.imageGCHighThresholdPercent > self.imageGCLowThresholdPercent",
+        "imageGCHighThresholdPercent must be greater than imageGCLowThresholdPercent",
+        _image_thresholds_in_order,
+        field="imageGCHighThresholdPercent",
+    ),
+    Rule(
+        "!has(self.evictionSoft) || self.evictionSoft.all(k, has(self.evictionSoftGracePeriod)"
+        " && k in self.evictionSoftGracePeriod)",
+        "every key of evictionSoft needs one in evictionSoftGracePeriod",
+        lambda it: set(it.eviction_soft) <= set(it.eviction_soft_grace_period),
+        field="evictionSoft",
+    ),
+    Rule(
+        "!has(self.evictionSoftGracePeriod) || self.evictionSoftGracePeriod.all(k, has(self.evictionSoft)"
+        " && k in self.evictionSoft)",
+        "every key of evictionSoftGracePeriod needs one in evictionSoft",
+        lambda it: set(it.eviction_soft_grace_period) <= set(it.eviction_soft),
+        field="evictionSoftGracePeriod",
+    ),
+]

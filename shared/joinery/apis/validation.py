@@ -1,0 +1,139 @@
+"""What is wrong with an object, in words: parse errors as one line, and the checks that no schema can express.
+
+An object is judged three times. The API server applies the CRD; parsing applies the same rules (``joinery.apis.rules``),
+for files that never met an API server; and ``validate`` adds what CEL cannot say. Its reasons become the condition
+``ValidationSucceeded`` of that NodePool, while the others go on (scheduling.md 1.2.5).
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from pydantic import ValidationError
+
+from joinery.apis import labels
+from joinery.apis.meta import LABEL_KEY, LABEL_VALUE, NUMERIC, Requirement, Taint, is_whole_number
+from joinery.apis.nodepool import NodePool
+from joinery.apis.rules import RuleError
+
+#: Labels whose values are known. Others than these cannot be launched.
+KNOWN_VALUES = {
+    labels.CAPACITY_TYPE: frozenset({labels.SPOT, labels.ON_DEMAND, labels.RESERVED}),
+    f"{labels.AWS_GROUP}/instance-tenancy": frozenset({"default", "dedicated"}),
+}
+
+_KEY = re.compile(LABEL_KEY)
+_VALUE = re.compile(LABEL_VALUE)
+_PLAIN = re.compile(r"[A-Za-z0-9_]+")
+_MOST_ERRORS = 5
+
+
+def explain(error: ValidationError) -> str:
+    """``field: what is wrong``, in one line; several errors are separated by semicolons."""
+    errors = error.errors(include_url=False, include_input=False)
+    lines = [_line(entry["loc"], entry["msg"], entry.get("ctx", {}).get("error")) for entry in errors[:_MOST_ERRORS]]
+    if len(errors) > _MOST_ERRORS:
+        lines.append(f"and {len(errors) - _MOST_ERRORS} more")
+    return "; ".join(lines)
+
+
+def _line(location: Sequence[str | int], message: str, cause: object) -> str:
+    parts = [*location]
+    if isinstance(cause, RuleError) and cause.field:
+        parts.append(cause.field)
+    words = str(cause) if isinstance(cause, ValueError) else message[:1].lower() + message[1:]
+    return f"{path(parts) or 'object'}: {words}"
+
+
+def path(parts: Iterable[str | int]) -> str:
+    """``spec.template.spec.requirements[0].values``; a key that is no plain word is bracketed, as a label is."""
+    text = ""
+    for part in parts:
+        if part == "[key]":
+            continue
+        if isinstance(part, int) or not _PLAIN.fullmatch(part):
+            text += f"[{part}]"
+        else:
+            text += f".{part}" if text else part
+    return text
+
+
+def validate(pool: NodePool) -> tuple[str, ...]:
+    """Why the NodePool cannot be used, each as ``field: reason``; empty if it can."""
+    return tuple(_pool_reasons(pool))
+
+
+def _pool_reasons(pool: NodePool) -> Iterator[str]:
+    template = pool.spec.template
+    yield from _label_reasons("spec.template.metadata.labels", template.metadata.labels)
+    yield from _taint_reasons("spec.template.spec", template.spec.taints, template.spec.startup_taints)
+    for index, requirement in enumerate(template.spec.requirements):
+        yield from _requirement_reasons(f"spec.template.spec.requirements[{index}]", requirement)
+
+
+def _label_reasons(where: str, given: Mapping[str, str]) -> Iterator[str]:
+    for key, value in given.items():
+        field = f"{where}[{key}]"
+        if reason := _key_reason(key):
+            yield f"{field}: {reason}"
+        if not _is_label_value(value):
+            yield f"{field}: {value!r} is not a label value"
+
+
+def _taint_reasons(where: str, taints: Sequence[Taint], startup_taints: Sequence[Taint]) -> Iterator[str]:
+    listed = [("taints", *entry) for entry in enumerate(taints)]
+    listed += [("startupTaints", *entry) for entry in enumerate(startup_taints)]
+    seen: set[tuple[str, str]] = set()
+    for name, index, taint in listed:
+        field = f"{where}.{name}[{index}]"
+        if not _is_qualified(taint.key):
+            yield f"{field}.key: {taint.key!r} is not a qualified name"
+        if not _is_label_value(taint.value):
+            yield f"{field}.value: {taint.value!r} is not a label value"
+        if (taint.key, taint.effect) in seen:
+            yield f"{field}: duplicate taint {taint.key}:{taint.effect} in taints and startupTaints"
+        seen.add((taint.key, taint.effect))
+
+
+def _requirement_reasons(where: str, requirement: Requirement) -> Iterator[str]:
+    if reason := _key_reason(labels.canonical(requirement.key)):
+        yield f"{where}.key: {reason}"
+    for index, value in enumerate(requirement.values):
+        if not _is_label_value(value):
+            yield f"{where}.values[{index}]: {value!r} is not a label value"
+    if reason := _operand_reason(requirement):
+        yield f"{where}.values: {reason}"
+
+
+def _operand_reason(requirement: Requirement) -> str:
+    values, least = requirement.values, requirement.min_values
+    if requirement.operator in NUMERIC:
+        is_one = len(values) == 1 and is_whole_number(values[0])
+        return "" if is_one else f"operator {requirement.operator} must have a single integer that is not negative"
+    if requirement.operator != "In":
+        return ""
+    known = KNOWN_VALUES.get(labels.canonical(requirement.key))
+    usable = {value for value in values if known is None or value in known}
+    if not values:
+        return "operator In must have a value"
+    if not usable:
+        return f"none of {', '.join(values)} is one of {', '.join(sorted(known or ()))}"
+    if least is not None and len(usable) < least:
+        return f"minValues is {least}, but only {len(usable)} values can be used"
+    return ""
+
+
+def _key_reason(key: str) -> str:
+    if not _is_qualified(key):
+        return f"{key!r} is not a qualified name"
+    if key == labels.NODE_POOL or labels.is_restricted(key):
+        return f"label {key} is restricted"
+    return ""
+
+
+def _is_qualified(key: str) -> bool:
+    prefix, _, name = key.rpartition("/")
+    return len(name) <= 63 and len(prefix) <= 253 and _KEY.fullmatch(key) is not None
+
+
+def _is_label_value(value: str) -> bool:
+    return len(value) <= 63 and _VALUE.fullmatch(value) is not None
