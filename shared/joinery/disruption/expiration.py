@@ -1,0 +1,41 @@
+"""Expiration: a claim older than its ``expireAfter`` is retired (disruption-lifecycle.md 1.8).
+
+The length of life was copied from the NodePool when the claim was made; the pool's value today is of no concern. Nothing
+protects an old node: no budget, no annotation. What softens it is the drain, and that its pods count as pending from the
+deletion on, so that their new node is launched before the old one is drained.
+"""
+
+from datetime import datetime, timedelta
+
+from joinery.apis import duration
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.commands import Announce, Command, DeleteClaim
+from joinery.state.claims import is_managed
+from joinery.state.snapshot import Snapshot
+
+
+def expire(snapshot: Snapshot) -> tuple[Command, ...]:
+    """Retire every claim that has lived long enough, the oldest first."""
+    due = [(at, claim) for claim in snapshot.node_claims if (at := expires_at(claim)) and at <= snapshot.now]
+    return tuple(command for at, claim in sorted(due, key=_order) for command in _retire(claim, at))
+
+
+def expires_at(claim: NodeClaim) -> datetime | None:
+    """When the claim is due; None for one that never is, is going already, or has no age yet."""
+    created, lasts = claim.metadata.creation_timestamp, _lifetime(claim)
+    if created is None or lasts is None or claim.is_deleting or not is_managed(claim):
+        return None
+    return created + lasts
+
+
+def _lifetime(claim: NodeClaim) -> timedelta | None:
+    return duration.parse(claim.spec.expire_after)
+
+
+def _order(due: tuple[datetime, NodeClaim]) -> tuple[datetime, str]:
+    return due[0], due[1].metadata.name
+
+
+def _retire(claim: NodeClaim, at: datetime) -> tuple[Command, ...]:
+    text = f"expired at {at.isoformat(timespec='seconds')}, {claim.spec.expire_after} after it was created"
+    return Announce("Expired", text, claim), DeleteClaim(claim, text)

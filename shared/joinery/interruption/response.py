@@ -1,0 +1,76 @@
+"""Answering a notice: what becomes of the claims whose instances EC2 will take away.
+
+The claim is marked before it is deleted, and nothing waits here for a replacement: its pods count as pending from the
+mark on, provisioning (woken by the controller) buys what they need, and lifecycle starts the drain once that launch was
+accepted, or fifteen seconds later. A rebalance recommendation is only told: acting on it would cost healthy nodes.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from joinery.apis.core import Node
+from joinery.apis.labels import INSTANCE_TYPE, INTERRUPTED_AT, RESERVED, SPOT, ZONE
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, Subject, UpdateClaim, UpdateNode
+from joinery.interruption.notice import Kind, Notice
+from joinery.state.claims import annotated
+from joinery.state.instances import instance_id
+from joinery.state.offerings import OfferingKey
+from joinery.state.snapshot import Snapshot
+from joinery.termination.taint import disrupted
+
+#: Kind of notice to the reason of its Event and what it says (disruption-lifecycle.md 4.2, 5.1).
+_EVENTS = {
+    Kind.SPOT_INTERRUPTED: ("SpotInterrupted", "EC2 will reclaim the spot instance"),
+    Kind.CAPACITY_RESERVATION_INTERRUPTED: (
+        "CapacityReservationInstanceInterrupted",
+        "EC2 will reclaim the instance for its capacity reservation",
+    ),
+    Kind.REBALANCE_RECOMMENDATION: ("SpotRebalanceRecommendation", "the spot instance is at a higher risk"),
+    Kind.SCHEDULED_CHANGE: ("InstanceUnhealthy", "EC2 has scheduled a change of the instance"),
+    Kind.INSTANCE_STOPPED: ("InstanceStopping", "the instance is stopping"),
+    Kind.INSTANCE_TERMINATED: ("InstanceTerminating", "the instance is shutting down"),
+}
+
+#: The capacity type whose pool is short, for the kinds that say so.
+_SHORT_OF = {Kind.SPOT_INTERRUPTED: SPOT, Kind.CAPACITY_RESERVATION_INTERRUPTED: RESERVED}
+
+
+def respond(notice: Notice, snapshot: Snapshot) -> tuple[Command, ...]:
+    """What to do about every claim the notice concerns; nothing for instances that are not ours."""
+    nodes = {node.spec.provider_id: node for node in snapshot.nodes if node.spec.provider_id}
+    return tuple(
+        command
+        for claim in snapshot.node_claims
+        if instance_id(claim.status.provider_id) in notice.instances
+        for command in _about(notice, claim, nodes.get(claim.status.provider_id), snapshot.now)
+    )
+
+
+def _about(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) -> Iterable[Command]:
+    event, text = _EVENTS[notice.kind]
+    yield from _shortage(notice.kind, claim, text)
+    if claim.is_deleting:
+        return
+    subjects: tuple[Subject, ...] = (claim, node) if node else (claim,)
+    warning = notice.kind is not Kind.REBALANCE_RECOMMENDATION
+    yield from (Announce(event, text, subject, warning=warning) for subject in subjects)
+    if notice.kind is Kind.REBALANCE_RECOMMENDATION:
+        return
+    yield from (Announce("TerminatingOnInterruption", text, subject, warning=True) for subject in subjects)
+    yield from _retire(claim, node, text, now)
+
+
+def _shortage(kind: Kind, claim: NodeClaim, text: str) -> Iterable[Command]:
+    labels = claim.metadata.labels
+    short_of = _SHORT_OF.get(kind)
+    if short_of and labels.get(INSTANCE_TYPE) and labels.get(ZONE):
+        yield MarkUnavailable(OfferingKey(labels[INSTANCE_TYPE], labels[ZONE], short_of), text)
+
+
+def _retire(claim: NodeClaim, node: Node | None, text: str, now: datetime) -> Iterable[Command]:
+    if INTERRUPTED_AT not in claim.metadata.annotations:
+        yield UpdateClaim(claim, annotated(claim, {INTERRUPTED_AT: now.isoformat()}), text)
+    if node is not None and (tainted := disrupted(node)) != node:
+        yield UpdateNode(node, tainted, text)
+    yield DeleteClaim(claim, text)

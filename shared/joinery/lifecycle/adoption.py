@@ -1,0 +1,38 @@
+"""Adoption: taking over a claim that another controller made, without calling its node drifted.
+
+A claim carries the hash of the template that it was made from, and the version of whoever computed it. A foreign version
+says nothing about ours: such a claim is stamped with today's hash. One that is marked Drifted already keeps its hash, so
+that the drift is not lost (scheduling.md 1.2.6, aws-provider.md 5.6).
+"""
+
+from joinery.apis.hashing import HASH_VERSION, node_class_hash, node_pool_hash
+from joinery.apis.labels import (
+    NODE_CLASS_HASH,
+    NODE_CLASS_HASH_VERSION,
+    NODE_POOL,
+    NODE_POOL_HASH,
+    NODE_POOL_HASH_VERSION,
+)
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.lifecycle.view import View
+from joinery.state.claims import annotated
+
+
+def adopted(view: View, claim: NodeClaim) -> NodeClaim:
+    """The claim with hashes of our version."""
+    pools = {pool.metadata.name: pool for pool in view.snapshot.node_pools}
+    classes = {each.metadata.name: each for each in view.snapshot.node_classes}
+    pool = pools.get(claim.metadata.labels.get(NODE_POOL, ""))
+    node_class = classes.get(claim.spec.node_class_ref.name)
+    if pool is not None:
+        claim = _stamped(claim, NODE_POOL_HASH, NODE_POOL_HASH_VERSION, node_pool_hash(pool))
+    if node_class is not None:
+        claim = _stamped(claim, NODE_CLASS_HASH, NODE_CLASS_HASH_VERSION, node_class_hash(node_class))
+    return claim
+
+
+def _stamped(claim: NodeClaim, key: str, version_key: str, value: str) -> NodeClaim:
+    if claim.metadata.annotations.get(version_key) == HASH_VERSION:
+        return claim
+    stamp = {version_key: HASH_VERSION}
+    return annotated(claim, stamp if claim.is_true("Drifted") else {**stamp, key: value})

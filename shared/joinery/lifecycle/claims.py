@@ -1,0 +1,151 @@
+"""From a plan to claims: each launch of a packing as the NodeClaim that will be written (scheduling.md 4.1).
+
+A claim is complete when it is written: its finalizer is on it before any instance exists, so nothing that is bought can be
+forgotten, and it names the pods that it was bought for and the launches it shares a CreateFleet call with. Names derive
+from the snapshot's moment and the plan, so a replayed decision writes the same claims.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from joinery.apis.hashing import HASH_VERSION, node_class_hash, node_pool_hash
+from joinery.apis.labels import (
+    HOSTNAME,
+    INSTANCE_TYPE,
+    LAUNCH_TOKEN,
+    MIN_VALUES_RELAXED,
+    NODE_CLASS,
+    NODE_CLASS_HASH,
+    NODE_CLASS_HASH_VERSION,
+    NODE_POOL,
+    NODE_POOL_HASH,
+    NODE_POOL_HASH_VERSION,
+    PLANNED_PODS,
+    TERMINATION_FINALIZER,
+)
+from joinery.apis.meta import ObjectMeta, OwnerReference, Requirement
+from joinery.apis.nodeclaim import ClaimResources, NodeClaim, NodeClaimSpec
+from joinery.apis.nodepool import NodePool
+from joinery.apis.quantity import texts
+from joinery.scheduling.packing import Launch, Packing
+from joinery.state.snapshot import Snapshot
+
+#: The letters of Kubernetes' generated names: no vowels, so no words.
+_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
+_SUFFIX = 5
+
+
+def claims_of(packing: Packing, snapshot: Snapshot) -> tuple[NodeClaim, ...]:
+    """One claim a launch, in the plan's order."""
+    pools = {pool.metadata.name: pool for pool in snapshot.node_pools}
+    names = _names(packing.launches, snapshot)
+    tokens = _tokens(packing.launches, names)
+    return tuple(
+        _claim(launch, pools[launch.node_pool], snapshot, name=name, token=tokens[_identity(launch)])
+        for launch, name in zip(packing.launches, names, strict=True)
+    )
+
+
+def _claim(launch: Launch, pool: NodePool, snapshot: Snapshot, *, name: str, token: str) -> NodeClaim:
+    template = pool.spec.template
+    annotations = {
+        **template.metadata.annotations,
+        **_hashes(pool, snapshot),
+        PLANNED_PODS: json.dumps(launch.pods),
+        LAUNCH_TOKEN: token,
+        **({MIN_VALUES_RELAXED: "true"} if launch.min_values_relaxed else {}),
+    }
+    labels = {
+        **template.metadata.labels,
+        **launch.labels,
+        NODE_POOL: pool.metadata.name,
+        NODE_CLASS: template.spec.node_class_ref.name,
+    }
+    return NodeClaim(
+        metadata=ObjectMeta(
+            name=name,
+            labels={key: value for key, value in labels.items() if key != HOSTNAME},
+            annotations=annotations,
+            finalizers=[TERMINATION_FINALIZER],
+            owner_references=[_owner(pool)],
+        ),
+        spec=NodeClaimSpec(
+            node_class_ref=template.spec.node_class_ref,
+            requirements=_requirements(launch),
+            resources=ClaimResources(requests=texts(launch.requests)),
+            taints=list(launch.taints),
+            startup_taints=list(launch.startup_taints),
+            expire_after=template.spec.expire_after,
+            termination_grace_period=template.spec.termination_grace_period,
+        ),
+    )
+
+
+def _owner(pool: NodePool) -> OwnerReference:
+    return OwnerReference(
+        api_version="karpenter.sh/v1",
+        kind="NodePool",
+        name=pool.metadata.name,
+        uid=pool.metadata.uid,
+        block_owner_deletion=True,
+    )
+
+
+def _hashes(pool: NodePool, snapshot: Snapshot) -> Mapping[str, str]:
+    ref = pool.spec.template.spec.node_class_ref
+    node_class = next((found for found in snapshot.node_classes if found.metadata.name == ref.name), None)
+    stamps = {NODE_POOL_HASH: node_pool_hash(pool), NODE_POOL_HASH_VERSION: HASH_VERSION}
+    if node_class is None:
+        return stamps
+    return {**stamps, NODE_CLASS_HASH: node_class_hash(node_class), NODE_CLASS_HASH_VERSION: HASH_VERSION}
+
+
+def _requirements(launch: Launch) -> list[Requirement]:
+    """The plan's requirements, with the instance types that were found able to hold the pods."""
+    kept = [found for found in launch.requirements if found.key not in (HOSTNAME, INSTANCE_TYPE)]
+    minimum = max((f.min_values or 0 for f in launch.requirements if f.key == INSTANCE_TYPE), default=0)
+    types = Requirement(
+        key=INSTANCE_TYPE, operator="In", values=list(launch.instance_types), min_values=minimum or None
+    )
+    return [*kept, types]
+
+
+def _names(launches: Sequence[Launch], snapshot: Snapshot) -> list[str]:
+    taken = {claim.metadata.name for claim in snapshot.node_claims}
+    names = []
+    for index, launch in enumerate(launches):
+        seed = f"{snapshot.now.isoformat()}/{index}"
+        name = f"{launch.node_pool}-{suffix(seed)}"
+        while name in taken:
+            seed += "'"
+            name = f"{launch.node_pool}-{suffix(seed)}"
+        taken.add(name)
+        names.append(name)
+    return names
+
+
+def suffix(seed: str) -> str:
+    """Five letters, as Kubernetes generates them, that depend on nothing but the seed."""
+    number = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big")
+    letters = []
+    for _ in range(_SUFFIX):
+        number, index = divmod(number, len(_LETTERS))
+        letters.append(_LETTERS[index])
+    return "".join(letters)
+
+
+def _tokens(launches: Iterable[Launch], names: Sequence[str]) -> dict[Any, str]:
+    """Identical launches share a token, which is the name of the first of them."""
+    tokens: dict[Any, str] = {}
+    for launch, name in zip(launches, names, strict=True):
+        tokens.setdefault(_identity(launch), name)
+    return tokens
+
+
+def _identity(launch: Launch) -> Any:
+    """Everything that CreateFleet will be told about a launch, apart from how many."""
+    parts = (launch.requirements, launch.taints, launch.startup_taints)
+    text = json.dumps([[item.model_dump() for item in part] for part in parts], sort_keys=True)
+    return launch.node_pool, tuple(sorted(launch.labels.items())), launch.instance_types, text

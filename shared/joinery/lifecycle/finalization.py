@@ -1,0 +1,200 @@
+"""The end of a claim: its node takes no more pods, is drained, its volumes are detached, its instance terminated.
+
+Each pass does what can be done now and says whether it wants another; nothing waits. What has been reached is kept in the
+claim's own conditions, so that a pass that was stopped anywhere is simply repeated. The finalizers go last, of the Node and
+then of the claim, when EC2 no longer has the instance: as long as something could leak, its claim is there
+(disruption-lifecycle.md 2.1 to 2.7).
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+import msgspec
+
+from joinery.apis import duration
+from joinery.apis.conditions import false, true, unknown
+from joinery.apis.core import Node
+from joinery.apis.labels import NODE_CLASS, TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.commands import (
+    Announce,
+    Command,
+    DeleteNode,
+    DeletePod,
+    Evict,
+    TerminateInstance,
+    UpdateClaim,
+    UpdateNode,
+)
+from joinery.lifecycle.replacement import may_drain
+from joinery.lifecycle.view import Step, View, is_ready
+from joinery.state.claims import REGISTERED, annotated, moment, observed, with_condition, without_finalizer
+from joinery.state.instances import instance_id
+from joinery.termination.drain import Drain, grace, plan_drain
+from joinery.termination.taint import disrupted
+from joinery.termination.volumes import blocking_volumes
+
+DRAINED, DETACHED, TERMINATING = "Drained", "VolumesDetached", "InstanceTerminating"
+#: A drain lasts at least this long: pods bound before the scheduler saw the taint are still to come.
+SHORTEST_DRAIN = timedelta(seconds=5)
+
+
+@dataclass(frozen=True)
+class _Pass:
+    """One pass over one claim: how the claim should be, and the commands so far."""
+
+    view: View
+    claim: NodeClaim
+    commands: tuple[Command, ...] = field(default=())
+
+    @property
+    def now(self) -> datetime:
+        return self.view.snapshot.now
+
+    def then(self, *commands: Command, claim: NodeClaim | None = None) -> "_Pass":
+        return replace(self, commands=(*self.commands, *commands), claim=claim or self.claim)
+
+
+def finalize(view: View, claim: NodeClaim) -> Step:
+    """One pass over a claim that is being deleted."""
+    if TERMINATION_FINALIZER not in claim.metadata.finalizers:
+        return Step()
+    going = _with_deadline(_Pass(view, claim))
+    nodes = view.nodes_of(claim) if claim.is_true(REGISTERED) else ()
+    ended = _end_node(going, nodes[0]) if nodes else _end_instance(going)
+    is_over = TERMINATION_FINALIZER not in ended.claim.metadata.finalizers
+    update = () if ended.claim == claim else (UpdateClaim(claim, ended.claim, _progress(ended.claim)),)
+    return Step((*ended.commands, *update), in_progress=not is_over)
+
+
+def finalize_node(view: View, node: Node) -> Step:
+    """One pass over a Node of ours that is being deleted and has no claim: drained, and let go."""
+    drain = plan_drain(view.pods_on(node), now=view.snapshot.now, deadline=None)
+    if (not is_ready(node) and view.instance_of(node) is None) or not drain.waiting:
+        return Step((UpdateNode(node, _released(node), "nothing keeps it any more"),))
+    tainted = disrupted(node)
+    taint = (UpdateNode(node, tainted, "it is being deleted"),) if tainted != node else ()
+    return Step((*taint, *_drain_commands(view, node, drain, None)), in_progress=True)
+
+
+def is_ours(node: Node) -> bool:
+    """Whether the Node waits for us when it is deleted."""
+    return NODE_CLASS in node.metadata.labels and TERMINATION_FINALIZER in node.metadata.finalizers
+
+
+def _with_deadline(going: _Pass) -> _Pass:
+    """Stamp the moment by which everything must be over, once (2.1, step 1)."""
+    claim = going.claim
+    period, deleted = claim.spec.termination_grace_period, claim.metadata.deletion_timestamp
+    if period is None or deleted is None or TERMINATION_TIMESTAMP in claim.metadata.annotations:
+        return going
+    at = (deleted + (duration.parse(period) or timedelta())).isoformat()
+    warning = Announce("TerminationGracePeriodExpiring", f"all of its pods will be gone by {at}", claim, warning=True)
+    return going.then(warning, claim=annotated(claim, {TERMINATION_TIMESTAMP: at}))
+
+
+def _deadline(claim: NodeClaim) -> datetime | None:
+    return moment(claim.metadata.annotations.get(TERMINATION_TIMESTAMP, ""))
+
+
+def _end_node(going: _Pass, node: Node) -> _Pass:
+    if not is_ready(node) and going.view.instance_of(node) is None:
+        gone = _let_go(going, node, "its instance is gone")
+        return gone if node.metadata.deletion_timestamp else gone.then(DeleteNode(node, "its instance is gone"))
+    going = _closed(going, node)
+    if (
+        not may_drain(going.claim, going.now)
+        and plan_drain(going.view.pods_on(node), now=going.now, deadline=None).waiting
+    ):
+        return going
+    going = _drained(going, node)
+    if going.claim.is_true(DRAINED):
+        going = _detached(going, node)
+    return _end_instance(going, node) if _is_past_volumes(going.claim) else going
+
+
+def _closed(going: _Pass, node: Node) -> _Pass:
+    """Keep new pods away, and ask for the Node's deletion; its finalizer holds it until the end."""
+    tainted = disrupted(node)
+    if tainted != node:
+        going = going.then(UpdateNode(node, tainted, "its claim is being deleted"))
+    if node.metadata.deletion_timestamp is None:
+        going = going.then(DeleteNode(node, "its claim is being deleted"))
+    return going
+
+
+def _drained(going: _Pass, node: Node) -> _Pass:
+    if going.claim.is_true(DRAINED):
+        return going
+    at, deadline = observed(going.claim, going.now), _deadline(going.claim)
+    drain = plan_drain(going.view.pods_on(node), now=going.now, deadline=deadline)
+    going = going.then(*_drain_commands(going.view, node, drain, deadline))
+    began = going.claim.condition(DRAINED)
+    since = began.last_transition_time if began else None
+    if drain.waiting or since is None or going.now - since < SHORTEST_DRAIN:
+        message = f"{len(drain.waiting)} pods are waiting to be evicted"
+        return going.then(claim=with_condition(going.claim, unknown(DRAINED, "Draining", message, at)))
+    return going.then(claim=with_condition(going.claim, true(DRAINED, at)))
+
+
+def _drain_commands(view: View, node: Node, drain: Drain, deadline: datetime | None) -> Iterable[Command]:
+    if drain.waiting:
+        text = f"{len(drain.waiting)} pods are waiting to be evicted"
+        yield Announce("FailedDraining", text, node, warning=True)
+    if deadline is not None:
+        text = f"its node must be gone by {deadline.isoformat()}"
+        yield from (DeletePod(pod, grace(view.snapshot.now, deadline), text) for pod in drain.force)
+    yield from (Evict(pod, node, "its node is being drained") for pod in drain.evict)
+
+
+def _detached(going: _Pass, node: Node) -> _Pass:
+    at, deadline = observed(going.claim, going.now), _deadline(going.claim)
+    volumes = blocking_volumes(going.view.snapshot, node.metadata.name, going.view.pods_on(node))
+    if not volumes:
+        return going.then(claim=with_condition(going.claim, true(DETACHED, at)))
+    shown = ", ".join(volumes[:5])
+    if deadline is not None and going.now > deadline:
+        late = false(DETACHED, "TerminationGracePeriodElapsed", f"still attached: {shown}", at)
+        return going.then(claim=with_condition(going.claim, late))
+    waiting = unknown(DETACHED, "AwaitingVolumeDetachment", f"still attached: {shown}", at)
+    event = Announce("AwaitingVolumeDetachment", f"waiting for volumes to be detached: {shown}", node)
+    return going.then(event, claim=with_condition(going.claim, waiting))
+
+
+def _is_past_volumes(claim: NodeClaim) -> bool:
+    found = claim.condition(DETACHED)
+    return claim.is_true(DRAINED) and found is not None and found.status != "Unknown"
+
+
+def _end_instance(going: _Pass, node: Node | None = None) -> _Pass:
+    """Terminate, and let the objects go once EC2 has confirmed; a claim that never got an instance goes at once."""
+    claim = going.claim
+    if not claim.status.provider_id:
+        return _let_go(going, node, "it has no instance")
+    instance, asked = going.view.instance_of(claim), claim.is_true(TERMINATING)
+    if instance is None and asked:
+        return _let_go(going, node, "its instance is terminated")
+    if instance is None or not instance.is_going:
+        text = "its claim is being deleted"
+        going = going.then(TerminateInstance(instance_id(claim.status.provider_id), text))
+    return going.then(claim=with_condition(claim, true(TERMINATING, observed(claim, going.now))))
+
+
+def _let_go(going: _Pass, node: Node | None, reason: str) -> _Pass:
+    if node is not None and TERMINATION_FINALIZER in node.metadata.finalizers:
+        going = going.then(UpdateNode(node, _released(node), reason))
+    return going.then(claim=without_finalizer(going.claim))
+
+
+def _released(node: Node) -> Node:
+    kept = [finalizer for finalizer in node.metadata.finalizers if finalizer != TERMINATION_FINALIZER]
+    return msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, finalizers=kept))
+
+
+def _progress(claim: NodeClaim) -> str:
+    """How far the end has come, for the log."""
+    if TERMINATION_FINALIZER not in claim.metadata.finalizers:
+        return "its instance is gone"
+    reached = [kind for kind in (DRAINED, DETACHED, TERMINATING) if claim.is_true(kind)]
+    return f"reached: {reached[-1]}" if reached else "its end has begun"

@@ -1,0 +1,28 @@
+"""Liveness: a claim that does not get its instance, or whose instance never joins, is given up (disruption-lifecycle.md 1.6).
+
+Both clocks start when the claim is created. Giving up deletes the claim; its pods are planned anew.
+"""
+
+from datetime import datetime, timedelta
+
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.state.claims import LAUNCHED, REGISTERED
+
+LAUNCH_TIMEOUT = timedelta(minutes=5)
+REGISTRATION_TIMEOUT = timedelta(minutes=15)
+
+
+def overdue(claim: NodeClaim, now: datetime) -> str | None:
+    """Why the claim should be given up; None for one that still has time."""
+    if claim.is_true(REGISTERED):
+        return None
+    if not claim.is_true(LAUNCHED) and now - _since(claim, LAUNCHED, now) >= LAUNCH_TIMEOUT:
+        return "launch timeout: EC2 gave it no instance within 5 minutes"
+    if now - _since(claim, REGISTERED, now) >= REGISTRATION_TIMEOUT:
+        return "registration timeout: its instance did not join the cluster within 15 minutes"
+    return None
+
+
+def _since(claim: NodeClaim, kind: str, now: datetime) -> datetime:
+    found = claim.condition(kind)
+    return (found and found.last_transition_time) or claim.metadata.creation_timestamp or now

@@ -1,0 +1,116 @@
+"""Narrowing: what a claim asks EC2 for, out of everything it allows (aws-provider.md 2.2, 2.3).
+
+A claim allows every type that can hold its pods. Of those, this leaves what is on sale now, nothing exotic (a GPU, bare
+metal) where something generic does, no spot dearer than on-demand, and the sixty cheapest types, under one capacity type:
+EC2 does not fall back from one to another within a call, so the choice between them is made here.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from joinery.apis.labels import CAPACITY_TYPE, MIN_VALUES_RELAXED, ON_DEMAND, RESERVED, SPOT, ZONE, ZONE_ID
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.quantity import Resources, amounts, fits
+from joinery.scheduling.requirements import Requirements, read
+from joinery.state.offerings import InstanceType, Offering
+
+LARGEST_REQUEST = 60
+_BY_PRIORITY = (RESERVED, SPOT, ON_DEMAND)
+_PER_OFFERING = (ZONE, ZONE_ID, CAPACITY_TYPE)
+_EXOTIC = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neuroncore", "habana.ai/gaudi")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One capacity type, and the types to ask for with their offerings under it, cheapest first."""
+
+    capacity_type: str
+    types: tuple[InstanceType, ...]
+
+
+def choose(claim: NodeClaim, types: Iterable[InstanceType], requests: Resources | None = None) -> Choice | None:
+    """What to ask EC2 for; None if nothing that the claim allows is on sale now.
+
+    ``requests`` stand in for the claim's own, where several claims share one call.
+    """
+    allowed = read(claim.spec.requirements)
+    wanted = amounts(claim.spec.resources.requests) if requests is None else requests
+    found = [kind for each in types if (kind := _compatible(claim, allowed, each, wanted))]
+    if not _wants_variety(claim):
+        found = _generic(found)
+        found = _no_dear_spot(found)
+    kept = sorted(found, key=_cheapest)[:LARGEST_REQUEST]
+    return _of_first_capacity_type(kept) if _has_variety(claim, kept) else None
+
+
+def _compatible(claim: NodeClaim, allowed: Requirements, kind: InstanceType, wanted: Resources) -> InstanceType | None:
+    """The type with the offerings that the claim may use now; None without any."""
+    if not fits(wanted, kind.allocatable) or not all(_admits(claim, allowed, kind, key) for key in allowed):
+        return None
+    usable = tuple(offering for offering in kind.offerings if offering.available and _sells(allowed, offering))
+    return replace(kind, offerings=usable) if usable else None
+
+
+def _admits(claim: NodeClaim, allowed: Requirements, kind: InstanceType, key: str) -> bool:
+    if key in _PER_OFFERING:
+        return True
+    values = kind.labels.get(key)
+    if values is None and key in claim.metadata.labels:
+        values = (claim.metadata.labels[key],)
+    known = allowed.get(key)
+    return known.absent if values is None else any(known.has(value) for value in values)
+
+
+def _sells(allowed: Requirements, offering: Offering) -> bool:
+    spoken = {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type, ZONE_ID: offering.zone_id}
+    return all(allowed.get(key).has(value) for key, value in spoken.items() if value)
+
+
+def _generic(types: list[InstanceType]) -> list[InstanceType]:
+    return [kind for kind in types if not _is_exotic(kind)] or types
+
+
+def _is_exotic(kind: InstanceType) -> bool:
+    return "metal" in kind.name.partition(".")[2] or any(kind.capacity.get(name, 0) > 0 for name in _EXOTIC)
+
+
+def _no_dear_spot(types: list[InstanceType]) -> list[InstanceType]:
+    """Without spot that costs more than the cheapest on-demand offering."""
+    prices = [o.price for kind in types for o in kind.offerings if o.capacity_type == ON_DEMAND]
+    if not prices:
+        return types
+    limit = min(prices)
+    return _filtered(types, lambda offering: offering.capacity_type != SPOT or offering.price <= limit)
+
+
+def _filtered(types: Iterable[InstanceType], keep: Callable[[Offering], bool]) -> list[InstanceType]:
+    narrowed = (replace(kind, offerings=tuple(filter(keep, kind.offerings))) for kind in types)
+    return [kind for kind in narrowed if kind.offerings]
+
+
+def _of_first_capacity_type(types: Sequence[InstanceType]) -> Choice | None:
+    sold = {offering.capacity_type for offering in chain.from_iterable(kind.offerings for kind in types)}
+    first = next((capacity_type for capacity_type in _BY_PRIORITY if capacity_type in sold), None)
+    if first is None:
+        return None
+    return Choice(first, tuple(sorted(_filtered(types, lambda o: o.capacity_type == first), key=_cheapest)))
+
+
+def _cheapest(kind: InstanceType) -> tuple[float, str]:
+    return min(offering.price for offering in kind.offerings), kind.name
+
+
+def _wants_variety(claim: NodeClaim) -> bool:
+    return any(requirement.min_values is not None for requirement in claim.spec.requirements)
+
+
+def _has_variety(claim: NodeClaim, types: Sequence[InstanceType]) -> bool:
+    """Whether as many values are left for each label as its ``minValues`` demands."""
+    if claim.metadata.annotations.get(MIN_VALUES_RELAXED) == "true":
+        return True
+    return all(
+        len({value for kind in types for value in kind.labels.get(found.key, ())}) >= found.min_values
+        for found in claim.spec.requirements
+        if found.min_values is not None
+    )

@@ -1,0 +1,114 @@
+"""Registration: the Node of a launched claim has appeared, and becomes ours.
+
+A node boots with the ``unregistered`` taint, which keeps every pod away. What the claim says of it (labels, annotations,
+taints, who owns it) is written onto it together with the removal of that taint, in one write. Before that write the pods
+that the node was bought for are nominated for it, because from then on kube-scheduler spreads by its own scores and a
+tight plan would not bind as it was planned. The taint's removal is the last thing that happens to the node, and happens
+once: what its owners change later is theirs (disruption-lifecycle.md 1.5).
+"""
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from joinery.apis import core
+from joinery.apis.conditions import false, true, unknown
+from joinery.apis.core import Node, Pod
+from joinery.apis.labels import (
+    DO_NOT_SYNC_TAINTS,
+    NO_EXECUTE,
+    TERMINATION_FINALIZER,
+    UNREGISTERED_TAINT,
+)
+from joinery.apis.labels import (
+    REGISTERED as REGISTERED_LABEL,
+)
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.commands import Announce, Command, Nominate
+from joinery.lifecycle.view import View
+from joinery.state.claims import REGISTERED, observed, with_condition, with_status
+from joinery.state.nodes import planned_pods
+
+
+def register(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
+    """The claim and its node as they should be now, and what must happen before they are written."""
+    nodes, at = view.nodes_of(claim), observed(claim, view.snapshot.now)
+    if not nodes:
+        waiting = unknown(REGISTERED, "NodeNotFound", "the instance has not joined the cluster yet", at)
+        return with_condition(claim, waiting), None, ()
+    if len(nodes) > 1:
+        message = f"{len(nodes)} nodes have the provider ID {claim.status.provider_id}"
+        return with_condition(claim, false(REGISTERED, "MultipleNodesFound", message, at)), None, ()
+    node = nodes[0]
+    joined = with_condition(with_status(claim, node_name=node.metadata.name), true(REGISTERED, at))
+    if _is_registered(node):
+        return joined, node, ()
+    return joined, synced(node, claim), (*_warnings(node, claim), *_nominations(view, claim, node))
+
+
+def synced(node: Node, claim: NodeClaim) -> Node:
+    """The node with everything its claim says of it, and free of the ``unregistered`` taint."""
+    meta = node.metadata
+    return replace(
+        node,
+        metadata=replace(
+            meta,
+            labels={**meta.labels, **claim.metadata.labels, REGISTERED_LABEL: "true"},
+            annotations={**meta.annotations, **claim.metadata.annotations},
+            finalizers=list(dict.fromkeys([*meta.finalizers, TERMINATION_FINALIZER])),
+            owner_references=_owners(meta.owner_references, claim),
+        ),
+        spec=replace(node.spec, taints=[taint for taint in _taints(node, claim) if not _is_unregistered(taint)]),
+    )
+
+
+def _is_registered(node: Node) -> bool:
+    return node.metadata.labels.get(REGISTERED_LABEL) == "true"
+
+
+def _is_unregistered(taint: core.Taint) -> bool:
+    return (taint.key, taint.effect) == (UNREGISTERED_TAINT, NO_EXECUTE)
+
+
+def _owners(owners: Sequence[core.OwnerReference], claim: NodeClaim) -> list[core.OwnerReference]:
+    if any(owner.uid == claim.metadata.uid and owner.kind == "NodeClaim" for owner in owners):
+        return list(owners)
+    ours = core.OwnerReference(
+        api_version="karpenter.sh/v1",
+        kind="NodeClaim",
+        name=claim.metadata.name,
+        uid=claim.metadata.uid,
+        block_owner_deletion=True,
+    )
+    return [*owners, ours]
+
+
+def _taints(node: Node, claim: NodeClaim) -> Iterable[core.Taint]:
+    """The node's taints and those of the claim that it lacks, by key and effect."""
+    merged = {(taint.key, taint.effect): taint for taint in node.spec.taints}
+    if node.metadata.labels.get(DO_NOT_SYNC_TAINTS) != "true":
+        for taint in (*claim.spec.taints, *claim.spec.startup_taints):
+            merged.setdefault(
+                (taint.key, taint.effect), core.Taint(key=taint.key, value=taint.value, effect=taint.effect)
+            )
+    return merged.values()
+
+
+def _warnings(node: Node, claim: NodeClaim) -> Iterable[Command]:
+    if not any(_is_unregistered(taint) for taint in node.spec.taints):
+        text = (
+            f"node {node.metadata.name} came without the taint {UNREGISTERED_TAINT}: pods may have been placed too soon"
+        )
+        yield Announce("UnregisteredTaintMissing", text, claim, warning=True)
+
+
+def _nominations(view: View, claim: NodeClaim, node: Node) -> Iterable[Command]:
+    planned = set(planned_pods(claim))
+    name = node.metadata.name
+    for pod in view.snapshot.pods:
+        if pod.key in planned and _waits(pod) and pod.status.nominated_node_name != name:
+            yield Nominate(pod, name, f"{claim.metadata.name} was bought for it")
+
+
+def _waits(pod: Pod) -> bool:
+    return not pod.spec.node_name and pod.metadata.deletion_timestamp is None

@@ -1,0 +1,104 @@
+"""One step of one claim: the state machine, drawn by the conditions that the claim carries.
+
+::
+
+    created ── Launched ── Registered ── Initialized          (lives)
+       │          │            │              │
+       └──────────┴────────────┴──────────────┴── deleted ── drained ── detached ── terminated ── gone
+
+What a step finds out goes into the claim's conditions, what it wants done into its commands, in the order in which they
+are safe: a Node is written before the claim that says so. Repeating a step that was stopped anywhere does the rest of it.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from joinery.apis.core import Node
+from joinery.apis.labels import TERMINATION_FINALIZER
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.commands import Announce, Command, DeleteClaim, LaunchClaim, UpdateClaim, UpdateNode
+from joinery.lifecycle.adoption import adopted
+from joinery.lifecycle.finalization import finalize
+from joinery.lifecycle.garbage import lost_instance
+from joinery.lifecycle.initialization import initialize
+from joinery.lifecycle.liveness import REGISTRATION_TIMEOUT, overdue
+from joinery.lifecycle.registration import register
+from joinery.lifecycle.view import Step, View
+from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, settled, with_metadata
+
+#: How long provisioning has for the launch of the claims that it wrote. Longer than its function's timeout, so that
+#: whoever finds an older claim without an instance knows that nobody else is launching it.
+LAUNCHING = timedelta(seconds=90)
+
+
+def advance(view: View, claim: NodeClaim) -> Step:
+    """What to do about one claim now."""
+    if claim.is_deleting:
+        return finalize(view, claim)
+    if TERMINATION_FINALIZER not in claim.metadata.finalizers:
+        guarded = with_metadata(claim, finalizers=[*claim.metadata.finalizers, TERMINATION_FINALIZER])
+        return Step((UpdateClaim(claim, guarded, "no instance without a finalizer"),), in_progress=True)
+    ended = _ended(view, claim)
+    if ended:
+        return Step(ended, in_progress=True)
+    return _launching(view, claim) if not claim.is_true(LAUNCHED) else _living(view, claim)
+
+
+def _ended(view: View, claim: NodeClaim) -> tuple[Command, ...]:
+    """Reasons to give the claim up."""
+    given_up = overdue(claim, view.snapshot.now)
+    if given_up is not None:
+        return Announce("GivenUp", given_up, claim, warning=True), DeleteClaim(claim, given_up)
+    if any(node.metadata.deletion_timestamp for node in view.nodes_of(claim)):
+        return (DeleteClaim(claim, "its Node is being deleted"),)
+    return lost_instance(view, claim)
+
+
+def _launching(view: View, claim: NodeClaim) -> Step:
+    if not may_launch(claim, view.snapshot.now):
+        return Step(in_progress=True)
+    return Step((LaunchClaim(claim, "it has no instance yet"),), in_progress=True)
+
+
+def may_launch(claim: NodeClaim, now: datetime) -> bool:
+    """Whether an earlier attempt is known to be over: it failed and said so, or had its time."""
+    found, created = claim.condition(LAUNCHED), claim.metadata.creation_timestamp
+    has_failed = found is not None and found.reason != "AwaitingReconciliation"
+    return has_failed or created is None or now - created >= LAUNCHING
+
+
+def _living(view: View, claim: NodeClaim) -> Step:
+    """Registration, initialization and adoption in one pass, each from where the one before left it."""
+    after, node, before_node = _joined(view, claim)
+    if after.is_true(REGISTERED) and not after.is_true(INITIALIZED):
+        after, node = initialize(view, after, node)
+    after = adopted(view, settled(after, view.snapshot.now))
+    commands = (*before_node, *_written(view, claim, after, node))
+    return Step(commands, in_progress=not after.is_true(INITIALIZED) and _is_young(after, view.snapshot.now))
+
+
+def _joined(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
+    known = claim.condition(REGISTERED)
+    if known is None or known.status == "Unknown":
+        return register(view, claim)
+    nodes = view.nodes_of(claim)
+    return claim, nodes[0] if len(nodes) == 1 else None, ()
+
+
+def _written(view: View, before: NodeClaim, after: NodeClaim, node: Node | None) -> Iterable[Command]:
+    current = next(iter(view.nodes_of(before)), None)
+    if node is not None and current is not None and node != current:
+        yield UpdateNode(current, node, f"it belongs to {before.metadata.name}")
+    if after != before:
+        yield UpdateClaim(before, after, _progress(after))
+
+
+def _progress(claim: NodeClaim) -> str:
+    reached = [kind for kind in (LAUNCHED, REGISTERED, INITIALIZED) if claim.is_true(kind)]
+    return f"reached: {reached[-1]}"
+
+
+def _is_young(claim: NodeClaim, now: datetime) -> bool:
+    """A node that never initializes is watched by the minute's schedule, not by an endless chain of ticks."""
+    created = claim.metadata.creation_timestamp
+    return created is None or now - created < REGISTRATION_TIMEOUT

@@ -1,0 +1,67 @@
+"""The world as one claim's lifecycle sees it: the cluster's objects and EC2's instances, joined once.
+
+A claim and a Node belong together when they name the same provider ID; an instance when it ends that ID. The instances
+are listed before the cluster is read, so that an instance without a claim was without one when it was listed.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from joinery.apis.core import Node, Pod
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.commands import Command
+from joinery.state.instances import Instance, instance_id
+from joinery.state.snapshot import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do for one object now, and whether it will need another step soon."""
+
+    commands: tuple[Command, ...] = ()
+    in_progress: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """``instances`` are those that EC2 still has, by id; the rest indexes the snapshot."""
+
+    snapshot: Snapshot
+    instances: Mapping[str, Instance]
+    nodes: Mapping[str, tuple[Node, ...]]
+    pods: Mapping[str, tuple[Pod, ...]]
+
+    def nodes_of(self, claim: NodeClaim) -> tuple[Node, ...]:
+        """The Nodes of a claim's instance: one, if all is well."""
+        return self.nodes.get(claim.status.provider_id, ()) if claim.status.provider_id else ()
+
+    def pods_on(self, node: Node) -> tuple[Pod, ...]:
+        """The pods bound to a node."""
+        return self.pods.get(node.metadata.name, ())
+
+    def instance_of(self, owner: NodeClaim | Node) -> Instance | None:
+        """The instance behind a claim or a Node, None once it is gone."""
+        spoken = owner.status.provider_id if isinstance(owner, NodeClaim) else owner.spec.provider_id
+        return self.instances.get(instance_id(spoken))
+
+
+def view(snapshot: Snapshot, instances: Iterable[Instance]) -> View:
+    """Join them."""
+    nodes: dict[str, list[Node]] = defaultdict(list)
+    for node in snapshot.nodes:
+        nodes[node.spec.provider_id].append(node)
+    pods: dict[str, list[Pod]] = defaultdict(list)
+    for pod in snapshot.pods:
+        pods[pod.spec.node_name].append(pod)
+    return View(
+        snapshot=snapshot,
+        instances={instance.instance_id: instance for instance in instances},
+        nodes={provider_id: tuple(listed) for provider_id, listed in nodes.items() if provider_id},
+        pods={name: tuple(listed) for name, listed in pods.items() if name},
+    )
+
+
+def is_ready(node: Node) -> bool:
+    """Whether its kubelet lives and says so."""
+    return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)

@@ -1,0 +1,78 @@
+"""What may be said of a NodeClaim by itself, and how a changed one is made.
+
+A claim is frozen: each function returns a new one, to be handed to the cluster gateway with the one that was read.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from joinery.apis.conditions import NODE_CLAIM_DEPENDENTS, Observation, awaiting, find, put, with_ready
+from joinery.apis.labels import AWS_GROUP, INTERRUPTED_AT, TERMINATION_FINALIZER
+from joinery.apis.meta import Condition
+from joinery.apis.nodeclaim import NodeClaim
+
+LAUNCHED, REGISTERED, INITIALIZED = NODE_CLAIM_DEPENDENTS
+
+
+def is_managed(claim: NodeClaim) -> bool:
+    """Whether the claim is for nodes of EC2: every other claim is someone else's business."""
+    ref = claim.spec.node_class_ref
+    return (ref.group, ref.kind) == (AWS_GROUP, "EC2NodeClass")
+
+
+def leaving_since(claim: NodeClaim) -> datetime | None:
+    """Since when its pods need another node: EC2's warning or the deletion, whichever came first; None for one that stays.
+
+    The moment of a deletion is the API server's clock's, that of a warning is ours.
+    """
+    deleted = claim.metadata.deletion_timestamp
+    warned = moment(claim.metadata.annotations.get(INTERRUPTED_AT, ""))
+    return min((at for at in (deleted, warned) if at is not None), default=None)
+
+
+def moment(text: str) -> datetime | None:
+    """An RFC3339 moment with a time zone; None for anything else."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if found.tzinfo else None
+
+
+def annotated(claim: NodeClaim, annotations: Mapping[str, str]) -> NodeClaim:
+    """With these annotations added or replaced."""
+    return with_metadata(claim, annotations={**claim.metadata.annotations, **annotations})
+
+
+def without_finalizer(claim: NodeClaim) -> NodeClaim:
+    """Let it go."""
+    return with_metadata(claim, finalizers=[f for f in claim.metadata.finalizers if f != TERMINATION_FINALIZER])
+
+
+def with_metadata(claim: NodeClaim, **changes: Any) -> NodeClaim:
+    return claim.model_copy(update={"metadata": claim.metadata.model_copy(update=changes)})
+
+
+def with_status(claim: NodeClaim, **changes: Any) -> NodeClaim:
+    return claim.model_copy(update={"status": claim.status.model_copy(update=changes)})
+
+
+def with_condition(claim: NodeClaim, condition: Condition) -> NodeClaim:
+    """With one condition put, and ``Ready`` not yet derived: see ``settled``."""
+    return with_status(claim, conditions=put(claim.status.conditions, condition))
+
+
+def observed(claim: NodeClaim, now: datetime) -> Observation:
+    """What a condition set now is stamped with."""
+    return Observation(now=now, generation=claim.metadata.generation)
+
+
+def settled(claim: NodeClaim, now: datetime) -> NodeClaim:
+    """With ``Ready`` derived, and the three conditions it depends on present since the claim's creation (1.2)."""
+    born = Observation(now=claim.metadata.creation_timestamp or now, generation=claim.metadata.generation)
+    conditions = list(claim.status.conditions)
+    for kind in NODE_CLAIM_DEPENDENTS:
+        if find(conditions, kind) is None:
+            conditions = put(conditions, awaiting(kind, born))
+    return with_status(claim, conditions=with_ready(conditions, NODE_CLAIM_DEPENDENTS, observed(claim, now)))

@@ -1,0 +1,38 @@
+"""Volumes: an instance is terminated only once the volumes of its drained pods are detached.
+
+Otherwise their next pods wait six minutes for Kubernetes to give up on the old attachment. Joinery only watches: the
+attach-detach controller does the work (disruption-lifecycle.md 2.6).
+"""
+
+from collections.abc import Iterable
+
+from joinery.apis.core import Pod
+from joinery.state.snapshot import Snapshot
+from joinery.termination.drain import is_drainable
+
+
+def blocking_volumes(snapshot: Snapshot, node_name: str, pods: Iterable[Pod]) -> tuple[str, ...]:
+    """Names of the volumes still attached to the node that no pod staying on it (``pods`` are its own) uses."""
+    staying = [pod for pod in pods if not is_drainable(pod, snapshot.now)]
+    kept = _volumes_of(snapshot, staying)
+    attached = {
+        a.spec.source.persistent_volume_name for a in snapshot.volume_attachments if a.spec.node_name == node_name
+    }
+    return tuple(sorted(attached - kept - {""}))
+
+
+def _volumes_of(snapshot: Snapshot, pods: Iterable[Pod]) -> set[str]:
+    claims = {(pod.metadata.namespace, name) for pod in pods for name in _claims_of(pod)}
+    return {
+        claim.spec.volume_name
+        for claim in snapshot.volume_claims
+        if (claim.metadata.namespace, claim.metadata.name) in claims
+    }
+
+
+def _claims_of(pod: Pod) -> Iterable[str]:
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield volume.persistent_volume_claim.claim_name
+        elif volume.ephemeral is not None:
+            yield f"{pod.metadata.name}-{volume.name}"
