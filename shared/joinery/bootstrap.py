@@ -9,14 +9,17 @@ Every import is inside the function that needs it, because what a door does not 
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, cached_property
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from joinery import settings as settings_module
 from joinery.settings import Settings
 
 if TYPE_CHECKING:
+    from joinery.cloudprovider.gateway import Cloud
+    from joinery.cluster.gateway import Recorder
+    from joinery.cluster.kubernetes import KubernetesCluster
     from joinery.controllers.bells import Bells
     from joinery.controllers.catalog import CatalogController
     from joinery.controllers.expiration import ExpirationController
@@ -26,6 +29,8 @@ if TYPE_CHECKING:
     from joinery.controllers.webhook import WebhookController
     from joinery.doorbell.gateway import Doorbell
     from joinery.gateways import Gateways
+    from joinery.memory.gateway import OfferingMemory
+    from joinery.store.gateway import Store
 
 #: The gateways of Lambda.
 AWS = "joinery.bootstrap:aws"
@@ -97,23 +102,67 @@ def gateways() -> "Gateways":
 
 
 def aws(given: Settings) -> "Gateways":
-    """The real gateways. Constructing them calls nobody: each opens its connections when first used."""
-    from joinery.cloudprovider.ec2 import Ec2Cloud
-    from joinery.cluster.kubernetes import KubernetesCluster
-    from joinery.cluster.recorder import KubernetesRecorder
+    """The real gateways. Nothing is imported, opened or asked before it is first used."""
     from joinery.gateways import Gateways
-    from joinery.memory.dynamodb import DynamoMemory
-    from joinery.store.s3 import S3Store
 
-    cluster = KubernetesCluster(given.cluster, given.region, now=_now)
+    cluster = cast("KubernetesCluster", _Deferred(lambda: _kubernetes(given)))
     return Gateways(
         cluster=cluster,
-        recorder=KubernetesRecorder(cluster, now=_now),
-        cloud=Ec2Cloud(given.cluster, given.region, now=_now),
-        doorbell=_sqs(given),
-        store=S3Store(given.bucket, given.region),
-        memory=DynamoMemory(given.table, given.region),
+        recorder=cast("Recorder", _Deferred(lambda: _recorder(cluster))),
+        cloud=cast("Cloud", _Deferred(lambda: _ec2(given))),
+        doorbell=_doorbell(),
+        store=cast("Store", _Deferred(lambda: _s3(given))),
+        memory=cast("OfferingMemory", _Deferred(lambda: _dynamodb(given))),
     )
+
+
+class _Deferred:
+    """Stands in for an adapter until somebody wants something of it.
+
+    A door may fail to reach its cluster: inside its run, where a bell is rung again, and not while it is being built.
+    """
+
+    def __init__(self, build: Callable[[], object]) -> None:
+        self._build = build
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._built, name)
+
+    @cached_property
+    def _built(self) -> object:
+        return self._build()
+
+
+def _kubernetes(given: Settings) -> "KubernetesCluster":
+    from joinery.cluster.auth import for_eks
+    from joinery.cluster.kubernetes import KubernetesCluster
+    from joinery.cluster.transport import Transport
+
+    return KubernetesCluster(Transport(for_eks(given.cluster, given.region, now=_now)), now=_now)
+
+
+def _recorder(cluster: "KubernetesCluster") -> "Recorder":
+    from joinery.cluster.events import KubernetesRecorder
+
+    return KubernetesRecorder(cluster.transport, now=_now)
+
+
+def _ec2(given: Settings) -> "Cloud":
+    from joinery.cloudprovider.ec2 import Ec2Cloud
+
+    return Ec2Cloud(given, now=_now)
+
+
+def _s3(given: Settings) -> "Store":
+    from joinery.store.s3 import S3Store
+
+    return S3Store(given.bucket, given.region)
+
+
+def _dynamodb(given: Settings) -> "OfferingMemory":
+    from joinery.memory.dynamodb import DynamoMemory
+
+    return DynamoMemory(given.table, given.region)
 
 
 @cache
