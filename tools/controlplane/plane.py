@@ -69,7 +69,7 @@ class ControlPlane:
 
     def kubectl(self, *arguments: str, user: User = ADMIN, stdin: str = "") -> str:
         """What kubectl prints. Raises ``RuntimeError`` with its complaint."""
-        command = [binary("kubectl"), "--kubeconfig", self.kubeconfig(user), *arguments]
+        command = [str(binary("kubectl")), "--kubeconfig", str(self.kubeconfig(user)), *arguments]
         done = subprocess.run(command, input=stdin, capture_output=True, text=True, check=False)
         if done.returncode:
             raise RuntimeError(done.stderr.strip())

@@ -1,0 +1,143 @@
+"""How to reach a cluster: from a kubeconfig file, or for EKS from nothing but the cluster's name.
+
+Both give the official client's ``Configuration``. For EKS the endpoint and its authority come from DescribeCluster, and the
+bearer token is a presigned GetCallerIdentity request that the cluster sends to STS to learn who we are. EKS takes such a
+token for fifteen minutes, whatever the sixty seconds in its URL say, so it is renewed before that. Requests are signed with
+botocore's signer alone: a boto3 client would load service models for half a second.
+"""
+
+import base64
+import json
+import os
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from joinery.cluster.client import configuration_type
+from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
+
+TOKEN_PREFIX = "k8s-aws-v1."
+TOKEN_LIFE = timedelta(minutes=14)
+TIMEOUT = 10.0  # seconds
+
+
+def from_kubeconfig(path: Path | str | None = None, *, context: str | None = None) -> Any:
+    """The configuration of a kubeconfig's context. Raises ``ConfigurationError`` naming the file.
+
+    Without ``path``: ``$KUBECONFIG``, else ``~/.kube/config``, as kubectl does. Exec plugins and refreshed tokens work.
+    """
+    from kubernetes import config
+
+    configuration = configuration_type()()
+    try:
+        config.load_kube_config(  # type: ignore[no-untyped-call]
+            config_file=str(path) if path else None, context=context, client_configuration=configuration,
+            persist_config=False,
+        )  # fmt: skip
+    except (config.ConfigException, OSError) as error:
+        where = path or os.environ.get("KUBECONFIG") or "~/.kube/config"
+        raise ConfigurationError(f"kubeconfig {where}: {error}") from error
+    return configuration
+
+
+def for_eks(cluster: str, region: str, *, now: Callable[[], datetime]) -> Any:
+    """The configuration of an EKS cluster: one DescribeCluster call, then a token that renews itself.
+
+    Raises ``NotFoundError`` for a cluster that is not there, ``ConfigurationError`` without permission, ``UnavailableError``.
+    """
+    found = _describe(cluster, region)
+    configuration = configuration_type()(host=found["endpoint"])
+    if found["endpoint"].startswith("https:"):
+        configuration.ca_cert_data = base64.b64decode(found["certificateAuthority"]["data"]).decode()
+    token = Token(cluster, region, now=now)
+
+    def renew(target: Any) -> None:
+        target.api_key["BearerToken"] = f"Bearer {token.value()}"
+
+    configuration.refresh_api_key_hook = renew
+    renew(configuration)
+    return configuration
+
+
+class Token:
+    """An EKS bearer token that is made again before it expires."""
+
+    def __init__(self, cluster: str, region: str, *, now: Callable[[], datetime]) -> None:
+        self._cluster = cluster
+        self._region = region
+        self._now = now
+        self._made: datetime | None = None
+        self._value = ""
+
+    def value(self) -> str:
+        """The token to send now."""
+        moment = self._now()
+        if self._made is None or moment - self._made >= TOKEN_LIFE:
+            self._value, self._made = presigned(self._cluster, self._region), moment
+        return self._value
+
+
+def presigned(cluster: str, region: str) -> str:
+    """A fresh token: ``k8s-aws-v1.`` and the URL of a GetCallerIdentity request, signed together with the cluster's name."""
+    from botocore.auth import SigV4QueryAuth
+    from botocore.awsrequest import AWSRequest
+
+    url = f"https://sts.{region}.{_domain(region)}/?Action=GetCallerIdentity&Version=2011-06-15"
+    request = AWSRequest(method="GET", url=url, headers={"x-k8s-aws-id": cluster})
+    SigV4QueryAuth(_credentials(), "sts", region, expires=60).add_auth(request)
+    return TOKEN_PREFIX + base64.urlsafe_b64encode(str(request.url).encode()).decode().rstrip("=")
+
+
+def _describe(cluster: str, region: str) -> dict[str, Any]:
+    import urllib3
+    from botocore.auth import SigV4Auth
+    from botocore.awsrequest import AWSRequest
+
+    request = AWSRequest(method="GET", url=f"{_eks_endpoint(region)}/clusters/{cluster}", data=b"")
+    SigV4Auth(_credentials(), "eks", region).add_auth(request)
+    try:
+        with urllib3.PoolManager() as pool:
+            answer = pool.request(
+                "GET", str(request.url), headers=dict(request.headers.items()), timeout=TIMEOUT, retries=2
+            )
+    except urllib3.exceptions.HTTPError as error:
+        raise UnavailableError(f"EKS DescribeCluster {cluster}: {error}") from error
+    return _described(cluster, answer.status, answer.data)
+
+
+def _described(cluster: str, status: int, body: bytes) -> dict[str, Any]:
+    if status == 200:
+        found: dict[str, Any] = json.loads(body)["cluster"]
+        return found
+    reason = f"EKS DescribeCluster {cluster}: {status} {body[:200].decode(errors='replace')}"
+    if status == 404:
+        raise NotFoundError(reason)
+    if status in (400, 401, 403):
+        raise ConfigurationError(reason)
+    raise UnavailableError(reason)
+
+
+def _eks_endpoint(region: str) -> str:
+    # The same variables that every AWS SDK reads: a local stand-in for AWS is named there.
+    named = os.environ.get("AWS_ENDPOINT_URL_EKS") or os.environ.get("AWS_ENDPOINT_URL")
+    return (named or f"https://eks.{region}.{_domain(region)}").rstrip("/")
+
+
+def _domain(region: str) -> str:
+    return "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+
+
+def _credentials() -> Any:
+    """The function's own credentials. A session would look in seven places for them: Lambda puts them here."""
+    key, secret = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
+    if key and secret:
+        from botocore.credentials import Credentials
+
+        return Credentials(key, secret, os.environ.get("AWS_SESSION_TOKEN"))
+    import botocore.session
+
+    found = botocore.session.get_session().get_credentials()
+    if found is None:
+        raise ConfigurationError("there are no AWS credentials")
+    return found

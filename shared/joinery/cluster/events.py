@@ -1,0 +1,77 @@
+"""Decisions, told where people look for them: Kubernetes Events (events.k8s.io/v1).
+
+An Event's name derives from what it is about, its reason and a slot of two minutes, so the same news within a slot is the
+same object: the second writer, in whatever function, is told that it exists already.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from datetime import datetime
+
+from joinery.apis.labels import REPORTER
+from joinery.cluster.gateway import Event
+from joinery.cluster.leases import micro_time
+from joinery.cluster.patches import Document
+from joinery.cluster.transport import Transport
+from joinery.errors import ConflictError, JoineryError
+
+SLOT_SECONDS = 120
+NOTE_BYTES = 1024
+_NAME_CHARS = 200
+
+
+class KubernetesRecorder:
+    """Implements ``joinery.cluster.gateway.Recorder``.
+
+    ``instance`` says which of our functions speaks. ``failures`` counts the Events that could not be written.
+    """
+
+    def __init__(self, transport: Transport, *, now: Callable[[], datetime], instance: str = "joinery") -> None:
+        self.failures = 0
+        self._transport = transport
+        self._now = now
+        self._instance = instance
+
+    def emit(self, events: Iterable[Event]) -> None:
+        for event in events:
+            try:
+                self._publish(event)
+            except ConflictError:
+                continue  # already told
+            except JoineryError:
+                self.failures += 1
+
+    def _publish(self, event: Event) -> None:
+        namespace = event.namespace or "default"
+        path = f"/apis/events.k8s.io/v1/namespaces/{namespace}/events"
+        # One attempt: an Event is worth less than the time a retry takes.
+        self._transport.request("POST", path, self._body(event, namespace), attempts=1)
+
+    def _body(self, event: Event, namespace: str) -> Document:
+        now = self._now()
+        regarding = {"apiVersion": event.api_version, "kind": event.kind, "name": event.name, "uid": event.uid}
+        return {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": name(event, now), "namespace": namespace},
+            "eventTime": micro_time(now),
+            "reportingController": REPORTER,
+            "reportingInstance": self._instance,
+            "action": event.reason,
+            "reason": event.reason,
+            "regarding": {**regarding, **({"namespace": event.namespace} if event.namespace else {})},
+            "note": _shortened(event.message),
+            "type": "Warning" if event.warning else "Normal",
+        }
+
+
+def name(event: Event, now: datetime) -> str:
+    """The same for the same news within one slot of two minutes."""
+    about = event.uid or f"{event.kind}/{event.namespace}/{event.name}"
+    slot = int(now.timestamp()) // SLOT_SECONDS
+    digest = hashlib.sha256(f"{about}/{event.kind}/{event.reason}/{slot}".encode()).hexdigest()[:16]
+    return f"{event.name[:_NAME_CHARS]}.{digest}"
+
+
+def _shortened(message: str) -> str:
+    return message.encode()[:NOTE_BYTES].decode(errors="ignore")

@@ -1,0 +1,184 @@
+"""The Kubernetes API behind the ``Cluster`` Protocol: every method is one or two requests, and no decision.
+
+Writes are JSON merge patches guarded by the resource version that was read. Status lives in a subresource of its own, so an
+object whose metadata and status both changed takes two requests; status goes first, because the last finalizer's removal
+ends the object, and because a crash in between must lose a label rather than the fact that an instance exists.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
+from typing import Any, TypeVar
+
+import msgspec
+
+from joinery.apis.core import Node, Pod
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.meta import CustomResource
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodepool import NodePool
+from joinery.cluster import leases, lists
+from joinery.cluster.gateway import Eviction, Lease
+from joinery.cluster.lists import CUSTOM, NODE_CLAIMS, NODE_CLASSES, NODE_POOLS
+from joinery.cluster.patches import Document, changes, document, guarded
+from joinery.cluster.transport import MERGE_PATCH, Transport, refusal
+from joinery.errors import ConflictError, NotFoundError
+from joinery.state.snapshot import Snapshot
+
+M = TypeVar("M", bound=CustomResource)
+#: How many lists are read at once. The API server answers them side by side; decoding holds the interpreter.
+READERS = 4
+_MANY_BUDGETS = "more than one PodDisruptionBudget"
+
+
+class KubernetesCluster:
+    """Implements ``joinery.cluster.gateway.Cluster``. ``now`` gives the moment of a snapshot and of a Lease, in UTC."""
+
+    def __init__(self, transport: Transport, *, now: Callable[[], datetime]) -> None:
+        self.transport = transport
+        self._now = now
+
+    def snapshot(self) -> Snapshot:
+        now = self._now()
+        first, *others = lists.CORE
+        found: dict[str, Any] = {first[0]: lists.read(self.transport, *first[1:])}
+        with ThreadPoolExecutor(READERS) as readers:
+            core = {field: readers.submit(lists.read, self.transport, *which) for field, *which in others}
+            claims, pools, classes = (
+                readers.submit(lists.read_custom, self.transport, custom)
+                for custom in (NODE_CLAIMS, NODE_POOLS, NODE_CLASSES)
+            )
+        found |= {field: reading.result() for field, reading in core.items()}
+        invalid = claims.result()[1] + pools.result()[1] + classes.result()[1]
+        return Snapshot(
+            now=now, node_claims=claims.result()[0], node_pools=pools.result()[0], node_classes=classes.result()[0],
+            invalid=invalid, **found,
+        )  # fmt: skip
+
+    def create_node_claim(self, claim: NodeClaim) -> NodeClaim:
+        body = {"apiVersion": NODE_CLAIMS.api_version, "kind": NODE_CLAIMS.kind, **_creation(claim)}
+        return NodeClaim.model_validate_json(self.transport.request("POST", NODE_CLAIMS.path, body))
+
+    def update_node_claim(self, before: NodeClaim, after: NodeClaim) -> NodeClaim:
+        return self._update_custom(NODE_CLAIMS, before, after)
+
+    def delete_node_claim(self, claim: NodeClaim) -> None:
+        self._delete(f"{NODE_CLAIMS.path}/{claim.metadata.name}", claim.metadata.uid)
+
+    def update_node(self, before: Node, after: Node) -> Node:
+        patch, status = changes(before, after)
+        path = f"/api/v1/nodes/{before.metadata.name}"
+        body = self._patch(path, patch, status, before.metadata.resource_version)
+        return msgspec.json.decode(body, type=Node) if body else after
+
+    def delete_node(self, node: Node) -> None:
+        self._delete(f"/api/v1/nodes/{node.metadata.name}", node.metadata.uid)
+
+    def update_node_pool(self, before: NodePool, after: NodePool) -> NodePool:
+        return self._update_custom(NODE_POOLS, before, after)
+
+    def update_node_class(self, before: EC2NodeClass, after: EC2NodeClass) -> EC2NodeClass:
+        return self._update_custom(NODE_CLASSES, before, after)
+
+    def reject(self, kind: str, name: str, reason: str) -> None:
+        path = f"{CUSTOM[kind].path}/{name}"
+        found: Document = msgspec.json.decode(self.transport.get(path))
+        conditions = found.get("status", {}).get("conditions", [])
+        old: Document = next((each for each in conditions if each.get("type") == "ValidationSucceeded"), {})
+        if (old.get("status"), old.get("message")) == ("False", reason):
+            return
+        others = [each for each in conditions if each.get("type") != "ValidationSucceeded"]
+        patch = {"status": {"conditions": [*others, self._rejected(old, found, reason)]}}
+        self._send(f"{path}/status", patch, found["metadata"]["resourceVersion"])
+
+    def nominate(self, pod: Pod, node_name: str) -> None:
+        patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"nominatedNodeName": node_name}}
+        with _a_namesake_is_gone(pod):
+            self.transport.request("PATCH", f"{_path(pod)}/status", patch, content_type=MERGE_PATCH)
+
+    def evict(self, pod: Pod) -> Eviction:
+        body = {
+            "apiVersion": "policy/v1",
+            "kind": "Eviction",
+            "metadata": {"name": pod.metadata.name, "namespace": pod.metadata.namespace or "default"},
+            "deleteOptions": _of_uid(pod.metadata.uid),
+        }
+        # One attempt: "not now" is an answer here, and the next tick asks again.
+        answer = self.transport.ask("POST", f"{_path(pod)}/eviction", body, attempts=1)
+        if answer.code < 300:
+            return Eviction.EVICTED
+        if answer.code in (404, 409):
+            return Eviction.GONE
+        if answer.code == 429 or (answer.code == 500 and _MANY_BUDGETS in answer.status.message):
+            return Eviction.BLOCKED
+        raise refusal(f"evict {pod.key}", answer)
+
+    def delete_pod(self, pod: Pod, *, grace_seconds: int) -> None:
+        # Zero would remove the object while its containers run on: two of a StatefulSet's pods at once.
+        options = {"gracePeriodSeconds": max(1, grace_seconds), **_of_uid(pod.metadata.uid)}
+        with _a_namesake_is_gone(pod):
+            self.transport.request("DELETE", _path(pod), options)
+
+    def acquire_lease(self, name: str, *, holder: str, seconds: int) -> Lease:
+        wanted = Lease(name=name, holder=holder, resource_version="")
+        return leases.acquire(self.transport, wanted, seconds=seconds, now=self._now())
+
+    def release_lease(self, lease: Lease) -> None:
+        leases.release(self.transport, lease)
+
+    def _update_custom(self, custom: lists.Custom[M], before: M, after: M) -> M:
+        patch, status = changes(before, after)
+        path = f"{custom.path}/{before.metadata.name}"
+        body = self._patch(path, patch, status, before.metadata.resource_version)
+        return custom.model.model_validate_json(body) if body else after
+
+    def _patch(self, path: str, patch: Document, status: Document, version: str) -> bytes:
+        """The object after both requests, or nothing where neither was needed."""
+        body = b""
+        if status:
+            body = self._send(f"{path}/status", status, version)
+            version = msgspec.json.decode(body)["metadata"]["resourceVersion"]
+        if patch:
+            body = self._send(path, patch, version)
+        return body
+
+    def _send(self, path: str, patch: Document, version: str) -> bytes:
+        return self.transport.request("PATCH", path, guarded(patch, version), content_type=MERGE_PATCH)
+
+    def _delete(self, path: str, uid: str) -> None:
+        self.transport.request("DELETE", path, _of_uid(uid))
+
+    def _rejected(self, old: Document, found: Document, reason: str) -> Document:
+        since = old.get("lastTransitionTime") if old.get("status") == "False" else None
+        return {
+            "type": "ValidationSucceeded",
+            "status": "False",
+            "reason": "ValidationFailed",
+            "message": reason,
+            "lastTransitionTime": since or self._now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "observedGeneration": found["metadata"].get("generation", 0),
+        }
+
+
+def _path(pod: Pod) -> str:
+    return f"/api/v1/namespaces/{pod.metadata.namespace or 'default'}/pods/{pod.metadata.name}"
+
+
+def _of_uid(uid: str) -> Document:
+    return {"preconditions": {"uid": uid}} if uid else {}
+
+
+@contextlib.contextmanager
+def _a_namesake_is_gone(pod: Pod) -> Iterator[None]:
+    try:
+        yield
+    except ConflictError as error:
+        raise NotFoundError(f"pod {pod.key} is gone: {error}") from error
+
+
+def _creation(claim: NodeClaim) -> Document:
+    """The claim without what the API server gives it."""
+    found = document(claim)
+    metadata = {key: value for key, value in found["metadata"].items() if value and key != "resourceVersion"}
+    return {"metadata": metadata, "spec": found["spec"]}

@@ -1,0 +1,93 @@
+"""A Lease as a lock with a deadline: who writes it holds it until it ends or is given back.
+
+The API server compares and swaps on the resource version, so of two writers that saw a free Lease one gets a conflict. A
+holder that died is fenced by the Lease's duration, which is longer than its function's timeout.
+"""
+
+import contextlib
+from datetime import datetime, timedelta
+
+import msgspec
+
+from joinery.apis.core import ObjectMeta
+from joinery.cluster.gateway import Lease
+from joinery.cluster.patches import Document, guarded
+from joinery.cluster.transport import MERGE_PATCH, Transport
+from joinery.errors import ConflictError, NotFoundError
+
+PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
+
+
+class LeaseSpec(msgspec.Struct, frozen=True, rename="camel"):
+    holder_identity: str | None = None
+    lease_duration_seconds: int | None = None
+    renew_time: datetime | None = None
+    lease_transitions: int | None = None
+
+
+class LeaseObject(msgspec.Struct, frozen=True):
+    """coordination.k8s.io/v1 Lease."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LeaseSpec = LeaseSpec()
+
+    def is_held(self, now: datetime) -> bool:
+        """Whether somebody holds it and the time is not over."""
+        if not self.spec.holder_identity or self.spec.renew_time is None:
+            return False
+        return now < self.spec.renew_time + timedelta(seconds=self.spec.lease_duration_seconds or 0)
+
+
+def acquire(transport: Transport, wanted: Lease, *, seconds: int, now: datetime) -> Lease:
+    """Take the Lease; ``wanted`` carries no version yet. Raises ``ConflictError`` while another holds it."""
+    try:
+        found = _decode(transport.get(f"{PATH}/{wanted.name}"))
+    except NotFoundError:
+        return _held(wanted, transport.request("POST", PATH, _fresh(wanted, seconds, now)))
+    holder = found.spec.holder_identity
+    if found.is_held(now) and holder != wanted.holder:
+        raise ConflictError(f"Lease {wanted.name} is held by {holder}")
+    changed = int(holder != wanted.holder)
+    spec = _spec(wanted.holder, seconds, now, (found.spec.lease_transitions or 0) + changed)
+    patch = guarded({"spec": spec}, found.metadata.resource_version)
+    return _held(wanted, transport.request("PATCH", f"{PATH}/{wanted.name}", patch, content_type=MERGE_PATCH))
+
+
+def release(transport: Transport, lease: Lease) -> None:
+    """Give it back, if it is still as we took it."""
+    free = {"holderIdentity": None, "renewTime": None, "acquireTime": None}
+    patch = guarded({"spec": free}, lease.resource_version)
+    with contextlib.suppress(ConflictError, NotFoundError):
+        transport.request("PATCH", f"{PATH}/{lease.name}", patch, content_type=MERGE_PATCH)
+
+
+def _held(wanted: Lease, body: bytes) -> Lease:
+    return Lease(wanted.name, wanted.holder, _decode(body).metadata.resource_version)
+
+
+def _decode(body: bytes) -> LeaseObject:
+    return msgspec.json.decode(body, type=LeaseObject)
+
+
+def _fresh(wanted: Lease, seconds: int, now: datetime) -> Document:
+    return {
+        "apiVersion": "coordination.k8s.io/v1",
+        "kind": "Lease",
+        "metadata": {"name": wanted.name, "namespace": "kube-system"},
+        "spec": _spec(wanted.holder, seconds, now, 0),
+    }
+
+
+def _spec(holder: str, seconds: int, now: datetime, transitions: int) -> Document:
+    return {
+        "holderIdentity": holder,
+        "leaseDurationSeconds": seconds,
+        "acquireTime": micro_time(now),
+        "renewTime": micro_time(now),
+        "leaseTransitions": transitions,
+    }
+
+
+def micro_time(moment: datetime) -> str:
+    """The moment (UTC) as Kubernetes' MicroTime, which wants six digits of a second, even if they are zeros."""
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.%fZ")

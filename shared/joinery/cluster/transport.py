@@ -1,0 +1,156 @@
+"""One request to the API server: bytes in, bytes out, and our errors for its refusals.
+
+Connection, TLS and authentication are the official client's. Its models are not used: see ``joinery.apis.core``.
+
+Reads are tried again a few times when the server is busy, restarting or unreachable. A write is tried again only if the
+server said that it did not look at it (429 with Retry-After, or a connection that was never made): a write that may have
+happened must not happen twice, and whoever sent the event will send it again.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from joinery.cluster.client import rest_type
+from joinery.errors import ConfigurationError, ConflictError, JoineryError, NotFoundError, UnavailableError
+
+JSON, MERGE_PATCH = "application/json", "application/merge-patch+json"
+ATTEMPTS = 4
+CONNECT_SECONDS, READ_SECONDS = 3.0, 30.0
+LONGEST_WAIT = 5.0  # seconds; a function has better things to do than to sleep
+_FIRST_WAIT = 0.2
+_BUSY = frozenset({429, 500, 502, 503, 504})
+_MESSAGE_CHARS = 400
+
+
+class _Details(msgspec.Struct, rename="camel"):
+    retry_after_seconds: int = 0
+
+
+class Status(msgspec.Struct):
+    """What the API server says when it refuses (meta/v1 Status)."""
+
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: _Details | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response, whatever its status code."""
+
+    code: int
+    body: bytes
+    wait: float = 0.0
+
+    @property
+    def status(self) -> Status:
+        """The refusal. A body that is not a Status (a proxy's page) is dropped: it says nothing about Kubernetes."""
+        try:
+            return msgspec.json.decode(self.body, type=Status)
+        except msgspec.DecodeError:
+            return Status(message=f"HTTP {self.code}", code=self.code)
+
+
+class Transport:
+    """Requests over one pool of connections. Safe to use from several threads.
+
+    ``configuration``: of ``joinery.cluster.auth``. ``sleep`` is how it waits between attempts.
+    """
+
+    def __init__(self, configuration: Any, *, sleep: Callable[[float], None] = time.sleep) -> None:
+        self._configuration = configuration
+        self._pool = rest_type()(configuration).pool_manager
+        self._sleep = sleep
+
+    def get(self, path: str) -> bytes:
+        """The body of a GET. Raises ``NotFoundError``, ``UnavailableError``."""
+        return self.request("GET", path)
+
+    def request(
+        self, method: str, path: str, body: object = None, *, content_type: str = JSON, attempts: int = ATTEMPTS
+    ) -> bytes:
+        """The body of a successful answer; a refusal is raised as one of our errors."""
+        answer = self.ask(method, path, body, content_type=content_type, attempts=attempts)
+        if answer.code >= 400:
+            raise refusal(f"{method} {path}", answer)
+        return answer.body
+
+    def ask(
+        self, method: str, path: str, body: object = None, *, content_type: str = JSON, attempts: int = ATTEMPTS
+    ) -> Answer:
+        """The answer, refusal or not. Raises ``UnavailableError`` only where there is none."""
+        payload = None if body is None else msgspec.json.encode(body)
+        for attempt in range(1, attempts):
+            try:
+                answer = self._once(method, path, payload, content_type)
+            except _RepeatableError:
+                answer = None
+            if answer is not None and not _is_worth_retrying(method, answer):
+                return answer
+            self._sleep(_wait(attempt, answer))
+        try:
+            return self._once(method, path, payload, content_type)
+        except _RepeatableError as error:
+            raise UnavailableError(str(error)) from error
+
+    def _once(self, method: str, path: str, payload: bytes | None, content_type: str) -> Answer:
+        from urllib3 import Timeout
+        from urllib3.exceptions import HTTPError, NewConnectionError
+
+        timeout = Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS)
+        try:
+            answer = self._pool.request(
+                method,
+                self._configuration.host + path,
+                body=payload,
+                headers=self._headers(content_type),
+                timeout=timeout,
+                retries=False,
+            )
+        except HTTPError as error:
+            reason = f"{method} {path.partition('?')[0]}: {type(error).__name__}: {error}"[:_MESSAGE_CHARS]
+            if method == "GET" or isinstance(error, NewConnectionError):
+                raise _RepeatableError(reason) from error
+            raise UnavailableError(reason) from error
+        return Answer(answer.status, answer.data, _seconds(answer.headers.get("Retry-After")))
+
+    def _headers(self, content_type: str) -> dict[str, str]:
+        bearer = self._configuration.auth_settings().get("BearerToken")
+        authorization = {"Authorization": bearer["value"]} if bearer else {}
+        return {"Accept": JSON, "Content-Type": content_type, "User-Agent": "joinery", **authorization}
+
+
+class _RepeatableError(Exception):
+    """No answer, but the request did nothing or may be done twice."""
+
+
+def refusal(what: str, answer: Answer) -> JoineryError:
+    """The error for a refusal, named after what its catcher does about it."""
+    reason = f"{what}: {answer.status.message}"[:_MESSAGE_CHARS]
+    match answer.code:
+        case 404:
+            return NotFoundError(reason)
+        case 409:
+            return ConflictError(reason)
+        case 422:
+            return ConfigurationError(reason)
+        case _:
+            return UnavailableError(f"{reason} ({answer.code})")
+
+
+def _is_worth_retrying(method: str, answer: Answer) -> bool:
+    return answer.code in _BUSY if method == "GET" else answer.code == 429 and answer.wait > 0
+
+
+def _wait(attempt: int, answer: Answer | None) -> float:
+    asked = answer.wait if answer else 0.0
+    return min(max(asked, _FIRST_WAIT * 2.0 ** (attempt - 1)), LONGEST_WAIT)
+
+
+def _seconds(header: str | None) -> float:
+    return float(header) if header and header.isdigit() else 0.0
