@@ -1,0 +1,146 @@
+"""AWS clients made when first used, and AWS's errors as ours.
+
+A client of boto3 costs tens of milliseconds and a cold start should pay only for those it needs. Every call is made
+inside ``translated``, so that nothing of botocore escapes an adapter: a caller catches what it should do, not what
+happened.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from joinery.errors import ConfigurationError, JoineryError, NotFoundError, UnavailableError
+
+if TYPE_CHECKING:
+    from boto3.session import Session
+    from botocore.config import Config
+    from mypy_boto3_dynamodb import DynamoDBClient
+    from mypy_boto3_ec2 import EC2Client
+    from mypy_boto3_eks import EKSClient
+    from mypy_boto3_pricing import PricingClient
+    from mypy_boto3_s3 import S3Client
+    from mypy_boto3_ssm import SSMClient
+
+NOT_FOUND = frozenset(
+    {
+        "InvalidInstanceID.NotFound",
+        "InvalidLaunchTemplateName.NotFoundException",
+        "InvalidLaunchTemplateId.NotFound",
+        "NoSuchEntity",
+        "ParameterNotFound",
+        "NoSuchKey",
+    }
+)
+
+TRANSIENT = frozenset(
+    {
+        "RequestLimitExceeded",
+        "Throttling",
+        "ThrottlingException",
+        "ThrottledException",
+        "RequestThrottled",
+        "TooManyRequestsException",
+        "ProvisionedThroughputExceededException",
+        "InternalError",
+        "InternalFailure",
+        "InternalServerError",
+        "ServiceUnavailable",
+        "Unavailable",
+        "SlowDown",
+        "RequestTimeout",
+        "PendingVerification",
+    }
+)
+
+
+def error(code: str, message: str, *, doing: str, status: int = 400) -> JoineryError:
+    """Our error for one of AWS's. ``doing`` says what was tried; ``status`` is HTTP's."""
+    text = f"{doing}: {code}: {message}"
+    if code in NOT_FOUND:
+        return NotFoundError(text)
+    if code in TRANSIENT or status >= 500:
+        return UnavailableError(text)
+    return ConfigurationError(text)
+
+
+@contextmanager
+def translated(doing: str) -> Iterator[None]:
+    """Run AWS calls. Raises ``NotFoundError``, ``UnavailableError`` or ``ConfigurationError``, with the original as cause."""
+    from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+
+    try:
+        yield
+    except ClientError as refused:
+        raise error(code(refused), _message(refused), doing=doing, status=_status(refused)) from refused
+    except HTTPClientError as failed:
+        raise UnavailableError(f"{doing}: {failed}") from failed
+    except BotoCoreError as wrong:
+        raise ConfigurationError(f"{doing}: {wrong}") from wrong
+
+
+def code(refused: Any) -> str:
+    """The error code of a ``ClientError``."""
+    return str(refused.response.get("Error", {}).get("Code", ""))
+
+
+def _message(refused: Any) -> str:
+    return str(refused.response.get("Error", {}).get("Message", refused))
+
+
+def _status(refused: Any) -> int:
+    return int(refused.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400))
+
+
+class Clients:
+    """The clients of one region. Endpoints and credentials are boto3's own business (``AWS_ENDPOINT_URL``, roles)."""
+
+    def __init__(self, region: str) -> None:
+        self.region = region
+
+    @cached_property
+    def _session(self) -> "Session":
+        from boto3.session import Session
+
+        return Session(region_name=self.region)
+
+    @cached_property
+    def _config(self) -> "Config":
+        from botocore.config import Config
+
+        return Config(connect_timeout=3, read_timeout=60, retries={"mode": "standard", "max_attempts": 3})
+
+    @cached_property
+    def ec2(self) -> "EC2Client":
+        return self._session.client("ec2", config=self._config)
+
+    @cached_property
+    def eks(self) -> "EKSClient":
+        return self._session.client("eks", config=self._config)
+
+    @cached_property
+    def ssm(self) -> "SSMClient":
+        return self._session.client("ssm", config=self._config)
+
+    @cached_property
+    def iam(self) -> Any:
+        return self._session.client("iam", config=self._config)
+
+    @cached_property
+    def s3(self) -> "S3Client":
+        return self._session.client("s3", config=self._config)
+
+    @cached_property
+    def dynamodb(self) -> "DynamoDBClient":
+        return self._session.client("dynamodb", config=self._config)
+
+    @cached_property
+    def pricing(self) -> "PricingClient":
+        """The price list is answered from a few regions only (aws-provider.md 1.12)."""
+        return self._session.client("pricing", region_name=pricing_region(self.region), config=self._config)
+
+
+def pricing_region(region: str) -> str:
+    """Where the prices of a region are asked for."""
+    nearest = {"ap": "ap-south-1", "cn": "cn-northwest-1", "eu": "eu-central-1"}
+    return nearest.get(region.partition("-")[0], "us-east-1")

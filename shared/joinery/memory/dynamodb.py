@@ -1,0 +1,64 @@
+"""The offering memory in DynamoDB: one item a capacity pool, which the table's TTL removes.
+
+TTL removes late, up to days, so what has expired is filtered out on reading. The table is small, a few hundred pools on
+the worst day, so reading all of it is one or two requests.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from typing import Any
+
+from joinery.aws import Clients, translated
+from joinery.errors import UnavailableError
+from joinery.memory.gateway import MARKED_FOR
+from joinery.state.offerings import OfferingKey
+
+#: The table's partition key and its TTL attribute (seconds since 1970), as the template declares them.
+KEY, EXPIRES = "pk", "expires"
+_PREFIX = "offering#"
+_BATCH, _ROUNDS = 25, 4
+
+
+class DynamoMemory:
+    """Implements ``OfferingMemory``. Reads are consistent: the next plan must not ask what this one found empty."""
+
+    def __init__(self, table: str, region: str) -> None:
+        self._table = table
+        self._clients = Clients(region)
+
+    def unavailable(self, now: datetime) -> frozenset[OfferingKey]:
+        with translated(f"reading table {self._table}"):
+            pages = self._clients.dynamodb.get_paginator("scan").paginate(
+                TableName=self._table,
+                ConsistentRead=True,
+                FilterExpression="begins_with(#key, :prefix) AND #expires > :now",
+                ExpressionAttributeNames={"#key": KEY, "#expires": EXPIRES},
+                ExpressionAttributeValues={":prefix": {"S": _PREFIX}, ":now": {"N": str(now.timestamp())}},
+            )
+            return frozenset(_pool(item[KEY]["S"]) for page in pages for item in page["Items"])
+
+    def mark_unavailable(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
+        until = str((now + MARKED_FOR).timestamp())
+        items = [
+            {KEY: {"S": _key(pool)}, EXPIRES: {"N": until}, "reason": {"S": reason}} for pool in sorted(set(pools))
+        ]
+        for start in range(0, len(items), _BATCH):
+            self._write([{"PutRequest": {"Item": item}} for item in items[start : start + _BATCH]])
+
+    def _write(self, waiting: list[Any]) -> None:
+        for _ in range(_ROUNDS):
+            with translated(f"writing table {self._table}"):
+                answer = self._clients.dynamodb.batch_write_item(RequestItems={self._table: waiting})
+            waiting = list(answer.get("UnprocessedItems", {}).get(self._table, []))
+            if not waiting:
+                return
+        raise UnavailableError(f"writing table {self._table}: {len(waiting)} items were not taken")
+
+
+def _key(pool: OfferingKey) -> str:
+    return f"{_PREFIX}{pool.instance_type}#{pool.zone}#{pool.capacity_type}"
+
+
+def _pool(key: str) -> OfferingKey:
+    instance_type, zone, capacity_type = key.removeprefix(_PREFIX).split("#")
+    return OfferingKey(instance_type, zone, capacity_type)

@@ -1,0 +1,53 @@
+"""The bucket in S3."""
+
+import gzip
+from datetime import datetime
+from typing import Any
+
+from joinery.aws import Clients, translated
+from joinery.cloudprovider.catalog import Catalog, decode, encode
+from joinery.errors import NotFoundError
+from joinery.store.gateway import CATALOG_KEY, sealed
+
+
+class S3Store:
+    """Implements ``Store``. The catalogue is half a megabyte and rarely changes, so a warm caller asks S3 only whether it did."""
+
+    def __init__(self, bucket: str, region: str) -> None:
+        self._bucket = bucket
+        self._clients = Clients(region)
+        self._cached: tuple[str, Catalog] | None = None
+
+    def catalog(self) -> Catalog:
+        if (found := self._changed()) is not None:
+            tag, document = found
+            self._cached = (tag, decode(gzip.decompress(document)))
+        if self._cached is None:
+            raise NotFoundError(f"s3://{self._bucket}/{CATALOG_KEY}: no catalogue has been stored yet")
+        return self._cached[1]
+
+    def put_catalog(self, catalog: Catalog) -> None:
+        self._put(CATALOG_KEY, gzip.compress(encode(catalog), mtime=0))
+
+    def record(self, controller: str, now: datetime, decision: dict[str, Any]) -> str:
+        key, document = sealed(controller, now, decision)
+        self._put(key, document)
+        return key
+
+    def _changed(self) -> tuple[str, bytes] | None:
+        """ETag and document, None if it is the one in memory."""
+        from botocore.exceptions import ClientError
+
+        known = {"IfNoneMatch": self._cached[0]} if self._cached else {}
+        with translated(f"reading s3://{self._bucket}/{CATALOG_KEY}"):
+            try:
+                answer = self._clients.s3.get_object(Bucket=self._bucket, Key=CATALOG_KEY, **known)  # type: ignore[arg-type]
+            except ClientError as refused:
+                if refused.response["ResponseMetadata"]["HTTPStatusCode"] == 304:
+                    return None
+                raise
+            return answer["ETag"], answer["Body"].read()
+
+    def _put(self, key: str, document: bytes) -> None:
+        with translated(f"writing s3://{self._bucket}/{key}"):
+            self._clients.s3.put_object(Bucket=self._bucket, Key=key, Body=document, ContentType="application/gzip")
