@@ -62,9 +62,7 @@ class ValueSet:
             return True
         number = _integer(value)
         return (
-            number is not None
-            and (self.gte is None or number >= self.gte)
-            and (self.lte is None or number <= self.lte)
+            number is not None and (self.gte is None or number >= self.gte) and (self.lte is None or number <= self.lte)
         )
 
     @property

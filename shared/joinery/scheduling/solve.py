@@ -1,10 +1,67 @@
 """The packing core's one door: ``solve(problem, *, reporter)``."""
 
-from joinery.scheduling.packing import Packing
+from collections import Counter
+
+from joinery.scheduling.bound import lower_bound
+from joinery.scheduling.classes import PodClass
+from joinery.scheduling.firstfit import FirstFit
+from joinery.scheduling.launches import Slack, launch_of
+from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, Relaxed, Unplaced
 from joinery.scheduling.problem import Problem
+from joinery.scheduling.reasons import reasons_for
 from joinery.scheduling.reporter import SILENT, Reporter
+from joinery.scheduling.workspace import Workspace
 
 
 def solve(problem: Problem, *, reporter: Reporter = SILENT) -> Packing:
-    """Where every pending pod goes and what to buy for it."""
-    raise NotImplementedError
+    """Where every pending pod goes and what to buy for it.
+
+    Pure and deterministic: one problem gives one packing, whatever the order of its objects. Costs one to two seconds for
+    ten thousand pods in fifty classes. A pod without a place is a result with reasons, never an exception.
+    """
+    work = Workspace(problem)
+    packer = FirstFit(work, reporter)
+    packer.run()
+    packer.note_usage()
+    placed: Counter[PodClass] = Counter()
+    for node in packer.new:
+        for pods, batch in node.placed:
+            placed[pods] += len(batch)
+    return Packing(
+        existing=_existing(work),
+        launches=_launches(work, packer),
+        unplaced=_unplaced(work, packer),
+        relaxed=tuple(Relaxed(pod, packer.relaxed[pod]) for pod in sorted(packer.relaxed)),
+        pool_reasons=work.rejected_pools,
+        lower_bound=lower_bound(work, placed),
+    )
+
+
+def _existing(work: Workspace) -> tuple[ExistingPlacement, ...]:
+    return tuple(
+        ExistingPlacement(
+            node.view.node, node.view.claim, tuple(sorted(pod for _, batch in node.placed for pod in batch))
+        )
+        for node in work.nodes
+        if node.placed
+    )
+
+
+def _launches(work: Workspace, packer: FirstFit) -> tuple[Launch, ...]:
+    slack = Slack(work.pools)
+    numbers: Counter[str] = Counter()
+    launches = []
+    for node in packer.new:
+        numbers[node.pool.name] += 1
+        launches.append(launch_of(node, f"{node.pool.name}-{numbers[node.pool.name]}", work, slack))
+    return tuple(launches)
+
+
+def _unplaced(work: Workspace, packer: FirstFit) -> tuple[Unplaced, ...]:
+    left: list[tuple[PodClass, list[str]]] = list(packer.left.items())
+    left += [(pods, list(pods.pods)) for pods in work.classes if pods.problems]
+    found = []
+    for pods, names in left:
+        reasons = reasons_for(work, pods)
+        found += [Unplaced(name, reasons) for name in names]
+    return tuple(sorted(found, key=lambda unplaced: unplaced.pod))

@@ -1,0 +1,201 @@
+"""Pod classes: pods with the same constraints and requests, counted once.
+
+All work grows with classes, not pods. Two pods are of one class when nothing that scheduling looks at tells them apart:
+namespace, the labels that some selector looks at, requests, affinity, tolerations, spread, ports, priority, and what
+their volumes demand.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import msgspec
+
+from joinery.apis.core import Affinity, NodeAffinity, Pod, PodSpec, Toleration
+from joinery.scheduling.packing import Reason
+from joinery.scheduling.requirements import Requirements, UnknownOperatorError, of_labels, read
+from joinery.scheduling.resources import host_ports_of, requests_of
+from joinery.scheduling.volumes import VolumeNeeds, Volumes
+
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+_TOLERATION_OPERATORS = ("", "Equal", "Exists", "Gt", "Lt")
+_SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+@dataclass(frozen=True, slots=True)
+class PreferredTerm:
+    weight: int
+    requirements: Requirements
+
+    def __str__(self) -> str:
+        return f"preferred node affinity: {self.requirements}"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PodClass:
+    """``pods`` in the order in which they are placed. ``terms``: node selector and one required affinity term each, in
+    the listed order; any of them will do. ``problems``: why the class cannot be scheduled at all.
+    """
+
+    pods: tuple[str, ...]
+    example: Pod
+    requests: Mapping[str, int]
+    terms: tuple[Requirements, ...]
+    preferred: tuple[PreferredTerm, ...]
+    ports: frozenset[tuple[str, str, int]]
+    volumes: VolumeNeeds
+    priority: int
+    problems: tuple[Reason, ...]
+
+    @property
+    def name(self) -> str:
+        """Its first pod stands for the class in traces."""
+        return self.pods[0]
+
+    @property
+    def namespace(self) -> str:
+        return self.example.metadata.namespace or "default"
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.example.metadata.labels
+
+    @property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        return tuple(self.example.spec.tolerations)
+
+    @property
+    def affinity(self) -> Affinity:
+        return self.example.spec.affinity or Affinity()
+
+
+class Classifier:
+    """Groups pods into classes.
+
+    ``label_keys`` are the pod label keys that any selector of the problem looks at; ``priorities`` the values of the
+    PriorityClasses by name.
+    """
+
+    def __init__(self, volumes: Volumes, priorities: Mapping[str, int], label_keys: frozenset[str]) -> None:
+        self._volumes = volumes
+        self._priorities = priorities
+        self._label_keys = label_keys
+        self._encode = msgspec.json.Encoder(order="deterministic").encode
+
+    def classes(self, pods: Iterable[Pod]) -> tuple[PodClass, ...]:
+        listed = tuple(pods)
+        shared = self._shared_claims(listed)
+        groups: dict[tuple[object, ...], list[Pod]] = {}
+        for pod in listed:
+            groups.setdefault(self._key(pod, shared), []).append(pod)
+        return tuple(self._pod_class(members, shared) for members in groups.values())
+
+    def _key(self, pod: Pod, shared: frozenset[str]) -> tuple[object, ...]:
+        spec = pod.spec
+        body = self._encode(
+            (
+                spec.node_selector, spec.affinity, spec.tolerations, spec.topology_spread_constraints,
+                [(c.resources, c.ports) for c in spec.containers],
+                [(c.resources, c.restart_policy) for c in spec.init_containers],
+                spec.overhead, spec.resources, spec.resource_claims,
+                [status.allocated_resources for status in pod.status.container_statuses],
+            )
+        )  # fmt: skip
+        labels = tuple(sorted((k, v) for k, v in pod.metadata.labels.items() if k in self._label_keys))
+        namespace = pod.metadata.namespace or "default"
+        volumes = self._volume_key(pod, shared) if spec.volumes else ""
+        return namespace, labels, body, self._priority(spec), volumes
+
+    def _volume_key(self, pod: Pod, shared: frozenset[str]) -> str:
+        needs = self._volumes.needs(pod)
+        alternatives = [sorted((k, str(v)) for k, v in r.sets.items()) for r in needs.alternatives]
+        return str((alternatives, needs.drivers, sorted(shared & set(needs.claims)), needs.problems))
+
+    def _shared_claims(self, pods: tuple[Pod, ...]) -> frozenset[str]:
+        """Claims that several pods use: such pods must end in one zone, so a class may not mix them with others."""
+        seen: set[str] = set()
+        twice: set[str] = set()
+        for pod in pods:
+            if pod.spec.volumes:
+                names = set(self._volumes.needs(pod).claims)
+                twice |= names & seen
+                seen |= names
+        return frozenset(twice)
+
+    def _pod_class(self, members: list[Pod], shared: frozenset[str]) -> PodClass:
+        members.sort(key=lambda pod: (pod.metadata.creation_timestamp or _BEGINNING, pod.key))
+        example = members[0]
+        needs = self._volumes.needs(example)
+        problems = [*needs.problems, *_unsupported(example)]
+        return PodClass(
+            pods=tuple(pod.key for pod in members),
+            example=example,
+            requests=_requests(example, problems),
+            terms=_terms(example, problems),
+            preferred=_preferred(example, problems),
+            ports=host_ports_of(example),
+            volumes=replace(needs, unbound=tuple(c for c in needs.unbound if c in shared)),
+            priority=self._priority(example.spec),
+            problems=tuple(problems),
+        )
+
+    def _priority(self, spec: PodSpec) -> int:
+        if spec.priority is not None:
+            return spec.priority
+        known = {**_SYSTEM_PRIORITIES, **self._priorities}
+        return known.get(spec.priority_class_name, 0)
+
+
+def _requests(pod: Pod, problems: list[Reason]) -> Mapping[str, int]:
+    try:
+        requests = requests_of(pod)
+    except ValueError as error:
+        problems.append(Reason("Resources", f"a resource quantity of the pod: {error}"))
+        return {}
+    negative = next((name for name in sorted(requests) if requests[name] < 0), None)
+    if negative:
+        problems.append(Reason("Resources", f"the pod asks for a negative amount of {negative}"))
+    return {name: value for name, value in requests.items() if value}
+
+
+def _node_affinity(pod: Pod) -> NodeAffinity:
+    return (pod.spec.affinity or Affinity()).node_affinity or NodeAffinity()
+
+
+def _terms(pod: Pod, problems: list[Reason]) -> tuple[Requirements, ...]:
+    """The node selector with each required term. A term without any expression selects nothing, as in Kubernetes."""
+    required = _node_affinity(pod).required_during_scheduling_ignored_during_execution
+    try:
+        selector = of_labels(pod.spec.node_selector)
+        if required is None:
+            return (selector,)
+        terms = [term for term in required.node_selector_terms if term.match_expressions or term.match_fields]
+        if any(term.match_fields for term in terms):
+            problems.append(Reason("NotSupported", "not supported yet: matchFields in required node affinity"))
+        if not terms:
+            problems.append(Reason("Requirements", "its required node affinity has no term that selects a node"))
+        return tuple(selector.intersect(read(term.match_expressions)) for term in terms)
+    except UnknownOperatorError as error:
+        problems.append(Reason("Requirements", f"the pod's node affinity: {error}"))
+        return ()
+
+
+def _preferred(pod: Pod, problems: list[Reason]) -> tuple[PreferredTerm, ...]:
+    """Preferred node affinity, heaviest first; equal weights in the listed order."""
+    listed = _node_affinity(pod).preferred_during_scheduling_ignored_during_execution
+    try:
+        terms = [PreferredTerm(t.weight, read(t.preference.match_expressions)) for t in listed]
+    except UnknownOperatorError as error:
+        problems.append(Reason("Requirements", f"the pod's preferred node affinity: {error}"))
+        return ()
+    return tuple(sorted((t for t in terms if t.requirements), key=lambda term: -term.weight))
+
+
+def _unsupported(pod: Pod) -> Iterable[Reason]:
+    """What nothing can be planned for: pods that ask for it are left pending, with this reason, and never ignored."""
+    spec = pod.spec
+    if spec.resource_claims or any(c.resources.claims for c in (*spec.containers, *spec.init_containers)):
+        yield Reason("NotSupported", "not supported yet: dynamic resource allocation (resourceClaims)")
+    for toleration in spec.tolerations:
+        if toleration.operator not in _TOLERATION_OPERATORS:
+            yield Reason("Taints", f"the toleration operator {toleration.operator!r} is not known")

@@ -1,0 +1,131 @@
+"""From a node that took shape to a launch: what its NodeClaim will say."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_CLASS, NODE_POOL, WELL_KNOWN, ZONE, is_restricted
+from joinery.apis.meta import Requirement
+from joinery.scheduling.packing import Launch, PlacedOffering
+from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Mask, Pool
+from joinery.scheduling.requirements import Requirements, one_of, written
+from joinery.scheduling.targets import NewNode
+from joinery.scheduling.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """The types a launch carries, cheapest first, and the offering it counts on."""
+
+    rows: tuple[int, ...]
+    column: int
+
+
+def launch_of(node: NewNode, name: str, work: Workspace, slack: "Slack") -> Launch:
+    """The launch request for a node, with every type that can hold its pods, up to the request's limit."""
+    choice = _choose(node, work.problem.options.launch_types, slack)
+    market = node.pool.market
+    cheapest = market.types[choice.rows[0]]
+    column = market.columns[choice.column]
+    requested = node.used + node.pool.overhead[choice.rows[0]]
+    return Launch(
+        name=name,
+        node_pool=node.pool.name,
+        requirements=_requirements(node, [market.types[row].name for row in choice.rows]),
+        labels=_labels(node),
+        taints=tuple(node.pool.node_pool.spec.template.spec.taints),
+        startup_taints=tuple(node.pool.node_pool.spec.template.spec.startup_taints),
+        requests={name: int(v) for name, v in zip(work.axis.names, requested, strict=True) if v},
+        instance_types=tuple(market.types[row].name for row in choice.rows),
+        offering=PlacedOffering(
+            cheapest.name, column.zone, column.capacity_type, float(market.prices[choice.rows[0], choice.column])
+        ),
+        pods=tuple(sorted(pod for _, batch in node.placed for pod in batch)),
+    )
+
+
+class Slack:
+    """What the limits of a pool leave for choosing a larger type than the one a launch counts on: nothing."""
+
+    def __init__(self, pools: Sequence[Pool]) -> None:
+        self._limited = {pool.name: pool.limited[0] for pool in pools if pool.limits}
+
+    def types(self, node: NewNode, cheapest: int) -> Mask:
+        """The types that take no more of a limited resource than the cheapest."""
+        capacity = self._limited.get(node.pool.name)
+        if capacity is None or not capacity.shape[1]:
+            return np.ones_like(node.types)
+        within: Mask = np.asarray((capacity <= capacity[cheapest]).all(axis=1))
+        return within
+
+
+def _choose(node: NewNode, most: int, slack: Slack) -> _Choice:
+    prices = node.pool.market.prices[:, node.columns]
+    least = np.where(node.types, prices.min(axis=1), np.inf)
+    least = np.where(slack.types(node, int(least.argmin())), least, np.inf)
+    usable = np.flatnonzero(np.isfinite(least))
+    rows = _with_min_values(node.pool, usable[np.argsort(least[usable], kind="stable")], most)
+    columns = np.flatnonzero(node.columns)
+    column = int(columns[node.pool.market.prices[rows[0], columns].argmin()])
+    return _Choice(tuple(int(row) for row in rows), column)
+
+
+def _with_min_values(pool: Pool, ordered: Amounts, most: int) -> Sequence[int]:
+    """The cheapest types, as many as a request carries; for minValues, the cheapest that bring a new value come first."""
+    if not pool.min_values or len(ordered) <= most:
+        return [int(row) for row in ordered[:most]]
+    needed: list[int] = []
+    for key, least in sorted(pool.min_values.items()):
+        seen: set[str] = set()
+        for row in ordered:
+            values = set(pool.market.types[row].labels.get(key, ())) - seen
+            if values and len(seen) < least:
+                seen |= values
+                needed.append(int(row))
+    chosen = set(needed[:most])
+    for row in ordered:
+        if len(chosen) >= most:
+            break
+        chosen.add(int(row))
+    return [int(row) for row in ordered if int(row) in chosen]
+
+
+def _requirements(node: NewNode, types: Sequence[str]) -> tuple[Requirement, ...]:
+    """The final intersection, with the instance types spelled out and zone and capacity type tied to what is left."""
+    market, pool = node.pool.market, node.pool
+    columns = [market.columns[i] for i in np.flatnonzero(node.columns)]
+    sets = {
+        key: allowed
+        for key, allowed in node.requirements.sets.items()
+        if key not in (NODE_POOL, NODE_CLASS) and not is_restricted(key) and key not in OFFERING_KEYS
+    }
+    sets[INSTANCE_TYPE] = one_of(types)
+    sets[ZONE] = one_of(column.zone for column in columns)
+    sets[CAPACITY_TYPE] = one_of(column.capacity_type for column in columns)
+    return tuple(entry for key in sorted(sets) for entry in written(key, sets[key], pool.min_values.get(key)))
+
+
+def _labels(node: NewNode) -> Mapping[str, str]:
+    """Template labels, the pool's and class's names, and one value for every custom label (scheduling.md 4.1)."""
+    template = node.pool.node_pool.spec.template
+    labels = dict(template.metadata.labels)
+    labels[NODE_POOL] = node.pool.name
+    labels[NODE_CLASS] = template.spec.node_class_ref.name
+    custom = _custom(node.requirements, node.pool)
+    labels.update({key: custom.sets[key].pick() for key in custom if key not in labels})
+    return dict(sorted(labels.items()))
+
+
+def _custom(requirements: Requirements, pool: Pool) -> Requirements:
+    """The labels that only the NodePool gives: it defines them, and no instance type has them."""
+    return Requirements(
+        {
+            key: allowed
+            for key, allowed in requirements.sets.items()
+            if key in pool.requirements.sets
+            and key not in WELL_KNOWN
+            and not is_restricted(key)
+            and not allowed.is_empty
+        }
+    )

@@ -1,0 +1,205 @@
+"""NodePools as arrays: the instance types and offerings that a new node of a pool may be.
+
+Resources are columns of an integer matrix (one row per instance type), offerings are columns of a price matrix (one
+column per zone and capacity type), and a requirement is a mask over the one or the other. What fits a pod is then a few
+vector operations, whatever the number of types.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joinery.apis.labels import CAPACITY_TYPE, WELL_KNOWN, ZONE, ZONE_ID, is_restricted
+from joinery.apis.nodepool import NodePool
+from joinery.apis.quantity import Resources
+from joinery.scheduling.requirements import Requirements, ValueSet
+from joinery.state.offerings import InstanceType
+
+Mask = NDArray[np.bool_]
+Amounts = NDArray[np.int64]
+Prices = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """The resources of the problem, in column order."""
+
+    names: tuple[str, ...]
+
+    @cached_property
+    def index(self) -> Mapping[str, int]:
+        return {name: i for i, name in enumerate(self.names)}
+
+    def vector(self, resources: Resources) -> Amounts:
+        """Amounts as a row; resources that no pod asks for are left out."""
+        row = np.zeros(len(self.names), dtype=np.int64)
+        for name, value in resources.items():
+            column = self.index.get(name)
+            if column is not None:
+                row[column] = value
+        return row
+
+    def matrix(self, rows: Sequence[Resources]) -> Amounts:
+        return np.array([self.vector(row) for row in rows], dtype=np.int64).reshape(len(rows), len(self.names))
+
+
+@dataclass(frozen=True, slots=True)
+class OfferingColumn:
+    zone: str
+    zone_id: str
+    capacity_type: str
+
+    def value(self, key: str) -> str:
+        return {ZONE: self.zone, ZONE_ID: self.zone_id, CAPACITY_TYPE: self.capacity_type}[key]
+
+
+OFFERING_KEYS = (ZONE, ZONE_ID, CAPACITY_TYPE)
+
+
+@dataclass(frozen=True, eq=False)
+class Market:
+    """The instance types of one EC2NodeClass as arrays.
+
+    ``allocatable`` and ``capacity``: types x resources; ``prices``: types x offering columns in $/h, infinite where there is
+    no available offering.
+    """
+
+    types: tuple[InstanceType, ...]
+    columns: tuple[OfferingColumn, ...]
+    allocatable: Amounts
+    capacity: Amounts
+    prices: Prices
+    _masks: dict[tuple[str, ValueSet], Mask] = field(default_factory=dict)
+
+    def type_mask(self, key: str, allowed: ValueSet) -> Mask:
+        """The types whose label is, or may be, an allowed value; for a label that types decide."""
+        known = self._masks.get((key, allowed))
+        if known is None:
+            values = (kind.labels.get(key) for kind in self.types)
+            known = np.fromiter(
+                (allowed.absent if v is None else any(allowed.has(x) for x in v) for v in values),
+                dtype=np.bool_,
+                count=len(self.types),
+            )
+            self._masks[key, allowed] = known
+        return known
+
+    def column_mask(self, key: str, allowed: ValueSet) -> Mask:
+        """The offering columns that a requirement on zone, zone id or capacity type admits."""
+        return np.array([allowed.has(column.value(key)) for column in self.columns], dtype=np.bool_)
+
+    @cached_property
+    def type_keys(self) -> frozenset[str]:
+        """The label keys that some instance type has, apart from those of offerings."""
+        return frozenset(key for kind in self.types for key in kind.labels) - set(OFFERING_KEYS)
+
+
+def market(types: Sequence[InstanceType], axis: Axis) -> Market:
+    listed = tuple(sorted(types, key=lambda kind: kind.name))
+    columns = tuple(
+        OfferingColumn(*key)
+        for key in sorted({(o.zone, o.zone_id, o.capacity_type) for kind in listed for o in kind.offerings})
+    )
+    where = {(c.zone, c.capacity_type): i for i, c in enumerate(columns)}
+    prices = np.full((len(listed), len(columns)), np.inf)
+    for row, kind in enumerate(listed):
+        for o in kind.offerings:
+            if o.available:
+                prices[row, where[o.zone, o.capacity_type]] = o.price
+    return Market(
+        listed,
+        columns,
+        axis.matrix([kind.allocatable for kind in listed]),
+        axis.matrix([kind.capacity for kind in listed]),
+        prices,
+    )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Pool:
+    """A NodePool that may launch, with everything about its template worked out.
+
+    ``requirements`` holds the template's, its labels', and the pool's own name. ``room`` (types x resources) is what is left
+    for pods on an empty node of each type after its DaemonSets' pods; ``overhead`` is what those take. ``ports``: the host
+    ports that daemons take, by type. ``types`` and ``columns``: what the template itself admits. ``limits``: what the pool
+    may still add, by resource (and ``nodes``).
+    """
+
+    node_pool: NodePool
+    market: Market
+    requirements: Requirements
+    min_values: Mapping[str, int]
+    overhead: Amounts
+    room: Amounts
+    ports: tuple[frozenset[tuple[str, str, int]], ...]
+    types: Mask
+    columns: Mask
+    limits: Mapping[str, int]
+
+    @property
+    def name(self) -> str:
+        return self.node_pool.metadata.name
+
+    @property
+    def weight(self) -> int:
+        return self.node_pool.spec.weight or 0
+
+    def distinct(self, key: str, types: Mask) -> int:
+        """How many values of a label the types have between them (minValues; scheduling.md 3.19)."""
+        listed = (self.market.types[i].labels.get(key, ()) for i in np.flatnonzero(types))
+        return len({value for values in listed for value in values})
+
+    @cached_property
+    def limited(self) -> tuple[Amounts, Amounts]:
+        """Capacity of each type in the limited resources (types x limits), and the limits, in one order."""
+        names = [name for name in sorted(self.limits) if name != "nodes"]
+        rows = [[kind.capacity.get(name, 0) for name in names] for kind in self.market.types]
+        capacity = np.array(rows, dtype=np.int64).reshape(len(self.market.types), len(names))
+        return capacity, np.array([self.limits[name] for name in names], dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """What a pod's requirements leave of a pool: joint requirements, types and columns; or the key that rules it out."""
+
+    requirements: Requirements
+    types: Mask
+    columns: Mask
+    conflict: str = ""
+
+
+def fit(pool: Pool, wanted: Requirements) -> Fit:
+    """Meet a pod's requirements with a pool's template.
+
+    A label that neither the template nor the instance type defines does not exist on the node: ``In`` and ``Exists`` fail,
+    ``NotIn`` and ``DoesNotExist`` pass (scheduling.md 3.7, Compatible).
+    """
+    joint = pool.requirements.intersect(wanted)
+    types, columns = pool.types, pool.columns
+    for key in wanted:
+        allowed = joint.sets[key]
+        if allowed.is_impossible:
+            return Fit(joint, types, columns, key)
+        if key in OFFERING_KEYS:
+            columns = columns & pool.market.column_mask(key, allowed)
+            alive = bool(columns.any())
+        elif key in pool.market.type_keys or (key in WELL_KNOWN and key not in pool.requirements.sets):
+            types = types & pool.market.type_mask(key, allowed)
+            alive = bool(types.any())
+        else:
+            alive = _is_defined(key, pool) or allowed.absent
+        if not alive:
+            return Fit(joint, types, columns, key)
+    return Fit(joint, types, columns)
+
+
+def _is_defined(key: str, pool: Pool) -> bool:
+    """Whether a node of the pool will carry the label at all."""
+    defined = pool.requirements.sets.get(key)
+    return defined is not None and not defined.is_empty and not (is_restricted(key) and key not in _OWN)
+
+
+_OWN = frozenset({"karpenter.sh/nodepool", "karpenter.k8s.aws/ec2nodeclass"})

@@ -1,0 +1,203 @@
+"""Where a pod can go: a node that exists, or a node to be bought that is still taking shape.
+
+Both answer the same three questions: which domains they may be in, how many more pods of a class they hold there, and
+what placing them changes.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from joinery.apis.labels import HOSTNAME
+from joinery.scheduling.classes import PodClass
+from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Axis, Mask, Pool, fit
+from joinery.scheduling.relaxation import Variant
+from joinery.scheduling.requirements import NO_REQUIREMENTS, Requirements, one_of
+from joinery.scheduling.resources import ports_clash
+from joinery.scheduling.rules import NodeFilter
+from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated
+from joinery.scheduling.topology import admits
+from joinery.state.nodes import NodeView
+
+Domains = Mapping[str, str]
+"""Topology key to the one domain it is pinned to."""
+
+
+@dataclass(eq=False)
+class Demand:
+    """A class on one try, ready to be compared with targets: its request as a row, and what its volumes add."""
+
+    pods: PodClass
+    variant: Variant
+    row: Amounts
+    asked: Amounts  # the columns that the class asks for
+    volumes: Requirements = NO_REQUIREMENTS
+
+    @property
+    def requirements(self) -> Requirements:
+        return self.variant.requirements.intersect(self.volumes)
+
+    def is_repelled(self, taints: tuple[object, ...]) -> bool:
+        """Whether some taint keeps the class away."""
+        tolerations = self.pods.tolerations
+        if self.variant.tolerates_preferred:
+            tolerations = (*tolerations, TOLERATE_PREFERRED)
+        return first_untolerated(tolerations, taints) is not None  # type: ignore[arg-type]
+
+
+@dataclass(eq=False)
+class ExistingNode:
+    """A node or a claim on its way, with what room it has left."""
+
+    view: NodeView
+    free: Amounts
+    attachments: dict[str, int]
+    ports: set[tuple[str, str, int]]
+    placed: list[tuple[PodClass, list[str]]] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.view.name
+
+    def admits(self, demand: Demand) -> bool:
+        """Whether labels, taints and ports let the class in at all."""
+        view = self.view
+        if view.is_reserved or demand.is_repelled(view.taints) or (self.free < 0).any():
+            return False
+        if demand.pods.ports and ports_clash(demand.pods.ports, self.ports):
+            return False
+        return demand.requirements.matches(view.labels)
+
+    def domain(self, key: str) -> str | None:
+        return self.view.labels.get(key)
+
+    def holds(self, demand: Demand) -> int:
+        """How many more pods of the class there is room for."""
+        asked = demand.asked
+        room = int((self.free[asked] // demand.row[asked]).min()) if len(asked) else 1 << 30
+        for driver, count in demand.pods.volumes.drivers:
+            if driver in self.attachments:
+                room = min(room, self.attachments[driver] // count)
+        return min(room, 1) if demand.pods.ports else max(room, 0)
+
+    def place(self, demand: Demand, names: list[str]) -> None:
+        self.free -= demand.row * len(names)
+        self.ports |= demand.pods.ports
+        for driver, count in demand.pods.volumes.drivers:
+            if driver in self.attachments:
+                self.attachments[driver] -= count * len(names)
+        self.placed.append((demand.pods, names))
+
+    def counts(self, nodes: NodeFilter) -> bool:
+        """Whether the node counts for a spread with that filter."""
+        return admits(nodes, self.view)
+
+
+@dataclass(eq=False)
+class NewNode:
+    """A node of a pool that is still taking shape: it may be any of ``types`` in any of ``columns`` that holds ``used``.
+
+    ``charge``: the limited resources it is counted with, those of its cheapest type.
+    """
+
+    name: str
+    pool: Pool
+    requirements: Requirements
+    types: Mask
+    columns: Mask
+    used: Amounts
+    ports: set[tuple[str, str, int]] = field(default_factory=set)
+    placed: list[tuple[PodClass, list[str]]] = field(default_factory=list)
+
+    def narrowed(self, demand: Demand, domains: Domains) -> "NewNode | None":
+        """The same node with the class's requirements and these domains on top; None where they contradict it."""
+        wanted = demand.requirements
+        for key, domain in domains.items():
+            if key != HOSTNAME:
+                wanted = wanted.intersect(Requirements({key: one_of((domain,))}))
+        found = fit(self.pool, wanted)
+        if found.conflict:
+            return None
+        joint = self.requirements.intersect(found.requirements)
+        if any(joint.sets[key].is_impossible for key in wanted):
+            return None
+        types, columns = self.types & found.types, self.columns & found.columns
+        if demand.pods.ports:
+            types = types & self._port_mask(demand)
+        if not columns.any() or not types.any():
+            return None
+        return NewNode(self.name, self.pool, joint, types, columns, self.used, self.ports, self.placed)
+
+    def _port_mask(self, demand: Demand) -> Mask:
+        if ports_clash(demand.pods.ports, self.ports):
+            return np.zeros_like(self.types)
+        clear = [not ports_clash(demand.pods.ports, taken) for taken in self.pool.ports]
+        return np.array(clear, dtype=np.bool_)
+
+    def holds(self, demand: Demand, allowed: Mask) -> tuple[int, Amounts, Amounts]:
+        """How many more pods of the class fit: at most, and by type (indices, counts); ``allowed``: types within limits."""
+        market = self.pool.market
+        index = np.flatnonzero(self.types & allowed & np.isfinite(market.prices[:, self.columns]).any(axis=1))
+        if not len(index):
+            return 0, index, index
+        asked = demand.asked
+        room = (self.pool.room[index][:, asked] - self.used[asked]) // demand.row[asked]
+        counts = room.min(axis=1) if len(asked) else np.full(len(index), 1 << 30)
+        if demand.pods.ports:
+            counts = np.minimum(counts, 1)
+        return self._within_min_values(index, counts), index, counts
+
+    def _within_min_values(self, index: Amounts, counts: Amounts) -> int:
+        """The most pods that still leave as many distinct values as minValues asks for (scheduling.md 3.19)."""
+        most = int(counts.max())
+        if not self.pool.min_values:
+            return max(most, 0)
+        for count in sorted({int(c) for c in counts if c > 0}, reverse=True):
+            left = np.zeros_like(self.types)
+            left[index[counts >= count]] = True
+            if all(self.pool.distinct(key, left) >= least for key, least in self.pool.min_values.items()):
+                return count
+        return 0
+
+    def cheapest(self) -> int:
+        """The row of the cheapest type that the node may be now."""
+        prices = self.pool.market.prices[:, self.columns].min(axis=1)
+        return int(np.where(self.types, prices, np.inf).argmin())
+
+    def counts(self, nodes: NodeFilter) -> bool:
+        """Whether the node will count for a spread with that filter, as far as its labels are settled."""
+        if nodes.terms is not None and not any(self._may_match(term) for term in nodes.terms):
+            return False
+        if nodes.tolerations is None:
+            return True
+        hard = [t for t in self.pool.node_pool.spec.template.spec.taints if t.effect != "PreferNoSchedule"]
+        return first_untolerated(nodes.tolerations, hard) is None
+
+    def _may_match(self, term: Requirements) -> bool:
+        found = fit(self.pool, term)
+        if found.conflict or not (found.types & self.types).any() or not (found.columns & self.columns).any():
+            return False
+        joint = self.requirements.intersect(term)
+        return not any(joint.sets[key].is_impossible for key in term)
+
+    def values(self, key: str) -> tuple[str, ...]:
+        """The domains that the node may still be in, in order."""
+        market = self.pool.market
+        if key in OFFERING_KEYS:
+            sold = np.isfinite(market.prices[self.types]).any(axis=0) & self.columns
+            listed = {market.columns[i].value(key) for i in np.flatnonzero(sold)}
+        elif key in market.type_keys:
+            allowed = self.requirements.get(key)
+            found = (market.types[i].labels.get(key, ()) for i in np.flatnonzero(self.types))
+            listed = {value for values in found for value in values if allowed.has(value)}
+        else:
+            allowed = self.requirements.get(key)
+            listed = set(allowed.values) if not allowed.complement else set()
+        return tuple(sorted(listed - {""}))
+
+
+def empty_node(pool: Pool, name: str, axis: Axis) -> NewNode:
+    """A node of the pool before any pod."""
+    used = np.zeros(len(axis.names), dtype=np.int64)
+    return NewNode(name, pool, pool.requirements, pool.types, pool.columns, used)

@@ -1,0 +1,225 @@
+"""From NodePools to ``Pool``: requirements, daemon overhead by instance type, limits, and why a pool is left out."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from joinery.apis.core import DaemonSet, Pod, PodSpec
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.labels import HOSTNAME, INITIALIZED, NODE_CLASS, NODE_POOL, REGISTERED
+from joinery.apis.nodepool import NodePool
+from joinery.apis.quantity import Resources, amount, total
+from joinery.scheduling.packing import Reason
+from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Axis, Fit, Market, Mask, Pool, fit, market
+from joinery.scheduling.problem import Problem
+from joinery.scheduling.requirements import Requirements, UnknownOperatorError, of_labels, one_of, read
+from joinery.scheduling.resources import host_ports_of, requests_of
+from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated
+from joinery.state.nodes import NodeView
+
+
+@dataclass(frozen=True, eq=False)
+class Daemon:
+    """One DaemonSet's pod as it would run on a node: requests, ports, tolerations, and any one of ``terms``."""
+
+    name: str
+    pod: Pod
+    requests: Resources
+    terms: tuple[Requirements, ...]
+
+    def runs_on(self, view: NodeView) -> bool:
+        """Whether the DaemonSet controller puts a pod on an existing node: its labels and taints decide."""
+        if first_untolerated((*self.pod.spec.tolerations, TOLERATE_PREFERRED), view.taints) is not None:
+            return False
+        return any(term.matches(view.labels) for term in self.terms)
+
+
+def daemons(sets: Iterable[DaemonSet]) -> tuple[Daemon, ...]:
+    """The pods of all DaemonSets, from their templates; one that cannot be read is left out of the overhead."""
+    found = []
+    for owner in sorted(sets, key=lambda d: (d.metadata.namespace, d.metadata.name)):
+        pod = Pod(metadata=owner.spec.template.metadata, spec=owner.spec.template.spec)
+        try:
+            terms = _daemon_terms(pod.spec)
+            found.append(Daemon(f"{owner.metadata.namespace}/{owner.metadata.name}", pod, requests_of(pod), terms))
+        except (ValueError, UnknownOperatorError):
+            continue
+    return tuple(found)
+
+
+def _daemon_terms(spec: PodSpec) -> tuple[Requirements, ...]:
+    selector = of_labels(spec.node_selector)
+    affinity = spec.affinity.node_affinity if spec.affinity else None
+    required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
+    if required is None:
+        return (selector,)
+    return tuple(selector.intersect(read(term.match_expressions)) for term in required.node_selector_terms)
+
+
+def axis_of(pods: Iterable[Resources], sets: Iterable[Daemon]) -> Axis:
+    """Every resource that a pod or a daemon asks for."""
+    names = {name for requests in pods for name in requests} | {n for d in sets for n in d.requests}
+    return Axis(tuple(sorted(names | {"cpu", "memory", "pods"})))
+
+
+class PoolBuilder:
+    """Builds the pools of a problem; ``rejected`` collects why others take no part."""
+
+    def __init__(self, problem: Problem, axis: Axis, sets: Sequence[Daemon], nodes: Sequence[NodeView]) -> None:
+        self._problem = problem
+        self._axis = axis
+        self._daemons = sets
+        self._nodes = nodes
+        self._markets: dict[str, Market] = {}
+        self.rejected: list[Reason] = []
+
+    def pools(self) -> tuple[Pool, ...]:
+        """Usable pools, heaviest first, equal weights by name, last first (scheduling.md 3.8)."""
+        listed = sorted(self._problem.snapshot.node_pools, key=lambda p: p.metadata.name, reverse=True)
+        listed.sort(key=lambda p: -(p.spec.weight or 0))
+        for invalid in self._problem.snapshot.invalid:
+            if invalid.kind == "NodePool":
+                self.rejected.append(Reason("Invalid", invalid.reason, f"NodePool {invalid.name}"))
+        return tuple(pool for node_pool in listed if (pool := self._pool(node_pool)) is not None)
+
+    def _pool(self, node_pool: NodePool) -> Pool | None:
+        subject = f"NodePool {node_pool.metadata.name}"
+        problem = self._unusable(node_pool)
+        if problem is None:
+            try:
+                built = self._build(node_pool)
+            except UnknownOperatorError as error:
+                problem = Reason("Invalid", str(error))
+            else:
+                if isinstance(built, Pool):
+                    return built
+                problem = built
+        self.rejected.append(Reason(problem.code, problem.message, subject))
+        return None
+
+    def _unusable(self, node_pool: NodePool) -> Reason | None:
+        if node_pool.is_static:
+            return Reason("Static", "it has a fixed number of replicas and takes no pending pods")
+        if node_pool.metadata.deletion_timestamp is not None:
+            return Reason("Deleting", "it is being deleted")
+        ready = next((c for c in node_pool.status.conditions if c.type == "Ready"), None)
+        if ready is not None and ready.status == "False":
+            return Reason("NotReady", f"it is not ready: {ready.message or ready.reason}")
+        return self._class_problem(node_pool)
+
+    def _class_problem(self, node_pool: NodePool) -> Reason | None:
+        ref = node_pool.spec.template.spec.node_class_ref
+        if (ref.group, ref.kind) != ("karpenter.k8s.aws", "EC2NodeClass"):
+            return Reason("NodeClass", f"its node class is a {ref.kind}.{ref.group}, which Joinery does not serve")
+        found = next((c for c in self._problem.snapshot.node_classes if c.metadata.name == ref.name), None)
+        if found is None:
+            invalid = next((i for i in self._problem.snapshot.invalid if i.name == ref.name), None)
+            if invalid is not None and invalid.kind == "EC2NodeClass":
+                return Reason("NodeClass", f"EC2NodeClass {ref.name} is invalid: {invalid.reason}")
+            return Reason("NodeClass", f"EC2NodeClass {ref.name} does not exist")
+        return _class_readiness(found)
+
+    def _build(self, node_pool: NodePool) -> Pool | Reason:
+        spec = node_pool.spec.template.spec
+        if spec.node_class_ref.name not in self._markets:
+            types = self._problem.instance_types.get(spec.node_class_ref.name, ())
+            self._markets[spec.node_class_ref.name] = market(types, self._axis)
+        known = self._markets[spec.node_class_ref.name]
+        own = {NODE_POOL: one_of((node_pool.metadata.name,)), NODE_CLASS: one_of((spec.node_class_ref.name,))}
+        requirements = (
+            read(spec.requirements)
+            .intersect(of_labels(node_pool.spec.template.metadata.labels))
+            .intersect(Requirements(own))
+        )
+        everything = np.ones(len(known.types), dtype=np.bool_), np.ones(len(known.columns), dtype=np.bool_)
+        bare = _bare(node_pool, known, requirements, everything)
+        admitted = fit(bare, _on_types(requirements, known))
+        sold = admitted.types & np.isfinite(known.prices[:, admitted.columns]).any(axis=1)
+        if admitted.conflict or not sold.any():
+            return _nothing_left(admitted, node_pool)
+        overhead, ports = self._overhead(node_pool, known, bare)
+        return Pool(
+            node_pool=node_pool,
+            market=known,
+            requirements=requirements,
+            min_values={r.key: r.min_values for r in spec.requirements if r.min_values is not None},
+            overhead=overhead,
+            room=known.allocatable - overhead,
+            ports=ports,
+            types=sold,
+            columns=admitted.columns,
+            limits=self._remaining(node_pool),
+        )
+
+    def _overhead(
+        self, node_pool: NodePool, known: Market, bare: Pool
+    ) -> tuple[Amounts, tuple[frozenset[tuple[str, str, int]], ...]]:
+        """What the DaemonSets' pods take on a node of each type; startup taints do not keep them away (3.17)."""
+        overhead = np.zeros_like(known.allocatable)
+        ports: list[frozenset[tuple[str, str, int]]] = [frozenset()] * len(known.types)
+        for daemon in self._daemons:
+            tolerations = (*daemon.pod.spec.tolerations, TOLERATE_PREFERRED)
+            if first_untolerated(tolerations, node_pool.spec.template.spec.taints) is not None:
+                continue
+            runs = np.zeros(len(known.types), dtype=np.bool_)
+            for term in daemon.terms:
+                found = fit(bare, _daemon_term(term))
+                if not found.conflict:
+                    runs |= found.types
+            overhead[runs] += self._axis.vector(daemon.requests)
+            taken = host_ports_of(daemon.pod)
+            if taken:
+                ports = [p | taken if runs[i] else p for i, p in enumerate(ports)]
+        return overhead, tuple(ports)
+
+    def _remaining(self, node_pool: NodePool) -> Mapping[str, int]:
+        limits = {name: amount(name, text) for name, text in node_pool.spec.limits.items()}
+        if not limits:
+            return limits
+        used = total(
+            {**view.capacity, "nodes": 1}
+            for view in self._nodes
+            if view.pool == node_pool.metadata.name and not view.is_leaving
+        )
+        return {name: limit - used.get(name, 0) for name, limit in limits.items()}
+
+
+def _bare(node_pool: NodePool, known: Market, requirements: Requirements, everything: tuple[Mask, Mask]) -> Pool:
+    """A pool without overhead or limits: enough to ask which types a requirement leaves."""
+    types, columns = everything
+    nothing = np.zeros_like(known.allocatable)
+    return Pool(
+        node_pool=node_pool, market=known, requirements=requirements, min_values={}, overhead=nothing,
+        room=known.allocatable, ports=(), types=types, columns=columns, limits={},
+    )  # fmt: skip
+
+
+def _on_types(requirements: Requirements, known: Market) -> Requirements:
+    """The part of a template's requirements that instance types and offerings can satisfy or break."""
+    keys = known.type_keys | set(OFFERING_KEYS)
+    return Requirements({key: allowed for key, allowed in requirements.sets.items() if key in keys})
+
+
+def _daemon_term(term: Requirements) -> Requirements:
+    """A daemon may select nodes that are registered or initialised: every node will be (scheduling.md 3.8)."""
+    skipped = {REGISTERED, INITIALIZED, HOSTNAME}
+    return Requirements({key: allowed for key, allowed in term.sets.items() if key not in skipped})
+
+
+def _nothing_left(admitted: Fit, node_pool: NodePool) -> Reason:
+    name = node_pool.spec.template.spec.node_class_ref.name
+    if admitted.conflict:
+        allowed = admitted.requirements.get(admitted.conflict)
+        return Reason("Requirements", f"no instance type of EC2NodeClass {name} has {admitted.conflict} {allowed}")
+    return Reason("Offerings", "no instance type that it allows has an available offering")
+
+
+def _class_readiness(node_class: EC2NodeClass) -> Reason | None:
+    name = node_class.metadata.name
+    if node_class.metadata.deletion_timestamp is not None:
+        return Reason("NodeClass", f"EC2NodeClass {name} is being deleted")
+    ready = next((c for c in node_class.status.conditions if c.type == "Ready"), None)
+    if ready is not None and ready.status == "False":
+        return Reason("NodeClass", f"EC2NodeClass {name} is not ready: {ready.message or ready.reason}")
+    return None

@@ -1,0 +1,241 @@
+"""Counts per domain, and how many more pods of a class a domain may take.
+
+One ``Group`` keeps the counts of one rule. Rules bind in both directions, because kube-scheduler judges the final state as
+the pods of a plan arrive in any order:
+
+- a pod obeys the rules it owns;
+- a pod that a required anti-affinity of someone else selects keeps away from its owners;
+- a pod that the spread of someone else counts must not push a domain where an owner sits over its skew. While such
+  owners are still to come, pods they count are kept balanced too, as long as that costs no placement (``cautious``).
+
+Rules about soft terms bind only until they are relaxed, and never others.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from joinery.apis.core import Namespace, Pod
+from joinery.apis.labels import HOSTNAME, ZONE
+from joinery.scheduling.classes import PodClass
+from joinery.scheduling.rules import NodeFilter, Rule, required_anti_affinity, rules_of
+from joinery.scheduling.taints import first_untolerated
+from joinery.state.nodes import NodeView
+from joinery.state.pods import is_terminating
+
+UNLIMITED = 1 << 30
+
+Universe = Callable[[PodClass, str], frozenset[str]]
+"""The domains of a key that a class can reach through some pool's available offerings (design, section 4)."""
+
+
+@dataclass(eq=False)
+class Group:
+    """One rule's counts: pods it selects by domain, and hard owners by domain. ``awaited``: owners still to be placed."""
+
+    rule: Rule
+    counts: Counter[str] = field(default_factory=Counter)
+    owners: Counter[str] = field(default_factory=Counter)
+    domains: frozenset[str] = frozenset()
+    awaited: int = 0
+    _selected: dict[int, bool] = field(default_factory=dict)
+
+    def selects(self, pods: PodClass) -> bool:
+        known = self._selected.get(id(pods))
+        if known is None:
+            claim = self.rule.claim
+            known = claim in pods.volumes.unbound if claim else self.rule.selects(pods.example)
+            self._selected[id(pods)] = known
+        return known
+
+    def least(self, domains: frozenset[str]) -> int:
+        """The smallest count that a spread compares with; 0 with fewer domains than minDomains, or over hosts."""
+        if self.rule.key == HOSTNAME or len(domains) < self.rule.min_domains:
+            return 0
+        return min((self.counts[domain] for domain in domains), default=0)
+
+
+class Topology:
+    """All groups of a problem."""
+
+    def __init__(
+        self,
+        classes: Sequence[PodClass],
+        nodes: Sequence[NodeView],
+        namespaces: Sequence[Namespace],
+        universe: Universe,
+    ) -> None:
+        self._nodes = nodes
+        self._universe = universe
+        self._groups: dict[object, Group] = {}
+        self._reach: dict[tuple[int, object], frozenset[str]] = {}
+        self._foreign: dict[int, tuple[Group, ...]] = {}
+        self.rules: dict[int, tuple[Rule, ...]] = {}
+        for pods in classes:
+            self.rules[id(pods)] = (*rules_of(pods, namespaces), *_same_zone(pods))
+            for rule in self.rules[id(pods)]:
+                self._adopt(rule, pods)
+        self._count_bound(namespaces)
+
+    def _adopt(self, rule: Rule, pods: PodClass) -> None:
+        group = self._groups.setdefault(rule.identity, Group(rule))
+        if rule.weight is None:
+            group.awaited += len(pods.pods)
+        if rule.kind == "spread":
+            group.domains |= self.reach(pods, rule)
+
+    def reach(self, pods: PodClass, rule: Rule) -> frozenset[str]:
+        """The domains that a spread of this class ranges over: of nodes that count for it, and of what it could buy."""
+        key = (id(pods), rule.identity)
+        if key not in self._reach:
+            existing = frozenset(
+                view.labels[rule.key]
+                for view in self._nodes
+                if not view.is_leaving and rule.key in view.labels and admits(rule.nodes, view)
+            )
+            bought = frozenset() if rule.key == HOSTNAME else self._universe(pods, rule.key)
+            self._reach[key] = existing | bought
+        return self._reach[key]
+
+    def _count_bound(self, namespaces: Sequence[Namespace]) -> None:
+        known = tuple(namespaces)
+        for view in self._nodes:
+            if view.is_leaving:
+                continue
+            for pod in view.pods:
+                for rule in required_anti_affinity(pod, known):
+                    group = self._groups.setdefault(rule.identity, Group(rule))
+                    if rule.key in view.labels:
+                        group.owners[view.labels[rule.key]] += 1
+        for group in self._groups.values():
+            self._count_group(group)
+
+    def _count_group(self, group: Group) -> None:
+        key = group.rule.key
+        seen: dict[tuple[str, str], bool] = {}
+        for view in self._nodes:
+            if view.is_leaving or key not in view.labels or not admits(group.rule.nodes, view):
+                continue
+            for pod in view.pods:
+                if not is_terminating(pod) and _selects(group.rule, pod, seen):
+                    group.counts[view.labels[key]] += 1
+
+    def group(self, rule: Rule) -> Group:
+        return self._groups[rule.identity]
+
+    def foreign(self, pods: PodClass) -> tuple[Group, ...]:
+        """Groups that count the class without being its own: others' spreads, affinities and anti-affinities."""
+        known = self._foreign.get(id(pods))
+        if known is None:
+            own = {rule.identity for rule in self.rules[id(pods)]}
+            known = tuple(g for identity, g in self._groups.items() if identity not in own and g.selects(pods))
+            self._foreign[id(pods)] = known
+        return known
+
+    def keys(self, pods: PodClass, rules: Iterable[Rule]) -> tuple[str, ...]:
+        """The keys whose domain must be known where the class goes, hosts apart."""
+        keys = {rule.key for rule in rules} | {group.rule.key for group in self.foreign(pods)}
+        keys |= {rule.key for rule in self.rules[id(pods)] if self.group(rule).selects(pods)}
+        return tuple(sorted(keys - {HOSTNAME}))
+
+    def allowance(self, pods: PodClass, rules: Iterable[Rule], key: str, domain: str, *, cautious: bool) -> int:
+        """How many more pods of the class the domain may take under these rules of its own and everybody else's."""
+        allowed = UNLIMITED
+        for rule in rules:
+            if rule.key == key and allowed > 0:
+                allowed = min(allowed, self._owned(pods, rule, domain))
+        for group in self.foreign(pods):
+            if group.rule.key == key and allowed > 0:
+                allowed = min(allowed, _counted(group, domain, cautious))
+        return allowed
+
+    def _owned(self, pods: PodClass, rule: Rule, domain: str) -> int:
+        group = self.group(rule)
+        selects_itself = group.selects(pods)
+        if rule.kind == "spread":
+            return self._spread(group, rule, pods, domain)
+        if rule.kind == "affinity":
+            return UNLIMITED if group.counts[domain] or self.may_begin(group, pods) else 0
+        if group.counts[domain] or (selects_itself and group.owners[domain]):
+            return 0
+        return 1 if selects_itself else UNLIMITED
+
+    def _spread(self, group: Group, rule: Rule, pods: PodClass, domain: str) -> int:
+        if rule.key == HOSTNAME:
+            left = rule.max_skew - group.counts[domain]
+        else:
+            domains = self.reach(pods, rule)
+            if domain not in domains:
+                return 0
+            left = rule.max_skew + group.least(domains) - group.counts[domain]
+        if group.selects(pods):
+            return max(0, left)
+        return UNLIMITED if left >= 0 else 0
+
+    def may_begin(self, group: Group, pods: PodClass) -> bool:
+        """Whether this is the first of a self-affine group: nobody matches anywhere, and the pod matches itself."""
+        return group.selects(pods) and not any(group.counts.values())
+
+    def pressure(self, pods: PodClass, rules: Iterable[Rule], key: str, domain: str) -> int:
+        """How many counted pods the domain has already: the emptier the better."""
+        groups = [self.group(rule) for rule in rules if rule.key == key and rule.kind == "spread"]
+        groups += [g for g in self.foreign(pods) if g.rule.key == key and g.rule.kind == "spread"]
+        return sum(group.counts[domain] for group in groups)
+
+    def record(
+        self, pods: PodClass, rules: Sequence[Rule], domains: Mapping[str, str], count: int, counts: "Counts"
+    ) -> None:
+        """Note ``count`` pods of the class (negative: take them back) where keys have these domains.
+
+        ``counts`` says whether a node filter admits the target, for spreads that leave some nodes out.
+        """
+        active = {rule.identity for rule in rules}
+        for rule in self.rules[id(pods)]:
+            group = self.group(rule)
+            domain = domains.get(rule.key)
+            if rule.weight is None:
+                group.awaited -= count
+            if domain is None:
+                continue
+            if rule.identity in active and rule.weight is None:
+                group.owners[domain] += count
+            if group.selects(pods) and counts(group.rule.nodes):
+                group.counts[domain] += count
+        for group in self.foreign(pods):
+            domain = domains.get(group.rule.key)
+            if domain is not None and counts(group.rule.nodes):
+                group.counts[domain] += count
+
+
+Counts = Callable[[NodeFilter], bool]
+
+
+def _counted(group: Group, domain: str, cautious: bool) -> int:
+    """What someone else's rule allows a pod that it counts."""
+    if group.rule.kind == "anti-affinity":
+        return 0 if group.owners[domain] else UNLIMITED
+    if group.rule.kind == "affinity":
+        return UNLIMITED
+    if group.owners[domain] or (cautious and group.awaited > 0):
+        return max(0, group.rule.max_skew + group.least(group.domains) - group.counts[domain])
+    return UNLIMITED
+
+
+def admits(nodes: NodeFilter, view: NodeView) -> bool:
+    """Whether an existing node counts for a spread."""
+    if nodes.terms is not None and not any(term.matches(view.labels) for term in nodes.terms):
+        return False
+    hard = [taint for taint in view.taints if taint.effect != "PreferNoSchedule"]
+    return nodes.tolerations is None or first_untolerated(nodes.tolerations, hard) is None
+
+
+def _selects(rule: Rule, pod: Pod, seen: dict[tuple[str, str], bool]) -> bool:
+    key = (pod.metadata.namespace, str(sorted(pod.metadata.labels.items())))
+    if key not in seen:
+        seen[key] = rule.selects(pod)
+    return seen[key]
+
+
+def _same_zone(pods: PodClass) -> tuple[Rule, ...]:
+    """Pods that share an unbound claim follow the first of them into its zone: that is where the volume will be."""
+    return tuple(Rule("affinity", ZONE, (), claim=name) for name in pods.volumes.unbound)

@@ -1,0 +1,245 @@
+"""Required pod affinity and anti-affinity: what a pod asks of its neighbours, and what they ask of it.
+
+Two things are checked beyond each pod's own place. Anti-affinity binds both ways: a pod that runs keeps others out. And
+affinity needs an order: a group whose members need each other starts with one pod, which kube-scheduler lets in only while
+nothing that its terms match runs anywhere; a plan in which no pod may come first can never be bound.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from joinery.apis.core import LabelSelector, LabelSelectorRequirement, PodAffinity, PodAffinityTerm
+from joinery.scheduling.packing import Reason
+from joinery.scheduling.verify_census import Census, by_domain
+from joinery.scheduling.verify_nodes import FinalNode
+from joinery.scheduling.verify_placements import refusal
+from joinery.scheduling.verify_rules import Labels
+from joinery.scheduling.verify_world import PodClass, World
+
+_ENCODE = msgspec.json.Encoder().encode
+
+
+def required_terms(side: PodAffinity | None, labels: Labels) -> list[PodAffinityTerm]:
+    """The required terms, with (mis)matchLabelKeys written into their selectors."""
+    return [_merged(t, labels) for t in side.required_during_scheduling_ignored_during_execution] if side else []
+
+
+def _merged(term: PodAffinityTerm, labels: Labels) -> PodAffinityTerm:
+    if term.label_selector is None or not (term.match_label_keys or term.mismatch_label_keys):
+        return term
+    wanted = [("In", key) for key in term.match_label_keys] + [("NotIn", key) for key in term.mismatch_label_keys]
+    more = [LabelSelectorRequirement(key=k, operator=o, values=[labels[k]]) for o, k in wanted if k in labels]
+    expressions = [*term.label_selector.match_expressions, *more]
+    selector = LabelSelector(match_labels=term.label_selector.match_labels, match_expressions=expressions)
+    return msgspec.structs.replace(term, label_selector=selector)
+
+
+def _affinity(found: PodClass) -> list[PodAffinityTerm]:
+    affinity = found.pod.spec.affinity
+    return required_terms(affinity.pod_affinity, found.labels) if affinity else []
+
+
+def anti_affinity(found: PodClass) -> list[PodAffinityTerm]:
+    """What the class keeps away from itself."""
+    affinity = found.pod.spec.affinity
+    return required_terms(affinity.pod_anti_affinity, found.labels) if affinity else []
+
+
+def check_anti_affinity(world: World, census: Census) -> Iterator[Reason]:
+    """No pod of the plan shares a domain with one that it, or that other, keeps away."""
+    for term in repellents(world, census):
+        owners, matched = by_domain(term.owners, term.key), by_domain(term.matched, term.key)
+        both = by_domain([found for found in term.owners if found in term.matched], term.key)
+        for domain in sorted(owners.keys() & matched.keys()):
+            if owners[domain] + matched[domain] - both.get(domain, 0) > 1:
+                yield from _repelled(term, domain)
+
+
+@dataclass(frozen=True)
+class Repellent:
+    """A term of anti-affinity: the classes that have it, and those it keeps away."""
+
+    key: str
+    owners: Sequence[PodClass]
+    matched: Sequence[PodClass]
+
+
+def repellents(world: World, census: Census) -> list[Repellent]:
+    """All terms of required anti-affinity in the final state, equal ones together."""
+    owners: dict[bytes, list[PodClass]] = defaultdict(list)
+    terms: dict[bytes, tuple[PodAffinityTerm, frozenset[str] | None]] = {}
+    for found in world.classes.values():
+        for term in anti_affinity(found):
+            where = census.namespaces(term, found.namespace)
+            identity = _ENCODE((term.topology_key, term.label_selector, sorted(where) if where is not None else None))
+            terms[identity] = (term, where)
+            owners[identity].append(found)
+    return [
+        Repellent(term.topology_key, owners[identity], census.matching(term.label_selector, where))
+        for identity, (term, where) in terms.items()
+    ]
+
+
+def _repelled(term: Repellent, domain: str) -> Iterator[Reason]:
+    """The first pod of the plan in the domain; where only bound pods are at odds, nothing is the plan's fault."""
+    for found in (*term.matched, *term.owners):
+        for node in found.planned_on:
+            if node.labels.get(term.key) == domain:
+                message = f"another pod in {term.key}={domain} and this one keep apart (anti-affinity)"
+                yield refusal("PodAntiAffinity", found, node, message)
+                return
+
+
+def check_affinity(world: World, census: Census) -> Iterator[Reason]:
+    """Every pod of the plan has the neighbours it requires, and some order of binding gets there."""
+    groups = _groups(world, census)
+    for group in groups:
+        for node in group.owner.planned_on:
+            problem = group.lacks(node)
+            if problem:
+                yield refusal("PodAffinity", group.owner, node, problem)
+    if groups:
+        yield from _check_order(groups)
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """A class of the plan that requires neighbours, its terms' keys, and the classes that match all of its terms."""
+
+    owner: PodClass
+    keys: tuple[str, ...]
+    matched: Sequence[PodClass]
+    counts: Mapping[str, Mapping[str, int]]
+
+    @property
+    def matches_itself(self) -> bool:
+        return self.owner in self.matched
+
+    def lacks(self, node: FinalNode) -> str:
+        """What is missing around the node, with everything but one of its own pods in place."""
+        missing = next((key for key in self.keys if key not in node.labels), None)
+        if missing:
+            return f"its affinity is over {missing}, a label that the node lacks"
+        own = 1 if self.matches_itself else 0
+        if own and all(sum(self.counts[key].values()) == own for key in self.keys):
+            return ""
+        lonely = next((key for key in self.keys if self.counts[key].get(node.labels[key], 0) <= own), None)
+        lonely = lonely if lonely and self.counts[lonely].get(node.labels[lonely], 0) - own <= 0 else None
+        return f"no pod that its affinity requires runs in {lonely}={node.labels[lonely]}" if lonely else ""
+
+
+def _groups(world: World, census: Census) -> list[_Group]:
+    groups = []
+    for found in world.classes.values():
+        terms = _affinity(found)
+        if terms and next(found.planned_on, None) is not None:
+            matched = _matching_all(found, terms, census)
+            keys = tuple(dict.fromkeys(term.topology_key for term in terms))
+            groups.append(_Group(found, keys, matched, {key: by_domain(matched, key) for key in keys}))
+    return groups
+
+
+def _matching_all(found: PodClass, terms: Sequence[PodAffinityTerm], census: Census) -> list[PodClass]:
+    """kube-scheduler counts a neighbour only if all terms of the pod match it."""
+    sets = [census.matching(t.label_selector, census.namespaces(t, found.namespace)) for t in terms]
+    return [one for one in sets[0] if all(one in other for other in sets[1:])]
+
+
+@dataclass(frozen=True)
+class _Step:
+    """Pods of one group in one place: what holds for one of them holds for all."""
+
+    group: _Group
+    where: tuple[str, ...]
+    nodes: tuple[FinalNode, ...]
+
+    def near(self, node: FinalNode) -> bool:
+        return all(node.labels.get(key) == value for key, value in zip(self.group.keys, self.where, strict=True))
+
+
+def _check_order(groups: Sequence[_Group]) -> Iterator[Reason]:
+    """Let the plan's pods be bound one step after another, as long as any may be."""
+    waiting = [step for group in groups for step in _steps(group)]
+    state = _Bound(groups)
+    waiting = _open(waiting, state)
+    state.bind_the_rest()
+    while waiting:
+        ready = [step for step in waiting if state.welcomes(step)]
+        if not ready:
+            break
+        for step in ready:
+            state.bind(step)
+        waiting = [step for step in waiting if step not in ready]
+    for step in waiting:
+        message = "no order of binding lets the pod's required affinity be met when its turn comes"
+        yield refusal("PodAffinity", step.group.owner, step.nodes[0], message)
+
+
+def _steps(group: _Group) -> Iterator[_Step]:
+    by_place: dict[tuple[str, ...], list[FinalNode]] = defaultdict(list)
+    for node in group.owner.planned_on:
+        by_place[tuple(node.labels.get(key, "") for key in group.keys)].append(node)
+    for where in sorted(by_place):
+        yield _Step(group, where, tuple(by_place[where]))
+
+
+def _open(waiting: Sequence[_Step], state: "_Bound") -> list[_Step]:
+    """Bind the pods that start a group, those first that would be shut out by others. What is left still waits."""
+    left = list(waiting)
+    while True:
+        starters = [step for step in left if state.may_start(step)]
+        if not starters:
+            return left
+        harmless = [s for s in starters if not any(_shuts_out(s, other) for other in starters if other is not s)]
+        first = (harmless or starters)[0]
+        state.bind(first)
+        left = [step for step in left if step is not first]
+
+
+def _shuts_out(one: _Step, other: _Step) -> bool:
+    """Whether the other could no longer start once this one is there."""
+    return one.group.owner in other.group.matched and not any(other.near(node) for node in one.nodes)
+
+
+class _Bound:
+    """How many pods of each class are bound where, while the plan's pods come one after another."""
+
+    def __init__(self, groups: Sequence[_Group]) -> None:
+        relevant = {found for group in groups for found in group.matched}
+        needy = {group.owner for group in groups}
+        self._later = [found for found in relevant if found not in needy]
+        self._there = {
+            found: {n: c - len(n.planned.get(found, ())) for n, c in found.places.items()} for found in relevant
+        }
+
+    def bind(self, step: _Step) -> None:
+        """Every pod of the step."""
+        if step.group.owner in self._there:
+            self._there[step.group.owner].update({n: step.group.owner.places[n] for n in step.nodes})
+
+    def bind_the_rest(self) -> None:
+        """The plan's pods that require no neighbours may come at any time."""
+        for found in self._later:
+            self._there[found] = dict(found.places)
+
+    def welcomes(self, step: _Step) -> bool:
+        """Whether the neighbours are there: for each key, somewhere in its domain."""
+        return all(self._has(step, key, value) for key, value in zip(step.group.keys, step.where, strict=True))
+
+    def _has(self, step: _Step, key: str, value: str) -> bool:
+        return any(
+            count > 0 and node.labels.get(key) == value
+            for found in step.group.matched
+            for node, count in self._there[found].items()
+        )
+
+    def may_start(self, step: _Step) -> bool:
+        """Whether nothing it matches runs anywhere, and it matches itself."""
+        matched = step.group.matched
+        return step.group.matches_itself and not any(c > 0 for found in matched for c in self._there[found].values())
+
+
+__all__ = ["anti_affinity", "check_affinity", "check_anti_affinity", "repellents", "required_terms"]

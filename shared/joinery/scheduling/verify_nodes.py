@@ -1,0 +1,124 @@
+"""Nodes of the final state: those that exist, those on their way, and those the plan would buy, all alike."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from joinery.apis import labels as keys
+from joinery.apis.core import Node, Taint
+from joinery.apis.meta import Requirement
+from joinery.apis.nodepool import NodePool
+from joinery.apis.quantity import Resources
+from joinery.scheduling.packing import Launch
+from joinery.scheduling.verify_rules import allows
+from joinery.state.nodes import NodeView
+from joinery.state.offerings import InstanceType
+
+if TYPE_CHECKING:
+    from joinery.scheduling.verify_world import PodClass
+
+_USUAL = {keys.OS: "linux", f"{keys.AWS_GROUP}/instance-tenancy": "default"}
+
+
+@dataclass(eq=False, slots=True)
+class FinalNode:
+    """A node once it has booted and is initialised. ``held`` counts all pods on it; ``planned`` names the plan's.
+
+    ``reserved_for``: where it is not launched yet, the only pods that may use it. ``kind``: how messages call it.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    room: Resources
+    capacity: Resources = field(default_factory=dict)
+    pool: str = ""
+    is_leaving: bool = False
+    is_new: bool = False
+    reserved_for: frozenset[str] | None = None
+    held: "dict[PodClass, int]" = field(default_factory=dict)
+    planned: "dict[PodClass, list[str]]" = field(default_factory=dict)
+
+
+def existing_node(view: NodeView, node: Node | None) -> FinalNode:
+    """A node or claim of the snapshot. A node that speaks for itself has exactly the labels it says."""
+    labels = dict(view.labels)
+    if node is not None and view.is_initialized:
+        labels = {keys.HOSTNAME: view.name, **node.metadata.labels}
+    else:
+        _add_aliases(labels)
+    return FinalNode(
+        name=view.name,
+        labels=labels,
+        taints=view.taints,
+        room=view.allocatable,
+        capacity=view.capacity,
+        pool=view.pool,
+        is_leaving=view.is_leaving,
+        reserved_for=frozenset(view.planned) if view.is_reserved else None,
+    )
+
+
+def launched_node(launch: Launch, pool: NodePool, kind: InstanceType, *, zone: str, capacity_type: str) -> FinalNode:
+    """The node that one offering would give: what the type and the offering say of a label wins over the launch."""
+    labels = node_labels(launch.labels, pool, kind, requirements=(*launch.requirements,))
+    labels |= offering_labels(kind, zone, capacity_type)
+    labels |= {keys.HOSTNAME: launch.name}
+    _add_aliases(labels)
+    return FinalNode(
+        name=launch.name,
+        labels=labels,
+        taints=tuple(Taint(key=t.key, value=t.value, effect=t.effect) for t in launch.taints),
+        room=kind.allocatable,
+        capacity=kind.capacity,
+        pool=pool.metadata.name,
+        is_new=True,
+    )
+
+
+def node_labels(
+    own: Mapping[str, str], pool: NodePool, kind: InstanceType, *, requirements: Iterable[Requirement]
+) -> dict[str, str]:
+    """All labels but those of the offering."""
+    wanted = (*requirements, *pool.spec.template.spec.requirements)
+    reference = pool.spec.template.spec.node_class_ref
+    labels = {
+        keys.OS: "linux", keys.ARCH: "amd64", keys.REGISTERED: "true", keys.INITIALIZED: "true",
+        f"{reference.group}/{reference.kind.lower()}": reference.name,
+        **own,
+    }  # fmt: skip
+    for key, values in kind.labels.items():
+        if values:
+            labels[key] = values[0] if len(values) == 1 else _pick(key, values, own.get(key, ""), wanted)
+    labels[keys.INSTANCE_TYPE] = kind.name
+    labels[keys.NODE_POOL] = pool.metadata.name
+    return labels
+
+
+def _pick(key: str, values: tuple[str, ...], asked: str, wanted: Iterable[Requirement]) -> str:
+    """The value the node will have of those its type allows: the one pinned, or the usual one, or the first."""
+    rules = [r for r in wanted if r.key == key]
+    ordered = [v for v in (asked, _USUAL.get(key, "")) if v in values] + list(values)
+    return next((v for v in ordered if all(allows(r, v) for r in rules)), ordered[0])
+
+
+def offering_labels(kind: InstanceType, zone: str, capacity_type: str) -> dict[str, str]:
+    """What the offering decides: zone, its id, capacity type."""
+    found = {keys.ZONE: zone, keys.CAPACITY_TYPE: capacity_type}
+    zone_id = next((o.zone_id for o in kind.offerings if o.zone == zone and o.zone_id), "")
+    return found | {keys.ZONE_ID: zone_id} if zone_id else found
+
+
+def _add_aliases(labels: dict[str, str]) -> None:
+    for alias, key in keys.ALIASES.items():
+        if key in labels:
+            labels.setdefault(alias, labels[key])
+            if key in (keys.ZONE, keys.INSTANCE_TYPE):
+                labels[alias] = labels[key]
+
+
+def with_offering(labels: Mapping[str, str], kind: InstanceType, zone: str, capacity_type: str) -> dict[str, str]:
+    """The same node's labels, from another offering."""
+    changed = {**labels, **offering_labels(kind, zone, capacity_type)}
+    _add_aliases(changed)
+    return changed

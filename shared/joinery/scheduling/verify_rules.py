@@ -1,0 +1,181 @@
+"""The small rules of kube-scheduler, written once more for verification: selectors, expressions, taints, ports, requests.
+
+The packing core has its own forms of these. Two authors agree by accident less often than one agrees with himself, so
+nothing here is shared with it beyond the object models. Where the two differ, one of them is wrong.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Protocol
+
+from joinery.apis.core import Container, LabelSelector, NodeSelectorTerm, Pod, PodSpec, Toleration
+from joinery.apis.labels import PREFER_NO_SCHEDULE
+from joinery.apis.quantity import amounts, total
+
+Labels = Mapping[str, str]
+Port = tuple[str, str, int]
+"""Protocol, host IP, port."""
+
+_ANYWHERE = ("0.0.0.0", "::")
+_SELECTOR_OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
+
+
+class HasTaint(Protocol):
+    """A taint of a node or of a NodePool."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def value(self) -> str: ...
+    @property
+    def effect(self) -> str: ...
+
+
+class Expression(Protocol):
+    """One requirement on one label, of a pod, a NodePool or a launch."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def operator(self) -> str: ...
+    @property
+    def values(self) -> list[str]: ...
+
+
+def allows(expression: Expression, value: str | None) -> bool:
+    """Whether a label with that value (None: no such label) meets the requirement. Unknown operators allow nothing."""
+    match expression.operator:
+        case "NotIn":
+            return value is None or value not in expression.values
+        case "DoesNotExist":
+            return value is None
+        case "Exists":
+            return value is not None
+        case "In":
+            return value is not None and value in expression.values
+        case "Gt" | "Lt" | "Gte" | "Lte":
+            return value is not None and _compares(value, expression)
+    return False
+
+
+def _compares(value: str, expression: Expression) -> bool:
+    try:
+        (bound,) = expression.values
+        have, limit = int(value), int(bound)
+    except ValueError:
+        return False
+    match expression.operator:
+        case "Gt":
+            return have > limit
+        case "Lt":
+            return have < limit
+        case "Gte":
+            return have >= limit
+    return have <= limit
+
+
+def unmet(expressions: Iterable[Expression], labels: Labels) -> Expression | None:
+    """The first requirement that a node with these labels does not meet."""
+    return next((e for e in expressions if not allows(e, labels.get(e.key))), None)
+
+
+def selects_node(spec: PodSpec, labels: Labels, name: str) -> bool:
+    """Whether nodeSelector and required node affinity (terms are alternatives, an empty one matches nothing) allow it."""
+    if any(labels.get(key) != value for key, value in spec.node_selector.items()):
+        return False
+    affinity = spec.affinity and spec.affinity.node_affinity
+    required = affinity and affinity.required_during_scheduling_ignored_during_execution
+    return not required or any(term_matches(term, labels, name) for term in required.node_selector_terms)
+
+
+def is_choosy(spec: PodSpec) -> bool:
+    """Whether the pod cares at all which node it gets."""
+    affinity = spec.affinity and spec.affinity.node_affinity
+    return bool(spec.node_selector) or bool(affinity and affinity.required_during_scheduling_ignored_during_execution)
+
+
+def term_matches(term: NodeSelectorTerm, labels: Labels, name: str) -> bool:
+    """One node selector term; ``matchFields`` knows ``metadata.name`` only."""
+    if not term.match_expressions and not term.match_fields:
+        return False
+    fields = {"metadata.name": name}
+    return unmet(term.match_expressions, labels) is None and unmet(term.match_fields, fields) is None
+
+
+def selector_matches(selector: LabelSelector | None, labels: Labels) -> bool:
+    """No selector matches nothing; an empty one everything; an unknown operator nothing."""
+    if selector is None:
+        return False
+    if any(labels.get(key) != value for key, value in selector.match_labels.items()):
+        return False
+    return all(e.operator in _SELECTOR_OPERATORS and allows(e, labels.get(e.key)) for e in selector.match_expressions)
+
+
+def is_readable(selector: LabelSelector | None) -> bool:
+    """Whether kube-scheduler could parse it at all."""
+    return selector is None or all(
+        e.operator in _SELECTOR_OPERATORS and bool(e.values) == (e.operator in ("In", "NotIn"))
+        for e in selector.match_expressions
+    )
+
+
+def refused_taint(taints: Iterable[HasTaint], tolerations: Sequence[Toleration]) -> HasTaint | None:
+    """The first NoSchedule or NoExecute taint that nothing tolerates."""
+    return next(
+        (t for t in taints if t.effect != PREFER_NO_SCHEDULE and not any(_tolerates(o, t) for o in tolerations)), None
+    )
+
+
+def _tolerates(toleration: Toleration, taint: HasTaint) -> bool:
+    if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
+        return False
+    if toleration.operator == "Exists":
+        return True
+    return toleration.operator in ("", "Equal") and toleration.key != "" and toleration.value == taint.value
+
+
+def ports_of(spec: PodSpec) -> frozenset[Port]:
+    """Host ports of containers and sidecars; on the host's network every container port is one."""
+    containers = [*spec.containers, *(c for c in spec.init_containers if c.restart_policy == "Always")]
+    return frozenset(
+        (port.protocol or "TCP", port.host_ip or _ANYWHERE[0], port.host_port or port.container_port)
+        for container in containers
+        for port in container.ports
+        if port.host_port or (spec.host_network and port.container_port)
+    )
+
+
+def ports_clash(one: Iterable[Port], other: Iterable[Port]) -> Port | None:
+    """A port that both want: same protocol and number, and the same address or a wildcard."""
+    for protocol, address, number in one:
+        for protocol2, address2, number2 in other:
+            same = address == address2 or address in _ANYWHERE or address2 in _ANYWHERE
+            if protocol == protocol2 and number == number2 and same:
+                return protocol, address, number
+    return None
+
+
+def requests_of(pod: Pod) -> dict[str, int]:
+    """What the pod takes from its node, with the one pod that it is (scheduling.md 3.15)."""
+    spec = pod.spec
+    allocated = {s.name: amounts(s.allocated_resources) for s in pod.status.container_statuses if s.allocated_resources}
+    running = total(_most(_asked(c), allocated.get(c.name, {})) for c in spec.containers)
+    before: dict[str, int] = {}
+    peak: dict[str, int] = {}
+    for container in spec.init_containers:
+        at_once = total((before, _asked(container)))
+        peak = _most(peak, at_once)
+        if container.restart_policy == "Always":
+            before = at_once
+    effective = _most(total((running, before)), peak)
+    if spec.resources is not None:
+        effective.update(amounts({**spec.resources.limits, **spec.resources.requests}))
+    return total((effective, amounts(spec.overhead), {"pods": 1}))
+
+
+def _asked(container: Container) -> dict[str, int]:
+    resources = container.resources
+    return amounts({**resources.limits, **resources.requests} if resources.limits else resources.requests)
+
+
+def _most(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
+    return {name: max(one.get(name, 0), other.get(name, 0)) for name in one.keys() | other.keys()}

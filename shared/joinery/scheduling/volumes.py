@@ -1,0 +1,166 @@
+"""Where a pod's volumes let it run, and what they take of a node's attachments (scheduling.md 3.14)."""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import product
+
+from joinery.apis.core import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, TopologySelectorTerm
+from joinery.apis.labels import HOSTNAME, canonical
+from joinery.scheduling.packing import Reason
+from joinery.scheduling.requirements import NO_REQUIREMENTS, Requirements, UnknownOperatorError, one_of, read
+from joinery.state.snapshot import Snapshot
+
+_IN_TREE = {"kubernetes.io/aws-ebs": "ebs.csi.aws.com"}
+_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+_ALTERNATIVES = 64  # combinations of several volumes' zones that are looked at
+
+
+@dataclass(frozen=True, kw_only=True)
+class VolumeNeeds:
+    """``alternatives``: requirements on the node, any one of which will do. ``drivers``: attachments by CSI driver.
+
+    ``unbound``: claims (namespace/name) whose zone is decided by the first pod that uses them.
+    """
+
+    alternatives: tuple[Requirements, ...] = (NO_REQUIREMENTS,)
+    drivers: tuple[tuple[str, int], ...] = ()
+    unbound: tuple[str, ...] = ()
+    claims: tuple[str, ...] = ()
+    problems: tuple[Reason, ...] = ()
+
+
+NO_VOLUMES = VolumeNeeds()
+
+
+@dataclass(frozen=True)
+class _Need:
+    alternatives: tuple[Requirements, ...] = (NO_REQUIREMENTS,)
+    driver: str = ""
+    unbound: str = ""
+    problem: str = ""
+
+
+class Volumes:
+    """The snapshot's volume objects, by name, and what a pod needs of them."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._claims = {f"{c.metadata.namespace or 'default'}/{c.metadata.name}": c for c in snapshot.volume_claims}
+        self._volumes = {v.metadata.name: v for v in snapshot.volumes}
+        self._classes = {c.metadata.name: c for c in snapshot.storage_classes}
+
+    def needs(self, pod: Pod) -> VolumeNeeds:
+        """What the pod's volumes ask for; problems are reasons why it cannot be scheduled at all."""
+        if not pod.spec.volumes:
+            return NO_VOLUMES
+        claims = [*_claim_names(pod)]
+        if not claims:
+            return NO_VOLUMES
+        found = [self._of_claim(name, template) for name, template in claims]
+        problems = tuple(Reason("Volume", need.problem) for need in found if need.problem)
+        drivers = Counter(need.driver for need in found if need.driver)
+        return VolumeNeeds(
+            alternatives=_combined([need.alternatives for need in found]),
+            drivers=tuple(sorted(drivers.items())),
+            unbound=tuple(sorted(need.unbound for need in found if need.unbound)),
+            claims=tuple(sorted(name for name, _ in claims)),
+            problems=problems,
+        )
+
+    def by_driver(self, pod: Pod) -> dict[str, set[str]]:
+        """The claims (namespace/name) of a bound pod by CSI driver, each counted once a node."""
+        found: dict[str, set[str]] = {}
+        for name, template in _claim_names(pod) if pod.spec.volumes else ():
+            driver = self._of_claim(name, template).driver
+            if driver:
+                found.setdefault(driver, set()).add(name)
+        return found
+
+    def _of_claim(self, name: str, template: PersistentVolumeClaim | None) -> _Need:
+        claim = self._claims.get(name, template)
+        if claim is None:
+            return _Need(problem=f"its volume claim {name} does not exist")
+        if claim.metadata.deletion_timestamp is not None:
+            return _Need(problem=f"its volume claim {name} is being deleted")
+        if claim.status.phase == "Lost":
+            return _Need(problem=f"its volume claim {name} has lost its volume")
+        if claim.spec.volume_name:
+            return self._bound(name, claim)
+        return self._unbound(name, claim)
+
+    def _bound(self, name: str, claim: PersistentVolumeClaim) -> _Need:
+        volume = self._volumes.get(claim.spec.volume_name)
+        if volume is None:
+            return _Need(problem=f"the volume {claim.spec.volume_name} of claim {name} does not exist")
+        if volume.metadata.deletion_timestamp is not None:
+            return _Need(problem=f"the volume {claim.spec.volume_name} of claim {name} is being deleted")
+        if "pv.kubernetes.io/bind-completed" not in claim.metadata.annotations:
+            return _Need(problem=f"its volume claim {name} is not bound yet")
+        try:
+            return _Need(_volume_terms(volume), driver=_driver(volume))
+        except UnknownOperatorError as error:
+            return _Need(problem=f"the volume {claim.spec.volume_name} of claim {name}: {error}")
+
+    def _unbound(self, name: str, claim: PersistentVolumeClaim) -> _Need:
+        wanted = claim.spec.storage_class_name
+        found = self._default_class() if wanted is None else self._classes.get(wanted)
+        if not wanted and found is None:
+            return _Need(problem=f"its volume claim {name} is unbound and names no storage class")
+        if found is None:
+            return _Need(problem=f"the storage class {wanted} of claim {name} does not exist")
+        if found.volume_binding_mode == "Immediate":
+            return _Need(problem=f"its volume claim {name} waits for a volume (binding mode Immediate)")
+        alternatives = tuple(_topology(t) for t in found.allowed_topologies)
+        return _Need(alternatives or (NO_REQUIREMENTS,), _IN_TREE.get(found.provisioner, found.provisioner), name)
+
+    def _default_class(self) -> StorageClass | None:
+        """The newest class that says it is the default."""
+        defaults = [c for c in self._classes.values() if c.metadata.annotations.get(_DEFAULT_CLASS) == "true"]
+        return max(defaults, key=lambda c: (str(c.metadata.creation_timestamp or ""), c.metadata.name), default=None)
+
+
+def _claim_names(pod: Pod) -> Iterable[tuple[str, PersistentVolumeClaim | None]]:
+    namespace = pod.metadata.namespace or "default"
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            yield f"{namespace}/{volume.persistent_volume_claim.claim_name}", None
+        elif volume.ephemeral is not None and volume.ephemeral.volume_claim_template is not None:
+            template = PersistentVolumeClaim(spec=volume.ephemeral.volume_claim_template.spec)
+            yield f"{namespace}/{pod.metadata.name}-{volume.name}", template
+
+
+def _volume_terms(volume: PersistentVolume) -> tuple[Requirements, ...]:
+    affinity = volume.spec.node_affinity
+    if affinity is None or affinity.required is None:
+        return (NO_REQUIREMENTS,)
+    on_a_host = volume.spec.local is not None or volume.spec.host_path is not None
+    terms = []
+    for term in affinity.required.node_selector_terms:
+        listed = [e for e in term.match_expressions if not (on_a_host and e.key == HOSTNAME)]
+        terms.append(read(listed))
+    return tuple(terms) or (NO_REQUIREMENTS,)
+
+
+def _topology(term: TopologySelectorTerm) -> Requirements:
+    return Requirements({canonical(e.key): one_of(e.values) for e in term.match_label_expressions})
+
+
+def _driver(volume: PersistentVolume) -> str:
+    if volume.spec.csi is not None:
+        return volume.spec.csi.driver
+    return "ebs.csi.aws.com" if volume.spec.aws_elastic_block_store is not None else ""
+
+
+def _combined(needs: list[tuple[Requirements, ...]]) -> tuple[Requirements, ...]:
+    """Every combination of one alternative a volume, without the contradictory ones unless all are."""
+    merged: list[Requirements] = []
+    for combination in product(*needs):
+        joint = NO_REQUIREMENTS
+        for requirements in combination:
+            joint = joint.intersect(requirements)
+        if joint not in merged:
+            merged.append(joint)
+        if len(merged) >= _ALTERNATIVES:
+            break
+    possible = [r for r in merged if not any(s.is_impossible for s in r.sets.values())]
+    return tuple(possible or merged)

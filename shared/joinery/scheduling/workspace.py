@@ -1,0 +1,177 @@
+"""A problem compiled for packing: classes, pools, nodes with their room, and topology counts.
+
+Built once per solve from the frozen problem; the packing mutates what is in here and nothing else.
+"""
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+
+import numpy as np
+
+from joinery.apis.core import Pod
+from joinery.apis.labels import PREFER_NO_SCHEDULE
+from joinery.apis.quantity import total
+from joinery.scheduling.classes import Classifier, PodClass
+from joinery.scheduling.packing import Reason
+from joinery.scheduling.pools import Amounts, Fit, Pool, Prices, fit
+from joinery.scheduling.problem import Problem
+from joinery.scheduling.resources import host_ports_of, requests_of
+from joinery.scheduling.rules import selector_keys
+from joinery.scheduling.selectors import read
+from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated
+from joinery.scheduling.targets import ExistingNode, NewNode
+from joinery.scheduling.templates import PoolBuilder, axis_of, daemons
+from joinery.scheduling.topology import Topology
+from joinery.scheduling.volumes import Volumes
+from joinery.state.nodes import NodeView, views
+from joinery.state.pods import is_daemon, is_fully_blocking, is_pending, is_protected, is_reschedulable
+from joinery.state.snapshot import Snapshot
+
+
+class Workspace:
+    """Everything a packing needs, in the shape it needs it."""
+
+    def __init__(self, problem: Problem) -> None:
+        snapshot = problem.snapshot
+        self.problem = problem
+        self.views = views(snapshot)
+        self.volumes = Volumes(snapshot)
+        self.pending = pending(problem, self.views)
+        self._daemons = daemons(snapshot.daemon_sets)
+        priorities = {c.metadata.name: c.value for c in snapshot.priority_classes}
+        bound = (pod for view in self.views for pod in view.pods)
+        keys = selector_keys((*self.pending, *bound))
+        self.classes = Classifier(self.volumes, priorities, keys).classes(self.pending)
+        self.axis = axis_of((pods.requests for pods in self.classes), self._daemons)
+        builder = PoolBuilder(problem, self.axis, self._daemons, self.views)
+        self.pools = builder.pools()
+        self.rejected_pools: tuple[Reason, ...] = tuple(builder.rejected)
+        self.nodes = [self._existing(view) for view in self.views if not view.is_leaving]
+        self.memo: dict[int, tuple[Prices, Prices]] = {}
+        self.bought: dict[str, int] = {}
+        self.charged: dict[str, Amounts] = {}
+        self.topology = Topology(self._possible, self.views, snapshot.namespaces, self.universe)
+
+    @cached_property
+    def _possible(self) -> tuple[PodClass, ...]:
+        return tuple(pods for pods in self.classes if not pods.problems)
+
+    @cached_property
+    def prefers_taints(self) -> bool:
+        """Whether some pool has a PreferNoSchedule taint, so that accepting it can help at all."""
+        taints = (t for pool in self.pools for t in pool.node_pool.spec.template.spec.taints)
+        return any(taint.effect == PREFER_NO_SCHEDULE for taint in taints) or any(
+            taint.effect == PREFER_NO_SCHEDULE for view in self.views for taint in view.taints
+        )
+
+    def ordered(self) -> list[PodClass]:
+        """Classes in the order of packing: priority, then those that others' affinity waits for, then size."""
+        depth = self._depths()
+        return sorted(
+            self._possible,
+            key=lambda c: (
+                -c.priority,
+                depth[id(c)],
+                -len(set(c.requests) - {"cpu", "memory", "pods", "ephemeral-storage"}),
+                -c.requests.get("cpu", 0),
+                -c.requests.get("memory", 0),
+                c.name,
+            ),
+        )
+
+    def _depths(self) -> Mapping[int, int]:
+        """How long a chain of pod affinity a class hangs on; circles end where they began."""
+        waits: dict[int, list[PodClass]] = {}
+        for pods in self._possible:
+            groups = [self.topology.group(r) for r in self.topology.rules[id(pods)] if r.kind == "affinity"]
+            waits[id(pods)] = [
+                other for other in self._possible if other is not pods and any(g.selects(other) for g in groups)
+            ] if groups else []  # fmt: skip
+
+        def depth(pods: PodClass, seen: frozenset[int]) -> int:
+            ahead = [other for other in waits[id(pods)] if id(other) not in seen and len(seen) < 8]
+            return 1 + max(depth(other, seen | {id(other)}) for other in ahead) if ahead else 0
+
+        return {id(pods): depth(pods, frozenset({id(pods)})) for pods in self._possible}
+
+    def universe(self, pods: PodClass, key: str) -> frozenset[str]:
+        """The domains in which some pool that the class may use has an available offering that holds one of its pods."""
+        row = self.axis.vector(pods.requests)
+        found: set[str] = set()
+        for pool in self.pools:
+            taints = pool.node_pool.spec.template.spec.taints
+            if first_untolerated((*pods.tolerations, TOLERATE_PREFERRED), taints) is not None:
+                continue
+            for term in pods.terms:
+                found |= _reachable(pool, fit(pool, term), row, key)
+        return frozenset(found)
+
+    def _existing(self, view: NodeView) -> ExistingNode:
+        free = self.axis.vector(view.allocatable)
+        used = [requests_of(pod) for pod in view.pods]
+        free -= self.axis.vector(total(used))
+        free -= self._missing_daemons(view)
+        ports = {port for pod in view.pods for port in host_ports_of(pod)}
+        return ExistingNode(view, free, self._attachments(view), ports)
+
+    def _missing_daemons(self, view: NodeView) -> Amounts:
+        """What DaemonSets will still take: all that belong there, less those that already run."""
+        expected = total(d.requests for d in self._daemons if d.runs_on(view))
+        present = total(requests_of(pod) for pod in view.pods if is_daemon(pod))
+        missing: Amounts = np.maximum(self.axis.vector(expected) - self.axis.vector(present), 0)
+        return missing
+
+    def _attachments(self, view: NodeView) -> dict[str, int]:
+        """Free volume attachments by CSI driver, where the node reports a limit."""
+        csi = next((c for c in self.problem.snapshot.csi_nodes if c.metadata.name == view.node), None)
+        if csi is None:
+            return {}
+        limits = {
+            driver.name: driver.allocatable.count
+            for driver in csi.spec.drivers
+            if driver.allocatable is not None and driver.allocatable.count is not None
+        }
+        used: dict[str, set[str]] = {driver: set() for driver in limits}
+        for pod in view.pods:
+            for driver, claims in self.volumes.by_driver(pod).items():
+                if driver in used:
+                    used[driver] |= claims
+        return {driver: limit - len(used[driver]) for driver, limit in limits.items()}
+
+
+def _reachable(pool: Pool, found: Fit, row: Amounts, key: str) -> set[str]:
+    """The values of a key over the types that hold one such pod, where they are sold."""
+    if found.conflict:
+        return set()
+    holding = found.types & (pool.room >= row).all(axis=1)
+    node = NewNode("", pool, found.requirements, holding, found.columns, row)
+    return set(node.values(key)) if holding.any() else set()
+
+
+def pending(problem: Problem, known: Iterable[NodeView]) -> tuple[Pod, ...]:
+    """The pods to place: those that wait, and those whose node is about to go (scheduling.md 3.4)."""
+    only_marked = problem.options.only_marked_unschedulable
+    waiting = [pod for pod in problem.snapshot.pods if is_pending(pod, only_marked=only_marked)]
+    moving = [
+        pod
+        for view in known
+        if view.is_leaving
+        for pod in view.pods
+        if pod.spec.node_name and _must_move(pod, problem.snapshot)
+    ]
+    return tuple(sorted((*waiting, *moving), key=lambda pod: pod.key))
+
+
+def _must_move(pod: Pod, snapshot: Snapshot) -> bool:
+    """Currently reschedulable: alive, not protected, and not behind a budget that never lets go."""
+    return is_reschedulable(pod) and not is_protected(pod, snapshot.now) and not _is_blocked(pod, snapshot)
+
+
+def _is_blocked(pod: Pod, snapshot: Snapshot) -> bool:
+    matching = [
+        budget
+        for budget in snapshot.disruption_budgets
+        if budget.metadata.namespace == pod.metadata.namespace
+        and read(budget.spec.selector).matches(pod.metadata.labels)
+    ]
+    return len(matching) > 1 or any(is_fully_blocking(budget) for budget in matching)
