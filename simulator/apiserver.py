@@ -14,7 +14,6 @@ from types import MappingProxyType
 from typing import Any, TypeVar
 
 from joinery.errors import ConflictError, NotFoundError
-
 from simulator.clock import Clock
 from simulator.resources import KINDS, key_of, kind_of, with_metadata
 

@@ -5,41 +5,17 @@
 """
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from joinery.apis.core import (
-    LabelSelector,
-    LabelSelectorRequirement,
     Pod,
     PodDisruptionBudget,
     PodDisruptionBudgetStatus,
 )
-
 from simulator.resources import with_fields
+from simulator.selectors import selects
 
 FINISHED = ("Succeeded", "Failed")
-
-
-def selects(selector: LabelSelector | None, labels: Mapping[str, str]) -> bool:
-    """Whether a label selector matches; an absent one matches nothing and an empty one everything."""
-    if selector is None:
-        return False
-    return all(labels.get(key) == value for key, value in selector.match_labels.items()) and all(
-        _holds(expression, labels) for expression in selector.match_expressions
-    )
-
-
-def _holds(expression: LabelSelectorRequirement, labels: Mapping[str, str]) -> bool:
-    value = labels.get(expression.key)
-    match expression.operator:
-        case "In":
-            return value in expression.values
-        case "NotIn":
-            return value not in expression.values
-        case "Exists":
-            return value is not None
-        case _:
-            return value is None
 
 
 def covers(budget: PodDisruptionBudget, pod: Pod) -> bool:

@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
+
 from joinery.apis import core
 from joinery.apis import labels as keys
 from joinery.apis.ec2nodeclass import EC2NodeClass

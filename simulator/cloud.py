@@ -71,6 +71,7 @@ class InMemoryCloud:
         self._machines: dict[str, _Machine] = {}
         self._launched: dict[str, LaunchResult] = {}
         self._failures: dict[str, deque[Exception]] = {}
+        self._watchers: list[Callable[[str], None]] = []
 
     # --- what a test or the engine does to it ---
 
@@ -91,8 +92,25 @@ class InMemoryCloud:
         now = self.clock.now()
         machine.noticed_at = machine.noticed_at or now
         deadline = machine.noticed_at + SPOT_NOTICE
-        machine.ends_at = min(machine.ends_at or deadline, deadline)
+        self._end(machine, deadline)
         return deadline
+
+    def watch(self, watcher: Callable[[str], None]) -> None:
+        """Call the watcher with an instance's id when it is launched, and when its end is decided or moved."""
+        self._watchers.append(watcher)
+
+    def look(self, instance_id: str) -> tuple[Instance, datetime | None]:
+        """An instance as it is, even long gone, and when it begins to shut down: for who plays its kubelet."""
+        machine = self._machines[instance_id]
+        return self._seen(machine, self.clock.now()), machine.ends_at
+
+    def request_of(self, instance_id: str) -> LaunchRequest:
+        """The launch that an instance came from. ``NotFoundError``."""
+        for request in self.requests:
+            launched = self._launched.get(request.token, LaunchResult(()))
+            if any(found.instance_id == instance_id for found in launched.instances):
+                return request
+        raise NotFoundError(f"instance {instance_id} was not launched here")
 
     def fail_next(self, operation: str, error: Exception) -> None:
         """The next call of that method raises the error and does nothing; several queue up."""
@@ -145,7 +163,7 @@ class InMemoryCloud:
         if instance_ids and not known:
             raise NotFoundError(f"none of the instances exists: {', '.join(instance_ids)}")
         for machine in known:
-            machine.ends_at = min(machine.ends_at or now, now)
+            self._end(machine, now)
 
     def tag(self, instance_id: str, tags: Mapping[str, str]) -> None:
         self._fail("tag")
@@ -153,6 +171,16 @@ class InMemoryCloud:
         machine.instance = replace(machine.instance, tags={**(machine.instance.tags or {}), **tags})
 
     # --- how it does it ---
+
+    def _end(self, machine: _Machine, moment: datetime) -> None:
+        """Decide when it goes; an earlier end stays."""
+        if machine.ends_at is None or moment < machine.ends_at:
+            machine.ends_at = moment
+            self._tell(machine.instance.instance_id)
+
+    def _tell(self, instance_id: str) -> None:
+        for watcher in self._watchers:
+            watcher(instance_id)
 
     def _fail(self, operation: str) -> None:
         if waiting := self._failures.get(operation):
@@ -202,6 +230,7 @@ class InMemoryCloud:
             tags=dict(tags),
         )
         self._machines[instance_id] = _Machine(instance=instance, price=override.price)
+        self._tell(instance_id)
         return LaunchedInstance(instance_id, pool.instance_type, pool.zone, pool.capacity_type, image)
 
     def _images(self, node_class: EC2NodeClass) -> Callable[[str], str]:

@@ -4,13 +4,15 @@ What a controller may do goes through the Protocol's methods and meets the same 
 the simulated actors (scheduler, kubelets, workload controllers) also put, look at and remove objects directly.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, TypeVar
 
 import msgspec
+from pydantic import ValidationError
+
 from joinery.apis.core import Namespace, Node, ObjectMeta, Pod, PodDisruptionBudget
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.meta import Condition
@@ -19,8 +21,6 @@ from joinery.apis.nodepool import NodePool
 from joinery.cluster.gateway import Event, Eviction, Lease
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
 from joinery.state.snapshot import Invalid, Snapshot
-from pydantic import ValidationError
-
 from simulator import budgets
 from simulator.apiserver import ApiServer
 from simulator.clock import Clock
@@ -70,6 +70,7 @@ class InMemoryCluster:
         self.clock = clock
         self.api = ApiServer(clock, seed)
         self.events: list[StoredEvent] = []
+        self._listeners: list[Callable[[StoredEvent], None]] = []
         self._replicas: dict[str, int] = {}
         self._unparsed: dict[tuple[str, str], dict[str, Any]] = {}
         self.add(*map(_namespace, ("default", "kube-system")), *objects)
@@ -105,8 +106,15 @@ class InMemoryCluster:
                 self.remove(pod)
 
     def emit(self, event: Event, *, reporter: str) -> None:
-        """Store an Event."""
-        self.events.append(StoredEvent(event, reporter, self.clock.now()))
+        """Store an Event, and tell who listens."""
+        stored = StoredEvent(event, reporter, self.clock.now())
+        self.events.append(stored)
+        for listener in self._listeners:
+            listener(stored)
+
+    def listen(self, listener: Callable[[StoredEvent], None]) -> None:
+        """Call the listener for every Event from here on."""
+        self._listeners.append(listener)
 
     def document(self, kind: str, name: str) -> dict[str, Any]:
         """An object as JSON values, also one that does not fit our models. ``NotFoundError``."""

@@ -5,7 +5,6 @@ from datetime import datetime, timedelta
 
 from joinery.apis.labels import REPORTER
 from joinery.cluster.gateway import Event
-
 from simulator.clock import Clock
 from simulator.cluster import InMemoryCluster
 

@@ -9,11 +9,12 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
+from pydantic import BaseModel
+
 from joinery.apis import core
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
-from pydantic import BaseModel
 
 T = TypeVar("T")
 

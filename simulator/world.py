@@ -40,9 +40,9 @@ class World:
         self.clock = Clock(start)
         self.cluster = InMemoryCluster(self.clock, seed=seed)
         self.recorder = InMemoryRecorder(self.clock, self.cluster)
-        self.cloud = InMemoryCloud(self.clock, catalog or sample_catalog())
+        self.cloud = InMemoryCloud(self.clock, catalog or sample_catalog(), cluster=CLUSTER)
         self.doorbell = InMemoryDoorbell(self.clock)
-        self.store = InMemoryStore(self.clock)
+        self.store = InMemoryStore()
         self.memory = InMemoryMemory()
         self.store.put_catalog(self.cloud.catalog())
 
