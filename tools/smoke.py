@@ -1,0 +1,59 @@
+"""Import every door from the build, in an interpreter that sees the build and nothing else.
+
+This is the only proof that a layer's folders are named right, that no dependency is missing, and that nothing was pruned
+that somebody imports. Adapters are imported when first used, so the smoke test imports every module of the product too,
+and asks the Kubernetes client for the two classes it takes from it. boto3 is the Lambda runtime's own: it comes from the
+environment given with ``--runtime-packages``.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from tools.template import BUILD, ROOT, Door, doors, load
+
+_PROGRAM = """
+import importlib, pkgutil, sys
+sys.path[:0] = sys.argv[1:]
+import app
+assert callable(app.handler)
+import joinery
+for module in pkgutil.walk_packages(joinery.__path__, "joinery."):
+    importlib.import_module(module.name)
+from joinery.cluster.client import configuration_type, rest_type
+rest_type()(configuration_type()())
+outside = [m.__name__ for m in list(sys.modules.values())
+           if getattr(m, "__file__", None) and "site-packages" in m.__file__ and not m.__file__.startswith(tuple(sys.argv[1:]))]
+assert not outside, outside
+print(len(sys.modules), "modules")
+"""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--runtime-packages", type=Path, required=True, help="a site-packages folder that holds boto3")
+    packages = parser.parse_args().runtime_packages.resolve()
+    failed = [name for name, door in doors(load()).items() if not _imports(door, packages)]
+    if failed:
+        sys.exit(f"smoke: {', '.join(failed)} cannot be imported from the build")
+
+
+def path_of(door: Door, packages: Path) -> list[str]:
+    """What is on a door's import path in Lambda, first to last."""
+    layers = [BUILD / "DependenciesLayer" / "python", BUILD / "SharedLayer" / "python"]
+    return [str(folder) for folder in (BUILD / door.logical_id, *layers, packages)]
+
+
+def _imports(door: Door, packages: Path) -> bool:
+    stripped = [sys.executable, "-I", "-S", "-W", "error", "-c", _PROGRAM, *path_of(door, packages)]
+    with tempfile.TemporaryDirectory() as elsewhere:
+        done = subprocess.run(stripped, cwd=elsewhere, env={}, capture_output=True, text=True)
+    said = done.stdout.strip() if done.returncode == 0 else f"FAILED\n{done.stderr}"
+    print(f"{door.folder.relative_to(ROOT)}: {said}", flush=True)
+    return done.returncode == 0
+
+
+if __name__ == "__main__":
+    main()
