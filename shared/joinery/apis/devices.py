@@ -3,8 +3,9 @@
 from collections import Counter
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
+from joinery.apis import duration
 from joinery.apis.meta import Model
 from joinery.apis.rules import Rule
 
@@ -132,12 +133,32 @@ class MetadataOptions(Model):
     http_tokens: Literal["required", "optional"] = "required"
 
 
-class ConnectionTracking(Model):
-    """Idle timeouts of tracked connections, in seconds."""
+def _in_seconds(value: object) -> object:
+    length = duration.parse(value) if isinstance(value, str) else None
+    return value if length is None else length.total_seconds()
 
-    tcp_established_timeout: Annotated[int, Field(ge=60, le=432000)] | None = None
-    udp_stream_timeout: Annotated[int, Field(ge=60, le=180)] | None = None
-    udp_timeout: Annotated[int, Field(ge=30, le=60)] | None = None
+
+#: Whole seconds, or a duration such as ``350s``: both are found in the wild.
+Seconds = Annotated[
+    int,
+    BeforeValidator(_in_seconds),
+    WithJsonSchema({"anyOf": [{"type": "integer"}, {"type": "string"}], "x-kubernetes-int-or-string": True}),
+]
+
+
+def _between(least: int, most: int) -> Rule:
+    number = f"self >= {least} && self <= {most}"
+    text = f"duration(self) >= duration('{least}s') && duration(self) <= duration('{most}s')"
+    message = f"must be between {least} and {most} seconds"
+    return Rule(f"type(self) == int ? {number} : {text}", message, lambda seconds: least <= seconds <= most)
+
+
+class ConnectionTracking(Model):
+    """Idle timeouts of tracked connections."""
+
+    tcp_established_timeout: Annotated[Seconds, _between(60, 432000)] | None = None
+    udp_stream_timeout: Annotated[Seconds, _between(60, 180)] | None = None
+    udp_timeout: Annotated[Seconds, _between(30, 60)] | None = None
 
 
 CheckedConnectionTracking = Annotated[

@@ -150,7 +150,7 @@ class Taint(Model):
 
 
 class Requirement(Model):
-    """A node selector requirement, with Karpenter's extra operators and ``minValues``."""
+    """A node selector requirement, with Karpenter's extra operators and `minValues`."""
 
     key: Annotated[str, Field(max_length=316, pattern=LABEL_KEY)]
     """The label."""

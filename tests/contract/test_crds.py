@@ -1,0 +1,60 @@
+"""The resource definitions that users apply say what the models say."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from joinery.apis.meta import CustomResource
+from tools.crds import PLURALS, definition, drifted, file_of
+
+
+def nodes(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every schema inside a schema, with its path."""
+    if not isinstance(schema, dict):
+        return
+    yield path, schema
+    for name, child in schema.get("properties", {}).items():
+        yield from nodes(child, f"{path}.{name}")
+    for keyword in ("items", "additionalProperties"):
+        yield from nodes(schema.get(keyword), f"{path}.{keyword}")
+
+
+def schema_of(kind: type[CustomResource]) -> dict[str, Any]:
+    """The whole schema of the one version."""
+    version = definition(kind)["spec"]["versions"][0]
+    schema: dict[str, Any] = version["schema"]["openAPIV3Schema"]
+    return schema
+
+
+def test_the_files_are_what_the_models_generate() -> None:
+    """Whoever changes a model runs `python -m tools.crds`."""
+    assert drifted() == []
+
+
+@pytest.mark.parametrize("kind", PLURALS)
+def test_every_part_of_a_schema_has_a_type(kind: type[CustomResource]) -> None:
+    """A structural schema says object, array, string, number or boolean everywhere, and refers to nothing."""
+    for path, schema in nodes(schema_of(kind)):
+        assert "type" in schema or schema.get("x-kubernetes-int-or-string"), path
+        assert not {"$ref", "$defs", "allOf", "oneOf", "title"} & schema.keys(), path
+
+
+@pytest.mark.parametrize("kind", PLURALS)
+def test_every_list_says_how_it_is_merged(kind: type[CustomResource]) -> None:
+    """Lists are atomic, except conditions: one of a type."""
+    for path, schema in nodes(schema_of(kind)):
+        if schema.get("type") == "array":
+            is_map = path.endswith(".conditions")
+            assert schema["x-kubernetes-list-type"] == ("map" if is_map else "atomic"), path
+
+
+@pytest.mark.parametrize("kind", PLURALS)
+def test_a_definition_bears_karpenters_names(kind: type[CustomResource]) -> None:
+    """The same group, version, plural and category, so that kubectl and existing objects do not notice a move."""
+    document = definition(kind)
+    group, _, version = kind.api_version.partition("/")
+    assert document["metadata"]["name"] == f"{PLURALS[kind]}.{group}"
+    assert document["spec"]["names"]["categories"] == ["karpenter"]
+    assert [it["name"] for it in document["spec"]["versions"]] == [version]
+    assert file_of(kind).name == f"{group}_{PLURALS[kind]}.yaml"

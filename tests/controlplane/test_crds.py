@@ -1,0 +1,166 @@
+"""The real API server takes the resource definitions, and judges objects as our models do."""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import urllib3
+
+from simulator.builders import node_claim, node_class, node_pool
+from tests.apis.objects import ACCEPTED, MODELS, REFUSED, Case, changed, good
+from tools.controlplane.plane import ADMIN, ControlPlane
+from tools.crds import FOLDER, PLURALS
+
+PATHS = {kind: f"/apis/{model.api_version}/{PLURALS[model]}" for kind, model in MODELS.items()}
+BUILDERS: dict[str, Callable[[], Any]] = {
+    "NodePool": node_pool,
+    "NodeClaim": node_claim,
+    "EC2NodeClass": node_class,
+}
+#: A definition is established a moment before its paths answer.
+PATIENCE = urllib3.Retry(total=20, backoff_factor=0.05, backoff_max=1, status_forcelist=(404,), allowed_methods=None)
+
+
+Store = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class Api:
+    """The custom resources' part of the API server, without a client library that would judge objects itself."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self._pool = urllib3.PoolManager(ca_certs=str(plane.certificate), retries=PATIENCE)
+        self._headers = {"Authorization": f"Bearer {ADMIN.token}"}
+        self._server = plane.server
+
+    def create(self, document: dict[str, Any], *, dry_run: bool = True) -> tuple[int, dict[str, Any]]:
+        """Status and body. A dry run validates and fills in defaults, and stores nothing."""
+        query = "?dryRun=All" if dry_run else ""
+        return self._send("POST", PATHS[document["kind"]] + query, document, "application/json")
+
+    def merge(self, document: dict[str, Any], change: dict[str, Any], part: str = "") -> tuple[int, dict[str, Any]]:
+        """Status and body of a merge patch, of the object or of a subresource."""
+        path = f"{PATHS[document['kind']]}/{document['metadata']['name']}{part}"
+        return self._send("PATCH", path, change, "application/merge-patch+json")
+
+    def delete(self, document: dict[str, Any]) -> None:
+        """Remove what a test stored, whatever its finalizers wait for."""
+        self.merge(document, {"metadata": {"finalizers": None}})
+        self._send("DELETE", f"{PATHS[document['kind']]}/{document['metadata']['name']}", {}, "application/json")
+
+    def _send(self, method: str, path: str, body: Any, content: str) -> tuple[int, dict[str, Any]]:
+        headers = self._headers | {"Content-Type": content}
+        answer = self._pool.request(method, self._server + path, body=json.dumps(body), headers=headers)
+        return answer.status, answer.json()
+
+
+@pytest.fixture(scope="module")
+def api(api_server: ControlPlane) -> Api:
+    """An API server that knows our three kinds."""
+    files = [str(path) for path in sorted(FOLDER.glob("*.yaml"))]
+    api_server.kubectl("apply", *(f"--filename={path}" for path in files))
+    api_server.kubectl("wait", "--for=condition=Established", *(f"--filename={path}" for path in files))
+    return Api(api_server)
+
+
+@pytest.fixture
+def stored(api: Api) -> Iterator[Store]:
+    """Store an object under a name of this module's own, for the length of a test."""
+    documents = []
+
+    def store(document: dict[str, Any]) -> dict[str, Any]:
+        documents.append(changed(document, "metadata.name", "judged"))
+        status, answer = api.create(documents[-1], dry_run=False)
+        assert status == 201, answer
+        return documents[-1]
+
+    yield store
+    for document in documents:
+        api.delete(document)
+
+
+def test_the_definitions_are_structural(api: Api, api_server: ControlPlane) -> None:
+    """The API server has nothing to say against the schemas."""
+    definitions = json.loads(api_server.kubectl("get", "crds", "--output=json"))["items"]
+    ours = [it for it in definitions if it["spec"]["group"].startswith("karpenter")]
+    found = [condition["type"] for it in ours for condition in it["status"]["conditions"]]
+    assert len(ours) == 3
+    assert "NonStructuralSchema" not in found
+
+
+@pytest.mark.parametrize("case", ACCEPTED, ids=str)
+def test_a_good_object_is_accepted_and_reads_as_it_was_written(case: Case, api: Api) -> None:
+    """The API server accepts it, and the defaults it fills in are those of our models."""
+    status, stored = api.create(case.document)
+    assert status == 201, stored
+    model = MODELS[case.kind]
+    assert model.model_validate(stored).spec == model.model_validate(case.document).spec  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=str)
+def test_a_bad_object_is_refused_naming_the_field(case: Case, api: Api) -> None:
+    """The API server's message names the field that our models name."""
+    status, refusal = api.create(case.document)
+    assert status == 422, refusal
+    assert case.field in refusal["message"]
+
+
+@pytest.mark.parametrize("kind", MODELS)
+def test_what_joinery_writes_is_accepted(kind: str, api: Api, stored: Store) -> None:
+    """The wire form of our objects, status included, passes the API server unchanged."""
+    resource: Any = BUILDERS[kind]()
+    document = stored(resource.to_wire())
+    status, answer = api.merge(document, {"status": document["status"]}, "/status")
+    assert status == 200, answer
+    assert MODELS[kind].model_validate(answer).status == resource.status  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("kind", "field", "value", "named"),
+    [
+        ("NodePool", "spec.template.spec.nodeClassRef.group", "example.com", "nodeClassRef.group is immutable"),
+        ("NodePool", "spec.template.spec.nodeClassRef.kind", "Other", "nodeClassRef.kind is immutable"),
+        ("NodePool", "spec.replicas", 3, "cannot become dynamic"),
+        ("NodeClaim", "spec.expireAfter", "1h", "spec is immutable"),
+        ("NodeClaim", "spec.requirements", [{"key": "a", "operator": "Exists"}], "spec is immutable"),
+    ],
+)
+def test_what_is_immutable_cannot_be_changed(
+    kind: str, field: str, value: Any, named: str, api: Api, stored: Store
+) -> None:
+    """A change of it is refused: a running node would not follow."""
+    document = stored(good(kind))
+    status, refusal = api.merge(document, changed({}, field, value))
+    assert status == 422, refusal
+    assert named in refusal["message"]
+
+
+def test_another_node_class_of_the_same_kind_may_be_named_later(api: Api, stored: Store) -> None:
+    """``nodeClassRef.name`` is mutable: nodes then drift."""
+    document = stored(good("NodePool"))
+    assert api.merge(document, changed({}, "spec.template.spec.nodeClassRef.name", "other"))[0] == 200
+
+
+def test_a_role_may_give_way_to_an_instance_profile(api: Api, stored: Store) -> None:
+    """Identity is mutable, in one step."""
+    document = stored(good("EC2NodeClass"))
+    assert api.merge(document, {"spec": {"role": None, "instanceProfile": "p"}})[0] == 200
+
+
+def test_a_static_pool_scales_through_its_scale_subresource(api: Api, stored: Store) -> None:
+    """``kubectl scale nodepool`` works."""
+    document = stored(changed(good("NodePool"), "spec.replicas", 1))
+    assert api.merge(document, {"spec": {"replicas": 4}}, "/scale")[1]["spec"]["replicas"] == 4
+
+
+def test_an_unknown_field_is_dropped(api: Api) -> None:
+    """A structural schema prunes what it does not know."""
+    status, answer = api.create(changed(good("NodePool"), "spec.unheardOf", 1))
+    assert status == 201
+    assert "unheardOf" not in answer["spec"]
+
+
+def test_the_definitions_can_be_applied_again(api: Api, api_server: ControlPlane) -> None:
+    """Applying the definitions again changes nothing: an upgrade of Joinery is an apply."""
+    files = [f"--filename={path}" for path in sorted(FOLDER.glob("*.yaml"))]
+    assert api_server.kubectl("apply", *files).count("unchanged") == 3
