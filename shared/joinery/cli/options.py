@@ -1,12 +1,12 @@
 """Options that several commands share."""
 
-from enum import Enum
+from enum import StrEnum
 from typing import Annotated
 
 import typer
 
 
-class Format(str, Enum):
+class Format(StrEnum):
     """How a result is printed."""
 
     TABLE = "table"

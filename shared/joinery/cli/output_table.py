@@ -120,7 +120,7 @@ def _print_relaxed(console: Console, relaxed: Sequence[Relaxed]) -> None:
 
 
 def _print_totals(console: Console, packing: Packing, seconds: float) -> None:
-    placed = sum(len(one.pods) for one in (*packing.launches, *packing.existing))
+    placed = sum(len(launch.pods) for launch in packing.launches) + sum(len(e.pods) for e in packing.existing)
     if not placed and not packing.unplaced:
         console.print("Nothing is pending.")
         return

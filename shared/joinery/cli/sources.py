@@ -46,7 +46,8 @@ def _catalog_file(path: str) -> "Catalog":
 def moment(text: str | None) -> datetime:
     """``--now`` as a moment in UTC, or this very second. Raises ``ConfigurationError``."""
     if text is None:
-        return datetime.now(UTC).replace(microsecond=0)  # noqa: TID251: the command line is where a plan gets its moment
+        # The command line is where a plan gets its moment.
+        return datetime.now(UTC).replace(microsecond=0)  # noqa: TID251
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:

@@ -95,7 +95,7 @@ def _repelled(term: Repellent, domain: str) -> Iterator[Reason]:
 
 def check_affinity(world: World, census: Census) -> Iterator[Reason]:
     """Every pod of the plan has the neighbours it requires, and some order of binding gets there."""
-    groups = _groups(world, census)
+    groups = affinity_groups(world, census)
     for group in groups:
         for node in group.owner.planned_on:
             problem = group.lacks(node)
@@ -106,7 +106,7 @@ def check_affinity(world: World, census: Census) -> Iterator[Reason]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Group:
+class Group:
     """A class of the plan that requires neighbours, its terms' keys, and the classes that match all of its terms."""
 
     owner: PodClass
@@ -127,18 +127,26 @@ class _Group:
         if own and all(sum(self.counts[key].values()) == own for key in self.keys):
             return ""
         lonely = next((key for key in self.keys if self.counts[key].get(node.labels[key], 0) <= own), None)
-        lonely = lonely if lonely and self.counts[lonely].get(node.labels[lonely], 0) - own <= 0 else None
         return f"no pod that its affinity requires runs in {lonely}={node.labels[lonely]}" if lonely else ""
 
+    def lacks_elsewhere(self, node: FinalNode, key: str, domain: str) -> bool:
+        """Whether the neighbours would be missing if the node came up in another domain of the key."""
+        if key not in self.keys or node.labels.get(key) == domain:
+            return False
+        own = 1 if self.matches_itself else 0
+        along = sum(node.held.get(found, 0) for found in self.matched)
+        alone = own and all(sum(self.counts[k].values()) == own for k in self.keys)
+        return not alone and self.counts[key].get(domain, 0) + along <= own
 
-def _groups(world: World, census: Census) -> list[_Group]:
+
+def affinity_groups(world: World, census: Census) -> list[Group]:
     groups = []
     for found in world.classes.values():
         terms = _affinity(found)
         if terms and next(found.planned_on, None) is not None:
             matched = _matching_all(found, terms, census)
             keys = tuple(dict.fromkeys(term.topology_key for term in terms))
-            groups.append(_Group(found, keys, matched, {key: by_domain(matched, key) for key in keys}))
+            groups.append(Group(found, keys, matched, {key: by_domain(matched, key) for key in keys}))
     return groups
 
 
@@ -152,7 +160,7 @@ def _matching_all(found: PodClass, terms: Sequence[PodAffinityTerm], census: Cen
 class _Step:
     """Pods of one group in one place: what holds for one of them holds for all."""
 
-    group: _Group
+    group: Group
     where: tuple[str, ...]
     nodes: tuple[FinalNode, ...]
 
@@ -160,7 +168,7 @@ class _Step:
         return all(node.labels.get(key) == value for key, value in zip(self.group.keys, self.where, strict=True))
 
 
-def _check_order(groups: Sequence[_Group]) -> Iterator[Reason]:
+def _check_order(groups: Sequence[Group]) -> Iterator[Reason]:
     """Let the plan's pods be bound one step after another, as long as any may be."""
     waiting = [step for group in groups for step in _steps(group)]
     state = _Bound(groups)
@@ -178,7 +186,7 @@ def _check_order(groups: Sequence[_Group]) -> Iterator[Reason]:
         yield refusal("PodAffinity", step.group.owner, step.nodes[0], message)
 
 
-def _steps(group: _Group) -> Iterator[_Step]:
+def _steps(group: Group) -> Iterator[_Step]:
     by_place: dict[tuple[str, ...], list[FinalNode]] = defaultdict(list)
     for node in group.owner.planned_on:
         by_place[tuple(node.labels.get(key, "") for key in group.keys)].append(node)
@@ -187,14 +195,14 @@ def _steps(group: _Group) -> Iterator[_Step]:
 
 
 def _open(waiting: Sequence[_Step], state: "_Bound") -> list[_Step]:
-    """Bind the pods that start a group, those first that would be shut out by others. What is left still waits."""
+    """Bind the pods that start a group, those first that would shut no other out. What is left still waits."""
     left = list(waiting)
     while True:
-        starters = [step for step in left if state.may_start(step)]
+        starters = {step.group: step for step in reversed(left) if state.may_start(step)}.values()
         if not starters:
             return left
         harmless = [s for s in starters if not any(_shuts_out(s, other) for other in starters if other is not s)]
-        first = (harmless or starters)[0]
+        first = (harmless or list(starters))[0]
         state.bind(first)
         left = [step for step in left if step is not first]
 
@@ -207,39 +215,40 @@ def _shuts_out(one: _Step, other: _Step) -> bool:
 class _Bound:
     """How many pods of each class are bound where, while the plan's pods come one after another."""
 
-    def __init__(self, groups: Sequence[_Group]) -> None:
-        relevant = {found for group in groups for found in group.matched}
-        needy = {group.owner for group in groups}
-        self._later = [found for found in relevant if found not in needy]
-        self._there = {
-            found: {n: c - len(n.planned.get(found, ())) for n, c in found.places.items()} for found in relevant
-        }
+    def __init__(self, groups: Sequence[Group]) -> None:
+        self._keys = {key for group in groups for key in group.keys}
+        self._needy = {group.owner for group in groups}
+        self._relevant = {found for group in groups for found in group.matched}
+        self._total: dict[PodClass, int] = defaultdict(int)
+        self._at: dict[tuple[PodClass, str, str], int] = defaultdict(int)
+        for found in self._relevant:
+            for node, count in found.places.items():
+                self._add(found, node, count - len(node.planned.get(found, ())))
+
+    def _add(self, found: PodClass, node: FinalNode, count: int) -> None:
+        self._total[found] += count
+        for key in self._keys & node.labels.keys():
+            self._at[found, key, node.labels[key]] += count
 
     def bind(self, step: _Step) -> None:
         """Every pod of the step."""
-        if step.group.owner in self._there:
-            self._there[step.group.owner].update({n: step.group.owner.places[n] for n in step.nodes})
+        if step.group.owner in self._relevant:
+            for node in step.nodes:
+                self._add(step.group.owner, node, len(node.planned[step.group.owner]))
 
     def bind_the_rest(self) -> None:
         """The plan's pods that require no neighbours may come at any time."""
-        for found in self._later:
-            self._there[found] = dict(found.places)
+        for found in self._relevant - self._needy:
+            for node in found.planned_on:
+                self._add(found, node, len(node.planned[found]))
 
     def welcomes(self, step: _Step) -> bool:
         """Whether the neighbours are there: for each key, somewhere in its domain."""
-        return all(self._has(step, key, value) for key, value in zip(step.group.keys, step.where, strict=True))
-
-    def _has(self, step: _Step, key: str, value: str) -> bool:
-        return any(
-            count > 0 and node.labels.get(key) == value
-            for found in step.group.matched
-            for node, count in self._there[found].items()
+        return all(
+            any(self._at.get((found, key, value), 0) > 0 for found in step.group.matched)
+            for key, value in zip(step.group.keys, step.where, strict=True)
         )
 
     def may_start(self, step: _Step) -> bool:
         """Whether nothing it matches runs anywhere, and it matches itself."""
-        matched = step.group.matched
-        return step.group.matches_itself and not any(c > 0 for found in matched for c in self._there[found].values())
-
-
-__all__ = ["anti_affinity", "check_affinity", "check_anti_affinity", "repellents", "required_terms"]
+        return step.group.matches_itself and not any(self._total[found] > 0 for found in step.group.matched)

@@ -5,7 +5,6 @@ Pods that no rule can tell apart are one class, and a node holds classes with co
 cost as much to check as there are different (class, node) pairs, not pairs of pods.
 """
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,7 +12,7 @@ from functools import cached_property
 import msgspec
 
 from joinery.apis import labels as keys
-from joinery.apis.core import DaemonSet, NodeSelectorTerm, Pod, Toleration, VolumeAttachment
+from joinery.apis.core import DaemonSet, NodeSelectorTerm, Pod, Toleration
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources
 from joinery.scheduling.packing import Launch, Packing, Reason
@@ -82,13 +81,6 @@ class World:
     @cached_property
     def pools(self) -> Mapping[str, NodePool]:
         return {pool.metadata.name: pool for pool in self.problem.snapshot.node_pools}
-
-    @cached_property
-    def attachments(self) -> Mapping[str, list[VolumeAttachment]]:
-        by_node: dict[str, list[VolumeAttachment]] = defaultdict(list)
-        for attachment in self.problem.snapshot.volume_attachments:
-            by_node[attachment.spec.node_name].append(attachment)
-        return by_node
 
     @cached_property
     def _types(self) -> Mapping[str, Mapping[str, InstanceType]]:

@@ -1,0 +1,100 @@
+"""What else EC2 may pick: a launch that leaves its zone or capacity type open must suit its pods in every one of them."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from joinery.apis import labels as keys
+from joinery.scheduling.packing import Launch, Reason
+from joinery.scheduling.verify_affinity import Group, Repellent, affinity_groups, repellents
+from joinery.scheduling.verify_census import Census, by_domain
+from joinery.scheduling.verify_launches import Choices
+from joinery.scheduling.verify_market import Market
+from joinery.scheduling.verify_nodes import FinalNode, with_offering
+from joinery.scheduling.verify_placements import refusal
+from joinery.scheduling.verify_rules import Labels
+from joinery.scheduling.verify_spread import hard_spread, spread_tally
+from joinery.scheduling.verify_volumes import Volumes
+from joinery.scheduling.verify_world import PodClass, World
+
+_OPEN = (keys.ZONE, keys.CAPACITY_TYPE, keys.ZONE_ID)
+
+
+def check_alternatives(world: World, census: Census, *, choices: Choices, market: Market) -> Iterator[Reason]:
+    """Every place that a launch allows beside the one it counts on."""
+    trial = _Trial(world, census, market)
+    for launch, node in world.launched:
+        for labels in _elsewhere(world, launch, node, choices):
+            for found in node.planned:
+                problem = trial.problem(found, node, labels)
+                if problem:
+                    where = f"{labels[keys.ZONE]} as {labels[keys.CAPACITY_TYPE]}"
+                    yield refusal("Alternatives", found, node, f"the launch also allows {where}, but {problem}")
+
+
+def _elsewhere(world: World, launch: Launch, node: FinalNode, choices: Choices) -> Iterator[Labels]:
+    """The node's labels, had it come from another zone or capacity type that the launch allows."""
+    pool = world.pools[launch.node_pool]
+    allowed = choices.of(launch, pool)
+    found = [choice for name in launch.instance_types if (choice := allowed.get(name))]
+    places = {(o.zone, o.capacity_type) for choice in found for o in choice.offerings}
+    kind = world.types_of(pool)[launch.offering.instance_type]
+    for zone, capacity_type in sorted(places - {(launch.offering.zone, launch.offering.capacity_type)}):
+        yield with_offering(node.labels, kind, zone, capacity_type)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """Asks what would be wrong elsewhere, with everything else in place."""
+
+    world: World
+    census: Census
+    market: Market
+
+    @cached_property
+    def _volumes(self) -> Volumes:
+        return Volumes(self.world)
+
+    @cached_property
+    def _groups(self) -> Mapping[PodClass, Group]:
+        return {group.owner: group for group in affinity_groups(self.world, self.census)}
+
+    @cached_property
+    def _repellents(self) -> Sequence[tuple[Repellent, Mapping[str, int], Mapping[str, int]]]:
+        """Terms over what a launch may leave open, with their owners and those kept away by domain."""
+        found = [term for term in repellents(self.world, self.census) if term.key in _OPEN]
+        return [(term, by_domain(term.owners, term.key), by_domain(term.matched, term.key)) for term in found]
+
+    def problem(self, found: PodClass, node: FinalNode, labels: Labels) -> str:
+        """What would be wrong with the class if its node had these labels, or the empty string."""
+        changed = [key for key in _OPEN if labels.get(key) != node.labels.get(key)]
+        return (
+            self._volumes.problem(found, labels, node.name)
+            or self._keeps_apart(found, labels, changed)
+            or self._lonely(found, node, labels, changed=changed)
+            or self._skewed(found, node, labels, changed=changed)
+        )
+
+    def _keeps_apart(self, found: PodClass, labels: Labels, changed: Sequence[str]) -> str:
+        for term, owners, matched in self._repellents:
+            domain = labels.get(term.key)
+            if term.key not in changed or domain is None:
+                continue
+            if (found in term.owners and matched.get(domain)) or (found in term.matched and owners.get(domain)):
+                return f"a pod in {term.key}={domain} and this one keep apart (anti-affinity)"
+        return ""
+
+    def _lonely(self, found: PodClass, node: FinalNode, labels: Labels, *, changed: Sequence[str]) -> str:
+        group = self._groups.get(found)
+        lonely = next((key for key in changed if group and group.lacks_elsewhere(node, key, labels[key])), None)
+        return f"no pod that its affinity requires runs in {lonely}={labels[lonely]}" if lonely else ""
+
+    def _skewed(self, found: PodClass, node: FinalNode, labels: Labels, *, changed: Sequence[str]) -> str:
+        for constraint in hard_spread(found):
+            key = constraint.topology_key
+            if key in changed:
+                tally = spread_tally(self.world, found, constraint, census=self.census, market=self.market)
+                problem = tally.moved(node, labels[key]).problem(labels[key])
+                if problem:
+                    return problem
+        return ""

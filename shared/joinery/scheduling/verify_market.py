@@ -1,0 +1,201 @@
+"""What could be bought: the offerings that a NodePool and a launch allow, and the zones in which a pod could get a node."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from joinery.apis import labels as keys
+from joinery.apis.core import NodeSelectorRequirement, NodeSelectorTerm
+from joinery.apis.core import Taint as CoreTaint
+from joinery.apis.meta import Requirement, Taint
+from joinery.apis.nodepool import NodePool
+from joinery.apis.quantity import Resources, fits, total
+from joinery.scheduling.verify_nodes import FinalNode, node_labels, offering_labels
+from joinery.scheduling.verify_rules import Expression, allows, refused_taint
+from joinery.scheduling.verify_world import PodClass, World
+from joinery.state.offerings import InstanceType, Offering
+
+_DECIDED_BY_OFFERING = (keys.ZONE, keys.CAPACITY_TYPE, keys.ZONE_ID)
+
+
+@dataclass(frozen=True, eq=False)
+class Ware:
+    """An instance type as one NodePool would buy it: offerings that the pool allows, room after daemons."""
+
+    kind: InstanceType
+    offerings: tuple[Offering, ...]
+    room: Resources
+
+
+@dataclass
+class Market:
+    """What every NodePool sells. Prices and stock are the catalogue's."""
+
+    world: World
+    _zones: dict[tuple[object, ...], frozenset[str]] = field(default_factory=dict)
+
+    @cached_property
+    def pools(self) -> Sequence[NodePool]:
+        """The pools that may launch nodes for pods at all: not static, not going, ready as far as anyone says."""
+        return [pool for pool in self.world.pools.values() if why_closed(self.world, pool) == ""]
+
+    @cached_property
+    def _wares(self) -> dict[str, list[Ware]]:
+        return {}
+
+    def wares(self, pool: NodePool) -> list[Ware]:
+        """The pool's instance types with an available offering, the largest first."""
+        name = pool.metadata.name
+        if name not in self._wares:
+            found = (self._ware(pool, kind) for kind in self.world.types_of(pool).values())
+            self._wares[name] = sorted(
+                (ware for ware in found if ware is not None), key=lambda ware: -ware.room.get("cpu", 0)
+            )
+        return self._wares[name]
+
+    def _ware(self, pool: NodePool, kind: InstanceType) -> Ware | None:
+        rules = pool.spec.template.spec.requirements
+        offerings = tuple(_allowed(kind, rules))
+        if not offerings or _known_mismatch(rules, kind):
+            return None
+        labels = node_labels(pool.spec.template.metadata.labels, pool, kind, requirements=())
+        labels |= offering_labels(kind, offerings[0].zone, offerings[0].capacity_type)
+        node = FinalNode(name="", labels=labels, taints=hard_taints(pool.spec.template.spec.taints), room={})
+        daemons = total(daemon.requests for daemon in self.world.daemons_on(node))
+        room = {name: amount - daemons.get(name, 0) for name, amount in kind.allocatable.items()}
+        return Ware(kind, offerings, room)
+
+    def zones_for(self, found: PodClass) -> frozenset[str]:
+        """The zones in which an allowed pool has an available offering that fits the pod."""
+        spec = found.pod.spec
+        identity = (id(spec), tuple(sorted(found.requests.items())))
+        if identity not in self._zones:
+            self._zones[identity] = frozenset(self._find_zones(found))
+        return self._zones[identity]
+
+    def _find_zones(self, found: PodClass) -> set[str]:
+        zones: set[str] = set()
+        for pool in self.pools:
+            if refused_taint(pool.spec.template.spec.taints, found.pod.spec.tolerations) is not None:
+                continue
+            wares = self.wares(pool)
+            sold = {o.zone for ware in wares for o in ware.offerings}
+            for ware in wares:
+                if sold <= zones:
+                    break
+                if not {o.zone for o in ware.offerings} <= zones and fits(found.requests, ware.room):
+                    zones.update(o.zone for o in usable(found, pool, ware))
+        return zones
+
+
+def why_closed(world: World, pool: NodePool) -> str:
+    """Why the pool may launch nothing for pending pods, or the empty string."""
+    name = pool.metadata.name
+    if pool.is_static:
+        return "the NodePool is static"
+    if pool.metadata.deletion_timestamp is not None:
+        return "the NodePool is being deleted"
+    if any(bad.kind == "NodePool" and bad.name == name for bad in world.problem.snapshot.invalid):
+        return "the NodePool failed validation"
+    if any(c.type == "Ready" and c.status == "False" for c in pool.status.conditions):
+        return "the NodePool is not ready"
+    return _why_no_class(world, pool.spec.template.spec.node_class_ref.name)
+
+
+def _why_no_class(world: World, name: str) -> str:
+    known = {one.metadata.name: one for one in world.problem.snapshot.node_classes}
+    if name not in known:
+        return f"there is no EC2NodeClass {name}"
+    if any(c.type == "Ready" and c.status == "False" for c in known[name].status.conditions):
+        return f"EC2NodeClass {name} is not ready"
+    return ""
+
+
+def hard_taints(taints: Iterable[Taint]) -> tuple[CoreTaint, ...]:
+    """A template's taints as a node has them."""
+    return tuple(CoreTaint(key=t.key, value=t.value, effect=t.effect) for t in taints)
+
+
+def _allowed(kind: InstanceType, rules: Sequence[Requirement]) -> Iterator[Offering]:
+    by_offering = [r for r in rules if r.key in _DECIDED_BY_OFFERING]
+    for offering in kind.offerings:
+        if offering.available and all(allows(r, _offered(offering, r.key)) for r in by_offering):
+            yield offering
+
+
+def _offered(offering: Offering, key: str) -> str | None:
+    match key:
+        case keys.ZONE:
+            return offering.zone
+        case keys.CAPACITY_TYPE:
+            return offering.capacity_type
+    return offering.zone_id or None
+
+
+def _known_mismatch(rules: Iterable[Expression], kind: InstanceType) -> bool:
+    """Whether no value that the type may have for some well-known label meets the rules on it."""
+    return any(
+        rule.key not in _DECIDED_BY_OFFERING
+        and (rule.key in kind.labels or rule.key in keys.WELL_KNOWN)
+        and rule.key != keys.NODE_POOL
+        and not any(allows(rule, value) for value in kind.labels.get(rule.key) or (None,))
+        for rule in rules
+    )
+
+
+def usable(found: PodClass, pool: NodePool, ware: Ware) -> Iterator[Offering]:
+    """The offerings of the ware on which the pod's own node selection would let it run."""
+    for alternative in alternatives(found):
+        if _known_mismatch(alternative, ware.kind) or _custom_mismatch(alternative, pool, ware.kind):
+            continue
+        by_offering = [e for e in alternative if e.key in _DECIDED_BY_OFFERING]
+        for offering in ware.offerings:
+            if all(allows(e, _offered(offering, e.key)) for e in by_offering):
+                yield offering
+
+
+def alternatives(found: PodClass) -> list[list[NodeSelectorRequirement]]:
+    """nodeSelector with each term of required node affinity; any of them will do. Keys are canonical."""
+    spec = found.pod.spec
+    always = [NodeSelectorRequirement(key=k, operator="In", values=[v]) for k, v in spec.node_selector.items()]
+    affinity = spec.affinity and spec.affinity.node_affinity
+    required = affinity and affinity.required_during_scheduling_ignored_during_execution
+    terms = required.node_selector_terms if required else [NodeSelectorTerm()]
+    return [
+        [
+            NodeSelectorRequirement(key=keys.canonical(e.key), operator=e.operator, values=e.values)
+            for e in (*always, *term.match_expressions)
+        ]
+        for term in terms
+        if not term.match_fields
+    ]
+
+
+def _custom_mismatch(alternative: Sequence[NodeSelectorRequirement], pool: NodePool, kind: InstanceType) -> bool:
+    """Whether the pool cannot give a label of its own the value that the pod wants."""
+    template = pool.spec.template
+    fixed: Mapping[str, str] = {
+        **template.metadata.labels,
+        keys.NODE_POOL: pool.metadata.name,
+        keys.REGISTERED: "true",
+        keys.INITIALIZED: "true",
+        f"{template.spec.node_class_ref.group}/{template.spec.node_class_ref.kind.lower()}": template.spec.node_class_ref.name,
+    }
+    for key in {e.key for e in alternative} - kind.labels.keys() - keys.AWS_WELL_KNOWN:
+        wanted = [e for e in alternative if e.key == key]
+        rules = [r for r in template.spec.requirements if keys.canonical(r.key) == key]
+        values = [fixed[key]] if key in fixed else _values(rules, wanted)
+        every: list[Expression] = [*wanted, *rules]
+        if not any(all(allows(e, value) for e in every) for value in values):
+            return True
+    return False
+
+
+def _values(rules: Sequence[Requirement], wanted: Sequence[NodeSelectorRequirement]) -> list[str | None]:
+    """Values that a label defined by the pool's requirements might take; none where the pool does not define it."""
+    if not rules:
+        return [None]
+    every: list[Expression] = [*rules, *wanted]
+    named: list[str | None] = [v for e in every if e.operator == "In" for v in e.values]
+    bounds = [int(v) for e in every if e.operator in ("Gt", "Lt", "Gte", "Lte") for v in e.values if v.isdecimal()]
+    return [*named, *(str(b + d) for b in bounds for d in (-1, 0, 1)), "any-other-value", None]

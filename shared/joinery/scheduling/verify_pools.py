@@ -1,0 +1,164 @@
+"""NodePools as a whole: limits, minimal choice of values, and that a pool of higher weight is not passed over."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from joinery.apis import labels as keys
+from joinery.apis.labels import PREFER_NO_SCHEDULE
+from joinery.apis.nodepool import NodePool
+from joinery.apis.quantity import Resources, amounts, total
+from joinery.scheduling.packing import Launch, Reason
+from joinery.scheduling.verify_market import Market, Ware, usable
+from joinery.scheduling.verify_nodes import FinalNode
+from joinery.scheduling.verify_rules import refused_taint
+from joinery.scheduling.verify_world import PodClass, World
+from joinery.state.offerings import InstanceType
+
+_ONE_NODE = {"nodes": 1}
+
+
+def check_limits(world: World) -> Iterator[Reason]:
+    """No NodePool that launches nodes grows over its limits; nodes that are leaving do not count."""
+    usage = _usage(world)
+    for name in sorted({launch.node_pool for launch, _ in world.launched}):
+        limits = amounts(world.pools[name].spec.limits)
+        for resource in sorted(limits):
+            used = usage[name].get(resource, 0)
+            if used > limits[resource]:
+                message = f"{resource}: {used} with this plan, the limit is {limits[resource]}"
+                yield Reason("Limits", message, f"NodePool {name}")
+
+
+def _usage(world: World) -> dict[str, dict[str, int]]:
+    parts: dict[str, list[Resources]] = {}
+    for node in world.nodes:
+        if node.pool and not node.is_leaving:
+            parts.setdefault(node.pool, []).extend((_capacity(world, node), _ONE_NODE))
+    return {name: total(listed) for name, listed in parts.items()}
+
+
+def _capacity(world: World, node: FinalNode) -> Resources:
+    pool = world.pools.get(node.pool)
+    kind = world.types_of(pool).get(node.labels.get(keys.INSTANCE_TYPE, "")) if pool else None
+    return node.capacity or (kind.capacity if kind else {})
+
+
+def check_min_values(world: World) -> Iterator[Reason]:
+    """A launch keeps as many different values as its NodePool demands, unless it was told to do its best."""
+    for launch, _ in world.launched:
+        pool = world.pools[launch.node_pool]
+        if launch.min_values_relaxed and world.problem.options.best_effort_min_values:
+            continue
+        for rule in pool.spec.template.spec.requirements:
+            number = _distinct(launch, rule.key, world.types_of(pool))
+            if rule.min_values is not None and number < rule.min_values:
+                message = f"{number} values of {rule.key}, NodePool {launch.node_pool} wants {rule.min_values}"
+                yield Reason("MinValues", message, f"launch {launch.name}")
+
+
+def _distinct(launch: Launch, key: str, types: Mapping[str, InstanceType]) -> int:
+    if key == keys.INSTANCE_TYPE:
+        return len(set(launch.instance_types))
+    return len({v for name in launch.instance_types if name in types for v in types[name].labels.get(key, ())})
+
+
+def check_weights(world: World, market: Market) -> Iterator[Reason]:
+    """No launch of pods that a pool of higher weight would have taken, all of them on one node of its own.
+
+    Only what is certain is refused: pods with preferences or with rules about other pods may have had their reasons, and
+    so may a pool with minimal values. A limit counts as it does in scheduling.md 3.11: each launch takes the most that
+    any of its types would.
+    """
+    pools = sorted(market.pools, key=lambda pool: -_weight(pool))
+    if not world.launched or _weight(pools[0] if pools else None) == _weight(pools[-1] if pools else None):
+        return
+    comparison = _Comparison(world, market, _room_left(world))
+    for launch, node in world.launched:
+        own = world.pools[launch.node_pool]
+        if all(_is_plain(found) for found in node.planned):
+            for pool in pools:
+                if _weight(pool) > _weight(own) and comparison.would_take(pool, node):
+                    message = f"NodePool {pool.metadata.name} has a higher weight and would have taken its pods"
+                    yield Reason("Weight", message, f"launch {launch.name}")
+                    break
+
+
+def _weight(pool: NodePool | None) -> int:
+    return (pool.spec.weight or 0) if pool else 0
+
+
+def _is_plain(found: PodClass) -> bool:
+    """Whether the pod has rules about nodes only, and hard ones."""
+    spec = found.pod.spec
+    affinity = spec.affinity
+    preferred = (
+        affinity
+        and affinity.node_affinity
+        and affinity.node_affinity.preferred_during_scheduling_ignored_during_execution
+    )
+    about_pods = affinity and (affinity.pod_affinity or affinity.pod_anti_affinity)
+    mounts = any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes)
+    return not (preferred or about_pods or spec.topology_spread_constraints or mounts or found.ports)
+
+
+def _room_left(world: World) -> dict[str, dict[str, int]]:
+    """What every limited pool may still grow by, each launch counted with the most that any of its types would take."""
+    usage = _usage(world)
+    left = {}
+    for name, pool in world.pools.items():
+        limits = amounts(pool.spec.limits)
+        if limits:
+            used = usage.get(name, {})
+            left[name] = {resource: limit - used.get(resource, 0) for resource, limit in limits.items()}
+    for launch, node in world.launched:
+        if launch.node_pool in left:
+            types = world.types_of(world.pools[launch.node_pool])
+            room = left[launch.node_pool]
+            for resource in room:
+                most = max((types[n].capacity.get(resource, 0) for n in launch.instance_types if n in types), default=0)
+                room[resource] -= max(0, most - node.capacity.get(resource, 0))
+    return left
+
+
+@dataclass
+class _Comparison:
+    world: World
+    market: Market
+    left: Mapping[str, Mapping[str, int]]
+    _offered: dict[tuple[str, PodClass], dict[str, frozenset[tuple[str, str]]]] = field(default_factory=dict)
+
+    def would_take(self, pool: NodePool, node: FinalNode) -> bool:
+        """Whether one node of the pool could hold all pods of that one."""
+        template = pool.spec.template.spec
+        tolerated = all(refused_taint(template.taints, found.pod.spec.tolerations) is None for found in node.planned)
+        soft = any(taint.effect == PREFER_NO_SCHEDULE for taint in template.taints)
+        if not tolerated or soft or any(rule.min_values for rule in template.requirements):
+            return False
+        needs = total({k: v * len(p) for k, v in found.requests.items()} for found, p in node.planned.items())
+        left = self.left.get(pool.metadata.name)
+        return any(
+            _within(ware.kind.capacity, left)
+            and all(value <= ware.room.get(name, 0) for name, value in needs.items() if value > 0)
+            and self._shared(pool, ware, list(node.planned))
+            for ware in self.market.wares(pool)
+        )
+
+    def _shared(self, pool: NodePool, ware: Ware, classes: Sequence[PodClass]) -> bool:
+        """Whether one offering suits all the classes."""
+        common: frozenset[tuple[str, str]] | None = None
+        for found in classes:
+            places = self._places(pool, ware, found)
+            common = places if common is None else common & places
+        return bool(common)
+
+    def _places(self, pool: NodePool, ware: Ware, found: PodClass) -> frozenset[tuple[str, str]]:
+        known = self._offered.setdefault((pool.metadata.name, found), {})
+        if ware.kind.name not in known:
+            known[ware.kind.name] = frozenset((o.zone, o.capacity_type) for o in usable(found, pool, ware))
+        return known[ware.kind.name]
+
+
+def _within(capacity: Resources, left: Mapping[str, int] | None) -> bool:
+    return left is None or all(
+        (1 if resource == "nodes" else capacity.get(resource, 0)) <= room for resource, room in left.items()
+    )
