@@ -14,10 +14,10 @@ from joinery.state.claims import is_managed
 from joinery.state.snapshot import Snapshot
 
 
-def expire(snapshot: Snapshot) -> tuple[Command, ...]:
-    """Retire every claim that has lived long enough, the oldest first."""
+def expire(snapshot: Snapshot) -> tuple[tuple[Command, ...], ...]:
+    """Retire every claim that has lived long enough, the oldest first; one chain a claim."""
     due = [(at, claim) for claim in snapshot.node_claims if (at := expires_at(claim)) and at <= snapshot.now]
-    return tuple(command for at, claim in sorted(due, key=_order) for command in _retire(claim, at))
+    return tuple(_retire(claim, at) for at, claim in sorted(due, key=_order))
 
 
 def expires_at(claim: NodeClaim) -> datetime | None:

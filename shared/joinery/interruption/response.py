@@ -36,14 +36,13 @@ _EVENTS = {
 _SHORT_OF = {Kind.SPOT_INTERRUPTED: SPOT, Kind.CAPACITY_RESERVATION_INTERRUPTED: RESERVED}
 
 
-def respond(notice: Notice, snapshot: Snapshot) -> tuple[Command, ...]:
-    """What to do about every claim the notice concerns; nothing for instances that are not ours."""
+def respond(notice: Notice, snapshot: Snapshot) -> tuple[tuple[Command, ...], ...]:
+    """What to do about each claim the notice concerns, one chain a claim; nothing for instances that are not ours."""
     nodes = {node.spec.provider_id: node for node in snapshot.nodes if node.spec.provider_id}
     return tuple(
-        command
+        tuple(_about(notice, claim, nodes.get(claim.status.provider_id), snapshot.now))
         for claim in snapshot.node_claims
         if instance_id(claim.status.provider_id) in notice.instances
-        for command in _about(notice, claim, nodes.get(claim.status.provider_id), snapshot.now)
     )
 
 

@@ -1,0 +1,173 @@
+"""Acting: commands carried out through the gateways, one call a command.
+
+Commands come in chains, one chain an object. Within a chain the first failure stops the rest, because what follows relies
+on it; other chains go on. What is gone already counts as done. Failures are logged one by one, and together they are
+raised at the end, so that whoever rang is told to ring again.
+
+In ``observe`` mode only the Events are sent: decisions are seen, and nothing changes.
+"""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from joinery.cluster.gateway import Event, Eviction
+from joinery.commands import (
+    Announce,
+    Command,
+    DeleteClaim,
+    DeleteNode,
+    DeletePod,
+    Evict,
+    LaunchClaim,
+    MarkUnavailable,
+    Nominate,
+    Reject,
+    TerminateInstance,
+    UpdateClaim,
+    UpdateClass,
+    UpdateNode,
+    UpdatePool,
+)
+from joinery.controllers.events import event
+from joinery.errors import ConfigurationError, ConflictError, JoineryError, NotFoundError, UnavailableError
+from joinery.gateways import Gateways
+from joinery.observability import COMMAND, ERROR, REASON, logger, said
+from joinery.settings import Settings
+
+
+class Actor:
+    """Carries out the commands of one reconcile. ``now`` is its snapshot's moment."""
+
+    def __init__(self, gateways: Gateways, settings: Settings, now: datetime) -> None:
+        self._gateways = gateways
+        self._settings = settings
+        self._now = now
+        self.failures: list[Exception] = []
+        self.done = 0
+
+    def carry_out(self, *chains: Iterable[Command]) -> None:
+        """Each chain as far as it goes. Never raises: see ``conclude``."""
+        for chain in chains:
+            self.attempt(chain)
+
+    def attempt(self, chain: Iterable[Command]) -> bool:
+        """One chain; whether it came to its end."""
+        for command in chain:
+            try:
+                self._carry_out(command)
+            except JoineryError as error:
+                self._failed(command, error)
+                return False
+        return True
+
+    def conclude(self) -> None:
+        """Raise what went wrong, as what the door should do about it."""
+        if not self.failures:
+            return
+        text = f"{len(self.failures)} failed, first: {self.failures[0]}"
+        for kind in (ConflictError, ConfigurationError):
+            if all(isinstance(failure, kind) for failure in self.failures):
+                raise kind(text) from self.failures[0]
+        raise UnavailableError(text) from self.failures[0]
+
+    def note(self, what: str, error: Exception) -> None:
+        """Remember a failure outside of a command."""
+        logger.error(what, extra=said(**{ERROR: str(error)}))
+        self.failures.append(error)
+
+    def _failed(self, command: Command, error: JoineryError) -> None:
+        logger.error("a command failed", extra=_line(command) | {ERROR: str(error)})
+        self.failures.append(error)
+
+    def _carry_out(self, command: Command) -> None:
+        if isinstance(command, Announce):
+            return self._gateways.recorder.emit([event(command)])
+        logger.info("observed" if self._settings.observing else "decided", extra=_line(command))
+        if self._settings.observing:
+            return None
+        self.done += 1
+        try:
+            return self._change(command)
+        except NotFoundError:
+            return None if _is_done_when_gone(command) else self._again(command)
+
+    def _again(self, command: Command) -> None:
+        raise ConflictError(f"{_subject(command)} is gone")
+
+    def _change(self, command: Command) -> None:  # noqa: C901 - one flat table, a line a command
+        cluster = self._gateways.cluster
+        match command:
+            case UpdateClaim(before, after):
+                cluster.update_node_claim(before, after)
+            case DeleteClaim(claim):
+                cluster.delete_node_claim(claim)
+            case UpdateNode(before_node, after_node):
+                cluster.update_node(before_node, after_node)
+            case DeleteNode(node):
+                cluster.delete_node(node)
+            case UpdatePool(before_pool, after_pool):
+                cluster.update_node_pool(before_pool, after_pool)
+            case UpdateClass(before_class, after_class):
+                cluster.update_node_class(before_class, after_class)
+            case Reject(kind, name, reason):
+                cluster.reject(kind, name, reason)
+            case Nominate(pod, node_name):
+                cluster.nominate(pod, node_name)
+            case Evict():
+                self._evict(command)
+            case DeletePod(pod, seconds):
+                cluster.delete_pod(pod, grace_seconds=seconds)
+            case TerminateInstance(instance_id):
+                self._gateways.cloud.terminate([instance_id])
+            case MarkUnavailable(offering, reason):
+                self._gateways.memory.mark_unavailable([offering], now=self._now, reason=reason)
+            case _:
+                raise AssertionError(f"{type(command).__name__} is not carried out here")
+
+    def _evict(self, command: Evict) -> None:
+        match self._gateways.cluster.evict(command.pod):
+            case Eviction.EVICTED:
+                told = Announce("Evicted", f"evicted: {command.reason}", command.pod)
+            case Eviction.BLOCKED:
+                text = f"a disruption budget keeps the pod {command.pod.key}"
+                told = Announce("FailedDraining", text, command.node, warning=True)
+            case Eviction.GONE:
+                return
+        self._gateways.recorder.emit([event(told)])
+
+
+def _is_done_when_gone(command: Command) -> bool:
+    return isinstance(command, DeleteClaim | DeleteNode | DeletePod | TerminateInstance | Nominate)
+
+
+def _line(command: Command) -> dict[str, object]:
+    """The decision as a line of the log."""
+    return {COMMAND: f"{type(command).__name__} {_subject(command)}", REASON: command.reason}
+
+
+def _subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
+    match command:
+        case UpdateClaim(before) | UpdateNode(before) | UpdatePool(before) | UpdateClass(before):
+            return before.metadata.name
+        case DeleteClaim(claim) | LaunchClaim(claim):
+            return claim.metadata.name
+        case DeleteNode(node):
+            return node.metadata.name
+        case Nominate(pod) | Evict(pod) | DeletePod(pod):
+            return pod.key
+        case TerminateInstance(instance_id):
+            return instance_id
+        case Reject(kind, name):
+            return f"{kind} {name}"
+        case MarkUnavailable(offering):
+            return f"{offering.instance_type} {offering.zone} {offering.capacity_type}"
+        case Announce(about):
+            return about
+
+
+def events(gateways: Gateways, announcements: Sequence[Announce]) -> None:
+    """Tell the cluster what was decided."""
+    gateways.recorder.emit([event(announcement) for announcement in announcements])
+
+
+__all__ = ["Actor", "Event", "events"]

@@ -1,0 +1,34 @@
+"""EC2 will take an instance away: retire its claim and have its replacement launched first.
+
+Only marks and deletions are written here, so no lock is needed; provisioning buys the replacement and lifecycle drains.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from joinery.controllers.act import Actor
+from joinery.doorbell.gateway import Bell
+from joinery.gateways import Gateways
+from joinery.interruption.notice import Kind, Notice
+from joinery.interruption.response import respond
+from joinery.settings import Settings
+
+
+class InterruptionController:
+    """One notice at a time; the queue repeats what raises."""
+
+    def __init__(self, gateways: Gateways, settings: Settings) -> None:
+        self._gateways = gateways
+        self._settings = settings
+
+    def reconcile(self, notice: Notice) -> Mapping[str, Any]:
+        """Read, decide, act. Rings for a claim that is going already too: an earlier try may have got only so far."""
+        snapshot = self._gateways.cluster.snapshot()
+        response = respond(notice, snapshot)
+        actor = Actor(self._gateways, self._settings, snapshot.now)
+        actor.carry_out(*response)
+        if response and notice.kind is not Kind.REBALANCE_RECOMMENDATION and not self._settings.observing:
+            self._gateways.doorbell.ring(Bell.PROVISIONING)
+            self._gateways.doorbell.ring(Bell.LIFECYCLE)
+        actor.conclude()
+        return {"notice": notice.kind.value, "instances": list(notice.instances), "claims": len(response)}

@@ -1,0 +1,27 @@
+"""What can be bought now: the catalogue as each EC2NodeClass has it, less what EC2 was out of lately."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.cloudprovider.instancetypes import resolve
+from joinery.controllers.catalog import current
+from joinery.gateways import Gateways
+from joinery.state.offerings import InstanceType, OfferingKey, without
+
+
+@dataclass(frozen=True)
+class Market:
+    """``types`` maps an EC2NodeClass's name to the types its nodes may be of."""
+
+    types: Mapping[str, tuple[InstanceType, ...]]
+    unavailable: frozenset[OfferingKey]
+
+
+def market(gateways: Gateways, node_classes: Iterable[EC2NodeClass], now: datetime) -> Market:
+    """Read it. Costs about 40 ms a class."""
+    catalog = current(gateways)
+    unavailable = gateways.memory.unavailable(now)
+    types = {each.metadata.name: without(resolve(catalog, each), unavailable) for each in node_classes}
+    return Market(types, unavailable)

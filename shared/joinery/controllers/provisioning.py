@@ -1,0 +1,194 @@
+"""Pods that fit nowhere get nodes: read the cluster, pack, write the claims, launch them.
+
+Between reading the snapshot and writing the claims the Lease is held, so that no two deciders buy for the same pods; who
+does not get it raises, and its door rings again. The claims are complete when they are written, so the Lease is given back
+before EC2 is asked: whatever stops after that is finished by lifecycle.
+
+A plan is acted upon as a whole or not at all: one that fails verification, or exceeds a cap, is refused loudly.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from joinery.apis.core import Pod
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.commands import Announce
+from joinery.controllers.act import Actor, events
+from joinery.controllers.launching import Launching
+from joinery.controllers.market import Market, market
+from joinery.controllers.record import decision
+from joinery.doorbell.gateway import Bell
+from joinery.errors import ConfigurationError, ConflictError, RefusedError
+from joinery.gateways import Gateways
+from joinery.lifecycle.claims import claims_of
+from joinery.lifecycle.replacement import replaced
+from joinery.observability import COST, NODE_CLAIM, NODE_POOL, POD, REASON, RECORD, logger, said
+from joinery.scheduling.packing import Launch, Packing
+from joinery.scheduling.problem import Problem
+from joinery.scheduling.solve import solve
+from joinery.scheduling.verify import verify
+from joinery.settings import Settings
+
+LEASE = "joinery-decisions"
+#: Longer than the function's timeout, so that a killed holder is fenced: it is dead before another may decide.
+LEASE_SECONDS = 90
+#: Events are for people: no more than this many a run about pods that are taken care of, or that are not.
+MOST_EVENTS = 100
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """What was decided, from what."""
+
+    problem: Problem
+    packing: Packing
+    market: Market
+
+
+@dataclass(frozen=True)
+class _Written:
+    """A launch and its claim, as the API server stored it."""
+
+    launch: Launch
+    claim: NodeClaim
+
+
+class ProvisioningController:
+    """Woken by its bell; a run serves every pod that waits, however often the bell rang."""
+
+    def __init__(self, gateways: Gateways, settings: Settings) -> None:
+        self._gateways = gateways
+        self._settings = settings
+
+    def reconcile(self) -> Mapping[str, Any]:
+        """Read, decide, act. Raises ``ConflictError`` if another decides, ``RefusedError`` for a plan not to be acted upon."""
+        if self._settings.observing:
+            return self._observe()
+        lease = self._gateways.cluster.acquire_lease(LEASE, holder=self._holder, seconds=LEASE_SECONDS)
+        try:
+            plan = self._decide()
+            actor = Actor(self._gateways, self._settings, plan.problem.snapshot.now)
+            written = self._write(plan, actor)
+        finally:
+            self._gateways.cluster.release_lease(lease)
+        served = self._launch(plan, written, actor)
+        self._tell(plan, {each.launch.name: each.claim for each in written})
+        actor.conclude()
+        return _outcome(plan.packing, served)
+
+    @property
+    def _holder(self) -> str:
+        return f"provisioning/{self._settings.cluster}"
+
+    def _observe(self) -> Mapping[str, Any]:
+        plan = self._decide()
+        self._tell(plan, {})
+        return _outcome(plan.packing, 0)
+
+    def _decide(self) -> _Plan:
+        snapshot = self._gateways.cluster.snapshot()
+        found = market(self._gateways, snapshot.node_classes, snapshot.now)
+        problem = Problem(snapshot=snapshot, instance_types=found.types)
+        packing = solve(problem)
+        check(problem, packing, self._settings)
+        return _Plan(problem, packing, found)
+
+    def _write(self, plan: _Plan, actor: Actor) -> list[_Written]:
+        """Create the claims; one that is refused does not keep the others from being written."""
+        written = []
+        claims = claims_of(plan.packing, plan.problem.snapshot)
+        for launch, claim in zip(plan.packing.launches, claims, strict=True):
+            try:
+                written.append(_Written(launch, self._gateways.cluster.create_node_claim(claim)))
+            except (ConfigurationError, ConflictError) as error:
+                actor.note(f"claim {claim.metadata.name} was not written", error)
+                continue
+            text = f"{len(launch.pods)} pods, {launch.offering.instance_type} or better at {launch.offering.price} $/h"
+            logger.info("claim written", extra=said(**{NODE_CLAIM: claim.metadata.name, REASON: text}))
+        return written
+
+    def _launch(self, plan: _Plan, written: list[_Written], actor: Actor) -> int:
+        """Ask EC2, and tell the claims that go which of them are replaced."""
+        snapshot = plan.problem.snapshot
+        claims = [each.claim for each in written]
+        launching = Launching(
+            self._gateways, actor, snapshot.now, node_classes=snapshot.node_classes, types=plan.market.types
+        )
+        launching.launch(claims, claims)
+        served = {each.launch.name for each in written if each.claim.metadata.name in launching.served}
+        homeless = {pod for each in plan.packing.launches if each.name not in served for pod in each.pods}
+        marks = replaced(snapshot, plan.packing, homeless)
+        actor.carry_out(*((mark,) for mark in marks))
+        self._ring(bool(written or marks), again=launching.given_up)
+        return len(served)
+
+    def _ring(self, is_begun: bool, *, again: bool) -> None:
+        if is_begun:
+            self._gateways.doorbell.ring(Bell.LIFECYCLE)
+        if again:
+            self._gateways.doorbell.ring(Bell.PROVISIONING)
+
+    def _tell(self, plan: _Plan, claims: Mapping[str, NodeClaim]) -> None:
+        """Record the decision if it changes something, and send its Events."""
+        packing, snapshot = plan.packing, plan.problem.snapshot
+        if packing.launches:
+            document = decision(plan.problem, packing, plan.market.unavailable)
+            key = self._gateways.store.record("provisioning", snapshot.now, document)
+            logger.info("decided", extra=said(**{RECORD: key, COST: packing.hourly}))
+        for reason in packing.pool_reasons:
+            logger.warning("a NodePool takes no part", extra=said(**{NODE_POOL: reason.subject, REASON: str(reason)}))
+        pods = {pod.key: pod for pod in snapshot.pods}
+        events(self._gateways, [*_nominated(packing, claims, pods), *_failed(packing, pods)])
+
+
+def check(problem: Problem, packing: Packing, settings: Settings) -> None:
+    """Raise ``RefusedError`` for a plan that must not be acted upon: it breaks a rule, or exceeds a cap of the settings."""
+    violations = verify(problem, packing)
+    if violations:
+        shown = "; ".join(str(violation) for violation in violations[:5])
+        raise RefusedError(f"the plan breaks {len(violations)} rules: {shown}")
+    if len(packing.launches) > settings.max_launches:
+        raise RefusedError(f"the plan launches {len(packing.launches)} nodes: max_launches is {settings.max_launches}")
+    if packing.hourly > settings.max_hourly:
+        raise RefusedError(f"the plan costs {packing.hourly:.2f} $/h: max_hourly is {settings.max_hourly:.2f}")
+
+
+def _nominated(packing: Packing, claims: Mapping[str, NodeClaim], pods: Mapping[str, Pod]) -> list[Announce]:
+    """Where each pod is expected; only pods that wait are told."""
+    places = [
+        (f"node/{found.node}" if found.node else f"nodeclaim/{found.node_claim}", found.pods)
+        for found in packing.existing
+    ]
+    places += [(f"nodeclaim/{_claim_name(launch, claims)}", launch.pods) for launch in packing.launches]
+    told = (
+        (pods[key], place) for place, keys in places for key in keys if key in pods and not pods[key].spec.node_name
+    )
+    return [Announce("Nominated", f"pod should schedule on {place}", pod) for pod, place in _first(told)]
+
+
+def _claim_name(launch: Launch, claims: Mapping[str, NodeClaim]) -> str:
+    found = claims.get(launch.name)
+    return found.metadata.name if found else launch.name
+
+
+def _failed(packing: Packing, pods: Mapping[str, Pod]) -> list[Announce]:
+    """Why each pod without a place has none."""
+    told = [(pods[found.pod], "; ".join(map(str, found.reasons))) for found in packing.unplaced if found.pod in pods]
+    for pod, text in told:
+        logger.warning("a pod fits nowhere", extra=said(**{POD: pod.key, REASON: text}))
+    return [Announce("FailedScheduling", f"no node for it: {text}", pod, warning=True) for pod, text in _first(told)]
+
+
+def _first(told: Iterable[tuple[Pod, str]]) -> list[tuple[Pod, str]]:
+    return list(told)[:MOST_EVENTS]
+
+
+def _outcome(packing: Packing, served: int) -> Mapping[str, Any]:
+    return {
+        "launches": len(packing.launches),
+        "launched": served,
+        "placed": sum(len(e.pods) for e in packing.existing) + sum(len(bought.pods) for bought in packing.launches),
+        "unplaced": len(packing.unplaced),
+        COST: round(packing.hourly, 4),
+    }

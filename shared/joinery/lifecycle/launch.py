@@ -1,0 +1,165 @@
+"""Launches: which claims share a CreateFleet call, and what becomes of them when EC2 has answered.
+
+Claims that were planned alike carry the same launch token (an annotation), and all claims with one token are one call. What
+EC2 is given as ``ClientToken`` derives from that annotation and from the claims' UIDs: whoever repeats the call after a
+crash asks with the same token and gets the same instances. A claim whose launch failed for another reason than capacity
+gets a new annotation, because EC2 would repeat its failure too.
+
+Instances are written to their claims before anything is deleted, so that a repeated call finds them taken.
+"""
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from joinery.apis.conditions import true, unknown
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_PROFILE, LAUNCH_TOKEN, ZONE, ZONE_ID
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.quantity import Resources, amounts, texts
+from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, UpdateClaim
+from joinery.state.claims import LAUNCHED, annotated, observed, settled, with_condition, with_metadata, with_status
+from joinery.state.instances import Instance, instance_id
+from joinery.state.offerings import InstanceType, OfferingKey
+
+_LONGEST_MESSAGE = 300
+
+
+@dataclass(frozen=True)
+class Group:
+    """The claims of one CreateFleet call, launched or not, in name order."""
+
+    claims: tuple[NodeClaim, ...]
+
+    @property
+    def token(self) -> str:
+        """The call's ``ClientToken``: at most 64 characters."""
+        parts = (launch_token(self.claims[0]), *sorted(claim.metadata.uid for claim in self.claims))
+        return f"joinery-{hashlib.sha256('/'.join(parts).encode()).hexdigest()[:40]}"
+
+    @property
+    def waiting(self) -> tuple[NodeClaim, ...]:
+        """Those that have no instance yet."""
+        return tuple(claim for claim in self.claims if not claim.status.provider_id and not claim.is_deleting)
+
+    @property
+    def requests(self) -> Resources:
+        """What an instance must hold to serve any of them."""
+        each = [amounts(claim.spec.resources.requests) for claim in self.claims]
+        return {name: max(found.get(name, 0) for found in each) for found in each for name in found}
+
+    def free(self, instances: Iterable[Instance]) -> tuple[Instance, ...]:
+        """The call's instances that no claim has yet, in a fixed order."""
+        taken = {instance_id(claim.status.provider_id) for claim in self.claims}
+        ordered = sorted(instances, key=lambda instance: instance.instance_id)
+        return tuple(instance for instance in ordered if instance.instance_id not in taken)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What EC2 answered: instances, the pools it was out of, and any problem that is not about capacity."""
+
+    instances: tuple[Instance, ...] = ()
+    out_of: frozenset[OfferingKey] = frozenset()
+    problem: str = ""
+
+
+def launch_token(claim: NodeClaim) -> str:
+    """What a claim shares with those of the same call; a claim of another controller is launched alone."""
+    return claim.metadata.annotations.get(LAUNCH_TOKEN) or claim.metadata.name
+
+
+def groups(wanted: Iterable[NodeClaim], claims: Iterable[NodeClaim]) -> tuple[Group, ...]:
+    """The calls that the wanted claims need; ``claims`` are all there are."""
+    tokens = {launch_token(claim) for claim in wanted}
+    members: dict[str, list[NodeClaim]] = defaultdict(list)
+    for claim in claims:
+        if launch_token(claim) in tokens:
+            members[launch_token(claim)].append(claim)
+    return tuple(Group(tuple(sorted(members[token], key=_name))) for token in sorted(members))
+
+
+def _name(claim: NodeClaim) -> str:
+    return claim.metadata.name
+
+
+def settle(
+    group: Group, outcome: Outcome, node_class: EC2NodeClass, types: Mapping[str, InstanceType], now: datetime
+) -> tuple[tuple[Command, ...], ...]:
+    """What to write about the answer: successes first, then what EC2 is short of, then the claims that got nothing."""
+    free = group.free(outcome.instances)
+    served = list(zip(group.waiting, free, strict=False))
+    unserved = group.waiting[len(served) :]
+    return (
+        *(_served(claim, instance, node_class, types.get(instance.instance_type), now) for claim, instance in served),
+        *((MarkUnavailable(pool, "EC2 is out of it"),) for pool in sorted(outcome.out_of)),
+        *(_unserved(claim, outcome, now) for claim in unserved),
+    )
+
+
+def _unserved(claim: NodeClaim, outcome: Outcome, now: datetime) -> tuple[Command, ...]:
+    if outcome.problem:
+        return postponed(claim, "LaunchFailed", outcome.problem, now)
+    return insufficient(claim, "EC2 is out of every instance type that it may use")
+
+
+def insufficient(claim: NodeClaim, text: str) -> tuple[Command, ...]:
+    """No capacity: give the claim up, so that its pods are planned anew without these pools."""
+    return Announce("InsufficientCapacityError", text, claim, warning=True), DeleteClaim(claim, text)
+
+
+def postponed(claim: NodeClaim, reason: str, message: str, now: datetime, *, renew: bool = True) -> tuple[Command, ...]:
+    """To be tried again, until the launch timeout. ``renew``: EC2 has answered, so the next call must be another one."""
+    shown = message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}..."
+    after = with_condition(claim, unknown(LAUNCHED, reason, shown, observed(claim, now)))
+    if renew:
+        stem, _, attempt = launch_token(claim).partition("/")
+        after = annotated(after, {LAUNCH_TOKEN: f"{stem}/{int(attempt or 1) + 1}"})
+    after = settled(after, now)
+    return (UpdateClaim(claim, after, shown),) if after != claim else ()
+
+
+def unlaunchable(claim: NodeClaim, node_class: EC2NodeClass | None, now: datetime) -> tuple[Command, ...]:
+    """What to do about a claim whose EC2NodeClass does not allow a launch; empty if it does (aws-provider.md 2.1)."""
+    name = claim.spec.node_class_ref.name
+    if node_class is None or node_class.metadata.deletion_timestamp is not None:
+        return insufficient(claim, f"EC2NodeClass {name} does not exist or is being deleted")
+    ready = next((found for found in node_class.status.conditions if found.type == "Ready"), None)
+    if ready is None or ready.status == "Unknown":
+        return postponed(
+            claim, "NodeClassReadinessUnknown", f"EC2NodeClass {name}: not known to be ready", now, renew=False
+        )
+    if ready.status == "False" or ready.observed_generation not in (None, node_class.metadata.generation):
+        return (DeleteClaim(claim, f"EC2NodeClass {name} is not ready: {ready.message}"),)
+    return ()
+
+
+def _served(
+    claim: NodeClaim, instance: Instance, node_class: EC2NodeClass, kind: InstanceType | None, now: datetime
+) -> tuple[Command, ...]:
+    labels = {**(_type_labels(kind, instance) if kind else {}), **claim.metadata.labels}
+    annotations = {**claim.metadata.annotations, INSTANCE_PROFILE: node_class.status.instance_profile}
+    after = with_status(
+        with_metadata(claim, labels=labels, annotations={k: v for k, v in annotations.items() if v}),
+        provider_id=instance.provider_id,
+        image_id=instance.image_id,
+        capacity=_texts(kind.capacity) if kind else {},
+        allocatable=_texts(kind.allocatable) if kind else {},
+    )
+    after = settled(with_condition(after, true(LAUNCHED, observed(claim, now))), now)
+    text = f"got {instance.instance_id}: {instance.instance_type} {instance.capacity_type} in {instance.zone}"
+    return (UpdateClaim(claim, after, text),)
+
+
+def _type_labels(kind: InstanceType, instance: Instance) -> dict[str, str]:
+    """The labels that the instance decides: those of its type that have one value, and where and how it was bought."""
+    single = {key: values[0] for key, values in kind.labels.items() if len(values) == 1}
+    zone_id = next((offering.zone_id for offering in kind.offerings if offering.zone == instance.zone), "")
+    bought = {ZONE: instance.zone, ZONE_ID: zone_id, CAPACITY_TYPE: instance.capacity_type}
+    return {**single, **{key: value for key, value in bought.items() if value}}
+
+
+def _texts(resources: Resources) -> dict[str, str]:
+    return texts({name: value for name, value in resources.items() if value})

@@ -1,0 +1,106 @@
+"""Readiness: may a NodePool be used, and may its EC2NodeClass? Written into their status, where users look.
+
+A class is ready when what its selectors select exists (the cloud has looked); a pool is ready when it is valid and its
+class is ready. A resource that does not even parse is told so, and takes no part (scheduling.md 1.2.4, 1.7).
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from joinery.apis.conditions import NODE_POOL_DEPENDENTS, READY, Observation, false, find, put, true, with_ready
+from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
+from joinery.apis.hashing import HASH_VERSION, node_class_hash, node_pool_hash
+from joinery.apis.labels import (
+    NODE_CLASS_HASH,
+    NODE_CLASS_HASH_VERSION,
+    NODE_POOL,
+    NODE_POOL_HASH,
+    NODE_POOL_HASH_VERSION,
+)
+from joinery.apis.meta import Condition
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodepool import NodePool
+from joinery.apis.quantity import amounts, texts, total
+from joinery.commands import Command, Reject, UpdateClass, UpdatePool
+from joinery.state.snapshot import Snapshot
+
+_VALID, _CLASS_READY = NODE_POOL_DEPENDENTS
+#: Resources that a pool's status names even when it has none.
+_ALWAYS = ("cpu", "memory", "pods", "ephemeral-storage")
+
+
+def readiness(snapshot: Snapshot, found: Mapping[str, EC2NodeClassStatus]) -> Iterable[tuple[Command, ...]]:
+    """A chain for each NodePool, EC2NodeClass and invalid resource whose status has changed.
+
+    ``found`` is what the cloud says of each class; a class that it could not look at is left as it is.
+    """
+    yield from ((Reject(each.kind, each.name, each.reason),) for each in snapshot.invalid)
+    classes = {each.metadata.name: _class(each, found.get(each.metadata.name)) for each in snapshot.node_classes}
+    for before in snapshot.node_classes:
+        after = classes[before.metadata.name]
+        if after != before:
+            yield (UpdateClass(before, after, _why(after.status.conditions)),)
+    for pool in snapshot.node_pools:
+        ready = _pool(pool, classes, snapshot)
+        if ready != pool:
+            yield (UpdatePool(pool, ready, _why(ready.status.conditions)),)
+
+
+def _class(node_class: EC2NodeClass, found: EC2NodeClassStatus | None) -> EC2NodeClass:
+    stamp = {NODE_CLASS_HASH: node_class_hash(node_class), NODE_CLASS_HASH_VERSION: HASH_VERSION}
+    return node_class.model_copy(
+        update={
+            "metadata": _annotated(node_class.metadata, stamp),
+            "status": found if found is not None else node_class.status,
+        }
+    )
+
+
+def _pool(pool: NodePool, classes: Mapping[str, EC2NodeClass], snapshot: Snapshot) -> NodePool:
+    at = Observation(now=snapshot.now, generation=pool.metadata.generation)
+    conditions = put(pool.status.conditions, true(_VALID, at))
+    conditions = put(conditions, _class_ready(classes.get(pool.spec.template.spec.node_class_ref.name), at))
+    claims = [claim for claim in snapshot.node_claims if _counts(claim, pool)]
+    status = pool.status.model_copy(
+        update={
+            "conditions": with_ready(conditions, NODE_POOL_DEPENDENTS, at),
+            "resources": _resources(claims),
+            "nodes": len(claims),
+        }
+    )
+    stamp = {NODE_POOL_HASH: node_pool_hash(pool), NODE_POOL_HASH_VERSION: HASH_VERSION}
+    return pool.model_copy(update={"metadata": _annotated(pool.metadata, stamp), "status": status})
+
+
+def _annotated(metadata: Any, stamp: Mapping[str, str]) -> Any:
+    return metadata.model_copy(update={"annotations": {**metadata.annotations, **stamp}})
+
+
+def _class_ready(node_class: EC2NodeClass | None, at: Observation) -> Condition:
+    if node_class is None:
+        return false(_CLASS_READY, "NodeClassNotFound", "the EC2NodeClass does not exist", at)
+    if node_class.metadata.deletion_timestamp is not None:
+        return false(_CLASS_READY, "NodeClassTerminating", "the EC2NodeClass is being deleted", at)
+    ready = find(node_class.status.conditions, READY)
+    if ready is None or ready.status == "Unknown" or ready.observed_generation != node_class.metadata.generation:
+        return false(_CLASS_READY, "NodeClassReadinessUnknown", "the EC2NodeClass is not known to be ready", at)
+    if ready.status == "False":
+        return false(_CLASS_READY, ready.reason, ready.message, at)
+    return true(_CLASS_READY, at)
+
+
+def _counts(claim: NodeClaim, pool: NodePool) -> bool:
+    """A node that goes is no longer the pool's."""
+    return claim.metadata.labels.get(NODE_POOL) == pool.metadata.name and not claim.is_deleting
+
+
+def _resources(claims: Iterable[NodeClaim]) -> dict[str, str]:
+    listed = [amounts(claim.status.capacity) for claim in claims]
+    return {**texts({**dict.fromkeys(_ALWAYS, 0), **total(listed)}), "nodes": str(len(listed))}
+
+
+def _why(conditions: Iterable[Condition]) -> str:
+    ready = find(conditions, READY)
+    if ready is None or ready.status == "True":
+        return "ready"
+    return f"not ready: {ready.message or ready.reason}"
