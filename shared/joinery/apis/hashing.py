@@ -35,7 +35,7 @@ def node_pool_hash(pool: NodePool) -> str:
     template = pool.spec.template
     content = template.model_dump(mode="json", exclude={"spec": {"requirements"}})
     for field in ("expire_after", "termination_grace_period"):
-        content["spec"][field] = _seconds(content["spec"][field])
+        content["spec"][field] = _seconds(content["spec"].get(field))
     return _digest(content)
 
 
