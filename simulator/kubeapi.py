@@ -21,7 +21,7 @@ from simulator.resources import KINDS, Kind, from_document, key, to_document, wi
 Document = dict[str, Any]
 _PATH = re.compile(
     r"^/(?:api|apis)/(?P<version>(?:[a-z0-9.]+/)?v1)"
-    r"(?:/namespaces/(?P<namespace>[^/]+)(?=/))?/(?P<plural>[a-z]+)(?:/(?P<name>[^/]+))?(?:/(?P<part>[a-z]+))?$"
+    r"(?:/namespaces/(?P<namespace>[^/]+)(?=/))?/(?P<plural>[a-z0-9]+)(?:/(?P<name>[^/]+))?(?:/(?P<part>[a-z]+))?$"
 )
 _KINDS = {(kind.api_version, kind.plural): kind for kind in KINDS.values()}
 _CODES = {NotFoundError: (404, "NotFound"), ConflictError: (409, "Conflict"), ConfigurationError: (422, "Invalid")}
@@ -121,7 +121,8 @@ class KubernetesApi:
     def _patch(self, kind: Kind, place: str, body: Document, part: str) -> Document:
         before = self.cluster.document(kind.name, place)
         guard = body.get("metadata", {})
-        _check_uid(place, guard.get("uid"), before)
+        if guard.get("uid", before["metadata"].get("uid")) != before["metadata"].get("uid"):
+            raise ConfigurationError(f"{kind.name} {place} is invalid: metadata.uid: field is immutable")
         # Through the main path everything but status, through /status nothing but it.
         wanted = {"status": body.get("status", {})} if part == "status" else {**body, "status": {}}
         after = merged(before, wanted)
@@ -197,7 +198,7 @@ class KubernetesServer:
         self.api = KubernetesApi(cluster)
         self._server = ThreadingHTTPServer((host, port), _handler(self.api))
         self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, daemon=True)
+        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
 
     @property
     def url(self) -> str:

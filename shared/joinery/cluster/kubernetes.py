@@ -23,7 +23,7 @@ from joinery.cluster.gateway import Eviction, Lease
 from joinery.cluster.lists import CUSTOM, NODE_CLAIMS, NODE_CLASSES, NODE_POOLS
 from joinery.cluster.patches import Document, changes, document, guarded
 from joinery.cluster.transport import MERGE_PATCH, Transport, refusal
-from joinery.errors import ConflictError, NotFoundError
+from joinery.errors import ConfigurationError, ConflictError, NotFoundError
 from joinery.state.snapshot import Snapshot
 
 M = TypeVar("M", bound=CustomResource)
@@ -171,9 +171,12 @@ def _of_uid(uid: str) -> Document:
 
 @contextlib.contextmanager
 def _a_namesake_is_gone(pod: Pod) -> Iterator[None]:
+    """A precondition on the UID fails as a conflict; in a patch, as an attempt to change what is immutable."""
     try:
         yield
-    except ConflictError as error:
+    except (ConflictError, ConfigurationError) as error:
+        if isinstance(error, ConfigurationError) and "metadata.uid" not in str(error):
+            raise
         raise NotFoundError(f"pod {pod.key} is gone: {error}") from error
 
 

@@ -1,0 +1,147 @@
+"""The simulator's objects on a real API server: complete enough to be accepted, in a cluster that can be emptied again.
+
+``simulator.builders`` say only what a decision looks at. A real API server also wants images, selectors and capacities, keeps
+status in a subresource, and gives out UIDs of its own.
+"""
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from joinery.cluster.auth import from_kubeconfig
+from joinery.cluster.patches import Document
+from joinery.cluster.transport import MERGE_PATCH, Transport
+from joinery.errors import NotFoundError
+from simulator.resources import KINDS, Kind, from_document, kind_of, to_document
+from tools.controlplane.plane import ADMIN, ControlPlane, User
+
+MANIFESTS = Path(__file__).parents[2] / "manifests"
+WAIT_SECONDS = 20
+#: What a test may leave behind, in the order in which it goes.
+_SWEPT = (
+    "Pod", "PodDisruptionBudget", "DaemonSet", "NodeClaim", "NodePool", "EC2NodeClass", "Node", "CSINode", "VolumeAttachment",
+    "PersistentVolumeClaim", "PersistentVolume", "StorageClass",
+)  # fmt: skip
+_SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "generation", "ownerReferences")
+
+
+def connect(plane: ControlPlane, user: User = ADMIN) -> Transport:
+    """Requests to the control plane as that user."""
+    return Transport(from_kubeconfig(plane.kubeconfig(user)))
+
+
+def path(kind: Kind, namespace: str = "") -> str:
+    """Where objects of a kind live; without ``namespace`` in all of them."""
+    root = "/api/" if "/" not in kind.api_version else "/apis/"
+    inside = f"namespaces/{namespace or 'default'}/" if kind.namespaced and namespace else ""
+    return f"{root}{kind.api_version}/{inside}{kind.plural}"
+
+
+def put(transport: Transport, *objects: Any) -> None:
+    """Create the objects, with the status they have."""
+    for item in objects:
+        kind, document = KINDS[kind_of(item)], complete(item)
+        place = path(kind, document["metadata"].get("namespace", "") or "default")
+        status = document.pop("status", {})
+        stored = msgspec.json.decode(transport.request("POST", place, document))
+        if status and stored.get("status") != status:
+            name = f"{place}/{stored['metadata']['name']}"
+            transport.request("PATCH", f"{name}/status", {"status": status}, content_type=MERGE_PATCH)
+
+
+def get(transport: Transport, item: Any) -> Any:
+    """The object as it is stored now. ``NotFoundError``."""
+    kind = KINDS[kind_of(item)]
+    place = f"{path(kind, item.metadata.namespace or 'default')}/{item.metadata.name}"
+    return from_document(kind.name, msgspec.json.decode(transport.get(place)))
+
+
+def remove(transport: Transport, item: Any) -> None:
+    """Take an object away at once, finalizers or not."""
+    kind = KINDS[kind_of(item)]
+    _remove(transport, f"{path(kind, item.metadata.namespace or 'default')}/{item.metadata.name}")
+
+
+def sweep(transport: Transport) -> None:
+    """Remove everything that tests create, finalizers or not."""
+    for name in _SWEPT:
+        kind = KINDS[name]
+        with contextlib.suppress(NotFoundError):  # the custom resources are not installed
+            for item in _items(transport, path(kind)):
+                meta = item["metadata"]
+                _remove(transport, f"{path(kind, meta.get('namespace', ''))}/{meta['name']}")
+    for group in ("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", "/apis/events.k8s.io/v1/events"):
+        for item in _items(transport, group):
+            meta = item["metadata"]
+            if "joinery" in str(item.get("reportingController", meta["name"])):
+                place = group.replace("/v1/events", f"/v1/namespaces/{meta['namespace']}/events")
+                _remove(transport, f"{place}/{meta['name']}")
+
+
+def install(plane: ControlPlane, *folders: Path) -> None:
+    """Apply manifests and wait until the API server serves the custom resources among them."""
+    for folder in folders:
+        plane.kubectl("apply", "--server-side", "-f", str(folder))
+    plane.kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={WAIT_SECONDS}s")
+
+
+def complete(item: Any) -> Document:
+    """The object's document with what an API server demands and without what it gives."""
+    kind, document = KINDS[kind_of(item)], to_document(item)
+    meta = {key: value for key, value in document["metadata"].items() if value and key not in _SERVERS_OWN}
+    if kind.namespaced:
+        meta.setdefault("namespace", "default")
+    document |= {"apiVersion": kind.api_version, "kind": kind.name, "metadata": meta}
+    finish = _FINISH.get(kind.name)
+    if finish:
+        finish(document)
+    return document
+
+
+def _pod(document: Document) -> None:
+    for container in document["spec"].get("containers", []) + document["spec"].get("initContainers", []):
+        container.setdefault("image", "none")
+
+
+def _daemon_set(document: Document) -> None:
+    spec, labels = document["spec"], {"app": document["metadata"]["name"]}
+    spec.setdefault("selector", {"matchLabels": labels})
+    spec["template"].setdefault("metadata", {"labels": labels})
+    _pod(spec["template"])
+
+
+def _volume_claim(document: Document) -> None:
+    document["spec"].setdefault("resources", {"requests": {"storage": "1Gi"}})
+
+
+def _volume(document: Document) -> None:
+    document["spec"] |= {"capacity": {"storage": "1Gi"}, "accessModes": ["ReadWriteOnce"]}
+
+
+def _budget(document: Document) -> None:
+    # The eviction API waits for a controller that has seen the budget: the status says that it has.
+    allowed = document.get("status", {}).get("disruptionsAllowed", 0)
+    counted = {"currentHealthy": 0, "desiredHealthy": 0, "expectedPods": 0, "observedGeneration": 1}
+    document["status"] = {"disruptionsAllowed": allowed, **counted}
+
+
+_FINISH = {
+    "Pod": _pod,
+    "DaemonSet": _daemon_set,
+    "PersistentVolumeClaim": _volume_claim,
+    "PersistentVolume": _volume,
+    "PodDisruptionBudget": _budget,
+}
+
+
+def _items(transport: Transport, place: str) -> list[Document]:
+    found: list[Document] = msgspec.json.decode(transport.get(place)).get("items") or []
+    return found
+
+
+def _remove(transport: Transport, place: str) -> None:
+    with contextlib.suppress(NotFoundError):
+        transport.request("PATCH", place, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
+        transport.request("DELETE", place, {"gracePeriodSeconds": 0})

@@ -1,0 +1,162 @@
+"""The forms of the ``Cluster`` gateway that one contract suite is run against.
+
+Each gives the suite the gateway, the recorder, and a back door through which a test arranges the cluster and looks at it.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Protocol
+
+import msgspec
+
+from joinery.cluster.auth import from_kubeconfig
+from joinery.cluster.client import configuration_type
+from joinery.cluster.events import KubernetesRecorder
+from joinery.cluster.gateway import Cluster, Recorder
+from joinery.cluster.kubernetes import KubernetesCluster
+from joinery.cluster.transport import Transport
+from joinery.errors import NotFoundError
+from simulator.clock import Clock
+from simulator.cluster import InMemoryCluster
+from simulator.kubeapi import KubernetesServer
+from simulator.recorder import InMemoryRecorder
+from simulator.resources import key_of, kind_of
+from tests.controlplane import objects
+from tools.controlplane.plane import JOINERY, ControlPlane
+
+START = datetime.fromisoformat("2026-11-21T12:00:00+00:00")
+
+
+@dataclass(frozen=True)
+class Told:
+    """An Event as a person reads it."""
+
+    reason: str
+    message: str
+    kind: str
+    name: str
+    reporter: str
+    warning: bool
+
+
+class Form(Protocol):
+    """One form of the gateway, and the back door."""
+
+    cluster: Cluster
+    recorder: Recorder
+    clock: Clock
+
+    def put(self, *items: Any) -> None:
+        """Arrange objects as they are."""
+
+    def remove(self, item: Any) -> None:
+        """Take one away, finalizers or not."""
+
+    def stored(self, item: Any) -> Any:
+        """The object of that kind and name now. ``NotFoundError``."""
+
+    def told(self) -> list[Told]:
+        """The Events of Joinery."""
+
+
+def exists(form: Form, item: Any) -> bool:
+    """Whether an object of that kind and name is stored."""
+    try:
+        form.stored(item)
+    except NotFoundError:
+        return False
+    return True
+
+
+class InMemory:
+    """The simulator's cluster, in the process."""
+
+    def __init__(self) -> None:
+        self.clock = Clock(START)
+        self.memory = InMemoryCluster(self.clock)
+        self.cluster: Cluster = self.memory
+        self.recorder: Recorder = InMemoryRecorder(self.clock, self.memory)
+
+    def put(self, *items: Any) -> None:
+        self.memory.add(*items)
+
+    def remove(self, item: Any) -> None:
+        self.memory.remove(item)
+
+    def stored(self, item: Any) -> Any:
+        return self.memory.api.get(kind_of(item), key_of(item))
+
+    def told(self) -> list[Told]:
+        return [
+            Told(e.reason, e.message, e.kind, e.name, stored.reporter, e.warning)
+            for stored in self.memory.events
+            for e in [stored.event]
+        ]
+
+
+class Served(InMemory):
+    """The adapter over the simulator's HTTP server."""
+
+    def __init__(self, url: str, behind: InMemory) -> None:
+        self.clock, self.memory = behind.clock, behind.memory
+        transport = Transport(configuration_type()(host=url))
+        self.cluster = KubernetesCluster(transport, now=self.clock.now)
+        self.recorder = KubernetesRecorder(transport, now=self.clock.now)
+
+
+class Real:
+    """The adapter, as the user joinery, over a real API server."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.clock = Clock(START)
+        self._admin = objects.connect(plane)
+        transport = Transport(from_kubeconfig(plane.kubeconfig(JOINERY)))
+        self.cluster: Cluster = KubernetesCluster(transport, now=self.clock.now)
+        self.recorder: Recorder = KubernetesRecorder(transport, now=self.clock.now)
+
+    def put(self, *items: Any) -> None:
+        objects.put(self._admin, *items)
+
+    def remove(self, item: Any) -> None:
+        objects.remove(self._admin, item)
+
+    def stored(self, item: Any) -> Any:
+        return objects.get(self._admin, item)
+
+    def told(self) -> list[Told]:
+        found = msgspec.json.decode(self._admin.get("/apis/events.k8s.io/v1/events"))["items"]
+        return [
+            Told(
+                each["reason"],
+                each.get("note", ""),
+                each["regarding"]["kind"],
+                each["regarding"]["name"],
+                each["reportingController"],
+                each["type"] == "Warning",
+            )
+            for each in found
+            if "joinery" in each["reportingController"]
+        ]
+
+    def sweep(self) -> None:
+        objects.sweep(self._admin)
+
+
+@contextmanager
+def served() -> Iterator[Served]:
+    """The adapter over a server of its own."""
+    behind = InMemory()
+    with KubernetesServer(behind.memory) as server:
+        yield Served(server.url, behind)
+
+
+@contextmanager
+def real(plane: ControlPlane) -> Iterator[Real]:
+    """The adapter over the API server, which is empty again afterwards."""
+    form = Real(plane)
+    try:
+        yield form
+    finally:
+        form.sweep()
