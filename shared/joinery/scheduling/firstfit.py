@@ -2,7 +2,7 @@
 
 Classes go in order of priority and size. Each pod goes to existing capacity first, then to NodePools by weight: into a node
 that is already being bought, or into one more. A node may grow into a larger instance type while that does not make it
-poorer value than it was (``_grown``); growing until nothing fits, the common way, ends on the one type that holds
+poorer value than it was (``value.grown``); growing until nothing fits, the common way, ends on the one type that holds
 everything and pays for it.
 """
 
@@ -13,14 +13,16 @@ import numpy as np
 
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.classes import PodClass
-from joinery.scheduling.pools import Amounts, Mask, Pool
+from joinery.scheduling.limits import Limits
+from joinery.scheduling.opened import OpenedNodes
+from joinery.scheduling.pools import Amounts, Pool
 from joinery.scheduling.relaxation import Variant, variants
 from joinery.scheduling.reporter import Reporter
 from joinery.scheduling.targets import Demand, Domains, ExistingNode, NewNode, empty_node
 from joinery.scheduling.topology import UNLIMITED, Topology
+from joinery.scheduling.value import best_start, grown, worth_of_one
 from joinery.scheduling.workspace import Workspace
 
-_GROWTH = 1.02  # a node this close to its pods' ideal price may always grow
 _COMBINATIONS = 256  # of domains over several topology keys
 
 
@@ -32,10 +34,9 @@ class FirstFit:
         self._topology: Topology = work.topology
         self._reporter = reporter
         self._tiers = [tuple(group) for _, group in groupby(work.pools, key=lambda pool: pool.weight)]
-        self._limits = {pool.name: _Limits(pool) for pool in work.pools}
-        self._value: dict[tuple[int, str], float] = {}
-        self.new: list[NewNode] = []
-        self._worth: list[float] = []
+        self._limits = {pool.name: Limits(pool) for pool in work.pools}
+        self._worth: dict[tuple[int, str], float] = {}
+        self.opened = OpenedNodes(len(work.axis.names))
         self.relaxed: dict[str, tuple[str, ...]] = {}
         self.left: dict[PodClass, list[str]] = {}
 
@@ -54,7 +55,7 @@ class FirstFit:
 
     def note_usage(self) -> None:
         """Tell the workspace what the new nodes take of their pools' limits, for the reasons."""
-        for node in self.new:
+        for node in self.opened.nodes:
             limits = self._limits[node.pool.name]
             self._work.bought[node.pool.name] = self._work.bought.get(node.pool.name, 0) + 1
             self._work.charged[node.pool.name] = limits.spent
@@ -234,54 +235,50 @@ class FirstFit:
         pools = [pool for pool in tier if not demand.is_repelled(tuple(pool.node_pool.spec.template.spec.taints))]
         if not pools or not names:
             return
-        for index, node in enumerate(self.new):
+        units = {pool.name: self._unit(demand, pool) for pool in pools}
+        for index in self.opened.promising(demand, len(names), units):
             if not names:
                 return
-            if node.pool in pools:
-                self._into_open(index, demand, domains, names)
+            self._into_open(int(index), demand, domains, names)
         while names and self._open(pools, demand, domains, names):
             pass
 
     def _into_open(self, index: int, demand: Demand, domains: Domains, names: list[str]) -> None:
-        node = self.new[index]
-        allowed = self._topology.allowance(demand.pods, demand.variant.rules, HOSTNAME, node.name, cautious=False)
-        if allowed <= 0:
+        allowed = self._allowed_on_host(demand, self.opened.nodes[index].name)
+        node = self.opened.nodes[index].narrowed(demand, domains) if allowed > 0 else None
+        if node is None:
             return
-        narrowed = node.narrowed(demand, domains)
-        if narrowed is None:
-            return
-        most, rows, counts = narrowed.holds(demand, self._limits[node.pool.name].mask(node))
+        most, rows, counts = node.holds(demand, self._limits[node.pool.name].mask(node))
         if most <= 0 or not self._may_start(demand, most, len(names)):
             return
-        count = self._grown(index, narrowed, demand, min(most, allowed, len(names)), rows, counts)
+        count = grown(
+            node.least_prices[rows],
+            counts,
+            min(most, allowed, len(names)),
+            price=self.opened.price[index],
+            worth=self.opened.worth[index],
+            unit=self._unit(demand, node.pool),
+        )
         if count > 0:
-            self._put_new(index, narrowed, demand, domains, [names.pop(0) for _ in range(count)], rows[counts >= count])
+            batch = [names.pop(0) for _ in range(count)]
+            self._put_new(index, node, demand, domains, batch, rows[counts >= count])
 
-    def _grown(self, index: int, node: NewNode, demand: Demand, most: int, rows: Amounts, counts: Amounts) -> int:
-        """The most pods that leave the node as good value as it is, or nearly ideal: price against its pods' worth."""
-        prices = node.pool.market.prices[rows][:, node.columns].min(axis=1)
-        worth, unit = self._worth[index], self._unit(demand, node.pool)
-        now = self.new[index]
-        price = float(now.pool.market.prices[now.cheapest()][now.columns].min())
-        bearable = max(price / worth if worth else np.inf, _GROWTH)
-        order = np.argsort(-counts, kind="stable")
-        fitting = np.minimum(counts[order], most)
-        cheapest = np.minimum.accumulate(prices[order])
-        good = (fitting > 0) & (cheapest <= np.maximum(bearable * (worth + fitting * unit), price) + 1e-12)
-        return int(fitting[good].max()) if good.any() else 0
+    def _allowed_on_host(self, demand: Demand, host: str) -> int:
+        return self._topology.allowance(demand.pods, demand.variant.rules, HOSTNAME, host, cautious=False)
 
     def _unit(self, demand: Demand, pool: Pool) -> float:
-        """What one pod of the class is worth in the pool: its share of the node that would be filled best, in $/h."""
+        """The worth of one pod of the class in the pool."""
         key = (id(demand.pods), pool.name)
-        if key not in self._value:
+        if key not in self._worth:
             node = self._start(pool, demand, {})
-            self._value[key] = 0.0 if node is None else _share(node, demand)
-        return self._value[key]
+            self._worth[key] = 0.0 if node is None else worth_of_one(node, demand)
+        return self._worth[key]
 
     def _start(self, pool: Pool, demand: Demand, domains: Domains) -> NewNode | None:
         if demand.is_repelled(tuple(pool.node_pool.spec.template.spec.taints)):
             return None
-        return empty_node(pool, f"{pool.name}-{len(self.new) + 1}", self._work.axis).narrowed(demand, domains)
+        name = f"{pool.name}-{len(self.opened.nodes) + 1}"
+        return empty_node(pool, name, self._work.axis).narrowed(demand, domains)
 
     def _open(self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]) -> bool:
         """Buy one more node for the first pods; False if no pool can."""
@@ -290,18 +287,14 @@ class FirstFit:
             node = self._start(pool, demand, domains) if limits.more_nodes() else None
             if node is None:
                 continue
-            allowed = self._topology.allowance(demand.pods, demand.variant.rules, HOSTNAME, node.name, cautious=False)
             most, rows, counts = node.holds(demand, limits.mask(None))
-            most = min(most, allowed, len(names))
-            if most <= 0:
-                continue
-            prices = node.pool.market.prices[rows][:, node.columns].min(axis=1)
-            count = _best_start(prices, counts, most) if not self._is_host_bound(demand) else most
-            self.new.append(node)
-            self._worth.append(0.0)
-            batch = [names.pop(0) for _ in range(count)]
-            self._put_new(len(self.new) - 1, node, demand, domains, batch, rows[counts >= count])
-            return True
+            most = min(most, self._allowed_on_host(demand, node.name), len(names))
+            if most > 0:
+                host_bound = self._is_host_bound(demand)
+                count = most if host_bound else best_start(node.least_prices[rows], counts, most)
+                batch = [names.pop(0) for _ in range(count)]
+                self._put_new(self.opened.append(node), node, demand, domains, batch, rows[counts >= count])
+                return True
         return False
 
     def _put_new(
@@ -313,8 +306,7 @@ class FirstFit:
         node.used = node.used + demand.row * len(batch)
         node.ports = node.ports | demand.pods.ports
         node.placed.append((demand.pods, batch))
-        self.new[index] = node
-        self._worth[index] += self._unit(demand, node.pool) * len(batch)
+        self.opened.replace(index, node, self._unit(demand, node.pool) * len(batch))
         self._limits[node.pool.name].charge(node)
         where = {**domains, HOSTNAME: node.name}
         self._topology.record(demand.pods, demand.variant.rules, where, len(batch), node.counts)
@@ -334,57 +326,3 @@ class FirstFit:
     def _may_start(self, demand: Demand, room: int, count: int) -> bool:
         """A group that must share a host starts only where all of it fits."""
         return room >= count or not self._is_host_bound(demand)
-
-
-class _Limits:
-    """What a pool may still add (``spec.limits``), counting each new node as its cheapest type."""
-
-    def __init__(self, pool: Pool) -> None:
-        self._capacity, self._left = pool.limited
-        self._pool = pool
-        self._nodes_left = pool.limits.get("nodes", UNLIMITED)
-        self._charged: dict[str, Amounts] = {}
-
-    @property
-    def spent(self) -> Amounts:
-        """What the new nodes take of the limited resources."""
-        total: Amounts = np.sum([*self._charged.values()], axis=0)
-        return total
-
-    def more_nodes(self) -> bool:
-        return self._nodes_left > 0
-
-    def mask(self, node: NewNode | None) -> Mask:
-        """The types that stay within the limits, for a new node or in place of what a node is counted as."""
-        own = self._charged.get(node.name, 0) if node is not None else 0
-        within: Mask = np.asarray((self._capacity <= self._left + own).all(axis=1))
-        return within
-
-    def charge(self, node: NewNode) -> None:
-        cost = self._capacity[node.cheapest()]
-        if node.name not in self._charged:
-            self._nodes_left -= 1
-        self._left = self._left - cost + self._charged.get(node.name, 0)
-        self._charged[node.name] = cost
-
-
-def _share(node: NewNode, demand: Demand) -> float:
-    """The least that a pod's share of a node can cost: over all types, price times its largest share of a resource."""
-    market = node.pool.market
-    rows = np.flatnonzero(node.types & np.isfinite(market.prices[:, node.columns]).any(axis=1))
-    room = node.pool.room[rows][:, demand.asked]
-    usable = (room >= demand.row[demand.asked]).all(axis=1)
-    if not usable.any():
-        return 0.0
-    prices = market.prices[rows][:, node.columns].min(axis=1)[usable]
-    shares = (demand.row[demand.asked] / room[usable]).max(axis=1)
-    return float((prices * shares).min())
-
-
-def _best_start(prices: Amounts, counts: Amounts, most: int) -> int:
-    """How many pods a fresh node should take: as many as the type that is cheapest per pod holds; fewer on a tie."""
-    fitting = np.minimum(counts, most)
-    usable = fitting > 0
-    per_pod = np.where(usable, prices / np.maximum(fitting, 1), np.inf)
-    least = per_pod.min()
-    return int(fitting[per_pod <= least * (1 + 1e-9)].min())

@@ -24,7 +24,7 @@ def solve(problem: Problem, *, reporter: Reporter = SILENT) -> Packing:
     packer.run()
     packer.note_usage()
     placed: Counter[PodClass] = Counter()
-    for node in packer.new:
+    for node in packer.opened.nodes:
         for pods, batch in node.placed:
             placed[pods] += len(batch)
     return Packing(
@@ -51,7 +51,7 @@ def _launches(work: Workspace, packer: FirstFit) -> tuple[Launch, ...]:
     slack = Slack(work.pools)
     numbers: Counter[str] = Counter()
     launches = []
-    for node in packer.new:
+    for node in packer.opened.nodes:
         numbers[node.pool.name] += 1
         launches.append(launch_of(node, f"{node.pool.name}-{numbers[node.pool.name]}", work, slack))
     return tuple(launches)

@@ -6,12 +6,13 @@ what placing them changes.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.classes import PodClass
-from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Axis, Mask, Pool, fit
+from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Axis, Fit, Mask, Pool, Prices, fit
 from joinery.scheduling.relaxation import Variant
 from joinery.scheduling.requirements import NO_REQUIREMENTS, Requirements, one_of
 from joinery.scheduling.resources import ports_clash
@@ -33,10 +34,22 @@ class Demand:
     row: Amounts
     asked: Amounts  # the columns that the class asks for
     volumes: Requirements = NO_REQUIREMENTS
+    _fits: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Requirements, Fit]] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def requirements(self) -> Requirements:
+        """Of the pods and of their volumes."""
         return self.variant.requirements.intersect(self.volumes)
+
+    def fit(self, pool: Pool, domains: Domains) -> tuple[Requirements, Fit]:
+        """What is asked for with these domains on top, and what it leaves of the pool's template; remembered."""
+        key = (pool.name, tuple(sorted(domains.items())))
+        known = self._fits.get(key)
+        if known is None:
+            pinned = {key: one_of((value,)) for key, value in domains.items() if key != HOSTNAME}
+            wanted = self.requirements.intersect(Requirements(pinned))
+            known = self._fits[key] = (wanted, fit(pool, wanted))
+        return known
 
     def is_repelled(self, taints: tuple[object, ...]) -> bool:
         """Whether some taint keeps the class away."""
@@ -112,22 +125,29 @@ class NewNode:
 
     def narrowed(self, demand: Demand, domains: Domains) -> "NewNode | None":
         """The same node with the class's requirements and these domains on top; None where they contradict it."""
-        wanted = demand.requirements
-        for key, domain in domains.items():
-            if key != HOSTNAME:
-                wanted = wanted.intersect(Requirements({key: one_of((domain,))}))
-        found = fit(self.pool, wanted)
+        wanted, found = demand.fit(self.pool, domains)
         if found.conflict:
             return None
-        joint = self.requirements.intersect(found.requirements)
-        if any(joint.sets[key].is_impossible for key in wanted):
-            return None
-        types, columns = self.types & found.types, self.columns & found.columns
+        types, columns, joint = self.types & found.types, self.columns, self.requirements
+        if wanted:
+            columns = columns & found.columns
+            joint = joint.intersect(wanted)
+            if not columns.any() or any(joint.sets[key].is_impossible for key in wanted):
+                return None
         if demand.pods.ports:
             types = types & self._port_mask(demand)
-        if not columns.any() or not types.any():
+        if not types.any():
             return None
-        return NewNode(self.name, self.pool, joint, types, columns, self.used, self.ports, self.placed)
+        node = NewNode(self.name, self.pool, joint, types, columns, self.used, self.ports, self.placed)
+        if columns is self.columns:
+            node.least_prices = self.least_prices
+        return node
+
+    @cached_property
+    def least_prices(self) -> Prices:
+        """$/h of each type's cheapest offering that the node may be; infinite where there is none."""
+        known: Prices = self.pool.market.prices[:, self.columns].min(axis=1, initial=np.inf)
+        return known
 
     def _port_mask(self, demand: Demand) -> Mask:
         if ports_clash(demand.pods.ports, self.ports):
@@ -137,8 +157,7 @@ class NewNode:
 
     def holds(self, demand: Demand, allowed: Mask) -> tuple[int, Amounts, Amounts]:
         """How many more pods of the class fit: at most, and by type (indices, counts); ``allowed``: types within limits."""
-        market = self.pool.market
-        index = np.flatnonzero(self.types & allowed & np.isfinite(market.prices[:, self.columns]).any(axis=1))
+        index = np.flatnonzero(self.types & allowed & np.isfinite(self.least_prices))
         if not len(index):
             return 0, index, index
         asked = demand.asked
@@ -162,8 +181,7 @@ class NewNode:
 
     def cheapest(self) -> int:
         """The row of the cheapest type that the node may be now."""
-        prices = self.pool.market.prices[:, self.columns].min(axis=1)
-        return int(np.where(self.types, prices, np.inf).argmin())
+        return int(np.where(self.types, self.least_prices, np.inf).argmin())
 
     def counts(self, nodes: NodeFilter) -> bool:
         """Whether the node will count for a spread with that filter, as far as its labels are settled."""
