@@ -138,6 +138,7 @@ class ProvisioningController:
             logger.info("decided", extra=said(**{RECORD: key, COST: packing.hourly}))
         for reason in packing.pool_reasons:
             logger.warning("a NodePool takes no part", extra=said(**{NODE_POOL: reason.subject, REASON: str(reason)}))
+        _log_unplaced(packing)
         pods = {pod.key: pod for pod in snapshot.pods}
         events(self._gateways, [*_nominated(packing, claims, pods), *_failed(packing, pods)])
 
@@ -175,9 +176,16 @@ def _claim_name(launch: Launch, claims: Mapping[str, NodeClaim]) -> str:
 def _failed(packing: Packing, pods: Mapping[str, Pod]) -> list[Announce]:
     """Why each pod without a place has none."""
     told = [(pods[found.pod], "; ".join(map(str, found.reasons))) for found in packing.unplaced if found.pod in pods]
-    for pod, text in told:
-        logger.warning("a pod fits nowhere", extra=said(**{POD: pod.key, REASON: text}))
     return [Announce("FailedScheduling", f"no node for it: {text}", pod, warning=True) for pod, text in _first(told)]
+
+
+def _log_unplaced(packing: Packing) -> None:
+    """One line a reason, with the first pod that it concerns: a Deployment's pods fail alike."""
+    pods: dict[str, list[str]] = {}
+    for found in packing.unplaced:
+        pods.setdefault("; ".join(map(str, found.reasons)), []).append(found.pod)
+    for text, listed in pods.items():
+        logger.warning(f"{len(listed)} pods fit nowhere", extra=said(**{POD: listed[0], REASON: text}))
 
 
 def _first(told: Iterable[tuple[Pod, str]]) -> list[tuple[Pod, str]]:

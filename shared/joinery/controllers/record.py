@@ -16,13 +16,10 @@ from joinery.scheduling.problem import Problem
 from joinery.state.offerings import OfferingKey
 from joinery.state.snapshot import Snapshot
 
-#: Field of the snapshot to the API version and kind of what it holds.
+#: Field of the snapshot to the API version and kind of the Kubernetes objects in it.
 _KINDS = {
     "pods": ("v1", "Pod"),
     "nodes": ("v1", "Node"),
-    "node_claims": ("karpenter.sh/v1", "NodeClaim"),
-    "node_pools": ("karpenter.sh/v1", "NodePool"),
-    "node_classes": ("karpenter.k8s.aws/v1", "EC2NodeClass"),
     "daemon_sets": ("apps/v1", "DaemonSet"),
     "namespaces": ("v1", "Namespace"),
     "priority_classes": ("scheduling.k8s.io/v1", "PriorityClass"),
@@ -51,6 +48,8 @@ def decision(problem: Problem, packing: Packing, unavailable: Iterable[OfferingK
 
 
 def _items(snapshot: Snapshot) -> Iterable[dict[str, Any]]:
+    for resource in (*snapshot.node_pools, *snapshot.node_classes, *snapshot.node_claims):
+        yield resource.to_wire()
     for field, (api_version, kind) in _KINDS.items():
         for item in getattr(snapshot, field):
             yield {"apiVersion": api_version, "kind": kind, **_plain(item)}
@@ -58,12 +57,10 @@ def _items(snapshot: Snapshot) -> Iterable[dict[str, Any]]:
 
 def _plain(value: Any) -> Any:
     """As JSON values, with the API's own field names."""
-    if isinstance(value, BaseModel):
-        return _model(value)
     return msgspec.to_builtins(value, enc_hook=_model)
 
 
 def _model(value: Any) -> Any:
     if isinstance(value, BaseModel):
-        return value.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_defaults=True)
+        return value.model_dump(mode="json", by_alias=True)
     raise NotImplementedError(f"{type(value).__name__} has no place in a record")
