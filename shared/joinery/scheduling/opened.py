@@ -7,7 +7,6 @@ from joinery.scheduling.pools import Amounts, Prices
 from joinery.scheduling.targets import Demand, NewNode
 from joinery.scheduling.value import bearable_ratio
 
-
 _LEVELS = np.array([1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 3.0, np.inf])
 """Prices, as multiples of a node's own, up to which its largest possible room is kept."""
 
