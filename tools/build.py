@@ -68,7 +68,9 @@ def host_architecture() -> str:
 def _sam_build(sam: str, runtime: str, architecture: str) -> None:
     overrides = [f"Runtime={runtime}", f"Architecture={architecture}"]
     command = [sam, "build", "--template", str(TEMPLATE), "--parameter-overrides", *overrides]
-    done = subprocess.run(command, cwd=ROOT, env={**os.environ, "SAM_CLI_TELEMETRY": "0"}, capture_output=True, text=True)
+    done = subprocess.run(
+        command, cwd=ROOT, env={**os.environ, "SAM_CLI_TELEMETRY": "0"}, capture_output=True, text=True
+    )
     if done.returncode:
         sys.exit(f"{done.stdout}{done.stderr}sam build failed: {runtime} on {architecture} needs {runtime} on the PATH")
 
@@ -118,7 +120,9 @@ def _fingerprint(runtime: str, architecture: str) -> str:
 def _files() -> Iterator[Path]:
     for name in SOURCES:
         top = ROOT / name
-        yield from (path for path in (top.rglob("*") if top.is_dir() else (top,)) if path.is_file() and path.suffix != ".pyc")
+        yield from (
+            path for path in (top.rglob("*") if top.is_dir() else (top,)) if path.is_file() and path.suffix != ".pyc"
+        )
 
 
 if __name__ == "__main__":

@@ -66,6 +66,8 @@ class _Stdout(logging.StreamHandler[TextIO]):
 
 logger = Logger(logger_handler=_Stdout(sys.stdout))
 metrics = Metrics()
+# Outside Lambda nobody names a namespace, and Powertools does not count without one.
+metrics.provider.namespace = metrics.provider.namespace or "Joinery"
 
 
 def count(metric: Count, number: int = 1) -> None:

@@ -1,0 +1,73 @@
+"""Settings: an environment is read once, and what is wrong in it is named."""
+
+import pytest
+
+from joinery.errors import ConfigurationError
+from joinery.settings import NEEDS, Settings, read, variable
+
+
+def test_a_cluster_is_all_that_must_be_said() -> None:
+    """Everything but the cluster's name has a default."""
+    assert read({"JOINERY_CLUSTER": "blue"}) == Settings(cluster="blue")
+
+
+def test_every_variable_is_read() -> None:
+    """Each field has one variable, and its text becomes the field's type."""
+    environment = {
+        "JOINERY_CLUSTER": "blue",
+        "JOINERY_REGION": "eu-north-1",
+        "JOINERY_MODE": "observe",
+        "JOINERY_ENABLED": "false",
+        "JOINERY_MAX_LAUNCHES": "7",
+        "JOINERY_MAX_HOURLY": "12.5",
+        "JOINERY_GATEWAYS": "simulator.world:gateways",
+        "UNRELATED": "x",
+    }
+
+    assert read(environment) == Settings(
+        cluster="blue",
+        region="eu-north-1",
+        mode="observe",
+        enabled=False,
+        max_launches=7,
+        max_hourly=12.5,
+        gateways="simulator.world:gateways",
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("CLUSTER", ""),
+        ("MODE", "dry-run"),
+        ("ENABLED", "maybe"),
+        ("MAX_LAUNCHES", "-1"),
+        ("MAX_LAUNCHES", "many"),
+        ("MAX_HOURLY", "nan"),
+        ("MAX_HOURLY", "cheap"),
+        ("GATEWAYS", "simulator.world"),
+    ],
+)
+def test_a_wrong_variable_is_named(name: str, text: str) -> None:
+    """Whoever reads the log of a function that does not start learns which variable to correct."""
+    with pytest.raises(ConfigurationError, match=f"JOINERY_{name} "):
+        read({"JOINERY_CLUSTER": "blue", f"JOINERY_{name}": text})
+
+
+@pytest.mark.parametrize("door", NEEDS)
+def test_a_door_says_which_address_it_lacks(door: str) -> None:
+    """A door over the real gateways refuses to start without an address that it needs."""
+    full = {variable(name): "true" if name == "enabled" else "9" * 40 for name in NEEDS[door]} | {"JOINERY_MODE": "act"}
+    assert read(full).check(door)
+
+    for name in set(NEEDS[door]) & {"provisioning_queue", "lifecycle_queue", "bucket", "table", "webhook_token"}:
+        with pytest.raises(ConfigurationError, match=variable(name)):
+            read({**full, variable(name): ""}).check(door)
+
+
+def test_a_short_token_is_refused() -> None:
+    """A secret that can be guessed is none."""
+    given = Settings(cluster="blue", provisioning_queue="q", lifecycle_queue="q", webhook_token="hunter2")
+
+    with pytest.raises(ConfigurationError, match="JOINERY_WEBHOOK_TOKEN is too short"):
+        given.check("webhook")

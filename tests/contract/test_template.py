@@ -1,0 +1,320 @@
+"""The template agrees with the code: doors, environment, bells, rules, schedules, permissions."""
+
+import ast
+import importlib.util
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from joinery.doorbell.gateway import DELAYS, Bell
+from joinery.interruption.notice import READERS
+from joinery.memory.dynamodb import EXPIRES, KEY
+from joinery.observability import Count
+from joinery.settings import NEEDS, Settings, variable
+from joinery.store.gateway import CATALOG_KEY
+from tools.template import ROOT, Door, doors, load, of_type
+
+TEMPLATE = load()
+DOORS = doors(TEMPLATE)
+RESOURCES = TEMPLATE["Resources"]
+FOLDERS = sorted(path.name for path in (ROOT / "functions").iterdir() if path.is_dir())
+BANNED = {"boto3", "botocore", "kubernetes", "os", "urllib3", "logging", "time"}
+
+every_door = pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
+
+
+def source(door: Door) -> Path:
+    """The file of a door's handler."""
+    return door.folder / f"{door.handler.partition('.')[0]}.py"
+
+
+def imports(path: Path) -> set[str]:
+    """The top-level packages that a module imports."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            names.add((node.module or "").partition(".")[0])
+    return names
+
+
+def resources(kind: str) -> dict[str, dict[str, Any]]:
+    """The properties of the template's resources of a type."""
+    return of_type(TEMPLATE, kind)
+
+
+def logical_id(reference: Any) -> str:
+    """The resource that a Ref or GetAtt is about."""
+    return str(reference.get("Ref") or str(reference["Fn::GetAtt"]).partition(".")[0])
+
+
+def test_every_folder_of_functions_is_a_door_and_every_door_a_folder() -> None:
+    """The template names no door that does nothing, and no door is left out of it."""
+    assert sorted(DOORS) == FOLDERS == sorted(NEEDS)
+    assert all(door.folder == ROOT / "functions" / door.name for door in DOORS.values())
+
+
+@every_door
+def test_a_door_has_a_handler_of_at_most_forty_lines(door: Door) -> None:
+    """A door parses and calls; what does not fit in forty lines is a decision in the wrong place."""
+    spec = importlib.util.spec_from_file_location(f"door_{door.name}", source(door))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+
+    assert callable(getattr(module, door.handler.partition(".")[2]))
+    assert len(source(door).read_text().splitlines()) <= 40
+    assert module.__doc__
+
+
+@every_door
+def test_a_door_owns_no_client_no_environment_and_no_error(door: Door) -> None:
+    """A door imports no library that does input or output, and lets errors escape to whoever sent the event."""
+    tree = ast.parse(source(door).read_text())
+
+    assert not imports(source(door)) & BANNED
+    assert not [node for node in ast.walk(tree) if isinstance(node, ast.Try | ast.If | ast.For | ast.While)]
+
+
+@every_door
+def test_a_function_is_given_exactly_the_settings_it_needs(door: Door) -> None:
+    """No variable is missing, and none is declared that nobody reads."""
+    given = {name for name in door.variables if not name.startswith("POWERTOOLS_")}
+
+    assert given == {variable(name) for name in NEEDS[door.name]}
+    assert {"POWERTOOLS_SERVICE_NAME", "POWERTOOLS_LOG_LEVEL", "POWERTOOLS_METRICS_NAMESPACE"} <= set(door.variables)
+
+
+def test_the_template_s_defaults_are_the_code_s() -> None:
+    """A user who chooses nothing gets what the settings promise."""
+    parameters, defaults = TEMPLATE["Parameters"], Settings(cluster="blue")
+
+    assert parameters["Mode"]["Default"] == defaults.mode
+    assert parameters["MaxLaunches"]["Default"] == defaults.max_launches
+    assert parameters["MaxHourly"]["Default"] == defaults.max_hourly
+
+
+def test_each_door_has_an_off_switch_of_its_own() -> None:
+    """Any door can be silenced without touching the others."""
+    switches = {door.variables["JOINERY_ENABLED"]["Ref"] for door in DOORS.values()}
+
+    assert len(switches) == len(DOORS)
+    assert all(TEMPLATE["Parameters"][switch]["Default"] == "true" for switch in switches)
+
+
+@pytest.mark.parametrize("bell", Bell)
+def test_a_bell_s_queue_is_delayed_by_its_slot(bell: Bell) -> None:
+    """Only then has every ring that was dropped as a duplicate come before the read (doorbell.gateway)."""
+    queue = resources("AWS::SQS::Queue")[f"{bell.value.capitalize()}Queue"]
+
+    assert queue["FifoQueue"]
+    assert queue["ContentBasedDeduplication"]
+    assert queue["DelaySeconds"] == DELAYS[bell].total_seconds()
+
+
+def test_a_killed_run_blocks_its_queue_no_longer_than_it_must() -> None:
+    """A message stays invisible for the function's timeout, and hardly longer."""
+    queues = resources("AWS::SQS::Queue")
+    for mapping in resources("AWS::Lambda::EventSourceMapping").values():
+        visible = queues[logical_id(mapping["EventSourceArn"])]["VisibilityTimeout"]
+        timeout = RESOURCES[logical_id(mapping["FunctionName"])]["Properties"]["Timeout"]
+        assert timeout < visible <= timeout + 10
+
+
+def test_every_queue_that_wakes_a_door_has_dead_letters_and_every_dead_letter_an_alarm() -> None:
+    """What could not be handled rests where a person is told of it."""
+    queues = resources("AWS::SQS::Queue")
+    alarmed = {
+        logical_id(alarm["Dimensions"][0]["Value"])
+        for alarm in resources("AWS::CloudWatch::Alarm").values()
+        if alarm.get("MetricName") == "ApproximateNumberOfMessagesVisible"
+    }
+    for mapping in resources("AWS::Lambda::EventSourceMapping").values():
+        queue = queues[logical_id(mapping["EventSourceArn"])]
+        letters = logical_id(queue["RedrivePolicy"]["deadLetterTargetArn"])
+        assert letters in alarmed
+        assert queues[letters].get("FifoQueue") == queue.get("FifoQueue")
+    assert {name for name in queues if name.endswith("DeadLetters")} == alarmed
+
+
+def test_a_failing_interruption_reaches_the_dead_letters_before_it_expires() -> None:
+    """Five tries fit into the five minutes that an interruption is worth keeping."""
+    queue = resources("AWS::SQS::Queue")["InterruptionQueue"]
+
+    assert queue["VisibilityTimeout"] * queue["RedrivePolicy"]["maxReceiveCount"] < queue["MessageRetentionPeriod"]
+
+
+def test_interruptions_are_answered_one_by_one() -> None:
+    """The interruption queue takes partial batch responses; bells need none."""
+    mappings = resources("AWS::Lambda::EventSourceMapping")
+
+    assert mappings["Interruptions"]["FunctionResponseTypes"] == ["ReportBatchItemFailures"]
+
+
+def test_five_rules_feed_the_interruption_queue_with_what_is_understood() -> None:
+    """Each kind of event that the parser knows has one rule, and no rule sends what it does not know."""
+    rules = resources("AWS::Events::Rule").values()
+    patterns = [(r["EventPattern"]["source"], r["EventPattern"]["detail-type"]) for r in rules]
+
+    assert len(patterns) == 5
+    assert sorted(("0", *source, *kind) for source, kind in patterns) == sorted(READERS)
+    assert all(logical_id(rule["Targets"][0]["Arn"]) == "InterruptionQueue" for rule in rules)
+
+
+def test_only_those_rules_may_send_interruptions_and_only_over_tls() -> None:
+    """Nobody else's rule can retire a node."""
+    allow, deny = RESOURCES["InterruptionQueuePolicy"]["Properties"]["PolicyDocument"]["Statement"]
+    senders = {logical_id(arn) for arn in allow["Condition"]["ArnEquals"]["aws:SourceArn"]}
+
+    assert senders == set(resources("AWS::Events::Rule"))
+    assert deny["Effect"] == "Deny"
+
+
+SCHEDULES = resources("AWS::Scheduler::Schedule")
+
+
+def test_every_door_but_those_that_others_call_has_a_schedule() -> None:
+    """Whatever was lost, a schedule makes up for: webhook and interruption are called by others alone."""
+    assert {json.loads(s["Target"]["Input"])["door"] for s in SCHEDULES.values()} == set(DOORS) - {
+        "webhook",
+        "interruption",
+    }
+
+
+@pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
+def test_a_schedule_rings_its_door_with_the_scheduled_time(schedule: dict[str, Any]) -> None:
+    """Each ring has content of its own, or a FIFO queue would drop it as a repetition for five minutes."""
+    target = schedule["Target"]
+    message = json.loads(target["Input"])
+    door = DOORS[message["door"]]
+
+    assert message["schedule"] == "<aws.scheduler.scheduled-time>"
+    if "SqsParameters" in target:
+        assert logical_id(target["Arn"]) == f"{door.name.capitalize()}Queue"
+        assert target["SqsParameters"]["MessageGroupId"] == {"Ref": "ClusterName"}
+    else:
+        assert logical_id(target["Arn"]) == door.logical_id
+    assert door.name == "catalog" or schedule["ScheduleExpression"] == "rate(1 minute)"
+
+
+def test_functions_that_ring_their_own_bell_may_loop() -> None:
+    """Lambda stops a loop after about sixteen rounds unless the function says that it is meant."""
+    looped = {m["FunctionName"]["Ref"] for m in resources("AWS::Lambda::EventSourceMapping").values()}
+    for name in looped - {"InterruptionFunction"}:
+        assert RESOURCES[name]["Properties"]["RecursiveLoop"] == "Allow"
+
+
+def test_the_state_is_where_the_adapters_look_for_it() -> None:
+    """Table key, TTL attribute and the catalogue's key are the code's."""
+    table = resources("AWS::DynamoDB::Table")["Table"]
+    granted = json.dumps(RESOURCES["StatePolicy"])
+
+    assert table["KeySchema"] == [{"AttributeName": KEY, "KeyType": "HASH"}]
+    assert table["TimeToLiveSpecification"] == {"AttributeName": EXPIRES, "Enabled": True}
+    assert f"/{CATALOG_KEY}" in granted
+    assert "/decisions/*" in granted
+
+
+def test_alarms_watch_metrics_that_exist() -> None:
+    """An alarm over a misspelt metric never rings."""
+    text = json.dumps(resources("AWS::CloudWatch::Alarm"))
+    own = {word for word in ("BellsFailed", "Refusals") if word in text}
+
+    assert own <= set(Count)
+    assert own
+
+
+def policy(name: str) -> list[dict[str, Any]]:
+    """The statements of a policy that is JSON text, because its condition keys hold the cluster's name."""
+    document = RESOURCES[name]["Properties"]["PolicyDocument"]["Fn::Sub"]
+    text = document if isinstance(document, str) else document[0]
+    statements: list[dict[str, Any]] = json.loads(text)["Statement"]
+    return statements
+
+
+@pytest.mark.parametrize("name", ["LaunchPolicy", "RetirePolicy"])
+def test_what_is_launched_or_terminated_belongs_to_the_cluster(name: str) -> None:
+    """Every statement on things that we create asks for the cluster's tag, of the request or of the resource."""
+    for statement in policy(name):
+        if statement["Sid"] not in ("AllowScopedEC2InstanceAccessActions", "AllowPassingInstanceRole"):
+            assert "kubernetes.io/cluster/${ClusterName}" in json.dumps(statement["Condition"])
+            assert "karpenter.sh/nodepool" in json.dumps(statement["Condition"])
+
+
+def test_only_lifecycle_may_terminate_and_only_launching_doors_may_launch() -> None:
+    """A door that has a bug can do no more harm than its job."""
+
+    def holders(name: str) -> set[str]:
+        return {d.name for d in DOORS.values() if {"Ref": name} in RESOURCES[d.logical_id]["Properties"]["Policies"]}
+
+    assert holders("RetirePolicy") == {"lifecycle"}
+    assert holders("LaunchPolicy") == {"provisioning", "lifecycle"}
+
+
+def test_doors_that_talk_to_the_cluster_are_known_there() -> None:
+    """Each role that may find the API server is mapped to the group of the manifests' ClusterRole, and no other is."""
+    access = resources("AWS::EKS::AccessEntry").values()
+    talking = {
+        d.logical_id for d in DOORS.values() if {"Ref": "ClusterPolicy"} in RESOURCES[d.logical_id]["Properties"]["Policies"]
+    }  # fmt: skip
+
+    assert {logical_id(entry["PrincipalArn"]).removesuffix("Role") for entry in access} == talking
+    assert all(entry["KubernetesGroups"] == ["joinery"] for entry in access)
+
+
+# --- sample events ---
+EVENTS = {path.stem: json.loads(path.read_text()) for path in sorted((ROOT / "events").glob("*.json"))}
+
+Pattern = Callable[[dict[str, Any]], bool]
+
+
+def from_queue(name: str) -> Pattern:
+    """Whether an event is a batch of this queue."""
+    return lambda event: all(f"-{name}-" in r["eventSourceARN"] for r in event.get("Records", [{"eventSourceARN": ""}]))
+
+
+WAKES: dict[str, Pattern] = {
+    "webhook": lambda event: event.get("version") == "2.0" and "rawPath" in event,
+    "provisioning": from_queue("ProvisioningQueue"),
+    "lifecycle": from_queue("LifecycleQueue"),
+    "interruption": from_queue("InterruptionQueue"),
+    "expiration": lambda event: event.get("door") == "expiration",
+    "catalog": lambda event: event.get("door") == "catalog",
+}
+
+
+@pytest.mark.parametrize("name", EVENTS)
+def test_a_sample_event_wakes_exactly_one_door(name: str) -> None:
+    """The file's name says which, and its form says the same."""
+    assert [door for door, wakes in WAKES.items() if wakes(EVENTS[name])] == [name.partition("_")[0]]
+
+
+def test_every_door_has_a_sample_event() -> None:
+    """Whoever changes a door can try it."""
+    assert {name.partition("_")[0] for name in EVENTS} == set(DOORS)
+
+
+@pytest.mark.parametrize("name", [name for name in EVENTS if name.startswith("interruption_")])
+def test_a_sample_interruption_matches_exactly_one_rule(name: str) -> None:
+    """What the samples show is what EventBridge would deliver."""
+    for record in EVENTS[name]["Records"]:
+        envelope = json.loads(record["body"])
+        matching = [
+            rule
+            for rule, properties in resources("AWS::Events::Rule").items()
+            if all(envelope[field] in values for field, values in properties["EventPattern"].items())
+        ]
+        assert len(matching) == 1
+
+
+def test_every_rule_has_a_sample_event() -> None:
+    """No kind of interruption is untried."""
+    bodies = [json.loads(r["body"]) for n, e in EVENTS.items() if n.startswith("interruption_") for r in e["Records"]]
+    rules = [r["EventPattern"]["detail-type"][0] for r in resources("AWS::Events::Rule").values()]
+
+    assert sorted(rules) == sorted({body["detail-type"] for body in bodies})

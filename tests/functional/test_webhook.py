@@ -1,0 +1,306 @@
+"""The webhook's door: a review in, bells rung, and always an answer that lets the change pass."""
+
+import base64
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from joinery.apis import labels
+from joinery.controllers.webhook import LARGEST_BODY, WebhookController
+from joinery.doorbell.gateway import Bell
+from joinery.errors import UnavailableError
+from joinery.observability import metrics
+from joinery.settings import Settings
+from simulator.aws import InMemoryDoorbell
+from simulator.clock import START, Clock
+
+EVENTS = Path(__file__).parents[2] / "events"
+PROVISIONING, LIFECYCLE = Bell.PROVISIONING, Bell.LIFECYCLE
+Call = dict[str, Any]
+
+
+def sample(name: str) -> Call:
+    """A sample call of the Function URL."""
+    loaded: Call = json.loads((EVENTS / f"webhook_{name}.json").read_text())
+    return loaded
+
+
+TOKEN = sample("failed_scheduling")["rawPath"][1:]
+SETTINGS = Settings(cluster="blue", webhook_token=TOKEN)
+
+
+class BrokenDoorbell:
+    """A doorbell whose queues do not answer."""
+
+    def ring(self, bell: Bell) -> None:
+        raise UnavailableError(f"{bell.value}: timed out")
+
+
+@pytest.fixture
+def doorbell() -> InMemoryDoorbell:
+    """A doorbell that remembers who rang."""
+    return InMemoryDoorbell(Clock(START))
+
+
+@pytest.fixture
+def webhook(doorbell: InMemoryDoorbell) -> WebhookController:
+    """The controller behind the webhook's door."""
+    return WebhookController(doorbell, SETTINGS)
+
+
+@pytest.fixture
+def counted() -> Callable[[], dict[str, float]]:
+    """What was counted in this test, by metric."""
+    metrics.provider.clear_metrics()
+    return lambda: {name: sum(found["Value"]) for name, found in metrics.provider.metric_set.items()}
+
+
+def rung(doorbell: InMemoryDoorbell) -> set[Bell]:
+    """Which bells were rung."""
+    return {bell for _, bell in doorbell.rings}
+
+
+def request(call: Call) -> dict[str, Any]:
+    """The request of a call's review."""
+    found: dict[str, Any] = json.loads(call["body"])["request"]
+    return found
+
+
+def changed(call: Call, change: Callable[[dict[str, Any]], object]) -> Call:
+    """The call with its review's request changed in place."""
+    review = json.loads(call["body"])
+    change(review["request"])
+    return {**call, "body": json.dumps(review)}
+
+
+def with_body(body: str, **more: Any) -> Call:
+    """A call with another body."""
+    return {**sample("failed_scheduling"), "body": body, **more}
+
+
+def assert_allowed(answer: dict[str, Any], uid: str) -> None:
+    """The answer is an AdmissionReview v1 that allows the request of this UID."""
+    review = json.loads(answer["body"])
+    assert answer["statusCode"] == 200
+    assert review == {
+        "apiVersion": "admission.k8s.io/v1",
+        "kind": "AdmissionReview",
+        "response": {"uid": uid, "allowed": True},
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "bells"),
+    [
+        ("failed_scheduling", {PROVISIONING}),
+        ("failed_scheduling_core", {PROVISIONING}),
+        ("node_ready", {LIFECYCLE}),
+        ("node_claim_deleted", {PROVISIONING, LIFECYCLE}),
+        ("node_pool_changed", {PROVISIONING, LIFECYCLE}),
+        ("node_class_created", {PROVISIONING, LIFECYCLE}),
+    ],
+)
+def test_each_kind_of_change_rings_the_bells_it_is_worth(
+    name: str, bells: set[Bell], webhook: WebhookController, doorbell: InMemoryDoorbell
+) -> None:
+    """Every sample review is allowed by its own UID and wakes exactly the doors that have something to do."""
+    call = sample(name)
+
+    answer = webhook.answer(call)
+
+    assert_allowed(answer, request(call)["uid"])
+    assert rung(doorbell) == bells
+
+
+def test_a_wrong_token_gets_403_and_nothing_else(webhook: WebhookController, doorbell: InMemoryDoorbell) -> None:
+    """Who does not know the path learns nothing and wakes nobody."""
+    stranger = {**sample("failed_scheduling"), "rawPath": f"/{TOKEN[:-1]}x"}
+
+    assert webhook.answer(stranger) == {"statusCode": 403}
+    assert not doorbell.rings
+
+
+@pytest.mark.parametrize("path", ["", "/", "/é\ud800", f"/{TOKEN}/", f"//{TOKEN}", f"/{TOKEN.upper()}"])
+def test_only_the_exact_path_is_known(path: str, webhook: WebhookController) -> None:
+    """There is no path but the secret one, whatever characters it is made of."""
+    assert webhook.answer({**sample("failed_scheduling"), "rawPath": path}) == {"statusCode": 403}
+
+
+def test_without_a_configured_token_nobody_is_known(doorbell: InMemoryDoorbell) -> None:
+    """A door that was given no secret does not take the empty path for one."""
+    open_door = WebhookController(doorbell, Settings(cluster="blue"))
+
+    assert open_door.answer({**sample("failed_scheduling"), "rawPath": "/"}) == {"statusCode": 403}
+
+
+@pytest.mark.parametrize("key", ["reportingController", "reportingComponent"])
+def test_our_own_events_do_not_wake_us(key: str, webhook: WebhookController, doorbell: InMemoryDoorbell) -> None:
+    """An Event that Joinery itself reports never rings, so that explaining a decision does not start the next."""
+    call = changed(sample("failed_scheduling"), lambda r: r["object"].update({key: labels.REPORTER}))
+
+    webhook.answer(call)
+
+    assert not doorbell.rings
+
+
+def test_other_events_do_not_ring(webhook: WebhookController, doorbell: InMemoryDoorbell) -> None:
+    """Only a pod that fits nowhere is worth a look at the whole cluster."""
+    webhook.answer(changed(sample("failed_scheduling"), lambda r: r["object"].update(reason="Scheduled")))
+
+    assert not doorbell.rings
+
+
+def test_a_dry_run_rings_nothing(webhook: WebhookController, doorbell: InMemoryDoorbell) -> None:
+    """What does not happen needs no reaction (sideEffects: NoneOnDryRun)."""
+    for path in EVENTS.glob("webhook_*.json"):
+        call = changed(json.loads(path.read_text()), lambda r: r.update(dryRun=True))
+        assert_allowed(webhook.answer(call), request(call)["uid"])
+
+    assert not doorbell.rings
+
+
+def test_a_heartbeat_does_not_ring(webhook: WebhookController, doorbell: InMemoryDoorbell) -> None:
+    """A kubelet reports every few seconds; as long as no condition changes there is nothing to do."""
+
+    def heartbeat(review: dict[str, Any]) -> None:
+        review["oldObject"] = json.loads(json.dumps(review["object"]))
+        review["object"]["status"]["conditions"][0]["lastHeartbeatTime"] = "2026-03-04T05:06:57Z"
+
+    webhook.answer(changed(sample("node_ready"), heartbeat))
+
+    assert not doorbell.rings
+
+
+def claim_update(**annotations: str) -> Call:
+    """A NodeClaim that gains annotations."""
+
+    def update(review: dict[str, Any]) -> None:
+        after = json.loads(json.dumps(review["oldObject"]))
+        after["metadata"]["annotations"] = annotations
+        review.update(operation="UPDATE", object=after)
+
+    return changed(sample("node_claim_deleted"), update)
+
+
+def test_an_interrupted_claim_wakes_provisioning_before_it_drains(
+    webhook: WebhookController, doorbell: InMemoryDoorbell
+) -> None:
+    """The mark that EC2 takes an instance away starts the search for a replacement at once."""
+    webhook.answer(claim_update(**{labels.INTERRUPTED_AT: "2026-03-04T05:06:07Z"}))
+
+    assert rung(doorbell) == {PROVISIONING, LIFECYCLE}
+
+
+def test_a_replacement_that_was_launched_wakes_only_the_lifecycle(
+    webhook: WebhookController, doorbell: InMemoryDoorbell
+) -> None:
+    """The drain may start; there is nothing to plan."""
+    webhook.answer(claim_update(**{labels.REPLACEMENT_LAUNCHED: "2026-03-04T05:06:09Z"}))
+
+    assert rung(doorbell) == {LIFECYCLE}
+
+
+def test_a_claim_s_status_does_not_ring(webhook: WebhookController, doorbell: InMemoryDoorbell) -> None:
+    """Lifecycle writes conditions all the time: it must not wake itself by it."""
+
+    def progress(review: dict[str, Any]) -> None:
+        after = json.loads(json.dumps(review["oldObject"]))
+        after["status"]["conditions"] = [{"type": "Registered", "status": "True"}]
+        review.update(operation="UPDATE", object=after)
+
+    webhook.answer(changed(sample("node_claim_deleted"), progress))
+
+    assert not doorbell.rings
+
+
+def test_a_body_over_one_mebibyte_is_allowed_and_counted_and_wakes_nobody(
+    webhook: WebhookController, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
+) -> None:
+    """An enormous object costs no parsing, and is still answered by its UID."""
+    call = changed(sample("failed_scheduling"), lambda r: r["object"].update(note="x" * LARGEST_BODY))
+
+    assert_allowed(webhook.answer(call), request(call)["uid"])
+    assert not doorbell.rings
+    assert counted() == {"ReviewsTooLarge": 1}
+
+
+@pytest.mark.parametrize(
+    "body",
+    ["", "null", "[]", "{}", "{", '"review"', '{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}', "[" * 100_000],
+    ids=["empty", "null", "list", "object", "broken", "text", "no request", "deep"],
+)  # fmt: skip
+def test_a_malformed_review_is_allowed_and_counted_and_wakes_nobody(
+    body: str,
+    webhook: WebhookController,
+    doorbell: InMemoryDoorbell,
+    counted: Callable[[], dict[str, float]],
+) -> None:
+    """What cannot be read is let through, told to the operator, and changes nothing."""
+    assert_allowed(webhook.answer(with_body(body)), "")
+    assert not doorbell.rings
+    assert counted() == {"ReviewsMalformed": 1}
+
+
+def test_an_older_review_version_is_malformed(webhook: WebhookController, doorbell: InMemoryDoorbell) -> None:
+    """Only admission.k8s.io/v1 is spoken."""
+    call = sample("failed_scheduling")
+    review = {**json.loads(call["body"]), "apiVersion": "admission.k8s.io/v1beta1"}
+
+    webhook.answer(with_body(json.dumps(review)))
+
+    assert not doorbell.rings
+
+
+def test_a_base64_body_is_the_same_body(webhook: WebhookController, doorbell: InMemoryDoorbell) -> None:
+    """Function URLs wrap a body whose content type they do not know."""
+    call = sample("failed_scheduling")
+    wrapped = with_body(base64.b64encode(call["body"].encode()).decode(), isBase64Encoded=True)
+
+    assert_allowed(webhook.answer(wrapped), request(call)["uid"])
+    assert rung(doorbell) == {PROVISIONING}
+
+
+def test_a_body_that_claims_to_be_base64_and_is_not_is_malformed(webhook: WebhookController) -> None:
+    """A wrapper that cannot be opened is let through like any other malformed review."""
+    assert_allowed(webhook.answer(with_body("not base64!", isBase64Encoded=True)), "")
+
+
+def test_a_bell_that_cannot_be_rung_never_blocks_the_cluster(counted: Callable[[], dict[str, float]]) -> None:
+    """SQS may be down; the API server is still answered, the failure is counted, and the schedule rings later."""
+    call = sample("failed_scheduling")
+
+    assert_allowed(WebhookController(BrokenDoorbell(), SETTINGS).answer(call), request(call)["uid"])
+    assert counted() == {"ReviewsAnswered": 1, "BellsFailed": 1}
+
+
+def test_a_webhook_that_is_switched_off_allows_and_rings_nothing(doorbell: InMemoryDoorbell) -> None:
+    """The off-switch silences the doorbell without touching the cluster's webhook configuration."""
+    off = WebhookController(doorbell, Settings(cluster="blue", webhook_token=TOKEN, enabled=False))
+    call = sample("failed_scheduling")
+
+    assert_allowed(off.answer(call), request(call)["uid"])
+    assert not doorbell.rings
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=8,
+)
+
+
+@given(
+    field=st.sampled_from(["object", "oldObject", "resource", "operation", "dryRun", "namespace"]),
+    value=JSON,
+    path=st.sampled_from(sorted(EVENTS.glob("webhook_*.json"))),
+)
+def test_whatever_a_review_holds_it_is_allowed(field: str, value: object, path: Path) -> None:
+    """No value in any field of a review makes the webhook fail or refuse."""
+    call = changed(json.loads(path.read_text()), lambda r: r.update({field: value}))
+
+    assert_allowed(WebhookController(InMemoryDoorbell(Clock(START)), SETTINGS).answer(call), request(call)["uid"])
