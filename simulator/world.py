@@ -7,29 +7,19 @@ In the demo and in tests the doors get their gateways from here, through the set
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
-from functools import cache
-from importlib import resources
 
-from joinery.cloudprovider.catalog import Catalog, decode
+from joinery.cloudprovider.catalog import Catalog
 from joinery.gateways import Gateways
 from joinery.settings import Settings
 from simulator.aws import InMemoryDoorbell, InMemoryMemory, InMemoryStore
 from simulator.clock import START, Clock
 from simulator.cloud import InMemoryCloud
 from simulator.cluster import InMemoryCluster
+from simulator.market import market
 from simulator.recorder import InMemoryRecorder
 
 CLUSTER = "simulated"
 _installed: list["World"] = []
-
-
-@cache
-def sample_catalog() -> Catalog:
-    """Every instance type of us-east-1, with the prices of the day it was recorded."""
-    import gzip
-
-    packed = resources.files("simulator").joinpath("data", "catalog-us-east-1.json.gz").read_bytes()
-    return decode(gzip.decompress(packed))
 
 
 class World:
@@ -40,7 +30,7 @@ class World:
         self.clock = Clock(start)
         self.cluster = InMemoryCluster(self.clock, seed=seed)
         self.recorder = InMemoryRecorder(self.clock, self.cluster)
-        self.cloud = InMemoryCloud(self.clock, catalog or sample_catalog(), cluster=CLUSTER)
+        self.cloud = InMemoryCloud(self.clock, catalog or market(), cluster=CLUSTER)
         self.doorbell = InMemoryDoorbell(self.clock)
         self.store = InMemoryStore()
         self.memory = InMemoryMemory()
