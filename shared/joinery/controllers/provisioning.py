@@ -90,9 +90,19 @@ class ProvisioningController:
         snapshot = self._gateways.cluster.snapshot()
         found = market(self._gateways, snapshot.node_classes, snapshot.now)
         problem = Problem(snapshot=snapshot, instance_types=found.types)
-        packing = solve(problem)
-        check(problem, packing, self._settings)
-        return _Plan(problem, packing, found)
+        plan = _Plan(problem, solve(problem), found)
+        try:
+            check(problem, plan.packing, self._settings)
+        except RefusedError:
+            self._record(plan, "refused")
+            raise
+        return plan
+
+    def _record(self, plan: _Plan, what: str) -> None:
+        """Keep the decision: a plan that was refused is the one that somebody will want to look at."""
+        document = decision(plan.problem, plan.packing, plan.market.unavailable)
+        key = self._gateways.store.record("provisioning", plan.problem.snapshot.now, document)
+        logger.info(what, extra=said(**{RECORD: key, COST: plan.packing.hourly}))
 
     def _write(self, plan: _Plan, actor: Actor) -> list[_Written]:
         """Create the claims; one that is refused does not keep the others from being written."""
@@ -133,9 +143,7 @@ class ProvisioningController:
         """Record the decision if it changes something, and send its Events."""
         packing, snapshot = plan.packing, plan.problem.snapshot
         if packing.launches:
-            document = decision(plan.problem, packing, plan.market.unavailable)
-            key = self._gateways.store.record("provisioning", snapshot.now, document)
-            logger.info("decided", extra=said(**{RECORD: key, COST: packing.hourly}))
+            self._record(plan, "decided")
         for reason in packing.pool_reasons:
             logger.warning("a NodePool takes no part", extra=said(**{NODE_POOL: reason.subject, REASON: str(reason)}))
         _log_unplaced(packing)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from joinery.apis import core
 from joinery.apis.conditions import false, true, unknown
-from joinery.apis.core import Node, Pod
+from joinery.apis.core import Node
 from joinery.apis.labels import (
     DO_NOT_SYNC_TAINTS,
     NO_EXECUTE,
@@ -24,10 +24,10 @@ from joinery.apis.labels import (
     REGISTERED as REGISTERED_LABEL,
 )
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Announce, Command, Nominate
+from joinery.commands import Announce, Command
+from joinery.lifecycle.steering import nominations
 from joinery.lifecycle.view import View
 from joinery.state.claims import REGISTERED, observed, with_condition, with_status
-from joinery.state.nodes import planned_pods
 
 
 def register(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
@@ -43,7 +43,7 @@ def register(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tupl
     joined = with_condition(with_status(claim, node_name=node.metadata.name), true(REGISTERED, at))
     if _is_registered(node):
         return joined, node, ()
-    return joined, synced(node, claim), (*_warnings(node, claim), *_nominations(view, claim, node))
+    return joined, synced(node, claim), (*_warnings(node, claim), *nominations(view, claim, node))
 
 
 def synced(node: Node, claim: NodeClaim) -> Node:
@@ -100,15 +100,3 @@ def _warnings(node: Node, claim: NodeClaim) -> Iterable[Command]:
             f"node {node.metadata.name} came without the taint {UNREGISTERED_TAINT}: pods may have been placed too soon"
         )
         yield Announce("UnregisteredTaintMissing", text, claim, warning=True)
-
-
-def _nominations(view: View, claim: NodeClaim, node: Node) -> Iterable[Command]:
-    planned = set(planned_pods(claim))
-    name = node.metadata.name
-    for pod in view.snapshot.pods:
-        if pod.key in planned and _waits(pod) and pod.status.nominated_node_name != name:
-            yield Nominate(pod, name, f"{claim.metadata.name} was bought for it")
-
-
-def _waits(pod: Pod) -> bool:
-    return not pod.spec.node_name and pod.metadata.deletion_timestamp is None
