@@ -41,21 +41,24 @@ def _mentioned(world: World) -> Iterator[str]:
         yield unplaced.pod
 
 
-def _expected(world: World) -> tuple[list[str], set[str]]:
+def _expected(world: World) -> tuple[dict[str, None], set[str]]:
     """The pods that the plan must account for, and those that it may (scheduling.md 3.4)."""
     only_marked = world.problem.options.only_marked_unschedulable
-    must, may = [], set()
+    must: dict[str, None] = {}
+    may: set[str] = set()
     for pod in world.problem.snapshot.pods:
         if is_pending(pod, only_marked=only_marked):
             if _may_be_left_out(pod):
                 may.add(pod.key)
             else:
-                must.append(pod.key)
+                must[pod.key] = None
     for view in views(world.problem.snapshot):
         if view.is_leaving:
             for pod in view.pods:
-                if is_reschedulable(pod):
-                    (may.add if _may_stay(world, pod) else must.append)(pod.key)
+                if is_reschedulable(pod) and _may_stay(world, pod):
+                    may.add(pod.key)
+                elif is_reschedulable(pod):
+                    must[pod.key] = None
     return must, may
 
 

@@ -24,8 +24,9 @@ def check_alternatives(world: World, census: Census, *, choices: Choices, market
     """Every place that a launch allows beside the one it counts on."""
     trial = _Trial(world, census, market)
     for launch, node in world.launched:
-        for labels in _elsewhere(world, launch, node, choices):
-            for found in node.planned:
+        watchful = [found for found in node.planned if trial.minds(found)]
+        for labels in _elsewhere(world, launch, node, choices) if watchful else ():
+            for found in watchful:
                 problem = trial.problem(found, node, labels)
                 if problem:
                     where = f"{labels[keys.ZONE]} as {labels[keys.CAPACITY_TYPE]}"
@@ -34,11 +35,8 @@ def check_alternatives(world: World, census: Census, *, choices: Choices, market
 
 def _elsewhere(world: World, launch: Launch, node: FinalNode, choices: Choices) -> Iterator[Labels]:
     """The node's labels, had it come from another zone or capacity type that the launch allows."""
-    pool = world.pools[launch.node_pool]
-    allowed = choices.of(launch, pool)
-    found = [choice for name in launch.instance_types if (choice := allowed.get(name))]
-    places = {(o.zone, o.capacity_type) for choice in found for o in choice.offerings}
-    kind = world.types_of(pool)[launch.offering.instance_type]
+    places = {place for choice in choices.of(launch).values() if choice for place in choice.places}
+    kind = world.types_of(world.pools[launch.node_pool])[launch.offering.instance_type]
     for zone, capacity_type in sorted(places - {(launch.offering.zone, launch.offering.capacity_type)}):
         yield with_offering(node.labels, kind, zone, capacity_type)
 
@@ -64,6 +62,15 @@ class _Trial:
         """Terms over what a launch may leave open, with their owners and those kept away by domain."""
         found = [term for term in repellents(self.world, self.census) if term.key in _OPEN]
         return [(term, by_domain(term.owners, term.key), by_domain(term.matched, term.key)) for term in found]
+
+    def minds(self, found: PodClass) -> bool:
+        """Whether anything but its own node selection ties the class to a zone or a capacity type."""
+        if self._volumes.claims_of(found) or any(c.topology_key in _OPEN for c in hard_spread(found)):
+            return True
+        group = self._groups.get(found)
+        if group and any(key in _OPEN for key in group.keys):
+            return True
+        return any(found in term.owners or found in term.matched for term, _, _ in self._repellents)
 
     def problem(self, found: PodClass, node: FinalNode, labels: Labels) -> str:
         """What would be wrong with the class if its node had these labels, or the empty string."""

@@ -2,18 +2,26 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import msgspec
 
 from joinery.apis import labels as keys
-from joinery.apis.meta import Taint
+from joinery.apis.meta import Requirement, Taint
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, total
 from joinery.scheduling.packing import Launch, Reason
 from joinery.scheduling.verify_market import why_closed
-from joinery.scheduling.verify_nodes import FinalNode, launched_node
+from joinery.scheduling.verify_nodes import (
+    DECIDED_BY_OFFERING,
+    FinalNode,
+    launched_node,
+    node_labels,
+    with_aliases,
+    with_offering,
+)
 from joinery.scheduling.verify_placements import refusal
-from joinery.scheduling.verify_rules import Labels, is_choosy, selects_node, unmet
+from joinery.scheduling.verify_rules import Labels, allows, is_choosy, selects_node, unmet
 from joinery.scheduling.verify_world import PodClass, World
 from joinery.state.offerings import InstanceType, Offering
 
@@ -24,14 +32,36 @@ _ENCODE = msgspec.json.Encoder().encode
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """An instance type of a launch: the offerings that the request allows, and what a node of it would be like."""
+    """An instance type of a launch: the offerings that the request allows, and what a node of it would be like.
+
+    ``labels`` are the node's but for those of the offering.
+    """
 
     kind: InstanceType
     offerings: tuple[Offering, ...]
-    cheapest: float
     daemons: Resources
-    room: Resources
-    labels: tuple[Labels, ...]
+    labels: Labels
+
+    @cached_property
+    def cheapest(self) -> float:
+        return min(offering.price for offering in self.offerings)
+
+    @cached_property
+    def room(self) -> Resources:
+        """What the daemons leave."""
+        return {name: amount - self.daemons.get(name, 0) for name, amount in self.kind.allocatable.items()}
+
+    @cached_property
+    def places(self) -> frozenset[tuple[str, str]]:
+        """Zones and capacity types."""
+        return frozenset((offering.zone, offering.capacity_type) for offering in self.offerings)
+
+    def suits(self, found: PodClass) -> bool:
+        """Whether the pods' own node selection allows every one of the offerings."""
+        return all(
+            selects_node(found.pod.spec, with_offering(self.labels, self.kind, zone, capacity_type), "")
+            for zone, capacity_type in self.places
+        )
 
 
 @dataclass
@@ -41,51 +71,52 @@ class Choices:
     world: World
     _known: dict[bytes, dict[str, Choice | None]] = field(default_factory=dict)
     _suits: dict[tuple[Choice, PodClass], bool] = field(default_factory=dict)
+    _of_launch: dict[str, dict[str, Choice | None]] = field(default_factory=dict)
 
-    def of(self, launch: Launch, pool: NodePool) -> Mapping[str, Choice | None]:
+    def of(self, launch: Launch) -> Mapping[str, Choice | None]:
         """A choice for every instance type that the launch names; None for one that gives no usable offering."""
-        asked = [r for r in launch.requirements if r.key != keys.INSTANCE_TYPE]
-        wanted = [(r.key, r.operator, r.values) for r in asked]
+        if launch.name not in self._of_launch:
+            self._of_launch[launch.name] = self._find(launch, self.world.pools[launch.node_pool])
+        return self._of_launch[launch.name]
+
+    def _find(self, launch: Launch, pool: NodePool) -> dict[str, Choice | None]:
+        asked = [(r.key, r.operator, r.values) for r in launch.requirements if r.key != keys.INSTANCE_TYPE]
         taints = [(t.key, t.value, t.effect) for t in launch.taints]
-        identity = _ENCODE((launch.node_pool, sorted(launch.labels.items()), taints, wanted))
+        identity = _ENCODE((launch.node_pool, sorted(launch.labels.items()), taints, asked))
         known = self._known.setdefault(identity, {})
         types = self.world.types_of(pool)
         for name in launch.instance_types:
             if name not in known:
                 known[name] = self._choice(launch, pool, types.get(name))
-        return known
+        named = [r for r in launch.requirements if r.key == keys.INSTANCE_TYPE]
+        return {name: known[name] if all(allows(r, name) for r in named) else None for name in launch.instance_types}
 
     def _choice(self, launch: Launch, pool: NodePool, kind: InstanceType | None) -> Choice | None:
         if kind is None:
             return None
-        rules = [
-            r for r in (*launch.requirements, *pool.spec.template.spec.requirements) if r.key != keys.INSTANCE_TYPE
-        ]
-        nodes = [
-            (offering, node)
-            for offering in kind.offerings
-            if offering.available
-            for node in [launched_node(launch, pool, kind, zone=offering.zone, capacity_type=offering.capacity_type)]
-            if unmet(rules, node.labels) is None
-        ]
-        if not nodes:
+        rules: list[Requirement] = [r for r in launch.requirements if r.key != keys.INSTANCE_TYPE]
+        rules += pool.spec.template.spec.requirements
+        of_offering = [r for r in rules if keys.canonical(r.key) in DECIDED_BY_OFFERING]
+        of_type = [r for r in rules if keys.canonical(r.key) not in DECIDED_BY_OFFERING]
+        labels = node_labels(launch.labels, pool, kind, requirements=launch.requirements)
+        if unmet(of_type, with_aliases(labels)) is not None:
             return None
-        daemons = total(daemon.requests for daemon in self.world.daemons_on(nodes[0][1]))
-        return Choice(
-            kind=kind,
-            offerings=tuple(offering for offering, _ in nodes),
-            cheapest=min(offering.price for offering, _ in nodes),
-            daemons=daemons,
-            room={name: amount - daemons.get(name, 0) for name, amount in kind.allocatable.items()},
-            labels=tuple(node.labels for _, node in nodes),
+        offerings = tuple(
+            o
+            for o in kind.offerings
+            if o.available and unmet(of_offering, with_offering({}, kind, o.zone, o.capacity_type)) is None
         )
+        if not offerings:
+            return None
+        node = launched_node(launch, pool, kind, zone=offerings[0].zone, capacity_type=offerings[0].capacity_type)
+        daemons = self.world.daemon_requests(node)
+        return Choice(kind=kind, offerings=offerings, daemons=daemons, labels=with_aliases(labels))
 
-    def suits(self, choice: Choice, found: PodClass) -> bool:
+    def suit(self, choice: Choice, found: PodClass) -> bool:
         """Whether the pods' own node selection allows every offering of the choice."""
         known = self._suits.get((choice, found))
         if known is None:
-            known = all(selects_node(found.pod.spec, labels, "") for labels in choice.labels)
-            self._suits[choice, found] = known
+            known = self._suits[choice, found] = choice.suits(found)
         return known
 
 
@@ -95,7 +126,7 @@ def check_launches(world: World, choices: Choices) -> Iterator[Reason]:
         pool = world.pools[launch.node_pool]
         for code, message in _problems(world, launch, node, pool=pool):
             yield Reason(code, message, f"launch {launch.name}")
-        yield from _check_choices(world, launch, node, choices=choices.of(launch, pool), suits=choices)
+        yield from _check_choices(world, launch, node, choices=choices)
 
 
 def _problems(world: World, launch: Launch, node: FinalNode, *, pool: NodePool) -> Iterator[tuple[str, str]]:
@@ -156,35 +187,40 @@ def _offering_problems(launch: Launch, types: Mapping[str, InstanceType]) -> Ite
         yield "Price", f"{where} costs {known.price}, not {chosen.price}"
 
 
-def _check_choices(
-    world: World, launch: Launch, node: FinalNode, *, choices: Mapping[str, Choice | None], suits: Choices
-) -> Iterator[Reason]:
+def _check_choices(world: World, launch: Launch, node: FinalNode, *, choices: Choices) -> Iterator[Reason]:
     subject = f"launch {launch.name}"
     needs = total({k: v * len(pods) for k, v in found.requests.items()} for found, pods in node.planned.items())
-    wanted = [(name, amount) for name, amount in needs.items() if amount > 0]
-    choosy = [found for found in node.planned if is_choosy(found.pod.spec)]
-    for name in launch.instance_types:
-        choice = choices.get(name)
+    known = choices.of(launch)
+    usable = [choice for choice in known.values() if choice is not None]
+    for name, choice in known.items():
         if choice is None:
             yield Reason("InstanceTypes", f"{name} has no available offering that the launch allows", subject)
-            continue
-        lacking = next((k for k, amount in wanted if amount > choice.room.get(k, 0)), None)
-        if lacking:
-            yield Reason("InstanceTypes", f"{name} cannot hold the pods: {needs[lacking]} {lacking} wanted", subject)
-        if choice.cheapest < launch.offering.price - PRICE_TOLERANCE:
-            yield Reason("Cheapest", f"{name} costs {choice.cheapest}, the offering {launch.offering.price}", subject)
-        for found in choosy:
-            if not suits.suits(choice, found):
-                yield refusal("Alternatives", found, node, f"the launch also allows {name} where the pod may not run")
-    problem = _requests_problem(launch, needs, [c for c in map(choices.get, launch.instance_types) if c])
+    yield from (Reason(code, message, subject) for code, message in _choice_problems(launch, needs, usable))
+    for found in node.planned:
+        if is_choosy(found.pod.spec):
+            bad = next((choice.kind.name for choice in usable if not choices.suit(choice, found)), None)
+            if bad:
+                yield refusal("Alternatives", found, node, f"the launch also allows {bad}, where the pod may not run")
+
+
+def _choice_problems(launch: Launch, needs: Resources, choices: Sequence[Choice]) -> Iterator[tuple[str, str]]:
+    for name, amount in needs.items():
+        tight = [c.kind.name for c in choices if c.room.get(name, 0) < amount] if amount > 0 else []
+        if tight:
+            yield "InstanceTypes", f"{tight[0]} cannot hold the pods: {amount} {name} wanted"
+    cheap = [c for c in choices if c.cheapest < launch.offering.price - PRICE_TOLERANCE]
+    if cheap:
+        yield "Cheapest", f"{cheap[0].kind.name} costs {cheap[0].cheapest}, the offering {launch.offering.price}"
+    problem = _requests_problem(launch, needs, choices)
     if problem:
-        yield Reason("Requests", problem, subject)
+        yield "Requests", problem
 
 
 def _requests_problem(launch: Launch, needs: Resources, choices: Sequence[Choice]) -> str:
     """Requests are those of the pods and of the daemons; which daemons may depend on the type."""
+    overheads = list({id(choice.daemons): choice.daemons for choice in choices}.values())
     for name in sorted(needs.keys() | launch.requests.keys()):
-        daemons = {choice.daemons.get(name, 0) for choice in choices} or {0}
+        daemons = [overhead.get(name, 0) for overhead in overheads] or [0]
         stated, least, most = launch.requests.get(name, 0), min(daemons), max(daemons)
         if not least <= stated - needs.get(name, 0) <= most:
             return f"{name} is {stated}, but the pods ask {needs.get(name, 0)} and the daemons {least} to {most}"

@@ -9,13 +9,11 @@ from joinery.apis.core import NodeSelectorRequirement, NodeSelectorTerm
 from joinery.apis.core import Taint as CoreTaint
 from joinery.apis.meta import Requirement, Taint
 from joinery.apis.nodepool import NodePool
-from joinery.apis.quantity import Resources, fits, total
-from joinery.scheduling.verify_nodes import FinalNode, node_labels, offering_labels
+from joinery.apis.quantity import Resources, fits
+from joinery.scheduling.verify_nodes import DECIDED_BY_OFFERING, FinalNode, node_labels, offering_labels
 from joinery.scheduling.verify_rules import Expression, allows, refused_taint
 from joinery.scheduling.verify_world import PodClass, World
 from joinery.state.offerings import InstanceType, Offering
-
-_DECIDED_BY_OFFERING = (keys.ZONE, keys.CAPACITY_TYPE, keys.ZONE_ID)
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +59,7 @@ class Market:
         labels = node_labels(pool.spec.template.metadata.labels, pool, kind, requirements=())
         labels |= offering_labels(kind, offerings[0].zone, offerings[0].capacity_type)
         node = FinalNode(name="", labels=labels, taints=hard_taints(pool.spec.template.spec.taints), room={})
-        daemons = total(daemon.requests for daemon in self.world.daemons_on(node))
+        daemons = self.world.daemon_requests(node)
         room = {name: amount - daemons.get(name, 0) for name, amount in kind.allocatable.items()}
         return Ware(kind, offerings, room)
 
@@ -117,7 +115,7 @@ def hard_taints(taints: Iterable[Taint]) -> tuple[CoreTaint, ...]:
 
 
 def _allowed(kind: InstanceType, rules: Sequence[Requirement]) -> Iterator[Offering]:
-    by_offering = [r for r in rules if r.key in _DECIDED_BY_OFFERING]
+    by_offering = [r for r in rules if r.key in DECIDED_BY_OFFERING]
     for offering in kind.offerings:
         if offering.available and all(allows(r, _offered(offering, r.key)) for r in by_offering):
             yield offering
@@ -135,7 +133,7 @@ def _offered(offering: Offering, key: str) -> str | None:
 def _known_mismatch(rules: Iterable[Expression], kind: InstanceType) -> bool:
     """Whether no value that the type may have for some well-known label meets the rules on it."""
     return any(
-        rule.key not in _DECIDED_BY_OFFERING
+        rule.key not in DECIDED_BY_OFFERING
         and (rule.key in kind.labels or rule.key in keys.WELL_KNOWN)
         and rule.key != keys.NODE_POOL
         and not any(allows(rule, value) for value in kind.labels.get(rule.key) or (None,))
@@ -148,7 +146,7 @@ def usable(found: PodClass, pool: NodePool, ware: Ware) -> Iterator[Offering]:
     for alternative in alternatives(found):
         if _known_mismatch(alternative, ware.kind) or _custom_mismatch(alternative, pool, ware.kind):
             continue
-        by_offering = [e for e in alternative if e.key in _DECIDED_BY_OFFERING]
+        by_offering = [e for e in alternative if e.key in DECIDED_BY_OFFERING]
         for offering in ware.offerings:
             if all(allows(e, _offered(offering, e.key)) for e in by_offering):
                 yield offering

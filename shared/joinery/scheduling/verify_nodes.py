@@ -17,6 +17,7 @@ from joinery.state.offerings import InstanceType
 if TYPE_CHECKING:
     from joinery.scheduling.verify_world import PodClass
 
+DECIDED_BY_OFFERING = (keys.ZONE, keys.CAPACITY_TYPE, keys.ZONE_ID)
 _USUAL = {keys.OS: "linux", f"{keys.AWS_GROUP}/instance-tenancy": "default"}
 
 
@@ -88,7 +89,7 @@ def node_labels(
         **own,
     }  # fmt: skip
     for key, values in kind.labels.items():
-        if values:
+        if values and key not in DECIDED_BY_OFFERING:
             labels[key] = values[0] if len(values) == 1 else _pick(key, values, own.get(key, ""), wanted)
     labels[keys.INSTANCE_TYPE] = kind.name
     labels[keys.NODE_POOL] = pool.metadata.name
@@ -120,5 +121,12 @@ def _add_aliases(labels: dict[str, str]) -> None:
 def with_offering(labels: Mapping[str, str], kind: InstanceType, zone: str, capacity_type: str) -> dict[str, str]:
     """The same node's labels, from another offering."""
     changed = {**labels, **offering_labels(kind, zone, capacity_type)}
+    _add_aliases(changed)
+    return changed
+
+
+def with_aliases(labels: Mapping[str, str]) -> dict[str, str]:
+    """The same labels, and their older names."""
+    changed = dict(labels)
     _add_aliases(changed)
     return changed

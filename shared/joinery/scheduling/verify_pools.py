@@ -50,8 +50,10 @@ def check_min_values(world: World) -> Iterator[Reason]:
         if launch.min_values_relaxed and world.problem.options.best_effort_min_values:
             continue
         for rule in pool.spec.template.spec.requirements:
+            if rule.min_values is None:
+                continue
             number = _distinct(launch, rule.key, world.types_of(pool))
-            if rule.min_values is not None and number < rule.min_values:
+            if number < rule.min_values:
                 message = f"{number} values of {rule.key}, NodePool {launch.node_pool} wants {rule.min_values}"
                 yield Reason("MinValues", message, f"launch {launch.name}")
 

@@ -7,6 +7,7 @@ fits is sold is no domain.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from joinery.apis.core import LabelSelector, LabelSelectorRequirement, TopologySpreadConstraint
 from joinery.apis.labels import ALIASES, ZONE
@@ -73,10 +74,17 @@ class Tally:
         """The scheduler's global minimum as it would be if the pod were not there yet."""
         if self.actual_domains < (self.constraint.min_domains or 1):
             return 0
-        others = [count for name, count in self.counts.items() if name != domain]
-        if domain in self.counts:
-            others.append(here - 1 if self.counts_itself else here)
-        return min(others, default=0)
+        least, second = self._two_least
+        if domain not in self.counts:
+            return least
+        without = here - 1 if self.counts_itself else here
+        return min(without, second if here == least else least)
+
+    @cached_property
+    def _two_least(self) -> tuple[int, int]:
+        """The smallest count, and the smallest without the one domain that has it."""
+        ordered = sorted(self.counts.values())[:2]
+        return (ordered[0] if ordered else 0), (ordered[-1] if len(ordered) > 1 else ordered[0] if ordered else 0)
 
 
 def spread_tally(

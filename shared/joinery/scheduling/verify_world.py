@@ -14,7 +14,7 @@ import msgspec
 from joinery.apis import labels as keys
 from joinery.apis.core import DaemonSet, NodeSelectorTerm, Pod, Toleration
 from joinery.apis.nodepool import NodePool
-from joinery.apis.quantity import Resources
+from joinery.apis.quantity import Resources, total
 from joinery.scheduling.packing import Launch, Packing, Reason
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.verify_nodes import FinalNode, existing_node, launched_node
@@ -125,6 +125,15 @@ class World:
             known = [daemon for _, daemon in self.daemon_sets if _runs(daemon.pod, node)]
             self._daemons_by_kind[kind] = known
         return known
+
+    def daemon_requests(self, node: FinalNode) -> Resources:
+        """What the node's DaemonSet pods take; one object for nodes that run the same ones."""
+        found = self.daemons_on(node)
+        return self._requests_of_daemons.setdefault(id(found), total(daemon.requests for daemon in found))
+
+    @cached_property
+    def _requests_of_daemons(self) -> dict[int, Resources]:
+        return {}
 
     def class_of(self, pod: Pod) -> PodClass:
         """The class the pod belongs to; pods differ in nothing that a rule looks at."""
