@@ -150,7 +150,7 @@ def _recorder(cluster: "KubernetesCluster") -> "Recorder":
 def _ec2(given: Settings) -> "Cloud":
     from joinery.cloudprovider.ec2 import Ec2Cloud
 
-    return Ec2Cloud(given, now=_now)
+    return Ec2Cloud(given.cluster, given.region, now=_now)
 
 
 def _s3(given: Settings) -> "Store":
