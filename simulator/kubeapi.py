@@ -87,24 +87,24 @@ class KubernetesApi:
         return _typed(kind, self.cluster.document(kind.name, place))
 
     def _list(self, kind: Kind, namespace: str, query: Mapping[str, str]) -> Document:
-        found = [item for item in self._all(kind) if namespace in ("", item["metadata"].get("namespace", ""))]
-        start, size = int(query.get("continue", "0")), int(query.get("limit", "0")) or len(found)
-        rest = start + size < len(found)
+        prefix = f"{namespace}/" if namespace else ""
+        names = [name for name in self._names(kind) if name.startswith(prefix)]
+        start, size = int(query.get("continue", "0")), int(query.get("limit", "0")) or len(names)
+        more = {"continue": str(start + size)} if start + size < len(names) else {}
         return {
             "kind": f"{kind.name}List",
             "apiVersion": kind.api_version,
-            "metadata": {
-                "resourceVersion": self.cluster.api.resource_version,
-                **({"continue": str(start + size)} if rest else {}),
-            },
-            "items": found[start : start + size],
+            "metadata": {"resourceVersion": self.cluster.api.resource_version, **more},
+            "items": [self._item(kind, name) for name in names[start : start + size]],
         }
 
-    def _all(self, kind: Kind) -> list[Document]:
+    def _names(self, kind: Kind) -> list[str]:
+        return [*sorted(self.cluster.api.objects(kind.name)), *self._unparsed(kind)]
+
+    def _item(self, kind: Kind, name: str) -> Document:
         if kind.name == "PodDisruptionBudget":
-            return [to_document(item) for _, item in sorted(self.cluster.disruption_budgets.items())]
-        stored = [to_document(item) for _, item in sorted(self.cluster.api.objects(kind.name).items())]
-        return stored + [self._get(kind, name) for name in self._unparsed(kind)]
+            return to_document(self.cluster.disruption_budgets[name])
+        return self._get(kind, name)
 
     def _unparsed(self, kind: Kind) -> Iterable[str]:
         return [found.name for found in self.cluster.snapshot().invalid if found.kind == kind.name]

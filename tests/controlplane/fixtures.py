@@ -75,7 +75,5 @@ def joinery_api_server(api_server: ControlPlane) -> ControlPlane:
     """``api_server`` with our custom resources and roles applied, as a user would."""
     from tests.controlplane.objects import MANIFESTS, install
 
-    install(api_server, MANIFESTS / "crds")
-    if not (MANIFESTS / "rbac.yaml").exists():  # XXX
-        api_server.kubectl("create", "clusterrolebinding", "x", "--clusterrole=cluster-admin", "--group=joinery")
+    install(api_server, MANIFESTS / "crds", MANIFESTS / "rbac.yaml")
     return api_server

@@ -60,30 +60,12 @@ def for_eks(cluster: str, region: str, *, now: Callable[[], datetime]) -> Any:
     return configuration
 
 
-class Token:
-    """An EKS bearer token that is made again before it expires."""
-
-    def __init__(self, cluster: str, region: str, *, now: Callable[[], datetime]) -> None:
-        self._cluster = cluster
-        self._region = region
-        self._now = now
-        self._made: datetime | None = None
-        self._value = ""
-
-    def value(self) -> str:
-        """The token to send now."""
-        moment = self._now()
-        if self._made is None or moment - self._made >= TOKEN_LIFE:
-            self._value, self._made = presigned(self._cluster, self._region), moment
-        return self._value
-
-
 def presigned(cluster: str, region: str) -> str:
     """A fresh token: ``k8s-aws-v1.`` and the URL of a GetCallerIdentity request, signed together with the cluster's name."""
     from botocore.auth import SigV4QueryAuth
     from botocore.awsrequest import AWSRequest
 
-    url = f"https://sts.{region}.{_domain(region)}/?Action=GetCallerIdentity&Version=2011-06-15"
+    url = f"{endpoint('sts', region)}/?Action=GetCallerIdentity&Version=2011-06-15"
     request = AWSRequest(method="GET", url=url, headers={"x-k8s-aws-id": cluster})
     SigV4QueryAuth(_credentials(), "sts", region, expires=60).add_auth(request)
     return TOKEN_PREFIX + base64.urlsafe_b64encode(str(request.url).encode()).decode().rstrip("=")
@@ -121,11 +103,7 @@ def _described(cluster: str, status: int, body: bytes) -> dict[str, Any]:
 def _eks_endpoint(region: str) -> str:
     # The same variables that every AWS SDK reads: a local stand-in for AWS is named there.
     named = os.environ.get("AWS_ENDPOINT_URL_EKS") or os.environ.get("AWS_ENDPOINT_URL")
-    return (named or f"https://eks.{region}.{_domain(region)}").rstrip("/")
-
-
-def _domain(region: str) -> str:
-    return "amazonaws.com.cn" if region.startswith("cn-") else "amazonaws.com"
+    return (named or endpoint("eks", region)).rstrip("/")
 
 
 def _credentials() -> Any:
@@ -141,3 +119,28 @@ def _credentials() -> Any:
     if found is None:
         raise ConfigurationError("there are no AWS credentials")
     return found
+
+
+def endpoint(service: str, region: str) -> str:
+    """A regional service's public address, in the partition of the region."""
+    return f"https://{service}.{region}.{'amazonaws.com.cn' if region.startswith('cn-') else 'amazonaws.com'}"
+
+
+class Token:
+    """An EKS bearer token that is made again before it expires. ``make`` makes one, from cluster and region."""
+
+    def __init__(
+        self, cluster: str, region: str, *, now: Callable[[], datetime], make: Callable[[str, str], str] = presigned
+    ) -> None:
+        self._where = (cluster, region)
+        self._now = now
+        self._make = make
+        self._made: datetime | None = None
+        self._value = ""
+
+    def value(self) -> str:
+        """The token to send now."""
+        moment = self._now()
+        if self._made is None or moment - self._made >= TOKEN_LIFE:
+            self._value, self._made = self._make(*self._where), moment
+        return self._value

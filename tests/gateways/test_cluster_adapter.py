@@ -1,0 +1,275 @@
+"""What the Kubernetes adapter does about a network and an API server that are not at their best.
+
+The simulator's cluster never throttles, restarts or forgets. Here the adapter meets answers recorded from API servers, over
+real HTTP, from a server that gives them out in order.
+"""
+
+import json
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from joinery.apis.core import Pod
+from joinery.cluster import lists
+from joinery.cluster.client import configuration_type
+from joinery.cluster.events import KubernetesRecorder
+from joinery.cluster.gateway import Event, Eviction
+from joinery.cluster.kubernetes import KubernetesCluster
+from joinery.cluster.transport import ATTEMPTS, Transport
+from joinery.errors import ConfigurationError, UnavailableError
+from simulator import builders
+from simulator.clock import Clock
+from simulator.cluster import InMemoryCluster
+from simulator.kubeapi import KubernetesServer
+
+PODS = "/api/v1/pods"
+
+
+@dataclass
+class Script:
+    """Answers in order, the last one for ever; what was asked; how long the adapter waited in between."""
+
+    answers: list[tuple[int, dict[str, str], bytes]]
+    asked: list[str] = field(default_factory=list)
+    waits: list[float] = field(default_factory=list)
+    url: str = ""
+
+    @property
+    def transport(self) -> Transport:
+        """A transport to the server, which waits in no time."""
+        return Transport(configuration_type()(host=self.url), sleep=self.waits.append)
+
+    @property
+    def cluster(self) -> KubernetesCluster:
+        """The adapter over it."""
+        return KubernetesCluster(self.transport, now=Clock().now)
+
+
+def says(code: int, document: Any = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    """One answer."""
+    return code, headers, json.dumps(document or {}).encode()
+
+
+def refuses(code: int, message: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
+    """A refusal as the API server words it."""
+    return says(code, {"kind": "Status", "status": "Failure", "message": message, "code": code}, **headers)
+
+
+@contextmanager
+def scripted(*answers: tuple[int, dict[str, str], bytes]) -> Iterator[Script]:
+    """A server that gives these answers."""
+    script = Script(list(answers))
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True
+
+        def _answer(self) -> None:
+            self.rfile.read(int(self.headers.get("Content-Length") or 0))
+            script.asked.append(f"{self.command} {self.path}")
+            code, headers, body = script.answers.pop(0) if len(script.answers) > 1 else script.answers[0]
+            self.send_response(code)
+            for name, value in headers.items():
+                self.send_header(name.replace("_", "-"), value)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815
+
+        def log_message(self, format: str, *args: object) -> None:
+            """Quiet."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
+    thread.start()
+    script.url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield script
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
+
+
+def page(*names: str, more: str = "") -> tuple[int, dict[str, str], bytes]:
+    """One page of a list of pods."""
+    return says(200, {"metadata": {"continue": more}, "items": [{"metadata": {"name": name}} for name in names]})
+
+
+# --- lists ------------------------------------------------------------------------------------------------------------
+
+
+def test_ten_thousand_pods_are_read_in_pages_of_five_hundred() -> None:
+    """Twenty requests for the pods, none of which the API server has to hold ten thousand objects for."""
+    memory = InMemoryCluster(Clock(), *(builders.pod(f"p{number:05}") for number in range(10_000)))
+    with KubernetesServer(memory) as server:
+        transport = Transport(configuration_type()(host=server.url))
+        read = KubernetesCluster(transport, now=memory.clock.now).snapshot()
+        assert len({pod.key for pod in read.pods}) == 10_000
+        assert server.api.requests.count(("GET", PODS)) == 20
+
+
+def test_nodes_are_read_before_pods() -> None:
+    """A pod that is bound while the snapshot is taken is read as bound, so no node is launched for it."""
+    with KubernetesServer(InMemoryCluster(Clock())) as server:
+        KubernetesCluster(Transport(configuration_type()(host=server.url)), now=Clock().now).snapshot()
+        paths = [path for _, path in server.api.requests]
+    assert paths.index("/api/v1/nodes") < paths.index(PODS)
+
+
+def test_a_list_that_grew_too_old_is_read_again() -> None:
+    """etcd forgets the version a long list is read at: the adapter starts over and returns every pod once."""
+    expired = refuses(410, "The provided continue parameter is too old")
+    with scripted(page("a", more="token"), expired, page("a", more="token"), page("b")) as script:
+        pods = lists.read(script.transport, PODS, Pod)
+    assert [pod.metadata.name for pod in pods] == ["a", "b"]
+
+
+def test_a_list_without_items_is_empty() -> None:
+    """Go writes an empty list as null."""
+    with scripted(says(200, {"metadata": {}, "items": None})) as script:
+        assert lists.read(script.transport, PODS, Pod) == ()
+
+
+def test_custom_resources_that_are_not_installed_are_named() -> None:
+    """A cluster without our definitions is a configuration error, not an empty cluster."""
+    with scripted((404, {}, b"404 page not found\n")) as script, pytest.raises(ConfigurationError, match="nodepools"):
+        lists.read_custom(script.transport, lists.NODE_POOLS)
+
+
+def test_a_pool_that_does_not_validate_is_reported_and_the_others_go_on() -> None:
+    """One bad NodePool never stops the others."""
+    memory = InMemoryCluster(Clock(), builders.node_pool("good"))
+    memory.add_document({"kind": "NodePool", "metadata": {"name": "bad"}, "spec": {"template": {"spec": {}}}})
+    with KubernetesServer(memory) as server:
+        cluster = KubernetesCluster(Transport(configuration_type()(host=server.url)), now=memory.clock.now)
+        read = cluster.snapshot()
+        cluster.reject("NodePool", "bad", read.invalid[0].reason)
+
+    assert [pool.metadata.name for pool in read.node_pools] == ["good"]
+    assert [(found.kind, found.name) for found in read.invalid] == [("NodePool", "bad")]
+    assert "nodeClassRef" in read.invalid[0].reason
+    (condition,) = memory.document("NodePool", "bad")["status"]["conditions"]
+    assert (condition["type"], condition["status"]) == ("ValidationSucceeded", "False")
+
+
+# --- a server that is busy or gone ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [429, 500, 502, 503, 504])
+def test_a_read_is_tried_again(code: int) -> None:
+    """A busy or restarting API server costs a moment, not the decision."""
+    with scripted(refuses(code, "busy"), page("a")) as script:
+        assert len(lists.read(script.transport, PODS, Pod)) == 1
+    assert len(script.waits) == 1
+
+
+def test_the_server_says_how_long_to_wait() -> None:
+    """Retry-After is obeyed, up to a few seconds: a function is paid by the time it runs."""
+    busy = [refuses(429, "busy", Retry_After="2"), refuses(429, "busy", Retry_After="600")]
+    with scripted(*busy, page()) as script:
+        lists.read(script.transport, PODS, Pod)
+    assert script.waits == [2.0, 5.0]
+
+
+def test_a_server_that_stays_down_is_unavailable() -> None:
+    """After a few attempts the error is raised, and the event source tries again."""
+    with scripted(refuses(503, "etcd is down")) as script, pytest.raises(UnavailableError, match="etcd is down"):
+        script.cluster.snapshot()
+    assert len([asked for asked in script.asked if "/nodes" in asked]) == ATTEMPTS
+
+
+def test_a_write_is_not_repeated_when_it_may_have_happened() -> None:
+    """A 500 leaves open whether the claim was stored: a second one would be a conflict with ourselves."""
+    with scripted(refuses(500, "timeout")) as script, pytest.raises(UnavailableError):
+        script.cluster.create_node_claim(builders.node_claim())
+    assert len(script.asked) == 1
+
+
+def test_a_write_that_was_turned_away_is_repeated() -> None:
+    """429 with Retry-After says that nobody looked at the request."""
+    stored = {"metadata": {"name": "c"}, "spec": {"nodeClassRef": {"name": "default"}}}
+    with scripted(refuses(429, "queue is full", Retry_After="1"), says(201, stored)) as script:
+        script.cluster.create_node_claim(builders.node_claim())
+    assert len(script.asked) == 2
+
+
+def test_a_server_that_nobody_answers_for_is_unavailable() -> None:
+    """A refused connection is one of our errors, never urllib3's."""
+    transport = Transport(configuration_type()(host="http://127.0.0.1:9"), sleep=lambda _: None)
+    with pytest.raises(UnavailableError, match="/api/v1/pods"):
+        transport.get(PODS)
+
+
+def test_a_proxy_s_page_is_not_quoted() -> None:
+    """A body that is not a Status says nothing about Kubernetes and may say too much: only its code is kept."""
+    with scripted((403, {}, b"<html>secret</html>")) as script, pytest.raises(UnavailableError) as caught:
+        script.transport.get(PODS)
+    assert "HTTP 403" in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+# --- evictions and Events ---------------------------------------------------------------------------------------------
+
+
+def test_more_than_one_budget_blocks_although_the_server_calls_it_an_error() -> None:
+    """The eviction API answers 500 for a pod of two budgets; a drain has to wait, not to fail."""
+    message = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
+    with scripted(refuses(500, message)) as script:
+        assert script.cluster.evict(builders.pod()) is Eviction.BLOCKED
+    assert len(script.asked) == 1
+
+
+def test_any_other_server_error_of_an_eviction_is_raised() -> None:
+    """The tick is repeated by whoever sent it."""
+    with scripted(refuses(500, "etcd is down")) as script, pytest.raises(UnavailableError):
+        script.cluster.evict(builders.pod())
+
+
+def test_an_event_that_cannot_be_written_is_counted_and_no_more() -> None:
+    """The decision stands, whether or not it could be told."""
+    with scripted(refuses(403, "events is forbidden")) as script:
+        recorder = KubernetesRecorder(script.transport, now=Clock().now)
+        recorder.emit([Event("Launched", "m", "Node", "n1"), Event("Registered", "m", "Node", "n1")])
+    assert recorder.failures == 2
+
+
+def test_a_long_message_is_cut_to_what_an_event_may_hold() -> None:
+    """The API server takes 1024 bytes of note and refuses more."""
+    memory = InMemoryCluster(Clock())
+    with KubernetesServer(memory) as server:
+        transport = Transport(configuration_type()(host=server.url))
+        KubernetesRecorder(transport, now=Clock().now).emit([Event("Failed", "ä" * 2000, "Node", "n1")])
+    assert len(memory.events[0].message.encode()) == 1024
+
+
+# --- a cold start -----------------------------------------------------------------------------------------------------
+
+
+def test_the_adapter_leaves_most_of_the_official_client_unloaded() -> None:
+    """A cold start takes the client's configuration and transport, without OAuth, YAML or its models."""
+    code = (
+        "import sys; from joinery.cluster.client import configuration_type as c, rest_type as r; r()(c()(host='http://x'));"
+        "print(*(name for name in ('kubernetes.config', 'requests', 'yaml', 'oauthlib', 'pydantic') if name in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == []
+
+
+def test_the_whole_client_can_still_be_imported_afterwards() -> None:
+    """Reading a kubeconfig file needs all of it, in the same process."""
+    code = (
+        "from joinery.cluster.client import rest_type; rest_type(); import kubernetes, kubernetes.config;"
+        "print(kubernetes.config.load_kube_config.__name__, kubernetes.client.CoreV1Api.__name__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["load_kube_config", "CoreV1Api"]
