@@ -17,6 +17,7 @@ from joinery.apis import duration
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodepool import NodePool
 
+#: To be raised with every change of what goes into a hash: claims are then re-stamped instead of replaced.
 HASH_VERSION = "joinery-v1"
 
 _DYNAMIC_CLASS_FIELDS = {

@@ -1,0 +1,39 @@
+"""Durations in Go's grammar."""
+
+from datetime import timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from joinery.apis.duration import parse
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [("720h", 2592000), ("1h30m5s", 5405), ("90m", 5400), ("0s", 0), ("0", 0), ("1.5h", 5400), ("100ms", 0.1), ("-2m", -120),
+     ("720h0m0s", 2592000), ("1h1h", 7200)],
+)  # fmt: skip
+def test_a_duration_is_the_sum_of_its_parts(text: str, seconds: float) -> None:
+    """In whatever units it is written."""
+    assert parse(text) == timedelta(seconds=seconds)
+
+
+def test_never_is_no_duration() -> None:
+    """Whoever asks for a moment gets none."""
+    assert parse("Never") is None
+
+
+@pytest.mark.parametrize(
+    "text", ["", "never", "1", "1d", "h", "1h 30m", "1h30", "--1h", ".h", "1e3s", "١h", "9999999999h"]
+)
+def test_anything_else_is_refused_by_name(text: str) -> None:
+    """The message quotes what was written."""
+    with pytest.raises(ValueError, match="duration"):
+        parse(text)
+
+
+@given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
+def test_hours_minutes_and_seconds_add_up(hours: int, minutes: int, seconds: int) -> None:
+    """Values above 59 are allowed, as in Go."""
+    assert parse(f"{hours}h{minutes}m{seconds}s") == timedelta(hours=hours, minutes=minutes, seconds=seconds)
