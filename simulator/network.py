@@ -59,7 +59,7 @@ class Network:
     @classmethod
     def of(cls, cluster: str, catalog: Catalog) -> "Network":
         """A subnet in every zone and a security group, tagged for discovery, and AL2023 for both architectures."""
-        tags = {DISCOVERY_TAG: cluster}
+        tags = {DISCOVERY_TAG: cluster, "joinery.dev/discovery": "simulated"}
         return cls(
             subnets=[Subnet(f"subnet-{zone.name}", zone.name, zone.id, tags) for zone in catalog.zones],
             security_groups=[SecurityGroup("sg-nodes", "nodes", tags)],

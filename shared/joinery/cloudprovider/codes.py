@@ -17,6 +17,8 @@ CAPACITY = frozenset(
 )
 
 ALREADY_EXISTS = frozenset({"EntityAlreadyExists", "InvalidLaunchTemplateName.AlreadyExistsException"})
+#: The token was used for a launch with other parameters, a moment ago.
+TOKEN_REUSED = "IdempotentParameterMismatch"
 TEMPLATE_NOT_FOUND = frozenset({"InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound"})
 
 

@@ -3,14 +3,12 @@
 from collections.abc import Mapping
 
 from joinery.apis import labels
-from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.ec2nodeclass import RESTRICTED_TAGS, EC2NodeClass
 from joinery.errors import ConfigurationError
 
 CLUSTER_NAME = "eks:eks-cluster-name"
 NODE_CLAIM = f"{labels.CORE_GROUP}/nodeclaim"
 OWNER_PREFIX = "kubernetes.io/cluster/"
-
-_OURS = frozenset({labels.NODE_POOL, CLUSTER_NAME, labels.NODE_CLASS, NODE_CLAIM})
 
 
 def ownership(cluster: str, node_class: str) -> dict[str, str]:
@@ -27,7 +25,7 @@ def instance_tags(cluster: str, node_class: EC2NodeClass, node_pool: str) -> dic
 
 def restricted(tags: Mapping[str, str]) -> str:
     """The first key that a user may not set, or nothing."""
-    return next((key for key in sorted(tags) if key in _OURS or key.startswith(OWNER_PREFIX)), "")
+    return next((key for key in sorted(tags) if key in RESTRICTED_TAGS or key.startswith(OWNER_PREFIX)), "")
 
 
 def is_owned(tags: Mapping[str, str], cluster: str) -> bool:

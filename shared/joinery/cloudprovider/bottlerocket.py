@@ -1,0 +1,112 @@
+"""Bottlerocket's user data: settings as TOML, the user's own under ours (aws-provider.md 4.4)."""
+
+import json
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from joinery.apis.ec2nodeclass import EC2NodeClassSpec, KubeletConfiguration
+from joinery.apis.meta import Taint
+from joinery.cloudprovider.facts import ClusterFacts
+from joinery.errors import ConfigurationError
+
+_BARE = re.compile(r"^[A-Za-z0-9_-]+$")
+# Without directories, `bind` knows what to mount only since 1.46.
+_DIRECTORIES = ["/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"]
+
+
+def settings(
+    own: str,
+    spec: EC2NodeClassSpec,
+    *,
+    facts: ClusterFacts,
+    labels: Mapping[str, str],
+    taints: Iterable[Taint],
+    max_pods: int,
+) -> str:
+    """The settings of a node. Raises ``ConfigurationError`` if the user's are not TOML."""
+    document = _parsed(own)
+    kubernetes: dict[str, Any] = document.setdefault("settings", {}).setdefault("kubernetes", {})
+    kubernetes |= _cluster(facts) | _kubelet(spec.kubelet or KubeletConfiguration()) | {"max-pods": max_pods}
+    kubernetes["node-labels"] = {**kubernetes.get("node-labels", {}), **labels}
+    kubernetes["node-taints"] = _taints(taints)
+    if spec.instance_store_policy == "RAID0":
+        document["settings"].setdefault("bootstrap-commands", {})["000-mount-instance-storage"] = {
+            "commands": [
+                ["apiclient", "ephemeral-storage", "init"],
+                ["apiclient", "ephemeral-storage", "bind", "--dirs", *_DIRECTORIES],
+            ],
+            "mode": "always",
+            "essential": True,
+        }
+    return "\n".join(_table((), document)) + "\n"
+
+
+def _parsed(own: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(own)
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigurationError(f"spec.userData is not TOML: {error}") from error
+
+
+def _cluster(facts: ClusterFacts) -> dict[str, Any]:
+    return {"api-server": facts.endpoint, "cluster-certificate": facts.ca, "cluster-name": facts.name}
+
+
+def _kubelet(kubelet: KubeletConfiguration) -> dict[str, Any]:
+    def percent(value: int | None) -> str | None:
+        return None if value is None else str(value)
+
+    given: dict[str, Any] = {
+        "cluster-dns-ip": kubelet.cluster_dns[0] if kubelet.cluster_dns else None,
+        "system-reserved": kubelet.system_reserved,
+        "kube-reserved": kubelet.kube_reserved,
+        "eviction-hard": kubelet.eviction_hard,
+        "eviction-soft": kubelet.eviction_soft,
+        "eviction-soft-grace-period": kubelet.eviction_soft_grace_period,
+        "eviction-max-pod-grace-period": kubelet.eviction_max_pod_grace_period,
+        "image-gc-high-threshold-percent": percent(kubelet.image_gc_high_threshold_percent),
+        "image-gc-low-threshold-percent": percent(kubelet.image_gc_low_threshold_percent),
+        "cpu-cfs-quota-enforced": kubelet.cpu_cfs_quota,
+    }
+    return {key: value for key, value in given.items() if value not in (None, {})}
+
+
+def _taints(taints: Iterable[Taint]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for taint in taints:
+        found.setdefault(taint.key, []).append(f"{taint.value}:{taint.effect}")
+    return found
+
+
+# --- TOML: what the standard library reads but does not write ---
+
+
+def _table(path: tuple[str, ...], table: Mapping[str, Any]) -> Iterable[str]:
+    plain = {key: value for key, value in table.items() if not isinstance(value, Mapping)}
+    if path and (plain or not table):
+        yield f"[{'.'.join(_key(part) for part in path)}]"
+    for key, value in sorted(plain.items()):
+        yield f"{_key(key)} = {_value(value)}"
+    for key, value in sorted(table.items()):
+        if isinstance(value, Mapping):
+            yield from _table((*path, key), value)
+
+
+def _key(key: str) -> str:
+    return key if _BARE.match(key) else json.dumps(key, ensure_ascii=False)
+
+
+def _value(value: object) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return f"'{value}'" if "'" not in value and value.isprintable() else json.dumps(value, ensure_ascii=False)
+        case list():
+            return f"[{', '.join(_value(item) for item in value)}]"
+        case Mapping():
+            return f"{{ {', '.join(f'{_key(key)} = {_value(item)}' for key, item in value.items())} }}"
+        case _:
+            return str(value)

@@ -1,0 +1,60 @@
+"""Finding what an EC2NodeClass selects: subnets and security groups (aws-provider.md 5.2).
+
+Ids and names of all terms are asked for together; a term of tags is a question of its own, whose tags must all match.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from joinery.apis.ec2nodeclass import (
+    SecurityGroupSelectorTerm,
+    SecurityGroupStatus,
+    SubnetSelectorTerm,
+    SubnetStatus,
+)
+from joinery.aws import Clients, translated
+
+Filters = list[dict[str, Any]]
+
+
+def tag_filters(tags: Mapping[str, str]) -> Filters:
+    """EC2's filters for tags; ``*`` means any value."""
+    return [
+        {"Name": "tag-key", "Values": [key]} if value == "*" else {"Name": f"tag:{key}", "Values": [value]}
+        for key, value in sorted(tags.items())
+    ]
+
+
+def questions(name: str, ids: Iterable[str], tags: Iterable[Mapping[str, str]]) -> list[Filters]:
+    """One set of filters a call: the ids together, then each term of tags."""
+    known = sorted(filter(None, ids))
+    asked: list[Filters] = [[{"Name": name, "Values": known}]] if known else []
+    return asked + [tag_filters(term) for term in tags if term]
+
+
+def subnets(clients: Clients, terms: Sequence[SubnetSelectorTerm]) -> list[SubnetStatus]:
+    """The subnets that any term selects; the one with the most free addresses first."""
+    found: dict[str, Any] = {}
+    with translated("describing subnets"):
+        pages = clients.ec2.get_paginator("describe_subnets")
+        for filters in questions("subnet-id", (term.id for term in terms), (term.tags for term in terms)):
+            for page in pages.paginate(Filters=filters):  # type: ignore[arg-type]
+                found |= {subnet["SubnetId"]: subnet for subnet in page["Subnets"]}
+    ranked = sorted(found.values(), key=lambda each: (-each.get("AvailableIpAddressCount", 0), each["SubnetId"]))
+    return [
+        SubnetStatus(id=each["SubnetId"], zone=each["AvailabilityZone"], zone_id=each.get("AvailabilityZoneId", ""))
+        for each in ranked
+    ]
+
+
+def security_groups(clients: Clients, terms: Sequence[SecurityGroupSelectorTerm]) -> list[SecurityGroupStatus]:
+    """The security groups that any term selects, by id."""
+    asked = questions("group-id", (term.id for term in terms), (term.tags for term in terms))
+    asked += questions("group-name", (term.name for term in terms), ())
+    found: dict[str, str] = {}
+    with translated("describing security groups"):
+        pages = clients.ec2.get_paginator("describe_security_groups")
+        for filters in asked:
+            for page in pages.paginate(Filters=filters):  # type: ignore[arg-type]
+                found |= {group["GroupId"]: group["GroupName"] for group in page["SecurityGroups"]}
+    return [SecurityGroupStatus(id=key, name=found[key]) for key in sorted(found)]

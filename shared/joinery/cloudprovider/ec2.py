@@ -1,0 +1,120 @@
+"""EC2 over boto3."""
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from joinery.apis import labels
+from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClass, EC2NodeClassStatus
+from joinery.aws import Clients, translated
+from joinery.cloudprovider import discovery, listing
+from joinery.cloudprovider.catalog import Catalog
+from joinery.cloudprovider.facts import ClusterFacts, cluster_facts
+from joinery.cloudprovider.gateway import Instance, LaunchRequest, LaunchResult
+from joinery.cloudprovider.imagesearch import ImageSearch
+from joinery.cloudprovider.launching import Launching
+from joinery.cloudprovider.profiles import Profiles
+from joinery.cloudprovider.readiness import Found, Problem, status
+from joinery.cloudprovider.running import described
+from joinery.cloudprovider.tags import CLUSTER_NAME
+from joinery.errors import ConfigurationError, NotFoundError
+
+_HERE = ("pending", "running", "stopping", "stopped", "shutting-down")
+
+
+class Ec2Cloud:
+    """Implements ``Cloud``. Making one calls nobody; the cluster's endpoint is asked for at the first launch."""
+
+    def __init__(self, cluster: str, region: str, *, now: Callable[[], datetime]) -> None:
+        self._cluster, self._now = cluster, now
+        self._clients = Clients(region)
+        self._launching = Launching(self._clients)
+        self._profiles = Profiles(self._clients, cluster)
+
+    @cached_property
+    def facts(self) -> ClusterFacts:
+        """Where nodes find their cluster. Raises ``NotFoundError`` if EKS does not know it."""
+        with translated(f"describing EKS cluster {self._cluster}"):
+            answer: Any = self._clients.eks.describe_cluster(name=self._cluster)
+        return cluster_facts(answer["cluster"])
+
+    def catalog(self) -> Catalog:
+        return listing.read(self._clients, self._now())
+
+    def resolve(self, node_class: EC2NodeClass) -> EC2NodeClassStatus:
+        spec = node_class.spec
+        amis, ami_problem = self._amis(node_class)
+        profile, profile_problem = self._profile(node_class)
+        found = Found(
+            subnets=discovery.subnets(self._clients, spec.subnet_selector_terms),
+            security_groups=discovery.security_groups(self._clients, spec.security_group_selector_terms),
+            amis=amis,
+            instance_profile=profile,
+            ami_problem=ami_problem,
+            profile_problem=profile_problem,
+        )
+        return status(node_class, found, self._now())
+
+    def launch(self, request: LaunchRequest) -> LaunchResult:
+        return self._launching.launch(request, self.facts)
+
+    def instances(self) -> tuple[Instance, ...]:
+        filters = [
+            {"Name": "tag-key", "Values": [labels.NODE_POOL]},
+            {"Name": "tag-key", "Values": [labels.NODE_CLASS]},
+            {"Name": f"tag:{CLUSTER_NAME}", "Values": [self._cluster]},
+            {"Name": "instance-state-name", "Values": list(_HERE)},
+        ]
+        return described(self._clients, Filters=filters)
+
+    def instance(self, instance_id: str) -> Instance:
+        found = described(self._clients, InstanceIds=[instance_id])
+        if not found or found[0].state == "terminated":
+            raise NotFoundError(f"instance {instance_id} is terminated")
+        return found[0]
+
+    def terminate(self, instance_ids: Sequence[str]) -> None:
+        if not instance_ids:
+            return
+        try:
+            self._terminate(instance_ids)
+        except NotFoundError:
+            self._terminate_each(instance_ids)
+
+    def tag(self, instance_id: str, tags: Mapping[str, str]) -> None:
+        with translated(f"tagging instance {instance_id}"):
+            pairs: Any = [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
+            self._clients.ec2.create_tags(Resources=[instance_id], Tags=pairs)
+
+    def _amis(self, node_class: EC2NodeClass) -> tuple[list[AMIStatus], Problem | None]:
+        terms = node_class.spec.ami_selector_terms
+        # The version is needed for aliases alone: a class of explicit images resolves without EKS.
+        version = self.facts.version if any(term.alias for term in terms) else ""
+        try:
+            return ImageSearch(self._clients, version, self._now()).find(terms), None
+        except ConfigurationError as error:
+            return [], Problem("UnsupportedAlias", str(error))
+
+    def _profile(self, node_class: EC2NodeClass) -> tuple[str, Problem | None]:
+        if node_class.spec.instance_profile:
+            return node_class.spec.instance_profile, None
+        try:
+            return self._profiles.ensure(node_class), None
+        except NotFoundError as error:
+            return "", Problem("RoleNotFound", f"spec.role {node_class.spec.role}: {error}")
+
+    def _terminate(self, instance_ids: Sequence[str]) -> None:
+        with translated("terminating instances"):
+            self._clients.ec2.terminate_instances(InstanceIds=list(instance_ids))
+
+    def _terminate_each(self, instance_ids: Sequence[str]) -> None:
+        """EC2 refuses a whole call over one id it has forgotten."""
+        missing = 0
+        for instance_id in instance_ids:
+            try:
+                self._terminate([instance_id])
+            except NotFoundError:
+                missing += 1
+        if missing == len(instance_ids):
+            raise NotFoundError(f"none of the instances exists: {', '.join(instance_ids)}")

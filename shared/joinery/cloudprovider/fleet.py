@@ -1,0 +1,100 @@
+"""CreateFleet: one request for identical instances from any of many capacity pools, and what its answer means.
+
+Pure: requests and answers are data (aws-provider.md 2.6 and 2.8). EC2 echoes the override an instance came from, and
+names in every error the override it is about; the zone is in each override so that it can be read back.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from joinery.apis import labels
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.cloudprovider.codes import is_capacity
+from joinery.cloudprovider.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, LaunchResult, Override
+from joinery.cloudprovider.templates import tag_specifications
+from joinery.errors import ConfigurationError
+from joinery.state.offerings import OfferingKey
+
+
+def subnets_by_zone(node_class: EC2NodeClass) -> dict[str, str]:
+    """One subnet a zone: the first in the status, which has them by free addresses."""
+    found: dict[str, str] = {}
+    for subnet in node_class.status.subnets:
+        found.setdefault(subnet.zone, subnet.id)
+    if not found:
+        raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: status.subnets is empty")
+    return found
+
+
+def fleet(
+    request: LaunchRequest, configs: Iterable[tuple[str, Sequence[Override]]], tags: Mapping[str, str]
+) -> dict[str, Any]:
+    """The request, for launch templates by name with the pools each may be launched from."""
+    subnets = subnets_by_zone(request.node_class)
+    spec = request.node_class.spec
+    found: dict[str, Any] = {
+        "Type": "instant",
+        "ClientToken": request.token,
+        "TargetCapacitySpecification": {
+            "TotalTargetCapacity": request.count,
+            "DefaultTargetCapacityType": request.capacity_type,
+        },
+        "LaunchTemplateConfigs": [
+            {
+                "LaunchTemplateSpecification": {"LaunchTemplateName": name, "Version": "$Latest"},
+                "Overrides": [_override(pool, subnets[pool.zone]) for pool in pools if pool.zone in subnets],
+            }
+            for name, pools in configs
+        ],
+        "TagSpecifications": tag_specifications(("instance", "volume", "fleet"), tags),
+    }
+    if request.capacity_type == labels.SPOT:
+        found["SpotOptions"] = {"AllocationStrategy": "price-capacity-optimized"}
+    else:
+        found["OnDemandOptions"] = {"AllocationStrategy": "lowest-price"}
+    return found | ({"Context": spec.context} if spec.context else {})
+
+
+def _override(pool: Override, subnet: str) -> dict[str, Any]:
+    return {
+        "InstanceType": pool.instance_type,
+        "SubnetId": subnet,
+        "AvailabilityZone": pool.zone,
+        "Priority": pool.price,
+    }
+
+
+def result(request: LaunchRequest, answer: Mapping[str, Any], images: Mapping[str, str]) -> LaunchResult:
+    """What came of it. EC2 may group several instances in an entry, or not; ``images`` maps types to image ids."""
+    zones = {subnet.id: subnet.zone for subnet in request.node_class.status.subnets}
+    launched = [
+        _launched(instance_id, entry, request, images, zones)
+        for entry in answer.get("Instances", ())
+        for instance_id in entry["InstanceIds"]
+    ]
+    failures = [_failure(entry, request.capacity_type, zones) for entry in answer.get("Errors", ())]
+    return LaunchResult(tuple(launched), tuple(dict.fromkeys(failures)))
+
+
+def _launched(
+    instance_id: str,
+    entry: Mapping[str, Any],
+    request: LaunchRequest,
+    images: Mapping[str, str],
+    zones: Mapping[str, str],
+) -> LaunchedInstance:
+    pool = _pool(entry, request.capacity_type, zones)
+    kind = entry.get("InstanceType") or pool.instance_type
+    capacity_type = labels.SPOT if entry.get("Lifecycle") == "spot" else request.capacity_type
+    return LaunchedInstance(instance_id, kind, pool.zone, capacity_type, images.get(kind, ""))
+
+
+def _failure(entry: Mapping[str, Any], capacity_type: str, zones: Mapping[str, str]) -> LaunchFailure:
+    code, message = entry.get("ErrorCode", ""), entry.get("ErrorMessage", "")
+    return LaunchFailure(_pool(entry, capacity_type, zones), code, message, is_capacity(code))
+
+
+def _pool(entry: Mapping[str, Any], capacity_type: str, zones: Mapping[str, str]) -> OfferingKey:
+    override = entry.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
+    zone = override.get("AvailabilityZone") or zones.get(override.get("SubnetId", ""), "")
+    return OfferingKey(override.get("InstanceType", ""), zone, capacity_type)

@@ -1,0 +1,77 @@
+"""Finding the images that an EC2NodeClass selects, in SSM and EC2 (aws-provider.md 3.2 and 3.4)."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+from joinery.apis.ec2nodeclass import AMISelectorTerm, AMIStatus
+from joinery.aws import Clients, translated
+from joinery.cloudprovider.discovery import Filters, tag_filters
+from joinery.cloudprovider.images import Image, statuses, variants
+from joinery.errors import NotFoundError
+
+_ARCHES = {"x86_64": "amd64", "arm64": "arm64"}
+Kinds = tuple[str, ...]
+
+
+class ImageSearch:
+    """Looks images up; ``version`` is the cluster's minor version, ``now`` decides what is deprecated."""
+
+    def __init__(self, clients: Clients, version: str, now: datetime) -> None:
+        self._clients, self._version, self._now = clients, version, now
+
+    def find(self, terms: Sequence[AMISelectorTerm]) -> list[AMIStatus]:
+        """The status entries, newest first. Raises ``ConfigurationError`` for an alias that stands for nothing."""
+        kinds = self._kinds_of_aliases(terms)
+        ids = {term.id for term in terms if term.id} | self._ids_of_parameters(terms) | kinds.keys()
+        images = {image.id: image for image in self._by_id(sorted(ids))}
+        for term in terms:
+            if term.name or term.tags:
+                images |= {image.id: image for image in self._by_term(term)}
+        return statuses((image, kinds.get(image.id, ())) for image in images.values())
+
+    def _kinds_of_aliases(self, terms: Iterable[AMISelectorTerm]) -> dict[str, Kinds]:
+        """Image id to kinds of node. A parameter that cannot be read is left out: not every region has every variant."""
+        found: dict[str, Kinds] = {}
+        for variant in (each for term in terms if term.alias for each in variants(term, self._version)):
+            if image := self._parameter(variant.parameter):
+                found[image] = (*found.get(image, ()), *variant.kinds)
+        return found
+
+    def _ids_of_parameters(self, terms: Iterable[AMISelectorTerm]) -> set[str]:
+        values = {self._parameter(term.ssm_parameter) for term in terms if term.ssm_parameter}
+        return {value for value in values if value.startswith("ami-")}
+
+    def _parameter(self, name: str) -> str:
+        try:
+            with translated(f"reading SSM parameter {name}"):
+                return self._clients.ssm.get_parameter(Name=name)["Parameter"]["Value"]
+        except NotFoundError:
+            return ""
+
+    def _by_id(self, ids: list[str]) -> list[Image]:
+        return self._described([{"Name": "image-id", "Values": ids}], []) if ids else []
+
+    def _by_term(self, term: AMISelectorTerm) -> list[Image]:
+        named: Filters = [{"Name": "name", "Values": [term.name]}] if term.name else []
+        # An image found by name alone may be anybody's: only ours and Amazon's are meant.
+        owners = [term.owner] if term.owner else ["self", "amazon"] if term.name else []
+        return self._described(named + tag_filters(term.tags), owners)
+
+    def _described(self, filters: Filters, owners: list[str]) -> list[Image]:
+        asked: dict[str, Any] = {"Filters": [*filters, {"Name": "state", "Values": ["available"]}]}
+        if owners:
+            asked["Owners"] = owners
+        with translated("describing images"):
+            pages = self._clients.ec2.get_paginator("describe_images").paginate(IncludeDeprecated=True, **asked)
+            return [self._image(image) for page in pages for image in page["Images"]]
+
+    def _image(self, image: Any) -> Image:
+        ends = image.get("DeprecationTime")
+        return Image(
+            id=image["ImageId"],
+            name=image.get("Name", ""),
+            arch=_ARCHES.get(image.get("Architecture", ""), ""),
+            created_at=datetime.fromisoformat(image["CreationDate"]),
+            deprecated=bool(ends) and datetime.fromisoformat(ends) <= self._now,
+        )

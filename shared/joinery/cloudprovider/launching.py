@@ -1,0 +1,154 @@
+"""Launching: pools grouped by the launch template they need, templates made, one CreateFleet.
+
+Types differ by image and by pod count, and both are in the template; so a request for many types becomes a few
+templates, each with its own pools, in one call, among which EC2 chooses freely.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from joinery.apis import labels
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.aws import Clients, code, translated
+from joinery.cloudprovider.codes import ALREADY_EXISTS, TEMPLATE_NOT_FOUND, TOKEN_REUSED
+from joinery.cloudprovider.compatibility import image_for
+from joinery.cloudprovider.description import Description
+from joinery.cloudprovider.facts import ClusterFacts
+from joinery.cloudprovider.families import FAMILIES
+from joinery.cloudprovider.fleet import fleet, result
+from joinery.cloudprovider.gateway import LaunchedInstance, LaunchRequest, LaunchResult, Override
+from joinery.cloudprovider.running import described
+from joinery.cloudprovider.tags import instance_tags
+from joinery.cloudprovider.templates import Machine, Template, tag_specifications, template
+from joinery.cloudprovider.typelabels import type_labels
+from joinery.cloudprovider.userdata import bootstrap, user_data
+from joinery.errors import CapacityError, ConfigurationError
+
+Group = tuple[str, int]
+"""Image id and pod count."""
+
+
+class Launching:
+    """Remembers which templates it has made and what types are, so that a warm launch is one call."""
+
+    def __init__(self, clients: Clients) -> None:
+        self._clients = clients
+        self._made: set[str] = set()
+        self._described: dict[str, Description] = {}
+
+    def launch(self, request: LaunchRequest, facts: ClusterFacts) -> LaunchResult:
+        images = self._images(request)
+        configs = [
+            (_template(request, facts, group, self._clients.region), pools)
+            for group, pools in _groups(request.overrides, images).items()
+        ]
+        if not configs:
+            raise CapacityError(f"EC2NodeClass {request.node_class.metadata.name}: no image boots any requested type")
+        tags = {**instance_tags(facts.name, request.node_class, request.node_pool), labels.LAUNCH_TOKEN: request.token}
+        asked = fleet(request, [(made.name, pools) for made, pools in configs], tags)
+        answer = self._create_fleet(asked, [made for made, _ in configs])
+        if answer is None:
+            return LaunchResult(self._launched_before(request.token))
+        return result(request, answer, images)
+
+    def _create_fleet(self, asked: dict[str, Any], templates: list[Template]) -> Mapping[str, Any] | None:
+        """EC2's answer; None if the token has launched something else already.
+
+        A template that was deleted behind our back is made again, once.
+        """
+        from botocore.exceptions import ClientError
+
+        with translated("creating a fleet"):
+            self._ensure(templates)
+            try:
+                return self._clients.ec2.create_fleet(**asked)
+            except ClientError as refused:
+                if code(refused) == TOKEN_REUSED:
+                    return None
+                if code(refused) not in TEMPLATE_NOT_FOUND:
+                    raise
+            self._made.clear()
+            self._ensure(templates)
+            return self._clients.ec2.create_fleet(**asked)
+
+    def _launched_before(self, token: str) -> tuple[LaunchedInstance, ...]:
+        """What a launch whose answer was lost has launched, when prices or stock have changed the request since."""
+        found = described(self._clients, Filters=[{"Name": f"tag:{labels.LAUNCH_TOKEN}", "Values": [token]}])
+        return tuple(
+            LaunchedInstance(each.instance_id, each.instance_type, each.zone, each.capacity_type, each.image_id)
+            for each in found
+            if not each.is_going
+        )
+
+    def _ensure(self, templates: Iterable[Template]) -> None:
+        from botocore.exceptions import ClientError
+
+        for each in templates:
+            if each.name in self._made:
+                continue
+            try:
+                self._clients.ec2.create_launch_template(
+                    LaunchTemplateName=each.name,
+                    LaunchTemplateData=each.data,  # type: ignore[arg-type]
+                    TagSpecifications=tag_specifications(("launch-template",), each.tags),  # type: ignore[arg-type]
+                )
+            except ClientError as refused:
+                if code(refused) not in ALREADY_EXISTS:
+                    raise
+            self._made.add(each.name)
+
+    def _images(self, request: LaunchRequest) -> dict[str, str]:
+        """Instance type to the image it would boot; types that no image boots are left out."""
+        amis = request.node_class.status.amis
+        if not amis:
+            raise ConfigurationError(f"EC2NodeClass {request.node_class.metadata.name}: status.amis is empty")
+        names = list(dict.fromkeys(override.instance_type for override in request.overrides))
+        family = FAMILIES[request.node_class.spec.family]
+        found = {
+            name: image_for(amis, type_labels(kind, family, self._clients.region))
+            for name, kind in self._describe(names).items()
+        }
+        return {name: image.id for name, image in found.items() if image is not None}
+
+    def _describe(self, names: list[str]) -> dict[str, Description]:
+        import msgspec
+
+        missing: list[Any] = [name for name in names if name not in self._described]
+        with translated("describing instance types"):
+            for start in range(0, len(missing), 100):
+                answer = self._clients.ec2.describe_instance_types(InstanceTypes=missing[start : start + 100])
+                for kind in answer["InstanceTypes"]:
+                    self._described[kind["InstanceType"]] = msgspec.convert(kind, Description)
+        return {name: self._described[name] for name in names}
+
+
+def _groups(overrides: Iterable[Override], images: Mapping[str, str]) -> dict[Group, list[Override]]:
+    """The pools of each template, one a type and zone: EC2 refuses the same pool twice."""
+    found: dict[Group, list[Override]] = {}
+    seen: set[tuple[str, str]] = set()
+    for override in overrides:
+        pool = (override.instance_type, override.zone)
+        if override.instance_type in images and pool not in seen:
+            seen.add(pool)
+            found.setdefault((images[override.instance_type], override.max_pods), []).append(override)
+    return found
+
+
+def _template(request: LaunchRequest, facts: ClusterFacts, group: Group, region: str) -> Template:
+    node_class: EC2NodeClass = request.node_class
+    image, max_pods = group
+    told = bootstrap(
+        facts,
+        labelled=request.labels,
+        taints=request.taints,
+        capacity_type=request.capacity_type,
+        max_pods=max_pods,
+    )
+    machine = Machine(
+        image_id=image,
+        user_data=user_data(node_class.spec, told),
+        capacity_type=request.capacity_type,
+        region=region,
+        ipv6=facts.ipv6,
+    )
+    return template(node_class, machine, instance_tags(facts.name, node_class, request.node_pool))

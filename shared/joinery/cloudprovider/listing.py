@@ -1,0 +1,76 @@
+"""The live catalogue: every instance type of the region, where it is sold, and for how much (aws-provider.md 1.1).
+
+Nothing is remembered between runs. If EC2 or the price list fails, the run fails and the catalogue stored last stays in
+use; a capacity pool without a price is left out until it has one.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from joinery.apis import labels
+from joinery.aws import Clients, translated
+from joinery.cloudprovider import pricing
+from joinery.cloudprovider.catalog import Catalog, CatalogOffering, Zone, entry
+from joinery.errors import ConfigurationError
+
+_FILTERS = {
+    "supported-virtualization-type": ["hvm"],
+    "processor-info.supported-architecture": ["x86_64", "arm64"],
+}
+
+
+def read(clients: Clients, now: datetime) -> Catalog:
+    """Seconds and some sixty requests. Raises ``ConfigurationError`` if the region sells nothing at all."""
+    prices = pricing.on_demand(clients)
+    spot = pricing.spot(clients, now)
+    types = _types(clients)
+    places = _places(clients)
+    usage = {name: kind.get("SupportedUsageClasses", ()) for name, kind in types.items()}
+    found = tuple(_offerings(places, usage, prices, spot))
+    if not found:
+        raise ConfigurationError(f"no instance type has a price in {clients.region}")
+    return Catalog(
+        region=clients.region,
+        zones=_zones(clients, {zone for zones in places.values() for zone in zones}),
+        instance_types=tuple(entry(types[name]) for name in sorted(types)),
+        offerings=found,
+    )
+
+
+def _offerings(
+    places: Mapping[str, Iterable[str]],
+    usage: Mapping[str, Iterable[str]],
+    prices: Mapping[str, float],
+    spot: Mapping[tuple[str, str], float],
+) -> Iterable[CatalogOffering]:
+    for name in sorted(usage):
+        for zone in sorted(places.get(name, ())):
+            if labels.ON_DEMAND in usage[name] and name in prices:
+                yield CatalogOffering(name, zone, labels.ON_DEMAND, prices[name])
+            if labels.SPOT in usage[name] and (name, zone) in spot:
+                yield CatalogOffering(name, zone, labels.SPOT, spot[name, zone])
+
+
+def _types(clients: Clients) -> dict[str, Mapping[str, Any]]:
+    filters = [{"Name": name, "Values": values} for name, values in _FILTERS.items()]
+    with translated("describing instance types"):
+        pages = clients.ec2.get_paginator("describe_instance_types").paginate(Filters=filters)  # type: ignore[arg-type]
+        return {kind["InstanceType"]: kind for page in pages for kind in page["InstanceTypes"]}
+
+
+def _places(clients: Clients) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    with translated("describing instance type offerings"):
+        pages = clients.ec2.get_paginator("describe_instance_type_offerings")
+        for page in pages.paginate(LocationType="availability-zone"):
+            for offering in page["InstanceTypeOfferings"]:
+                found.setdefault(offering["InstanceType"], set()).add(offering["Location"])
+    return found
+
+
+def _zones(clients: Clients, names: set[str]) -> tuple[Zone, ...]:
+    with translated("describing zones"):
+        answer = clients.ec2.describe_availability_zones(AllAvailabilityZones=False)
+    ids = {zone["ZoneName"]: zone.get("ZoneId", "") for zone in answer["AvailabilityZones"]}
+    return tuple(Zone(name, ids.get(name, "")) for name in sorted(names))

@@ -1,0 +1,103 @@
+"""What capacity costs: on-demand from the price list, spot from EC2 (aws-provider.md 1.12).
+
+The price list knows a type's price in the region; spot prices are per zone. Linux prices stand for every system. A price
+that is missing or zero is no price: such a capacity pool is not in the catalogue, and cannot be bought by mistake.
+"""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+import msgspec
+
+from joinery.aws import Clients, translated
+
+_SPOT_PRODUCTS = ("Linux/UNIX", "Linux/UNIX (Amazon VPC)")
+_ASKED = {
+    "serviceCode": "AmazonEC2",
+    "preInstalledSw": "NA",
+    "operatingSystem": "Linux",
+    "capacitystatus": "Used",
+    "marketoption": "OnDemand",
+}
+_SHARED = {"tenancy": "Shared", "productFamily": "Compute Instance"}
+_BARE_METAL = {"tenancy": "Dedicated", "productFamily": "Compute Instance (bare metal)"}
+
+
+class _Dimension(msgspec.Struct, frozen=True, rename="camel"):
+    price_per_unit: dict[str, str] = {}
+
+
+class _Term(msgspec.Struct, frozen=True, rename="camel"):
+    price_dimensions: dict[str, _Dimension] = {}
+
+
+class _Terms(msgspec.Struct, frozen=True, rename="pascal"):
+    on_demand: dict[str, _Term] = {}
+
+
+class _Attributes(msgspec.Struct, frozen=True, rename="camel"):
+    instance_type: str = ""
+
+
+class _Product(msgspec.Struct, frozen=True):
+    attributes: _Attributes = _Attributes()
+
+
+class _Entry(msgspec.Struct, frozen=True):
+    """One of the price list's JSON documents, as far as it is read."""
+
+    product: _Product = _Product()
+    terms: _Terms = _Terms()
+
+
+def on_demand(clients: Clients) -> dict[str, float]:
+    """Instance type to $/h (CNY/h in China), bare metal included."""
+    currency = "CNY" if clients.region.startswith("cn-") else "USD"
+    found: dict[str, float] = {}
+    with translated("reading the price list"):
+        pages = clients.pricing.get_paginator("get_products")
+        for kind in (_SHARED, _BARE_METAL):
+            asked = {**_ASKED, **kind, "regionCode": clients.region}
+            filters = [{"Type": "TERM_MATCH", "Field": key, "Value": value} for key, value in asked.items()]
+            for page in pages.paginate(ServiceCode="AmazonEC2", Filters=filters):  # type: ignore[arg-type]
+                found |= on_demand_prices(page["PriceList"], currency)
+    return found
+
+
+def on_demand_prices(documents: Iterable[str], currency: str) -> dict[str, float]:
+    """Instance type to price an hour, from documents of the price list."""
+    found: dict[str, float] = {}
+    decoder = msgspec.json.Decoder(_Entry)
+    for document in documents:
+        entry = decoder.decode(document)
+        for term in entry.terms.on_demand.values():
+            for dimension in term.price_dimensions.values():
+                if price := _price(dimension.price_per_unit.get(currency, "")):
+                    found[entry.product.attributes.instance_type] = price
+    return found
+
+
+def spot(clients: Clients, now: datetime) -> dict[tuple[str, str], float]:
+    """(Instance type, zone) to $/h now."""
+    with translated("reading spot prices"):
+        pages = clients.ec2.get_paginator("describe_spot_price_history").paginate(
+            StartTime=now, ProductDescriptions=list(_SPOT_PRODUCTS)
+        )
+        return {
+            (row["InstanceType"], row["AvailabilityZone"]): price
+            for page in pages
+            for row in page["SpotPriceHistory"]
+            if _is_dated(row) and (price := _price(row["SpotPrice"]))
+        }
+
+
+def _is_dated(row: Mapping[str, Any]) -> bool:
+    return row.get("Timestamp") is not None
+
+
+def _price(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return 0.0

@@ -1,0 +1,74 @@
+"""The instance profile of an EC2NodeClass that names a role (aws-provider.md 5.4).
+
+The profile is made once and named after the cluster, the class and the role, so that looking for it needs no memory:
+another role is another profile, and whoever comes second finds it there.
+"""
+
+from hashlib import sha256
+from typing import Any
+
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.aws import Clients, code, translated
+from joinery.cloudprovider.codes import ALREADY_EXISTS
+from joinery.cloudprovider.tags import ownership
+from joinery.errors import NotFoundError
+
+_LONGEST = 128
+
+
+def profile_name(cluster: str, region: str, node_class: EC2NodeClass) -> str:
+    """At most 128 characters, as IAM demands."""
+    identity = f"{region}{node_class.metadata.name}{node_class.metadata.uid}{node_class.spec.role}"
+    number = int.from_bytes(sha256(identity.encode()).digest()[:8])
+    return f"{cluster[: _LONGEST - 21]}_{number}"
+
+
+class Profiles:
+    def __init__(self, clients: Clients, cluster: str) -> None:
+        self._clients, self._cluster = clients, cluster
+
+    def ensure(self, node_class: EC2NodeClass) -> str:
+        """The name of a profile with the class's role. Raises ``NotFoundError`` if there is no such role."""
+        name = profile_name(self._cluster, self._clients.region, node_class)
+        current = node_class.status.instance_profile
+        for known in dict.fromkeys(filter(None, (current, name))):
+            if self._role(known) == _base(node_class.spec.role):
+                return known
+        self._create(name, node_class)
+        return name
+
+    def _role(self, name: str) -> str | None:
+        """The role in a profile, None where there is no profile or no role in it."""
+        try:
+            with translated(f"reading instance profile {name}"):
+                profile: dict[str, Any] = self._clients.iam.get_instance_profile(InstanceProfileName=name)
+        except NotFoundError:
+            return None
+        roles = profile["InstanceProfile"]["Roles"]
+        return roles[0]["RoleName"] if roles else None
+
+    def _create(self, name: str, node_class: EC2NodeClass) -> None:
+        from botocore.exceptions import ClientError
+
+        region = self._clients.region
+        tags = node_class.spec.tags | ownership(self._cluster, node_class.metadata.name)
+        tags |= {"topology.kubernetes.io/region": region}
+        path = f"/karpenter/{region}/{self._cluster}/{node_class.metadata.uid or node_class.metadata.name}/"
+        with translated(f"creating instance profile {name}"):
+            try:
+                self._clients.iam.create_instance_profile(
+                    InstanceProfileName=name,
+                    Path=path,
+                    Tags=[{"Key": key, "Value": value} for key, value in sorted(tags.items())],
+                )
+            except ClientError as refused:
+                if code(refused) not in ALREADY_EXISTS:
+                    raise
+            self._clients.iam.add_role_to_instance_profile(
+                InstanceProfileName=name, RoleName=_base(node_class.spec.role)
+            )
+
+
+def _base(role: str) -> str:
+    """A role's name without its path."""
+    return role.rpartition("/")[2]

@@ -1,0 +1,168 @@
+"""Launch templates: what every instance of one kind of node has in common (aws-provider.md 2.5).
+
+A template is named after a hash of all that is in it, so making it is idempotent: whoever comes second finds it there,
+and a change of anything makes another one. Nothing here talks to EC2.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from typing import Any
+
+from joinery.apis import labels
+from joinery.apis.ec2nodeclass import BlockDevice, EC2NodeClass, EC2NodeClassSpec, NetworkInterface
+from joinery.apis.quantity import amount
+from joinery.cloudprovider.families import FAMILIES
+
+PREFIX = "karpenter.k8s.aws/"
+_ISOLATED = ("us-iso-", "us-isob-", "us-isof-")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Template:
+    """``data`` is EC2's LaunchTemplateData; ``tags`` are the template's own."""
+
+    name: str
+    data: Mapping[str, Any]
+    tags: Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Machine:
+    """What of a template does not come from the class alone."""
+
+    image_id: str
+    user_data: str
+    capacity_type: str
+    region: str
+    ipv6: bool
+
+
+def template(node_class: EC2NodeClass, machine: Machine, tags: Mapping[str, str]) -> Template:
+    """The template of a kind of node."""
+    data = _data(node_class, machine, tags)
+    digest = sha256(json.dumps([data, dict(tags)], sort_keys=True).encode()).digest()
+    return Template(name=f"{PREFIX}{int.from_bytes(digest[:8])}", data=data, tags=tags)
+
+
+def tag_specifications(kinds: tuple[str, ...], tags: Mapping[str, str]) -> list[dict[str, Any]]:
+    """EC2's TagSpecifications: the same tags on several kinds of resource."""
+    pairs = [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
+    return [{"ResourceType": kind, "Tags": pairs} for kind in kinds]
+
+
+def _data(node_class: EC2NodeClass, machine: Machine, tags: Mapping[str, str]) -> dict[str, Any]:
+    spec = node_class.spec
+    spot = ("spot-instances-request",) if machine.capacity_type == labels.SPOT else ()
+    data: dict[str, Any] = {
+        "ImageId": machine.image_id,
+        "IamInstanceProfile": {"Name": node_class.status.instance_profile},
+        "Monitoring": {"Enabled": bool(spec.detailed_monitoring)},
+        "MetadataOptions": _metadata(spec, machine.region),
+        "NetworkInterfaces": _interfaces(node_class, machine.ipv6),
+        "TagSpecifications": tag_specifications(("network-interface", *spot), tags),
+        "Placement": {"Tenancy": "default"},
+    }
+    optional = {
+        "UserData": machine.user_data,
+        "BlockDeviceMappings": _disks(spec),
+        "CpuOptions": _cpu(spec),
+    }
+    return data | {key: value for key, value in optional.items() if value}
+
+
+def _metadata(spec: EC2NodeClassSpec, region: str) -> dict[str, Any]:
+    options = spec.metadata_options
+    found: dict[str, Any] = {
+        "HttpEndpoint": options.http_endpoint,
+        "HttpProtocolIpv6": options.http_protocol_ipv6,
+        "HttpPutResponseHopLimit": options.http_put_response_hop_limit,
+        "HttpTokens": options.http_tokens,
+        "InstanceMetadataTags": "disabled",
+    }
+    if region.startswith(_ISOLATED):
+        del found["HttpProtocolIpv6"]
+    return found
+
+
+def _cpu(spec: EC2NodeClassSpec) -> dict[str, Any]:
+    nested = spec.cpu_options.nested_virtualization if spec.cpu_options else None
+    return {"NestedVirtualization": nested} if nested else {}
+
+
+# --- disks ---
+
+
+def _disks(spec: EC2NodeClassSpec) -> list[dict[str, Any]]:
+    """The user's disks, else the family's; none leaves it to the image."""
+    if spec.block_device_mappings:
+        return [
+            {"DeviceName": mapping.device_name} | ({"Ebs": _ebs(mapping.ebs)} if mapping.ebs else {})
+            for mapping in spec.block_device_mappings
+        ]
+    return [
+        {"DeviceName": name, "Ebs": {"Encrypted": True, "VolumeType": "gp3", "VolumeSize": _gib(size)}}
+        for name, size in FAMILIES[spec.family].devices
+    ]
+
+
+def _ebs(disk: BlockDevice) -> dict[str, Any]:
+    found = {
+        "DeleteOnTermination": disk.delete_on_termination,
+        "Encrypted": disk.encrypted,
+        "Iops": disk.iops or None,
+        "KmsKeyId": disk.kms_key_id or None,
+        "SnapshotId": disk.snapshot_id or None,
+        "Throughput": disk.throughput or None,
+        "VolumeInitializationRate": disk.volume_initialization_rate,
+        "VolumeSize": _gib(disk.volume_size) if disk.volume_size else None,
+        "VolumeType": disk.volume_type or None,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _gib(size: str) -> int:
+    return -(-amount("ephemeral-storage", size) >> 30) if size else 0
+
+
+# --- network ---
+
+
+def _interfaces(node_class: EC2NodeClass, ipv6: bool) -> list[dict[str, Any]]:
+    """Security groups always live inside the interfaces; the subnet comes with the launch."""
+    groups = [group.id for group in node_class.status.security_groups]
+    declared = node_class.spec.network_interfaces
+    if not declared:
+        return [{"DeviceIndex": 0, "Groups": groups} | _addresses(node_class.spec, ipv6)]
+    return [_declared(interface, groups, node_class.spec, ipv6) for interface in declared]
+
+
+def _declared(interface: NetworkInterface, groups: list[str], spec: EC2NodeClassSpec, ipv6: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "NetworkCardIndex": interface.network_card_index,
+        "DeviceIndex": interface.device_index,
+        "InterfaceType": interface.interface_type,
+        "Groups": groups,
+    }
+    return found if interface.interface_type == "efa-only" else found | _addresses(spec, ipv6)
+
+
+def _addresses(spec: EC2NodeClassSpec, ipv6: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    if spec.associate_public_ip_address is not None:
+        found["AssociatePublicIpAddress"] = spec.associate_public_ip_address
+    if spec.ip_prefix_count:
+        found["Ipv6PrefixCount" if ipv6 else "Ipv4PrefixCount"] = spec.ip_prefix_count
+    if ipv6:
+        found |= {"PrimaryIpv6": True, "Ipv6AddressCount": 1}
+    if spec.connection_tracking:
+        tracking = spec.connection_tracking
+        timeouts = {
+            "TcpEstablishedTimeout": tracking.tcp_established_timeout,
+            "UdpStreamTimeout": tracking.udp_stream_timeout,
+            "UdpTimeout": tracking.udp_timeout,
+        }
+        set_ones = {key: value for key, value in timeouts.items() if value is not None}
+        found["ConnectionTrackingSpecification"] = set_ones
+    return found

@@ -1,0 +1,182 @@
+"""User data: what a new machine runs to become a node (aws-provider.md 4).
+
+Everything a node is told is decided here, as text and without I/O: where its cluster is, its labels and taints, how many
+pods it takes. The unregistered taint is always among the taints: until Joinery has met the node, no pod may land on it.
+"""
+
+import base64
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from email import message_from_string
+from typing import Any
+
+from joinery.apis import labels
+from joinery.apis.ec2nodeclass import EC2NodeClassSpec, KubeletConfiguration
+from joinery.apis.meta import Taint
+from joinery.cloudprovider import bottlerocket
+from joinery.cloudprovider.facts import ClusterFacts
+from joinery.errors import ConfigurationError
+
+NODE_CONFIG, SHELL = "application/node.eks.aws", 'text/x-shellscript; charset="us-ascii"'
+_UNREGISTERED = Taint(key=labels.UNREGISTERED_TAINT, effect=labels.NO_EXECUTE)
+# The API server's node admission refuses labels of these domains when a kubelet sets them.
+_NOT_KUBELETS = ("kubernetes.io", "k8s.io", "node-restriction.kubernetes.io")
+_YAML_KEY = re.compile(r"[\w.-]+:(\s|$)")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bootstrap:
+    """What a node is told, apart from what its class's spec says."""
+
+    facts: ClusterFacts
+    labels: Mapping[str, str]
+    taints: tuple[Taint, ...]
+    max_pods: int
+
+
+def bootstrap(
+    facts: ClusterFacts, *, labelled: Mapping[str, str], taints: Iterable[Taint], capacity_type: str, max_pods: int
+) -> Bootstrap:
+    """The bootstrap of nodes with these labels and taints, ours added, and without those that a kubelet may not set."""
+    ours = {labels.CAPACITY_TYPE: capacity_type, labels.DO_NOT_SYNC_TAINTS: "true"}
+    allowed = {key: value for key, value in sorted({**labelled, **ours}.items()) if _may_set(key)}
+    given = tuple(taints)
+    known = any((t.key, t.effect) == (_UNREGISTERED.key, _UNREGISTERED.effect) for t in given)
+    return Bootstrap(facts=facts, labels=allowed, taints=given if known else (*given, _UNREGISTERED), max_pods=max_pods)
+
+
+def _may_set(key: str) -> bool:
+    domain = key.rpartition("/")[0]
+    return not any(domain == theirs or domain.endswith(f".{theirs}") for theirs in _NOT_KUBELETS)
+
+
+def user_data(spec: EC2NodeClassSpec, told: Bootstrap) -> str:
+    """The user data of a class's nodes, base64. Raises ``ConfigurationError`` for a family that is not supported yet."""
+    return base64.b64encode(_text(spec, told).encode()).decode()
+
+
+def _text(spec: EC2NodeClassSpec, told: Bootstrap) -> str:
+    own = spec.user_data or ""
+    match spec.family:
+        case "AL2023":
+            return _archive([*_parts(own), (NODE_CONFIG, _node_config(spec, told))])
+        case "AL2":
+            return _archive([*_parts(own), (SHELL, _bootstrap_script(spec, told))])
+        case "Bottlerocket":
+            return bottlerocket.settings(
+                own, spec, facts=told.facts, labels=told.labels, taints=told.taints, max_pods=told.max_pods
+            )
+        case "Custom":
+            return own
+    raise ConfigurationError(f"amiFamily {spec.family} is not supported yet")
+
+
+# --- MIME ---
+
+
+def _archive(parts: Iterable[tuple[str, str]]) -> str:
+    """Later documents win in nodeadm, so ours comes last."""
+    lines = ["MIME-Version: 1.0", 'Content-Type: multipart/mixed; boundary="//"', ""]
+    for kind, body in parts:
+        lines += ["--//", f"Content-Type: {kind}", "", body]
+    return "\n".join([*lines, "--//--", ""])
+
+
+def _parts(own: str) -> list[tuple[str, str]]:
+    """The user's own user data as parts: an archive's, or one part by what it looks like."""
+    if not own.strip():
+        return []
+    if own.startswith(("MIME-Version:", "Content-Type:")):
+        archive = message_from_string(own)
+        if not archive.is_multipart():
+            raise ConfigurationError("spec.userData: a MIME document must be multipart")
+        return [(str(part["Content-Type"] or SHELL), str(part.get_payload())) for part in archive.walk() if not part.is_multipart()]  # fmt: skip
+    return [(NODE_CONFIG if _is_mapping(own) else SHELL, own)]
+
+
+def _is_mapping(own: str) -> bool:
+    """Whether it is YAML, as a NodeConfig is, and no script: its first line that says something is a key."""
+    lines = (line for line in own.splitlines() if line.strip() and not line.startswith(("#", "---")))
+    return not own.startswith("#!") and bool(_YAML_KEY.match(next(lines, "")))
+
+
+# --- AL2023 ---
+
+
+def _node_config(spec: EC2NodeClassSpec, told: Bootstrap) -> str:
+    facts, node = told.facts, _labels(told)
+    kubelet: dict[str, Any] = {"config": _kubelet_config(spec.kubelet, told)}
+    if node:
+        kubelet["flags"] = [f'--node-labels="{node}"']
+    document: dict[str, Any] = {
+        "apiVersion": "node.eks.aws/v1alpha1",
+        "kind": "NodeConfig",
+        "spec": {
+            "cluster": {
+                "name": facts.name,
+                "apiServerEndpoint": facts.endpoint,
+                "certificateAuthority": facts.ca,
+                "cidr": facts.service_cidr,
+            },
+            "kubelet": kubelet,
+        },
+    }
+    if spec.instance_store_policy == "RAID0":
+        document["spec"]["instance"] = {"localStorage": {"strategy": "RAID0"}}
+    # JSON is YAML, and needs no library that no layer ships.
+    return "# Generated by Joinery\n" + json.dumps(document, indent=2)
+
+
+def _kubelet_config(kubelet: KubeletConfiguration | None, told: Bootstrap) -> dict[str, Any]:
+    given = kubelet.model_dump(by_alias=True, exclude_none=True) if kubelet else {}
+    taints = [{"key": t.key, "effect": t.effect} | ({"value": t.value} if t.value else {}) for t in told.taints]
+    config = {key: value for key, value in given.items() if value not in ({}, [])}
+    return config | {"maxPods": told.max_pods, "registerWithTaints": taints}
+
+
+def _labels(told: Bootstrap) -> str:
+    return ",".join(f"{key}={value}" for key, value in told.labels.items())
+
+
+# --- AL2 ---
+
+
+def _bootstrap_script(spec: EC2NodeClassSpec, told: Bootstrap) -> str:
+    facts, kubelet = told.facts, spec.kubelet or KubeletConfiguration()
+    command = [
+        f"/etc/eks/bootstrap.sh '{facts.name}' --apiserver-endpoint '{facts.endpoint}' --b64-cluster-ca '{facts.ca}'",
+        *(["--ip-family ipv6"] if facts.ipv6 else []),
+        *([f"--dns-cluster-ip '{kubelet.cluster_dns[0]}'"] if kubelet.cluster_dns else []),
+        "--use-max-pods false",
+        f"--kubelet-extra-args '{' '.join(_kubelet_arguments(kubelet, told))}'",
+        *(["--local-disks raid0"] if spec.instance_store_policy == "RAID0" else []),
+    ]
+    log = "exec > >(tee /var/log/user-data.log|logger -t user-data -s 2>/dev/console) 2>&1"
+    return f"#!/bin/bash -xe\n{log}\n" + " \\\n".join(command)
+
+
+def _kubelet_arguments(kubelet: KubeletConfiguration, told: Bootstrap) -> Iterable[str]:
+    if told.labels:
+        yield f'--node-labels="{_labels(told)}"'
+    yield f'--register-with-taints="{",".join(f"{t.key}={t.value}:{t.effect}" for t in told.taints)}"'
+    yield f"--max-pods={told.max_pods}"
+    for flag, value in (
+        ("pods-per-core", kubelet.pods_per_core),
+        ("system-reserved", _pairs(kubelet.system_reserved, "=")),
+        ("kube-reserved", _pairs(kubelet.kube_reserved, "=")),
+        ("eviction-hard", _pairs(kubelet.eviction_hard, "<")),
+        ("eviction-soft", _pairs(kubelet.eviction_soft, "<")),
+        ("eviction-soft-grace-period", _pairs(kubelet.eviction_soft_grace_period, "=")),
+        ("eviction-max-pod-grace-period", kubelet.eviction_max_pod_grace_period),
+        ("image-gc-high-threshold", kubelet.image_gc_high_threshold_percent),
+        ("image-gc-low-threshold", kubelet.image_gc_low_threshold_percent),
+        ("cpu-cfs-quota", None if kubelet.cpu_cfs_quota is None else str(kubelet.cpu_cfs_quota).lower()),
+    ):
+        if value not in (None, ""):
+            yield f"--{flag}={value}"
+
+
+def _pairs(values: Mapping[str, str], sign: str) -> str:
+    return f'"{",".join(f"{key}{sign}{values[key]}" for key in sorted(values))}"' if values else ""

@@ -1,0 +1,132 @@
+"""An AWS account in moto: what the adapters need and moto lacks (moto-capabilities.md, 8).
+
+moto's CreateFleet takes the first override always, never runs out of a pool and knows no tokens; its SSM has no EKS
+parameters and its images are of 2017. ``Account`` puts that right from the inside, so it works in the process that
+serves moto. Nothing of Joinery's own is touched.
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from unittest.mock import patch
+
+from joinery.apis.ec2nodeclass import AMISelectorTerm
+from joinery.cloudprovider.images import variants
+from joinery.state.offerings import OfferingKey
+
+ACCOUNT, REGION = "123456789012", "us-east-1"
+DISCOVERY = {"karpenter.sh/discovery": "joinery"}
+_ARCHES = {"amd64": "x86_64", "arm64": "arm64"}
+
+
+@dataclass
+class Account:
+    """The pools that are out, the launches by their token, and how the account is filled."""
+
+    out_of: set[OfferingKey] = field(default_factory=set)
+    answers: dict[str, tuple[str, Any]] = field(default_factory=dict)
+    errors: list[dict[str, Any]] = field(default_factory=list)
+
+    def reset(self) -> None:
+        """As new; moto's own state is moto's to reset."""
+        self.out_of.clear()
+        self.answers.clear()
+
+    @contextmanager
+    def corrected(self) -> Iterator[None]:
+        """Serve moto within this."""
+        from moto.ec2.models.fleets import FleetsBackend
+        from moto.ec2.responses.fleets import Fleets
+        from moto.ec2.responses.tags import TagResponse
+
+        with ExitStack() as corrections:
+            for place, name, correction in (
+                (Fleets, "create_fleet", _answering(self, Fleets.create_fleet)),
+                (FleetsBackend, "create_fleet", _choosing(self, FleetsBackend.create_fleet)),
+                (TagResponse, "create_tags", _looking(TagResponse.create_tags)),
+            ):
+                corrections.enter_context(patch.object(place, name, correction))
+            yield
+
+    def seed_images(self, alias: str, version: str, created_at: datetime) -> list[str]:
+        """EKS-optimised images and the SSM parameters that name them. Their ids, in the order of the variants."""
+        from moto.ec2.models import ec2_backends
+        from moto.ec2.models.amis import Ami
+        from moto.ssm.models import Parameter, ssm_backends
+
+        ec2, ssm = ec2_backends[ACCOUNT][REGION], ssm_backends[ACCOUNT][REGION]
+        found = []
+        for variant in variants(AMISelectorTerm(alias=alias), version):
+            image = f"ami-{alias.partition('@')[0]}{variant.arch}{''.join(variant.kinds)}"
+            ec2.amis[image] = Ami(
+                ec2, image, name=image, owner_id="amazon", public=True, creation_date=created_at,
+                architecture=_ARCHES[variant.arch], virtualization_type="hvm", hypervisor="xen",
+            )  # fmt: skip
+            parameter = Parameter(  # type: ignore[abstract]
+                ACCOUNT, variant.parameter, image, "String", None, None, None, created_at, version=1, data_type="text"
+            )
+            ssm._parameters[variant.parameter] = [parameter]
+            found.append(image)
+        return found
+
+
+def _looking(create_tags: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """An instance that does not exist cannot be tagged."""
+
+    def tag(response: Any) -> Any:
+        for resource in response._get_param("Resources", []):
+            if resource.startswith("i-"):
+                response.ec2_backend.get_instance(resource)
+        return create_tags(response)
+
+    return tag
+
+
+def _answering(account: Account, create_fleet: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """One answer a token, with the errors in it, and a refusal if the token comes with another request."""
+
+    def answer(response: Any) -> Any:
+        from moto.ec2.exceptions import EC2ClientError
+
+        token, asked = response._get_param("ClientToken"), repr(response._get_param("LaunchTemplateConfigs", []))
+        if token not in account.answers:
+            account.errors = []
+            answered = create_fleet(response)
+            answered.result["Errors"] = account.errors
+            account.answers[token] = (asked, answered)
+        if account.answers[token][0] != asked:
+            raise EC2ClientError("IdempotentParameterMismatch", "The token was used with other parameters.")
+        return account.answers[token][1]
+
+    return answer
+
+
+def _choosing(account: Account, create_fleet: Callable[..., Any]) -> Callable[..., Any]:
+    """The cheapest pool in stock, and an error for each cheaper one."""
+
+    def choose(backend: Any, **asked: Any) -> Any:
+        bought_as = asked["target_capacity_specification"]["DefaultTargetCapacityType"]
+        pools = [(config, each) for config in asked["launch_template_configs"] for each in config["Overrides"]]
+        for config, override in sorted(pools, key=lambda pool: float(pool[1]["Priority"])):
+            if OfferingKey(override["InstanceType"], override["AvailabilityZone"], bought_as) in account.out_of:
+                account.errors.append(_error(config, override))
+                continue
+            return create_fleet(backend, **{**asked, "launch_template_configs": [{**config, "Overrides": [override]}]})
+        none = {**asked["target_capacity_specification"], "TotalTargetCapacity": 0}
+        return create_fleet(backend, **{**asked, "target_capacity_specification": none})
+
+    return choose
+
+
+def _error(config: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "LaunchTemplateAndOverrides": {
+            "LaunchTemplateSpecification": config["LaunchTemplateSpecification"],
+            "Overrides": override,
+        },
+        "Lifecycle": "on-demand",
+        "ErrorCode": "InsufficientInstanceCapacity",
+        "ErrorMessage": f"There is no Spot capacity available for {override['InstanceType']}.",
+    }

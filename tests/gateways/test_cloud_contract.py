@@ -1,0 +1,269 @@
+"""What the cloud promises, in memory and over EC2."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Protocol
+
+import boto3
+import pytest
+
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.cloudprovider.catalog import Catalog, CatalogOffering, Zone, entry
+from joinery.cloudprovider.ec2 import Ec2Cloud
+from joinery.cloudprovider.gateway import Cloud, LaunchRequest, Override, capacity_pools
+from joinery.errors import ConfigurationError, NotFoundError
+from joinery.state.offerings import OfferingKey
+from simulator.account import DISCOVERY, REGION, Account
+from simulator.clock import Clock
+from simulator.cloud import InMemoryCloud
+
+CLUSTER = "joinery"
+ZONES = ("us-east-1a", "us-east-1b")
+CHEAP, DEAR = Override("m5.large", ZONES[0], 0.05, 29), Override("m6g.large", ZONES[1], 0.06, 29)
+
+
+class Region(Protocol):
+    """A cloud with two zones and EKS images, and its pools to run out of."""
+
+    @property
+    def cloud(self) -> Cloud:
+        """The form under test."""
+        ...
+
+    def run_out(self, *pools: OfferingKey) -> None:
+        """From now on the pools are out."""
+        ...
+
+
+class _InMemory:
+    def __init__(self) -> None:
+        self.cloud = InMemoryCloud(Clock(), small_catalog(), cluster=CLUSTER)
+
+    def run_out(self, *pools: OfferingKey) -> None:
+        self.cloud.run_out(*pools)
+
+
+class _Ec2:
+    def __init__(self, account: Account) -> None:
+        self._account = account
+        self.cloud = Ec2Cloud(CLUSTER, REGION, now=Clock().now)
+        seed(account)
+
+    def run_out(self, *pools: OfferingKey) -> None:
+        self._account.out_of.update(pools)
+
+
+def seed(account: Account) -> None:
+    """Tag the default network for discovery, in two zones; make the cluster, the role and AL2023's images."""
+    ec2: Any = boto3.client("ec2")
+    tags = [{"Key": key, "Value": value} for key, value in DISCOVERY.items()]
+    filters = [{"Name": "availability-zone", "Values": list(ZONES)}]
+    ids = [subnet["SubnetId"] for subnet in ec2.describe_subnets(Filters=filters)["Subnets"]]
+    group = ec2.describe_security_groups()["SecurityGroups"][0]["GroupId"]
+    ec2.create_tags(Resources=[*ids, group], Tags=tags)
+    arn = "arn:aws:iam::123456789012:role/eks"
+    boto3.client("eks").create_cluster(name=CLUSTER, version="1.33", roleArn=arn, resourcesVpcConfig={"subnetIds": ids})
+    boto3.client("iam").create_role(RoleName="nodes", AssumeRolePolicyDocument="{}")
+    account.seed_images("al2023@latest", "1.33", datetime(2026, 8, 1, tzinfo=UTC))
+
+
+def small_catalog() -> Catalog:
+    """Two types in two zones, one of each architecture."""
+    kinds = {"m5.large": "x86_64", "m6g.large": "arm64"}
+    card = {"NetworkCardIndex": 0, "MaximumNetworkInterfaces": 3}
+    return Catalog(
+        region=REGION,
+        zones=tuple(Zone(zone, f"use1-{zone[-1]}") for zone in ZONES),
+        instance_types=tuple(
+            entry({
+                "InstanceType": name,
+                "SupportedUsageClasses": ["on-demand", "spot"],
+                "ProcessorInfo": {"SupportedArchitectures": [arch]},
+                "VCpuInfo": {"DefaultVCpus": 2},
+                "MemoryInfo": {"SizeInMiB": 8192},
+                "NetworkInfo": {"NetworkCards": [card], "Ipv4AddressesPerInterface": 10},
+            })
+            for name, arch in kinds.items()
+        ),
+        offerings=tuple(CatalogOffering(name, zone, way, 0.1) for name in kinds for zone in ZONES for way in ("spot", "on-demand")),
+    )  # fmt: skip
+
+
+@pytest.fixture(params=["memory", "ec2"])
+def region(request: pytest.FixtureRequest) -> Region:
+    """Both forms."""
+    return _InMemory() if request.param == "memory" else _Ec2(request.getfixturevalue("account"))
+
+
+def node_class(**spec: Any) -> EC2NodeClass:
+    """A class that selects by the discovery tag."""
+    wire = {
+        "subnetSelectorTerms": [{"tags": DISCOVERY}],
+        "securityGroupSelectorTerms": [{"tags": DISCOVERY}],
+        "amiSelectorTerms": [{"alias": "al2023@latest"}],
+        "role": "nodes",
+    }
+    metadata = {"name": "default", "uid": "0a1b", "generation": 3}
+    return EC2NodeClass.model_validate({"metadata": metadata, "spec": wire | spec})
+
+
+def resolved(cloud: Cloud, found: EC2NodeClass) -> EC2NodeClass:
+    """The class with its status written."""
+    return found.model_copy(update={"status": cloud.resolve(found)})
+
+
+def request_for(cloud: Cloud, *, count: int = 1, token: str = "t-1") -> LaunchRequest:
+    """A spot launch of nodes that may be either of two types."""
+    return LaunchRequest(
+        token=token,
+        count=count,
+        node_pool="general",
+        node_class=resolved(cloud, node_class()),
+        capacity_type="spot",
+        overrides=(CHEAP, DEAR),
+        labels={"team": "a"},
+    )
+
+
+def conditions(cloud: Cloud, found: EC2NodeClass) -> dict[str, tuple[str, str]]:
+    """Condition type to status and reason."""
+    return {c.type: (c.status, c.reason) for c in cloud.resolve(found).conditions}
+
+
+def test_a_class_that_selects_something_of_everything_is_ready(region: Region) -> None:
+    """Its status lists what a launch needs, and the generation it speaks of."""
+    status = region.cloud.resolve(node_class())
+    assert {subnet.zone for subnet in status.subnets} == set(ZONES)
+    assert len(status.security_groups) == 1
+    assert {rule.values[0] for ami in status.amis for rule in ami.requirements if rule.values} == {"amd64", "arm64"}
+    assert status.instance_profile
+    assert {(c.type, c.status, c.observed_generation) for c in status.conditions} >= {("Ready", "True", 3)}
+
+
+@pytest.mark.parametrize(
+    ("spec", "kind", "reason"),
+    [
+        ({"subnetSelectorTerms": [{"tags": {"a": "b"}}]}, "SubnetsReady", "SubnetsNotFound"),
+        ({"securityGroupSelectorTerms": [{"name": "absent"}]}, "SecurityGroupsReady", "SecurityGroupsNotFound"),
+        ({"amiSelectorTerms": [{"name": "absent-*"}], "amiFamily": "AL2023"}, "AMIsReady", "AMINotFound"),
+        ({"amiFamily": "Windows2022", "amiSelectorTerms": [{"name": "*"}]}, "ValidationSucceeded", "UnsupportedFamily"),
+    ],
+)
+def test_what_is_missing_is_named_in_a_condition(region: Region, spec: dict[str, Any], kind: str, reason: str) -> None:
+    """And the class is not Ready, for that reason."""
+    found = conditions(region.cloud, node_class(**spec))
+    assert found[kind] == ("False", reason)
+    assert found["Ready"][0] == "False"
+
+
+def test_a_condition_that_did_not_change_keeps_its_time(region: Region) -> None:
+    """Resolving again tells a watcher nothing new."""
+    first = resolved(region.cloud, node_class())
+    assert region.cloud.resolve(first).conditions == first.status.conditions
+
+
+def test_a_launch_takes_the_cheapest_pool_in_stock(region: Region) -> None:
+    """And says what it launched, with the image of its architecture."""
+    result = region.cloud.launch(request_for(region.cloud))
+    (launched,) = result.instances
+    assert (launched.instance_type, launched.zone, launched.capacity_type) == ("m5.large", ZONES[0], "spot")
+    assert launched.image_id.startswith("ami-al2023")
+    assert result.failures == ()
+
+
+def test_a_pool_that_is_out_is_reported_and_the_next_one_taken(region: Region) -> None:
+    """So the caller remembers it even though it has its instances."""
+    out = OfferingKey("m5.large", ZONES[0], "spot")
+    region.run_out(out)
+    result = region.cloud.launch(request_for(region.cloud, count=2))
+    assert [i.instance_type for i in result.instances] == ["m6g.large"] * 2
+    assert capacity_pools(result.failures) == {out}
+
+
+def test_no_capacity_at_all_is_a_result(region: Region) -> None:
+    """Not an exception: the failures say which pools to leave out of the next plan."""
+    pools = (OfferingKey("m5.large", ZONES[0], "spot"), OfferingKey("m6g.large", ZONES[1], "spot"))
+    region.run_out(*pools)
+    result = region.cloud.launch(request_for(region.cloud))
+    assert result.instances == ()
+    assert capacity_pools(result.failures) == set(pools)
+
+
+def test_the_same_token_gives_the_same_instances(region: Region) -> None:
+    """A launch whose answer was lost is repeated without launching twice."""
+    first = region.cloud.launch(request_for(region.cloud, count=2))
+    assert region.cloud.launch(request_for(region.cloud, count=2)) == first
+    assert len(region.cloud.instances()) == 2
+    region.cloud.launch(request_for(region.cloud, token="t-2"))
+    assert len(region.cloud.instances()) == 3
+
+
+def test_the_same_token_gives_the_same_instances_even_if_the_request_has_changed(region: Region) -> None:
+    """Between a lost answer and its repetition prices change; what was launched is still the claims'."""
+    first = region.cloud.launch(request_for(region.cloud))
+    again = region.cloud.launch(replace(request_for(region.cloud), overrides=(DEAR,)))
+    assert again.instances == first.instances
+    assert len(region.cloud.instances()) == 1
+
+
+def test_an_instance_carries_the_tags_that_say_whose_it_is(region: Region) -> None:
+    """Karpenter's tags, so either controller can take over."""
+    region.cloud.launch(request_for(region.cloud))
+    (instance,) = region.cloud.instances()
+    assert (instance.tags or {}).items() >= {
+        "karpenter.sh/nodepool": "general",
+        "karpenter.k8s.aws/ec2nodeclass": "default",
+        "eks:eks-cluster-name": CLUSTER,
+        "kubernetes.io/cluster/joinery": "owned",
+    }.items()
+    assert instance.provider_id == f"aws:///{ZONES[0]}/{instance.instance_id}"
+    assert instance.capacity_type == "spot"
+
+
+def test_the_users_tags_are_kept_and_ours_are_not_the_users_to_set(region: Region) -> None:
+    """A class that sets an ownership tag is refused, by name and field."""
+    tagged = resolved(region.cloud, node_class(tags={"team": "a", "Name": "node"}))
+    region.cloud.launch(replace(request_for(region.cloud), node_class=tagged))
+    (instance,) = region.cloud.instances()
+    assert (instance.tags or {}).items() >= {"team": "a", "Name": "node"}.items()
+    spec = tagged.spec.model_copy(update={"tags": {"karpenter.sh/nodepool": "mine"}})
+    wrong = replace(request_for(region.cloud, token="t-2"), node_class=tagged.model_copy(update={"spec": spec}))
+    with pytest.raises(ConfigurationError, match="EC2NodeClass default: spec.tags: karpenter.sh/nodepool"):
+        region.cloud.launch(wrong)
+
+
+def test_a_class_without_images_cannot_launch(region: Region) -> None:
+    """The error names the class."""
+    with pytest.raises(ConfigurationError, match="EC2NodeClass default: status"):
+        region.cloud.launch(replace(request_for(region.cloud), node_class=node_class()))
+
+
+def test_a_terminated_instance_goes(region: Region) -> None:
+    """Repeating it is harmless, also together with one that never was."""
+    launched = region.cloud.launch(request_for(region.cloud)).instances[0].instance_id
+    region.cloud.terminate([launched])
+    region.cloud.terminate([launched, "i-00000000000000fff"])
+    try:
+        state = region.cloud.instance(launched).state
+    except NotFoundError:
+        state = "terminated"
+    assert state in ("shutting-down", "terminated")
+
+
+def test_an_instance_that_never_was_is_not_found(region: Region) -> None:
+    """Whatever is asked of it."""
+    absent = "i-00000000000000fff"
+    with pytest.raises(NotFoundError):
+        region.cloud.instance(absent)
+    with pytest.raises(NotFoundError):
+        region.cloud.terminate([absent])
+    with pytest.raises(NotFoundError):
+        region.cloud.tag(absent, {"a": "b"})
+
+
+def test_tags_are_added(region: Region) -> None:
+    """The node's name, once it is known."""
+    launched = region.cloud.launch(request_for(region.cloud)).instances[0].instance_id
+    region.cloud.tag(launched, {"Name": "ip-10-0-0-1"})
+    tags = region.cloud.instance(launched).tags or {}
+    assert (tags["Name"], tags["karpenter.sh/nodepool"]) == ("ip-10-0-0-1", "general")
