@@ -66,16 +66,16 @@ class Settings:
 
 _EVERY_DOOR = ("cluster", "region", "enabled")
 _BELLS = ("provisioning_queue", "lifecycle_queue")
-_CONTROLLER = (*_EVERY_DOOR, "mode", *_BELLS, "bucket", "table")
+_CONTROLLER = (*_EVERY_DOOR, "mode", *_BELLS, "bucket")
 _LAUNCHES = ("max_launches", "max_hourly")
 
 #: The settings each door reads. The template gives a function these variables and no others.
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "webhook": (*_EVERY_DOOR, *_BELLS, "webhook_token"),
-    "provisioning": (*_CONTROLLER, *_LAUNCHES),
-    "interruption": _CONTROLLER,
+    "provisioning": (*_CONTROLLER, "table", *_LAUNCHES),
+    "interruption": (*_CONTROLLER, "table"),
     "expiration": _CONTROLLER,
-    "lifecycle": (*_CONTROLLER, *_LAUNCHES),
+    "lifecycle": (*_CONTROLLER, "table"),
     "catalog": (*_EVERY_DOOR, "bucket"),
 }
 

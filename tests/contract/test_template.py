@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from joinery.controllers.provisioning import LEASE_SECONDS
 from joinery.doorbell.gateway import DELAYS, Bell
 from joinery.interruption.notice import READERS
 from joinery.memory.dynamodb import EXPIRES, KEY
@@ -212,7 +213,7 @@ def test_functions_that_ring_their_own_bell_may_loop() -> None:
 def test_the_state_is_where_the_adapters_look_for_it() -> None:
     """Table key, TTL attribute and the catalogue's key are the code's."""
     table = resources("AWS::DynamoDB::Table")["Table"]
-    granted = json.dumps(RESOURCES["StatePolicy"])
+    granted = json.dumps(RESOURCES["RecordPolicy"])
 
     assert table["KeySchema"] == [{"AttributeName": KEY, "KeyType": "HASH"}]
     assert table["TimeToLiveSpecification"] == {"AttributeName": EXPIRES, "Enabled": True}
@@ -254,6 +255,12 @@ def test_only_lifecycle_may_terminate_and_only_launching_doors_may_launch() -> N
 
     assert holders("RetirePolicy") == {"lifecycle"}
     assert holders("LaunchPolicy") == {"provisioning", "lifecycle"}
+    assert holders("NodeClassPolicy") == {"lifecycle"}
+
+
+def test_the_lease_outlives_the_function_that_holds_it() -> None:
+    """A run that is killed while it holds the Lease is over before another may take it."""
+    assert DOORS["provisioning"].timeout < LEASE_SECONDS
 
 
 def test_doors_that_talk_to_the_cluster_are_known_there() -> None:

@@ -9,7 +9,14 @@ import pytest
 
 from joinery.controllers.bells import Bells
 from joinery.doorbell.gateway import Bell
-from joinery.errors import ConfigurationError, ConflictError, JoineryError, RefusedError, UnavailableError
+from joinery.errors import (
+    ConfigurationError,
+    ConflictError,
+    JoineryError,
+    NotFoundError,
+    RefusedError,
+    UnavailableError,
+)
 from joinery.interruption.notice import Notice, parse
 from joinery.observability import metrics
 from joinery.settings import Settings
@@ -94,7 +101,9 @@ def test_whoever_gives_up_the_lease_rings_again(
     assert counted() == {"Conflicts": 1, "BellsRung": 1}
 
 
-@pytest.mark.parametrize("error", [RefusedError("above the cap"), ConfigurationError("no such bucket")])
+@pytest.mark.parametrize(
+    "error", [RefusedError("above the cap"), ConfigurationError("no such bucket"), NotFoundError("no catalogue yet")]
+)
 def test_what_would_fail_again_waits_for_the_schedule(
     error: JoineryError, bells: Bells, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
 ) -> None:

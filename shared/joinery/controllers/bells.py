@@ -4,7 +4,7 @@ Three things wake a door, and each fails in its own way:
 
 - a **bell** carries no data, so none is worth blocking a queue for. A failed run is logged, counted and rung again, and
   the message is completed; the queue's delay keeps that from being a busy loop. What would fail again in the same way (a
-  cap, a user's mistake) is logged and counted and left to the schedule, which rings every minute.
+  cap, a user's mistake, a catalogue that is not there yet) is left to the schedule, which rings every minute.
 - a **message** carries data (an interruption). A failure is reported for that one message, its queue delivers it again,
   and after some tries it rests in the dead-letter queue until a person has looked.
 - a **sweep** is a schedule's own call. A failure is counted and raised; the next minute brings the next sweep.
@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from joinery.doorbell.gateway import Bell, Doorbell
-from joinery.errors import ConfigurationError, ConflictError, RefusedError
+from joinery.errors import ConfigurationError, ConflictError, NotFoundError, RefusedError
 from joinery.observability import (
     BELL,
     DETAIL_TYPE,
@@ -32,6 +32,9 @@ from joinery.observability import (
     said,
 )
 from joinery.settings import Settings
+
+#: A cap, a user's mistake, or something that is not there (the catalogue of a new stack): failing again in a second.
+_A_PERSON_MUST_ACT = (RefusedError, ConfigurationError, NotFoundError)
 
 Outcome = Mapping[str, Any]
 Notice = TypeVar("Notice")
@@ -50,7 +53,7 @@ class Bells:
             return {OUTCOME: "off"}
         try:
             return self._done(Count.BELLS_ANSWERED, run())
-        except (RefusedError, ConfigurationError) as error:
+        except _A_PERSON_MUST_ACT as error:
             count(Count.REFUSALS)
             logger.exception("refused", extra={BELL: bell.value, ERROR: str(error)})
             return {OUTCOME: "refused", ERROR: str(error)}

@@ -1,0 +1,108 @@
+"""How long a cold start takes: a fresh process, the built layers with their bytecode, up to the first request sent.
+
+The clock starts before the door is imported and stops when a server in this process receives the door's first request:
+for the webhook that is the bell's message, for provisioning the first call of a gateway. What Lambda itself needs before
+(the sandbox, the interpreter, its runtime client) is not in it, and a Lambda function has a part of a core only.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+from tools.smoke import path_of
+from tools.template import ROOT, doors, load
+
+TARGETS = {"webhook": 130.0, "provisioning": 700.0}
+EVENTS = {"webhook": "webhook_failed_scheduling", "provisioning": "provisioning_bell"}
+
+_PROGRAM = """
+import sys, time
+started = time.monotonic()
+sys.path[:0] = sys.argv[2:]
+import app, json
+class Context:
+    function_name, memory_limit_in_mb, invoked_function_arn, aws_request_id = "door", 1769, "arn", "id"
+print(started, flush=True)
+app.handler(json.load(open(sys.argv[1])), Context())
+"""
+
+
+class _Receiver(BaseHTTPRequestHandler):
+    """Notes when the first request came, and answers every one with an empty object."""
+
+    arrivals: list[float] = []
+
+    def _answer(self) -> None:
+        self.arrivals.append(time.monotonic())
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        self.send_response(200 if self.path == "/" else 404)
+        self.send_header("Content-Length", "2")
+        self.end_headers()
+        self.wfile.write(b"{}")
+
+    do_GET = do_POST = do_PUT = do_PATCH = _answer  # noqa: N815 - http.server's names
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--runs", type=int, default=10)
+    runs = parser.parse_args().runs
+    server = HTTPServer(("127.0.0.1", 0), _Receiver)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    packages = next((ROOT / ".venv-ric" / "lib").glob("python3*/site-packages"))
+    for door, target in TARGETS.items():
+        _cold_start(door, server.server_port, packages)  # so that pages are cached and the runtime's bytecode is there
+        taken = sorted(1000 * _cold_start(door, server.server_port, packages) for _ in range(runs))
+        median = statistics.median(taken)
+        verdict = "ok" if median < target else "TOO SLOW"
+        print(
+            f"cold start of {door}: median {median:.0f} ms, {taken[0]:.0f}-{taken[-1]:.0f} ms of {runs} runs, "
+            f"target {target:.0f} ms: {verdict}"
+        )
+    server.shutdown()
+
+
+def _cold_start(door: str, port: int, packages: Path) -> float:
+    """Seconds from before the door's import to the arrival of its first request."""
+    _Receiver.arrivals.clear()
+    event = ROOT / "events" / f"{EVENTS[door]}.json"
+    command = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(event), *path_of(doors(load())[door], packages)]
+    done = subprocess.run(command, env=_environment(door, port, event), capture_output=True, text=True)
+    if not _Receiver.arrivals:
+        sys.exit(f"the {door} door sent nothing\n{done.stdout}{done.stderr}")
+    return _Receiver.arrivals[0] - float(done.stdout.splitlines()[0])
+
+
+def _environment(door: str, port: int, event: Path) -> dict[str, str]:
+    address = f"http://127.0.0.1:{port}"
+    token = json.loads(event.read_text()).get("rawPath", "/")[1:]
+    return {
+        "PATH": os.environ["PATH"],
+        "AWS_ENDPOINT_URL": address,
+        "AWS_REGION": "us-east-1",
+        "AWS_ACCESS_KEY_ID": "test",
+        "AWS_SECRET_ACCESS_KEY": "test",
+        "JOINERY_CLUSTER": "blue",
+        "JOINERY_REGION": "us-east-1",
+        "JOINERY_PROVISIONING_QUEUE": f"{address}/1/provisioning.fifo",
+        "JOINERY_LIFECYCLE_QUEUE": f"{address}/1/lifecycle.fifo",
+        "JOINERY_BUCKET": "bucket",
+        "JOINERY_TABLE": "table",
+        "JOINERY_WEBHOOK_TOKEN": token,
+        "POWERTOOLS_SERVICE_NAME": door,
+        "POWERTOOLS_METRICS_NAMESPACE": "Joinery/blue",
+    }
+
+
+if __name__ == "__main__":
+    main()
