@@ -1,0 +1,56 @@
+"""Claims that have lived long enough."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from joinery.commands import DeleteClaim
+from joinery.disruption.expiration import expire
+from joinery.state.snapshot import Snapshot
+from simulator import builders
+from simulator.clock import START
+
+
+def _expired(*claims: Any) -> list[str]:
+    chains = expire(Snapshot(now=START, node_claims=claims))
+    return [c.claim.metadata.name for chain in chains for c in chain if isinstance(c, DeleteClaim)]
+
+
+@pytest.mark.parametrize(
+    ("expire_after", "age", "is_due"),
+    [
+        ("1h", timedelta(minutes=59, seconds=59), False),
+        ("1h", timedelta(hours=1), True),
+        ("1h30m", timedelta(hours=1, minutes=20), False),
+        ("1h30m", timedelta(hours=2), True),
+        ("Never", timedelta(days=10_000), False),
+        ("720h", timedelta(days=30), True),
+    ],
+)
+def test_a_claim_expires_at_its_own_age(expire_after: str, age: timedelta, is_due: bool) -> None:
+    """A node is retired when its claim is as old as the claim itself allows, and never before."""
+    claim = builders.node_claim("old", expire_after=expire_after, created=START - age)
+    assert _expired(claim) == (["old"] if is_due else [])
+
+
+def test_a_claim_that_goes_already_is_not_retired_again() -> None:
+    """Its end has begun; deleting it again would be noise."""
+    assert (
+        _expired(builders.node_claim("old", expire_after="1h", created=START - timedelta(days=1), deleted=START)) == []
+    )
+
+
+def test_claims_of_other_providers_are_none_of_our_business() -> None:
+    """Another controller's node class means another controller's node."""
+    ref = {"group": "karpenter.kwok.sh", "kind": "KWOKNodeClass", "name": "default"}
+    claim = builders.node_claim("old", expire_after="1h", created=START - timedelta(days=1), nodeClassRef=ref)
+    assert _expired(claim) == []
+
+
+def test_the_oldest_claim_goes_first() -> None:
+    """If a run is cut short, those that waited longest are served."""
+    claims = [
+        builders.node_claim(f"c{days}", expire_after="1h", created=START - timedelta(days=days)) for days in (1, 3, 2)
+    ]
+    assert _expired(*claims) == ["c3", "c2", "c1"]

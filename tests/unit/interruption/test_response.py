@@ -1,0 +1,108 @@
+"""What a notice asks for."""
+
+from dataclasses import replace
+
+import pytest
+
+from joinery.apis.labels import DISRUPTED_TAINT, INTERRUPTED_AT
+from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, UpdateClaim, UpdateNode
+from joinery.interruption.notice import Kind, Notice
+from joinery.interruption.response import respond
+from joinery.state.offerings import OfferingKey
+from joinery.state.snapshot import Snapshot
+from simulator import builders
+from simulator.clock import START
+
+SPOT = Notice(Kind.SPOT_INTERRUPTED, ("i-node-1",))
+SNAPSHOT = Snapshot(
+    now=START,
+    nodes=(builders.node("node-1"), builders.node("node-2")),
+    node_claims=(
+        builders.node_claim("claim-1", node="node-1", capacity_type="spot"),
+        builders.node_claim("claim-2", node="node-2", capacity_type="spot"),
+    ),
+)
+
+
+def _commands(notice: Notice, snapshot: Snapshot = SNAPSHOT) -> list[Command]:
+    return [command for chain in respond(notice, snapshot) for command in chain]
+
+
+def _kinds(notice: Notice, snapshot: Snapshot = SNAPSHOT) -> list[str]:
+    return [type(command).__name__ for command in _commands(notice, snapshot) if not isinstance(command, Announce)]
+
+
+def test_a_spot_warning_marks_before_it_deletes() -> None:
+    """The mark is what makes provisioning count the pods; it must be there when the deletion rings the bell."""
+    assert _kinds(SPOT) == ["MarkUnavailable", "UpdateClaim", "UpdateNode", "DeleteClaim"]
+
+
+def test_a_spot_warning_concerns_its_own_claim_only() -> None:
+    """Rules are account-wide: instances of other nodes, or of nobody, are left alone."""
+    assert {c.claim.metadata.name for c in _commands(SPOT) if isinstance(c, DeleteClaim)} == {"claim-1"}
+    assert respond(Notice(Kind.SPOT_INTERRUPTED, ("i-of-somebody-else",)), SNAPSHOT) == ()
+
+
+def test_the_pool_that_ec2_is_short_of_is_remembered() -> None:
+    """The replacement should not be launched into the pool that is just being emptied."""
+    marked = [c.offering for c in _commands(SPOT) if isinstance(c, MarkUnavailable)]
+    assert marked == [OfferingKey("m7a.xlarge", "us-east-1a", "spot")]
+
+
+def test_the_claim_says_since_when_it_is_interrupted() -> None:
+    """The moment starts the fifteen seconds that a replacement has."""
+    (update,) = [c for c in _commands(SPOT) if isinstance(c, UpdateClaim)]
+    assert update.after.metadata.annotations[INTERRUPTED_AT] == START.isoformat()
+
+
+def test_the_node_takes_no_more_pods() -> None:
+    """Nothing should be scheduled onto a node with two minutes to live."""
+    (update,) = [c for c in _commands(SPOT) if isinstance(c, UpdateNode)]
+    assert [taint.key for taint in update.after.spec.taints] == [DISRUPTED_TAINT]
+
+
+def test_a_rebalance_recommendation_is_only_told() -> None:
+    """Acting on a recommendation would cost healthy nodes."""
+    found = _commands(Notice(Kind.REBALANCE_RECOMMENDATION, ("i-node-1",)))
+    assert [(type(c).__name__, c.warning) for c in found if isinstance(c, Announce)] == [("Announce", False)] * 2
+    assert len(found) == 2
+
+
+@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.REBALANCE_RECOMMENDATION])
+def test_every_other_notice_retires_the_claim(kind: Kind) -> None:
+    """Whatever takes the instance away, its claim goes and its pods are replaced first."""
+    assert _kinds(Notice(kind, ("i-node-1",)))[-3:] == ["UpdateClaim", "UpdateNode", "DeleteClaim"]
+
+
+@pytest.mark.parametrize("kind", [Kind.SCHEDULED_CHANGE, Kind.INSTANCE_STOPPED, Kind.INSTANCE_TERMINATED])
+def test_only_a_shortage_is_remembered_as_one(kind: Kind) -> None:
+    """A maintenance or a stopped instance says nothing about capacity."""
+    assert "MarkUnavailable" not in _kinds(Notice(kind, ("i-node-1",)))
+
+
+def test_one_health_event_retires_all_of_its_instances() -> None:
+    """Each claim is a chain of its own, so that one failure does not stop the others."""
+    chains = respond(Notice(Kind.SCHEDULED_CHANGE, ("i-node-1", "i-node-2")), SNAPSHOT)
+    assert [any(isinstance(c, DeleteClaim) for c in chain) for chain in chains] == [True, True]
+
+
+def test_a_repeated_warning_finds_only_the_rest_to_do() -> None:
+    """SQS delivers twice: what is marked and tainted already is only deleted."""
+    first = _commands(SPOT)
+    claim = next(c.after for c in first if isinstance(c, UpdateClaim))
+    node = next(c.after for c in first if isinstance(c, UpdateNode))
+    again = replace(SNAPSHOT, node_claims=(claim,), nodes=(node,))
+    assert _kinds(SPOT, again) == ["MarkUnavailable", "DeleteClaim"]
+
+
+def test_a_claim_that_goes_already_is_left_to_go() -> None:
+    """The state change of an instance that we terminate ourselves comes back as a notice."""
+    going = builders.node_claim("claim-1", node="node-1", deleted=START)
+    snapshot = replace(SNAPSHOT, node_claims=(going,))
+    assert _kinds(Notice(Kind.INSTANCE_TERMINATED, ("i-node-1",)), snapshot) == []
+
+
+def test_a_claim_is_found_before_it_has_a_node() -> None:
+    """A spot instance may be taken back while it boots."""
+    booting = builders.node_claim("claim-1", conditions=("Launched",), provider_id="aws:///us-east-1a/i-node-1")
+    assert "DeleteClaim" in _kinds(SPOT, Snapshot(now=START, node_claims=(booting,)))
