@@ -10,7 +10,9 @@ hence a control plane. Where a binary is missing a test is skipped, by name; wit
 """
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,7 @@ PLANES = {
     "control_plane": ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager"),
 }
 PREFIX = "control plane: "
+PATIENCE_SECONDS = 30
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -77,3 +80,30 @@ def joinery_api_server(api_server: ControlPlane) -> ControlPlane:
 
     install(api_server, MANIFESTS / "crds", MANIFESTS / "rbac.yaml")
     return api_server
+
+
+@pytest.fixture(scope="session")
+def joinery_control_plane(control_plane: ControlPlane) -> ControlPlane:
+    """``control_plane`` with our custom resources and roles applied."""
+    from tests.controlplane.objects import MANIFESTS, install
+
+    install(control_plane, MANIFESTS / "crds", MANIFESTS / "rbac.yaml")
+    return control_plane
+
+
+@pytest.fixture
+def until() -> Callable[[Callable[[], Any]], Any]:
+    """Ask a question again until its answer is true, and return the answer: real processes take their time.
+
+    This is no sleep that hopes: it ends with the first true answer, and fails after half a minute without one.
+    """
+
+    def ask(question: Callable[[], Any]) -> Any:
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while not (answer := question()):
+            if time.monotonic() > deadline:
+                pytest.fail(f"still not true after {PATIENCE_SECONDS} s")
+            time.sleep(0.05)
+        return answer
+
+    return ask
