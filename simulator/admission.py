@@ -32,7 +32,7 @@ class Admission:
             self._call("events", "events.k8s.io/v1", "Event", event_document(stored), None)
 
     def _change(self, change: Change) -> None:
-        if change.kind in WATCHED:
+        if change.kind in WATCHED and _matters(change):
             kind = KINDS[change.kind]
             after, before = _document(change.after), _document(change.before)
             self._call(kind.plural, kind.api_version, kind.name, after, before)
@@ -96,6 +96,27 @@ def event_document(stored: StoredEvent) -> dict[str, Any]:
             "uid": event.uid,
         },
     }
+
+
+def _matters(change: Change) -> bool:
+    """The configuration's CEL condition: heartbeats and the like stay inside the API server."""
+    before, after = change.before, change.after
+    if before is None or after is None:
+        return True
+    if _facts(before) != _facts(after):
+        return True
+    if change.kind == "NodeClaim":
+        return bool(before.metadata.annotations != after.metadata.annotations)
+    return _state(before) != _state(after)
+
+
+def _facts(item: Any) -> tuple[Any, ...]:
+    return (item.spec, item.metadata.deletion_timestamp, item.metadata.finalizers)
+
+
+def _state(item: Any) -> tuple[Any, ...]:
+    conditions = [(found.type, found.status) for found in item.status.conditions]
+    return (getattr(item.status, "allocatable", None), conditions)
 
 
 def _document(item: Any) -> dict[str, Any] | None:

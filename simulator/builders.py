@@ -21,6 +21,8 @@ from joinery.state.offerings import InstanceType, Offering
 T = TypeVar("T")
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 EPOCH = datetime.fromisoformat("2026-08-24T08:00:00+00:00")
+#: What the volume controller writes on a claim once it and its volume know each other.
+BOUND = "pv.kubernetes.io/bind-completed"
 Given = Mapping[str, Any]
 
 #: GiB of memory per vCPU by family letter.
@@ -411,7 +413,7 @@ def volume_claim(
 ) -> core.PersistentVolumeClaim:
     """A PersistentVolumeClaim, bound if it names a ``volume``."""
     return core.PersistentVolumeClaim(
-        metadata=core.ObjectMeta(name=name, namespace=namespace),
+        metadata=core.ObjectMeta(name=name, namespace=namespace, annotations={BOUND: "yes"} if volume else {}),
         spec=core.PersistentVolumeClaimSpec(
             storage_class_name=storage_class, volume_name=volume, access_modes=["ReadWriteOnce"]
         ),

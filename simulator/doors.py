@@ -54,12 +54,13 @@ class Call:
 
 
 class Doors:
-    """Invokes doors in one world. ``calls`` is every invocation so far."""
+    """Invokes doors in one world. ``calls`` is every invocation so far, ``active`` the door that is at work now."""
 
     def __init__(self, world: World, **settings: str) -> None:
         self.world = world
         self.calls: list[Call] = []
         self.when_called: list[Callable[[Call], None]] = []
+        self.active = ""
         self._settings = settings
 
     @contextmanager
@@ -81,11 +82,13 @@ class Doors:
         context = Context(f"joinery-{door}", f"00000000-0000-4000-8000-{len(self.calls):012x}")
         printed = io.StringIO()
         result, error = None, ""
+        self.active = door
         with redirect_stdout(printed):
             try:
                 result = handler(door)(event, context)
             except Exception as problem:
                 error = f"{type(problem).__name__}: {problem}"
+        self.active = ""
         call = Call(self.world.clock.now(), door, event, result, error, printed.getvalue())
         self.calls.append(call)
         for told in self.when_called:

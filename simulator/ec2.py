@@ -18,7 +18,7 @@ class Ec2:
     def __init__(self, stage: Stage, publish: Callable[[Envelope], None]) -> None:
         self._stage = stage
         self._publish = publish
-        self._known: set[str] = set()
+        self.instances: list[str] = []
         self._ending: dict[str, datetime] = {}
         self._number = 0
         self.when_running: list[Callable[[str], None]] = []
@@ -39,8 +39,8 @@ class Ec2:
 
     def _notice(self, instance_id: str) -> None:
         engine, clock = self._stage.engine, self._stage.clock
-        if instance_id not in self._known:
-            self._known.add(instance_id)
+        if instance_id not in self.instances:
+            self.instances.append(instance_id)
             engine.at(clock.now() + STARTS_IN, Turn.CLOUD, lambda: self._run(instance_id))
             return
         ends_at = self._stage.cloud.look(instance_id)[1]

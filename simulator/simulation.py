@@ -1,6 +1,6 @@
 """A scenario, run: the world, its actors, the doors and the queues between them, on one engine."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from functools import partial
@@ -13,7 +13,7 @@ from simulator.actors import Stage
 from simulator.admission import Admission
 from simulator.clock import START
 from simulator.doors import Doors
-from simulator.ec2 import Ec2
+from simulator.ec2 import Ec2, Envelope
 from simulator.engine import Engine, Turn
 from simulator.kubelet import Kubelets
 from simulator.kubescheduler.scheduler import KubeScheduler
@@ -46,8 +46,15 @@ class Simulation:
         self.kubelets = Kubelets(self.stage, catalog)
         self.workloads = WorkloadControllers(self.stage)
         self._is_open = False
+        self.when_happening: list[Callable[[Happening], None]] = []
+        self.when_published: list[Callable[[Envelope], None]] = []
         self._employ()
         self._set_up()
+
+    @property
+    def instances(self) -> list[str]:
+        """Every instance there ever was, in order of launch."""
+        return self.ec2.instances
 
     @property
     def end(self) -> datetime:
@@ -63,9 +70,6 @@ class Simulation:
             for happening in self.scenario.spec.happenings:
                 self.engine.at(self.start + happening.after, Turn.SCENARIO, partial(self._happen, happening))
             yield self
-
-    def said(self, happening: Happening) -> None:
-        """What a narrator overrides, to be told of the scenario's happenings."""
 
     def _employ(self) -> None:
         """Set the actors to work."""
@@ -85,8 +89,11 @@ class Simulation:
 
     def _publish(self, envelope: dict[str, Any]) -> None:
         """EventBridge, whose rules are there once the doors are."""
-        if self._is_open:
-            self.interruptions.send(envelope)
+        if not self._is_open:
+            return
+        self.interruptions.send(envelope)
+        for told in self.when_published:
+            told(envelope)
 
     def _start_nodes(self) -> None:
         oldest_first = sorted(self.scenario.spec.running, key=lambda found: -duration(found.age))
@@ -107,7 +114,8 @@ class Simulation:
                 self.world.cluster.add(from_document(document["kind"], document))
 
     def _happen(self, happening: Happening) -> None:
-        self.said(happening)
+        for told in self.when_happening:
+            told(happening)
         self._apply(happening.apply)
         for claim in self._chosen(happening.interrupt):
             self.ec2.interrupt(claim.status.provider_id.rpartition("/")[2])

@@ -22,9 +22,10 @@ from joinery.apis.core import (
 )
 from simulator.actors import Stage
 from simulator.apiserver import Change
+from simulator.builders import BOUND
 from simulator.cluster import InMemoryCluster
 from simulator.engine import Turn
-from simulator.resources import with_fields
+from simulator.resources import with_fields, with_metadata
 
 DETACHES_IN = timedelta(seconds=4)
 
@@ -44,8 +45,12 @@ def provision(cluster: InMemoryCluster, claim: PersistentVolumeClaim, node: Node
             ),
         )
     )
-    bound = PersistentVolumeClaimStatus(phase="Bound")
-    cluster.api.update(with_fields(claim, spec=with_fields(claim.spec, volume_name=name), status=bound))
+    bound = with_fields(
+        with_metadata(claim, annotations={**claim.metadata.annotations, BOUND: "yes"}),
+        spec=with_fields(claim.spec, volume_name=name),
+        status=PersistentVolumeClaimStatus(phase="Bound"),
+    )
+    cluster.api.update(bound)
 
 
 class AttachDetach:
