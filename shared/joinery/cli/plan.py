@@ -49,7 +49,10 @@ def _snapshot(files: Sequence[str] | None, now: "datetime") -> "Snapshot":
     if not files:
         from joinery.cli.sources import live_snapshot
 
-        return live_snapshot()
+        snapshot = live_snapshot(now)
+        for bad in snapshot.invalid:
+            print(f"warning: {bad.kind} {bad.name} takes no part: {bad.reason}", file=sys.stderr)
+        return snapshot
     from joinery.cli.inputs import load
 
     inputs = load(files)

@@ -25,7 +25,7 @@ def load_catalog(choice: str | None) -> "Catalog":
         return _live_catalog()
     if choice is not None:
         return _catalog_file(choice)
-    bucket = os.environ.get("JOINERY_BUCKET", "").strip()
+    bucket = _setting("BUCKET", "")
     if bucket:
         return _stored_catalog(bucket)
     if SAMPLE.exists():
@@ -57,14 +57,31 @@ def moment(text: str | None) -> datetime:
     return parsed.astimezone(UTC)
 
 
-def live_snapshot() -> "Snapshot":
-    """The cluster of the current kubeconfig. Raises ``ConfigurationError`` where there is none."""
-    raise ConfigurationError("no -f FILE, and reading a live cluster is not available")
+def live_snapshot(now: datetime) -> "Snapshot":
+    """The cluster of the current kubeconfig, only read. ``ConfigurationError`` without one, ``UnavailableError``."""
+    from joinery.cluster.auth import from_kubeconfig
+    from joinery.cluster.kubernetes import KubernetesCluster
+    from joinery.cluster.transport import Transport
+
+    return KubernetesCluster(Transport(from_kubeconfig()), now=lambda: now).snapshot()
 
 
 def _live_catalog() -> "Catalog":
-    raise ConfigurationError("--catalog aws is not available")
+    from joinery.cloudprovider.ec2 import Ec2Cloud
+
+    return Ec2Cloud(_setting("CLUSTER", ""), _region(), now=lambda: moment(None)).catalog()
 
 
 def _stored_catalog(bucket: str) -> "Catalog":
-    raise ConfigurationError(f"JOINERY_BUCKET {bucket} is not available")
+    from joinery.store.s3 import S3Store
+
+    return S3Store(bucket, _region()).catalog()
+
+
+def _region() -> str:
+    return _setting("REGION", os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION") or "us-east-1")
+
+
+def _setting(name: str, default: str) -> str:
+    """What the stack's functions are told too (joinery.settings)."""
+    return os.environ.get(f"JOINERY_{name}", "").strip() or default
