@@ -1,0 +1,154 @@
+"""Launches: something that the NodePool may buy, at the catalogue's price, that holds its pods whatever EC2 picks."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from joinery.apis.labels import ARCH, INSTANCE_TYPE, ZONE
+from joinery.apis.meta import Requirement, Taint
+from joinery.scheduling.packing import Launch, PlacedOffering
+from joinery.scheduling.problem import Options
+from joinery.state.offerings import OfferingKey, without
+from simulator.builders import daemon_set, node, node_pool, pod
+from tests.unit.verify.plans import SMALL, A, found, launch, packing, problem
+
+ONE = problem(node_pool(labels={"team": "web"}), pod("web"))
+RIGHT = launch(ONE, "default/web", types=("m7a.large", "m7a.xlarge"))
+
+
+def _offering(**changes: Any) -> dict[str, Any]:
+    return {"offering": replace(RIGHT.offering, **changes)}
+
+
+def test_the_launch_that_these_tests_spoil_is_right() -> None:
+    """Two types, the cheaper one counted on, labels and requests as they should be."""
+    assert found(ONE, packing(RIGHT)) == set()
+
+
+@pytest.mark.parametrize(
+    ("changes", "code"),
+    [
+        ({"node_pool": "other"}, "Launch"),
+        ({"name": ""}, "Launch"),
+        (_offering(instance_type="m9z.large"), "Launch"),
+        (_offering(zone="us-east-1z"), "Offering"),
+        (_offering(capacity_type="spot"), "Offering"),
+        (_offering(price=0.05), "Price"),
+        (_offering(instance_type="m7a.xlarge", price=0.2), "Cheapest"),
+        ({"instance_types": ("m7a.xlarge",)}, "InstanceTypes"),
+        ({"instance_types": ("m7a.large", "m9z.large")}, "InstanceTypes"),
+        ({"labels": {}}, "Template"),
+        ({"labels": {"team": "web", ARCH: "arm64"}}, "Labels"),
+        ({"taints": (Taint(key="x", effect="NoSchedule"),)}, "Template"),
+        ({"startup_taints": (Taint(key="x", effect="NoSchedule"),)}, "Template"),
+        ({"requirements": (Requirement(key=ARCH, operator="In", values=["arm64"]),)}, "Requirements"),
+        ({"requests": {"cpu": 1, "memory": 1, "pods": 1}}, "Requests"),
+        ({"pods": ()}, "PodMissing"),
+    ],
+)
+def test_a_launch_that_differs_in_one_thing_is_refused(changes: dict[str, Any], code: str) -> None:
+    """Name, pool, offering, price, types, labels, taints, requirements, requests, pods: each is checked."""
+    assert code in found(ONE, packing(replace(RIGHT, **changes)))
+
+
+def test_an_offering_that_ec2_is_out_of_is_refused() -> None:
+    """Unavailable is as good as not sold."""
+    out = without((SMALL,), frozenset({OfferingKey("m7a.large", A, "on-demand")}))
+    asked = problem(node_pool(), pod("web"), types=out)
+    assert "Offering" in found(asked, packing(launch(asked, "default/web")))
+
+
+def test_every_type_of_a_launch_holds_its_pods_and_its_daemons() -> None:
+    """A type that the daemons fill up is no alternative, although the pods alone would fit."""
+    daemon = daemon_set(cpu="1500m", memory="1Gi")
+    asked = problem(node_pool(), pod("web", cpu="1"), daemon)
+    overhead = {"cpu": 1500, "memory": 2**30, "pods": 1}
+    wide = launch(asked, "default/web", kind="m7a.xlarge", types=("m7a.xlarge",), daemons=overhead)
+    assert found(asked, packing(wide)) == set()
+    narrow = launch(asked, "default/web", kind="m7a.large", types=("m7a.large", "m7a.xlarge"), daemons=overhead)
+    assert {"InstanceTypes", "Resources"} <= found(asked, packing(narrow))
+
+
+def test_requests_include_the_daemons() -> None:
+    """A launch that forgets its daemons' share states too little."""
+    asked = problem(node_pool(), pod("web"), daemon_set())
+    assert found(asked, packing(launch(asked, "default/web"))) == {"Requests"}
+
+
+def test_an_alternative_type_must_suit_the_pods_that_choose_nodes() -> None:
+    """EC2 may pick the other type, on which the pod may not run."""
+    asked = problem(node_pool(), pod("web", node_selector={INSTANCE_TYPE: "m7a.large"}))
+    both = launch(asked, "default/web", types=("m7a.large", "m7a.xlarge"))
+    assert found(asked, packing(both)) == {"Alternatives"}
+
+
+def test_nodes_satisfy_the_requirements_of_their_pool() -> None:
+    """A label that the pool demands must be on the launch."""
+    asked = problem(node_pool(requirements=["team=web,data"]), pod("web"))
+    assert "Requirements" in found(asked, packing(launch(asked, "default/web")))
+    assert found(asked, packing(launch(asked, "default/web", labels={"team": "data"}))) == set()
+
+
+@pytest.mark.parametrize("pool", [node_pool(replicas=3), node_pool(node_class="absent")])
+def test_some_pools_launch_nothing_for_pods(pool: Any) -> None:
+    """A static pool keeps its size; a pool without its class cannot boot anything."""
+    asked = problem(pool, pod("web"))
+    assert found(asked, packing(launch(asked, "default/web"))) & {"NodePool", "Launch"}
+
+
+def test_a_pool_may_not_grow_over_its_limits() -> None:
+    """Existing nodes and launches count with their capacity, and nodes by number."""
+    for limits, right in (({"cpu": "6"}, True), ({"cpu": "5"}, False), ({"nodes": "1"}, False), ({"nodes": "2"}, True)):
+        asked = problem(node_pool(limits=limits), node("n1", cpu="4"), pod("web"))
+        assert (found(asked, packing(launch(asked, "default/web"))) == set()) is right
+
+
+def test_a_launch_keeps_the_choice_that_its_pool_demands() -> None:
+    """minValues counts the distinct values over the launch's types; best effort may relax it, and says so."""
+    rule = {"key": INSTANCE_TYPE, "operator": "Exists", "minValues": 2}
+    asked = problem(node_pool(requirements=[rule]), pod("web"))
+    single = launch(asked, "default/web")
+    assert found(asked, packing(single)) == {"MinValues"}
+    assert found(asked, packing(launch(asked, "default/web", types=("m7a.large", "m7a.xlarge")))) == set()
+    lenient = replace(asked, options=Options(only_marked_unschedulable=False, best_effort_min_values=True))
+    assert found(lenient, packing(replace(single, min_values_relaxed=True))) == set()
+
+
+PREFERRED, CHEAP = node_pool("preferred", weight=50), node_pool("cheap")
+
+
+def _in_cheap(asked: Any) -> Launch:
+    return launch(asked, "default/web", pool="cheap")
+
+
+def test_a_pool_of_higher_weight_is_not_passed_over() -> None:
+    """Weight comes before price."""
+    asked = problem(PREFERRED, CHEAP, pod("web"))
+    assert found(asked, packing(_in_cheap(asked))) == {"Weight"}
+    assert found(asked, packing(launch(asked, "default/web", pool="preferred"))) == set()
+
+
+@pytest.mark.parametrize(
+    ("preferred", "wanted"),
+    [
+        (node_pool("preferred", weight=50, taints=[{"key": "t", "effect": "NoSchedule"}]), pod("web")),
+        (node_pool("preferred", weight=50, taints=[{"key": "t", "effect": "PreferNoSchedule"}]), pod("web")),
+        (node_pool("preferred", weight=50, limits={"cpu": "1"}), pod("web")),
+        (node_pool("preferred", weight=50, requirements=[f"{ARCH}=arm64"]), pod("web")),
+        (node_pool("preferred", weight=50, requirements=[f"{ZONE}=us-east-1b"]), pod("web", node_selector={ZONE: A})),
+        (PREFERRED, pod("web", node_selector={"karpenter.sh/nodepool": "cheap"})),
+        (node_pool("preferred", weight=50, requirements=["tier=gold"]), pod("web", node_selector={"tier": "tin"})),
+    ],
+)
+def test_a_pool_of_higher_weight_is_passed_over_for_a_reason(preferred: Any, wanted: Any) -> None:
+    """Taints, soft ones too, limits, architecture, zone, the pod's own choice."""
+    cheap = node_pool("cheap", labels={"tier": "tin"})
+    asked = problem(preferred, cheap, wanted)
+    assert found(asked, packing(_in_cheap(asked))) == set()
+
+
+def test_a_price_that_is_not_a_number_is_refused() -> None:
+    """NaN compares false with everything, which must not pass for equal."""
+    spoiled = replace(RIGHT, offering=PlacedOffering("m7a.large", A, "on-demand", float("nan")))
+    assert "Price" in found(ONE, packing(spoiled))

@@ -1,0 +1,95 @@
+"""Volumes tie pods to zones, to nodes and to each other."""
+
+from typing import Any
+
+from joinery.apis import core
+from joinery.scheduling.packing import Packing
+from joinery.scheduling.problem import Problem
+from simulator.builders import EPOCH, node, node_pool, pod, storage_class, volume, volume_claim
+from tests.unit.verify.plans import A, B, found, launch, packing, problem
+
+
+def _in(asked: Problem, **places: str) -> Packing:
+    return packing(*(launch(asked, f"default/{name}", name=f"n-{name}", zone=zone) for name, zone in places.items()))
+
+
+def _mounting(*objects: Any) -> Problem:
+    return problem(node_pool(), pod("db", volumes=["data"]), *objects)
+
+
+def test_a_pod_runs_in_the_zone_of_its_volume() -> None:
+    """A bound claim's volume can be reached from one zone only."""
+    asked = _mounting(volume_claim(volume="pv-data"), volume(zone=B))
+    assert found(asked, _in(asked, db=B)) == set()
+    assert found(asked, _in(asked, db=A)) == {"Volumes"}
+
+
+def test_a_launch_is_pinned_to_the_zone_of_a_volume() -> None:
+    """Another zone that the launch allows would leave the pod without its data."""
+    asked = _mounting(volume_claim(volume="pv-data"), volume(zone=A))
+    assert found(asked, packing(launch(asked, "default/db", zone=A, zones=(A, B)))) == {"Alternatives"}
+
+
+def test_a_claim_that_waits_for_its_first_consumer_may_go_anywhere_its_class_allows() -> None:
+    """allowedTopologies are the only tie of a claim that is not bound."""
+    anywhere = _mounting(volume_claim(), storage_class())
+    assert found(anywhere, _in(anywhere, db=A)) == set()
+    tied = _mounting(volume_claim(), storage_class(zones=[B]))
+    assert found(tied, _in(tied, db=A)) == {"Volumes"}
+    assert found(tied, _in(tied, db=B)) == set()
+
+
+def test_claims_that_no_pod_can_use_are_refused() -> None:
+    """Missing, lost, without class, bound to nothing, or waiting for an immediate binding."""
+    missing = _mounting()
+    lost = _mounting(core.PersistentVolumeClaim(metadata=core.ObjectMeta(name="data", namespace="default"),
+                                                status=core.PersistentVolumeClaimStatus(phase="Lost")))  # fmt: skip
+    unclassed = _mounting(volume_claim(storage_class=None))
+    dangling = _mounting(volume_claim(volume="pv-gone"))
+    immediate = _mounting(volume_claim(), storage_class(binding="Immediate"))
+    for asked in (missing, lost, unclassed, dangling, immediate):
+        assert found(asked, _in(asked, db=A)) == {"Volumes"}
+
+
+def test_pods_that_share_an_unbound_claim_end_in_one_zone() -> None:
+    """The first of them decides where the volume is made."""
+    asked = problem(
+        node_pool(), pod("d1", volumes=["data"]), pod("d2", volumes=["data"]), volume_claim(), storage_class()
+    )
+    assert found(asked, _in(asked, d1=A, d2=A)) == set()
+    assert found(asked, _in(asked, d1=A, d2=B)) == {"SharedVolume"}
+
+
+def test_an_ephemeral_volume_is_a_claim_of_the_pods_own() -> None:
+    """Its claim does not exist before the pod runs; its template says which class it will have."""
+    template = {"volumeClaimTemplate": {"spec": {"storageClassName": "gp3"}}}
+    asked = problem(
+        node_pool(), pod("db", volumes=[{"name": "scratch", "ephemeral": template}]), storage_class(zones=[B])
+    )
+    assert found(asked, _in(asked, db=B)) == set()
+    assert found(asked, _in(asked, db=A)) == {"Volumes"}
+
+
+def test_a_node_attaches_so_many_volumes_and_no_more() -> None:
+    """Limits of existing nodes count every claim once, however many pods share it."""
+    limit = core.CSINode(
+        metadata=core.ObjectMeta(name="n1"),
+        spec=core.CSINodeSpec(
+            drivers=[core.CSINodeDriver(name="ebs.csi.aws.com", allocatable=core.VolumeNodeResources(count=1))]
+        ),
+    )
+    claims = [volume_claim("data"), volume_claim("more"), storage_class()]
+    shared = problem(node("n1"), limit, *claims, pod("a", volumes=["data"]), pod("b", volumes=["data"]))
+    assert found(shared, packing(on={"n1": ("default/a", "default/b")})) == set()
+    two = problem(node("n1"), limit, *claims, pod("a", volumes=["data"]), pod("b", volumes=["more"]))
+    assert found(two, packing(on={"n1": ("default/a", "default/b")})) == {"VolumeLimits"}
+
+
+def test_a_claim_being_deleted_is_no_place_for_data() -> None:
+    """A deletion that has begun will not be undone."""
+    going = core.PersistentVolumeClaim(
+        metadata=core.ObjectMeta(name="data", namespace="default", deletion_timestamp=EPOCH),
+        spec=core.PersistentVolumeClaimSpec(storage_class_name="gp3"),
+    )
+    asked = _mounting(going, storage_class())
+    assert found(asked, _in(asked, db=A)) == {"Volumes"}
