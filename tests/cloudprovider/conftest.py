@@ -4,6 +4,7 @@ import gzip
 from pathlib import Path
 
 import pytest
+
 from joinery.cloudprovider.catalog import Catalog, decode
 
 ROOT = Path(__file__).parents[2]

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+
 from joinery.cloudprovider.catalog import Catalog, decode, encode
 from joinery.errors import ConfigurationError
 

@@ -95,7 +95,12 @@ def _table(path: tuple[str, ...], table: Mapping[str, Any]) -> Iterable[str]:
 
 
 def _key(key: str) -> str:
-    return key if _BARE.match(key) else json.dumps(key, ensure_ascii=False)
+    return key if _BARE.match(key) else _quoted(key)
+
+
+def _quoted(text: str) -> str:
+    """JSON's string, which is TOML's but for one character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _value(value: object) -> str:
@@ -103,7 +108,7 @@ def _value(value: object) -> str:
         case bool():
             return "true" if value else "false"
         case str():
-            return f"'{value}'" if "'" not in value and value.isprintable() else json.dumps(value, ensure_ascii=False)
+            return f"'{value}'" if "'" not in value and value.isprintable() else _quoted(value)
         case list():
             return f"[{', '.join(_value(item) for item in value)}]"
         case Mapping():

@@ -1,0 +1,246 @@
+"""What EC2 is asked for, and what its answer means."""
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from joinery.apis.ec2nodeclass import AMISelectorTerm, EC2NodeClass
+from joinery.cloudprovider.codes import is_capacity
+from joinery.cloudprovider.fleet import fleet, result
+from joinery.cloudprovider.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, Override
+from joinery.cloudprovider.images import Image, statuses, variants
+from joinery.cloudprovider.templates import Machine, template
+from joinery.errors import ConfigurationError
+from joinery.state.offerings import OfferingKey
+
+STATUS = {
+    "subnets": [
+        {"id": "subnet-a1", "zone": "us-east-1a"},
+        {"id": "subnet-a2", "zone": "us-east-1a"},
+        {"id": "subnet-b1", "zone": "us-east-1b"},
+    ],
+    "securityGroups": [{"id": "sg-1"}, {"id": "sg-2"}],
+    "amis": [{"id": "ami-1", "requirements": []}],
+    "instanceProfile": "profile-1",
+}
+MACHINE = Machine(image_id="ami-1", user_data="Li4u", capacity_type="spot", region="us-east-1", ipv6=False)
+
+
+def node_class(**spec: Any) -> EC2NodeClass:
+    """A class whose status is complete."""
+    wire = {
+        "subnetSelectorTerms": [{"id": "subnet-1"}],
+        "securityGroupSelectorTerms": [{"id": "sg-1"}],
+        "amiSelectorTerms": [{"alias": "al2023@latest"}],
+        "role": "nodes",
+    }
+    return EC2NodeClass.model_validate({"metadata": {"name": "default"}, "spec": wire | spec, "status": STATUS})
+
+
+def asked(**changes: Any) -> LaunchRequest:
+    """Two spot nodes, from either of two pools."""
+    request = LaunchRequest(
+        token="t-1",
+        count=2,
+        node_pool="general",
+        node_class=node_class(),
+        capacity_type="spot",
+        overrides=(Override("m5.large", "us-east-1a", 0.05, 29), Override("m5.large", "us-east-1c", 0.04, 29)),
+        labels={},
+    )
+    return replace(request, **changes)
+
+
+def test_a_spot_launch_asks_for_all_pools_at_once() -> None:
+    """The whole request; a zone without a subnet is left out, and of two subnets the one with more room is taken."""
+    tags = [{"Key": "a", "Value": "b"}]
+    assert fleet(asked(), [("karpenter.k8s.aws/1", asked().overrides)], {"a": "b"}) == {
+        "Type": "instant",
+        "ClientToken": "t-1",
+        "TargetCapacitySpecification": {"TotalTargetCapacity": 2, "DefaultTargetCapacityType": "spot"},
+        "SpotOptions": {"AllocationStrategy": "price-capacity-optimized"},
+        "LaunchTemplateConfigs": [
+            {
+                "LaunchTemplateSpecification": {"LaunchTemplateName": "karpenter.k8s.aws/1", "Version": "$Latest"},
+                "Overrides": [
+                    {
+                        "InstanceType": "m5.large",
+                        "SubnetId": "subnet-a1",
+                        "AvailabilityZone": "us-east-1a",
+                        "Priority": 0.05,
+                    }
+                ],
+            }
+        ],
+        "TagSpecifications": [{"ResourceType": kind, "Tags": tags} for kind in ("instance", "volume", "fleet")],
+    }
+
+
+def test_an_on_demand_launch_takes_the_lowest_price() -> None:
+    """And passes the class's context on."""
+    request = fleet(asked(capacity_type="on-demand", node_class=node_class(context="cr-1")), [], {})
+    assert request["OnDemandOptions"] == {"AllocationStrategy": "lowest-price"}
+    assert request["Context"] == "cr-1"
+    assert "SpotOptions" not in request
+
+
+def test_a_template_holds_all_that_instances_have_in_common() -> None:
+    """Security groups inside the interface, encrypted default disk, tokens required, tags on what EC2 makes besides."""
+    made = template(node_class(), MACHINE, {"a": "b"})
+    tags = [{"Key": "a", "Value": "b"}]
+    assert made.data == {
+        "ImageId": "ami-1",
+        "UserData": "Li4u",
+        "IamInstanceProfile": {"Name": "profile-1"},
+        "Monitoring": {"Enabled": False},
+        "MetadataOptions": {
+            "HttpEndpoint": "enabled",
+            "HttpProtocolIpv6": "disabled",
+            "HttpPutResponseHopLimit": 1,
+            "HttpTokens": "required",
+            "InstanceMetadataTags": "disabled",
+        },
+        "NetworkInterfaces": [{"DeviceIndex": 0, "Groups": ["sg-1", "sg-2"]}],
+        "BlockDeviceMappings": [
+            {"DeviceName": "/dev/xvda", "Ebs": {"Encrypted": True, "VolumeType": "gp3", "VolumeSize": 20}}
+        ],
+        "TagSpecifications": [
+            {"ResourceType": "network-interface", "Tags": tags},
+            {"ResourceType": "spot-instances-request", "Tags": tags},
+        ],
+        "Placement": {"Tenancy": "default"},
+    }
+
+
+def test_a_template_is_named_after_its_content() -> None:
+    """The same content twice is one template; anything else is another."""
+    name = template(node_class(), MACHINE, {"a": "b"}).name
+    assert name.startswith("karpenter.k8s.aws/")
+    assert name.partition("/")[2].isdecimal()
+    assert template(node_class(), MACHINE, {"a": "b"}).name == name
+    others = [
+        template(node_class(detailedMonitoring=True), MACHINE, {"a": "b"}),
+        template(node_class(), replace(MACHINE, user_data="x"), {"a": "b"}),
+        template(node_class(), MACHINE, {"a": "c"}),
+    ]
+    assert len({name, *(other.name for other in others)}) == 4
+
+
+def test_a_template_has_the_users_disks_and_interfaces() -> None:
+    """Sizes in whole GiB, rounded up; addresses only on interfaces that have any."""
+    made = template(
+        node_class(
+            blockDeviceMappings=[
+                {"deviceName": "/dev/xvda", "ebs": {"volumeSize": "100G", "volumeType": "gp3", "kmsKeyID": "k"}}
+            ],
+            networkInterfaces=[{}, {"deviceIndex": 1, "interfaceType": "efa-only"}],
+            associatePublicIPAddress=False,
+            ipPrefixCount=2,
+            connectionTracking={"udpTimeout": "30s"},
+            cpuOptions={"nestedVirtualization": "enabled"},
+        ),
+        replace(MACHINE, ipv6=True),
+        {},
+    ).data
+    assert made["BlockDeviceMappings"] == [
+        {"DeviceName": "/dev/xvda", "Ebs": {"KmsKeyId": "k", "VolumeSize": 94, "VolumeType": "gp3"}}
+    ]
+    primary, efa = made["NetworkInterfaces"]
+    assert primary == {
+        "NetworkCardIndex": 0,
+        "DeviceIndex": 0,
+        "InterfaceType": "interface",
+        "Groups": ["sg-1", "sg-2"],
+        "AssociatePublicIpAddress": False,
+        "Ipv6PrefixCount": 2,
+        "PrimaryIpv6": True,
+        "Ipv6AddressCount": 1,
+        "ConnectionTrackingSpecification": {"UdpTimeout": 30},
+    }
+    assert set(efa) == {"NetworkCardIndex", "DeviceIndex", "InterfaceType", "Groups"}
+    assert made["CpuOptions"] == {"NestedVirtualization": "enabled"}
+
+
+def test_instances_and_failures_are_read_from_one_answer() -> None:
+    """EC2 may group instances in an entry; failures count also when every instance was launched, each once."""
+    where = {"Overrides": {"InstanceType": "m5.large", "AvailabilityZone": "us-east-1a"}}
+    elsewhere = {"Overrides": {"InstanceType": "m5.large", "SubnetId": "subnet-b1"}}
+    failed = {
+        "LaunchTemplateAndOverrides": elsewhere,
+        "ErrorCode": "InsufficientInstanceCapacity",
+        "ErrorMessage": "no",
+    }
+    answer = {
+        "Instances": [{"LaunchTemplateAndOverrides": where, "Lifecycle": "spot", "InstanceIds": ["i-1", "i-2"]}],
+        "Errors": [failed, failed, {**failed, "ErrorCode": "RequestLimitExceeded"}],
+    }
+    found = result(asked(), answer, {"m5.large": "ami-1"})
+    assert found.instances == tuple(
+        LaunchedInstance(name, "m5.large", "us-east-1a", "spot", "ami-1") for name in ("i-1", "i-2")
+    )
+    pool = OfferingKey("m5.large", "us-east-1b", "spot")
+    assert found.failures == (
+        LaunchFailure(pool, "InsufficientInstanceCapacity", "no", True),
+        LaunchFailure(pool, "RequestLimitExceeded", "no", False),
+    )
+
+
+@pytest.mark.parametrize(
+    ("code", "capacity"),
+    [
+        ("InsufficientInstanceCapacity", True),
+        ("VcpuLimitExceeded", True),
+        ("Unsupported", True),
+        ("UnsupportedOperation", False),
+        ("UnauthorizedOperation", False),
+    ],
+)
+def test_only_some_errors_mean_that_a_pool_is_out(code: str, capacity: bool) -> None:
+    """The list of aws-provider.md 2.8; everything else is somebody's mistake."""
+    assert is_capacity(code) is capacity
+
+
+def test_an_alias_stands_for_a_parameter_a_variant() -> None:
+    """The paths under which AWS publishes images."""
+    latest = [v.parameter for v in variants(AMISelectorTerm(alias="al2023@latest"), "1.33")]
+    base = "/aws/service/eks/optimized-ami/1.33/amazon-linux-2023"
+    assert latest == [
+        f"{base}/{arch}/recommended/image_id"
+        for arch in ("x86_64/standard", "x86_64/nvidia", "x86_64/neuron", "arm64/standard", "arm64/nvidia")
+    ]
+    pinned = variants(AMISelectorTerm(alias="al2023@v20260801"), "1.33")[0].parameter
+    assert pinned == f"{base}/x86_64/standard/amazon-eks-node-al2023-x86_64-standard-1.33-v20260801/image_id"
+    rocket = variants(AMISelectorTerm(alias="bottlerocket@v1.46.0"), "1.33")[1].parameter
+    assert rocket == "/aws/service/bottlerocket/aws-k8s-1.33-nvidia/x86_64/1.46.0/image_id"
+
+
+def test_al2_ends_with_kubernetes_1_33() -> None:
+    """There are no such images, and the message says so."""
+    assert len(variants(AMISelectorTerm(alias="al2@latest"), "1.32")) == 3
+    with pytest.raises(ConfigurationError, match="alias al2 has no images for Kubernetes 1.33"):
+        variants(AMISelectorTerm(alias="al2@latest"), "1.33")
+
+
+def test_of_images_for_the_same_types_the_best_is_taken() -> None:
+    """Not deprecated before deprecated, then the newest, then by name; newest first; without an architecture, none."""
+    days = [datetime(2026, 8, day, tzinfo=UTC) for day in (1, 2, 3)]
+    found = statuses([
+        (Image("ami-old", "a", "amd64", days[0]), ()),
+        (Image("ami-new", "a", "amd64", days[1]), ()),
+        (Image("ami-deprecated", "a", "amd64", days[2], deprecated=True), ()),
+        (Image("ami-arm", "a", "arm64", days[2]), ()),
+        (Image("ami-unknown", "a", "", days[2]), ()),
+    ])  # fmt: skip
+    assert [ami.id for ami in found] == ["ami-arm", "ami-new"]
+
+
+def test_one_image_may_serve_two_kinds_of_node() -> None:
+    """AL2's GPU image is for NVIDIA and for Neuron types: two entries, each with its requirements."""
+    image = Image("ami-gpu", "a", "amd64", datetime(2026, 8, 1, tzinfo=UTC))
+    found = statuses([(image, ("neuron", "nvidia"))])
+    assert [(ami.id, ami.requirements[-1].key.rpartition("/")[2]) for ami in found] == [
+        ("ami-gpu", "instance-accelerator-count"),
+        ("ami-gpu", "instance-gpu-count"),
+    ]

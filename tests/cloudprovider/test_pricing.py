@@ -1,0 +1,49 @@
+"""Prices, as AWS writes them."""
+
+import json
+from typing import Any
+
+import pytest
+
+from joinery.aws import pricing_region
+from joinery.cloudprovider.pricing import on_demand_prices
+
+
+def document(kind: str, **prices: str) -> str:
+    """A document of the price list."""
+    dimensions: dict[str, Any] = {"X.Y.Z": {"unit": "Hrs", "pricePerUnit": prices}}
+    terms = {"OnDemand": {"X.Y": {"priceDimensions": dimensions}}}
+    return json.dumps({"product": {"attributes": {"instanceType": kind}, "sku": "X"}, "terms": terms})
+
+
+def test_a_price_is_taken_in_the_regions_currency() -> None:
+    """Dollars everywhere but in China."""
+    both = [document("m5.large", USD="0.0960000000", CNY="0.66")]
+    assert on_demand_prices(both, "USD") == {"m5.large": 0.096}
+    assert on_demand_prices(both, "CNY") == {"m5.large": 0.66}
+
+
+def test_a_price_that_is_none_is_left_out() -> None:
+    """Zero is what AWS writes where it does not sell; unreadable is not a price either."""
+    documents = [
+        document("a", USD="0.0000000000"),
+        document("b", USD="free"),
+        document("c", EUR="1"),
+        '{"product": {}}',
+    ]
+    assert on_demand_prices(documents, "USD") == {}
+
+
+@pytest.mark.parametrize(
+    ("region", "asked"),
+    [
+        ("us-west-2", "us-east-1"),
+        ("sa-east-1", "us-east-1"),
+        ("eu-west-3", "eu-central-1"),
+        ("ap-southeast-2", "ap-south-1"),
+        ("cn-north-1", "cn-northwest-1"),
+    ],
+)
+def test_prices_are_asked_for_where_the_price_list_is(region: str, asked: str) -> None:
+    """It answers in a few regions only."""
+    assert pricing_region(region) == asked
