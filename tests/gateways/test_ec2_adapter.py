@@ -1,0 +1,210 @@
+"""What only the EC2 adapter does: the live catalogue, images by every kind of term, instance profiles, templates."""
+
+import json
+import os
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
+from typing import Any
+
+import boto3
+import pytest
+
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.cloudprovider.ec2 import Ec2Cloud
+from joinery.cloudprovider.gateway import LaunchRequest, Override
+from joinery.cloudprovider.instancetypes import resolve
+from joinery.errors import ConfigurationError, UnavailableError
+from simulator.account import DISCOVERY, REGION, Account
+from simulator.clock import Clock
+
+PRICES = {"m5.large": "0.096", "m5.metal": "4.608", "m7g.large": "0.0816"}
+
+
+class _PriceList(BaseHTTPRequestHandler):
+    """AWS's price list, which moto lacks: every question gets every price, on one page."""
+
+    def do_POST(self) -> None:  # noqa: N802 - http.server's name
+        self.rfile.read(int(self.headers["Content-Length"]))
+        body = json.dumps({"PriceList": [self._document(*each) for each in PRICES.items()]}).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+    @staticmethod
+    def _document(kind: str, price: str) -> str:
+        term = {"priceDimensions": {"d": {"pricePerUnit": {"USD": price}}}}
+        return json.dumps({"product": {"attributes": {"instanceType": kind}}, "terms": {"OnDemand": {"t": term}}})
+
+
+@pytest.fixture
+def price_list(aws: str) -> Iterator[None]:
+    """The price list, where boto3 finds it."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _PriceList) as server:
+        Thread(target=server.serve_forever).start()
+        os.environ["AWS_ENDPOINT_URL_PRICING"] = f"http://127.0.0.1:{server.server_port}"
+        yield
+        del os.environ["AWS_ENDPOINT_URL_PRICING"]
+        server.shutdown()
+
+
+@pytest.fixture
+def cloud(account: Account) -> Ec2Cloud:
+    """A cluster of EKS with a role for its nodes, and AL2023's images."""
+    ec2: Any = boto3.client("ec2")
+    subnets = [subnet["SubnetId"] for subnet in ec2.describe_subnets()["Subnets"]]
+    group = ec2.describe_security_groups()["SecurityGroups"][0]["GroupId"]
+    ec2.create_tags(Resources=[*subnets, group], Tags=[{"Key": key, "Value": v} for key, v in DISCOVERY.items()])
+    arn = "arn:aws:iam::123456789012:role/eks"
+    boto3.client("eks").create_cluster(
+        name="joinery", version="1.33", roleArn=arn, resourcesVpcConfig={"subnetIds": subnets[:2]}
+    )
+    boto3.client("iam").create_role(RoleName="nodes", AssumeRolePolicyDocument="{}")
+    account.seed_images("al2023@latest", "1.33", datetime(2026, 8, 1, tzinfo=UTC))
+    return Ec2Cloud("joinery", REGION, now=Clock().now)
+
+
+def node_class(uid: str = "0a1b", **spec: Any) -> EC2NodeClass:
+    """A class that selects by the discovery tag."""
+    wire = {
+        "subnetSelectorTerms": [{"tags": {"karpenter.sh/discovery": "*"}}],
+        "securityGroupSelectorTerms": [{"tags": DISCOVERY}],
+        "amiSelectorTerms": [{"alias": "al2023@latest"}],
+        "role": "nodes",
+    }
+    return EC2NodeClass.model_validate({"metadata": {"name": "default", "uid": uid}, "spec": wire | spec})
+
+
+def launch(cloud: Ec2Cloud, token: str = "t-1", *kinds: str) -> LaunchRequest:
+    """A launch of one of several types, each with a pod count of its own."""
+    found = node_class()
+    return LaunchRequest(
+        token=token,
+        count=1,
+        node_pool="general",
+        node_class=found.model_copy(update={"status": cloud.resolve(found)}),
+        capacity_type="on-demand",
+        overrides=tuple(Override(kind, "us-east-1a", 0.1 + n, 29 + n) for n, kind in enumerate(kinds or ("m5.large",))),
+        labels={},
+    )
+
+
+def test_the_live_catalogue_holds_what_has_a_price(cloud: Ec2Cloud, price_list: None) -> None:
+    """Types as EC2 describes them, bare metal among them, in the zones that sell them, at their prices."""
+    catalog = cloud.catalog()
+    assert catalog.region == REGION
+    assert ("us-east-1a", "use1-az6") in {(zone.name, zone.id) for zone in catalog.zones}
+    assert len(catalog.described) > 1000
+    sold = {(o.capacity_type, o.price) for o in catalog.sold["m5.large"]}
+    assert sold == {("on-demand", 0.096), ("spot", 0.00001)}
+    assert {o.price for o in catalog.sold["m5.metal"] if o.capacity_type == "on-demand"} == {4.608}
+    assert {o.capacity_type for o in catalog.sold["c5.large"]} == {"spot"}
+    assert {kind.name: kind for kind in resolve(catalog, node_class())}["m5.large"].allocatable["cpu"] == 1930
+
+
+def test_without_a_price_list_there_is_no_catalogue(cloud: Ec2Cloud) -> None:
+    """The run fails, and the catalogue stored last stays in use."""
+    with pytest.raises((ConfigurationError, UnavailableError), match="reading the price list"):
+        cloud.catalog()
+
+
+def test_subnets_come_by_id_or_by_tags(cloud: Ec2Cloud) -> None:
+    """Terms are alternatives, and the results are united."""
+    every = [subnet.id for subnet in cloud.resolve(node_class()).subnets]
+    one = cloud.resolve(node_class(subnetSelectorTerms=[{"id": every[0]}, {"tags": {"a": "b"}}])).subnets
+    assert len(every) == 6
+    assert [subnet.id for subnet in one] == every[:1]
+
+
+def test_images_come_by_name_id_or_parameter(cloud: Ec2Cloud) -> None:
+    """Without an alias only the architecture limits which types an image is for."""
+    path = "/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/arm64/standard/recommended/image_id"
+    for term in ({"id": "ami-al2023arm64standard"}, {"name": "ami-al2023arm64st*"}, {"ssmParameter": path}):
+        (ami,) = cloud.resolve(node_class(amiSelectorTerms=[term], amiFamily="AL2023")).amis
+        assert ami.id == "ami-al2023arm64standard"
+        assert [(rule.key, rule.values) for rule in ami.requirements] == [("kubernetes.io/arch", ["arm64"])]
+
+
+def test_an_alias_without_images_is_explained(cloud: Ec2Cloud) -> None:
+    """AL2 ended with Kubernetes 1.33, and the condition says so."""
+    conditions = {c.type: c for c in cloud.resolve(node_class(amiSelectorTerms=[{"alias": "al2@latest"}])).conditions}
+    assert conditions["AMIsReady"].reason == "UnsupportedAlias"
+    assert "no images for Kubernetes 1.33" in conditions["AMIsReady"].message
+
+
+def test_a_role_gets_an_instance_profile_of_its_own(cloud: Ec2Cloud) -> None:
+    """Made once, with the cluster's tags, and found again; another class has another."""
+    name = cloud.resolve(node_class()).instance_profile
+    profile = boto3.client("iam").get_instance_profile(InstanceProfileName=name)["InstanceProfile"]
+    assert [role["RoleName"] for role in profile["Roles"]] == ["nodes"]
+    assert profile["Path"] == "/karpenter/us-east-1/joinery/0a1b/"
+    assert {"Key": "kubernetes.io/cluster/joinery", "Value": "owned"} in profile["Tags"]
+    assert cloud.resolve(node_class()).instance_profile == name
+    assert cloud.resolve(node_class(uid="2c3d")).instance_profile != name
+
+
+def test_a_profile_that_another_controller_made_is_kept(cloud: Ec2Cloud) -> None:
+    """A class adopted from Karpenter names its profile in the status; nothing is made while the role is right."""
+    iam = boto3.client("iam")
+    iam.create_instance_profile(InstanceProfileName="theirs")
+    iam.add_role_to_instance_profile(InstanceProfileName="theirs", RoleName="nodes")
+    adopted = node_class().model_copy(
+        update={"status": cloud.resolve(node_class()).model_copy(update={"instance_profile": "theirs"})}
+    )
+    assert cloud.resolve(adopted).instance_profile == "theirs"
+
+
+def test_a_role_that_does_not_exist_is_named(cloud: Ec2Cloud) -> None:
+    """The class is not Ready until there is one."""
+    conditions = {c.type: c for c in cloud.resolve(node_class(role="absent")).conditions}
+    assert (conditions["InstanceProfileReady"].status, conditions["InstanceProfileReady"].reason) == (
+        "False",
+        "RoleNotFound",
+    )
+    assert "spec.role absent" in conditions["Ready"].message
+
+
+def test_a_given_instance_profile_is_taken_as_it_is(cloud: Ec2Cloud) -> None:
+    """Without asking IAM."""
+    found = EC2NodeClass.model_validate({
+        "metadata": {"name": "default"},
+        "spec": node_class().spec.model_dump(by_alias=True, exclude={"role"}) | {"instanceProfile": "mine"},
+    })  # fmt: skip
+    assert cloud.resolve(found).instance_profile == "mine"
+
+
+def test_pools_are_grouped_by_the_template_they_need(cloud: Ec2Cloud) -> None:
+    """Two architectures are two images and two templates; a second launch makes none."""
+    cloud.launch(launch(cloud, "t-1", "m5.large", "m7g.large"))
+    made = [t["LaunchTemplateName"] for t in boto3.client("ec2").describe_launch_templates()["LaunchTemplates"]]
+    assert len(made) == 2
+    assert all(name.startswith("karpenter.k8s.aws/") for name in made)
+    Ec2Cloud("joinery", REGION, now=Clock().now).launch(launch(cloud, "t-2", "m5.large", "m7g.large"))
+    assert len(boto3.client("ec2").describe_launch_templates()["LaunchTemplates"]) == 2
+
+
+def test_a_template_that_was_deleted_is_made_again(cloud: Ec2Cloud) -> None:
+    """Somebody cleaned up while a warm function remembered it."""
+    cloud.launch(launch(cloud))
+    ec2 = boto3.client("ec2")
+    for found in ec2.describe_launch_templates()["LaunchTemplates"]:
+        ec2.delete_launch_template(LaunchTemplateId=found["LaunchTemplateId"])
+    assert len(cloud.launch(launch(cloud, "t-2")).instances) == 1
+
+
+def test_instances_of_others_are_not_ours(cloud: Ec2Cloud) -> None:
+    """Only what carries the cluster's tags is listed."""
+    boto3.client("ec2").run_instances(ImageId="ami-al2023amd64standard", MinCount=1, MaxCount=1)
+    cloud.launch(launch(cloud))
+    assert len(cloud.instances()) == 1
+
+
+def test_an_unknown_cluster_is_a_wrong_setting(account: Account) -> None:
+    """The error names the cluster."""
+    with pytest.raises(ConfigurationError, match="describing EKS cluster absent: ResourceNotFound"):
+        _ = Ec2Cloud("absent", REGION, now=Clock().now).facts
