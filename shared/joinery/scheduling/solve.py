@@ -22,9 +22,9 @@ def solve(problem: Problem, *, reporter: Reporter = SILENT) -> Packing:
     work = Workspace(problem)
     packer = FirstFit(work, reporter)
     packer.run()
-    packer.note_usage()
+    packer.purchase.note_usage()
     placed: Counter[PodClass] = Counter()
-    for node in packer.opened.nodes:
+    for node in packer.purchase.opened.nodes:
         for pods, batch in node.placed:
             placed[pods] += len(batch)
     return Packing(
@@ -51,7 +51,7 @@ def _launches(work: Workspace, packer: FirstFit) -> tuple[Launch, ...]:
     slack = Slack(work.pools)
     numbers: Counter[str] = Counter()
     launches = []
-    for node in packer.opened.nodes:
+    for node in packer.purchase.opened.nodes:
         numbers[node.pool.name] += 1
         launches.append(launch_of(node, f"{node.pool.name}-{numbers[node.pool.name]}", work, slack))
     return tuple(launches)

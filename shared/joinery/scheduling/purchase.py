@@ -1,0 +1,140 @@
+"""New nodes: which are being bought, and putting pods on them.
+
+A node may grow into a larger instance type while that does not make it poorer value than it was (``value.grown``); growing
+until nothing fits, the common way, ends on the one type that holds everything and pays for it.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import groupby
+
+import numpy as np
+
+from joinery.apis.labels import HOSTNAME
+from joinery.scheduling.limits import Limits
+from joinery.scheduling.opened import OpenedNodes
+from joinery.scheduling.pools import Amounts, Pool
+from joinery.scheduling.reporter import Reporter
+from joinery.scheduling.targets import Demand, Domains, NewNode, empty_node
+from joinery.scheduling.topology import Topology
+from joinery.scheduling.value import best_start, grown, worth_of_one
+from joinery.scheduling.workspace import Workspace
+
+Worth = Callable[[Demand], float | None]
+"""What one pod is worth by a better judge than its share of a node alone ($/h); None if that judge does not know it."""
+
+
+class Purchase:
+    """The nodes of one packing. ``worth`` may be set once a program has priced the classes (``assignment``)."""
+
+    def __init__(self, work: Workspace, reporter: Reporter) -> None:
+        self._work = work
+        self._topology: Topology = work.topology
+        self._reporter = reporter
+        self._limits = {pool.name: Limits(pool) for pool in work.pools}
+        self._units: dict[tuple[int, str], float] = {}
+        self.tiers = [tuple(group) for _, group in groupby(work.pools, key=lambda pool: pool.weight)]
+        self.opened = OpenedNodes(len(work.axis.names))
+        self.worth: Worth = lambda demand: None
+
+    def note_usage(self) -> None:
+        """Tell the workspace what the new nodes take of their pools' limits, for the reasons."""
+        for node in self.opened.nodes:
+            limits = self._limits[node.pool.name]
+            self._work.bought[node.pool.name] = self._work.bought.get(node.pool.name, 0) + 1
+            self._work.charged[node.pool.name] = limits.spent
+
+    def into_tier(self, tier: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]) -> None:
+        """Pools of one weight: nodes being bought first, then more of them."""
+        pools = [pool for pool in tier if not demand.is_repelled(tuple(pool.node_pool.spec.template.spec.taints))]
+        if not pools or not names:
+            return
+        units = {pool.name: self._unit(demand, pool) for pool in pools}
+        for index in self.opened.promising(demand, len(names), units):
+            if not names:
+                return
+            self._into_open(int(index), demand, domains, names)
+        while names and self._open(pools, demand, domains, names):
+            pass
+
+    def _into_open(self, index: int, demand: Demand, domains: Domains, names: list[str]) -> None:
+        allowed = self._allowed_on_host(demand, self.opened.nodes[index].name)
+        node = self.opened.nodes[index].narrowed(demand, domains) if allowed > 0 else None
+        if node is None:
+            return
+        most, rows, counts = node.holds(demand, self._limits[node.pool.name].mask(node))
+        if most <= 0 or not may_start(self._topology, demand, most, len(names)):
+            return
+        count = grown(
+            node.least_prices[rows],
+            counts,
+            min(most, allowed, len(names)),
+            price=self.opened.price[index],
+            worth=self.opened.worth[index],
+            unit=self._unit(demand, node.pool),
+        )
+        if count > 0:
+            batch = [names.pop(0) for _ in range(count)]
+            self.put(index, node, demand, domains, batch, rows[counts >= count])
+
+    def _allowed_on_host(self, demand: Demand, host: str) -> int:
+        return self._topology.allowance(demand.pods, demand.variant.rules, HOSTNAME, host, cautious=False)
+
+    def _unit(self, demand: Demand, pool: Pool) -> float:
+        """The worth of one pod of the class in the pool."""
+        priced = self.worth(demand)
+        if priced is not None:
+            return priced
+        key = (id(demand.pods), pool.name)
+        if key not in self._units:
+            node = self.start(pool, demand, {})
+            self._units[key] = 0.0 if node is None else worth_of_one(node, demand)
+        return self._units[key]
+
+    def start(self, pool: Pool, demand: Demand, domains: Domains) -> NewNode | None:
+        if demand.is_repelled(tuple(pool.node_pool.spec.template.spec.taints)):
+            return None
+        name = f"{pool.name}-{len(self.opened.nodes) + 1}"
+        return empty_node(pool, name, self._work.axis).narrowed(demand, domains)
+
+    def _open(self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]) -> bool:
+        """Buy one more node for the first pods; False if no pool can."""
+        for pool in pools:
+            limits = self._limits[pool.name]
+            node = self.start(pool, demand, domains) if limits.more_nodes() else None
+            if node is None:
+                continue
+            most, rows, counts = node.holds(demand, limits.mask(None))
+            most = min(most, self._allowed_on_host(demand, node.name), len(names))
+            if most > 0:
+                host_bound = is_host_bound(self._topology, demand)
+                count = most if host_bound else best_start(node.least_prices[rows], counts, most)
+                batch = [names.pop(0) for _ in range(count)]
+                self.put(self.opened.append(node), node, demand, domains, batch, rows[counts >= count])
+                return True
+        return False
+
+    def put(self, index: int, node: NewNode, demand: Demand, domains: Domains, batch: list[str], rows: Amounts) -> None:
+        types = np.zeros_like(node.types)
+        types[rows] = True
+        node.types = types
+        node.used = node.used + demand.row * len(batch)
+        node.ports = node.ports | demand.pods.ports
+        node.placed.append((demand.pods, batch))
+        self.opened.replace(index, node, self._unit(demand, node.pool) * len(batch))
+        self._limits[node.pool.name].charge(node)
+        where = {**domains, HOSTNAME: node.name}
+        self._topology.record(demand.pods, demand.variant.rules, where, len(batch), node.counts)
+        self._reporter.placing(batch[0], f"new node {node.name}", len(batch))
+
+
+def is_host_bound(topology: Topology, demand: Demand) -> bool:
+    """Whether the class must gather on one host and none is chosen yet."""
+    return any(
+        rule.key == HOSTNAME and rule.kind == "affinity" and topology.may_begin(topology.group(rule), demand.pods)
+        for rule in demand.variant.rules
+    )
+
+
+def may_start(topology: Topology, demand: Demand, room: int, count: int) -> bool:
+    """A group that must share a host starts only where all of it fits."""
+    return room >= count or not is_host_bound(topology, demand)
