@@ -82,7 +82,10 @@ def put(conditions: Iterable[Condition], condition: Condition) -> list[Condition
     if before is not None and before.status == condition.status:
         since = before.last_transition_time or condition.last_transition_time
         condition = condition.model_copy(update={"last_transition_time": since})
-    return _ordered([*(other for other in conditions if other.type != condition.type), condition])
+    if before is None:
+        return _ordered([*conditions, condition])
+    # In its place, so that writing the same condition again changes nothing.
+    return _ordered([condition if other.type == condition.type else other for other in conditions])
 
 
 def drop(conditions: Iterable[Condition], kind: str) -> list[Condition]:
