@@ -1,0 +1,120 @@
+"""Which claims share a call, and what becomes of them."""
+
+from typing import Any
+
+from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, LAUNCH_TOKEN, ZONE
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.commands import DeleteClaim, MarkUnavailable, UpdateClaim
+from joinery.lifecycle.launch import Group, Outcome, groups, settle, unlaunchable
+from joinery.state.instances import Instance
+from joinery.state.offerings import OfferingKey
+from simulator import builders
+from simulator.clock import START
+
+KIND = builders.instance_type("m7a.large")
+CLASS = builders.node_class()
+
+
+def _claim(name: str, token: str = "t", **given: Any) -> NodeClaim:
+    claim = builders.node_claim(name, annotations={LAUNCH_TOKEN: token}, **{"conditions": (), **given})
+    return claim.model_copy(update={"metadata": claim.metadata.model_copy(update={"uid": f"uid-{name}"})})
+
+
+def _instance(number: int) -> Instance:
+    return Instance(f"i-{number}", "m7a.large", "us-east-1b", "spot", "pending", START, image_id="ami-1")
+
+
+def _settle(group: Group, **outcome: Any) -> list[Any]:
+    chains = settle(group, Outcome(**outcome), CLASS, {"m7a.large": KIND}, START)
+    return [command for chain in chains for command in chain if not hasattr(command, "event")]
+
+
+def test_claims_of_one_token_share_a_call() -> None:
+    """Ten identical nodes are one request to EC2, not ten."""
+    claims = [_claim("a"), _claim("b"), _claim("c", token="u")]
+    assert [[claim.metadata.name for claim in group.claims] for group in groups(claims, claims)] == [["a", "b"], ["c"]]
+
+
+def test_a_repeated_call_has_the_same_token_whoever_repeats_it() -> None:
+    """A claim that got its instance before the crash still counts, or EC2 would be asked for more."""
+    fresh, served = (_claim("a"), _claim("b")), (_claim("a", conditions=("Launched",)), _claim("b"))
+    (first,), (second,) = groups(fresh, fresh), groups(served[1:], served)
+    assert first.token == second.token
+    assert len(first.token) <= 64
+
+
+def test_other_claims_are_another_call() -> None:
+    """The token derives from the claims' UIDs: a namesake that was created anew is not the same claim."""
+    assert Group((_claim("a"),)).token != Group((_claim("b"),)).token
+
+
+def test_a_claim_of_another_controller_is_launched_alone() -> None:
+    """It carries no token; its name stands in."""
+    claims = [builders.node_claim(name, conditions=()) for name in ("a", "b")]
+    assert [len(group.claims) for group in groups(claims, claims)] == [1, 1]
+
+
+def test_a_served_claim_says_what_it_got() -> None:
+    """Provider ID, image, resources, and the labels that only the instance decides; the claim's own labels win."""
+    (update,) = _settle(Group((_claim("a", labels={"kubernetes.io/os": "mine"}),)), instances=(_instance(1),))
+    after = update.after
+    assert after.status.provider_id == "aws:///us-east-1b/i-1"
+    assert (after.status.image_id, after.status.capacity["cpu"]) == ("ami-1", "2")
+    assert {key: after.metadata.labels[key] for key in (INSTANCE_TYPE, ZONE, CAPACITY_TYPE)} == {
+        INSTANCE_TYPE: "m7a.large", ZONE: "us-east-1b", CAPACITY_TYPE: "spot",
+    }  # fmt: skip
+    assert after.metadata.labels["kubernetes.io/os"] == "mine"
+    assert after.is_true("Launched")
+
+
+def test_instances_are_given_out_in_a_fixed_order() -> None:
+    """Whoever repeats the call gives each claim the same instance."""
+    group = Group((_claim("a"), _claim("b")))
+    first, second = _settle(group, instances=(_instance(2), _instance(1)))
+    assert (first.before.metadata.name, first.after.status.provider_id[-3:]) == ("a", "i-1")
+    again = Group((first.after, _claim("b")))
+    (rest,) = _settle(again, instances=(_instance(2), _instance(1)))
+    assert rest.after.status.provider_id == second.after.status.provider_id
+
+
+def test_successes_are_written_before_anything_is_given_up() -> None:
+    """A crash in between must find the instances taken."""
+    out = OfferingKey("m7a.large", "us-east-1a", "spot")
+    found = _settle(Group((_claim("a"), _claim("b"))), instances=(_instance(1),), out_of=frozenset({out}))
+    assert [type(command) for command in found] == [UpdateClaim, MarkUnavailable, DeleteClaim]
+
+
+def test_without_capacity_a_claim_is_given_up() -> None:
+    """Its pods are planned anew without the pools that EC2 was out of."""
+    (command,) = _settle(Group((_claim("a"),)))
+    assert isinstance(command, DeleteClaim)
+
+
+def test_another_problem_is_written_down_and_tried_again_with_a_new_token() -> None:
+    """EC2 would repeat its failure for the old one."""
+    claim = _claim("a", token="default-x")
+    (command,) = _settle(Group((claim,)), problem="UnauthorizedOperation: " + "x" * 400)
+    assert command.after.condition("Launched").reason == "LaunchFailed"
+    assert len(command.after.condition("Launched").message) == 303
+    assert command.after.metadata.annotations[LAUNCH_TOKEN] == "default-x/2"
+    (third,) = _settle(Group((command.after,)), problem="again")
+    assert third.after.metadata.annotations[LAUNCH_TOKEN] == "default-x/3"
+
+
+def test_a_class_that_is_not_ready_ends_the_claim() -> None:
+    """A launch would fail, and planning knows better once the status says so."""
+    ready = [{"type": "Ready", "status": "False", "reason": "SubnetsNotFound", "observedGeneration": 1}]
+    broken = CLASS.model_copy(update={"status": CLASS.status.model_validate({"conditions": ready})})
+    assert [type(command) for command in unlaunchable(_claim("a"), broken, START)] == [DeleteClaim]
+    assert DeleteClaim in [type(command) for command in unlaunchable(_claim("a"), None, START)]
+    assert unlaunchable(_claim("a"), CLASS, START) == ()
+
+
+def test_a_class_that_nobody_has_looked_at_is_waited_for() -> None:
+    """Lifecycle will look; the claim keeps its token, because EC2 was not asked."""
+    (command,) = unlaunchable(_claim("a"), builders.node_class(ready=False), START)
+    assert isinstance(command, UpdateClaim)
+    assert command.after.metadata.annotations[LAUNCH_TOKEN] == "t"
+    waiting = command.after.condition("Launched")
+    assert waiting is not None
+    assert waiting.reason == "NodeClassReadinessUnknown"

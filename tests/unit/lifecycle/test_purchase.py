@@ -1,0 +1,119 @@
+"""What a claim asks EC2 for."""
+
+from typing import Any
+
+import pytest
+
+from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
+from joinery.lifecycle.purchase import LARGEST_REQUEST, Choice, choose
+from joinery.state.offerings import InstanceType, OfferingKey, without
+from simulator import builders
+
+LARGE = builders.instance_type("m7a.large", price=0.10)
+XLARGE = builders.instance_type("m7a.xlarge", price=0.20)
+GPU = builders.instance_type("g5.xlarge", price=0.05, resources={"nvidia.com/gpu": "1"})
+METAL = builders.instance_type("m7a.metal-48xl", price=0.04, cpu=192)
+
+
+def _choose(
+    *types: InstanceType, requests: dict[str, str] | None = None, requirements: Any = (), **given: Any
+) -> Choice | None:
+    claim = builders.node_claim(conditions=(), requirements=requirements, requests=requests or {"cpu": "1"}, **given)
+    return choose(claim, types)
+
+
+def _names(choice: Choice | None) -> list[str]:
+    return [kind.name for kind in choice.types] if choice else []
+
+
+def test_the_cheapest_types_come_first() -> None:
+    """EC2 reads a request in any order, people from the top."""
+    assert _names(_choose(XLARGE, LARGE)) == ["m7a.large", "m7a.xlarge"]
+
+
+def test_a_type_that_is_too_small_is_not_asked_for() -> None:
+    """The pods of the claim must fit on whatever EC2 gives."""
+    assert _names(_choose(LARGE, XLARGE, requests={"cpu": "3"})) == ["m7a.xlarge"]
+
+
+@pytest.mark.parametrize(
+    ("requirement", "expected"),
+    [
+        (f"{INSTANCE_TYPE}=m7a.xlarge", ["m7a.xlarge"]),
+        ("kubernetes.io/arch=arm64", []),
+        (f"{ZONE}=us-east-1b", ["m7a.large", "m7a.xlarge"]),
+        (f"{ZONE}=eu-central-1a", []),
+        ("example.com/team=a", []),
+        ({"key": "example.com/team", "operator": "NotIn", "values": ["a"]}, ["m7a.large", "m7a.xlarge"]),
+        ({"key": "karpenter.k8s.aws/instance-cpu", "operator": "Gt", "values": ["2"]}, ["m7a.xlarge"]),
+    ],
+)
+def test_only_what_the_claim_allows_is_asked_for(requirement: Any, expected: list[str]) -> None:
+    """Each requirement holds for the type, or for the offering where and how it is bought."""
+    assert _names(_choose(LARGE, XLARGE, requirements=[requirement])) == expected
+
+
+def test_a_label_that_the_claim_gives_satisfies_its_own_requirement() -> None:
+    """A custom label is the template's to set, not the instance type's."""
+    found = _choose(LARGE, requirements=["example.com/team=a"], labels={"example.com/team": "a"})
+    assert _names(found) == ["m7a.large"]
+
+
+def test_the_zone_holds_for_every_offering() -> None:
+    """A spread decided the zone; EC2 must not undo it."""
+    found = _choose(LARGE, requirements=[f"{ZONE}=us-east-1b"])
+    assert found is not None
+    assert {offering.zone for kind in found.types for offering in kind.offerings} == {"us-east-1b"}
+
+
+def test_spot_is_preferred_where_the_claim_allows_it() -> None:
+    """One call has one capacity type, and spot is the cheaper one."""
+    both = _choose(LARGE)
+    assert both is not None
+    assert both.capacity_type == SPOT
+    demand = _choose(LARGE, requirements=[f"{CAPACITY_TYPE}={ON_DEMAND}"])
+    assert demand is not None
+    assert demand.capacity_type == ON_DEMAND
+
+
+def test_on_demand_is_asked_for_when_spot_is_known_to_be_out() -> None:
+    """EC2 does not fall back within a call; what was learnt of the pools decides before it."""
+    out = frozenset(OfferingKey("m7a.large", zone, SPOT) for zone in builders.ZONES)
+    found = _choose(*without([LARGE], out))
+    assert found is not None
+    assert found.capacity_type == ON_DEMAND
+
+
+def test_nothing_on_sale_is_nothing_to_ask_for() -> None:
+    """The claim is given up and its pods are planned anew."""
+    out = frozenset(OfferingKey("m7a.large", zone, kind) for zone in builders.ZONES for kind in (SPOT, ON_DEMAND))
+    assert _choose(*without([LARGE], out)) is None
+
+
+def test_exotic_types_are_for_those_who_need_them() -> None:
+    """A cheap GPU is still a GPU that somebody else needs, and bare metal boots for ten minutes."""
+    assert _names(_choose(LARGE, GPU, METAL)) == ["m7a.large"]
+    assert _names(_choose(GPU, METAL)) == ["m7a.metal-48xl", "g5.xlarge"]
+    assert _names(_choose(LARGE, GPU, requests={"nvidia.com/gpu": "1"})) == ["g5.xlarge"]
+
+
+def test_spot_dearer_than_on_demand_is_left_out() -> None:
+    """Nobody should pay more for an instance that can be taken away."""
+    dear = builders.instance_type("m7a.8xlarge", price=2.0, spot=0.6)
+    assert _names(_choose(LARGE, dear)) == ["m7a.large"]
+    assert _names(_choose(LARGE, dear, requirements=[f"{CAPACITY_TYPE}={SPOT}"])) == ["m7a.large", "m7a.8xlarge"]
+
+
+def test_a_request_carries_sixty_types_at_most() -> None:
+    """EC2 refuses longer ones; the cheapest are kept."""
+    many = [builders.instance_type(f"m7a.{n}xlarge", price=float(n)) for n in range(1, 100)]
+    assert _names(_choose(*many, requirements=[f"{CAPACITY_TYPE}={SPOT}"])) == [
+        f"m7a.{n}xlarge" for n in range(1, LARGEST_REQUEST + 1)
+    ]
+
+
+def test_min_values_keep_variety_or_refuse() -> None:
+    """A user who wants two families gets both or nothing, exotic ones included."""
+    family = {"key": "karpenter.k8s.aws/instance-family", "operator": "Exists", "minValues": 2}
+    assert _names(_choose(LARGE, GPU, requirements=[family])) == ["g5.xlarge", "m7a.large"]
+    assert _choose(LARGE, XLARGE, requirements=[family]) is None

@@ -1,0 +1,87 @@
+"""May a NodePool be used?"""
+
+from typing import Any
+
+import pytest
+
+from joinery.apis.conditions import find
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.labels import NODE_CLASS_HASH, NODE_POOL_HASH
+from joinery.apis.nodepool import NodePool
+from joinery.commands import Command, Reject, UpdateClass, UpdatePool
+from joinery.lifecycle.readiness import readiness
+from joinery.state.snapshot import Invalid, Snapshot
+from simulator import builders
+from simulator.clock import START
+
+
+def _commands(pool: NodePool, *classes: EC2NodeClass, **rest: Any) -> list[Command]:
+    snapshot = Snapshot(now=START, node_pools=(pool,), node_classes=classes, **rest)
+    found = {node_class.metadata.name: builders.node_class().status for node_class in classes}
+    return [command for chain in readiness(snapshot, found) for command in chain]
+
+
+def _pool(pool: NodePool, *classes: EC2NodeClass, **rest: Any) -> NodePool:
+    return next((c.after for c in _commands(pool, *classes, **rest) if isinstance(c, UpdatePool)), pool)
+
+
+def test_a_valid_pool_of_a_ready_class_is_ready() -> None:
+    """The class is looked at first, so both are ready after one run."""
+    found = _commands(builders.node_pool(ready=False), builders.node_class(ready=False))
+    assert [type(command) for command in found] == [UpdateClass, UpdatePool]
+    pool = _pool(builders.node_pool(ready=False), builders.node_class(ready=False))
+    ready = find(pool.status.conditions, "Ready")
+    assert ready is not None
+    assert ready.status == "True"
+
+
+def _terminating() -> EC2NodeClass:
+    node_class = builders.node_class()
+    going = node_class.metadata.model_copy(update={"deletion_timestamp": START})
+    return node_class.model_copy(update={"metadata": going})
+
+
+@pytest.mark.parametrize(
+    ("classes", "reason"),
+    [((), "NodeClassNotFound"), ((_terminating(),), "NodeClassTerminating")],
+)
+def test_a_pool_says_what_is_wrong_with_its_class(classes: tuple[EC2NodeClass, ...], reason: str) -> None:
+    """Users look at the pool, and should not have to guess."""
+    found = find(_pool(builders.node_pool(), *classes).status.conditions, "NodeClassReady")
+    assert found is not None
+    assert (found.status, found.reason) == ("False", reason)
+
+
+def test_a_pool_counts_its_nodes() -> None:
+    """Those that stay; every resource that limits may name is there even for an empty pool."""
+    claims = (builders.node_claim("a"), builders.node_claim("b"), builders.node_claim("c", deleted=START))
+    pool = _pool(builders.node_pool(), builders.node_class(), node_claims=claims)
+    assert (pool.status.nodes, pool.status.resources["cpu"], pool.status.resources["nodes"]) == (2, "8", "2")
+    empty = _pool(builders.node_pool(), builders.node_class())
+    assert {
+        key: empty.status.resources[key] for key in ("cpu", "memory", "pods", "ephemeral-storage", "nodes")
+    } == dict.fromkeys(("cpu", "memory", "pods", "ephemeral-storage", "nodes"), "0")
+
+
+def test_pools_and_classes_carry_the_hash_of_their_template() -> None:
+    """What a claim was made from is compared with these."""
+    found = _commands(builders.node_pool(), builders.node_class())
+    assert [NODE_CLASS_HASH in c.after.metadata.annotations for c in found if isinstance(c, UpdateClass)] == [True]
+    assert [NODE_POOL_HASH in c.after.metadata.annotations for c in found if isinstance(c, UpdatePool)] == [True]
+
+
+def test_what_is_settled_is_not_written_again() -> None:
+    """A status that is written every five seconds would wake every watcher."""
+    node_class = next(
+        c.after for c in _commands(builders.node_pool(), builders.node_class()) if isinstance(c, UpdateClass)
+    )
+    assert _commands(_pool(builders.node_pool(), builders.node_class()), node_class) == []
+
+
+def test_a_resource_that_does_not_parse_is_told_so() -> None:
+    """It takes no part, and the other pools go on."""
+    found = _commands(
+        builders.node_pool(), builders.node_class(), invalid=(Invalid("NodePool", "broken", "spec.weight: too large"),)
+    )
+    assert found[0] == Reject("NodePool", "broken", "spec.weight: too large")
+    assert any(isinstance(command, UpdatePool) for command in found)
