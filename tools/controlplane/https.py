@@ -3,12 +3,14 @@
 import datetime
 import ipaddress
 import ssl
+import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -39,7 +41,7 @@ class HttpsServer:
         key, certificate = _self_signed(now)
         #: PEM: what the ``caBundle`` of a webhook configuration holds, before base64.
         self.authority = certificate
-        self._server = ThreadingHTTPServer((ADDRESS, 0), _handler(answer))
+        self._server = _Server((ADDRESS, 0), _handler(answer))
         self._server.daemon_threads = True
         self._server.socket = _context(key + certificate).wrap_socket(self._server.socket, server_side=True)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True)
@@ -56,6 +58,13 @@ class HttpsServer:
         self._server.shutdown()
         self._server.server_close()
         self._thread.join()
+
+
+class _Server(ThreadingHTTPServer):
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A caller that hung up, at its own timeout or end, is no error of ours."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)
 
 
 def _handler(answer: Callable[[Call], Answer]) -> type[BaseHTTPRequestHandler]:
