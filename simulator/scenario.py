@@ -100,6 +100,14 @@ class Scenario(msgspec.Struct, frozen=True):
         return str(self.metadata.get("name", ""))
 
 
+def find(path: Path | None) -> Path | None:
+    """A file as it is, or one of ours by its name: ``spot-storm``."""
+    if path is None or path.exists():
+        return path
+    ours = Path(str(resources.files("simulator"))) / "scenarios" / f"{path.name.removesuffix('.yaml')}.yaml"
+    return ours if ours.exists() else path
+
+
 def load(path: Path | None = None) -> Scenario:
     """Read a scenario file, or the story without one. Raises ``ConfigurationError`` naming file and field."""
     source = path or resources.files("simulator").joinpath("scenarios", "story.yaml")

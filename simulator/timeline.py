@@ -7,8 +7,8 @@ that wait, not forty. It changes nothing.
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
 from typing import Any
 
 from joinery.apis import labels as keys
@@ -22,6 +22,9 @@ from simulator.ec2 import Envelope
 from simulator.scenario import Happening
 from simulator.simulation import Simulation
 from simulator.speech import counted, names, place, pods_by_owner, short, tail
+
+#: More lines than this that differ only in their subject become one.
+MOST_ALIKE = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,9 @@ class Narrator:
         self._all_ran = True
         self._reviews: list[datetime] = []
         self._waiting: list[Entry] = []
+        self._failures: dict[tuple[str, str], datetime] = {}
         self._has_news = False
+        self._is_collecting = False
         simulation.world.cluster.api.watch(self._notice)
         simulation.world.cluster.listen(self._hear)
         simulation.doors.when_called.append(self._called)
@@ -72,7 +77,7 @@ class Narrator:
     def say(self, who: str, word: str, subject: str, why: str = "") -> None:
         """Add a line. While a door is at work its lines wait, so that what it decided comes before what followed."""
         entry = Entry(self._world.clock.now(), who, word, subject, why, self._world.cloud.hourly)
-        if self._simulation.doors.active:
+        if self._simulation.doors.active or self._is_collecting:
             self._waiting.append(entry)
         else:
             self._ring()
@@ -138,20 +143,22 @@ class Narrator:
             and after is not None
             and _has(after, keys.DISRUPTED_TAINT) > _has(before, keys.DISRUPTED_TAINT)
         ):
-            self.say(self._author("kubelet"), "taints", short(after.metadata.name), "no new pods: the drain begins")
+            self.say(self._author("kubelet"), "taints", short(after.metadata.name), "no new pods go there")
 
     def _claim(self, before: NodeClaim | None, after: NodeClaim | None) -> None:
         name = (after or before).metadata.name  # type: ignore[union-attr]
         if before is None and after is not None:
             self._moment.claims.append(after)
         elif after is None:
-            self.say(self._author(""), "closed", name, "node and instance are gone, and so is the claim")
+            had = before is not None and before.status.provider_id
+            text = "node and instance are gone, and so is the claim" if had else "it never had an instance"
+            self.say(self._author(""), "closed", name, text)
         elif before is not None:
             self._claim_changed(before, after)
 
     def _claim_changed(self, before: NodeClaim, after: NodeClaim) -> None:
         name, who = after.metadata.name, self._author("")
-        if _gained(before, after, keys.REPLACEMENT_LAUNCHED):
+        if _gained(before, after, keys.REPLACEMENT_LAUNCHED) and after.status.node_name:
             self.say(who, "covered", name, "its pods have a place to go: the drain may start")
         if after.is_true("Registered") and not before.is_true("Registered"):
             nominated = len(self._moment.nominated)
@@ -164,20 +171,27 @@ class Narrator:
     # --- what is told of it ---------------------------------------------------------------------------------------
 
     def _called(self, call: Call) -> None:
+        followed, self._waiting, self._is_collecting = self._waiting, [], True
+        self._decided(call)
+        decided, self._waiting, self._is_collecting = self._waiting, [], False
+        if decided or followed:
+            self._ring()
+        for entry in folded([*decided, *followed]):
+            self._keep(entry)
+        self._tell()
+
+    def _decided(self, call: Call) -> None:
+        """What the door did, from its answer and its log."""
         if call.error:
-            self.say(call.door, "failed", call.door, call.error)
+            self._failed(call.door, "raised", call.error)
         lines = [json.loads(line) for line in call.log.splitlines() if line.startswith("{")]
-        for line in lines:
-            self._logged(call.door, line)
         if call.door == "provisioning":
             self._packed(call.result or {})
+        for line in lines:
+            self._logged(call.door, line)
         if call.door == "webhook" and '"resource": "events"' in str(call.event.get("body", ""))[:600]:
             self._reviews.append(call.at)
         self._avoided(call.door, lines)
-        waiting, self._waiting = self._waiting, []
-        for entry in waiting:
-            self._keep(entry)
-        self._tell()
 
     def _keep(self, entry: Entry) -> None:
         self.entries.append(entry)
@@ -200,7 +214,14 @@ class Narrator:
         if command.startswith("DeleteClaim ") and line.get("message") == "decided":
             self.say(door, "retires", command.partition(" ")[2], str(line.get("reason", "")))
         elif line.get("level") in ("ERROR", "CRITICAL"):
-            self.say(door, "failed", str(line.get("message", "")), str(line.get("error", "")))
+            self._failed(door, str(line.get("message", "")), str(line.get("error", "")))
+
+    def _failed(self, door: str, what: str, why: str) -> None:
+        """A failure that goes on is told once a minute."""
+        now, last = self._world.clock.now(), self._failures.get((door, why))
+        if last is None or now - last >= timedelta(minutes=1):
+            self._failures[door, why] = now
+            self.say(door, "failed", what.partition(";")[0], why)
 
     def _packed(self, result: dict[str, Any]) -> None:
         if result.get("launches"):
@@ -285,3 +306,14 @@ def _has(node: Node, taint: str) -> bool:
 
 def _gained(before: NodeClaim, after: NodeClaim, annotation: str) -> bool:
     return annotation in after.metadata.annotations and annotation not in before.metadata.annotations
+
+
+def folded(entries: Iterable[Entry]) -> list[Entry]:
+    """Many lines that say the same of different claims as one."""
+    alike: dict[tuple[str, str, str], list[Entry]] = {}
+    for entry in entries:
+        alike.setdefault((entry.who, entry.word, entry.why), []).append(entry)
+    result: list[Entry] = []
+    for found in alike.values():
+        result += found if len(found) <= MOST_ALIKE else [replace(found[0], subject=counted(len(found), "claim"))]
+    return result

@@ -1,0 +1,167 @@
+"""One recorded or sample event through its real handler, and what came of it.
+
+An event needs a world in which it means something: the story, driven to a moment when such an event comes. An instance
+that the event names is played by one that runs there.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from joinery.apis import labels as keys
+from joinery.errors import ConfigurationError
+from simulator import render
+from simulator.apiserver import Change
+from simulator.budgets import is_ready
+from simulator.doors import TOKEN, Call
+from simulator.scenario import load
+from simulator.simulation import Simulation
+from simulator.speech import tail
+
+_INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
+_QUEUES = {"Provisioning": "provisioning", "Lifecycle": "lifecycle", "Interruption": "interruption"}
+
+
+def replay(path: Path, seed: int) -> str:
+    """Print what was decided and what changed. Returns the handler's error, if it raised one."""
+    event = read(path)
+    door = door_of(event, path)
+    out, simulation = render.console(), Simulation(load(), seed=seed)
+    with simulation.running():
+        _drive(simulation, door)
+        event, played = _cast(event, door, simulation)
+        changes: list[Change] = []
+        simulation.world.cluster.api.watch(changes.append)
+        rung = len(simulation.world.doorbell.rings)
+        call = simulation.doors.invoke(door, event)
+        rings = [bell.value for _, bell in simulation.world.doorbell.rings[rung:]]
+    _print(out, path, call, played)
+    _list(out, "Decided", [f"{command}: {reason}" for command, reason in decisions(call)])
+    _list(out, "Rang", rings)
+    _list(out, "Changed", [_described(change) for change in changes])
+    return call.error
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The event. Raises ``ConfigurationError`` naming the file."""
+    try:
+        event = json.loads(path.read_bytes())
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"{path}: {error}") from error
+    if not isinstance(event, dict):
+        raise ConfigurationError(f"{path}: an event is an object")
+    return event
+
+
+def door_of(event: Mapping[str, Any], path: Path) -> str:
+    """Which door the event wakes. Raises ``ConfigurationError`` for one that wakes none."""
+    if "requestContext" in event:
+        return "webhook"
+    for record in event.get("Records", ()):
+        source = str(record.get("eventSourceARN", ""))
+        for part, door in _QUEUES.items():
+            if part.lower() in source.lower():
+                return door
+    if "schedule" in event:
+        return str(event.get("door") or path.stem.partition("_")[0])
+    raise ConfigurationError(f"{path}: neither a Function URL's call, nor SQS records, nor a schedule's input")
+
+
+def decisions(call: Call) -> list[tuple[str, str]]:
+    """What the handler's log says that it decided, with the reasons."""
+    lines = [json.loads(line) for line in call.log.splitlines() if line.startswith("{")]
+    return [
+        (_command(line), str(line.get("reason", ""))) for line in lines if "command" in line or "node_claim" in line
+    ]
+
+
+def _command(line: Mapping[str, Any]) -> str:
+    return str(line.get("command") or f"CreateClaim {line['node_claim']}")
+
+
+def _drive(simulation: Simulation, door: str) -> None:
+    """To the moment when such a door has something to do."""
+    moment = _MOMENTS.get(door)
+    if moment is not None:
+        simulation.engine.run_until(simulation.end, stop=moment(simulation))
+    if door == "expiration":
+        simulation.world.clock.move_to(simulation.start + timedelta(minutes=15, seconds=1))
+
+
+def _pods_wait(simulation: Simulation) -> Callable[[], bool]:
+    pods = simulation.world.cluster.pods
+    return lambda: any(found.reason == "Unschedulable" for pod in pods.values() for found in pod.status.conditions)
+
+
+def _node_joins(simulation: Simulation) -> Callable[[], bool]:
+    nodes = simulation.world.cluster.nodes
+    return lambda: any(found.key == keys.UNREGISTERED_TAINT for node in nodes.values() for found in node.spec.taints)
+
+
+def _all_run(simulation: Simulation) -> Callable[[], bool]:
+    cluster = simulation.world.cluster
+    return lambda: len(cluster.nodes) > 1 and all(is_ready(pod) for pod in cluster.pods.values())
+
+
+_MOMENTS: Mapping[str, Callable[[Simulation], Callable[[], bool]]] = {
+    "webhook": _pods_wait,
+    "provisioning": _pods_wait,
+    "lifecycle": _node_joins,
+    "interruption": _all_run,
+    "expiration": _all_run,
+}
+
+
+def _cast(event: dict[str, Any], door: str, simulation: Simulation) -> tuple[dict[str, Any], str]:
+    """The event with this world's secret, and with a running spot instance in the part of the one it names."""
+    if door == "webhook":
+        return event | {"rawPath": f"/{TOKEN}"}, ""
+    text = json.dumps(event)
+    named = _INSTANCE.search(text)
+    claims = simulation.world.cluster.node_claims.values()
+    spot = [claim for claim in claims if claim.metadata.labels.get(keys.CAPACITY_TYPE) == keys.SPOT]
+    if door != "interruption" or named is None or not spot:
+        return event, ""
+    actor = spot[0].status.provider_id.rpartition("/")[2]
+    changed: dict[str, Any] = json.loads(text.replace(named[0], actor))
+    return changed, f"{named[0]} is played by {tail(actor)}, the node of {spot[0].metadata.name}"
+
+
+def _print(out: Console, path: Path, call: Call, played: str) -> None:
+    out.print(Text(f"{path.name} at the {call.door} door, {call.at:%H:%M:%S}", style="bold"))
+    if played:
+        out.print(Text(played, style="dim"))
+    answer = call.error or json.dumps(call.result, sort_keys=True)
+    out.print(Text(f"answer: {answer}", style="red" if call.error else "green"))
+
+
+def _list(out: Console, title: str, lines: list[str]) -> None:
+    out.print(Text(f"{title}: nothing" if not lines else f"{title}:", style="bold"))
+    for line in lines:
+        out.print(Text(f"  {line}"))
+
+
+def _described(change: Change) -> str:
+    verb = "created" if change.before is None else "removed" if change.after is None else "changed"
+    return f"{change.kind} {(change.after or change.before).metadata.name} {verb}{_what(change)}"
+
+
+def _what(change: Change) -> str:
+    """Which parts of an object differ, in a few words."""
+    if change.before is None or change.after is None:
+        return ""
+    meta = ("labels", "annotations", "finalizers", "deletion_timestamp", "owner_references")
+    before, after = change.before.metadata, change.after.metadata
+    parts = [name.replace("_", " ") for name in meta if getattr(before, name) != getattr(after, name)]
+    parts += [name for name in ("spec", "status") if _part(change.before, name) != _part(change.after, name)]
+    return f": {', '.join(parts)}"
+
+
+def _part(item: Any, name: str) -> Any:
+    return getattr(item, name, None)
