@@ -117,8 +117,8 @@ def test_what_joinery_writes_is_accepted(kind: str, api: Api, stored: Store) -> 
 @pytest.mark.parametrize(
     ("kind", "field", "value", "named"),
     [
-        ("NodePool", "spec.template.spec.nodeClassRef.group", "example.com", "nodeClassRef.group is immutable"),
-        ("NodePool", "spec.template.spec.nodeClassRef.kind", "Other", "nodeClassRef.kind is immutable"),
+        ("NodePool", "spec.template.spec.nodeClassRef.group", "example.com", "nodeClassRef.group cannot change"),
+        ("NodePool", "spec.template.spec.nodeClassRef.kind", "Other", "nodeClassRef.kind cannot change"),
         ("NodePool", "spec.replicas", 3, "cannot become dynamic"),
         ("NodeClaim", "spec.expireAfter", "1h", "spec is immutable"),
         ("NodeClaim", "spec.requirements", [{"key": "a", "operator": "Exists"}], "spec is immutable"),

@@ -9,15 +9,27 @@ from joinery.apis import duration
 from joinery.apis.meta import Model
 from joinery.apis.rules import Rule
 
-#: 1-59000Gi, 1-64000G, 1-58Ti, 1-64T: what EBS offers, in the units Karpenter takes.
+#: The most that EBS offers, in the units Karpenter takes. ``Gi`` and ``Ti`` come before the units they end like.
+LARGEST = {"Gi": 59000, "G": 64000, "Ti": 58, "T": 64}
+
+
+def _is_offered(size: str) -> bool:
+    number = size.rstrip("GTi")
+    return int(number) <= LARGEST[size.removeprefix(number)]
+
+
+def _largest_cel() -> str:
+    choices = [f"self.endsWith('{unit}') ? {most}" for unit, most in LARGEST.items()]
+    return f"({' : '.join(choices)} : 0)"
+
+
 VolumeSize = Annotated[
     str,
-    Field(
-        pattern=(
-            r"^(([1-9][0-9]{0,3}|[1-4][0-9]{4}|5[0-8][0-9]{3}|59000)Gi"
-            r"|([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-3][0-9]{3}|64000)G"
-            r"|([1-9]|[1-4][0-9]|5[0-8])Ti|([1-9]|[1-5][0-9]|6[0-4])T)$"
-        )
+    Field(max_length=7, pattern=r"^[1-9][0-9]{0,4}(G|T)i?$"),
+    Rule(
+        f"int(self.find('^[0-9]+')) <= {_largest_cel()}",
+        f"a volume has at most {', '.join(f'{most}{unit}' for unit, most in LARGEST.items())}",
+        _is_offered,
     ),
 ]
 
@@ -42,7 +54,7 @@ CheckedBlockDevice = Annotated[
     BlockDevice,
     Rule(
         "has(self.snapshotID) || has(self.volumeSize)",
-        "snapshotID or volumeSize must be defined",
+        "a disk needs a snapshotID or a volumeSize",
         lambda it: bool(it.snapshot_id) or it.volume_size is not None,
     ),
     Rule(

@@ -77,7 +77,7 @@ CheckedKubeletConfiguration = Annotated[
     Rule(
         "!has(self.imageGCHighThresholdPercent) || !has(self.imageGCLowThresholdPercent)"
         " || self.imageGCHighThresholdPercent > self.imageGCLowThresholdPercent",
-        "imageGCHighThresholdPercent must be greater than imageGCLowThresholdPercent",
+        "imageGCHighThresholdPercent must be above imageGCLowThresholdPercent",
         _image_thresholds_in_order,
         field="imageGCHighThresholdPercent",
     ),

@@ -213,19 +213,19 @@ CheckedRequirement = Annotated[
     ),
     Rule(
         f"self.key in {listed_cel(CORE_KEYS)} || !{in_domain_cel('self.key', labels.CORE_GROUP)}",
-        f'label domain "{labels.CORE_GROUP}" is restricted',
+        f"labels of {labels.CORE_GROUP} are restricted",
         lambda it: it.key in CORE_KEYS or not in_domain(it.key, labels.CORE_GROUP),
         field="key",
     ),
     Rule(
         f"self.key in {listed_cel(AWS_KEYS)} || !{in_domain_cel('self.key', labels.AWS_GROUP)}",
-        f'label domain "{labels.AWS_GROUP}" is restricted',
+        f"labels of {labels.AWS_GROUP} are restricted",
         lambda it: it.key in AWS_KEYS or not in_domain(it.key, labels.AWS_GROUP),
         field="key",
     ),
     Rule(
         f"self.key != '{labels.HOSTNAME}'",
-        f'label "{labels.HOSTNAME}" is restricted',
+        f"label {labels.HOSTNAME} is restricted",
         lambda it: it.key != labels.HOSTNAME,
         field="key",
     ),
@@ -239,7 +239,7 @@ PoolRequirements = Annotated[
             CheckedRequirement,
             Rule(
                 f"self.key != '{labels.NODE_POOL}'",
-                f'label "{labels.NODE_POOL}" is restricted',
+                f"label {labels.NODE_POOL} is restricted",
                 lambda it: it.key != labels.NODE_POOL,
                 field="key",
             ),
@@ -266,8 +266,8 @@ class NodeClassRef(Model):
 #: Of a NodePool: another class of the same kind may be named later, a class of another kind may not.
 PoolNodeClassRef = Annotated[
     NodeClassRef,
-    Transition("self.group == oldSelf.group", "nodeClassRef.group is immutable"),
-    Transition("self.kind == oldSelf.kind", "nodeClassRef.kind is immutable"),
+    Transition("self.group == oldSelf.group", "nodeClassRef.group cannot change"),
+    Transition("self.kind == oldSelf.kind", "nodeClassRef.kind cannot change"),
 ]
 
 

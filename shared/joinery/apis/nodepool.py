@@ -29,22 +29,22 @@ NodeLabels = Annotated[
     Field(max_length=100),
     Rule(
         f"self.all(k, k in {listed_cel(CORE_KEYS)} || !{in_domain_cel('k', labels.CORE_GROUP)})",
-        f'label domain "{labels.CORE_GROUP}" is restricted',
+        f"labels of {labels.CORE_GROUP} are restricted",
         lambda keys: all(key in CORE_KEYS or not in_domain(key, labels.CORE_GROUP) for key in keys),
     ),
     Rule(
         f"self.all(k, k in {listed_cel(AWS_KEYS)} || !{in_domain_cel('k', labels.AWS_GROUP)})",
-        f'label domain "{labels.AWS_GROUP}" is restricted',
+        f"labels of {labels.AWS_GROUP} are restricted",
         lambda keys: all(key in AWS_KEYS or not in_domain(key, labels.AWS_GROUP) for key in keys),
     ),
     Rule(
         f"!('{labels.NODE_POOL}' in self)",
-        f'label "{labels.NODE_POOL}" is restricted',
+        f"label {labels.NODE_POOL} is restricted",
         lambda keys: labels.NODE_POOL not in keys,
     ),
     Rule(
         f"!('{labels.HOSTNAME}' in self)",
-        f'label "{labels.HOSTNAME}" is restricted',
+        f"label {labels.HOSTNAME} is restricted",
         lambda keys: labels.HOSTNAME not in keys,
     ),
 ]
@@ -75,7 +75,7 @@ CheckedBudget = Annotated[
     Budget,
     Rule(
         "has(self.schedule) == has(self.duration)",
-        "'schedule' must be set with 'duration'",
+        "'schedule' and 'duration' must be given together",
         lambda it: (it.schedule is None) == (it.duration is None),
     ),
 ]

@@ -19,7 +19,7 @@ SelectorTags = Annotated[
     Field(max_length=20),
     Rule(
         "self.all(k, k != '' && self[k] != '')",
-        "empty tag keys or values are not supported",
+        "a tag needs a key and a value",
         lambda tags: all(key and value for key, value in tags.items()),
     ),
 ]
@@ -47,7 +47,7 @@ def _alone(field: str, *others: str) -> Rule:
     """In one term, the field excludes the others."""
     return Rule(
         f"!({_has(field)} && ({_any(others)}))",
-        f"'{field}' is mutually exclusive, it cannot be set together with {', '.join(others)}",
+        f"'{field}' excludes {', '.join(others)}",
         lambda term: not (_says(term, (field,)) and _says(term, others)),
         field=field,
     )
@@ -57,7 +57,7 @@ def _not_all(field: str, *others: str) -> Rule:
     """Of all terms, at least one does not mix the field with others (see the module's docstring)."""
     return Rule(
         f"self.size() == 0 || !self.all(x, {_has(field, 'x')} && ({_any(others, 'x')}))",
-        f"'{field}' is mutually exclusive, it cannot be set together with {', '.join(others)}",
+        f"'{field}' excludes {', '.join(others)}",
         lambda terms: not terms or not all(_says(term, (field,)) and _says(term, others) for term in terms),
     )
 
@@ -124,12 +124,12 @@ class AMISelectorTerm(Model):
         ),
         Rule(
             "self.find('^[^@]+') in [" + ", ".join(f"'{family}'" for family in ALIAS_FAMILIES) + "]",
-            f"family is not supported, must be one of {', '.join(ALIAS_FAMILIES)}",
+            f"the family must be one of {', '.join(ALIAS_FAMILIES)}",
             lambda alias: alias.partition("@")[0] in ALIAS_FAMILIES,
         ),
         Rule(
             "!self.startsWith('windows') || self.endsWith('@latest')",
-            "windows families may only specify version 'latest'",
+            "Windows images have no version but 'latest'",
             lambda alias: not alias.startswith("windows") or alias.endswith("@latest"),
         ),
     ] = ""
@@ -157,7 +157,7 @@ AMISelectorTerms = Annotated[
     Field(min_length=1, max_length=30),
     Rule(
         "!self.exists(x, has(x.alias)) || self.size() == 1",
-        "'alias' is mutually exclusive, it cannot be combined with other terms",
+        "'alias' must be the only term",
         lambda terms: len(terms) == 1 or not any(term.alias for term in terms),
     ),
 ]
