@@ -5,6 +5,7 @@ objects would be believed. What is merely unusual (an unknown operator, a claim 
 packing core turns it into a reason on the pod. Objects are sorted, so that their order in the files decides nothing.
 """
 
+import dataclasses
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -20,11 +21,12 @@ from joinery.apis import core
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
+from joinery.apis.validation import explain, validate
 from joinery.cli.defaults import namespaced, pod_defaults, spec_defaults
 from joinery.cli.documents import Document, documents, read, source_name
 from joinery.cli.quantities import wrong_quantity
 from joinery.errors import ConfigurationError
-from joinery.state.snapshot import Snapshot
+from joinery.state.snapshot import Invalid, Snapshot
 
 
 class _Kind(NamedTuple):
@@ -100,6 +102,14 @@ class Inputs:
     def all_warnings(self) -> list[str]:
         """Everything a person should know about what was not used."""
         return self.warnings + [f"ignored {_counted(kind, n)}" for kind, n in sorted(self.ignored.items())]
+
+
+def screened(snapshot: Snapshot) -> Snapshot:
+    """The snapshot with the NodePools that cannot be used set aside, each with its reason; the others go on."""
+    reasons = {pool.metadata.name: "; ".join(validate(pool)) for pool in snapshot.node_pools}
+    bad = tuple(Invalid("NodePool", name, reason) for name, reason in reasons.items() if reason)
+    good = tuple(pool for pool in snapshot.node_pools if not reasons[pool.metadata.name])
+    return dataclasses.replace(snapshot, node_pools=good, invalid=snapshot.invalid + bad) if bad else snapshot
 
 
 def load(paths: Iterable[str]) -> Inputs:
@@ -180,10 +190,7 @@ def _decode_model(document: Document, model: type[BaseModel]) -> Any:
     try:
         return model.model_validate(_pruned(msgspec.json.decode(document.raw)))
     except ValidationError as error:
-        first = error.errors()[0]
-        path = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in first["loc"]).lstrip(".")
-        problem = _lowered(first["msg"].removeprefix("Value error, "))
-        raise ConfigurationError(f"{document}: {path + ': ' if path else ''}{problem}") from error
+        raise ConfigurationError(f"{document}: {explain(error)}") from error
 
 
 def _unchanged(decoded: Any, _: Document) -> Any:

@@ -46,19 +46,20 @@ def plan(
 
 
 def _snapshot(files: Sequence[str] | None, now: "datetime") -> "Snapshot":
-    if not files:
-        from joinery.cli.sources import live_snapshot
+    from joinery.cli.inputs import load, screened
 
-        snapshot = live_snapshot(now)
-        for bad in snapshot.invalid:
+    if files:
+        inputs = load(files)
+        for warning in inputs.all_warnings():
+            print(f"warning: {warning}", file=sys.stderr)
+        return screened(inputs.snapshot(now))
+    from joinery.cli.sources import live_snapshot
+
+    snapshot = screened(live_snapshot(now))
+    for bad in snapshot.invalid:
+        if bad.kind != "NodePool":  # those are in the packing, with their reasons
             print(f"warning: {bad.kind} {bad.name} takes no part: {bad.reason}", file=sys.stderr)
-        return snapshot
-    from joinery.cli.inputs import load
-
-    inputs = load(files)
-    for warning in inputs.all_warnings():
-        print(f"warning: {warning}", file=sys.stderr)
-    return inputs.snapshot(now)
+    return snapshot
 
 
 def _solve(snapshot: "Snapshot", catalogue: "Catalog", options: "Options") -> tuple["Problem", "Packing", float]:

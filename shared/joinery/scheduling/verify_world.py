@@ -6,6 +6,7 @@ cost as much to check as there are different (class, node) pairs, not pairs of p
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -97,7 +98,8 @@ class World:
         found = []
         for daemon_set in self.problem.snapshot.daemon_sets:
             if daemon_set.metadata.deletion_timestamp is None:
-                found.append((daemon_set, self.class_of(_daemon_pod(daemon_set))))
+                with suppress(ValueError):  # a quantity beyond every node: its pods run nowhere
+                    found.append((daemon_set, self.class_of(_daemon_pod(daemon_set))))
         return found
 
     @cached_property

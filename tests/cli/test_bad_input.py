@@ -1,0 +1,131 @@
+"""Bad input: one line that names file, object, field and what is wrong; exit status 2; nothing on standard output."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
+
+
+def _refused(run: Run, *arguments: str) -> str:
+    outcome = run("plan", "--now", NOW, "-o", "json", *arguments)
+    assert outcome.status == 2
+    assert outcome.out == ""
+    (line,) = outcome.err.splitlines()
+    return line
+
+
+def _requesting(**quantities: Any) -> dict[str, Any]:
+    return pod_document(containers=[{"name": "main", "resources": {"requests": quantities}}])
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        (_requesting(cpu="4 GB"), "Pod web: spec.containers[0].resources.requests.cpu: '4 GB' is not a quantity"),
+        (_requesting(cpu="-1"), "Pod web: spec.containers[0].resources.requests.cpu: must not be negative"),
+        (pod_document(overhead={"cpu": "x"}), "Pod web: spec.overhead.cpu: 'x' is not a quantity"),
+        (pod_document(nodeSelector={"zone": 1}), "Pod web: spec.nodeSelector.zone: expected `str`, got `int`"),
+        (pod_document(containers={}), "Pod web: spec.containers: expected `array`, got `object`"),
+        ({"apiVersion": "v1", "kind": "Pod"}, "Pod: metadata.name: is missing"),
+        ({"apiVersion": "v1", "metadata": {}}, "not a Kubernetes object: kind is missing: "),
+    ],
+)
+def test_a_broken_object_is_one_line(run: Run, write: Write, document: Any, problem: str) -> None:
+    """Types, quantities, names: the field is named as the API names it."""
+    path = write("pod.json", document)
+    assert _refused(run, "-f", path).startswith(f"joinery: {path}: {problem}")
+
+
+def test_a_broken_object_in_a_list_is_named(run: Run, write: Write) -> None:
+    """Among many pods the line says which, with its namespace."""
+    bad = _requesting(memory="lots")
+    bad["metadata"] = {"name": "bad", "namespace": "shop"}
+    path = write("list.json", {"apiVersion": "v1", "kind": "List", "items": [pod_document(), bad]})
+    assert _refused(run, "-f", path).startswith(f"joinery: {path}: Pod shop/bad: spec.containers[0]")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "field"),
+    [
+        ("operator: In", "operator: Among", "spec.template.spec.requirements[0].operator: "),
+        ("{team: web}", "{team: 1}", "spec.template.metadata.labels"),
+        ("nodeClassRef:", "nodeClass:", "spec.template.spec.nodeClassRef: field required"),
+        ("  template:", "  limits: {cpu: many}\n  template:", "spec.limits"),
+    ],
+)
+def test_a_node_pool_that_the_api_server_would_refuse_is_refused(
+    run: Run, write: Write, before: str, after: str, field: str
+) -> None:
+    """The rules of the CRD hold for files too."""
+    path = write("cluster.yaml", CLUSTER.replace(before, after, 1))
+    assert _refused(run, "-f", path).startswith(f"joinery: {path}: NodePool default: {field}")
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("kind: [", "line 2: not YAML"),
+        ('{"kind": "Pod"', "not JSON"),
+        ("just words", "not a Kubernetes object"),
+        ("[1, 2]", "not a Kubernetes object"),
+        ("kind: Pod\nmetadata: {name: [a]}", "not a Kubernetes object"),
+    ],
+)
+def test_what_is_no_object_at_all_is_refused(run: Run, write: Write, text: str, problem: str) -> None:
+    """Neither YAML nor JSON, or something else in them."""
+    path = write("objects", text)
+    assert _refused(run, "-f", path).startswith(f"joinery: {path}: {problem}")
+
+
+def test_files_that_cannot_be_read_are_named(run: Run, tmp_path: Path) -> None:
+    """Missing, a folder, half a gzip, not even text."""
+    half, binary = tmp_path / "half.gz", tmp_path / "binary"
+    half.write_bytes(b"\x1f\x8bhalf")
+    binary.write_bytes(b"\xff\xfe\x00")
+    for path in (tmp_path / "missing.yaml", tmp_path, half, binary):
+        assert _refused(run, "-f", str(path)).startswith(f"joinery: {path}: ")
+
+
+def test_a_catalogue_that_is_none_is_named(run: Run, cluster: str) -> None:
+    """Kubernetes objects are no catalogue."""
+    assert _refused(run, "-f", cluster, "--catalog", cluster).startswith(f"joinery: {cluster}: not a catalogue")
+
+
+@pytest.mark.parametrize("now", ["yesterday", "2026-01-01T00:00:00"])
+def test_a_moment_needs_its_zone(run: Run, cluster: str, now: str) -> None:
+    """A time without zone would mean something else on every desk."""
+    outcome = run("plan", "-f", cluster, "--now", now)
+    assert (outcome.status, outcome.err.count("\n")) == (2, 1)
+    assert outcome.err.startswith(f"joinery: --now {now}: ")
+
+
+def test_a_time_limit_is_positive(run: Run, cluster: str) -> None:
+    """Nothing can be planned in no time."""
+    assert _refused(run, "-f", cluster, "--time-limit", "0") == "joinery: --time-limit 0: must be more than 0 seconds"
+
+
+def test_an_unknown_format_is_a_usage_error(run: Run, cluster: str) -> None:
+    """Exit status 2, as for every other bad argument."""
+    outcome = run("plan", "-f", cluster, "-o", "pdf")
+    assert outcome.status == 2
+    assert "'table', 'json'" in outcome.err
+
+
+def test_unknown_operators_of_a_pod_are_its_own_problem(run: Run, cluster: str, write: Write) -> None:
+    """A reason on that pod; the others are planned."""
+    term = {"matchExpressions": [{"key": "a", "operator": "Resembles", "values": ["b"]}]}
+    affinity = {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    odd = write("odd.json", pod_document("odd", affinity=affinity))
+    outcome = run("plan", "-o", "json", "-f", cluster, "-f", odd, "-f", write("pod.json", pod_document()))
+    assert outcome.status == 0
+    assert [one["pod"] for one in outcome.document["unschedulable"]] == ["default/odd"]
+    assert len(outcome.document["launch"]) == 1
+
+
+def test_a_quantity_beyond_every_node_is_the_pods_own_problem(run: Run, cluster: str, write: Write) -> None:
+    """The API server would cut it to its largest; no node holds either."""
+    outcome = run("plan", "-o", "json", "-f", cluster, "-f", write("pod.json", _requesting(cpu="1e30")))
+    assert outcome.status == 0
+    assert [one["pod"] for one in outcome.document["unschedulable"]] == ["default/web"]

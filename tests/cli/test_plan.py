@@ -1,0 +1,198 @@
+"""``joinery plan``: from files to a plan document that others rely on."""
+
+import gzip
+import json
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from joinery.cli.sources import SAMPLE
+from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document, shell
+
+PLAN = ("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE))
+
+
+def _items(*pods: dict[str, Any]) -> list[dict[str, Any]]:
+    return [document for document in yaml.safe_load_all(CLUSTER) if document] + list(pods)
+
+
+def _list(*items: dict[str, Any]) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "List", "items": list(items)}
+
+
+def _without_seconds(document: Any) -> Any:
+    return {**document, "solver": {**document["solver"], "seconds": 0}}
+
+
+def test_a_pending_pod_gets_a_node_within_the_contract(run: Run, cluster: str, write: Write) -> None:
+    """Every key of the contract is there, and the launch says what would be bought for which pods."""
+    document = run(*PLAN, "-f", cluster, "-f", write("pod.json", pod_document())).document
+    assert list(document) == [
+        "apiVersion", "kind", "now", "existing", "launch", "unschedulable", "relaxed", "cost", "solver",
+    ]  # fmt: skip
+    assert (document["apiVersion"], document["kind"], document["now"]) == ("joinery.dev/v1", "Plan", NOW)
+    (launch,) = document["launch"]
+    assert list(launch) == [
+        "name", "nodePool", "requirements", "labels", "taints", "startupTaints", "requests", "instanceTypes", "offering",
+        "pods",
+    ]  # fmt: skip
+    assert launch["pods"] == ["default/web"]
+    assert launch["requests"] == {"cpu": "500m", "memory": "512Mi", "pods": "1"}
+    assert launch["labels"]["team"] == "web"
+    assert launch["instanceTypes"] == ["m7a.large", "m7a.xlarge"]
+    assert launch["offering"]["instanceType"] == "m7a.large"
+    assert launch["offering"]["capacityType"] == "on-demand"
+    assert document["cost"]["hourly"] == launch["offering"]["price"]
+    assert 0 < document["cost"]["lowerBound"] <= document["cost"]["hourly"]
+    assert set(document["solver"]) == {"method", "seconds", "limit"}
+
+
+def test_yaml_json_lists_and_gzip_are_one_input(run: Run, write: Write, tmp_path: Path) -> None:
+    """Several documents, a List, a PodList whose items name no kind, and a gzipped file give the same plan."""
+    pod = pod_document()
+    several = write("all.yaml", CLUSTER + yaml.safe_dump(pod))
+    listed = write("list.json", _list(*_items(pod)))
+    zipped = tmp_path / "list.json.gz"
+    zipped.write_bytes(gzip.compress(Path(listed).read_bytes()))
+    bare = {key: value for key, value in pod.items() if key not in ("kind", "apiVersion")}
+    pod_list = write("pods.json", {"apiVersion": "v1", "kind": "PodList", "items": [bare]})
+    plans = [
+        _without_seconds(run(*PLAN, *files).document)
+        for files in (
+            ("-f", several), ("-f", listed), ("-f", str(zipped)), ("-f", write("c.yaml", CLUSTER), "-f", pod_list),
+        )
+    ]  # fmt: skip
+    assert len(plans[0]["launch"]) == 1
+    assert all(plan == plans[0] for plan in plans)
+
+
+def test_json_documents_may_follow_one_another(run: Run, write: Write) -> None:
+    """As ``kubectl get -o json`` prints them when it is called twice into one file."""
+    path = write("two.json", "\n".join(json.dumps(item) for item in _items(pod_document())))
+    assert len(run(*PLAN, "-f", path).document["launch"]) == 1
+
+
+def test_the_order_of_objects_decides_nothing(run: Run, write: Write) -> None:
+    """Shuffled objects give the same plan, byte for byte but for the seconds it took."""
+    items = _items(*(pod_document(f"web-{n}", priority=n % 3) for n in range(12)))
+    first = _without_seconds(run(*PLAN, "-f", write("sorted.json", _list(*items))).document)
+    for seed in range(3):
+        shuffled = random.Random(seed).sample(items, len(items))
+        assert _without_seconds(run(*PLAN, "-f", write("shuffled.json", _list(*shuffled))).document) == first
+
+
+def test_standard_input_is_a_file_called_dash() -> None:
+    """The plan of a pipe is the plan of the file."""
+    objects = (CLUSTER + yaml.safe_dump(pod_document())).encode()
+    done = shell([*PLAN, "-f", "-"], stdin=objects)
+    assert done.status == 0, done.err
+    assert done.document["launch"][0]["pods"] == ["default/web"]
+
+
+def test_a_pod_that_fits_nowhere_is_a_result(run: Run, cluster: str, write: Write) -> None:
+    """Exit status 0, and a reason that names the NodePool."""
+    pod = write("pod.json", pod_document(nodeSelector={"kubernetes.io/arch": "arm64"}))
+    outcome = run(*PLAN, "-f", cluster, "-f", pod)
+    assert outcome.status == 0
+    (unplaced,) = outcome.document["unschedulable"]
+    assert unplaced["pod"] == "default/web"
+    assert any("NodePool default" in reason for reason in unplaced["reasons"])
+    assert outcome.document["cost"] == {"hourly": 0.0, "lowerBound": 0.0, "gap": 0.0}
+
+
+def test_only_pods_that_wait_for_a_node_are_planned(run: Run, cluster: str, write: Write) -> None:
+    """Bound, finished, gated and DaemonSet pods are nobody's to place; a pod without status is."""
+    owner = {"apiVersion": "apps/v1", "kind": "DaemonSet", "name": "agent", "uid": "1", "controller": True}
+    bound, gated = pod_document("bound", nodeName="n1"), pod_document("gated", schedulingGates=[{"name": "g"}])
+    done, daemon = pod_document("done"), pod_document("daemon")
+    done["status"], daemon["metadata"]["ownerReferences"] = {"phase": "Succeeded"}, [owner]
+    objects = write("pods.json", _list(bound, gated, done, daemon, pod_document("waits")))
+    document = run(*PLAN, "-f", cluster, "-f", objects).document
+    assert [launch["pods"] for launch in document["launch"]] == [["default/waits"]]
+    assert document["unschedulable"] == []
+
+
+def test_what_the_api_server_would_default_is_defaulted(run: Run, cluster: str, write: Write) -> None:
+    """A limit without a request is a request, as it would be once applied."""
+    limits = {"name": "main", "resources": {"limits": {"cpu": "1", "memory": "1Gi"}}}
+    document = run(*PLAN, "-f", cluster, "-f", write("pod.json", pod_document(containers=[limits]))).document
+    assert document["launch"][0]["requests"] == {"cpu": "1", "memory": "1Gi", "pods": "1"}
+
+
+def test_nulls_are_fields_left_out(run: Run, cluster: str, write: Write) -> None:
+    """Exporters write ``creationTimestamp: null``; the API server reads it as nothing."""
+    pod = pod_document(tolerations=None, affinity=None, nodeSelector=None)
+    pod["metadata"] |= {"creationTimestamp": None, "labels": None}
+    assert len(run(*PLAN, "-f", cluster, "-f", write("pod.json", pod)).document["launch"]) == 1
+
+
+def test_legacy_and_foreign_objects_are_named_and_not_used(run: Run, cluster: str, write: Write) -> None:
+    """What should count and does not yet is named one by one; what never counts is counted."""
+    others = [
+        {"apiVersion": "karpenter.sh/v1alpha5", "kind": "Provisioner", "metadata": {"name": "old"}},
+        {"apiVersion": "karpenter.sh/v1beta1", "kind": "NodePool", "metadata": {"name": "older"}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}},
+        {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}},
+        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web"}},
+    ]
+    outcome = run(*PLAN, "-f", cluster, "-f", write("others.json", _list(*others)))
+    assert outcome.status == 0
+    assert outcome.document["launch"] == []
+    assert outcome.err.splitlines() == [
+        "warning: not supported yet: Provisioner old (legacy API)",
+        "warning: not supported yet: NodePool older (karpenter.sh/v1beta1)",
+        "warning: ignored 2 objects of kind ConfigMap: not used in a plan",
+    ]
+
+
+def test_an_object_given_twice_counts_once_and_the_later_one(run: Run, cluster: str, write: Write) -> None:
+    """An override file may follow; that two objects differ is said."""
+    small = write("small.json", pod_document())
+    again = write("again.json", pod_document(containers=[{"name": "m", "resources": {"requests": {"cpu": "1"}}}]))
+    outcome = run(*PLAN, "-f", cluster, "-f", small, "-f", again)
+    assert outcome.document["launch"][0]["requests"]["cpu"] == "1"
+    assert "Pod web: given twice, the later one counts" in outcome.err
+
+
+def test_a_node_pool_that_cannot_be_used_leaves_the_others_in_use(run: Run, cluster: str, write: Write) -> None:
+    """The API server would store it, so it is a warning and a reason, not a broken file."""
+    pool = yaml.safe_load(CLUSTER.split("---")[1])
+    pool["metadata"]["name"] = "twice"
+    pool["spec"]["template"]["spec"]["taints"] = [{"key": "a", "effect": "NoSchedule"}] * 2
+    outcome = run(*PLAN, "-f", cluster, "-f", write("pool.json", pool), "-f", write("pod.json", pod_document()))
+    assert outcome.status == 0
+    assert [launch["nodePool"] for launch in outcome.document["launch"]] == ["default"]
+    assert "NodePool twice" in outcome.err
+
+
+def test_a_table_is_for_people(run: Run, cluster: str, write: Write) -> None:
+    """Launches, unschedulable pods with reasons, the price; no colour codes where there is no terminal."""
+    never = write("never.json", pod_document("never", nodeSelector={"kubernetes.io/arch": "arm64"}))
+    outcome = run("plan", "--now", NOW, "-f", cluster, "-f", write("pod.json", pod_document()), "-f", never)
+    assert outcome.status == 0
+    assert "m7a.large" in outcome.out
+    assert "Unschedulable: 1 pod" in outcome.out
+    assert "default/never" in outcome.out
+    assert "1 pod placed, 1 unschedulable; $" in outcome.out
+    assert "\x1b[" not in outcome.out
+
+
+def test_the_help_of_a_command_imports_no_solver() -> None:
+    """Starting is quick because a command imports what it needs only when it runs (pydantic is typer's own)."""
+    code = (
+        "import sys; from joinery.cli.main import main\n"
+        "try: main(['plan', '--help'])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'numpy', 'msgspec', 'yaml', 'simulator', 'boto3', 'kubernetes'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_commands_of_other_packages_are_listed(run: Run) -> None:
+    """The simulator offers replay and simulate by entry point."""
+    assert {"plan", "catalog", "replay", "simulate"} <= set(run("--help").out.split())
