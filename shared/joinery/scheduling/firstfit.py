@@ -45,17 +45,28 @@ class FirstFit:
         self.left = {pods: names for pods, names in self.left.items() if names}
 
     def _keep_plans(self) -> None:
-        """Pods that a claim was launched for go there, as planned, if they still fit."""
-        planned = {key: node for node in self._work.nodes for key in node.view.planned}
+        """Pods that a claim was launched for go there, as planned, if that is still right.
+
+        Once its node is complete the plan is history: only pods that still wait are held to it.
+        """
+        planned = {
+            key: node
+            for node in self._work.nodes
+            for key in node.view.planned
+            if not node.view.is_initialized or key in self._work.waiting
+        }
         if not planned:
             return
         for pods, names in self.left.items():
             for name in [n for n in names if n in planned]:
-                node = planned[name]
-                demand = self._demand(pods, self._first_variant(pods))
-                if node.view.is_reserved or (node.admits(demand) and node.holds(demand)):
+                node, demand = planned[name], self._demand(pods, self._first_variant(pods))
+                if node.view.is_reserved or self._takes_one(node, demand):
                     self._put_existing(node, demand, [name])
                     names.remove(name)
+
+    def _takes_one(self, node: ExistingNode, demand: Demand) -> bool:
+        keys = self._topology.keys(demand.pods, demand.variant.rules)
+        return node.admits(demand) and node.holds(demand) > 0 and self._allowed_on(node, demand, keys, False) > 0
 
     def _first_variant(self, pods: PodClass) -> Variant:
         return next(self._variants(pods))

@@ -37,6 +37,7 @@ class Workspace:
         self.views = views(snapshot)
         self.volumes = Volumes(snapshot)
         self.pending = pending(problem, self.views)
+        self.waiting = frozenset(pod.key for pod in self.pending if not pod.spec.node_name)
         self._daemons = daemons(snapshot.daemon_sets)
         priorities = {c.metadata.name: c.value for c in snapshot.priority_classes}
         bound = (pod for view in self.views for pod in view.pods)
