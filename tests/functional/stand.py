@@ -1,0 +1,142 @@
+"""The controllers over one simulated world, and hands for its machines: what is woken by a queue in Lambda is called here."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace as changed
+
+from joinery.apis.core import Pod
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.controllers.catalog import CatalogController
+from joinery.controllers.expiration import ExpirationController
+from joinery.controllers.interruption import InterruptionController
+from joinery.controllers.lifecycle import LifecycleController
+from joinery.controllers.provisioning import ProvisioningController
+from joinery.doorbell.gateway import Bell
+from joinery.gateways import Gateways
+from joinery.interruption.notice import parse
+from joinery.settings import Settings
+from simulator import builders
+from simulator.actors import Stage
+from simulator.engine import Engine
+from simulator.kubelet import Kubelets
+from simulator.world import CLUSTER, World
+
+EVENTS = Path(__file__).parents[2] / "events"
+
+
+class Stand:
+    """Controllers with their settings. ``with_defaults`` adds a NodePool of nodes that hold three pods of ``pods`` each."""
+
+    def __init__(self, world: World, *, gateways: Gateways | None = None, **settings: Any) -> None:
+        self.world = world
+        self.gateways = gateways or world.gateways
+        self.settings = Settings(cluster=CLUSTER, **settings)
+        self.engine = Engine(world.clock, world.seed)
+        self.kubelets = Kubelets(Stage(self.engine, world.cluster, world.cloud), world.cloud.catalog())
+
+    def with_defaults(self) -> "Stand":
+        """Put the NodePool and the EC2NodeClass there, and let lifecycle find them ready."""
+        pool = builders.node_pool(requirements=["karpenter.k8s.aws/instance-size=xlarge"])
+        self.world.cluster.add(builders.node_class(), pool)
+        self.live()
+        return self
+
+    # --- the doors ---
+
+    def provision(self) -> Mapping[str, Any]:
+        return ProvisioningController(self.gateways, self.settings).reconcile()
+
+    def live(self) -> Mapping[str, Any]:
+        return LifecycleController(self.gateways, self.settings).reconcile()
+
+    def expire(self) -> Mapping[str, Any]:
+        return ExpirationController(self.gateways, self.settings).reconcile()
+
+    def refresh(self) -> Mapping[str, Any]:
+        return CatalogController(self.gateways, self.settings).reconcile()
+
+    def receive(self, event: str, instance_id: str) -> Mapping[str, Any]:
+        """A sample event of ``events/``, about that instance."""
+        record = json.loads((EVENTS / f"{event}.json").read_text())["Records"][0]
+        envelope = json.loads(record["body"])
+        if "affectedEntities" in envelope["detail"]:
+            envelope["detail"]["affectedEntities"] = [{"entityValue": instance_id}]
+        envelope["detail"]["instance-id"] = instance_id
+        notice = parse(envelope)
+        assert notice is not None
+        return InterruptionController(self.gateways, self.settings).reconcile(notice)
+
+    # --- the world's own doings ---
+
+    def wait(self, seconds: float) -> None:
+        self.engine.run_for(timedelta(seconds=seconds))
+
+    def pods(self, count: int, **given: Any) -> None:
+        """Pending pods that the scheduler has marked, each of a Deployment's size."""
+        self.world.cluster.add(*(builders.pod(f"pod-{number}", **{"cpu": "900m", **given}) for number in range(count)))
+
+    def boot(self) -> None:
+        """Let ten seconds pass, in which every new instance runs and its kubelet registers a Node that is Ready."""
+        self.wait(10)
+        known = {node.spec.provider_id for node in self.world.cluster.nodes.values()}
+        for instance in self.world.cloud.instances():
+            if instance.state == "running" and instance.provider_id not in known:
+                self.kubelets.become_ready(self.kubelets.register(instance.instance_id).metadata.name)
+
+    def bind(self) -> None:
+        """Bind every nominated pod, as the scheduler would once the taint is gone, and let it run."""
+        for pod in list(self.world.cluster.pods.values()):
+            if pod.status.nominated_node_name and not pod.spec.node_name:
+                self.world.cluster.api.update(_bound(pod))
+
+    def settle(self) -> None:
+        """From pending pods to running ones."""
+        self.provision()
+        self.boot()
+        self.live()
+        self.bind()
+        self.live()
+
+    # --- what there is ---
+
+    @property
+    def claims(self) -> list[NodeClaim]:
+        return list(self.world.cluster.node_claims.values())
+
+    @property
+    def claim(self) -> NodeClaim:
+        """The only one."""
+        (found,) = self.claims
+        return found
+
+    @property
+    def alive(self) -> list[str]:
+        """Instances that cost money."""
+        return [found.instance_id for found in self.world.cloud.instances() if not found.is_going]
+
+    def rung(self) -> set[Bell]:
+        """The bells that rang since this was last asked."""
+        found = {bell for _, bell in self.world.doorbell.rings}
+        self.world.doorbell.rings.clear()
+        return found
+
+    def told(self, about: str = "") -> set[str]:
+        """Reasons of the Events so far, of one kind of object or of all."""
+        return {found.reason for found in self.world.cluster.events if about in ("", found.kind)}
+
+    def observing(self) -> "Stand":
+        """The same world, in ``observe`` mode."""
+        watching = Stand(self.world, gateways=self.gateways)
+        watching.settings = replace(self.settings, mode="observe")
+        return watching
+
+
+def _bound(pod: Pod) -> Pod:
+    scheduled = [found for found in pod.status.conditions if found.type != "PodScheduled"]
+    status = changed(pod.status, phase="Running", nominated_node_name="", conditions=scheduled)
+    return changed(pod, spec=changed(pod.spec, node_name=pod.status.nominated_node_name), status=status)
