@@ -7,7 +7,7 @@ happened.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 from joinery.errors import ConfigurationError, JoineryError, NotFoundError, UnavailableError
@@ -92,17 +92,23 @@ def _status(refused: Any) -> int:
     return int(refused.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 400))
 
 
+@cache
+def _session(region: str) -> "Session":
+    """One a process: AWS's service descriptions are read from disk once, whoever asks."""
+    from boto3.session import Session
+
+    return Session(region_name=region)
+
+
 class Clients:
     """The clients of one region. Endpoints and credentials are boto3's own business (``AWS_ENDPOINT_URL``, roles)."""
 
     def __init__(self, region: str) -> None:
         self.region = region
 
-    @cached_property
+    @property
     def _session(self) -> "Session":
-        from boto3.session import Session
-
-        return Session(region_name=self.region)
+        return _session(self.region)
 
     @cached_property
     def _config(self) -> "Config":
