@@ -1,0 +1,49 @@
+"""Nodes that are old enough are replaced and retired."""
+
+from joinery.doorbell.gateway import Bell
+from tests.functional.stand import Stand
+
+DAY = 24 * 3600
+
+
+def test_an_old_node_is_replaced_before_it_is_drained(stand: Stand) -> None:
+    """Thirty days after it was made; its pods count as pending from then on."""
+    stand.pods(3)
+    stand.settle()
+    stand.wait(30 * DAY)
+    stand.rung()
+    assert stand.expire() == {"expired": 1}
+    assert stand.rung() == {Bell.PROVISIONING, Bell.LIFECYCLE}
+    stand.live()
+    assert "Evicted" not in stand.told("Pod")
+    assert stand.provision()["launched"] == 1
+    stand.live()
+    assert "Evicted" in stand.told("Pod")
+
+
+def test_a_young_node_is_left_alone(stand: Stand) -> None:
+    """The minute's run writes nothing and wakes nobody."""
+    stand.pods(1)
+    stand.settle()
+    stand.wait(29 * DAY)
+    stand.rung()
+    assert (stand.expire(), stand.rung()) == ({"expired": 0}, set())
+
+
+def test_a_node_is_expired_once(stand: Stand) -> None:
+    """While it drains, the next minutes have nothing to do."""
+    stand.pods(1)
+    stand.settle()
+    stand.wait(30 * DAY)
+    stand.expire()
+    assert stand.expire() == {"expired": 0}
+
+
+def test_observing_tells_of_an_old_node_and_keeps_it(stand: Stand) -> None:
+    """The Event says what would have happened."""
+    stand.pods(1)
+    stand.settle()
+    stand.wait(30 * DAY)
+    stand.observing().expire()
+    assert "Expired" in stand.told("NodeClaim")
+    assert not stand.claim.is_deleting

@@ -1,0 +1,132 @@
+"""One warning of EC2, followed through the controllers."""
+
+import pytest
+
+from joinery.apis.labels import DISRUPTED_TAINT, INTERRUPTED_AT, REPLACEMENT_LAUNCHED, SPOT
+from joinery.doorbell.gateway import Bell
+from joinery.errors import UnavailableError
+from tests.functional.stand import Stand
+
+
+@pytest.fixture
+def running(stand: Stand) -> Stand:
+    """Three pods that run on one spot node."""
+    stand.pods(3)
+    stand.settle()
+    stand.rung()
+    return stand
+
+
+def test_a_spot_warning_replaces_the_node_before_it_drains(running: Stand) -> None:
+    """The whole way: warning, replacement launched, drain, instance gone; its pods were asked only after the launch."""
+    (old,) = running.alive
+    running.receive("interruption_spot_warning", old)
+    assert running.rung() == {Bell.PROVISIONING, Bell.LIFECYCLE}
+    running.live()
+    assert "Evicted" not in running.told("Pod")
+    running.provision()
+    assert len(running.alive) == 2
+    running.live()
+    assert "Evicted" in running.told("Pod")
+    for _ in range(12):
+        running.wait(5)
+        running.live()
+    assert old not in running.alive
+    assert [claim.is_deleting for claim in running.claims] == [False]
+    assert dict(running.world.cluster.pods) == {}
+
+
+def test_a_warning_marks_taints_and_deletes(running: Stand) -> None:
+    """In this order, so that nobody sees a deletion without its mark."""
+    running.receive("interruption_spot_warning", running.alive[0])
+    (node,) = running.world.cluster.nodes.values()
+    assert INTERRUPTED_AT in running.claim.metadata.annotations
+    assert DISRUPTED_TAINT in {taint.key for taint in node.spec.taints}
+    assert running.claim.is_deleting
+    assert {"SpotInterrupted", "TerminatingOnInterruption"} <= running.told("NodeClaim")
+    assert "SpotInterrupted" in running.told("Node")
+
+
+def test_the_pool_that_is_being_emptied_is_avoided(running: Stand) -> None:
+    """The replacement is bought elsewhere."""
+    (old,) = [found for found in running.world.cloud.instances()]
+    running.receive("interruption_spot_warning", old.instance_id)
+    (pool,) = running.world.memory.unavailable(running.world.clock.now())
+    assert (pool.instance_type, pool.zone, pool.capacity_type) == (old.instance_type, old.zone, SPOT)
+    running.provision()
+    new = next(found for found in running.world.cloud.instances() if found.instance_id != old.instance_id)
+    assert (new.instance_type, new.zone) != (old.instance_type, old.zone)
+
+
+def test_without_a_replacement_the_drain_starts_after_fifteen_seconds(running: Stand) -> None:
+    """A spot instance has two minutes; a pod that is moved late is better than one that is killed."""
+    running.receive("interruption_spot_warning", running.alive[0])
+    running.wait(14)
+    running.live()
+    assert "Evicted" not in running.told("Pod")
+    running.wait(1)
+    running.live()
+    assert "Evicted" in running.told("Pod")
+    assert REPLACEMENT_LAUNCHED not in running.claim.metadata.annotations
+
+
+def test_a_warning_that_comes_twice_is_one_warning(running: Stand) -> None:
+    """SQS delivers at least once."""
+    (old,) = running.alive
+    running.receive("interruption_spot_warning", old)
+    marked = running.claim
+    running.wait(3)
+    running.receive("interruption_spot_warning", old)
+    assert running.claim == marked
+    assert running.rung() == {Bell.PROVISIONING, Bell.LIFECYCLE}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        "interruption_scheduled_change",
+        "interruption_instance_stopping",
+        "interruption_instance_shutting_down",
+        "interruption_capacity_reservation",
+    ],
+)
+def test_every_way_to_lose_an_instance_retires_its_claim(running: Stand, event: str) -> None:
+    """Each sample event of a loss leads to the same end."""
+    running.receive(event, running.alive[0])
+    assert running.claim.is_deleting
+
+
+def test_a_rebalance_recommendation_changes_nothing(running: Stand) -> None:
+    """It is told to whoever looks, and wakes nobody."""
+    running.receive("interruption_rebalance_recommendation", running.alive[0])
+    assert not running.claim.is_deleting
+    assert running.rung() == set()
+    assert "SpotRebalanceRecommendation" in running.told("NodeClaim")
+
+
+def test_somebody_else_s_instance_is_none_of_our_business(running: Stand) -> None:
+    """Rules are account-wide: every cluster hears of every instance."""
+    running.receive("interruption_spot_warning", "i-0aaaaaaaaaaaaaaaa")
+    assert (running.claim.is_deleting, running.rung()) == (False, set())
+
+
+def test_a_warning_that_could_not_be_handled_is_raised(running: Stand) -> None:
+    """It carries data: its queue must deliver it again."""
+
+    class _Forgetful:
+        def mark_unavailable(self, *_: object, **__: object) -> None:
+            raise UnavailableError("DynamoDB is throttling")
+
+    from dataclasses import replace
+
+    running.gateways = replace(running.gateways, memory=_Forgetful())  # type: ignore[arg-type]
+    with pytest.raises(UnavailableError, match="throttling"):
+        running.receive("interruption_spot_warning", running.alive[0])
+
+
+def test_observing_tells_of_a_warning_and_does_nothing(running: Stand) -> None:
+    """The Events say what would have happened."""
+    before = running.claim
+    running.observing().receive("interruption_spot_warning", running.alive[0])
+    assert (running.claim, running.rung()) == (before, set())
+    assert "SpotInterrupted" in running.told("NodeClaim")

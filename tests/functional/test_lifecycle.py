@@ -1,0 +1,186 @@
+"""Every claim one step further, whatever happens to the others."""
+
+import pytest
+
+from joinery.apis.labels import INITIALIZED, REGISTERED, UNREGISTERED_TAINT
+from joinery.doorbell.gateway import Bell
+from joinery.errors import ConfigurationError, UnavailableError
+from simulator import builders
+from tests.functional.stand import Stand
+
+
+def test_a_new_pool_is_ready_after_one_run_and_wakes_provisioning(stand: Stand) -> None:
+    """Pods that waited for the pool should not wait for the schedule too."""
+    stand.world.cluster.add(builders.node_pool("second", ready=False))
+    stand.live()
+    ready = {found.type: found.status for found in stand.world.cluster.node_pools["second"].status.conditions}
+    assert ready == {"ValidationSucceeded": "True", "NodeClassReady": "True", "Ready": "True"}
+    assert Bell.PROVISIONING in stand.rung()
+
+
+def test_an_idle_cluster_is_left_in_peace(stand: Stand) -> None:
+    """Nothing is written, and the chain of ticks has ended."""
+    stand.live()
+    before = stand.world.cluster.snapshot()
+    stand.rung()
+    stand.live()
+    assert (stand.world.cluster.snapshot(), stand.rung()) == (before, set())
+
+
+def test_a_node_is_met_steered_and_made_fit(stand: Stand) -> None:
+    """From a claim to running pods; then nothing is in progress any more."""
+    stand.pods(3)
+    stand.provision()
+    stand.boot()
+    outcome = stand.live()
+    (node,) = stand.world.cluster.nodes.values()
+    assert (node.metadata.labels[REGISTERED], node.metadata.labels[INITIALIZED]) == ("true", "true")
+    assert UNREGISTERED_TAINT not in {taint.key for taint in node.spec.taints}
+    assert {pod.status.nominated_node_name for pod in stand.world.cluster.pods.values()} == {node.metadata.name}
+    assert (outcome["in_progress"], stand.claim.is_true("Ready")) == (0, True)
+    stand.bind()
+    stand.rung()
+    stand.live()
+    assert stand.rung() == set()
+
+
+def test_ticks_go_on_while_something_is_in_progress(stand: Stand) -> None:
+    """Nobody else will tell that an instance has booted."""
+    stand.pods(1)
+    stand.provision()
+    stand.rung()
+    stand.live()
+    assert Bell.LIFECYCLE in stand.rung()
+
+
+def test_a_pod_that_lost_its_place_is_planned_anew(stand: Stand) -> None:
+    """Somebody else's pod was quicker: the nomination is taken back and provisioning looks again."""
+    stand.pods(1)
+    stand.provision()
+    stand.boot()
+    stand.live()
+    stand.wait(15)
+    stand.rung()
+    stand.live()
+    (pod,) = stand.world.cluster.pods.values()
+    assert pod.status.nominated_node_name == ""
+    assert Bell.PROVISIONING in stand.rung()
+
+
+def test_a_claim_that_was_left_without_an_instance_is_launched(stand: Stand) -> None:
+    """Provisioning was killed between writing the claim and asking EC2."""
+    stand.pods(1)
+    stand.world.cloud.fail_next("launch", RuntimeError("killed"))
+    with pytest.raises(RuntimeError):
+        stand.provision()
+    stand.wait(89)
+    stand.live()
+    assert stand.alive == []
+    stand.wait(1)
+    stand.live()
+    assert len(stand.alive) == 1
+    assert stand.claim.is_true("Launched")
+
+
+def test_an_instance_that_no_claim_knows_is_terminated(stand: Stand) -> None:
+    """A leak costs money for ever."""
+    stand.pods(1)
+    stand.provision()
+    stand.world.cluster.remove(stand.claim)
+    stand.wait(30)
+    stand.live()
+    assert len(stand.alive) == 1
+    stand.wait(1)
+    stand.live()
+    assert stand.alive == []
+
+
+def test_an_instance_that_never_joins_is_given_up(stand: Stand) -> None:
+    """After fifteen minutes its claim and it go, and the pods are planned anew."""
+    stand.pods(1)
+    stand.provision()
+    stand.wait(15 * 60)
+    stand.live()
+    stand.live()
+    assert Bell.PROVISIONING in stand.rung()
+    assert stand.alive == []
+    stand.wait(31)
+    stand.live()
+    assert stand.claims == []
+
+
+def test_a_user_retires_a_node_by_deleting_it(stand: Stand) -> None:
+    """``kubectl delete node`` drains it, and the instance goes before the Node does."""
+    stand.pods(1)
+    stand.settle()
+    (node,) = stand.world.cluster.nodes.values()
+    stand.world.cluster.delete_node(node)
+    for _ in range(16):
+        stand.live()
+        assert stand.alive or not stand.world.cluster.nodes or stand.world.cloud.instances()
+        stand.wait(5)
+    assert (stand.claims, dict(stand.world.cluster.nodes), dict(stand.world.cluster.pods)) == ([], {}, {})
+
+
+def test_a_budget_keeps_a_pod_and_says_so(stand: Stand) -> None:
+    """The drain asks the eviction API, and waits for as long as the budget says no."""
+    stand.pods(1, labels={"app": "web"})
+    stand.settle()
+    stand.world.cluster.add(builders.pdb(labels={"app": "web"}, allowed=0))
+    stand.world.cluster.delete_node_claim(stand.claim)
+    stand.live()
+    stand.wait(15)
+    stand.live()
+    assert "FailedDraining" in stand.told("Node")
+    assert list(stand.world.cluster.pods) == ["default/pod-0"]
+    stand.world.cluster.add(builders.pdb(labels={"app": "web"}, allowed=1))
+    stand.live()
+    assert "Evicted" in stand.told("Pod")
+
+
+def test_one_bad_claim_does_not_stop_the_others(stand: Stand) -> None:
+    """EC2 fails for one; the other is retired all the same, and the door is told to ring again."""
+    for name in ("claim-1", "claim-2"):
+        stand.world.cluster.add(
+            builders.node_claim(name, conditions=("Launched",), provider_id=f"aws:///us-east-1a/i-{name}")
+        )
+    for claim in stand.claims:
+        stand.world.cluster.delete_node_claim(claim)
+    stand.world.cloud.fail_next("terminate", UnavailableError("throttled"))
+    with pytest.raises(UnavailableError, match="throttled"):
+        stand.live()
+    assert [claim.is_true("InstanceTerminating") for claim in stand.claims] == [False, True]
+
+
+def test_a_class_that_cannot_be_resolved_does_not_stop_the_others(stand: Stand) -> None:
+    """Its status stays as it is, the claims go on, and somebody is told."""
+    stand.world.cluster.add(builders.node_class("second", ready=False))
+    stand.pods(1)
+    stand.provision()
+    stand.boot()
+    stand.world.cloud.fail_next("resolve", ConfigurationError("no permission to describe subnets"))
+    with pytest.raises(ConfigurationError, match="subnets"):
+        stand.live()
+    assert stand.claim.is_true("Registered")
+    assert stand.world.cluster.node_classes["second"].status.conditions
+
+
+def test_observing_changes_nothing(stand: Stand) -> None:
+    """No node is registered, no instance launched or terminated, no bell rung."""
+    stand.pods(1)
+    stand.provision()
+    stand.boot()
+    stand.rung()
+    before = stand.world.cluster.snapshot()
+    stand.observing().live()
+    assert (stand.world.cluster.snapshot(), stand.rung()) == (before, set())
+
+
+def test_a_class_that_finds_no_subnet_keeps_its_pools_out(stand: Stand) -> None:
+    """The pool says why, and its pods are told the same."""
+    stand.world.cloud.network.subnets.clear()
+    stand.live()
+    stand.pods(1)
+    assert stand.provision()["unplaced"] == 1
+    (event,) = [found for found in stand.world.cluster.events if found.reason == "FailedScheduling"]
+    assert "not ready" in event.message
