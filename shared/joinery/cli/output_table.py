@@ -31,9 +31,9 @@ def print_plan(packing: Packing, *, room: Room, seconds: float) -> None:
     """The whole plan on standard output."""
     console = _console()
     if packing.launches:
-        console.print(_launches(packing.launches, room))
+        console.print(_launches(packing.launches, room), "")
     if packing.existing:
-        console.print(_existing(packing.existing))
+        console.print(_existing(packing.existing), "")
     _print_unplaced(console, packing.unplaced)
     _print_relaxed(console, packing.relaxed)
     _print_totals(console, packing, seconds)
@@ -51,9 +51,9 @@ def _launches(launches: Sequence[Launch], room: Room) -> Table:
         alike[(launch.node_pool, o.instance_type, o.zone, o.capacity_type, o.price)].append(launch)
     table = _table(f"Launch {_count(len(launches), 'node')}")
     for heading in ("nodes", "NodePool", "instance type", "zone", "capacity"):
-        table.add_column(heading, justify="right" if heading == "nodes" else "left")
-    for heading in ("pods", "cpu", "memory", "$/h each", "$/h"):
-        table.add_column(heading, justify="right")
+        table.add_column(heading, justify="right" if heading == "nodes" else "left", no_wrap=True)
+    for heading in ("pods", "cpu", "memory GiB", "$/h each", "$/h"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for key, group in sorted(alike.items(), key=lambda item: (-item[0][4] * len(item[1]), item[0])):
         pool, kind, zone, capacity, price = key
         holds = room.get((pool, kind), {})
@@ -71,18 +71,18 @@ def _tint(capacity_type: str) -> str:
 
 
 def _filled(group: Sequence[Launch], holds: Resources, resource: str) -> str:
-    """How full the nodes are on average: ``3.9 of 4 (97 %)``."""
+    """How full the nodes are on average: ``3.9/4.0  97%``."""
     used = sum(launch.requests.get(resource, 0) for launch in group) / len(group)
     whole = holds.get(resource, 0)
     if not whole:
         return _amount(resource, used)
     share = used / whole
     colour = "green" if share > 0.8 else "default"
-    return f"{_amount(resource, used)} of {_amount(resource, whole)} [{colour}]{share:4.0%}[/]"
+    return f"{_amount(resource, used)}/{_amount(resource, whole)} [{colour}]{share:4.0%}[/]"
 
 
 def _amount(resource: str, value: float) -> str:
-    return f"{value / 1000:.1f}" if resource == "cpu" else f"{value / _GIB:.1f}Gi"
+    return f"{value / 1000:.1f}" if resource == "cpu" else f"{value / _GIB:.1f}"
 
 
 def _existing(existing: Sequence[ExistingPlacement]) -> Table:
@@ -108,6 +108,7 @@ def _print_unplaced(console: Console, unplaced: Sequence[Unplaced]) -> None:
         console.print(f"  [bold]{_count(len(pods), 'pod')}[/bold] {_named(pods)}")
         for reason in reasons:
             console.print(f"    • {escape(reason)}", highlight=False)
+    console.print()
 
 
 def _print_relaxed(console: Console, relaxed: Sequence[Relaxed]) -> None:
@@ -117,6 +118,7 @@ def _print_relaxed(console: Console, relaxed: Sequence[Relaxed]) -> None:
     console.print(f"[bold yellow]Preferences dropped for {_count(len(relaxed), 'pod')}[/bold yellow]")
     for preference, times in sorted(dropped.items(), key=lambda item: (-item[1], item[0])):
         console.print(f"  {times} × {escape(preference)}", highlight=False)
+    console.print()
 
 
 def _print_totals(console: Console, packing: Packing, seconds: float) -> None:
@@ -145,7 +147,7 @@ def print_catalog(types: Iterable[InstanceType], node_class: str) -> None:
     """The types that can be bought, the cheapest first."""
     table = _table(f"Instance types for EC2NodeClass {node_class}")
     table.add_column("instance type")
-    for heading in ("cpu", "memory", "pods", "zones", "on-demand $/h", "spot from $/h"):
+    for heading in ("cpu", "memory GiB", "pods", "zones", "on-demand $/h", "spot from $/h"):
         table.add_column(heading, justify="right")
     for kind in sorted(types, key=lambda kind: (_cheapest(kind), kind.name)):
         zones = {o.zone for o in kind.offerings if o.available}

@@ -1,0 +1,53 @@
+"""A decision record is a plan's input: what was decided once can be decided again on anybody's desk."""
+
+from joinery.cli.inputs import load, screened
+from joinery.controllers.record import decision
+from joinery.scheduling.packing import Packing
+from joinery.scheduling.problem import Problem
+from joinery.state.snapshot import Snapshot
+from simulator.builders import (
+    EPOCH,
+    daemon_set,
+    namespace,
+    node,
+    node_claim,
+    node_class,
+    node_pool,
+    pdb,
+    pod,
+    storage_class,
+    volume,
+    volume_claim,
+)
+from tests.cli.conftest import Run, Write
+
+SNAPSHOT = Snapshot(
+    now=EPOCH,
+    pods=(pod("pending", created=EPOCH), pod("running", node="n1", owner="web")),
+    nodes=(node("n1"),),
+    node_claims=(node_claim("c1", node="n1"),),
+    node_pools=(node_pool("default", limits={"cpu": "100"}),),
+    node_classes=(node_class(),),
+    daemon_sets=(daemon_set(),),
+    namespaces=(namespace("default"),),
+    volume_claims=(volume_claim(volume="pv-data"),),
+    volumes=(volume(),),
+    storage_classes=(storage_class(),),
+    disruption_budgets=(pdb(max_unavailable=1),),
+)
+
+
+def test_a_record_reads_back_as_the_snapshot_it_was_made_of(write: Write) -> None:
+    """Every object of every kind survives, and nothing is ignored."""
+    record = decision(Problem(snapshot=SNAPSHOT, instance_types={}), Packing(), ())
+    inputs = load([write("record.json", record)])
+    assert inputs.all_warnings() == []
+    assert screened(inputs.snapshot(EPOCH)) == SNAPSHOT
+
+
+def test_a_record_can_be_planned_again(run: Run, write: Write) -> None:
+    """``joinery plan -f`` takes it like any other file."""
+    path = write("record.json", decision(Problem(snapshot=SNAPSHOT, instance_types={}), Packing(), ()))
+    outcome = run("plan", "-o", "json", "-f", path)
+    assert outcome.status == 0, outcome.err
+    assert [e["pods"] for e in outcome.document["existing"]] == [["default/pending"]]
