@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from joinery.apis.core import Node, Taint
-from joinery.apis.labels import DISRUPTED_TAINT, NO_SCHEDULE, REPORTER, TERMINATION_FINALIZER
+from joinery.apis.labels import DISRUPTED_TAINT, NO_EXECUTE, NO_SCHEDULE, REPORTER, TERMINATION_FINALIZER
 from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster.gateway import Event, Eviction
@@ -243,6 +243,16 @@ def test_a_taint_is_taken_off(form: Form) -> None:
     updated = form.cluster.update_node(node, replace(node, spec=replace(node.spec, taints=[])))
     assert updated.spec.taints == []
     assert updated.spec.provider_id == node.spec.provider_id
+
+
+def test_another_s_taint_keeps_its_age(form: Form) -> None:
+    """Taints are written as one list, so what a list says about when a taint was added must come back as it was."""
+    form.put(builders.node("n1", taints=[Taint(key="storage", effect=NO_EXECUTE, time_added=START)]))
+    node = read_node(form)
+    updated = form.cluster.update_node(
+        node, replace(node, spec=replace(node.spec, taints=[*node.spec.taints, DISRUPTED]))
+    )
+    assert Taint(key="storage", effect=NO_EXECUTE, time_added=START) in updated.spec.taints
 
 
 def test_a_stale_node_update_is_a_conflict(form: Form) -> None:
