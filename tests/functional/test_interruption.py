@@ -5,6 +5,7 @@ import pytest
 from joinery.apis.labels import DISRUPTED_TAINT, INTERRUPTED_AT, REPLACEMENT_LAUNCHED, SPOT
 from joinery.doorbell.gateway import Bell
 from joinery.errors import UnavailableError
+from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
 
 
@@ -112,14 +113,8 @@ def test_somebody_else_s_instance_is_none_of_our_business(running: Stand) -> Non
 
 def test_a_warning_that_could_not_be_handled_is_raised(running: Stand) -> None:
     """It carries data: its queue must deliver it again."""
-
-    class _Forgetful:
-        def mark_unavailable(self, *_: object, **__: object) -> None:
-            raise UnavailableError("DynamoDB is throttling")
-
-    from dataclasses import replace
-
-    running.gateways = replace(running.gateways, memory=_Forgetful())  # type: ignore[arg-type]
+    fuse = Fuse(failing="memory.mark_unavailable", error=UnavailableError("DynamoDB is throttling"))
+    running.gateways = fuse.protect(running.gateways)
     with pytest.raises(UnavailableError, match="throttling"):
         running.receive("interruption_spot_warning", running.alive[0])
 

@@ -73,7 +73,7 @@ def test_a_claim_that_was_left_without_an_instance_is_launched(stand: Stand) -> 
     stand.world.cloud.fail_next("launch", RuntimeError("killed"))
     with pytest.raises(RuntimeError):
         stand.provision()
-    stand.wait(89)
+    stand.wait(64)
     stand.live()
     assert stand.alive == []
     stand.wait(1)

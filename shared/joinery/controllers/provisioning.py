@@ -29,9 +29,11 @@ from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import solve
 from joinery.scheduling.verify import verify
 from joinery.settings import Settings
+from joinery.state.claims import awaits_launch
+from joinery.state.snapshot import Snapshot
 
 LEASE = "joinery-decisions"
-#: Longer than the function's timeout, so that a killed holder is fenced: it is dead before another may decide.
+#: Longer than the function's timeout (60 s), so that a killed holder is fenced: it is dead before another may decide.
 LEASE_SECONDS = 90
 #: Events are for people: no more than this many a run about pods that are taken care of, or that are not.
 MOST_EVENTS = 100
@@ -86,8 +88,25 @@ class ProvisioningController:
         self._tell(plan, {})
         return _outcome(plan.packing, 0)
 
-    def _decide(self) -> _Plan:
+    def _seen(self) -> Snapshot:
+        """The cluster, once the claims that a killed run left behind have their instances: only then is their room known.
+
+        Bells are answered one after the other, so whoever wrote such a claim is no longer launching it.
+        """
         snapshot = self._gateways.cluster.snapshot()
+        left = [claim for claim in snapshot.node_claims if awaits_launch(claim)]
+        if not left or self._settings.observing:
+            return snapshot
+        found = market(self._gateways, snapshot.node_classes, snapshot.now)
+        actor = Actor(self._gateways, self._settings, snapshot.now)
+        launching = Launching(
+            self._gateways, actor, snapshot.now, node_classes=snapshot.node_classes, types=found.types
+        )
+        launching.launch(left, snapshot.node_claims, self._gateways.cloud.instances())
+        return self._gateways.cluster.snapshot()
+
+    def _decide(self) -> _Plan:
+        snapshot = self._seen()
         found = market(self._gateways, snapshot.node_classes, snapshot.now)
         problem = Problem(snapshot=snapshot, instance_types=found.types)
         plan = _Plan(problem, solve(problem), found)

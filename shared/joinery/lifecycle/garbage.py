@@ -12,7 +12,7 @@ from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, DeleteNode, TerminateInstance
 from joinery.lifecycle.view import View, is_ready
-from joinery.state.claims import REGISTERED, is_managed
+from joinery.state.claims import REGISTERED, awaits_launch
 from joinery.state.instances import Instance, instance_id
 
 #: How long an instance may be unknown: EC2 lists it before its claim is written.
@@ -32,15 +32,11 @@ def lost_instance(view: View, claim: NodeClaim) -> tuple[Command, ...]:
 def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:
     """Terminate every instance that has no claim, and delete the Node it may have made."""
     known = {instance_id(claim.status.provider_id) for claim in view.snapshot.node_claims}
-    awaited = {claim.metadata.labels.get(NODE_POOL) for claim in view.snapshot.node_claims if _awaits(claim)}
+    awaited = {claim.metadata.labels.get(NODE_POOL) for claim in view.snapshot.node_claims if awaits_launch(claim)}
     for instance in view.instances.values():
         is_awaited = (instance.tags or {}).get(NODE_POOL) in awaited
         if instance.instance_id not in known and not instance.is_going and not is_awaited:
             yield from _collect(view, instance)
-
-
-def _awaits(claim: NodeClaim) -> bool:
-    return is_managed(claim) and not claim.status.provider_id and not claim.is_deleting
 
 
 def _collect(view: View, instance: Instance) -> Iterable[tuple[Command, ...]]:

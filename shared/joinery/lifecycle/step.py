@@ -26,9 +26,10 @@ from joinery.lifecycle.registration import register
 from joinery.lifecycle.view import Step, View
 from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, settled, with_metadata
 
-#: How long provisioning has for the launch of the claims that it wrote. Longer than its function's timeout, so that
-#: whoever finds an older claim without an instance knows that nobody else is launching it.
-LAUNCHING = timedelta(seconds=90)
+#: How long provisioning has for the launch of the claims that it wrote. Longer than its function's timeout (60 s), so that
+#: whoever finds an older claim without an instance knows that nobody else is launching it; shorter than the Lease of a
+#: killed provisioning, so that the claims are launched, and their room is known, when the next one decides.
+LAUNCHING = timedelta(seconds=65)
 
 
 def advance(view: View, claim: NodeClaim) -> Step:

@@ -21,6 +21,11 @@ def is_managed(claim: NodeClaim) -> bool:
     return (ref.group, ref.kind) == (AWS_GROUP, "EC2NodeClass")
 
 
+def awaits_launch(claim: NodeClaim) -> bool:
+    """Whether it was written for an instance that it does not have yet."""
+    return is_managed(claim) and not claim.status.provider_id and not claim.is_deleting
+
+
 def leaving_since(claim: NodeClaim) -> datetime | None:
     """Since when its pods need another node: EC2's warning or the deletion, whichever came first; None for one that stays.
 

@@ -1,0 +1,66 @@
+"""A fuse in the wires to the gateways: what is called goes through to the simulator until the fuse blows."""
+
+from collections.abc import Callable
+from typing import Any, cast
+
+from joinery.gateways import Gateways
+
+WRITES = frozenset(
+    {
+        "create_node_claim", "update_node_claim", "delete_node_claim", "update_node", "delete_node", "update_node_pool",
+        "update_node_class", "reject", "nominate", "evict", "delete_pod", "acquire_lease", "release_lease", "emit",
+        "launch", "terminate", "tag", "ring", "put_catalog", "record", "mark_unavailable",
+    }
+)  # fmt: skip
+
+
+class Crash(BaseException):
+    """The process is killed: no handler of errors sees it, and what still runs cannot reach anything."""
+
+
+class Fuse:
+    """Kills the process right after its ``after``-th write, or fails ``failing`` calls of one method with an error.
+
+    ``writes`` are those that went through, as ``gateway.method``.
+    """
+
+    def __init__(self, after: int | None = None, *, failing: str = "", error: Exception | None = None) -> None:
+        self.writes: list[str] = []
+        self.is_blown = False
+        self._after = after
+        self._failing = failing
+        self._error = error
+
+    def protect(self, gateways: Gateways) -> Gateways:
+        """The same gateways, behind this fuse."""
+        wired = {name: _Wire(self, name, gateway) for name, gateway in vars(gateways).items()}
+        return Gateways(**cast("dict[str, Any]", wired))
+
+    def replace(self) -> None:
+        """A new process, which nothing kills."""
+        self.is_blown, self._after = False, None
+
+    def through(self, name: str, call: Callable[[], Any]) -> Any:
+        """One call, if the process still lives."""
+        if self.is_blown:
+            raise Crash
+        if self._error is not None and name == self._failing:
+            raise self._error
+        answer = call()
+        if name.partition(".")[2] in WRITES:
+            self.writes.append(name)
+            self.is_blown = len(self.writes) == self._after
+        if self.is_blown:
+            raise Crash
+        return answer
+
+
+class _Wire:
+    def __init__(self, fuse: Fuse, name: str, gateway: Any) -> None:
+        self._fuse = fuse
+        self._name = name
+        self._gateway = gateway
+
+    def __getattr__(self, method: str) -> Any:
+        found = getattr(self._gateway, method)
+        return lambda *args, **kwargs: self._fuse.through(f"{self._name}.{method}", lambda: found(*args, **kwargs))

@@ -1,0 +1,126 @@
+"""A crash between any two calls loses nothing, launches nothing twice, and leaks no instance.
+
+One story (three pods that may not share a node, then a spot warning for one of the nodes) is told once for every write
+that it makes to any gateway, and killed right after that write. What woke the killed run is delivered again as its queue
+would: an interruption until it succeeded, bells by the schedule.
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from joinery.errors import JoineryError
+from simulator import builders
+from simulator.actors import Stage
+from simulator.kubescheduler.scheduler import KubeScheduler
+from simulator.workloads import Caretakers, WorkloadControllers, workload
+from simulator.world import World
+from tests.functional.fuse import Crash, Fuse
+from tests.functional.stand import Stand
+
+PODS = 3
+APART = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+        ]
+    }
+}
+DEPLOYMENT = {
+    "kind": "Deployment",
+    "metadata": {"name": "web"},
+    "spec": {
+        "replicas": PODS,
+        "template": {
+            "metadata": {"labels": {"app": "web"}},
+            "spec": {
+                "affinity": APART,
+                "containers": [{"name": "web", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}],
+            },
+        },
+    },
+}
+
+
+class Story:
+    """The story with a fuse. ``launched`` is every instance that ever was."""
+
+    def __init__(self, fuse: Fuse) -> None:
+        self.fuse = fuse
+        self.world = World(seed=5)
+        self.launched: list[str] = []
+        self.world.cloud.watch(self._notice)
+        self.stand = Stand(self.world, gateways=fuse.protect(self.world.gateways))
+        stage = Stage(self.stand.engine, self.world.cluster, self.world.cloud)
+        self.world.cluster.add(builders.node_class(), builders.node_pool())
+        KubeScheduler(stage)
+        WorkloadControllers(stage).apply(workload(DEPLOYMENT))
+        Caretakers(stage)
+
+    def _notice(self, instance_id: str) -> None:
+        if instance_id not in self.launched:
+            self.launched.append(instance_id)
+
+    def tell(self) -> None:
+        """Until all pods run, then a warning, then until all run again and nothing is in progress."""
+        self._until(self._is_settled)
+        (lost, *_) = sorted(self.stand.alive)
+        while not self._invoke(lambda: self.stand.receive("interruption_spot_warning", lost)):
+            pass
+        self._until(lambda: lost not in self.stand.alive and self._is_settled())
+
+    def _until(self, is_done: Callable[[], bool]) -> None:
+        for _ in range(60):
+            self.stand.wait(2)
+            self._invoke(self.stand.provision)
+            self._invoke(self.stand.live)
+            self.stand.boot()
+            self._invoke(self.stand.live)
+            if is_done():
+                return
+        raise AssertionError(f"it does not settle after {self.fuse.writes}")
+
+    def _invoke(self, door: Callable[[], object]) -> bool:
+        """Whether it ended well; one that did not will be called again."""
+        try:
+            door()
+        except Crash:
+            self.fuse.replace()
+            return False
+        except JoineryError:
+            return False
+        return True
+
+    def _is_settled(self) -> bool:
+        pods = [pod for pod in self.world.cluster.pods.values() if pod.metadata.deletion_timestamp is None]
+        running = sum(bool(pod.spec.node_name) for pod in pods)
+        claims = self.stand.claims
+        return running == len(pods) == PODS and all(c.is_true("Ready") and not c.is_deleting for c in claims)
+
+
+@cache
+def _undisturbed() -> Story:
+    story = Story(Fuse())
+    story.tell()
+    return story
+
+
+def test_undisturbed_the_story_launches_four_instances() -> None:
+    """Three, and one to replace the first: what every disturbed telling is compared with."""
+    story = _undisturbed()
+    assert len(story.launched) == PODS + 1
+    assert len(story.stand.alive) == len(story.stand.claims) == PODS
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_a_crash_after_any_write_costs_time_and_nothing_else(part: int) -> None:
+    """Every pod runs in the end, no instance was launched twice, and each one that lives has its claim."""
+    writes = _undisturbed().fuse.writes
+    for number in range(part + 1, len(writes) + 1, 8):
+        story = Story(Fuse(after=number))
+        story.tell()
+        told = f"killed after write {number}: {writes[number - 1]}"
+        assert len(story.launched) == PODS + 1, told
+        owned = {claim.status.provider_id.rpartition("/")[2] for claim in story.stand.claims}
+        assert set(story.stand.alive) == owned, told
