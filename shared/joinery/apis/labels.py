@@ -110,5 +110,6 @@ def is_restricted(key: str) -> bool:
     domain = key.rpartition("/")[0]
     return key == HOSTNAME or any(domain == group or domain.endswith(f".{group}") for group in (CORE_GROUP, AWS_GROUP))
 
+
 #: Who our Events say they are from: the webhook leaves them out, so that they never ring a bell.
 REPORTER = f"{OWN_GROUP}/joinery"

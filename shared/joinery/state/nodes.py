@@ -83,9 +83,7 @@ def is_leaving(node: Node | None, claim: NodeClaim | None) -> bool:
     """Whether the node is being deleted, or EC2 has told us that it will take it away."""
     if claim is None:
         return node is not None and node.metadata.deletion_timestamp is not None
-    return (
-        claim.is_deleting or claim.is_true("InstanceTerminating") or INTERRUPTED_AT in claim.metadata.annotations
-    )
+    return claim.is_deleting or claim.is_true("InstanceTerminating") or INTERRUPTED_AT in claim.metadata.annotations
 
 
 def _of_node(node: Node, claim: NodeClaim | None, pods: tuple[Pod, ...]) -> NodeView:
