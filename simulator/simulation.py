@@ -31,21 +31,25 @@ WORKLOADS = ("Deployment", "StatefulSet")
 class Simulation:
     """One run of one scenario. ``with simulation.running():`` opens the doors; then drive ``engine``."""
 
-    def __init__(self, scenario: Scenario, *, seed: int | None = None, start: datetime = START) -> None:
+    def __init__(
+        self, scenario: Scenario, *, seed: int | None = None, has_webhook: bool = True, **settings: str
+    ) -> None:
+        """``settings`` are the doors' own, by name; without a webhook only the schedules ring."""
         self.scenario = scenario
         self.seed = scenario.spec.seed if seed is None else seed
-        self.start = start
+        self.start = START
         ages = [duration(found.age) for found in scenario.spec.running]
         catalog = market(scenario.spec.market.families, scenario.spec.market.zones)
-        self.world = World(self.seed, catalog=catalog, start=start - max(ages, default=timedelta(0)))
+        self.world = World(self.seed, catalog=catalog, start=self.start - max(ages, default=timedelta(0)))
         self.engine = Engine(self.world.clock, self.seed)
         self.stage = Stage(self.engine, self.world.cluster, self.world.cloud)
-        self.doors = Doors(self.world)
+        self.doors = Doors(self.world, **settings)
         self.interruptions = InterruptionQueue(self.engine, self.doors)
         self.ec2 = Ec2(self.stage, self._publish)
         self.kubelets = Kubelets(self.stage, catalog)
         self.workloads = WorkloadControllers(self.stage)
         self._is_open = False
+        self._has_webhook = has_webhook
         self.when_happening: list[Callable[[Happening], None]] = []
         self.when_published: list[Callable[[Envelope], None]] = []
         self._employ()
@@ -65,7 +69,8 @@ class Simulation:
         """Doors open, schedules started, the scenario's happenings in the engine."""
         with self.doors.open():
             self._is_open = True
-            Admission(self.engine, self.world.cluster, self.doors)
+            if self._has_webhook:
+                Admission(self.engine, self.world.cluster, self.doors)
             BellQueues(self.engine, self.world.doorbell, self.doors).start()
             for happening in self.scenario.spec.happenings:
                 self.engine.at(self.start + happening.after, Turn.SCENARIO, partial(self._happen, happening))
