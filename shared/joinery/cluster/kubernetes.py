@@ -134,13 +134,19 @@ class KubernetesCluster:
         return custom.model.model_validate_json(body) if body else after
 
     def _patch(self, path: str, patch: Document, status: Document, version: str) -> bytes:
-        """The object after both requests, or nothing where neither was needed."""
+        """The object after both requests, or nothing where neither was needed.
+
+        The status tells how far an object has come, so it is written last: labels that a crash kept from being written
+        would be missing for good. Finalizers go after it, because the object may be gone with them.
+        """
+        parts = [(path, patch), (f"{path}/status", status)]
+        if "finalizers" in patch.get("metadata", {}):
+            parts.reverse()
         body = b""
-        if status:
-            body = self._send(f"{path}/status", status, version)
-            version = msgspec.json.decode(body)["metadata"]["resourceVersion"]
-        if patch:
-            body = self._send(path, patch, version)
+        for where, change in parts:
+            if change:
+                body = self._send(where, change, version)
+                version = msgspec.json.decode(body)["metadata"]["resourceVersion"]
         return body
 
     def _send(self, path: str, patch: Document, version: str) -> bytes:
