@@ -5,6 +5,7 @@ that whatever happens between two commands leaves a state from which the next re
 out in the order in which they are listed; the first that fails stops those after it, and no other object's.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from joinery.apis.core import Node, Pod
@@ -117,6 +118,15 @@ class TerminateInstance:
 
 
 @dataclass(frozen=True, slots=True)
+class TagInstance:
+    """Let people who look at EC2 know whose node it is."""
+
+    instance_id: str
+    tags: Mapping[str, str]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class MarkUnavailable:
     """Remember that EC2 is short of this offering."""
 
@@ -138,5 +148,6 @@ Command = (
     | Evict
     | DeletePod
     | TerminateInstance
+    | TagInstance
     | MarkUnavailable
 )

@@ -22,6 +22,7 @@ from joinery.commands import (
     MarkUnavailable,
     Nominate,
     Reject,
+    TagInstance,
     TerminateInstance,
     UpdateClaim,
     UpdateClass,
@@ -119,6 +120,8 @@ class Actor:
                 cluster.delete_pod(pod, grace_seconds=seconds)
             case TerminateInstance(instance_id):
                 self._gateways.cloud.terminate([instance_id])
+            case TagInstance(instance_id, tags):
+                self._gateways.cloud.tag(instance_id, tags)
             case MarkUnavailable(offering, reason):
                 self._gateways.memory.mark_unavailable([offering], now=self._now, reason=reason)
             case _:
@@ -137,7 +140,7 @@ class Actor:
 
 
 def _is_done_when_gone(command: Command) -> bool:
-    return isinstance(command, DeleteClaim | DeleteNode | DeletePod | TerminateInstance | Nominate)
+    return isinstance(command, DeleteClaim | DeleteNode | DeletePod | TerminateInstance | TagInstance | Nominate)
 
 
 def _line(command: Command) -> dict[str, object]:
@@ -155,7 +158,7 @@ def _subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
             return node.metadata.name
         case Nominate(pod) | Evict(pod) | DeletePod(pod):
             return pod.key
-        case TerminateInstance(instance_id):
+        case TerminateInstance(instance_id) | TagInstance(instance_id):
             return instance_id
         case Reject(kind, name):
             return f"{kind} {name}"

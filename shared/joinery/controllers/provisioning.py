@@ -23,6 +23,7 @@ from joinery.errors import ConfigurationError, ConflictError, RefusedError
 from joinery.gateways import Gateways
 from joinery.lifecycle.claims import claims_of
 from joinery.lifecycle.replacement import replaced
+from joinery.lifecycle.steering import promises
 from joinery.observability import COST, NODE_CLAIM, NODE_POOL, POD, REASON, RECORD, logger, said
 from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.problem import Problem
@@ -148,7 +149,7 @@ class ProvisioningController:
         served = {each.launch.name for each in written if each.claim.metadata.name in launching.served}
         homeless = {pod for each in plan.packing.launches if each.name not in served for pod in each.pods}
         marks = replaced(snapshot, plan.packing, homeless)
-        actor.carry_out(*((mark,) for mark in marks))
+        actor.carry_out(*((update,) for update in (*marks, *promises(snapshot, plan.packing))))
         self._ring(bool(written or marks), again=launching.given_up)
         return len(served)
 

@@ -6,15 +6,19 @@ others were quicker. A nomination counts as a place, so one that came to nothing
 again and is planned anew, free room first.
 """
 
+import json
 from collections.abc import Iterable
 from datetime import timedelta
 
 from joinery.apis.core import Node, Pod
+from joinery.apis.labels import PLANNED_PODS
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Nominate
+from joinery.commands import Nominate, UpdateClaim
 from joinery.lifecycle.view import View
-from joinery.state.claims import INITIALIZED
+from joinery.scheduling.packing import Packing
+from joinery.state.claims import INITIALIZED, REGISTERED, annotated
 from joinery.state.nodes import planned_pods
+from joinery.state.snapshot import Snapshot
 
 #: How long the scheduler has, once the node is fit. Its own back-off for a pod that did not fit ends at ten seconds.
 PATIENCE = timedelta(seconds=15)
@@ -27,6 +31,21 @@ def nominations(view: View, claim: NodeClaim, node: Node) -> Iterable[Nominate]:
     for pod in view.snapshot.pods:
         if pod.key in planned and _waits(pod) and pod.status.nominated_node_name != name:
             yield Nominate(pod, name, f"{claim.metadata.name} was bought for it")
+
+
+def promises(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
+    """Let claims whose nodes are on their way know of the pods that were planned for them since they were launched."""
+    pods = {pod.key for pod in snapshot.pods if _waits(pod)}
+    claims = {claim.metadata.name: claim for claim in snapshot.node_claims if not claim.is_true(REGISTERED)}
+    found = []
+    for placement in packing.existing:
+        claim = claims.get(placement.node_claim)
+        wanted = set(placement.pods) & pods
+        if claim is not None and not wanted <= set(planned_pods(claim)):
+            listed = sorted((set(planned_pods(claim)) & pods) | wanted)
+            promised = annotated(claim, {PLANNED_PODS: json.dumps(listed)})
+            found.append(UpdateClaim(claim, promised, f"{len(wanted)} more pods were planned for it"))
+    return tuple(found)
 
 
 def withdrawals(view: View) -> tuple[Nominate, ...]:

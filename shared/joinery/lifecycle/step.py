@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from joinery.apis.core import Node
-from joinery.apis.labels import TERMINATION_FINALIZER
+from joinery.apis.labels import CORE_GROUP, INSTANCE_TAGGED, TERMINATION_FINALIZER
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Announce, Command, DeleteClaim, LaunchClaim, UpdateClaim, UpdateNode
+from joinery.commands import Announce, Command, DeleteClaim, LaunchClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.lifecycle.adoption import adopted
 from joinery.lifecycle.finalization import finalize
 from joinery.lifecycle.garbage import lost_instance
@@ -24,12 +24,16 @@ from joinery.lifecycle.initialization import initialize
 from joinery.lifecycle.liveness import REGISTRATION_TIMEOUT, overdue
 from joinery.lifecycle.registration import register
 from joinery.lifecycle.view import Step, View
-from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, settled, with_metadata
+from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, annotated, settled, with_metadata
+from joinery.state.instances import instance_id
 
 #: How long provisioning has for the launch of the claims that it wrote. Longer than its function's timeout (60 s), so that
 #: whoever finds an older claim without an instance knows that nobody else is launching it; shorter than the Lease of a
 #: killed provisioning, so that the claims are launched, and their room is known, when the next one decides.
 LAUNCHING = timedelta(seconds=65)
+
+
+INSTANCE_CLAIM_TAG = f"{CORE_GROUP}/nodeclaim"
 
 
 def advance(view: View, claim: NodeClaim) -> Step:
@@ -74,7 +78,8 @@ def _living(view: View, claim: NodeClaim) -> Step:
     if after.is_true(REGISTERED) and not after.is_true(INITIALIZED):
         after, node = initialize(view, after, node)
     after = adopted(view, settled(after, view.snapshot.now))
-    commands = (*before_node, *_written(view, claim, after, node))
+    after, tags = _tagged(after) if claim.is_true(INITIALIZED) else (after, ())
+    commands = (*before_node, *tags, *_written(view, claim, after, node))
     return Step(commands, in_progress=not after.is_true(INITIALIZED) and _is_young(after, view.snapshot.now))
 
 
@@ -84,6 +89,19 @@ def _joined(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple
         return register(view, claim)
     nodes = view.nodes_of(claim)
     return claim, nodes[0] if len(nodes) == 1 else None, ()
+
+
+def _tagged(claim: NodeClaim) -> tuple[NodeClaim, tuple[Command, ...]]:
+    """Name the instance after its node and claim, once: at its launch neither was known (1.14).
+
+    Only a node that is fit has time for this: a refused tag must keep none from its pods.
+    """
+    name = claim.status.node_name
+    if not name or claim.metadata.annotations.get(INSTANCE_TAGGED) == "true":
+        return claim, ()
+    tags = {"Name": name, INSTANCE_CLAIM_TAG: claim.metadata.name}
+    tag = TagInstance(instance_id(claim.status.provider_id), tags, f"it is the node {name}")
+    return annotated(claim, {INSTANCE_TAGGED: "true"}), (tag,)
 
 
 def _written(view: View, before: NodeClaim, after: NodeClaim, node: Node | None) -> Iterable[Command]:

@@ -9,7 +9,7 @@ from joinery.apis.core import Pod
 from joinery.apis.labels import INTERRUPTED_AT, PLANNED_PODS, REPLACEMENT_LAUNCHED
 from joinery.commands import Nominate
 from joinery.lifecycle.replacement import replaced
-from joinery.lifecycle.steering import PATIENCE, is_steering, withdrawals
+from joinery.lifecycle.steering import PATIENCE, is_steering, promises, withdrawals
 from joinery.lifecycle.view import View, view
 from joinery.scheduling.packing import ExistingPlacement, Packing, Reason, Unplaced
 from joinery.state.snapshot import Snapshot
@@ -98,3 +98,21 @@ def test_a_nomination_for_a_node_that_is_gone_is_taken_back() -> None:
     pod = builders.pod("a")
     lost = replace(pod, status=replace(pod.status, nominated_node_name="node-9"))
     assert _withdrawn(view(Snapshot(now=START, pods=(lost,)), ())) == [("default/a", "")]
+
+
+def test_pods_planned_for_a_node_on_its_way_are_promised_it() -> None:
+    """They will be nominated when it registers; pods that are gone are forgotten, and known ones not written again."""
+    claim = builders.node_claim("claim-1", conditions=("Launched",), annotations={PLANNED_PODS: '["default/gone"]'})
+    snapshot = Snapshot(now=START, pods=(builders.pod("a"), builders.pod("b")), node_claims=(claim,))
+    packing = Packing(existing=(ExistingPlacement("", "claim-1", ("default/a",)),))
+    (update,) = promises(snapshot, packing)
+    assert update.after.metadata.annotations[PLANNED_PODS] == '["default/a"]'
+    again = Snapshot(now=START, pods=(builders.pod("a"),), node_claims=(update.after,))
+    assert promises(again, packing) == ()
+
+
+def test_a_node_that_is_there_needs_no_promise() -> None:
+    """Its room is the scheduler's to give."""
+    claim = builders.node_claim("claim-1", node="node-1")
+    packing = Packing(existing=(ExistingPlacement("node-1", "claim-1", ("default/a",)),))
+    assert promises(Snapshot(now=START, pods=(builders.pod("a"),), node_claims=(claim,)), packing) == ()

@@ -17,7 +17,7 @@ from joinery.apis.labels import (
     UNREGISTERED_TAINT,
 )
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Command, DeleteClaim, LaunchClaim, Nominate, UpdateClaim, UpdateNode
+from joinery.commands import Command, DeleteClaim, LaunchClaim, Nominate, TagInstance, UpdateClaim, UpdateNode
 from joinery.lifecycle.step import LAUNCHING, advance
 from joinery.lifecycle.view import Step, view
 from joinery.state.instances import Instance
@@ -244,6 +244,16 @@ def test_a_claim_of_another_controller_is_stamped_and_not_drifted() -> None:
     claim = builders.node_claim(node="node-1", annotations={NODE_POOL_HASH_VERSION: "v3"}, created=START)
     step = _step(claim, builders.node("node-1"), node_pools=(builders.node_pool(),))
     assert _one(step, UpdateClaim).after.metadata.annotations[NODE_POOL_HASH_VERSION] == "joinery-v1"
+
+
+def test_an_instance_is_named_after_its_node_once() -> None:
+    """For people who look at EC2; only when the node is fit, so that a refused tag keeps it from nothing."""
+    assert "TagInstance" not in _kinds(_step(builders.node_claim(**REGISTERED_CLAIM), builders.node("node-1")).commands)
+    claim = builders.node_claim(node="node-1", created=START)
+    step = _step(claim, builders.node("node-1"))
+    tag = _one(step, TagInstance)
+    assert (tag.instance_id, tag.tags) == ("i-node-1", {"Name": "node-1", "karpenter.sh/nodeclaim": "default-1"})
+    assert "TagInstance" not in _kinds(_step(_one(step, UpdateClaim).after, builders.node("node-1")).commands)
 
 
 def test_a_deleted_node_takes_its_claim_along() -> None:
