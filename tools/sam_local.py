@@ -1,0 +1,92 @@
+"""``sam local invoke`` with every sample event, against ``simulator serve``.
+
+Needs a container runtime: docker, or podman's docker socket in ``DOCKER_HOST``. SAM runs each door in Lambda's own image for
+this machine's Python, which it pulls unless it is there. The containers reach the simulator at their bridge's address.
+
+SAM sets only variables that a template declares, and the template of a deployment has none for a stand-in of AWS: so the
+built template is copied, and the simulator's environment written into the copy.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+import yaml
+
+from simulator.serve import serving
+from tools.build import host_architecture
+from tools.template import BUILD, ROOT, doors, load
+
+NO_RUNTIME = "sam-local: no container runtime is at hand (`docker info` fails), so nothing was invoked"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--sam", default="sam", help="the SAM CLI")
+    parser.add_argument("events", nargs="*", type=Path, help="files of events/; all of them without")
+    given = parser.parse_args()
+    bridge = _bridge()
+    events = given.events or sorted((ROOT / "events").glob("*.json"))
+    with serving(bridge) as served, _template(served.environment) as template:
+        failed = [event.stem for event in events if not _invoke(given.sam, template, event)]
+    print(f"{len(events) - len(failed)} passed, {len(failed)} failed")
+    if failed:
+        sys.exit(f"sam-local: {', '.join(failed)} failed")
+
+
+def _bridge() -> str:
+    """The address at which containers reach this machine."""
+    query = ["docker", "network", "inspect", "bridge", "--format", "{{(index .IPAM.Config 0).Gateway}}"]
+    try:
+        return subprocess.run(query, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        sys.exit(NO_RUNTIME)
+
+
+@contextmanager
+def _template(environment: Mapping[str, str]) -> Iterator[Path]:
+    """A copy of the built template that gives every door the environment; it lies beside it, for its paths are relative."""
+    template = load(BUILD / "template.yaml")
+    for resource in template["Resources"].values():
+        if resource["Type"] == "AWS::Serverless::Function":
+            resource["Properties"]["Environment"]["Variables"] |= environment
+    with tempfile.NamedTemporaryFile("w", dir=BUILD, suffix=".yaml") as file:
+        yaml.safe_dump(template, file)
+        file.flush()
+        yield Path(file.name)
+
+
+def _invoke(sam: str, template: Path, event: Path) -> bool:
+    """Whether the door of a sample event answered it, and did not fail."""
+    door = doors(load())[event.stem.partition("_")[0]]
+    parameters = [f"Runtime=python3.{sys.version_info.minor}", f"Architecture={host_architecture()}"]
+    command = [
+        sam, "local", "invoke", door.logical_id, "--template", str(template), "--event", str(event),
+        "--skip-pull-image", "--parameter-overrides", *parameters,
+    ]  # fmt: skip
+    environment = {**os.environ, "SAM_CLI_TELEMETRY": "0", "AWS_EC2_METADATA_DISABLED": "true"}
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)
+    answer = done.stdout.strip().splitlines()[-1:]
+    passed = done.returncode == 0 and bool(answer) and "errorType" not in _object(answer[0])
+    print(f"{event.stem}: {answer[0] if passed else 'FAILED'}", flush=True)
+    if not passed:
+        print(done.stdout + done.stderr, file=sys.stderr)
+    return passed
+
+
+def _object(text: str) -> dict[str, object]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return {"errorType": text}
+    return found if isinstance(found, dict) else {}
+
+
+if __name__ == "__main__":
+    main()
