@@ -10,6 +10,7 @@ class selects, the queues of the bells, the table, and the bucket with a catalog
 import argparse
 import contextlib
 import json
+import logging
 import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +29,7 @@ from simulator.builders import node_class, node_pool, pod
 from simulator.clock import Clock
 from simulator.cluster import InMemoryCluster
 from simulator.kubeapi import KubernetesServer
+from simulator.pricelist import price_list
 
 CLUSTER, BUCKET, TABLE, ROLE = "joinery", "joinery", "joinery", "joinery-node"
 VERSION = "1.33"
@@ -63,8 +65,9 @@ def serving(host: str = "127.0.0.1", *, kubernetes_port: int = 0, aws_port: int 
         KubernetesServer(cluster, host=host, port=kubernetes_port) as kubernetes,
         account.corrected(),
         _moto(host, aws_port) as aws,
+        price_list(host) as prices,
     ):
-        environment = _fill(account, kubernetes.url, aws)
+        environment = {**_fill(account, kubernetes.url, aws), "AWS_ENDPOINT_URL_PRICING": prices}
         with _exported(environment):
             cluster.add(_resolved(node_class(**_SELECTORS), clock), node_pool(), *pending())
         yield Served(kubernetes.url, aws, environment, cluster)
@@ -114,6 +117,8 @@ def main(arguments: Sequence[str]) -> int:
 def _moto(host: str, port: int) -> Iterator[str]:
     from moto.server import ThreadedMotoServer
 
+    # It logs every request, and the doors make many.
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address=host, port=port, verbose=False)
     server.start()
     try:

@@ -1,8 +1,7 @@
 """The Kubernetes API behind the ``Cluster`` Protocol: every method is one or two requests, and no decision.
 
 Writes are JSON merge patches guarded by the resource version that was read. Status lives in a subresource of its own, so an
-object whose metadata and status both changed takes two requests; status goes first, because the last finalizer's removal
-ends the object, and because a crash in between must lose a label rather than the fact that an instance exists.
+object whose metadata and status both changed takes two requests.
 """
 
 import contextlib
