@@ -137,7 +137,7 @@ class Real:
                 each["type"] == "Warning",
             )
             for each in found
-            if "joinery" in each["reportingController"]
+            if "joinery" in each.get("reportingController", "")
         ]
 
     def sweep(self) -> None:
