@@ -11,6 +11,7 @@ from joinery.apis.conditions import NODE_POOL_DEPENDENTS, READY, Observation, fa
 from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
 from joinery.apis.hashing import HASH_VERSION, node_class_hash, node_pool_hash
 from joinery.apis.labels import (
+    AWS_GROUP,
     NODE_CLASS_HASH,
     NODE_CLASS_HASH_VERSION,
     NODE_POOL,
@@ -24,6 +25,8 @@ from joinery.apis.quantity import amounts, texts, total
 from joinery.commands import Command, Reject, UpdateClass, UpdatePool
 from joinery.state.snapshot import Snapshot
 
+#: Karpenter's finalizer on a class: one that came with the cluster is honoured, so that its class can be deleted here.
+CLASS_FINALIZER = f"{AWS_GROUP}/termination"
 _VALID, _CLASS_READY = NODE_POOL_DEPENDENTS
 #: Resources that a pool's status names even when it has none.
 _ALWAYS = ("cpu", "memory", "pods", "ephemeral-storage")
@@ -35,7 +38,11 @@ def readiness(snapshot: Snapshot, found: Mapping[str, EC2NodeClassStatus]) -> It
     ``found`` is what the cloud says of each class; a class that it could not look at is left as it is.
     """
     yield from ((Reject(each.kind, each.name, each.reason),) for each in snapshot.invalid)
-    classes = {each.metadata.name: _class(each, found.get(each.metadata.name)) for each in snapshot.node_classes}
+    used = {claim.spec.node_class_ref.name for claim in snapshot.node_claims}
+    classes = {
+        each.metadata.name: _class(each, found.get(each.metadata.name), is_used=each.metadata.name in used)
+        for each in snapshot.node_classes
+    }
     for before in snapshot.node_classes:
         after = classes[before.metadata.name]
         if after != before:
@@ -46,14 +53,15 @@ def readiness(snapshot: Snapshot, found: Mapping[str, EC2NodeClassStatus]) -> It
             yield (UpdatePool(pool, ready, _why(ready.status.conditions)),)
 
 
-def _class(node_class: EC2NodeClass, found: EC2NodeClassStatus | None) -> EC2NodeClass:
+def _class(node_class: EC2NodeClass, found: EC2NodeClassStatus | None, *, is_used: bool) -> EC2NodeClass:
+    """With its status and hash; one that is being deleted goes once no claim needs it (aws-provider.md 5.5)."""
+    metadata = node_class.metadata
+    if metadata.deletion_timestamp is not None and not is_used:
+        kept = [finalizer for finalizer in metadata.finalizers if finalizer != CLASS_FINALIZER]
+        return node_class.model_copy(update={"metadata": metadata.model_copy(update={"finalizers": kept})})
     stamp = {NODE_CLASS_HASH: node_class_hash(node_class), NODE_CLASS_HASH_VERSION: HASH_VERSION}
-    return node_class.model_copy(
-        update={
-            "metadata": _annotated(node_class.metadata, stamp),
-            "status": found if found is not None else node_class.status,
-        }
-    )
+    status = found if found is not None else node_class.status
+    return node_class.model_copy(update={"metadata": _annotated(metadata, stamp), "status": status})
 
 
 def _pool(pool: NodePool, classes: Mapping[str, EC2NodeClass], snapshot: Snapshot) -> NodePool:

@@ -9,7 +9,7 @@ from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.labels import NODE_CLASS_HASH, NODE_POOL_HASH
 from joinery.apis.nodepool import NodePool
 from joinery.commands import Command, Reject, UpdateClass, UpdatePool
-from joinery.lifecycle.readiness import readiness
+from joinery.lifecycle.readiness import CLASS_FINALIZER, readiness
 from joinery.state.snapshot import Invalid, Snapshot
 from simulator import builders
 from simulator.clock import START
@@ -37,7 +37,8 @@ def test_a_valid_pool_of_a_ready_class_is_ready() -> None:
 
 def _terminating() -> EC2NodeClass:
     node_class = builders.node_class()
-    going = node_class.metadata.model_copy(update={"deletion_timestamp": START})
+    changes = {"deletion_timestamp": START, "finalizers": [CLASS_FINALIZER, "example.com/hold"]}
+    going = node_class.metadata.model_copy(update=changes)
     return node_class.model_copy(update={"metadata": going})
 
 
@@ -85,3 +86,13 @@ def test_a_resource_that_does_not_parse_is_told_so() -> None:
     )
     assert found[0] == Reject("NodePool", "broken", "spec.weight: too large")
     assert any(isinstance(command, UpdatePool) for command in found)
+
+
+def test_a_class_that_is_deleted_outlives_its_claims() -> None:
+    """An instance cannot be understood without its class; then only other people's finalizers stay."""
+    used = _commands(builders.node_pool(), _terminating(), node_claims=(builders.node_claim(),))
+    (kept,) = [command.after for command in used if isinstance(command, UpdateClass)]
+    assert CLASS_FINALIZER in kept.metadata.finalizers
+    unused = _commands(builders.node_pool(), _terminating())
+    (let_go,) = [command.after for command in unused if isinstance(command, UpdateClass)]
+    assert let_go.metadata.finalizers == ["example.com/hold"]
