@@ -14,7 +14,7 @@ import msgspec
 from joinery.apis.core import Affinity, NodeAffinity, Pod, PodSpec, Toleration
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.requirements import Requirements, UnknownOperatorError, of_labels, read
-from joinery.scheduling.resources import host_ports_of, requests_of
+from joinery.scheduling.resources import host_ports_of, negative_in, requests_of
 from joinery.scheduling.volumes import VolumeNeeds, Volumes
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
@@ -73,7 +73,7 @@ class Classifier:
     """Groups pods into classes.
 
     ``label_keys`` are the pod label keys that any selector of the problem looks at; ``priorities`` the values of the
-    PriorityClasses by name.
+    PriorityClasses by name, that of the global default by the empty name.
     """
 
     def __init__(self, volumes: Volumes, priorities: Mapping[str, int], label_keys: frozenset[str]) -> None:
@@ -143,7 +143,7 @@ class Classifier:
         if spec.priority is not None:
             return spec.priority
         known = {**_SYSTEM_PRIORITIES, **self._priorities}
-        return known.get(spec.priority_class_name, 0)
+        return known.get(spec.priority_class_name, known.get("", 0))
 
 
 def _requests(pod: Pod, problems: list[Reason]) -> Mapping[str, int]:
@@ -152,7 +152,7 @@ def _requests(pod: Pod, problems: list[Reason]) -> Mapping[str, int]:
     except ValueError as error:
         problems.append(Reason("Resources", f"a resource quantity of the pod: {error}"))
         return {}
-    negative = next((name for name in sorted(requests) if requests[name] < 0), None)
+    negative = negative_in(pod)
     if negative:
         problems.append(Reason("Resources", f"the pod asks for a negative amount of {negative}"))
     return {name: value for name, value in requests.items() if value}

@@ -30,10 +30,12 @@ class FirstFit:
         self._allotment = Allotment(work, self.purchase)
         self.relaxed: dict[str, tuple[str, ...]] = {}
         self.left: dict[PodClass, list[str]] = {}
+        self.classes: tuple[PodClass, ...] = ()
 
-    def run(self) -> None:
+    def run(self, *, smallest_first: bool = False) -> None:
         """Place everything that can be placed."""
-        self.left = {pods: list(pods.pods) for pods in self._work.ordered()}
+        self.classes = tuple(self._work.ordered(smallest_first=smallest_first))
+        self.left = {pods: list(pods.pods) for pods in self.classes}
         self._keep_plans()
         progress = True
         while progress:

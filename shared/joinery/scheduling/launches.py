@@ -42,11 +42,15 @@ def launch_of(node: NewNode, name: str, work: Workspace, slack: "Slack") -> Laun
             cheapest.name, column.zone, column.capacity_type, float(market.prices[choice.rows[0], choice.column])
         ),
         pods=tuple(sorted(pod for _, batch in node.placed for pod in batch)),
+        min_values_relaxed=node.is_relaxed,
     )
 
 
 class Slack:
-    """What the limits of a pool leave for choosing a larger type than the one a launch counts on: nothing."""
+    """What the limits of a pool leave for choosing a larger type than the one a launch counts on: nothing.
+
+    With minValues the limits were charged with the largest type already (``limits``).
+    """
 
     def __init__(self, pools: Sequence[Pool]) -> None:
         self._limited = {pool.name: pool.limited[0] for pool in pools if pool.limits}
@@ -54,7 +58,7 @@ class Slack:
     def types(self, node: NewNode, cheapest: int) -> Mask:
         """The types that take no more of a limited resource than the cheapest."""
         capacity = self._limited.get(node.pool.name)
-        if capacity is None or not capacity.shape[1]:
+        if capacity is None or not capacity.shape[1] or node.min_values:
             return np.ones_like(node.types)
         within: Mask = np.asarray((capacity <= capacity[cheapest]).all(axis=1))
         return within
@@ -65,21 +69,21 @@ def _choose(node: NewNode, most: int, slack: Slack) -> _Choice:
     least = np.where(node.types, prices.min(axis=1), np.inf)
     least = np.where(slack.types(node, int(least.argmin())), least, np.inf)
     usable = np.flatnonzero(np.isfinite(least))
-    rows = _with_min_values(node.pool, usable[np.argsort(least[usable], kind="stable")], most)
+    rows = _with_min_values(node, usable[np.argsort(least[usable], kind="stable")], most)
     columns = np.flatnonzero(node.columns)
     column = int(columns[node.pool.market.prices[rows[0], columns].argmin()])
     return _Choice(tuple(int(row) for row in rows), column)
 
 
-def _with_min_values(pool: Pool, ordered: Amounts, most: int) -> Sequence[int]:
+def _with_min_values(node: NewNode, ordered: Amounts, most: int) -> Sequence[int]:
     """The cheapest types, as many as a request carries; for minValues, the cheapest that bring a new value come first."""
-    if not pool.min_values or len(ordered) <= most:
+    if not node.min_values or len(ordered) <= most:
         return [int(row) for row in ordered[:most]]
     needed: list[int] = []
-    for key, least in sorted(pool.min_values.items()):
+    for key, least in sorted(node.min_values.items()):
         seen: set[str] = set()
         for row in ordered:
-            values = set(pool.market.types[row].labels.get(key, ())) - seen
+            values = set(node.pool.market.types[row].labels.get(key, ())) - seen
             if values and len(seen) < least:
                 seen |= values
                 needed.append(int(row))
@@ -93,7 +97,7 @@ def _with_min_values(pool: Pool, ordered: Amounts, most: int) -> Sequence[int]:
 
 def _requirements(node: NewNode, types: Sequence[str]) -> tuple[Requirement, ...]:
     """The final intersection, with the instance types spelled out and zone and capacity type tied to what is left."""
-    market, pool = node.pool.market, node.pool
+    market = node.pool.market
     columns = [market.columns[i] for i in np.flatnonzero(node.columns)]
     sets = {
         key: allowed
@@ -103,7 +107,7 @@ def _requirements(node: NewNode, types: Sequence[str]) -> tuple[Requirement, ...
     sets[INSTANCE_TYPE] = one_of(types)
     sets[ZONE] = one_of(column.zone for column in columns)
     sets[CAPACITY_TYPE] = one_of(column.capacity_type for column in columns)
-    return tuple(entry for key in sorted(sets) for entry in written(key, sets[key], pool.min_values.get(key)))
+    return tuple(entry for key in sorted(sets) for entry in written(key, sets[key], node.min_values.get(key)))
 
 
 def _labels(node: NewNode) -> Mapping[str, str]:

@@ -45,8 +45,14 @@ class Limits:
         if node.name not in self._charged:
             self._nodes_left -= 1
         if self._is_limited:
-            cost = self._capacity[node.cheapest()]
+            cost = self._cost(node)
             self._left = self._left - cost + self._charged.get(node.name, 0)
             self._charged[node.name] = cost
         else:
             self._charged[node.name] = self._left
+
+    def _cost(self, node: NewNode) -> Amounts:
+        """The cheapest type's; where minValues keep larger ones in the launch, the most that any of them takes."""
+        if not node.min_values:
+            return np.asarray(self._capacity[node.cheapest()])
+        return np.asarray(self._capacity[node.types].max(axis=0))

@@ -147,8 +147,14 @@ class Pool:
     def weight(self) -> int:
         return self.node_pool.spec.weight or 0
 
-    def distinct(self, key: str, types: Mask) -> int:
-        """How many values of a label the types have between them (minValues; scheduling.md 3.19)."""
+    def distinct(self, key: str, types: Mask, columns: Mask) -> int:
+        """How many values of a label the types have between them (minValues; scheduling.md 3.19).
+
+        Zones and capacity types count where the types are sold: a NodeClaim may not ask for more values than it lists.
+        """
+        if key in OFFERING_KEYS:
+            sold = np.isfinite(self.market.prices[types]).any(axis=0) & columns
+            return len({self.market.columns[i].value(key) for i in np.flatnonzero(sold)})
         listed = (self.market.types[i].labels.get(key, ()) for i in np.flatnonzero(types))
         return len({value for values in listed for value in values})
 

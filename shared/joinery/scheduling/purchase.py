@@ -104,6 +104,9 @@ class Purchase:
             if node is None:
                 continue
             most, rows, counts = node.holds(demand, limits.mask(None))
+            if most <= 0 and node.min_values and self._work.problem.options.best_effort_min_values:
+                node = node.with_relaxed_min_values(rows, counts)
+                most, rows, counts = node.holds(demand, limits.mask(None))
             most = min(most, self._allowed_on_host(demand, node.name), len(names))
             if most > 0:
                 host_bound = is_host_bound(self._topology, demand)

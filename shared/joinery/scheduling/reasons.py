@@ -1,29 +1,51 @@
-"""Why a pod went nowhere, pool by pool, in words that its owner understands."""
+"""Why a pod went nowhere, pool by pool, in words that its owner understands.
+
+Every reason must be true by itself: what is named here would keep the pod pending even if all else were well.
+"""
 
 from collections.abc import Iterable
 
 import numpy as np
 
-from joinery.apis.quantity import text
+from joinery.apis.labels import WELL_KNOWN, is_restricted
+from joinery.apis.quantity import amount, text
+from joinery.scheduling.blockers import blocking_rules
 from joinery.scheduling.classes import PodClass
 from joinery.scheduling.packing import Reason
-from joinery.scheduling.pools import Fit, Pool, fit
-from joinery.scheduling.rules import Rule
+from joinery.scheduling.pools import OFFERING_KEYS, Fit, Mask, Pool, fit
+from joinery.scheduling.requirements import Requirements
+from joinery.scheduling.resources import ports_clash
+from joinery.scheduling.shortfall import counted, shortages
 from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated, shown
+from joinery.scheduling.targets import ExistingNode
 from joinery.scheduling.workspace import Workspace
 
-_WORDS = {"cpu": "CPU", "memory": "memory", "pods": "room for pods", "ephemeral-storage": "ephemeral storage"}
+_ALLOWED = "instance type that it allows"
 
 
 def reasons_for(work: Workspace, pods: PodClass) -> tuple[Reason, ...]:
     """Every pool's reason for refusing the class; the pod's own problem where it has one."""
     if pods.problems:
         return pods.problems
+    contradiction = _contradiction(pods)
+    if contradiction is not None:
+        return (contradiction,)
     found = [_of_pool(work, pods, pool) for pool in work.pools]
     found += work.rejected_pools
     if not found:
-        found = [Reason("NoNodePool", "there is no NodePool that could launch a node for it")]
+        found = [Reason("NoNodePool", "there is no NodePool that could launch a node for it"), *_of_nodes(work, pods)]
     return tuple(found)
+
+
+def _contradiction(pods: PodClass) -> Reason | None:
+    """The label of which the pod's own rules, or its volumes', leave no value."""
+    wanted = [term.intersect(v) for term in pods.terms for v in pods.volumes.alternatives]
+    empty = [next((key for key in sorted(w) if w.sets[key].is_impossible), None) for w in wanted]
+    if not empty or not all(empty):
+        return None
+    own = all(term.sets[key].is_impossible for term in pods.terms for key in empty[:1] if key and key in term.sets)
+    whose = "its node selector and affinity" if own else "its volumes, node selector and affinity together"
+    return Reason("Requirements", f"{whose} leave no value for {empty[0]}")
 
 
 def _of_pool(work: Workspace, pods: PodClass, pool: Pool) -> Reason:
@@ -32,73 +54,120 @@ def _of_pool(work: Workspace, pods: PodClass, pool: Pool) -> Reason:
     if taint is not None:
         return Reason("Taints", f"the pod does not tolerate its taint {shown(taint)}", subject)
     fits = [fit(pool, term.intersect(v)) for term in pods.terms for v in pods.volumes.alternatives]
-    possible = [found for found in fits if not found.conflict and found.types.any() and found.columns.any()]
+    possible = [found for found in fits if not found.conflict]
     if not possible:
-        return _conflict(pods, pool, fits, subject)
-    row = work.axis.vector(pods.requests)
-    for found in possible:
-        sold = found.types & np.isfinite(pool.market.prices[:, found.columns]).any(axis=1)
-        if sold.any() and (pool.room[sold] >= row).all(axis=1).any():
-            return _beyond_size(work, pods, pool, subject)
-    return _too_small(work, pods, pool, possible[0], subject)
-
-
-def _conflict(pods: PodClass, pool: Pool, fits: Iterable[Fit], subject: str) -> Reason:
-    first = next(iter(fits), None)
-    key = first.conflict if first is not None else ""
-    wanted = pods.terms[0].intersect(pods.volumes.alternatives[0]).sets.get(key)
-    if first is None or wanted is None:
-        return Reason("Requirements", "no instance type meets all of the pod's requirements together", subject)
-    own = pool.requirements.sets.get(key)
-    if own is not None:
-        return Reason("Requirements", f"the pod wants {key} {wanted}, the NodePool has {key} {own}", subject)
-    return Reason("Requirements", f"no node of it has {key} {wanted}", subject)
-
-
-def _too_small(work: Workspace, pods: PodClass, pool: Pool, found: Fit, subject: str) -> Reason:
-    """No type that is otherwise right is large enough: say for each resource how many types fall short."""
-    sold = found.types & np.isfinite(pool.market.prices[:, found.columns]).any(axis=1)
-    if not sold.any():
+        return Reason("Requirements", _conflict(pods, pool, fits[0].conflict), subject)
+    sold = [(found, _sold(pool, found)) for found in possible]
+    if not any(types.any() for _, types in sold):
         return Reason("Offerings", "no instance type that it allows is on offer where the pod may run", subject)
-    room = pool.room[sold]
-    parts = []
-    for name, column in work.axis.index.items():
-        asked = pods.requests.get(name, 0)
-        short = int((room[:, column] < asked).sum()) if asked else 0
-        if short:
-            parts.append(f"{short} have too little {_WORDS.get(name, name)} (the pod asks for {text(name, asked)})")
-    joined = "; ".join(parts)
-    return Reason("Resources", f"of {int(sold.sum())} instance types that it allows, {joined}", subject)
+    row = work.axis.vector(pods.requests)
+    for found, types in sold:
+        holding = types & (pool.room >= row).all(axis=1)
+        if holding.any():
+            return _beyond_size(work, pods, pool, found, holding)
+    types = next(types for _, types in sold if types.any())
+    words = counted(int(types.sum()), _ALLOWED, shortages(work.axis, pods, pool.room[types], pool.overhead[types]))
+    return Reason("Resources", words, subject)
 
 
-def _beyond_size(work: Workspace, pods: PodClass, pool: Pool, subject: str) -> Reason:
-    """One pod alone would fit: limits, minValues, host ports of daemons, or topology stand in the way."""
-    if pool.limits and _is_limited(work, pods, pool):
-        listed = ", ".join(sorted(pool.limits))
-        return Reason("Limits", f"its limits ({listed}) leave no room for a node that holds the pod", subject)
-    hard = [rule for rule in work.topology.rules[id(pods)] if rule.weight is None]
-    if hard:
-        named = "; ".join(str(rule) for rule in hard)
-        return Reason("Topology", f"no node can be added without breaking {named}{_waiting(work, hard, pods)}", subject)
-    if pool.min_values:
-        return Reason("MinValues", "too few instance types that hold the pod are left for its minValues", subject)
-    return Reason("Topology", "other pods keep it away (anti-affinity or host ports)", subject)
+def _sold(pool: Pool, found: Fit) -> Mask:
+    sold: Mask = found.types & np.isfinite(pool.market.prices[:, found.columns]).any(axis=1)
+    return sold
 
 
-def _is_limited(work: Workspace, pods: PodClass, pool: Pool) -> bool:
+# --- labels ---
+
+
+def _conflict(pods: PodClass, pool: Pool, key: str) -> str:
+    """What the pod wants that the pool's nodes do not have."""
+    term, volume = pods.terms[0], pods.volumes.alternatives[0]
+    wanted = term.intersect(volume)
+    who = "the pod wants" if key in term.sets else "its volume demands"
+    own = pool.requirements.sets.get(key)
+    if own is not None and own.intersect(wanted.sets[key]).is_impossible:
+        return f"{who} {key} {wanted.sets[key]}, the NodePool has {key} {own}"
+    if is_restricted(key):
+        return f"{who} {key} {wanted.sets[key]}, and no new node can be promised that label"
+    if key not in WELL_KNOWN and key not in pool.market.type_keys and key not in OFFERING_KEYS:
+        return f"{who} {key} {wanted.sets[key]}, and no node of it has the label {key}"
+    other = _partner(pool, wanted, key)
+    if other:
+        return f"no {_ALLOWED} has {other} {wanted.sets[other]} and {key} {wanted.sets[key]} together"
+    return f"no {_ALLOWED} has {key} {wanted.sets[key]}"
+
+
+def _partner(pool: Pool, wanted: Requirements, key: str) -> str:
+    """Another key without which this one could be met; empty if it cannot be met at all."""
+    if fit(pool, Requirements({key: wanted.sets[key]})).conflict:
+        return ""
+    pairs = (Requirements({other: wanted.sets[other], key: wanted.sets[key]}) for other in wanted if other != key)
+    return next((other for pair in pairs if fit(pool, pair).conflict for other in pair if other != key), "")
+
+
+# --- one pod alone would fit ---
+
+
+def _beyond_size(work: Workspace, pods: PodClass, pool: Pool, found: Fit, holding: Mask) -> Reason:
+    """Limits, minValues, host ports of daemons, or topology stand in the way."""
+    subject = f"NodePool {pool.name}"
+    if pods.ports and all(ports_clash(pods.ports, pool.ports[i]) for i in np.flatnonzero(holding)):
+        taken = ", ".join(f"{port}/{protocol}" for protocol, _, port in sorted(pods.ports))
+        return Reason("HostPorts", f"DaemonSets take one of its host ports ({taken}) on every node", subject)
+    if not work.problem.options.best_effort_min_values:
+        for key, least in sorted(pool.min_values.items()):
+            left = pool.distinct(key, holding, found.columns)
+            if left < least:
+                words = f"only {left} {'value' if left == 1 else 'values'} of {key} {'is' if left == 1 else 'are'} left"
+                return Reason("MinValues", f"{words} for the pod, and its minValues asks for {least}", subject)
+    if pool.limits and _is_limited(work, pool, holding):
+        words = f"its limits ({_limits(work, pool)}) leave no room for a node that holds the pod"
+        return Reason("Limits", words, subject)
+    return Reason("Topology", blocking_rules(work.topology, pods, work.universe), subject)
+
+
+def _is_limited(work: Workspace, pool: Pool, holding: Mask) -> bool:
     if pool.limits.get("nodes", 1) <= work.bought.get(pool.name, 0):
         return True
     capacity, left = pool.limited
-    row = work.axis.vector(pods.requests)
-    holding = pool.types & (pool.room >= row).all(axis=1)
     return not bool(((capacity <= left - work.charged.get(pool.name, 0)).all(axis=1) & holding).any())
 
 
-def _waiting(work: Workspace, rules: Iterable[Rule], pods: PodClass) -> str:
-    """An affinity whose target nobody matches deserves a word of its own."""
-    for rule in rules:
-        if rule.kind == "affinity" and not rule.claim:
-            group = work.topology.group(rule)
-            if not any(group.counts.values()) and not group.selects(pods):
-                return ": no pod that it wants to be near is running or planned"
-    return ""
+def _limits(work: Workspace, pool: Pool) -> str:
+    """Every limit with what is left of it: ``cpu 10, of which 2 are left``."""
+    charged = work.charged.get(pool.name)
+    names = [name for name in sorted(pool.limits) if name != "nodes"]
+    taken = {name: int(charged[i]) for i, name in enumerate(names)} if charged is not None and len(charged) else {}
+    taken["nodes"] = work.bought.get(pool.name, 0)
+    return "; ".join(_limit(pool, name, pool.limits[name] - taken.get(name, 0)) for name in sorted(pool.limits))
+
+
+def _limit(pool: Pool, name: str, left: int) -> str:
+    whole = text(name, amount(name, pool.node_pool.spec.limits[name]))
+    return (
+        f"{name} {whole}, exceeded by {text(name, -left)}"
+        if left < 0
+        else f"{name} {whole}, of which {text(name, left)} are left"
+    )
+
+
+# --- clusters that buy nothing ---
+
+
+def _of_nodes(work: Workspace, pods: PodClass) -> Iterable[Reason]:
+    """Why no existing node takes the pod, for clusters in which nothing else could."""
+    nodes = [node for node in work.nodes if not node.view.is_reserved]
+    if not nodes:
+        return
+    tainted = [n for n in nodes if first_untolerated((*pods.tolerations, TOLERATE_PREFERRED), n.view.taints)]
+    elsewhere = [n for n in nodes if n not in tainted and not _selects(pods, n)]
+    rest = [n for n in nodes if n not in tainted and n not in elsewhere]
+    parts = [(len(tainted), "a taint that the pod does not tolerate"), (len(elsewhere), "other labels than it wants")]
+    small = [n for n in rest if (n.free < work.axis.vector(pods.requests)).any()]
+    if small:
+        parts += shortages(work.axis, pods, np.array([n.free for n in small]))
+    parts.append((len(rest) - len(small), "rules about other pods, host ports or volumes against it"))
+    yield Reason("ExistingNodes", counted(len(nodes), "existing node", parts))
+
+
+def _selects(pods: PodClass, node: ExistingNode) -> bool:
+    return any(term.intersect(v).matches(node.view.labels) for term in pods.terms for v in pods.volumes.alternatives)

@@ -27,6 +27,15 @@ def requests_of(pod: Pod) -> dict[str, int]:
     return result
 
 
+def negative_in(pod: Pod) -> str:
+    """The first resource, in name order, of which some part of the pod asks for less than nothing; empty if none does."""
+    parts = [_requests(c) for c in (*pod.spec.containers, *pod.spec.init_containers)]
+    parts.append(amounts(pod.spec.overhead))
+    if pod.spec.resources is not None:
+        parts.append(amounts(pod.spec.resources.requests))
+    return min((name for part in parts for name, value in part.items() if value < 0), default="")
+
+
 def _requests(container: Container) -> dict[str, int]:
     """Requests; a limit without a request is one, as the API server defaults it."""
     if not container.resources.limits:

@@ -19,10 +19,7 @@ def solve(problem: Problem, *, reporter: Reporter = SILENT) -> Packing:
     Pure and deterministic: one problem gives one packing, whatever the order of its objects. Costs one to two seconds for
     ten thousand pods in fifty classes. A pod without a place is a result with reasons, never an exception.
     """
-    work = Workspace(problem)
-    packer = FirstFit(work, reporter)
-    packer.run()
-    packer.purchase.note_usage()
+    work, packer = _first_fit(problem, reporter)
     placed: Counter[PodClass] = Counter()
     for node in packer.purchase.opened.nodes:
         for pods, batch in node.placed:
@@ -35,6 +32,32 @@ def solve(problem: Problem, *, reporter: Reporter = SILENT) -> Packing:
         pool_reasons=work.rejected_pools,
         lower_bound=lower_bound(work, placed),
     )
+
+
+def _first_fit(problem: Problem, reporter: Reporter) -> tuple[Workspace, FirstFit]:
+    """Large pods first, which packs best. Where room is bounded and pods are left out, small ones first if that places more."""
+    work, packer = _run(problem, reporter, smallest_first=False)
+    if packer.left and (not work.pools or any(pool.limits for pool in work.pools)):
+        other_work, other = _run(problem, SILENT, smallest_first=True)
+        if _left_by_priority(other) < _left_by_priority(packer):
+            work, packer = other_work, other
+    packer.purchase.note_usage()
+    return work, packer
+
+
+def _run(problem: Problem, reporter: Reporter, *, smallest_first: bool) -> tuple[Workspace, FirstFit]:
+    work = Workspace(problem)
+    packer = FirstFit(work, reporter)
+    packer.run(smallest_first=smallest_first)
+    return work, packer
+
+
+def _left_by_priority(packer: FirstFit) -> list[tuple[int, int]]:
+    """How many pods of each priority have no place, highest first: comparing two such lists compares plans."""
+    left: Counter[int] = Counter()
+    for pods in packer.classes:
+        left[pods.priority] += len(packer.left.get(pods, ()))
+    return [(-priority, left[priority]) for priority in sorted(left, reverse=True)]
 
 
 def _existing(work: Workspace) -> tuple[ExistingPlacement, ...]:

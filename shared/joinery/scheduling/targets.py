@@ -5,7 +5,7 @@ what placing them changes.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -111,7 +111,7 @@ class ExistingNode:
 class NewNode:
     """A node of a pool that is still taking shape: it may be any of ``types`` in any of ``columns`` that holds ``used``.
 
-    ``charge``: the limited resources it is counted with, those of its cheapest type.
+    ``min_values``: how many values of a label must stay possible; lower than the pool's where those were relaxed.
     """
 
     name: str
@@ -120,8 +120,14 @@ class NewNode:
     types: Mask
     columns: Mask
     used: Amounts
+    min_values: Mapping[str, int]
     ports: set[tuple[str, str, int]] = field(default_factory=set)
     placed: list[tuple[PodClass, list[str]]] = field(default_factory=list)
+
+    @property
+    def is_relaxed(self) -> bool:
+        """Whether its minValues were lowered to what was possible (BestEffort)."""
+        return self.min_values != self.pool.min_values
 
     def narrowed(self, demand: Demand, domains: Domains) -> "NewNode | None":
         """The same node with the class's requirements and these domains on top; None where they contradict it."""
@@ -138,7 +144,7 @@ class NewNode:
             types = types & self._port_mask(demand)
         if not types.any():
             return None
-        node = NewNode(self.name, self.pool, joint, types, columns, self.used, self.ports, self.placed)
+        node = replace(self, requirements=joint, types=types, columns=columns)
         if columns is self.columns:
             node.least_prices = self.least_prices
         return node
@@ -170,14 +176,27 @@ class NewNode:
     def _within_min_values(self, index: Amounts, counts: Amounts) -> int:
         """The most pods that still leave as many distinct values as minValues asks for (scheduling.md 3.19)."""
         most = int(counts.max())
-        if not self.pool.min_values:
+        if not self.min_values:
             return max(most, 0)
         for count in sorted({int(c) for c in counts if c > 0}, reverse=True):
-            left = np.zeros_like(self.types)
-            left[index[counts >= count]] = True
-            if all(self.pool.distinct(key, left) >= least for key, least in self.pool.min_values.items()):
+            left = self._holding(count, index, counts)
+            if all(self._distinct(key, left) >= least for key, least in self.min_values.items()):
                 return count
         return 0
+
+    def _holding(self, count: int, index: Amounts, counts: Amounts) -> Mask:
+        left = np.zeros_like(self.types)
+        left[index[counts >= count]] = True
+        return left
+
+    def _distinct(self, key: str, types: Mask) -> int:
+        return self.pool.distinct(key, types, self.columns)
+
+    def with_relaxed_min_values(self, index: Amounts, counts: Amounts) -> "NewNode":
+        """The same node, its minValues lowered to what the types that hold at least one pod can meet (BestEffort, 3.19)."""
+        left = self._holding(1, index, counts)
+        lowered = {key: min(least, self._distinct(key, left)) for key, least in self.min_values.items()}
+        return replace(self, min_values={key: least for key, least in lowered.items() if least})
 
     def cheapest(self) -> int:
         """The row of the cheapest type that the node may be now."""
@@ -218,4 +237,4 @@ class NewNode:
 def empty_node(pool: Pool, name: str, axis: Axis) -> NewNode:
     """A node of the pool before any pod."""
     used = np.zeros(len(axis.names), dtype=np.int64)
-    return NewNode(name, pool, pool.requirements, pool.types, pool.columns, used)
+    return NewNode(name, pool, pool.requirements, pool.types, pool.columns, used, pool.min_values)

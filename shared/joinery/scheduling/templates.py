@@ -7,7 +7,8 @@ import numpy as np
 
 from joinery.apis.core import DaemonSet, Pod, PodSpec
 from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.labels import HOSTNAME, INITIALIZED, NODE_CLASS, NODE_POOL, REGISTERED
+from joinery.apis.labels import INITIALIZED, NODE_CLASS, NODE_POOL, REGISTERED, canonical
+from joinery.apis.meta import Requirement
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, amount, total
 from joinery.scheduling.packing import Reason
@@ -32,7 +33,8 @@ class Daemon:
         """Whether the DaemonSet controller puts a pod on an existing node: its labels and taints decide."""
         if first_untolerated((*self.pod.spec.tolerations, TOLERATE_PREFERRED), view.taints) is not None:
             return False
-        return any(term.matches(view.labels) for term in self.terms)
+        labels = {**view.labels, REGISTERED: "true", INITIALIZED: "true"} if view.claim else view.labels
+        return any(term.matches(labels) for term in self.terms)
 
 
 def daemons(sets: Iterable[DaemonSet]) -> tuple[Daemon, ...]:
@@ -132,6 +134,9 @@ class PoolBuilder:
             .intersect(of_labels(node_pool.spec.template.metadata.labels))
             .intersect(Requirements(own))
         )
+        empty = next((key for key in sorted(requirements) if requirements.sets[key].is_impossible), None)
+        if empty is not None:
+            return Reason("Requirements", f"its own requirements and labels leave no value for {empty}")
         everything = np.ones(len(known.types), dtype=np.bool_), np.ones(len(known.columns), dtype=np.bool_)
         bare = _bare(node_pool, known, requirements, everything)
         admitted = fit(bare, _on_types(requirements, known))
@@ -139,11 +144,11 @@ class PoolBuilder:
         if admitted.conflict or not sold.any():
             return _nothing_left(admitted, node_pool)
         overhead, ports = self._overhead(node_pool, known, bare)
-        return Pool(
+        pool = Pool(
             node_pool=node_pool,
             market=known,
             requirements=requirements,
-            min_values={r.key: r.min_values for r in spec.requirements if r.min_values is not None},
+            min_values=_min_values(spec.requirements),
             overhead=overhead,
             room=known.allocatable - overhead,
             ports=ports,
@@ -151,6 +156,7 @@ class PoolBuilder:
             columns=admitted.columns,
             limits=self._remaining(node_pool),
         )
+        return pool if self._problem.options.best_effort_min_values else _too_uniform(pool) or pool
 
     def _overhead(
         self, node_pool: NodePool, known: Market, bare: Pool
@@ -185,6 +191,28 @@ class PoolBuilder:
         return {name: limit - used.get(name, 0) for name, limit in limits.items()}
 
 
+def _min_values(requirements: Iterable[Requirement]) -> Mapping[str, int]:
+    """How many values of each label must stay possible: the most that any requirement on it says."""
+    found: dict[str, int] = {}
+    for requirement in requirements:
+        if requirement.min_values is not None:
+            key = canonical(requirement.key)
+            found[key] = max(found.get(key, 0), requirement.min_values)
+    return found
+
+
+def _too_uniform(pool: Pool) -> Reason | None:
+    """A pool whose minValues not even an empty node can meet."""
+    for key, least in sorted(pool.min_values.items()):
+        possible = pool.distinct(key, pool.types, pool.columns)
+        if possible < least:
+            values = "value" if possible == 1 else "values"
+            are = "is" if possible == 1 else "are"
+            message = f"only {possible} {values} of {key} {are} possible, and its minValues asks for {least}"
+            return Reason("MinValues", message)
+    return None
+
+
 def _bare(node_pool: NodePool, known: Market, requirements: Requirements, everything: tuple[Mask, Mask]) -> Pool:
     """A pool without overhead or limits: enough to ask which types a requirement leaves."""
     types, columns = everything
@@ -203,7 +231,7 @@ def _on_types(requirements: Requirements, known: Market) -> Requirements:
 
 def _daemon_term(term: Requirements) -> Requirements:
     """A daemon may select nodes that are registered or initialised: every node will be (scheduling.md 3.8)."""
-    skipped = {REGISTERED, INITIALIZED, HOSTNAME}
+    skipped = {REGISTERED, INITIALIZED}
     return Requirements({key: allowed for key, allowed in term.sets.items() if key not in skipped})
 
 

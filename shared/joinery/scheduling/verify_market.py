@@ -97,7 +97,20 @@ def why_closed(world: World, pool: NodePool) -> str:
         return "the NodePool failed validation"
     if any(c.type == "Ready" and c.status == "False" for c in pool.status.conditions):
         return "the NodePool is not ready"
+    if _contradicts_itself(pool):
+        return "the NodePool's requirements and labels contradict each other"
     return _why_no_class(world, pool.spec.template.spec.node_class_ref.name)
+
+
+def _contradicts_itself(pool: NodePool) -> bool:
+    template = pool.spec.template
+    for key in {keys.canonical(r.key) for r in template.spec.requirements}:
+        rules = [r for r in template.spec.requirements if keys.canonical(r.key) == key]
+        label = template.metadata.labels.get(key)
+        values = [label] if label is not None else _values(rules, ())
+        if not any(all(allows(rule, value) for rule in rules) for value in values):
+            return True
+    return False
 
 
 def _why_no_class(world: World, name: str) -> str:

@@ -3,12 +3,13 @@
 Built once per solve from the frozen problem; the packing mutates what is in here and nothing else.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 
 import numpy as np
 
-from joinery.apis.core import Pod
+from joinery.apis.core import Pod, PriorityClass
 from joinery.apis.labels import PREFER_NO_SCHEDULE
 from joinery.apis.quantity import total
 from joinery.scheduling.classes import Classifier, PodClass
@@ -34,12 +35,13 @@ class Workspace:
     def __init__(self, problem: Problem) -> None:
         snapshot = problem.snapshot
         self.problem = problem
-        self.views = views(snapshot)
+        known = views(snapshot)
         self.volumes = Volumes(snapshot)
-        self.pending = pending(problem, self.views)
+        self.pending = pending(problem, known)
         self.waiting = frozenset(pod.key for pod in self.pending if not pod.spec.node_name)
+        self.views = _without(known, self.waiting)
         self._daemons = daemons(snapshot.daemon_sets)
-        priorities = {c.metadata.name: c.value for c in snapshot.priority_classes}
+        priorities = _priorities(snapshot.priority_classes)
         bound = (pod for view in self.views for pod in view.pods)
         keys = selector_keys((*self.pending, *bound))
         self.classes = Classifier(self.volumes, priorities, keys).classes(self.pending)
@@ -65,19 +67,13 @@ class Workspace:
             taint.effect == PREFER_NO_SCHEDULE for view in self.views for taint in view.taints
         )
 
-    def ordered(self) -> list[PodClass]:
+    def ordered(self, *, smallest_first: bool = False) -> list[PodClass]:
         """Classes in the order of packing: priority, then those that others' affinity waits for, then size."""
         depth = self._depths()
+        sign = 1 if smallest_first else -1
         return sorted(
             self._possible,
-            key=lambda c: (
-                -c.priority,
-                depth[id(c)],
-                -len(set(c.requests) - {"cpu", "memory", "pods", "ephemeral-storage"}),
-                -c.requests.get("cpu", 0),
-                -c.requests.get("memory", 0),
-                c.name,
-            ),
+            key=lambda c: (-c.priority, depth[id(c)], *(sign * size for size in _sizes(c)), c.name),
         )
 
     def _depths(self) -> Mapping[int, int]:
@@ -113,6 +109,7 @@ class Workspace:
         free -= self.axis.vector(total(used))
         free -= self._missing_daemons(view)
         ports = {port for pod in view.pods for port in host_ports_of(pod)}
+        ports |= {port for daemon in self._daemons if daemon.runs_on(view) for port in host_ports_of(daemon.pod)}
         return ExistingNode(view, free, self._attachments(view), ports)
 
     def _missing_daemons(self, view: NodeView) -> Amounts:
@@ -140,12 +137,35 @@ class Workspace:
         return {driver: limit - len(used[driver]) for driver, limit in limits.items()}
 
 
+def _sizes(pods: PodClass) -> tuple[int, int, int]:
+    """What makes a class hard to place: special resources, then CPU, then memory."""
+    special = set(pods.requests) - {"cpu", "memory", "pods", "ephemeral-storage"}
+    return len(special), pods.requests.get("cpu", 0), pods.requests.get("memory", 0)
+
+
+def _priorities(classes: Sequence[PriorityClass]) -> dict[str, int]:
+    """The values by name; by the empty name, that of the class for pods that name none."""
+    values = {c.metadata.name: c.value for c in classes}
+    defaults = sorted(c.metadata.name for c in classes if c.global_default)
+    return values | {"": values[defaults[0]]} if defaults else values
+
+
+def _without(known: Iterable[NodeView], waiting: frozenset[str]) -> tuple[NodeView, ...]:
+    """Nodes without the pods that are planned anew: those that files nominate for a node wait all the same."""
+    return tuple(
+        replace(view, pods=tuple(pod for pod in view.pods if pod.key not in waiting))
+        if any(pod.key in waiting for pod in view.pods)
+        else view
+        for view in known
+    )
+
+
 def _reachable(pool: Pool, found: Fit, row: Amounts, key: str) -> set[str]:
     """The values of a key over the types that hold one such pod, where they are sold."""
     if found.conflict:
         return set()
     holding = found.types & (pool.room >= row).all(axis=1)
-    node = NewNode("", pool, found.requirements, holding, found.columns, row)
+    node = NewNode("", pool, found.requirements, holding, found.columns, row, {})
     return set(node.values(key)) if holding.any() else set()
 
 

@@ -1,0 +1,50 @@
+"""Every golden case: what the packing core answers to a tiny problem, and what an independent check says of the answer."""
+
+import difflib
+
+import pytest
+import yaml
+
+from joinery.scheduling.packing import Packing
+from joinery.scheduling.solve import solve
+from joinery.scheduling.verify import verify
+from tests.cases.scheduling.reading import Case, cases
+from tests.cases.scheduling.showing import actual, expected, reason_line
+
+CASES = cases()
+
+
+def _named(case: Case) -> str:
+    return f"{case.file}: {case.name}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=_named)
+def test_a_golden_case_is_answered_as_written(case: Case) -> None:
+    """Each case's sentence is a claim about the product."""
+    packing = solve(case.problem)
+    difference = _difference(expected(case), actual(case, packing))
+    assert not difference, f"{case.name}\n{difference}{_reasons(packing)}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=_named)
+def test_the_answer_to_a_golden_case_passes_the_independent_check(case: Case) -> None:
+    """What is planned is feasible, as derived again from the pod specs alone."""
+    found = verify(case.problem, solve(case.problem))
+    assert not found, f"{case.name}\n" + "\n".join(reason_line(reason) for reason in found)
+
+
+def test_case_names_are_unique() -> None:
+    """A failing case can be found by its sentence."""
+    names = [_named(case) for case in CASES]
+    assert sorted(set(names)) == sorted(names)
+
+
+def _difference(wanted: object, found: object) -> str:
+    before, after = (yaml.safe_dump(x, sort_keys=False, width=200).splitlines() for x in (wanted, found))
+    if before == after:
+        return ""
+    return "\n".join(difflib.unified_diff(before, after, "expected", "planned", lineterm="", n=30))
+
+
+def _reasons(packing: Packing) -> str:
+    return "".join(f"\n{u.pod}: {reason_line(r)}" for u in packing.unplaced for r in u.reasons)
