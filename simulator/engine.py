@@ -74,6 +74,7 @@ class Engine:
 
     def run_until(self, moment: datetime, *, stop: Callable[[], bool] = lambda: False) -> bool:
         """Let everything up to that moment happen, or until ``stop`` holds. Returns whether it held."""
+        self._look()
         while not stop():
             if not self._heap or self._heap[0].at > moment:
                 self.clock.move_to(max(moment, self.clock.now()))
@@ -87,5 +88,8 @@ class Engine:
     def _step(self, due: _Due) -> None:
         self.clock.move_to(due.at)
         due.action()
+        self._look()
+
+    def _look(self) -> None:
         for look in self._after_each:
             look()

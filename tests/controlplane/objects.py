@@ -72,12 +72,8 @@ def sweep(transport: Transport) -> None:
             for item in _items(transport, path(kind)):
                 meta = item["metadata"]
                 _remove(transport, f"{path(kind, meta.get('namespace', ''))}/{meta['name']}")
-    for group in ("/apis/coordination.k8s.io/v1/namespaces/kube-system/leases", "/apis/events.k8s.io/v1/events"):
-        for item in _items(transport, group):
-            meta = item["metadata"]
-            if "joinery" in str(item.get("reportingController", meta["name"])):
-                place = group.replace("/v1/events", f"/v1/namespaces/{meta['namespace']}/events")
-                _remove(transport, f"{place}/{meta['name']}")
+    transport.request("DELETE", "/apis/events.k8s.io/v1/namespaces/default/events")
+    _remove(transport, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/joinery-decisions")
 
 
 def install(plane: ControlPlane, *folders: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from joinery.apis.labels import REPORTER
 from joinery.cluster.auth import from_kubeconfig
 from joinery.cluster.client import configuration_type
 from joinery.cluster.events import KubernetesRecorder
@@ -137,7 +138,7 @@ class Real:
                 each["type"] == "Warning",
             )
             for each in found
-            if "joinery" in each.get("reportingController", "")
+            if each.get("reportingController") == REPORTER
         ]
 
     def sweep(self) -> None:
@@ -154,8 +155,9 @@ def served() -> Iterator[Served]:
 
 @contextmanager
 def real(plane: ControlPlane) -> Iterator[Real]:
-    """The adapter over the API server, which is empty again afterwards."""
+    """The adapter over the API server, emptied of what other tests left, and of what this one leaves."""
     form = Real(plane)
+    form.sweep()
     try:
         yield form
     finally:

@@ -1,0 +1,42 @@
+"""Scenarios, run once for all the tests of a file."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from simulator.scenario import find, load
+from simulator.show import run
+from simulator.simulation import Simulation
+from simulator.timeline import Entry
+
+
+class Told:
+    """A scenario that was run: its simulation, as it is at the end, and its timeline."""
+
+    def __init__(self, name: str, **settings: str) -> None:
+        self.simulation = Simulation(load(find(Path(name))), **settings)  # type: ignore[arg-type]
+        self.entries = run(self.simulation)
+
+    def lines(self, who: str, word: str) -> list[Entry]:
+        """The lines of that author with that word."""
+        return [entry for entry in self.entries if (entry.who, entry.word) == (who, word)]
+
+    def index(self, who: str, word: str, subject: str = "") -> int:
+        """Where such a line is first. Fails if there is none."""
+        for number, entry in enumerate(self.entries):
+            if (entry.who, entry.word) == (who, word) and subject in entry.subject:
+                return number
+        raise AssertionError(f"the timeline has no line of {who} that {word} {subject}")
+
+    def after(self, start: int) -> "Told":
+        """The rest of the timeline."""
+        rest = object.__new__(Told)
+        rest.simulation, rest.entries = self.simulation, self.entries[start:]
+        return rest
+
+
+@pytest.fixture(scope="module")
+def told() -> Callable[..., Told]:
+    """Runs a scenario by its name, with settings of the doors."""
+    return Told

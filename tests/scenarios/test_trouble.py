@@ -1,0 +1,100 @@
+"""Scenarios in which something goes wrong: nothing is lost but time."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from joinery.errors import UnavailableError
+from simulator.budgets import is_ready
+from simulator.leaks import leaks
+from simulator.scenario import find, load
+from simulator.simulation import Simulation
+from tests.scenarios.conftest import Told
+
+CASES = ("spot-storm", "out-of-stock", "slow-drain", "story")
+
+
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_whatever_the_seed_everything_runs_in_the_end_and_nothing_leaks(name: str, seed: int) -> None:
+    """Boot times, ties of the scheduler and identities differ; the promise does not."""
+    simulation = Simulation(load(find(Path(name))), seed=seed)
+    with simulation.running():
+        simulation.engine.run_until(simulation.end)
+    assert leaks(simulation) == ()
+    assert all(is_ready(pod) for pod in simulation.world.cluster.pods.values())
+
+
+def test_in_a_storm_every_replacement_is_launched_before_its_node_drains(told: Callable[..., Told]) -> None:
+    """All spot instances are warned at once."""
+    storm = told("spot-storm")
+    rest = storm.after(storm.index("ec2", "warns"))
+    assert (
+        rest.index("provisioning", "launches")
+        < rest.index("provisioning", "covered")
+        < rest.index("lifecycle", "evicts")
+    )
+    assert len(rest.lines("ec2", "stopped")) == len(rest.lines("ec2", "warns")) > 3
+
+
+def test_pools_that_are_out_of_stock_are_avoided_by_the_next_plan(told: Callable[..., Told]) -> None:
+    """Without spot, on-demand is bought; with spot back, three minutes later, spot again."""
+    dry = told("out-of-stock")
+    assert dry.index("provisioning", "avoids") < dry.index("lifecycle", "registers")
+    bought = [entry.why for entry in dry.lines("provisioning", "launches") if "$/h" in entry.why]
+    assert "on-demand" in bought[0]
+    assert "spot" in bought[-1]
+
+
+def test_a_budget_slows_a_drain_down_to_one_pod_at_a_time(told: Callable[..., Told]) -> None:
+    """The next pod goes when the one before runs elsewhere."""
+    slow = told("slow-drain")
+    evicted = slow.lines("lifecycle", "evicts")
+    assert [entry.why for entry in evicted] == ["1 quorum"] * 3
+    assert slow.index("lifecycle", "closed") > slow.index("lifecycle", "evicts")
+
+
+def test_without_a_webhook_the_schedule_finds_the_pods(told: Callable[..., Told]) -> None:
+    """A lost bell costs a minute, never a pod."""
+    quiet = told("out-of-stock", has_webhook=False)
+    created = quiet.lines("workloads", "create")[0].at
+    packs = quiet.lines("provisioning", "packs")[0].at
+    assert 2 < (packs - created).total_seconds() <= 61
+    assert all(pod.spec.node_name for pod in quiet.simulation.world.cluster.pods.values())
+
+
+def test_observing_changes_nothing(told: Callable[..., Told]) -> None:
+    """Decisions are made, recorded and told in Events; no claim is written and nothing is launched."""
+    seen = told("out-of-stock", mode="observe").simulation
+    assert not seen.world.cluster.node_claims
+    assert seen.world.cloud.requests == []
+    assert seen.world.store.documents
+    assert any(event.reason == "Nominated" for event in seen.world.recorder.events)
+
+
+def test_a_door_that_is_off_does_nothing(told: Callable[..., Told]) -> None:
+    """It completes what wakes it."""
+    off = told("out-of-stock", enabled="false").simulation
+    assert not off.world.cluster.node_claims
+    assert not any(call.error for call in off.doors.calls)
+
+
+def test_a_plan_over_the_cap_is_refused_loudly(told: Callable[..., Told]) -> None:
+    """Nothing is launched, and a person is told why."""
+    capped = told("out-of-stock", max_hourly="0.01")
+    assert not capped.simulation.world.cluster.node_claims
+    refusal = capped.lines("provisioning", "failed")[0]
+    assert "max_hourly" in refusal.why
+
+
+@pytest.mark.parametrize("operation", ["launch", "instances", "terminate", "resolve"])
+def test_a_call_that_fails_is_made_again(operation: str) -> None:
+    """EC2 throttles each kind of call three times: it costs time, and nothing leaks."""
+    simulation = Simulation(load(find(Path("spot-storm"))))
+    for _ in range(3):
+        simulation.world.cloud.fail_next(operation, UnavailableError("EC2 is throttling"))
+    with simulation.running():
+        simulation.engine.run_until(simulation.end)
+    assert leaks(simulation) == ()
+    assert all(is_ready(pod) for pod in simulation.world.cluster.pods.values())

@@ -1,0 +1,59 @@
+"""Scenario files: what they may say, and what is said of bad ones."""
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from joinery.errors import ConfigurationError
+from simulator.scenario import duration, find, load
+from simulator.simulation import Simulation
+
+OURS = sorted((Path(__file__).parents[2] / "simulator" / "scenarios").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: path.stem)
+def test_every_scenario_of_ours_can_be_set_up(path: Path) -> None:
+    """It is named after its file, and everything in it is known to the simulator."""
+    scenario = load(path)
+    assert scenario.name == path.stem
+    assert Simulation(scenario).world.cluster.node_pools
+
+
+def test_a_scenario_of_ours_is_found_by_its_name() -> None:
+    """``joinery simulate spot-storm`` works from anywhere."""
+    found = find(Path("spot-storm"))
+    assert found is not None
+    assert found.name == "spot-storm.yaml"
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("kind: Scenario", "metadata"),
+        ("metadata: {name: x}\nspec: {title: t}", "length"),
+        ("metadata: {name: x}\nspec: {title: t, length: 5m, colour: red}", "colour"),
+        ("metadata: {name: x}\nspec: {title: t, length: soon}", "'soon' is not a duration"),
+        ("{", "yaml"),
+    ],
+)
+def test_a_bad_scenario_is_one_line_that_names_the_file(tmp_path: Path, text: str, problem: str) -> None:
+    """And what is wrong with it."""
+    path = tmp_path / "bad.yaml"
+    path.write_text(text)
+    with pytest.raises(ConfigurationError, match=problem) as error:
+        load(path)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_scenario_that_is_not_there_is_named() -> None:
+    """As a user's mistake, not as a traceback."""
+    with pytest.raises(ConfigurationError, match="nowhere.yaml"):
+        load(find(Path("nowhere.yaml")))
+
+
+def test_durations_are_written_as_kubernetes_writes_them() -> None:
+    """Hours, minutes and seconds."""
+    assert duration("719h50m") == timedelta(hours=719, minutes=50)
+    assert duration("1.5s") == timedelta(seconds=1.5)
