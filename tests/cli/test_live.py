@@ -9,8 +9,10 @@ import msgspec
 
 from joinery.cli.sources import SAMPLE
 from simulator.builders import node_class, node_pool, pod
-from tests.controlplane.objects import connect, put, sweep
+from tests.controlplane.objects import connect, install, put, sweep
 from tools.controlplane.plane import ControlPlane
+
+LEGACY = Path(__file__).parents[1] / "controlplane" / "legacy-crds.yaml"
 
 
 def test_without_files_the_kubeconfigs_cluster_is_planned(joinery_api_server: ControlPlane) -> None:
@@ -25,6 +27,28 @@ def test_without_files_the_kubeconfigs_cluster_is_planned(joinery_api_server: Co
     assert done.returncode == 0, done.stderr
     document = msgspec.json.decode(done.stdout)
     assert [launch["pods"] for launch in document["launch"]] == [["default/marked"]]
+
+
+def test_provisioners_are_read_where_they_are_installed(joinery_api_server: ControlPlane) -> None:
+    """An older Karpenter's cluster can be planned before it moves; elsewhere their absence is no error."""
+    transport = connect(joinery_api_server)
+    sweep(transport)
+    install(joinery_api_server, LEGACY)
+    path = "/apis/karpenter.sh/v1alpha5/provisioners"
+    requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.large"]}
+    good, bad = {"providerRef": {"name": "default"}, "requirements": [requirement]}, {"providerRef": {}}
+    for name, spec in (("good", good), ("bad", bad)):
+        document = {"metadata": {"name": name}, "apiVersion": "karpenter.sh/v1alpha5", "kind": "Provisioner"}
+        transport.request("POST", path, {**document, "spec": spec})
+    put(transport, node_class(), pod("web"))
+    try:
+        done = _plan(joinery_api_server.kubeconfig())
+    finally:
+        joinery_api_server.kubectl("delete", "-f", str(LEGACY))
+        sweep(transport)
+    assert done.returncode == 0, done.stderr
+    assert [launch["nodePool"] for launch in msgspec.json.decode(done.stdout)["launch"]] == ["good"]
+    assert b"warning: NodePool bad: spec.providerRef: needs the name of an AWSNodeTemplate" in done.stderr
 
 
 def test_a_kubeconfig_that_is_not_there_is_bad_input(tmp_path: Path) -> None:

@@ -130,11 +130,10 @@ def test_nulls_are_fields_left_out(run: Run, cluster: str, write: Write) -> None
     assert len(run(*PLAN, "-f", cluster, "-f", write("pod.json", pod)).document["launch"]) == 1
 
 
-def test_legacy_and_foreign_objects_are_named_and_not_used(run: Run, cluster: str, write: Write) -> None:
+def test_objects_that_do_not_count_are_named_and_not_used(run: Run, cluster: str, write: Write) -> None:
     """What should count and does not yet is named one by one; what never counts is counted."""
     others = [
-        {"apiVersion": "karpenter.sh/v1alpha5", "kind": "Provisioner", "metadata": {"name": "old"}},
-        {"apiVersion": "karpenter.sh/v1beta1", "kind": "NodePool", "metadata": {"name": "older"}},
+        {"apiVersion": "karpenter.sh/v2", "kind": "NodePool", "metadata": {"name": "newer"}},
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}},
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}},
         {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web"}},
@@ -143,8 +142,7 @@ def test_legacy_and_foreign_objects_are_named_and_not_used(run: Run, cluster: st
     assert outcome.status == 0
     assert outcome.document["launch"] == []
     assert outcome.err.splitlines() == [
-        "warning: not supported yet: Provisioner old (legacy API)",
-        "warning: not supported yet: NodePool older (karpenter.sh/v1beta1)",
+        "warning: not supported yet: NodePool newer (karpenter.sh/v2)",
         "warning: ignored 2 objects of kind ConfigMap: not used in a plan",
     ]
 

@@ -19,11 +19,13 @@ from pydantic import BaseModel, ValidationError
 
 from joinery.apis import core
 from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.legacy import equivalents, is_legacy
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.validation import explain, validate
 from joinery.cli.defaults import namespaced, pod_defaults, spec_defaults
 from joinery.cli.documents import Document, documents, read, source_name
+from joinery.cli.legacy import decoded, in_new_words, old_selections
 from joinery.cli.quantities import wrong_quantity
 from joinery.errors import ConfigurationError
 from joinery.state.snapshot import Invalid, Snapshot
@@ -55,29 +57,32 @@ KINDS: Mapping[tuple[str, str], _Kind] = {
 #: Owners of pods: part of any export of a cluster, and nothing in them changes a plan.
 _OWNERS = {("apps", "Deployment"), ("apps", "ReplicaSet"), ("apps", "StatefulSet")}
 #: Objects that should change a plan and do not yet: each is named in a warning.
-_NOT_SUPPORTED = {
-    ("karpenter.sh", "Provisioner"): "legacy API",
-    ("karpenter.k8s.aws", "AWSNodeTemplate"): "legacy API",
-    ("karpenter.sh", "NodeOverlay"): "alpha API",
-}
+_NOT_SUPPORTED = {("karpenter.sh", "NodeOverlay"): "alpha API"}
 _ONLY_VERSION = {"karpenter.sh": "v1", "karpenter.k8s.aws": "v1"}
 _BY_KIND = {kind: (group, kind) for group, kind in KINDS}
 
 
 @dataclass
 class Inputs:
-    """The objects of all files; ``warnings`` are lines for a person. ``found`` holds them by field of the snapshot."""
+    """The objects of all files; ``warnings`` are lines for a person. ``found`` holds them by field of the snapshot.
+
+    ``legacy`` holds objects of older APIs by kind and name until all files are read (``adopt_legacy``).
+    """
 
     found: dict[str, dict[str, Any]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
+    legacy: dict[tuple[str, str], Document] = field(default_factory=dict)
 
     def add(self, document: Document) -> None:
         """Take one object in. Raises ``ConfigurationError``."""
         group_kind = (document.group, document.kind)
         identity = group_kind if document.version else _BY_KIND.get(document.kind, group_kind)
         reason = _NOT_SUPPORTED.get(group_kind) or _foreign_version(document)
-        if reason:
+        if is_legacy((f"{document.group}/{document.version}", document.kind)):
+            _check(document, "" if document.name else "metadata.name: is missing")
+            self.legacy[document.kind, document.name] = document
+        elif reason:
             self.warnings.append(f"not supported yet: {document.kind} {document.name} ({reason})")
         elif identity in KINDS:
             self._keep(document, KINDS[identity])
@@ -97,10 +102,27 @@ class Inputs:
     def snapshot(self, now: datetime) -> Snapshot:
         """All objects at that moment, sorted by name."""
         ordered = {name: tuple(kept[key] for key in sorted(kept)) for name, kept in self.found.items()}
-        return Snapshot(now=now, **ordered)
+        snapshot = Snapshot(now=now, **ordered)
+        return in_new_words(snapshot) if self.legacy else snapshot
+
+    def adopt_legacy(self) -> None:
+        """Read the legacy objects as what they are in v1. Raises ``ConfigurationError`` for one that is nothing there."""
+        for equivalent in equivalents(_pruned(msgspec.json.decode(found.raw)) for found in self.legacy.values()):
+            origin = self.legacy[equivalent.origin]
+            try:
+                where, made = decoded(equivalent)
+            except ConfigurationError as error:
+                raise ConfigurationError(f"{origin}: {error}") from error
+            kept = self.found.setdefault(where, {})
+            self.warnings += [f"{origin}: {note}" for note in equivalent.notes]
+            if made.metadata.name in kept:
+                self.warnings.append(f"{origin}: not used, there is a {made.kind} {made.metadata.name}")
+            kept.setdefault(made.metadata.name, made)
+        if self.legacy:
+            self.warnings += old_selections(self.found.get("pods", {}).values())
 
     def all_warnings(self) -> list[str]:
-        """Everything a person should know about what was not used."""
+        """Everything a person should know about what was not used, or not as it stands."""
         return self.warnings + [f"ignored {_counted(kind, n)}" for kind, n in sorted(self.ignored.items())]
 
 
@@ -116,11 +138,12 @@ def load(paths: Iterable[str]) -> Inputs:
     """The objects of all files (``-`` is standard input). Raises ``ConfigurationError`` for the first broken one."""
     inputs = Inputs()
     for path in paths:
-        before = sum(map(len, inputs.found.values())) + len(inputs.warnings) + inputs.ignored.total()
-        for document in documents(source_name(path), read(path)):
+        listed = list(documents(source_name(path), read(path)))
+        for document in listed:
             inputs.add(document)
-        if before == sum(map(len, inputs.found.values())) + len(inputs.warnings) + inputs.ignored.total():
+        if not listed:
             inputs.warnings.append(f"{source_name(path)}: no objects in it")
+    inputs.adopt_legacy()
     return inputs
 
 

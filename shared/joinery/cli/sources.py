@@ -58,12 +58,22 @@ def moment(text: str | None) -> datetime:
 
 
 def live_snapshot(now: datetime) -> "Snapshot":
-    """The cluster of the current kubeconfig, only read. ``ConfigurationError`` without one, ``UnavailableError``."""
+    """The cluster of the current kubeconfig, only read. ``ConfigurationError`` without one, ``UnavailableError``.
+
+    Legacy objects are read too, where the cluster has them; such a cluster may not know the kinds of v1.
+    """
+    from joinery.cli.legacy import with_legacy
+    from joinery.cluster import legacy
     from joinery.cluster.auth import from_kubeconfig
     from joinery.cluster.kubernetes import KubernetesCluster
+    from joinery.cluster.lists import CUSTOM
     from joinery.cluster.transport import Transport
 
-    return KubernetesCluster(Transport(from_kubeconfig()), now=lambda: now).snapshot()
+    transport = Transport(from_kubeconfig())
+    documents = legacy.documents(transport)
+    kinds = [kind for kind in CUSTOM.values() if not documents or legacy.is_served(transport, kind.path)]
+    snapshot = KubernetesCluster(transport, now=lambda: now, kinds=kinds).snapshot()
+    return with_legacy(snapshot, documents) if documents else snapshot
 
 
 def _live_catalog() -> "Catalog":

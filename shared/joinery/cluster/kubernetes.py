@@ -5,7 +5,7 @@ object whose metadata and status both changed takes two requests.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, TypeVar
@@ -32,11 +32,21 @@ _MANY_BUDGETS = "more than one PodDisruptionBudget"
 
 
 class KubernetesCluster:
-    """Implements ``joinery.cluster.gateway.Cluster``. ``now`` gives the moment of a snapshot and of a Lease, in UTC."""
+    """Implements ``joinery.cluster.gateway.Cluster``. ``now`` gives the moment of a snapshot and of a Lease, in UTC.
 
-    def __init__(self, transport: Transport, *, now: Callable[[], datetime]) -> None:
+    ``kinds``: the custom resources that a snapshot lists. Those of an older Karpenter's cluster may not be installed.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        *,
+        now: Callable[[], datetime],
+        kinds: Collection[lists.Custom[Any]] = (NODE_CLAIMS, NODE_POOLS, NODE_CLASSES),
+    ) -> None:
         self.transport = transport
         self._now = now
+        self._kinds = kinds
 
     def snapshot(self) -> Snapshot:
         now = self._now()
@@ -44,16 +54,12 @@ class KubernetesCluster:
         found: dict[str, Any] = {first[0]: lists.read(self.transport, *first[1:])}
         with ThreadPoolExecutor(READERS) as readers:
             core = {field: readers.submit(lists.read, self.transport, *which) for field, *which in others}
-            claims, pools, classes = (
-                readers.submit(lists.read_custom, self.transport, custom)
-                for custom in (NODE_CLAIMS, NODE_POOLS, NODE_CLASSES)
-            )
+            custom = {kind.field: readers.submit(lists.read_custom, self.transport, kind) for kind in self._kinds}
         found |= {field: reading.result() for field, reading in core.items()}
-        invalid = claims.result()[1] + pools.result()[1] + classes.result()[1]
+        found |= {field: reading.result()[0] for field, reading in custom.items()}
         return Snapshot(
-            now=now, node_claims=claims.result()[0], node_pools=pools.result()[0], node_classes=classes.result()[0],
-            invalid=invalid, **found,
-        )  # fmt: skip
+            now=now, invalid=tuple(bad for reading in custom.values() for bad in reading.result()[1]), **found
+        )
 
     def create_node_claim(self, claim: NodeClaim) -> NodeClaim:
         body = {"apiVersion": NODE_CLAIMS.api_version, "kind": NODE_CLAIMS.kind, **_creation(claim)}

@@ -30,21 +30,22 @@ _EXPIRED = 410  # the continue token is older than etcd remembers
 
 @dataclass(frozen=True, slots=True)
 class Custom(Generic[M]):
-    """A kind of custom resource: its model, what the API calls it, and where it lives."""
+    """A kind of custom resource: its model, what the API calls it, where it lives, and the snapshot's field for it."""
 
     model: type[M]
     kind: str
     api_version: str
     plural: str
+    field: str
 
     @property
     def path(self) -> str:
         return f"/apis/{self.api_version}/{self.plural}"
 
 
-NODE_POOLS = Custom(NodePool, "NodePool", "karpenter.sh/v1", "nodepools")
-NODE_CLAIMS = Custom(NodeClaim, "NodeClaim", "karpenter.sh/v1", "nodeclaims")
-NODE_CLASSES = Custom(EC2NodeClass, "EC2NodeClass", "karpenter.k8s.aws/v1", "ec2nodeclasses")
+NODE_POOLS = Custom(NodePool, "NodePool", "karpenter.sh/v1", "nodepools", "node_pools")
+NODE_CLAIMS = Custom(NodeClaim, "NodeClaim", "karpenter.sh/v1", "nodeclaims", "node_claims")
+NODE_CLASSES = Custom(EC2NodeClass, "EC2NodeClass", "karpenter.k8s.aws/v1", "ec2nodeclasses", "node_classes")
 CUSTOM: Mapping[str, Custom[Any]] = {found.kind: found for found in (NODE_POOLS, NODE_CLAIMS, NODE_CLASSES)}
 
 #: Kubernetes' own objects of a snapshot: field, path of the list, struct. Nodes come first (scheduling.md 3.1).
@@ -100,7 +101,7 @@ def read(transport: Transport, path: str, struct: Any) -> tuple[Any, ...]:
 
 
 def read_custom(transport: Transport, custom: Custom[Any]) -> tuple[tuple[Any, ...], tuple[Invalid, ...]]:
-    """All custom resources of a kind that are valid, and what is wrong with the others."""
+    """All custom resources of a kind that are valid, and what is wrong with the others. Raises as ``read`` does."""
     valid: list[Any] = []
     invalid: list[Invalid] = []
     for raw in read(transport, custom.path, msgspec.Raw):

@@ -19,6 +19,7 @@ from joinery.apis.labels import (
     INTERRUPTED_AT,
     NODE_POOL,
     PLANNED_PODS,
+    PROVISIONER_NAME,
     REGISTERED,
     canonical,
 )
@@ -103,7 +104,7 @@ def _of_node(node: Node, claim: NodeClaim | None, pods: tuple[Pod, ...]) -> Node
     return NodeView(
         node=node.metadata.name,
         claim=claim.metadata.name if claim else "",
-        pool=(claim.metadata.labels if claim else labels).get(NODE_POOL, ""),
+        pool=_pool(claim.metadata.labels if claim else labels),
         labels={canonical(key): value for key, value in labels.items()},
         taints=taints + _unschedulable(node),
         capacity=capacity,
@@ -124,7 +125,7 @@ def _of_claim(claim: NodeClaim) -> NodeView:
     return NodeView(
         node="",
         claim=claim.metadata.name,
-        pool=claim.metadata.labels.get(NODE_POOL, ""),
+        pool=_pool(claim.metadata.labels),
         labels={canonical(key): value for key, value in labels.items()},
         taints=_without_boot_taints(_claim_taints(claim), claim),
         capacity=amounts(claim.status.capacity) if launched else reserved,
@@ -135,6 +136,11 @@ def _of_claim(claim: NodeClaim) -> NodeView:
         pods=(),
         planned=planned_pods(claim),
     )
+
+
+def _pool(labels: Mapping[str, str]) -> str:
+    """Nodes that were launched before NodePools had their name carry the older label, and still use up its limits."""
+    return labels.get(NODE_POOL) or labels.get(PROVISIONER_NAME, "")
 
 
 def planned_pods(claim: NodeClaim | None) -> tuple[str, ...]:

@@ -1,0 +1,69 @@
+"""NodePool, NodeClaim and EC2NodeClass of v1beta1: the names of v1, with some fields in other places."""
+
+from typing import Any
+
+from joinery.apis.labels import AWS_GROUP
+from joinery.apis.legacy.names import metadata
+from joinery.apis.legacy.nodetemplate import ubuntu
+from joinery.apis.legacy.provisioner import Pool, claim_spec, kept_kubelet, reference
+from joinery.apis.legacy.refusal import NotConvertibleError
+
+Document = dict[str, Any]
+
+_EXPIRES = "720h"  # v1beta1's default, of disruption.expireAfter
+
+
+def pool(given: Document) -> Pool:
+    """The NodePool of v1: expiry moves into the template, the kubelet into the class."""
+    spec = given.get("spec") or {}
+    template = spec.get("template") or {}
+    node = dict(template.get("spec") or {})
+    notes: list[str] = []
+    kubelet = kept_kubelet(node.pop("kubelet", None), notes)
+    disruption = dict(spec.get("disruption") or {})
+    node["expireAfter"] = disruption.pop("expireAfter", None) or _EXPIRES
+    node["nodeClassRef"] = reference(node.get("nodeClassRef") or {})
+    node.pop("resources", None)
+    document = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": metadata(given),
+        "spec": {**spec, "template": {**template, "spec": node}, "disruption": _disruption(disruption)},
+        **({"status": given["status"]} if given.get("status") else {}),
+    }
+    return Pool(document, kubelet, notes=tuple(notes))
+
+
+def _disruption(given: Document) -> Document:
+    """``WhenUnderutilized`` has another name; it consolidated at once, and ``WhenEmpty`` only when told after how long."""
+    policy = given.get("consolidationPolicy") or "WhenUnderutilized"
+    if policy == "WhenUnderutilized":
+        return {"consolidateAfter": "0s", **given, "consolidationPolicy": "WhenEmptyOrUnderutilized"}
+    return {"consolidateAfter": "Never", **given}
+
+
+def node_class(given: Document) -> tuple[Document, list[str]]:
+    """The EC2NodeClass of v1: images have to be selected. Raises ``NotConvertibleError``."""
+    spec = dict(given.get("spec") or {})
+    family, selected = spec.get("amiFamily") or "AL2", spec.get("amiSelectorTerms") or []
+    if family == "Ubuntu":
+        spec |= ubuntu(spec, "spec", selected)
+    elif not selected:
+        if family == "Custom":
+            raise NotConvertibleError("spec.amiSelectorTerms: is needed with amiFamily Custom")
+        spec |= {"amiFamily": family, "amiSelectorTerms": [{"alias": f"{family.lower()}@latest"}]}
+    spec["metadataOptions"] = {"httpPutResponseHopLimit": 2, **(spec.get("metadataOptions") or {})}
+    document = {"apiVersion": f"{AWS_GROUP}/v1", "kind": "EC2NodeClass", "metadata": metadata(given), "spec": spec}
+    return document | ({"status": given["status"]} if given.get("status") else {}), []
+
+
+def claim(given: Document) -> Document:
+    """The NodeClaim of v1. Its age is not limited: the older claim left that to its pool."""
+    spec = given.get("spec") or {}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodeClaim",
+        "metadata": metadata(given, keep_finalizers=True),
+        "spec": claim_spec(spec, spec.get("nodeClassRef") or {}),
+        **({"status": given["status"]} if given.get("status") else {}),
+    }

@@ -1,0 +1,117 @@
+"""All legacy objects of a cluster at once: kubelet settings move from pools to the classes that the pools refer to."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from joinery.apis.legacy import beta, nodetemplate, provisioner
+from joinery.apis.legacy.refusal import NotConvertibleError
+
+Document = dict[str, Any]
+Version = tuple[str, str]
+"""``apiVersion`` and kind."""
+
+_ALPHA_POOL: Version = ("karpenter.sh/v1alpha5", "Provisioner")
+_ALPHA_CLASS: Version = ("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate")
+_ALPHA_CLAIM: Version = ("karpenter.sh/v1alpha5", "Machine")
+_BETA_POOL: Version = ("karpenter.sh/v1beta1", "NodePool")
+_BETA_CLASS: Version = ("karpenter.k8s.aws/v1beta1", "EC2NodeClass")
+_BETA_CLAIM: Version = ("karpenter.sh/v1beta1", "NodeClaim")
+
+_POOLS: Mapping[Version, Callable[[Document], provisioner.Pool]] = {
+    _ALPHA_POOL: provisioner.pool,
+    _BETA_POOL: beta.pool,
+}
+_CLASSES: Mapping[Version, Callable[[Document], tuple[Document, list[str]]]] = {
+    _ALPHA_CLASS: nodetemplate.node_class,
+    _BETA_CLASS: beta.node_class,
+}
+_CLAIMS: Mapping[Version, Callable[[Document], Document]] = {
+    _ALPHA_CLAIM: provisioner.claim,
+    _BETA_CLAIM: beta.claim,
+}
+
+
+_Pooled = tuple[tuple[str, str], provisioner.Pool]
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """What a legacy object is in v1: one document, or ``problem`` where there is none.
+
+    ``origin`` is the legacy object's kind and name; ``notes`` say what was lost or assumed, for a person.
+    """
+
+    origin: tuple[str, str]
+    document: Document = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def is_legacy(version: Version) -> bool:
+    """Whether an object of that ``apiVersion`` and kind has an equivalent here."""
+    return version in _POOLS or version in _CLASSES or version in _CLAIMS
+
+
+def equivalents(documents: Iterable[Document]) -> tuple[Equivalent, ...]:
+    """The v1 equivalent of every legacy object, classes first, each by name; a kubelet's settings are in its class."""
+    listed = sorted(documents, key=lambda given: (given["kind"], _name(given)))
+    found: list[Equivalent] = []
+    pools: list[_Pooled] = []
+    classes: dict[str, Equivalent] = {}
+    for given in listed:
+        version = given["apiVersion"], given["kind"]
+        origin = given["kind"], _name(given)
+        try:
+            if version in _POOLS:
+                pools.append((origin, _POOLS[version](given)))
+            elif version in _CLASSES:
+                document, notes = _CLASSES[version](given)
+                classes[_name(given)] = Equivalent(origin, document, tuple(notes))
+            else:
+                found.append(Equivalent(origin, _CLAIMS[version](given)))
+        except NotConvertibleError as refused:
+            found.append(Equivalent(origin, problem=str(refused)))
+    return (*_with_kubelets(pools, classes), *found)
+
+
+def _name(given: Document) -> str:
+    name: str = (given.get("metadata") or {}).get("name", "")
+    return name
+
+
+def _with_kubelets(pools: list[_Pooled], classes: dict[str, Equivalent]) -> tuple[Equivalent, ...]:
+    """Pools and classes, with a class of its own for every pool whose kubelet its class-mates do not have.
+
+    A class carries one kubelet configuration, and legacy pools that shared a class each had their own.
+    """
+    own: list[Equivalent] = []
+    for origin, made in pools:
+        if made.node_class:
+            name = _free_name(made.name, classes)
+            classes[name] = Equivalent(origin, _renamed(made.node_class, name), tuple(made.class_notes))
+            made = made.referring_to(name)
+        own.append(_placed(origin, made, pools, classes))
+    return (*(classes[name] for name in sorted(classes)), *own)
+
+
+def _placed(
+    origin: tuple[str, str], made: provisioner.Pool, pools: list[_Pooled], classes: dict[str, Equivalent]
+) -> Equivalent:
+    shared = classes.get(made.class_name)
+    if made.kubelet and shared is not None:
+        alike = all(other.kubelet == made.kubelet for _, other in pools if other.class_name == made.class_name)
+        name = made.class_name if alike else _free_name(f"{made.class_name}-{made.name}", classes)
+        document = _renamed(shared.document, name)
+        document["spec"] = {**document["spec"], "kubelet": made.kubelet}
+        classes[name] = replace(shared, document=document, notes=shared.notes if alike else ())
+        made = made.referring_to(name)
+    return Equivalent(origin, made.document, tuple(made.notes))
+
+
+def _free_name(wanted: str, taken: Mapping[str, object]) -> str:
+    return wanted if wanted not in taken else _free_name(f"{wanted}-provider", taken)
+
+
+def _renamed(document: Document, name: str) -> Document:
+    return {**document, "metadata": {**document["metadata"], "name": name}}

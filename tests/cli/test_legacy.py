@@ -1,0 +1,112 @@
+"""``joinery plan`` of a cluster that still runs an older Karpenter."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import CLUSTER, NOW, Outcome, Run, Write, pod_document
+
+CLUSTER_OF_V31 = Path(__file__).parents[1] / "data" / "legacy-cluster.yaml"
+PROVISIONER: dict[str, Any] = {
+    "apiVersion": "karpenter.sh/v1alpha5", "kind": "Provisioner", "metadata": {"name": "default"},
+    "spec": {"providerRef": {"name": "default"}},
+}  # fmt: skip
+TEMPLATE: dict[str, Any] = {
+    "apiVersion": "karpenter.k8s.aws/v1alpha1", "kind": "AWSNodeTemplate", "metadata": {"name": "default"},
+    "spec": {"subnetSelector": {"a": "b"}, "securityGroupSelector": {"a": "b"}, "instanceProfile": "nodes"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def old(run: Run) -> Outcome:
+    """The plan of a cluster of v0.31."""
+    return run("plan", "--now", NOW, "-o", "json", "-f", str(CLUSTER_OF_V31))
+
+
+def _launches(outcome: Outcome) -> dict[str, Any]:
+    return {launch["nodePool"]: launch for launch in outcome.document["launch"]}
+
+
+def _values(launch: Any, key: str) -> list[str]:
+    return [value for r in launch["requirements"] if r["key"] == key for value in r["values"]]
+
+
+def test_pods_of_an_old_cluster_are_planned_onto_what_its_provisioners_become(old: Outcome) -> None:
+    """A selector of the Provisioner's name selects its pool, and the webhook's defaults hold: on-demand, amd64."""
+    assert old.status == 0, old.err
+    launch = _launches(old)["default"]
+    assert launch["pods"] == ["default/web"]
+    assert launch["offering"]["instanceType"] == "m5.large"
+    assert _values(launch, "karpenter.sh/capacity-type") == ["on-demand"]
+    assert _values(launch, "kubernetes.io/arch") == ["amd64"]
+
+
+def test_nodes_of_a_provisioner_take_pods_and_use_up_its_limits(old: Outcome) -> None:
+    """Four of the six CPUs run already, and half of one is free there."""
+    assert [(one["node"], one["pods"]) for one in old.document["existing"]] == [("ip-10-0-1-7", ["default/small"])]
+    (left,) = old.document["unschedulable"]
+    assert left["pod"] == "default/too-much"
+    assert "NodePool default: its limits (cpu 6, of which 0 are left)" in " ".join(left["reasons"])
+
+
+def test_a_provider_block_and_the_older_instance_types_are_honoured(old: Outcome) -> None:
+    """The batch Provisioner brings its own class, one instance type, labels and taints."""
+    launch = _launches(old)["batch"]
+    assert (launch["pods"], launch["instanceTypes"]) == (["default/job"], ["c5.xlarge"])
+    assert launch["labels"]["team"] == "batch"
+    assert launch["labels"]["karpenter.k8s.aws/ec2nodeclass"] == "batch"
+    assert launch["taints"] == [{"key": "batch", "value": "true", "effect": "NoSchedule"}]
+
+
+def test_what_is_lost_on_the_way_is_said(old: Outcome) -> None:
+    """A dropped setting, and pods that select by the old name."""
+    assert old.err.splitlines() == [
+        f"warning: {CLUSTER_OF_V31}: Provisioner batch: kubelet setting containerRuntime has no equivalent and is dropped",
+        "warning: 3 pods select karpenter.sh/provisioner-name: read as karpenter.sh/nodepool, which nodes of a NodePool carry instead",
+    ]
+
+
+def test_without_legacy_objects_the_old_label_selects_nothing(run: Run, cluster: str, write: Write) -> None:
+    """Nodes of a NodePool do not carry it, and the scheduler would not bind the pod there."""
+    pod = write("pod.json", pod_document(nodeSelector={"karpenter.sh/provisioner-name": "default"}))
+    outcome = run("plan", "--now", NOW, "-o", "json", "-f", cluster, "-f", pod)
+    assert [one["pod"] for one in outcome.document["unschedulable"]] == ["default/web"]
+
+
+def test_an_object_of_v1_counts_instead_of_a_legacy_one(run: Run, cluster: str, write: Write) -> None:
+    """Halfway through a move both are there, and the newer one is meant."""
+    path = write("old.json", {"apiVersion": "v1", "kind": "List", "items": [PROVISIONER, TEMPLATE]})
+    outcome = run("plan", "--now", NOW, "-o", "json", "-f", path, "-f", cluster, "-f", write("p.json", pod_document()))
+    assert outcome.document["launch"][0]["labels"]["team"] == "web"
+    assert outcome.err.splitlines() == [
+        f"warning: {path}: AWSNodeTemplate default: not used, there is a EC2NodeClass default",
+        f"warning: {path}: Provisioner default: not used, there is a NodePool default",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("spec", "problem"),
+    [
+        ({"launchTemplate": "t"}, "spec.launchTemplate: has no equivalent"),
+        (
+            {"subnetSelector": {"": "x"}},
+            "as EC2NodeClass: spec.subnetSelectorTerms[0].tags: a tag needs a key and a value",
+        ),
+    ],
+)
+def test_a_legacy_object_without_equivalent_is_bad_input(run: Run, write: Write, spec: Any, problem: str) -> None:
+    """One line with file, object and field, exit status 2."""
+    path = write("old.json", {**TEMPLATE, "spec": {**TEMPLATE["spec"], **spec}})
+    outcome = run("plan", "--now", NOW, "-f", path)
+    assert outcome.status == 2
+    assert outcome.err.startswith(f"joinery: {path}: AWSNodeTemplate default: {problem}")
+
+
+def test_v1beta1_objects_are_read_too(run: Run, write: Write) -> None:
+    """The version between."""
+    text = CLUSTER.replace("karpenter.sh/v1\n", "karpenter.sh/v1beta1\n").replace("s.aws/v1\n", "s.aws/v1beta1\n")
+    path = write("beta.yaml", text.replace("group: karpenter.k8s.aws, ", "apiVersion: karpenter.k8s.aws/v1beta1, "))
+    outcome = run("plan", "--now", NOW, "-o", "json", "-f", path, "-f", write("pod.json", pod_document()))
+    assert (outcome.status, outcome.err) == (0, "")
+    assert [launch["nodePool"] for launch in outcome.document["launch"]] == ["default"]
