@@ -20,6 +20,7 @@ from joinery.apis.core import (
 from joinery.apis.quantity import amounts, total
 from simulator.budgets import FINISHED
 from simulator.cluster import InMemoryCluster
+from simulator.resources import with_fields
 
 
 @dataclass
@@ -97,7 +98,7 @@ def requests(pod: Pod) -> dict[str, int]:
         peak = _larger(peak, step)
     asked = _larger(total((running, sidecars)), peak)
     if pod.spec.resources is not None:
-        asked = {**asked, **amounts(pod.spec.resources.requests)}
+        asked = {**amounts(pod.spec.resources.limits), **asked, **amounts(pod.spec.resources.requests)}
     return total((asked, amounts(pod.spec.overhead), {"pods": 1}))
 
 
@@ -111,8 +112,12 @@ def _larger(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
 
 
 def host_ports(pod: Pod) -> list[ContainerPort]:
+    """Of containers and sidecars; the API server makes every port one of the host for a pod on the host's network."""
     sidecars = [found for found in pod.spec.init_containers if found.restart_policy == "Always"]
-    return [port for found in (*pod.spec.containers, *sidecars) for port in found.ports if port.host_port > 0]
+    ports = [port for found in (*pod.spec.containers, *sidecars) for port in found.ports]
+    if pod.spec.host_network:
+        ports = [port if port.host_port else with_fields(port, host_port=port.container_port) for port in ports]
+    return [port for port in ports if port.host_port > 0]
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:

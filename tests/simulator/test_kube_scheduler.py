@@ -193,6 +193,14 @@ def test_a_host_port_is_used_once(cluster: InMemoryCluster, scheduler: KubeSched
     assert sorted([place(cluster, "a"), place(cluster, "b")]) == ["", "node-1"]
 
 
+def test_a_port_on_the_hosts_network_is_used_once(cluster: InMemoryCluster, scheduler: KubeScheduler) -> None:
+    """Without a hostPort, too: the API server writes one for such a pod."""
+    sidecar = [{"name": "p", "restartPolicy": "Always", "ports": [{"containerPort": 80}]}]
+    cluster.add(builders.node(), *(builders.pod(n, init_containers=sidecar, host_network=True) for n in ("a", "b")))
+    scheduler.schedule()
+    assert sorted([place(cluster, "a"), place(cluster, "b")]) == ["", "node-1"]
+
+
 def test_a_nominated_pod_goes_to_its_node_although_another_scores_higher(
     cluster: InMemoryCluster, scheduler: KubeScheduler
 ) -> None:

@@ -38,13 +38,15 @@ def pod_defaults(pod: Pod) -> Pod:
 
 
 def spec_defaults(spec: PodSpec) -> PodSpec:
-    """Requests from limits and host ports; the same spec where nothing is to be done."""
+    """Requests from limits and host ports of containers; the same spec where nothing is to be done.
+
+    Requests of the pod itself are left to the packing core: they depend on what the containers ask for.
+    """
     containers = _each(spec.containers, lambda c: _container(c, spec.host_network))
     init = _each(spec.init_containers, lambda c: _container(c, spec.host_network))
-    resources = _requested(spec.resources) if spec.resources else None
-    if containers is spec.containers and init is spec.init_containers and resources is spec.resources:
+    if containers is spec.containers and init is spec.init_containers:
         return spec
-    return replace(spec, containers=containers, init_containers=init, resources=resources)
+    return replace(spec, containers=containers, init_containers=init)
 
 
 def _container(container: Container, host_network: bool) -> Container:

@@ -11,10 +11,11 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from joinery.apis.core import Affinity, NodeAffinity, Pod, PodSpec, Toleration
+from joinery.apis.core import Affinity, LabelSelector, NodeAffinity, Pod, PodSpec, Toleration
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.requirements import Requirements, UnknownOperatorError, of_labels, read
 from joinery.scheduling.resources import host_ports_of, negative_in, requests_of
+from joinery.scheduling.selectors import terms_of, unknown_operator
 from joinery.scheduling.volumes import VolumeNeeds, Volumes
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
@@ -96,8 +97,8 @@ class Classifier:
             (
                 spec.node_selector, spec.affinity, spec.tolerations, spec.topology_spread_constraints,
                 [(c.resources, c.ports) for c in spec.containers],
-                [(c.resources, c.restart_policy) for c in spec.init_containers],
-                spec.overhead, spec.resources, spec.resource_claims,
+                [(c.resources, c.restart_policy, c.ports) for c in spec.init_containers],
+                spec.overhead, spec.resources, spec.resource_claims, spec.host_network,
                 [status.allocated_resources for status in pod.status.container_statuses],
             )
         )  # fmt: skip
@@ -199,3 +200,20 @@ def _unsupported(pod: Pod) -> Iterable[Reason]:
     for toleration in spec.tolerations:
         if toleration.operator not in _TOLERATION_OPERATORS:
             yield Reason("Taints", f"the toleration operator {toleration.operator!r} is not known")
+    for whose, selector in _selectors(spec):
+        operator = unknown_operator(selector)
+        if operator:
+            yield Reason(
+                "Selectors", f"the label selector of its {whose} has an operator that is not known: {operator}"
+            )
+
+
+def _selectors(spec: PodSpec) -> Iterable[tuple[str, LabelSelector | None]]:
+    """Every selector over pods or namespaces, and whose it is."""
+    for constraint in spec.topology_spread_constraints:
+        yield f"topology spread over {constraint.topology_key}", constraint.label_selector
+    affinity = spec.affinity or Affinity()
+    for whose, side in (("pod affinity", affinity.pod_affinity), ("pod anti-affinity", affinity.pod_anti_affinity)):
+        for term in terms_of(side):
+            yield f"{whose} over {term.topology_key}", term.label_selector
+            yield f"{whose} over {term.topology_key}", term.namespace_selector

@@ -21,7 +21,8 @@ def requests_of(pod: Pod) -> dict[str, int]:
     if spec.init_containers:
         apps = _with_init(apps, spec.init_containers)
     if spec.resources is not None:
-        apps = {**apps, **amounts(spec.resources.limits), **amounts(spec.resources.requests)}
+        # A limit of the pod is a request only where no container asks: the API server's order of defaults.
+        apps = {**amounts(spec.resources.limits), **apps, **amounts(spec.resources.requests)}
     result = total((apps, amounts(spec.overhead))) if spec.overhead else apps
     result[PODS] = 1
     return result
@@ -60,12 +61,18 @@ def _larger(one: dict[str, int], other: dict[str, int]) -> dict[str, int]:
 
 
 def host_ports_of(pod: Pod) -> frozenset[tuple[str, str, int]]:
-    """(protocol, host IP, port) of every host port; an empty IP is every address (scheduling.md 3.16)."""
+    """(protocol, host IP, port) of every host port; an empty IP is every address (scheduling.md 3.16).
+
+    Sidecars' count as kube-scheduler counts them. On the host's network every port of a container is one of the host: the
+    API server writes that into pods, but neither into a DaemonSet's template nor into a file.
+    """
+    spec = pod.spec
+    sidecars = (container for container in spec.init_containers if container.restart_policy == "Always")
     return frozenset(
-        (port.protocol, port.host_ip or "0.0.0.0", port.host_port)
-        for container in pod.spec.containers
+        (port.protocol, port.host_ip or "0.0.0.0", number)
+        for container in (*spec.containers, *sidecars)
         for port in container.ports
-        if port.host_port
+        if (number := port.host_port or (port.container_port if spec.host_network else 0))
     )
 
 

@@ -168,7 +168,7 @@ def requests_of(pod: Pod) -> dict[str, int]:
             before = at_once
     effective = _most(total((running, before)), peak)
     if spec.resources is not None:
-        effective.update(amounts({**spec.resources.limits, **spec.resources.requests}))
+        effective = amounts(spec.resources.limits) | effective | amounts(spec.resources.requests)
     return total((effective, amounts(spec.overhead), {"pods": 1}))
 
 
