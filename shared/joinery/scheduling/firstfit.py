@@ -28,6 +28,7 @@ class FirstFit:
         self._reporter = reporter
         self.purchase = Purchase(work, reporter)
         self._allotment = Allotment(work, self.purchase)
+        self._tries: dict[tuple[int, int], tuple[Demand, ...]] = {}
         self.relaxed: dict[str, tuple[str, ...]] = {}
         self.left: dict[PodClass, list[str]] = {}
         self.classes: tuple[PodClass, ...] = ()
@@ -60,15 +61,27 @@ class FirstFit:
         if not planned:
             return
         for pods, names in self.left.items():
-            for name in [n for n in names if n in planned]:
-                node, demand = planned[name], self._demand(pods, self._first_variant(pods))
-                if node.view.is_reserved or self._takes_one(node, demand):
-                    self._put_existing(node, demand, [name])
-                    names.remove(name)
+            waiting: dict[ExistingNode, list[str]] = {}
+            for name in (n for n in names if n in planned):
+                waiting.setdefault(planned[name], []).append(name)
+            demand = self._demand(pods, self._first_variant(pods))
+            # Round after round: a spread lets few pods into a domain until the others have as many.
+            while kept := {name for node, listed in waiting.items() for name in self._keep(node, demand, listed)}:
+                names[:] = [name for name in names if name not in kept]
 
-    def _takes_one(self, node: ExistingNode, demand: Demand) -> bool:
+    def _keep(self, node: ExistingNode, demand: Demand, listed: list[str]) -> list[str]:
+        """Put as many of the pods planned for a node there as it may have by now, and return them."""
+        count = len(listed) if node.view.is_reserved else min(len(listed), self._takes(node, demand))
+        batch, listed[:] = listed[:count], listed[count:]
+        if batch:
+            self._put_existing(node, demand, batch)
+        return batch
+
+    def _takes(self, node: ExistingNode, demand: Demand) -> int:
+        if not node.admits(demand):
+            return 0
         keys = self._topology.keys(demand.pods, demand.variant.rules)
-        return node.admits(demand) and node.holds(demand) > 0 and self._allowed_on(node, demand, keys, False) > 0
+        return min(node.holds(demand), self._allowed_on(node, demand, keys, False))
 
     def _first_variant(self, pods: PodClass) -> Variant:
         return next(self._variants(pods))
@@ -84,16 +97,24 @@ class FirstFit:
     def _place_class(self, pods: PodClass, names: list[str]) -> bool:
         """Place as many as possible, giving up one preference after another. Whether any was placed."""
         before = len(names)
-        for variant in self._variants(pods):
-            for volumes in pods.volumes.alternatives:
-                demand = self._demand(pods, variant)
-                demand.volumes = volumes
+        for number, variant in enumerate(self._variants(pods)):
+            for demand in self._demands(pods, number, variant):
                 while names and (placed := self._sweep(demand, names)):
                     if variant.dropped:
                         self.relaxed.update(dict.fromkeys(placed, variant.dropped))
             if not names:
                 break
         return len(names) < before
+
+    def _demands(self, pods: PodClass, number: int, variant: Variant) -> tuple[Demand, ...]:
+        """One try each for what the volumes of the class allow; the same objects however often the class is tried."""
+        key = (id(pods), number)
+        if key not in self._tries:
+            found = [self._demand(pods, variant) for _ in pods.volumes.alternatives]
+            for demand, volumes in zip(found, pods.volumes.alternatives, strict=True):
+                demand.volumes = volumes
+            self._tries[key] = tuple(found)
+        return self._tries[key]
 
     def _demand(self, pods: PodClass, variant: Variant) -> Demand:
         row = self._work.axis.vector(pods.requests)

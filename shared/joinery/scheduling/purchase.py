@@ -14,7 +14,7 @@ from joinery.scheduling.limits import Limits
 from joinery.scheduling.opened import OpenedNodes
 from joinery.scheduling.pools import Amounts, Pool
 from joinery.scheduling.reporter import Reporter
-from joinery.scheduling.targets import Demand, Domains, NewNode, empty_node
+from joinery.scheduling.targets import Batch, Demand, Domains, NewNode, empty_node
 from joinery.scheduling.topology import Topology
 from joinery.scheduling.value import best_start, grown, worth_of_one
 from joinery.scheduling.workspace import Workspace
@@ -122,7 +122,7 @@ class Purchase:
         node.types = types
         node.used = node.used + demand.row * len(batch)
         node.ports = node.ports | demand.pods.ports
-        node.placed.append((demand.pods, batch))
+        node.placed.append(Batch(demand, domains, tuple(batch)))
         self.opened.replace(index, node, self._unit(demand, node.pool) * len(batch))
         self._limits[node.pool.name].charge(node)
         where = {**domains, HOSTNAME: node.name}

@@ -22,8 +22,8 @@ def solve(problem: Problem, *, reporter: Reporter = SILENT) -> Packing:
     work, packer = _first_fit(problem, reporter)
     placed: Counter[PodClass] = Counter()
     for node in packer.purchase.opened.nodes:
-        for pods, batch in node.placed:
-            placed[pods] += len(batch)
+        for batch in node.placed:
+            placed[batch.demand.pods] += len(batch.pods)
     return Packing(
         existing=_existing(work),
         launches=_launches(work, packer),

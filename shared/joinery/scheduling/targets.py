@@ -59,6 +59,15 @@ class Demand:
         return first_untolerated(tolerations, taints) is not None  # type: ignore[arg-type]
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Batch:
+    """Pods of one class that were put on a node together, with what they asked for there and where."""
+
+    demand: Demand
+    domains: Domains
+    pods: tuple[str, ...]
+
+
 @dataclass(eq=False)
 class ExistingNode:
     """A node or a claim on its way, with what room it has left."""
@@ -122,7 +131,7 @@ class NewNode:
     used: Amounts
     min_values: Mapping[str, int]
     ports: set[tuple[str, str, int]] = field(default_factory=set)
-    placed: list[tuple[PodClass, list[str]]] = field(default_factory=list)
+    placed: list["Batch"] = field(default_factory=list)
 
     @property
     def is_relaxed(self) -> bool:
