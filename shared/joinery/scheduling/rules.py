@@ -19,7 +19,7 @@ from joinery.apis.core import (
 from joinery.apis.labels import canonical
 from joinery.scheduling.classes import PodClass
 from joinery.scheduling.requirements import Requirements
-from joinery.scheduling.selectors import Selector, label_clauses, namespaces_of, of_affinity_term, read
+from joinery.scheduling.selectors import Selector, label_clauses, namespaces_of, of_affinity_term, read, terms_of
 
 Kind = Literal["spread", "affinity", "anti-affinity"]
 
@@ -117,10 +117,8 @@ def selector_keys(pods: Iterable[Pod]) -> frozenset[str]:
 def _terms_of(pod: Pod) -> Iterable[PodAffinityTerm]:
     if pod.spec.affinity is None:
         return
-    for side in (pod.spec.affinity.pod_affinity, pod.spec.affinity.pod_anti_affinity):
-        if side is not None:
-            yield from side.required_during_scheduling_ignored_during_execution
-            yield from (w.pod_affinity_term for w in side.preferred_during_scheduling_ignored_during_execution)
+    yield from terms_of(pod.spec.affinity.pod_affinity)
+    yield from terms_of(pod.spec.affinity.pod_anti_affinity)
 
 
 def _spread(constraint: TopologySpreadConstraint, pods: PodClass) -> Rule:

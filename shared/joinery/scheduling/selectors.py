@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from joinery.apis.core import LabelSelector, Namespace, Pod, PodAffinityTerm
+from joinery.apis.core import LabelSelector, Namespace, Pod, PodAffinity, PodAffinityTerm
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -50,11 +50,24 @@ _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 def read(selector: LabelSelector | None, extra: Iterable[Clause] = ()) -> Selector:
     """A selector with more clauses added. No selector, or an invalid one, selects nothing; an empty one everything."""
-    if selector is None or any(e.operator not in _OPERATORS for e in selector.match_expressions):
+    if selector is None or unknown_operator(selector):
         return NOTHING
     clauses = {Clause(key, "In", (value,)) for key, value in selector.match_labels.items()}
     clauses |= {Clause(e.key, e.operator, tuple(sorted(set(e.values)))) for e in selector.match_expressions}
     return Selector(tuple(sorted(clauses | set(extra))))
+
+
+def unknown_operator(selector: LabelSelector | None) -> str:
+    """The first operator that Kubernetes does not know; empty for a selector that can be read."""
+    listed = selector.match_expressions if selector is not None else []
+    return next((repr(e.operator) for e in listed if e.operator not in _OPERATORS), "")
+
+
+def terms_of(side: PodAffinity | None) -> Iterable[PodAffinityTerm]:
+    """All terms of a pod's affinity or anti-affinity, required ones first."""
+    if side is not None:
+        yield from side.required_during_scheduling_ignored_during_execution
+        yield from (w.pod_affinity_term for w in side.preferred_during_scheduling_ignored_during_execution)
 
 
 def label_clauses(labels: Mapping[str, str], keys: Iterable[str], operator: str = "In") -> tuple[Clause, ...]:

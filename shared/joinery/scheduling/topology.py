@@ -70,6 +70,8 @@ class Topology:
         self._groups: dict[object, Group] = {}
         self._reach: dict[tuple[int, object], frozenset[str]] = {}
         self._foreign: dict[int, tuple[Group, ...]] = {}
+        self._meeting: dict[object, frozenset[str]] = {}
+        self._classes = classes
         self.rules: dict[int, tuple[Rule, ...]] = {}
         for pods in classes:
             self.rules[id(pods)] = (*rules_of(pods, namespaces), *_same_zone(pods))
@@ -117,7 +119,7 @@ class Topology:
             if view.is_leaving or key not in view.labels or not admits(group.rule.nodes, view):
                 continue
             for pod in view.pods:
-                if not is_terminating(pod) and _selects(group.rule, pod, seen):
+                if _is_counted(group.rule, pod) and _selects(group.rule, pod, seen):
                     group.counts[view.labels[key]] += 1
 
     def group(self, rule: Rule) -> Group:
@@ -155,7 +157,7 @@ class Topology:
         if rule.kind == "spread":
             return self._spread(group, rule, pods, domain)
         if rule.kind == "affinity":
-            return UNLIMITED if group.counts[domain] or self.may_begin(group, pods) else 0
+            return UNLIMITED if group.counts[domain] or self._begins_at(group, pods, domain) else 0
         if group.counts[domain] or (selects_itself and group.owners[domain]):
             return 0
         return 1 if selects_itself else UNLIMITED
@@ -175,6 +177,32 @@ class Topology:
     def may_begin(self, group: Group, pods: PodClass) -> bool:
         """Whether this is the first of a self-affine group: nobody matches anywhere, and the pod matches itself."""
         return group.selects(pods) and not any(group.counts.values())
+
+    def _begins_at(self, group: Group, pods: PodClass, domain: str) -> bool:
+        """Whether the group may begin in that domain: where all its owners can go, if there is such a domain."""
+        if not self.may_begin(group, pods):
+            return False
+        meeting = self._meeting_places(group.rule)
+        return not meeting or domain in meeting
+
+    def _meeting_places(self, rule: Rule) -> frozenset[str]:
+        """The domains that every class with this hard rule can reach; none are sought over hosts."""
+        if rule.key == HOSTNAME or rule.weight is not None:
+            return frozenset()
+        if rule.identity not in self._meeting:
+            owners = (
+                c
+                for c in self._classes
+                if any(r.identity == rule.identity and r.weight is None for r in self.rules[id(c)])
+            )
+            reached = [self._universe(pods, rule.key) | self._standing(pods, rule.key) for pods in owners]
+            self._meeting[rule.identity] = frozenset.intersection(*reached) if reached else frozenset()
+        return self._meeting[rule.identity]
+
+    def _standing(self, pods: PodClass, key: str) -> frozenset[str]:
+        """The domains of nodes that exist and that the class may run on by its own node affinity."""
+        views = (view for view in self._nodes if not view.is_leaving and key in view.labels)
+        return frozenset(v.labels[key] for v in views if any(term.matches(v.labels) for term in pods.terms))
 
     def pressure(self, pods: PodClass, rules: Iterable[Rule], key: str, domain: str) -> int:
         """How many counted pods the domain has already: the emptier the better."""
@@ -227,6 +255,11 @@ def admits(nodes: NodeFilter, view: NodeView) -> bool:
         return False
     hard = [taint for taint in view.taints if taint.effect != "PreferNoSchedule"]
     return nodes.tolerations is None or first_untolerated(nodes.tolerations, hard) is None
+
+
+def _is_counted(rule: Rule, pod: Pod) -> bool:
+    """kube-scheduler leaves terminating pods out of a spread, and minds them in affinity until they are gone."""
+    return rule.kind != "spread" or not is_terminating(pod)
 
 
 def _selects(rule: Rule, pod: Pod, seen: dict[tuple[str, str], bool]) -> bool:

@@ -52,7 +52,7 @@ class Market:
         return self._wares[name]
 
     def _ware(self, pool: NodePool, kind: InstanceType) -> Ware | None:
-        rules = pool.spec.template.spec.requirements
+        rules = template_rules(pool)
         offerings = tuple(_allowed(kind, rules))
         if not offerings or _known_mismatch(rules, kind):
             return None
@@ -120,6 +120,13 @@ def _why_no_class(world: World, name: str) -> str:
     if any(c.type == "Ready" and c.status == "False" for c in known[name].status.conditions):
         return f"EC2NodeClass {name} is not ready"
     return ""
+
+
+def template_rules(pool: NodePool) -> list[Requirement]:
+    """The template's requirements and its labels, with canonical keys: a label is a requirement on every node."""
+    template = pool.spec.template
+    labels = [Requirement(key=k, operator="In", values=[v]) for k, v in template.metadata.labels.items()]
+    return [r.model_copy(update={"key": keys.canonical(r.key)}) for r in (*template.spec.requirements, *labels)]
 
 
 def hard_taints(taints: Iterable[Taint]) -> tuple[CoreTaint, ...]:

@@ -1,6 +1,7 @@
 """A packing in the words of a golden case, so that what differs can be read line by line.
 
-Only what a case asks about is shown: an expected launch that names pods and zones is compared by pods and zones.
+Only what a case asks about is shown: an expected launch that names pods and zones is compared by pods and zones. A case that
+says how many pods are in which domain (``tally``) need not list the launches.
 """
 
 from collections import Counter
@@ -22,7 +23,7 @@ def expected(case: Case) -> Document:
         "launches": sorted((_canonical(launch) for launch in wanted.get("launches", [])), key=str),
         "unplaced": {pod: _listed(reasons) for pod, reasons in sorted(wanted.get("unplaced", {}).items())},
         "relaxed": {pod: _listed(dropped) for pod, dropped in sorted(wanted.get("relaxed", {}).items())},
-        **{name: wanted[name] for name in ("hourly", "poolReasons") if name in wanted},
+        **{name: wanted[name] for name in ("hourly", "poolReasons", "tally") if name in wanted},
     }
 
 
@@ -37,11 +38,26 @@ def actual(case: Case, packing: Packing) -> Document:
         "relaxed": _grouped(case, {r.pod: list(r.dropped) for r in packing.relaxed}),
     }
     found["existing"] = dict(sorted(found["existing"].items()))
+    if "tally" in case.expect:
+        found["tally"] = {name: _tally(case, packing, name) for name in case.expect["tally"]}
+        found["launches"] = found["launches"] if "launches" in case.expect else []
     if "hourly" in case.expect:
         found["hourly"] = round(packing.hourly, 4)
     if "poolReasons" in case.expect:
         found["poolReasons"] = [reason_line(reason) for reason in packing.pool_reasons]
     return found
+
+
+def _tally(case: Case, packing: Packing, name: str) -> dict[str, int]:
+    """How many planned pods are where a label has which value; ``several`` for nodes on which it is not settled."""
+    key, found = notation.key(name), Counter[str]()
+    nodes = {node.metadata.name: node.metadata.labels for node in case.problem.snapshot.nodes}
+    for launch in packing.launches:
+        values = _values(launch, key) or [launch.labels.get(key, launch.name if name == "host" else "none")]
+        found[values[0] if len(values) == 1 else "several"] += len(launch.pods)
+    for placement in packing.existing:
+        found[nodes.get(placement.node, {}).get(key, "none")] += len(placement.pods)
+    return dict(sorted(found.items()))
 
 
 def reason_line(reason: Reason) -> str:
