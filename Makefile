@@ -75,7 +75,9 @@ webhook-bench: setup ## What a slow webhook costs the real scheduler (ten minute
 controlplane: ## Build the real control plane (five minutes once, needs Go) and print its folder
 	@tools/controlplane/build
 
-sam-local: build-host ## sam local invoke with every sample event, where a container runtime is at hand
+sam-local: setup ## sam local invoke with every sample event, where a container engine is at hand (three minutes)
+	@.venv/bin/python -m tools.sam_local --check
+	@$(MAKE) --no-print-directory build-host
 	@.venv/bin/python -m tools.sam_local --sam $(SAM)
 
 deploy: build ## Build for Lambda and deploy (DEPLOY="--guided" the first time)
