@@ -38,6 +38,7 @@ test: setup $(SAM) .venv-ric/.current ## Everything: lint, types, contracts, dri
 		if command -v go >/dev/null; then assets=$$(tools/controlplane/build) || exit 1; \
 		else echo "### Go is not at hand and KUBEBUILDER_ASSETS is not set: tests on a real control plane are SKIPPED ###"; fi; \
 	fi; \
+	tools/browser/install >/dev/null || echo "### pages are NOT LOOKED AT in a real browser ###"; \
 	KUBEBUILDER_ASSETS=$$assets .venv/bin/pytest -n 2
 
 lint: setup ## Format, lint, import contracts, and whatever is generated and may have drifted

@@ -1,3 +1,3 @@
-"""Fixtures that tests of every folder may ask for: a real Kubernetes API server and control plane."""
+"""Fixtures that tests of every folder may ask for: a real Kubernetes API server and control plane, a real browser."""
 
-pytest_plugins = ("tests.controlplane.fixtures",)
+pytest_plugins = ("tests.browser.fixtures", "tests.controlplane.fixtures")

@@ -175,7 +175,7 @@ def test_a_table_is_for_people(run: Run, cluster: str, write: Write) -> None:
     assert "m7a.large" in outcome.out
     assert "Unschedulable: 1 pod" in outcome.out
     assert "default/never" in outcome.out
-    assert "1 pod placed, 1 unschedulable; $" in outcome.out
+    assert "1 pod placed on 1 new node; 1 unschedulable\n$" in outcome.out
     assert "\x1b[" not in outcome.out
 
 

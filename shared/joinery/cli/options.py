@@ -13,6 +13,14 @@ class Format(StrEnum):
     JSON = "json"
 
 
+class PlanFormat(StrEnum):
+    """How a plan is printed: it can also be a page to look at."""
+
+    TABLE = "table"
+    JSON = "json"
+    HTML = "html"
+
+
 Files = Annotated[
     list[str] | None,
     typer.Option(

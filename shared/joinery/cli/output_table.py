@@ -1,146 +1,244 @@
-"""A plan for a person: what would be bought, what fits already, what stays pending and why, what it costs.
+"""A plan for a person at a terminal: what would be bought, what fits already, what stays pending and why, what it costs.
 
-Rich decides on colours: only on a terminal.
+What matters most comes last, where the eye is when a command ends. Rich decides on colours: only on a terminal.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from joinery.apis.quantity import Resources
-from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, Relaxed, Unplaced
+from joinery.cli.figures import amount, count, money, monthly, natural, share, size, unit
+from joinery.cli.plan_view import Existing, Filled, Group, PlanView, Refused
 from joinery.state.offerings import InstanceType
 
-_WIDTH = 120
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Wider than any table: a narrow terminal wraps a line, and no figure is ever cut off.
+_WIDTH = 250
 _NAMED_PODS = 3
-_GIB = 2**30
-
-Room = Mapping[tuple[str, str], Resources]
-"""NodePool and instance type to what such a node holds."""
+_NAMED_NODES = 10
+_FULL = 0.8
 
 
-def _console() -> Console:
-    console = Console()
-    return console if console.is_terminal else Console(width=_WIDTH)
+@contextmanager
+def _printing() -> "Iterator[Console]":
+    """A console that cuts nothing off; no line ends in blanks."""
+    console = Console(width=_WIDTH, soft_wrap=True, highlight=False)
+    with console.capture() as captured:
+        yield console
+    sys.stdout.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
 
 
-def print_plan(packing: Packing, *, room: Room, seconds: float) -> None:
+def print_plan(plan: PlanView) -> None:
     """The whole plan on standard output."""
-    console = _console()
-    if packing.launches:
-        console.print(_launches(packing.launches, room), "")
-    if packing.existing:
-        console.print(_existing(packing.existing), "")
-    _print_unplaced(console, packing.unplaced)
-    _print_relaxed(console, packing.relaxed)
-    _print_totals(console, packing, seconds)
+    with _printing() as console:
+        if plan.sections:
+            console.print(_launches(plan), "")
+        if plan.existing:
+            console.print(_existing(plan.existing, plan.resources))
+            _print_rest(console, plan.existing)
+        _print_refused(console, plan.refused)
+        _print_dropped(console, plan)
+        _print_totals(console, plan)
 
 
 def _table(title: str) -> Table:
     return Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
 
 
-def _launches(launches: Sequence[Launch], room: Room) -> Table:
-    """One line for launches that are alike, the dearest first."""
-    alike: dict[tuple[str, str, str, str, float], list[Launch]] = defaultdict(list)
-    for launch in launches:
-        o = launch.offering
-        alike[(launch.node_pool, o.instance_type, o.zone, o.capacity_type, o.price)].append(launch)
-    table = _table(f"Launch {_count(len(launches), 'node')}")
+# --- launches ---
+
+
+def _launches(plan: PlanView) -> Table:
+    """One line for launches of one instance type at one price, the dearest first; NodePools apart; a sum of several lines."""
+    lines = _lines(plan)
+    table = _table(f"Launch {count(len(plan.packing.launches), 'node')}")
     for heading in ("nodes", "NodePool", "instance type", "zone", "capacity"):
         table.add_column(heading, justify="right" if heading == "nodes" else "left", no_wrap=True)
-    for heading in ("pods", "cpu", "memory GiB", "$/h each", "$/h"):
+    for heading in ("or any of", "pods", *(_heading(name) for name in plan.resources), "$/h each", "$/h"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for key, group in sorted(alike.items(), key=lambda item: (-item[0][4] * len(item[1]), item[0])):
-        pool, kind, zone, capacity, price = key
-        holds = room.get((pool, kind), {})
-        table.add_row(
-            str(len(group)), pool, f"[bold]{kind}[/bold]", zone, f"[{_tint(capacity)}]{capacity}[/]",
-            str(sum(len(launch.pods) for launch in group)),
-            _filled(group, holds, "cpu"), _filled(group, holds, "memory"),
-            f"{price:.4f}", f"{price * len(group):.4f}",
-        )  # fmt: skip
+    for pool, groups in lines:
+        table.add_row(*_line(pool, groups, plan.resources))
+    if len(lines) > 1:
+        table.add_row(*_sum(plan), style="bold")
     return table
 
 
-def _tint(capacity_type: str) -> str:
-    return "cyan" if capacity_type == "spot" else "default"
+def _lines(plan: PlanView) -> list[tuple[str, list[Group]]]:
+    """NodePool and groups of one type, price and capacity type, in any zone; pools and lines in the order of what they cost."""
+    alike: dict[tuple[str, str, str, float], list[Group]] = defaultdict(list)
+    pools: dict[str, float] = defaultdict(float)
+    for section in plan.sections:
+        pools[section.node_pool] += section.price
+        for group in section.groups:
+            offering = group.launches[0].offering
+            alike[(section.node_pool, offering.instance_type, offering.capacity_type, offering.price)].append(group)
+    costs = {key: sum(group.price for group in groups) for key, groups in alike.items()}
+    ranked = sorted(alike, key=lambda key: (-pools[key[0]], key[0], -costs[key], key))
+    return [(key[0], alike[key]) for key in ranked]
 
 
-def _filled(group: Sequence[Launch], holds: Resources, resource: str) -> str:
-    """How full the nodes are on average: ``3.9/4.0  97%``."""
-    used = sum(launch.requests.get(resource, 0) for launch in group) / len(group)
-    whole = holds.get(resource, 0)
+def _line(pool: str, groups: Sequence[Group], resources: Sequence[str]) -> list[str]:
+    offering = groups[0].launches[0].offering
+    nodes = [node for group in groups for node in group.nodes]
+    return [
+        str(len(nodes)), escape(pool), f"[bold]{offering.instance_type}[/bold]", _zones(groups), _tinted(offering.capacity_type),
+        _alternatives(groups), str(sum(node.pods for node in nodes)),
+        *(_filled(nodes, name) for name in resources),
+        f"{offering.price:.4f}", f"{offering.price * len(nodes):.4f}",
+    ]  # fmt: skip
+
+
+def _zones(groups: Sequence[Group]) -> str:
+    """``us-east-1a``, or several that differ in their last letter as ``us-east-1a,b,f``."""
+    zones = sorted({launch.offering.zone for group in groups for launch in group.launches})
+    regions = {zone[:-1] for zone in zones}
+    return ",".join((zones[0], *(zone[-1] for zone in zones[1:]))) if len(regions) == 1 else ",".join(zones)
+
+
+def _alternatives(groups: Sequence[Group]) -> str:
+    """How many instance types the requests allow."""
+    numbers = {len(launch.instance_types) for group in groups for launch in group.launches}
+    return str(min(numbers)) if len(numbers) == 1 else f"{min(numbers)}-{max(numbers)}"
+
+
+def _sum(plan: PlanView) -> list[str]:
+    launches = plan.packing.launches
+    blank = [""] * len(plan.resources)
+    pods = str(sum(len(launch.pods) for launch in launches))
+    return [str(len(launches)), "", "", "", "", "", pods, *blank, "", f"{plan.packing.hourly:.4f}"]
+
+
+def _tinted(capacity_type: str) -> str:
+    return f"[cyan]{capacity_type}[/cyan]" if capacity_type == "spot" else capacity_type
+
+
+def _heading(resource: str) -> str:
+    return f"memory {unit(resource)}" if resource == "memory" else unit(resource)
+
+
+def _filled(nodes: Sequence[Filled], resource: str) -> str:
+    """How full the nodes are together, and how large one is: ``97% of 3.9``."""
+    used = sum(node.used.get(resource, 0) for node in nodes) / len(nodes)
+    whole = sum(node.room.get(resource, 0) for node in nodes) / len(nodes)
     if not whole:
-        return _amount(resource, used)
-    share = used / whole
-    colour = "green" if share > 0.8 else "default"
-    return f"{_amount(resource, used)}/{_amount(resource, whole)} [{colour}]{share:4.0%}[/]"
+        return amount(resource, used) if used else ""
+    colour = "green" if used > _FULL * whole else "default"
+    return f"[{colour}]{share(used, whole)}[/] of {size(resource, whole):>4}"
 
 
-def _amount(resource: str, value: float) -> str:
-    return f"{value / 1000:.1f}" if resource == "cpu" else f"{value / _GIB:.1f}"
+# --- existing capacity ---
 
 
-def _existing(existing: Sequence[ExistingPlacement]) -> Table:
-    table = _table(f"Room on {_count(len(existing), 'existing node')}")
-    table.add_column("node")
-    table.add_column("NodeClaim")
-    table.add_column("pods", justify="right")
-    table.add_column("")
-    for placement in existing:
-        name = escape(placement.node) or "[dim]on its way[/dim]"
-        table.add_row(name, escape(placement.node_claim), str(len(placement.pods)), _named(placement.pods))
+def _existing(existing: Sequence[Existing], resources: Sequence[str]) -> Table:
+    table = _table(f"Room on {count(len(existing), 'existing node')}")
+    for heading in ("node", "NodePool", "instance type"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("+ pods", *(_heading(name) for name in resources)):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    for one in _by_pods(existing)[:_NAMED_NODES]:
+        name = escape(one.name) if one.placement.node else f"{escape(one.name)} [dim](on its way)[/dim]"
+        fullness = (_filled([one.node], resource) for resource in resources)
+        pods = _named(one.placement.pods, most=1)
+        table.add_row(name, escape(one.node_pool), one.instance_type, str(one.node.pods), *fullness, pods)
     return table
 
 
-def _print_unplaced(console: Console, unplaced: Sequence[Unplaced]) -> None:
-    if not unplaced:
-        return
-    alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
-    for pod in unplaced:
-        alike[tuple(str(reason) for reason in pod.reasons)].append(pod.pod)
-    console.print(f"[bold red]Unschedulable: {_count(len(unplaced), 'pod')}[/bold red]")
-    for reasons, pods in sorted(alike.items(), key=lambda item: (-len(item[1]), item[1])):
-        console.print(f"  [bold]{_count(len(pods), 'pod')}[/bold] {_named(pods)}")
-        for reason in reasons:
-            console.print(f"    • {escape(reason)}", highlight=False)
+def _by_pods(existing: Iterable[Existing]) -> list[Existing]:
+    return sorted(existing, key=lambda one: (-one.node.pods, natural(one.name)))
+
+
+def _print_rest(console: Console, existing: Sequence[Existing]) -> None:
+    rest = _by_pods(existing)[_NAMED_NODES:]
+    if rest:
+        pods = sum(one.node.pods for one in rest)
+        console.print(f"[dim]and {count(pods, 'pod')} on {count(len(rest), 'more node')}[/dim]")
     console.print()
 
 
-def _print_relaxed(console: Console, relaxed: Sequence[Relaxed]) -> None:
-    if not relaxed:
+# --- what did not go as wished ---
+
+
+def _print_refused(console: Console, refused: Sequence[Refused]) -> None:
+    if not refused:
         return
-    dropped = Counter(preference for pod in relaxed for preference in pod.dropped)
-    console.print(f"[bold yellow]Preferences dropped for {_count(len(relaxed), 'pod')}[/bold yellow]")
-    for preference, times in sorted(dropped.items(), key=lambda item: (-item[1], item[0])):
-        console.print(f"  {times} × {escape(preference)}", highlight=False)
+    pods = sum(len(one.pods) for one in refused)
+    console.print(f"[bold red]Unschedulable: {count(pods, 'pod')}[/bold red]")
+    for one in refused:
+        console.print(f"  [bold]{count(len(one.pods), 'pod')}[/bold] {_named(one.pods)}")
+        for reason in one.reasons:
+            console.print(f"    • {escape(reason)}")
     console.print()
 
 
-def _print_totals(console: Console, packing: Packing, seconds: float) -> None:
-    placed = sum(len(launch.pods) for launch in packing.launches) + sum(len(e.pods) for e in packing.existing)
-    if not placed and not packing.unplaced:
+def _print_dropped(console: Console, plan: PlanView) -> None:
+    if not plan.dropped:
+        return
+    pods = count(len(plan.packing.relaxed), "pod")
+    console.print(f"[bold yellow]Preferences dropped for {pods}[/bold yellow]")
+    for preference, times in plan.dropped:
+        console.print(f"  {times} × {escape(preference)}")
+    console.print()
+
+
+# --- totals ---
+
+
+def _print_totals(console: Console, plan: PlanView) -> None:
+    if not plan.placed and not plan.packing.unplaced:
         console.print("Nothing is pending.")
         return
-    console.print(
-        f"[bold]{_count(placed, 'pod')} placed[/bold], {len(packing.unplaced)} unschedulable; "
-        f"[bold]${packing.hourly:.4f}[/bold]/h, at best ${packing.lower_bound:.4f}/h (gap {packing.gap:.1%}); "
-        f"{packing.method}, {seconds:.2f} s{', stopped by the time limit' if packing.limit_struck else ''}",
-        highlight=False,
+    for line in (_placed(plan), _cost(plan), _effort(plan)):
+        console.print(line)
+
+
+def _placed(plan: PlanView) -> str:
+    packing = plan.packing
+    existing = sum(len(one.pods) for one in packing.existing)
+    homes = (
+        (plan.placed - existing, len(packing.launches), "new node"),
+        (existing, len(packing.existing), "existing node"),
+    )
+    taken = [(pods, count(nodes, noun)) for pods, nodes, noun in homes if pods]
+    where = (
+        f" on {taken[0][1]}"
+        if len(taken) == 1
+        else ", " + " and ".join(f"{pods:,} on {nodes}" for pods, nodes in taken)
+    )
+    pending = len(packing.unplaced)
+    left = f"[bold red]{pending:,} unschedulable[/bold red]" if pending else "none unschedulable"
+    return f"[bold]{count(plan.placed, 'pod')} placed[/bold]{where if taken else ''}; {left}"
+
+
+def _cost(plan: PlanView) -> str:
+    packing = plan.packing
+    if not packing.launches:
+        return "[bold]$0/h[/bold]: no new node"
+    return (
+        f"[bold]{money(packing.hourly)}/h[/bold] ({monthly(packing.hourly)}); proven bound {money(packing.lower_bound)}/h, "
+        f"so at most {packing.gap:.1%} above the best possible"
     )
 
 
-def _named(pods: Sequence[str]) -> str:
-    shown = ", ".join(escape(pod) for pod in pods[:_NAMED_PODS])
-    return f"{shown} and {len(pods) - _NAMED_PODS} more" if len(pods) > _NAMED_PODS else shown
+def _effort(plan: PlanView) -> str:
+    struck = ", stopped by the time limit" if plan.packing.limit_struck else ""
+    return f"[dim]{plan.packing.method}, {plan.seconds:.2f} s{struck}[/dim]"
 
 
-def _count(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+def _named(pods: Sequence[str], *, most: int = _NAMED_PODS) -> str:
+    shown = ", ".join(escape(pod) for pod in pods[:most])
+    return f"{shown} and {len(pods) - most} more" if len(pods) > most else shown
+
+
+# --- the catalogue ---
 
 
 def print_catalog(types: Iterable[InstanceType], node_class: str) -> None:
@@ -153,11 +251,12 @@ def print_catalog(types: Iterable[InstanceType], node_class: str) -> None:
         zones = {o.zone for o in kind.offerings if o.available}
         if zones:
             table.add_row(
-                kind.name, _amount("cpu", kind.allocatable.get("cpu", 0)),
-                _amount("memory", kind.allocatable.get("memory", 0)), str(kind.allocatable.get("pods", 0)),
+                kind.name, amount("cpu", kind.allocatable.get("cpu", 0)),
+                amount("memory", kind.allocatable.get("memory", 0)), str(kind.allocatable.get("pods", 0)),
                 str(len(zones)), _price(kind, "on-demand"), _price(kind, "spot"),
             )  # fmt: skip
-    _console().print(table)
+    with _printing() as console:
+        console.print(table)
 
 
 def _cheapest(kind: InstanceType) -> float:

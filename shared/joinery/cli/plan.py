@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from joinery.cli.options import CatalogOption, Files, Format
+from joinery.cli.options import CatalogOption, Files, PlanFormat
 from joinery.errors import ConfigurationError, RefusedError
 
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from joinery.apis.quantity import Resources
     from joinery.cloudprovider.catalog import Catalog
     from joinery.scheduling.packing import Packing
     from joinery.scheduling.problem import Options, Problem
@@ -30,7 +29,7 @@ def plan(
     time_limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Stop improving the plan after that long.")
     ] = None,
-    output: Annotated[Format, typer.Option("-o", "--output", help="How to print it.")] = Format.TABLE,
+    output: Annotated[PlanFormat, typer.Option("-o", "--output", help="How to print it.")] = PlanFormat.TABLE,
 ) -> None:
     """Plan nodes for the pending pods of the files, or without files of the current kubeconfig's cluster, read-only."""
     from joinery.cli.sources import load_catalog, moment
@@ -88,23 +87,22 @@ def check(problem: "Problem", packing: "Packing") -> None:
         raise RefusedError("\n".join(["internal error: the plan fails verification", *listed]))
 
 
-def _print(problem: "Problem", packing: "Packing", *, seconds: float, output: Format) -> None:
+def _print(problem: "Problem", packing: "Packing", *, seconds: float, output: PlanFormat) -> None:
     for reason in packing.pool_reasons:
         print(f"warning: {reason}", file=sys.stderr)
-    if output is Format.JSON:
+    if output is PlanFormat.JSON:
         from joinery.cli.output_json import plan_document, write
 
         write(plan_document(packing, now=problem.snapshot.now, seconds=seconds))
+        return
+    from joinery.cli.plan_groups import view
+
+    plan = view(problem, packing, seconds=seconds)
+    if output is PlanFormat.HTML:
+        from joinery.cli.output_html import print_page
+
+        print_page(plan)
     else:
         from joinery.cli.output_table import print_plan
 
-        print_plan(packing, room=_room(problem), seconds=seconds)
-
-
-def _room(problem: "Problem") -> dict[tuple[str, str], "Resources"]:
-    """What a node of each pool and instance type holds."""
-    return {
-        (pool.metadata.name, kind.name): kind.allocatable
-        for pool in problem.snapshot.node_pools
-        for kind in problem.instance_types.get(pool.spec.template.spec.node_class_ref.name, ())
-    }
+        print_plan(plan)

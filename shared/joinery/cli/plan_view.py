@@ -1,0 +1,133 @@
+"""What a person looks at in a plan: a few kinds of nodes, and on them workloads instead of thousands of pods.
+
+Pods of one owner with equal requests are one **workload**. Launches with the same offering that hold the same numbers of
+the same workloads are one **group**; groups of one NodePool, zone and capacity type are one **section**. Table, page and
+pictures draw these; ``plan_groups`` derives them.
+"""
+
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+
+from joinery.apis.quantity import Resources, total
+from joinery.cli.figures import in_order
+from joinery.scheduling.packing import ExistingPlacement, Launch, Packing
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Workload:
+    """Pods of one owner that ask for the same. ``name`` is ``namespace/owner``, ``requests`` those of one pod."""
+
+    name: str
+    requests: Resources
+    pods: int
+    number: int
+    """By what all its pods take of the plan, the largest first; it decides the colour."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The pods of one workload on a node."""
+
+    workload: Workload
+    pods: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filled:
+    """A node and what will be on it. ``before`` is taken already: by daemons, or by pods that run there."""
+
+    room: Resources
+    before: Resources
+    parts: tuple[Part, ...]
+
+    @cached_property
+    def used(self) -> Resources:
+        """With everything on it."""
+        asked = (
+            {name: value * len(part.pods) for name, value in part.workload.requests.items()} for part in self.parts
+        )
+        return total((self.before, *asked))
+
+    @property
+    def pods(self) -> int:
+        return sum(len(part.pods) for part in self.parts)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Group:
+    """Launches that nobody needs to tell apart. ``nodes`` are in the order of ``launches``."""
+
+    launches: tuple[Launch, ...]
+    nodes: tuple[Filled, ...]
+
+    @property
+    def price(self) -> float:
+        """$/h of all of them."""
+        return self.launches[0].offering.price * len(self.launches)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section:
+    """What is bought of one NodePool, zone and capacity type; the dearest group first."""
+
+    node_pool: str
+    zone: str
+    capacity_type: str
+    groups: tuple[Group, ...]
+
+    @property
+    def price(self) -> float:
+        return sum(group.price for group in self.groups)
+
+    @property
+    def nodes(self) -> tuple[Filled, ...]:
+        return tuple(node for group in self.groups for node in group.nodes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Existing:
+    """A node, or a claim whose node is on its way, that takes pods of the plan."""
+
+    placement: ExistingPlacement
+    node_pool: str
+    instance_type: str
+    node: Filled
+
+    @property
+    def name(self) -> str:
+        return self.placement.node or self.placement.node_claim
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """Pods that stay pending for the same reasons."""
+
+    reasons: tuple[str, ...]
+    pods: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanView:
+    """A whole plan to look at. ``seconds``: from parsed objects to verified plan."""
+
+    packing: Packing
+    now: datetime
+    seconds: float
+    workloads: tuple[Workload, ...]
+    sections: tuple[Section, ...]
+    existing: tuple[Existing, ...]
+    refused: tuple[Refused, ...]
+    dropped: tuple[tuple[str, int], ...]
+    """Preferences that were given up, and by how many pods; the most frequent first."""
+
+    @property
+    def placed(self) -> int:
+        existing = sum(len(one.pods) for one in self.packing.existing)
+        return existing + sum(len(launch.pods) for launch in self.packing.launches)
+
+    @cached_property
+    def resources(self) -> tuple[str, ...]:
+        """What nodes are measured by: CPU, memory, and whatever else some pod of a new node asks for."""
+        asked = total(part.workload.requests for section in self.sections for n in section.nodes for part in n.parts)
+        return tuple(dict.fromkeys(("cpu", "memory", *in_order({name for name in asked if asked[name]}))))
