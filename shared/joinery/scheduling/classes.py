@@ -74,18 +74,23 @@ class Classifier:
     """Groups pods into classes.
 
     ``label_keys`` are the pod label keys that any selector of the problem looks at; ``priorities`` the values of the
-    PriorityClasses by name, that of the global default by the empty name.
+    PriorityClasses by name, that of the global default by the empty name; ``in_use`` the claims of pods that run.
     """
 
-    def __init__(self, volumes: Volumes, priorities: Mapping[str, int], label_keys: frozenset[str]) -> None:
+    def __init__(
+        self, volumes: Volumes, priorities: Mapping[str, int], label_keys: frozenset[str], in_use: frozenset[str]
+    ) -> None:
         self._volumes = volumes
         self._priorities = priorities
         self._label_keys = label_keys
+        self._in_use = in_use
+        self._refused: dict[str, Reason] = {}
         self._encode = msgspec.json.Encoder(order="deterministic").encode
 
     def classes(self, pods: Iterable[Pod]) -> tuple[PodClass, ...]:
         listed = tuple(pods)
         shared = self._shared_claims(listed)
+        self._refused = self._late_users(listed)
         groups: dict[tuple[object, ...], list[Pod]] = {}
         for pod in listed:
             groups.setdefault(self._key(pod, shared), []).append(pod)
@@ -105,7 +110,7 @@ class Classifier:
         labels = tuple(sorted((k, v) for k, v in pod.metadata.labels.items() if k in self._label_keys))
         namespace = pod.metadata.namespace or "default"
         volumes = self._volume_key(pod, shared) if spec.volumes else ""
-        return namespace, labels, body, self._priority(spec), volumes
+        return namespace, labels, body, self._priority(spec), volumes, self._refused.get(pod.key)
 
     def _volume_key(self, pod: Pod, shared: frozenset[str]) -> str:
         needs = self._volumes.needs(pod)
@@ -114,7 +119,7 @@ class Classifier:
 
     def _shared_claims(self, pods: tuple[Pod, ...]) -> frozenset[str]:
         """Claims that several pods use: such pods must end in one zone, so a class may not mix them with others."""
-        seen: set[str] = set()
+        seen = set(self._in_use)
         twice: set[str] = set()
         for pod in pods:
             if pod.spec.volumes:
@@ -123,11 +128,24 @@ class Classifier:
                 seen |= names
         return frozenset(twice)
 
+    def _late_users(self, pods: tuple[Pod, ...]) -> dict[str, Reason]:
+        """Pods whose claim lets one pod use it, and another one does: one that runs, or of those that wait the first."""
+        taken, late = set(self._in_use), {}
+        mounting = (pod for pod in pods if pod.spec.volumes)
+        for pod in sorted(mounting, key=lambda pod: (-self._priority(pod.spec), *_seniority(pod))):
+            exclusive = self._volumes.needs(pod).exclusive
+            name = next((name for name in exclusive if name in taken), "")
+            if name:
+                late[pod.key] = Reason("Volume", f"its volume claim {name} lets one pod use it, and another one does")
+            taken.update(() if name else exclusive)
+        return late
+
     def _pod_class(self, members: list[Pod], shared: frozenset[str]) -> PodClass:
-        members.sort(key=lambda pod: (pod.metadata.creation_timestamp or _BEGINNING, pod.key))
+        members.sort(key=_seniority)
         example = members[0]
         needs = self._volumes.needs(example)
-        problems = [*needs.problems, *_unsupported(example)]
+        late = self._refused.get(example.key)
+        problems = [*needs.problems, *([late] if late else []), *_unsupported(example)]
         return PodClass(
             pods=tuple(pod.key for pod in members),
             example=example,
@@ -135,16 +153,28 @@ class Classifier:
             terms=_terms(example, problems),
             preferred=_preferred(example, problems),
             ports=host_ports_of(example),
-            volumes=replace(needs, unbound=tuple(c for c in needs.unbound if c in shared)),
+            volumes=replace(
+                needs,
+                unbound=tuple(c for c in needs.unbound if c in shared),
+                shared=self._attached_together(example, shared),
+            ),
             priority=self._priority(example.spec),
             problems=tuple(problems),
         )
+
+    def _attached_together(self, pod: Pod, shared: frozenset[str]) -> tuple[tuple[str, str], ...]:
+        by_driver = self._volumes.by_driver(pod)
+        return tuple(sorted((name, driver) for driver, names in by_driver.items() for name in names & shared))
 
     def _priority(self, spec: PodSpec) -> int:
         if spec.priority is not None:
             return spec.priority
         known = {**_SYSTEM_PRIORITIES, **self._priorities}
         return known.get(spec.priority_class_name, known.get("", 0))
+
+
+def _seniority(pod: Pod) -> tuple[datetime, str]:
+    return pod.metadata.creation_timestamp or _BEGINNING, pod.key
 
 
 def _requests(pod: Pod, problems: list[Reason]) -> Mapping[str, int]:

@@ -43,9 +43,14 @@ def _contradiction(pods: PodClass) -> Reason | None:
     empty = [next((key for key in sorted(w) if w.sets[key].is_impossible), None) for w in wanted]
     if not empty or not all(empty):
         return None
-    own = all(term.sets[key].is_impossible for term in pods.terms for key in empty[:1] if key and key in term.sets)
-    whose = "its node selector and affinity" if own else "its volumes, node selector and affinity together"
-    return Reason("Requirements", f"{whose} leave no value for {empty[0]}")
+    key = empty[0] or ""
+    if all(term.get(key).is_impossible for term in pods.terms):
+        whose = "its node selector and affinity"
+    elif all(volume.get(key).is_impossible for volume in pods.volumes.alternatives):
+        whose = "its volumes"
+    else:
+        whose = "its volumes, node selector and affinity together"
+    return Reason("Requirements", f"{whose} leave no value for {key}")
 
 
 def _of_pool(work: Workspace, pods: PodClass, pool: Pool) -> Reason:
@@ -53,10 +58,12 @@ def _of_pool(work: Workspace, pods: PodClass, pool: Pool) -> Reason:
     taint = first_untolerated((*pods.tolerations, TOLERATE_PREFERRED), pool.node_pool.spec.template.spec.taints)
     if taint is not None:
         return Reason("Taints", f"the pod does not tolerate its taint {shown(taint)}", subject)
-    fits = [fit(pool, term.intersect(v)) for term in pods.terms for v in pods.volumes.alternatives]
+    choices = [(term, v) for term in pods.terms for v in pods.volumes.alternatives]
+    fits = [fit(pool, term.intersect(v)) for term, v in choices]
     possible = [found for found in fits if not found.conflict]
     if not possible:
-        return Reason("Requirements", _conflict(pods, pool, fits[0].conflict), subject)
+        which = next(i for i, choice in enumerate(choices) if not _is_contradictory(*choice))
+        return Reason("Requirements", _conflict(*choices[which], pool, fits[which].conflict), subject)
     sold = [(found, _sold(pool, found)) for found in possible]
     if not any(types.any() for _, types in sold):
         return Reason("Offerings", "no instance type that it allows is on offer where the pod may run", subject)
@@ -78,9 +85,12 @@ def _sold(pool: Pool, found: Fit) -> Mask:
 # --- labels ---
 
 
-def _conflict(pods: PodClass, pool: Pool, key: str) -> str:
-    """What the pod wants that the pool's nodes do not have."""
-    term, volume = pods.terms[0], pods.volumes.alternatives[0]
+def _is_contradictory(term: Requirements, volume: Requirements) -> bool:
+    return any(allowed.is_impossible for allowed in term.intersect(volume).sets.values())
+
+
+def _conflict(term: Requirements, volume: Requirements, pool: Pool, key: str) -> str:
+    """What the pod wants, by one of its terms, or its volume, that the pool's nodes do not have."""
     wanted = term.intersect(volume)
     who = "the pod wants" if key in term.sets else "its volume demands"
     own = pool.requirements.sets.get(key)

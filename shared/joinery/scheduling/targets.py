@@ -18,7 +18,7 @@ from joinery.scheduling.requirements import NO_REQUIREMENTS, Requirements, one_o
 from joinery.scheduling.resources import ports_clash
 from joinery.scheduling.rules import NodeFilter
 from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated
-from joinery.scheduling.topology import admits
+from joinery.scheduling.topology import Entry, admits
 from joinery.state.nodes import NodeView
 
 Domains = Mapping[str, str]
@@ -61,20 +61,25 @@ class Demand:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Batch:
-    """Pods of one class that were put on a node together, with what they asked for there and where."""
+    """Pods of one class that were put on a node together, with what they asked for there, where, and how that was noted."""
 
     demand: Demand
     domains: Domains
     pods: tuple[str, ...]
+    entry: Entry
 
 
 @dataclass(eq=False)
 class ExistingNode:
-    """A node or a claim on its way, with what room it has left."""
+    """A node or a claim on its way, with what room it has left.
+
+    ``attachments``: how many more volumes it takes, by CSI driver with a limit; ``attached``: the claims that it has.
+    """
 
     view: NodeView
     free: Amounts
     attachments: dict[str, int]
+    attached: set[str]
     ports: set[tuple[str, str, int]]
     placed: list[tuple[PodClass, list[str]]] = field(default_factory=list)
 
@@ -98,17 +103,17 @@ class ExistingNode:
         """How many more pods of the class there is room for."""
         asked = demand.asked
         room = int((self.free[asked] // demand.row[asked]).min()) if len(asked) else 1 << 30
-        for driver, count in demand.pods.volumes.drivers:
-            if driver in self.attachments:
-                room = min(room, self.attachments[driver] // count)
+        for driver, (once, each) in demand.pods.volumes.taken(self.attachments, self.attached).items():
+            left = self.attachments[driver] - once
+            room = min(room, left // each if each else room) if left >= 0 else 0
         return min(room, 1) if demand.pods.ports else max(room, 0)
 
     def place(self, demand: Demand, names: list[str]) -> None:
         self.free -= demand.row * len(names)
         self.ports |= demand.pods.ports
-        for driver, count in demand.pods.volumes.drivers:
-            if driver in self.attachments:
-                self.attachments[driver] -= count * len(names)
+        for driver, (once, each) in demand.pods.volumes.taken(self.attachments, self.attached).items():
+            self.attachments[driver] -= once + each * len(names)
+        self.attached |= {name for name, _ in demand.pods.volumes.shared}
         self.placed.append((demand.pods, names))
 
     def counts(self, nodes: NodeFilter) -> bool:

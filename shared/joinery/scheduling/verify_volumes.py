@@ -8,7 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from joinery.apis.core import PersistentVolume, PersistentVolumeClaim, StorageClass, Volume
+import msgspec
+
+from joinery.apis.core import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass, Volume
 from joinery.apis.labels import ZONE
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.verify_nodes import FinalNode
@@ -18,6 +20,7 @@ from joinery.scheduling.verify_world import PodClass, World
 
 _BOUND = "pv.kubernetes.io/bind-completed"
 _EBS = "ebs.csi.aws.com"
+_DEFAULT = "storageclass.kubernetes.io/is-default-class"
 _IN_TREE = {"kubernetes.io/aws-ebs": _EBS}
 _ONE_POD_ONLY = "ReadWriteOncePod"
 
@@ -72,7 +75,15 @@ class Volumes:
             ),
             None,
         )
-        return PersistentVolumeClaim(spec=template.spec) if template else None
+        return PersistentVolumeClaim(spec=self._with_class(template.spec)) if template else None
+
+    def _with_class(self, spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaimSpec:
+        """As the API server will fill it in: the newest class that is the default."""
+        usual = [c for c in self._classes.values() if c.metadata.annotations.get(_DEFAULT) == "true"]
+        if spec.storage_class_name is not None or not usual:
+            return spec
+        newest = max(usual, key=lambda c: (str(c.metadata.creation_timestamp or ""), c.metadata.name))
+        return msgspec.structs.replace(spec, storage_class_name=newest.metadata.name)
 
     def problem(self, found: PodClass, labels: Labels, node: str) -> str:
         """Why a claim of the pod cannot be used on a node with these labels, or the empty string."""

@@ -1,18 +1,19 @@
 """Where a pod's volumes let it run, and what they take of a node's attachments (scheduling.md 3.14)."""
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping
+from dataclasses import dataclass, replace
 from itertools import product
 
 from joinery.apis.core import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, TopologySelectorTerm
-from joinery.apis.labels import HOSTNAME, canonical
+from joinery.apis.labels import REGION, ZONE, canonical
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.requirements import NO_REQUIREMENTS, Requirements, UnknownOperatorError, one_of, read
 from joinery.state.snapshot import Snapshot
 
 _IN_TREE = {"kubernetes.io/aws-ebs": "ebs.csi.aws.com"}
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+_ONE_POD_ONLY = "ReadWriteOncePod"
 _ALTERNATIVES = 64  # combinations of several volumes' zones that are looked at
 
 
@@ -20,14 +21,27 @@ _ALTERNATIVES = 64  # combinations of several volumes' zones that are looked at
 class VolumeNeeds:
     """``alternatives``: requirements on the node, any one of which will do. ``drivers``: attachments by CSI driver.
 
-    ``unbound``: claims (namespace/name) whose zone is decided by the first pod that uses them.
+    ``unbound``: claims (namespace/name) whose zone is decided by the first pod that uses them. ``exclusive``: claims that
+    one pod alone may use. ``shared``: claims, each with its driver, that other pods use too and that take one attachment
+    for all of them on a node; of ``drivers`` they are a part.
     """
 
     alternatives: tuple[Requirements, ...] = (NO_REQUIREMENTS,)
     drivers: tuple[tuple[str, int], ...] = ()
     unbound: tuple[str, ...] = ()
     claims: tuple[str, ...] = ()
+    exclusive: tuple[str, ...] = ()
+    shared: tuple[tuple[str, str], ...] = ()
     problems: tuple[Reason, ...] = ()
+
+    def taken(self, drivers: Mapping[str, int], attached: Container[str]) -> dict[str, tuple[int, int]]:
+        """What pods take of a node's attachments, by each limited driver: all of them together once, and each of them."""
+        found = {}
+        for driver, count in self.drivers:
+            if driver in drivers:
+                common = [name for name, its in self.shared if its == driver]
+                found[driver] = sum(name not in attached for name in common), count - len(common)
+        return found
 
 
 NO_VOLUMES = VolumeNeeds()
@@ -38,6 +52,7 @@ class _Need:
     alternatives: tuple[Requirements, ...] = (NO_REQUIREMENTS,)
     driver: str = ""
     unbound: str = ""
+    is_exclusive: bool = False
     problem: str = ""
 
 
@@ -53,7 +68,7 @@ class Volumes:
         """What the pod's volumes ask for; problems are reasons why it cannot be scheduled at all."""
         if not pod.spec.volumes:
             return NO_VOLUMES
-        claims = [*_claim_names(pod)]
+        claims = list(dict(_claim_names(pod)).items())
         if not claims:
             return NO_VOLUMES
         found = [self._of_claim(name, template) for name, template in claims]
@@ -63,7 +78,8 @@ class Volumes:
             alternatives=_combined([need.alternatives for need in found]),
             drivers=tuple(sorted(drivers.items())),
             unbound=tuple(sorted(need.unbound for need in found if need.unbound)),
-            claims=tuple(sorted(name for name, _ in claims)),
+            claims=tuple(sorted({name for name, _ in claims})),
+            exclusive=tuple(name for (name, _), need in zip(claims, found, strict=True) if need.is_exclusive),
             problems=problems,
         )
 
@@ -84,9 +100,8 @@ class Volumes:
             return _Need(problem=f"its volume claim {name} is being deleted")
         if claim.status.phase == "Lost":
             return _Need(problem=f"its volume claim {name} has lost its volume")
-        if claim.spec.volume_name:
-            return self._bound(name, claim)
-        return self._unbound(name, claim)
+        need = self._bound(name, claim) if claim.spec.volume_name else self._unbound(name, claim)
+        return replace(need, is_exclusive=_ONE_POD_ONLY in claim.spec.access_modes)
 
     def _bound(self, name: str, claim: PersistentVolumeClaim) -> _Need:
         volume = self._volumes.get(claim.spec.volume_name)
@@ -103,12 +118,15 @@ class Volumes:
 
     def _unbound(self, name: str, claim: PersistentVolumeClaim) -> _Need:
         wanted = claim.spec.storage_class_name
-        found = self._default_class() if wanted is None else self._classes.get(wanted)
+        # A claim that exists got its default when it was made; the one of an ephemeral volume is still to be made.
+        found = (
+            self._default_class() if wanted is None and name not in self._claims else self._classes.get(wanted or "")
+        )
         if not wanted and found is None:
             return _Need(problem=f"its volume claim {name} is unbound and names no storage class")
         if found is None:
             return _Need(problem=f"the storage class {wanted} of claim {name} does not exist")
-        if found.volume_binding_mode == "Immediate":
+        if found.volume_binding_mode != "WaitForFirstConsumer":
             return _Need(problem=f"its volume claim {name} waits for a volume (binding mode Immediate)")
         alternatives = tuple(_topology(t) for t in found.allowed_topologies)
         return _Need(alternatives or (NO_REQUIREMENTS,), _IN_TREE.get(found.provisioner, found.provisioner), name)
@@ -130,15 +148,22 @@ def _claim_names(pod: Pod) -> Iterable[tuple[str, PersistentVolumeClaim | None]]
 
 
 def _volume_terms(volume: PersistentVolume) -> tuple[Requirements, ...]:
+    """Where the volume can be used: its node affinity, and the zone and region that older volumes are labelled with.
+
+    Karpenter looks past the host of a local volume; kube-scheduler does not, and the pod would stay pending on a new node.
+    """
+    labelled = Requirements(
+        {
+            canonical(k): one_of(v.split("__"))
+            for k, v in volume.metadata.labels.items()
+            if canonical(k) in (ZONE, REGION)
+        }
+    )
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
-        return (NO_REQUIREMENTS,)
-    on_a_host = volume.spec.local is not None or volume.spec.host_path is not None
-    terms = []
-    for term in affinity.required.node_selector_terms:
-        listed = [e for e in term.match_expressions if not (on_a_host and e.key == HOSTNAME)]
-        terms.append(read(listed))
-    return tuple(terms) or (NO_REQUIREMENTS,)
+        return (labelled,)
+    terms = [labelled.intersect(read(term.match_expressions)) for term in affinity.required.node_selector_terms]
+    return tuple(terms) or (labelled,)
 
 
 def _topology(term: TopologySelectorTerm) -> Requirements:

@@ -42,9 +42,11 @@ class Workspace:
         self.views = _without(known, self.waiting)
         self._daemons = daemons(snapshot.daemon_sets)
         priorities = _priorities(snapshot.priority_classes)
-        bound = (pod for view in self.views for pod in view.pods)
+        bound = [pod for view in self.views for pod in view.pods]
         keys = selector_keys((*self.pending, *bound))
-        self.classes = Classifier(self.volumes, priorities, keys).classes(self.pending)
+        staying = (pod for view in self.views if not view.is_leaving for pod in view.pods)
+        in_use = frozenset(name for pod in staying for name in self.volumes.needs(pod).claims)
+        self.classes = Classifier(self.volumes, priorities, keys, in_use).classes(self.pending)
         self.axis = axis_of((pods.requests for pods in self.classes), self._daemons)
         builder = PoolBuilder(problem, self.axis, self._daemons, self.views)
         self.pools = builder.pools()
@@ -110,7 +112,8 @@ class Workspace:
         free -= self._missing_daemons(view)
         ports = {port for pod in view.pods for port in host_ports_of(pod)}
         ports |= {port for daemon in self._daemons if daemon.runs_on(view) for port in host_ports_of(daemon.pod)}
-        return ExistingNode(view, free, self._attachments(view), ports)
+        attached = {name for pod in view.pods for name in self.volumes.needs(pod).claims}
+        return ExistingNode(view, free, self._attachments(view), attached, ports)
 
     def _missing_daemons(self, view: NodeView) -> Amounts:
         """What DaemonSets will still take: all that belong there, less those that already run."""

@@ -317,7 +317,7 @@ def _volume_claim(given: Document) -> core.PersistentVolumeClaim:
     bound = {} if given.get("binding") or not volume else {"pv.kubernetes.io/bind-completed": "yes"}
     return _struct(core.PersistentVolumeClaim, {
         "metadata": _volume_meta(given) | {"namespace": given.get("namespace", "default"), "annotations": bound},
-        "spec": {"storageClassName": given.get("class"), "volumeName": volume},
+        "spec": {"storageClassName": given.get("class"), "volumeName": volume, "accessModes": given.get("modes", [])},
         "status": {"phase": given.get("phase", "Bound" if volume else "Pending")},
     })  # fmt: skip
 
@@ -330,7 +330,7 @@ def _volume_meta(given: Document) -> Document:
 
 
 def _volume(given: Document) -> core.PersistentVolume:
-    """``{name, zones: [z1], terms: [[...]], driver, local: true}``: each of ``terms`` is one alternative."""
+    """``{name, zones: [z1], terms: [[...]], driver, local: true, labels}``: each of ``terms`` is one alternative."""
     terms = given.get("terms", [[f"zone In {','.join(given['zones'])}"]] if "zones" in given else [])
     spec: Document = {"csi": {"driver": given.get("driver", "ebs.csi.aws.com")}}
     if given.get("local"):
@@ -341,7 +341,8 @@ def _volume(given: Document) -> core.PersistentVolume:
         spec["nodeAffinity"] = {
             "required": {"nodeSelectorTerms": [{"matchExpressions": notation.expressions(term)} for term in terms]}
         }
-    return _struct(core.PersistentVolume, {"metadata": _volume_meta(given), "spec": spec})
+    meta = _volume_meta(given) | {"labels": notation.label_map(given.get("labels", {}))}
+    return _struct(core.PersistentVolume, {"metadata": meta, "spec": spec})
 
 
 def _storage_class(given: Document) -> core.StorageClass:
