@@ -24,10 +24,13 @@ Worth = Callable[[Demand], float | None]
 
 
 class Purchase:
-    """The nodes of one packing. ``worth`` may be set once a program has priced the classes (``assignment``)."""
+    """The nodes of one packing. ``worth`` may be set once a program has priced the classes; ``prefix`` keeps the names of its
+    nodes apart from those of another packing.
+    """
 
-    def __init__(self, work: Workspace, reporter: Reporter) -> None:
+    def __init__(self, work: Workspace, reporter: Reporter, *, prefix: str = "") -> None:
         self._work = work
+        self._prefix = prefix
         self._topology: Topology = work.topology
         self._reporter = reporter
         self._limits = {pool.name: Limits(pool) for pool in work.pools}
@@ -93,8 +96,33 @@ class Purchase:
     def start(self, pool: Pool, demand: Demand, domains: Domains) -> NewNode | None:
         if demand.is_repelled(tuple(pool.node_pool.spec.template.spec.taints)):
             return None
-        name = f"{pool.name}-{len(self.opened.nodes) + 1}"
-        return empty_node(pool, name, self._work.axis).narrowed(demand, domains)
+        return self._empty(pool).narrowed(demand, domains)
+
+    def _empty(self, pool: Pool) -> NewNode:
+        return empty_node(pool, f"{self._prefix}{pool.name}-{len(self.opened.nodes) + 1}", self._work.axis)
+
+    def adopt(self, node: NewNode) -> None:
+        """Take over a node of another packing as it is."""
+        worth = sum(self._unit(batch.demand, node.pool) * len(batch.pods) for batch in node.placed)
+        self.opened.replace(self.opened.append(node), node, worth)
+        self._limits[node.pool.name].charge(node)
+
+    def build(self, pool: Pool, row: int, wanted: Sequence[tuple[Demand, Domains, list[str]]]) -> None:
+        """Buy a node of that instance type (its row), or a cheaper one that does, and move the pods onto it that it takes."""
+        limits, index = self._limits[pool.name], -1
+        node = self._empty(pool)
+        for demand, domains, names in wanted:
+            grown = node.narrowed(demand, domains) if index >= 0 or limits.more_nodes() else None
+            if grown is None:
+                continue
+            most, rows, counts = grown.holds(demand, limits.mask(grown))
+            room = int(counts[rows == row].max(initial=0))
+            count = min(most, room, len(names), self._allowed_on_host(demand, node.name))
+            if count > 0:
+                index = self.opened.append(grown) if index < 0 else index
+                node = grown
+                batch = [names.pop(0) for _ in range(count)]
+                self.put(index, node, demand, domains, batch, rows[counts >= count])
 
     def _open(self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]) -> bool:
         """Buy one more node for the first pods; False if no pool can."""
@@ -122,11 +150,11 @@ class Purchase:
         node.types = types
         node.used = node.used + demand.row * len(batch)
         node.ports = node.ports | demand.pods.ports
-        node.placed.append(Batch(demand, domains, tuple(batch)))
         self.opened.replace(index, node, self._unit(demand, node.pool) * len(batch))
         self._limits[node.pool.name].charge(node)
         where = {**domains, HOSTNAME: node.name}
-        self._topology.record(demand.pods, demand.variant.rules, where, len(batch), node.counts)
+        entry = self._topology.record(demand.pods, demand.variant.rules, where, len(batch), node.counts)
+        node.placed.append(Batch(demand, domains, tuple(batch), entry))
         self._reporter.placing(batch[0], f"new node {node.name}", len(batch))
 
 

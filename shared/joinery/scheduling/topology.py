@@ -212,27 +212,73 @@ class Topology:
 
     def record(
         self, pods: PodClass, rules: Sequence[Rule], domains: Mapping[str, str], count: int, counts: "Counts"
-    ) -> None:
+    ) -> "Entry":
         """Note ``count`` pods of the class (negative: take them back) where keys have these domains.
 
-        ``counts`` says whether a node filter admits the target, for spreads that leave some nodes out.
+        ``counts`` says whether a node filter admits the target, for spreads that leave some nodes out. Returns what was noted.
         """
         active = {rule.identity for rule in rules}
+        tallies: list[tuple[Counter[str], str]] = []
         for rule in self.rules[id(pods)]:
             group = self.group(rule)
             domain = domains.get(rule.key)
-            if rule.weight is None:
-                group.awaited -= count
             if domain is None:
                 continue
             if rule.identity in active and rule.weight is None:
-                group.owners[domain] += count
+                tallies.append((group.owners, domain))
             if group.selects(pods) and counts(group.rule.nodes):
-                group.counts[domain] += count
+                tallies.append((group.counts, domain))
         for group in self.foreign(pods):
             domain = domains.get(group.rule.key)
             if domain is not None and counts(group.rule.nodes):
-                group.counts[domain] += count
+                tallies.append((group.counts, domain))
+        entry = Entry(pods, count, tuple(tallies))
+        self._book(entry, count)
+        return entry
+
+    def erase(self, entry: "Entry") -> None:
+        """Take back exactly what was noted."""
+        self._book(entry, -entry.count)
+
+    def _book(self, entry: "Entry", count: int) -> None:
+        for rule in self.rules[id(entry.pods)]:
+            if rule.weight is None:
+                self.group(rule).awaited -= count
+        for tally, domain in entry.tallies:
+            tally[domain] += count
+
+    def saved(self) -> "Saved":
+        """All counts, to be restored later or compared."""
+        return {
+            identity: (Counter(group.counts), Counter(group.owners), group.awaited)
+            for identity, group in self._groups.items()
+        }
+
+    def restore(self, saved: "Saved") -> None:
+        """Go back to these counts."""
+        for identity, (counts, owners, awaited) in saved.items():
+            group = self._groups[identity]
+            group.counts, group.owners, group.awaited = Counter(counts), Counter(owners), awaited
+
+    def differs(self, saved: "Saved") -> bool:
+        """Whether any count has changed, hosts apart: which node of a domain a pod is on does not matter there."""
+        return any(
+            self._groups[identity].rule.key != HOSTNAME
+            and (self._groups[identity].counts != counts or self._groups[identity].owners != owners)
+            for identity, (counts, owners, _) in saved.items()
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Entry:
+    """Pods that were noted, and in which tallies under which domain."""
+
+    pods: PodClass
+    count: int
+    tallies: tuple[tuple[Counter[str], str], ...]
+
+
+Saved = Mapping[object, tuple[Counter[str], Counter[str], int]]
 
 
 Counts = Callable[[NodeFilter], bool]
