@@ -1,0 +1,44 @@
+"""One input gives one plan: the order of objects in a file, or in a list of the API server, decides nothing."""
+
+from dataclasses import fields, replace
+from random import Random
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joinery.scheduling.problem import Problem
+from joinery.scheduling.solve import solve
+from tests.cases.scheduling.reading import Case, cases
+
+CASES = cases()
+
+
+def _reordered(problem: Problem, random: Random) -> Problem:
+    """The same problem with every list of objects shuffled, and the instance types of every class."""
+    snapshot: dict[str, Any] = {}
+    for field in fields(problem.snapshot):
+        listed = getattr(problem.snapshot, field.name)
+        if isinstance(listed, tuple):
+            snapshot[field.name] = _shuffled(listed, random)
+    types = {
+        name: _shuffled(listed, random) for name, listed in _shuffled(tuple(problem.instance_types.items()), random)
+    }
+    return replace(problem, snapshot=replace(problem.snapshot, **snapshot), instance_types=types)
+
+
+def _shuffled(listed: tuple[Any, ...], random: Random) -> tuple[Any, ...]:
+    return tuple(random.sample(listed, len(listed)))
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.sampled_from(CASES), st.integers(0, 2**32))
+def test_a_plan_does_not_depend_on_the_order_of_objects(case: Case, seed: int) -> None:
+    """Any golden case, shuffled in any way, is answered with the very same plan."""
+    assert solve(_reordered(case.problem, Random(seed))) == solve(case.problem)
+
+
+def test_every_golden_case_is_answered_the_same_backwards() -> None:
+    """Every one of them, in one order that is not its own."""
+    differing = [case.name for case in CASES if solve(_reordered(case.problem, Random(1))) != solve(case.problem)]
+    assert not differing, "\n".join(differing)
