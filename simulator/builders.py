@@ -235,8 +235,10 @@ def node_class(name: str = "default", *, zones: Sequence[str] = ZONES, ready: bo
         "status": {
             "subnets": [{"id": f"subnet-{zone[-1]}", "zone": zone, "zoneID": zone_id(zone)} for zone in zones],
             "securityGroups": [{"id": "sg-nodes", "name": "nodes"}], "amis": images, "instanceProfile": "joinery-node",
-            "conditions": _true("SubnetsReady", "SecurityGroupsReady", "AMIsReady", "InstanceProfileReady", "ValidationSucceeded", "Ready")
-            if ready else [],
+            "conditions": _true(
+                "SubnetsReady", "SecurityGroupsReady", "AMIsReady", "InstanceProfileReady", "PlacementGroupReady",
+                "ValidationSucceeded", "Ready",
+            ) if ready else [],
         },
     })  # fmt: skip
 

@@ -194,3 +194,26 @@ def test_the_help_of_a_command_imports_no_solver() -> None:
 def test_commands_of_other_packages_are_listed(run: Run) -> None:
     """The simulator offers replay and simulate by entry point."""
     assert {"plan", "catalog", "replay", "simulate"} <= set(run("--help").out.split())
+
+
+def test_a_field_that_does_not_act_is_a_warning(run: Run, write: Write) -> None:
+    """The plan is made without it, and the person who wrote it is told."""
+    reserved = CLUSTER.replace("  role: nodes", "  role: nodes\n  capacityReservationSelectorTerms: [{id: cr-123}]")
+    outcome = run(
+        "plan", "--now", NOW, "-o", "json", "-f", write("cluster.yaml", reserved), "-f", write("p.json", pod_document())
+    )
+    (warning,) = outcome.err.splitlines()
+    assert warning.startswith(
+        "warning: EC2NodeClass default: not supported yet: spec.capacityReservationSelectorTerms: "
+    )
+    assert [launch["pods"] for launch in outcome.document["launch"]] == [["default/web"]]
+
+
+def test_a_field_whose_neglect_would_change_the_nodes_is_a_reason(run: Run, write: Write) -> None:
+    """No node is better than one in the wrong place."""
+    grouped = CLUSTER.replace("  role: nodes", "  role: nodes\n  placementGroupSelector: {name: rack}")
+    outcome = run(
+        "plan", "--now", NOW, "-o", "json", "-f", write("cluster.yaml", grouped), "-f", write("p.json", pod_document())
+    )
+    (left,) = outcome.document["unschedulable"]
+    assert "not supported yet: EC2NodeClass default: spec.placementGroupSelector" in left["reasons"][0]

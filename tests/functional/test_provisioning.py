@@ -7,6 +7,7 @@ import pytest
 from joinery.apis.labels import (
     CAPACITY_TYPE,
     LAUNCH_TOKEN,
+    NODE_POOL,
     NODE_POOL_HASH,
     ON_DEMAND,
     REPLACEMENT_LAUNCHED,
@@ -238,6 +239,56 @@ def test_a_bad_pool_does_not_stop_the_others(stand: Stand) -> None:
     (condition,) = stand.world.cluster.document("NodePool", "broken")["status"]["conditions"]
     assert (condition["type"], condition["status"]) == ("ValidationSucceeded", "False")
     assert "weight" in condition["message"]
+
+
+def test_a_pool_that_only_we_find_wrong_does_not_stop_the_others(stand: Stand) -> None:
+    """The API server's schema takes it; its status names the field, and its neighbour serves the pods."""
+    stand.world.cluster.add(builders.node_pool("heavy", weight=100, requirements=["team=-red-"]))
+    stand.pods(1)
+    assert stand.provision()["launched"] == 1
+    assert stand.claim.metadata.labels[NODE_POOL] == "default"
+    stand.live()
+    found = {each.type: each for each in stand.world.cluster.node_pools["heavy"].status.conditions}
+    assert (found["Ready"].status, found["ValidationSucceeded"].status) == ("False", "False")
+    assert (
+        found["ValidationSucceeded"].message
+        == "spec.template.spec.requirements[0].values[0]: '-red-' is not a label value"
+    )
+
+
+def test_a_pool_whose_fault_is_mended_serves_again(stand: Stand) -> None:
+    """Nobody has to touch its status."""
+    stand.world.cluster.add(builders.node_pool("heavy", weight=100, requirements=["team=-red-"]))
+    stand.live()
+    stand.world.cluster.add(builders.node_pool("heavy", weight=100, requirements=["team=red"], ready=False))
+    stand.live()
+    stand.pods(1)
+    stand.provision()
+    assert stand.claim.metadata.labels[NODE_POOL] == "heavy"
+
+
+def test_a_class_that_asks_for_what_is_not_supported_is_not_used(stand: Stand) -> None:
+    """An instance outside of its placement group is not what was asked for: the status says so, and so does the pod's Event."""
+    stand.world.cluster.add(builders.node_class(placementGroupSelector={"name": "rack"}))
+    stand.pods(1)
+    assert stand.provision()["launched"] == 0
+    assert (
+        "not supported yet: EC2NodeClass default: spec.placementGroupSelector" in stand.world.cluster.events[-1].message
+    )
+    stand.live()
+    pool = {each.type: each for each in stand.world.cluster.node_pools["default"].status.conditions}
+    assert (pool["NodeClassReady"].status, pool["NodeClassReady"].reason) == ("False", "UnsupportedPlacementGroup")
+
+
+def test_reservations_that_are_not_used_are_told_on_the_class(stand: Stand) -> None:
+    """They are a price, and no reason to leave pods waiting."""
+    stand.world.cluster.add(builders.node_class(capacityReservationSelectorTerms=[{"tags": {"team": "a"}}]))
+    stand.live()
+    found = {each.type: each for each in stand.world.cluster.node_classes["default"].status.conditions}
+    assert (found["Ready"].status, found["CapacityReservationsReady"].status) == ("True", "False")
+    assert "not supported yet: spec.capacityReservationSelectorTerms" in found["CapacityReservationsReady"].message
+    stand.pods(1)
+    assert stand.provision()["launched"] == 1
 
 
 def test_the_first_run_of_an_installation_reads_the_catalogue_itself(stand: Stand) -> None:

@@ -5,7 +5,6 @@ objects would be believed. What is merely unusual (an unknown operator, a claim 
 packing core turns it into a reason on the pod. Objects are sorted, so that their order in the files decides nothing.
 """
 
-import dataclasses
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
@@ -22,13 +21,13 @@ from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.legacy import equivalents, is_legacy
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
-from joinery.apis.validation import explain, validate
+from joinery.apis.validation import explain
 from joinery.cli.defaults import namespaced, pod_defaults, spec_defaults
 from joinery.cli.documents import Document, documents, read, source_name
 from joinery.cli.legacy import decoded, in_new_words, old_selections
 from joinery.cli.quantities import wrong_quantity
 from joinery.errors import ConfigurationError
-from joinery.state.snapshot import Invalid, Snapshot
+from joinery.state.snapshot import Snapshot
 
 
 class _Kind(NamedTuple):
@@ -124,14 +123,6 @@ class Inputs:
     def all_warnings(self) -> list[str]:
         """Everything a person should know about what was not used, or not as it stands."""
         return self.warnings + [f"ignored {_counted(kind, n)}" for kind, n in sorted(self.ignored.items())]
-
-
-def screened(snapshot: Snapshot) -> Snapshot:
-    """The snapshot with the NodePools that cannot be used set aside, each with its reason; the others go on."""
-    reasons = {pool.metadata.name: "; ".join(validate(pool)) for pool in snapshot.node_pools}
-    bad = tuple(Invalid("NodePool", name, reason) for name, reason in reasons.items() if reason)
-    good = tuple(pool for pool in snapshot.node_pools if not reasons[pool.metadata.name])
-    return dataclasses.replace(snapshot, node_pools=good, invalid=snapshot.invalid + bad) if bad else snapshot
 
 
 def load(paths: Iterable[str]) -> Inputs:

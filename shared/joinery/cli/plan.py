@@ -2,7 +2,7 @@
 
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -45,20 +45,26 @@ def plan(
 
 
 def _snapshot(files: Sequence[str] | None, now: "datetime") -> "Snapshot":
-    from joinery.cli.inputs import load, screened
-
-    if files:
-        inputs = load(files)
-        for warning in inputs.all_warnings():
-            print(f"warning: {warning}", file=sys.stderr)
-        return screened(inputs.snapshot(now))
+    from joinery.cli.inputs import load
     from joinery.cli.sources import live_snapshot
 
-    snapshot = screened(live_snapshot(now))
-    for bad in snapshot.invalid:
-        if bad.kind != "NodePool":  # those are in the packing, with their reasons
-            print(f"warning: {bad.kind} {bad.name} takes no part: {bad.reason}", file=sys.stderr)
+    inputs = load(files or ())
+    snapshot = inputs.snapshot(now) if files else live_snapshot(now)
+    for warning in (*inputs.all_warnings(), *_not_used(snapshot)):
+        print(f"warning: {warning}", file=sys.stderr)
     return snapshot
+
+
+def _not_used(snapshot: "Snapshot") -> Iterator[str]:
+    """What takes no part, and fields that do not act; NodePools and what they need are in the packing, with their reasons."""
+    from joinery.apis.support import unsupported
+
+    for bad in snapshot.invalid:
+        if bad.kind != "NodePool":
+            yield f"{bad.kind} {bad.name} takes no part: {bad.reason}"
+    for node_class in snapshot.node_classes:
+        lacking = (found for found in unsupported(node_class.spec) if not found.blocks)
+        yield from (f"EC2NodeClass {node_class.metadata.name}: {found}" for found in lacking)
 
 
 def _solve(snapshot: "Snapshot", catalogue: "Catalog", options: "Options") -> tuple["Problem", "Packing", float]:

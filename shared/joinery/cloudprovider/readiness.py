@@ -11,16 +11,14 @@ from datetime import datetime
 from joinery.apis.ec2nodeclass import (
     AMIStatus,
     EC2NodeClass,
-    EC2NodeClassSpec,
     EC2NodeClassStatus,
     SecurityGroupStatus,
     SubnetStatus,
 )
 from joinery.apis.meta import Condition
+from joinery.apis.support import Unsupported, unsupported
 from joinery.cloudprovider.tags import restricted
 
-#: Families whose user data Joinery can write.
-LAUNCHABLE = ("AL2023", "AL2", "Bottlerocket", "Custom")
 READY = "Ready"
 
 
@@ -56,6 +54,7 @@ def status(node_class: EC2NodeClass, found: Found, now: datetime) -> EC2NodeClas
 
 
 def _conditions(node_class: EC2NodeClass, found: Found, now: datetime) -> list[Condition]:
+    lacking = {found.condition: found for found in unsupported(node_class.spec)}
     problems = {
         "SubnetsReady": _missing(found.subnets, "SubnetsNotFound", "subnetSelectorTerms select no subnet"),
         "SecurityGroupsReady": _missing(
@@ -64,9 +63,12 @@ def _conditions(node_class: EC2NodeClass, found: Found, now: datetime) -> list[C
         "AMIsReady": found.ami_problem or _missing(found.amis, "AMINotFound", "amiSelectorTerms select no image"),
         "InstanceProfileReady": found.profile_problem
         or _missing(found.instance_profile, "InstanceProfileNotFound", "the instance profile does not exist"),
-        "ValidationSucceeded": _invalid(node_class.spec),
+        "PlacementGroupReady": _lacks(lacking.get("PlacementGroupReady")),
+        "ValidationSucceeded": _forbidden(node_class) or _lacks(lacking.get("ValidationSucceeded")),
     }
     problems[READY] = next(filter(None, problems.values()), None)
+    # Told, and no part of Ready: nodes are launched without it.
+    problems |= {kind: _lacks(found) for kind, found in lacking.items() if not found.blocks}
     return [_condition(node_class, kind, problem, now) for kind, problem in problems.items()]
 
 
@@ -74,14 +76,13 @@ def _missing(found: object, reason: str, message: str) -> Problem | None:
     return None if found else Problem(reason, message)
 
 
-def _invalid(spec: EC2NodeClassSpec) -> Problem | None:
-    if tag := restricted(spec.tags):
-        return Problem("TagValidationFailed", f"spec.tags: {tag} is set by Joinery")
-    if spec.family not in LAUNCHABLE:
-        return Problem("UnsupportedFamily", f"amiFamily {spec.family} is not supported yet")
-    if spec.placement_group_selector is not None:
-        return Problem("UnsupportedPlacementGroup", "placementGroupSelector is not supported yet")
-    return None
+def _forbidden(node_class: EC2NodeClass) -> Problem | None:
+    tag = restricted(node_class.spec.tags)
+    return Problem("TagValidationFailed", f"spec.tags: {tag} is set by Joinery") if tag else None
+
+
+def _lacks(found: Unsupported | None) -> Problem | None:
+    return Problem(found.reason, str(found)) if found else None
 
 
 def _condition(node_class: EC2NodeClass, kind: str, problem: Problem | None, now: datetime) -> Condition:

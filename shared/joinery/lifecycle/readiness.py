@@ -1,7 +1,8 @@
 """Readiness: may a NodePool be used, and may its EC2NodeClass? Written into their status, where users look.
 
 A class is ready when what its selectors select exists (the cloud has looked); a pool is ready when it is valid and its
-class is ready. A resource that does not even parse is told so, and takes no part (scheduling.md 1.2.4, 1.7).
+class is ready. A resource that does not even parse is told so, and takes no part (scheduling.md 1.2.4, 1.7). Pools of
+another provider's classes are that provider's business.
 """
 
 from collections.abc import Iterable, Mapping
@@ -22,6 +23,7 @@ from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amounts, texts, total
+from joinery.apis.validation import validate
 from joinery.commands import Command, Reject, UpdateClass, UpdatePool
 from joinery.state.snapshot import Snapshot
 
@@ -47,7 +49,7 @@ def readiness(snapshot: Snapshot, found: Mapping[str, EC2NodeClassStatus]) -> It
         after = classes[before.metadata.name]
         if after != before:
             yield (UpdateClass(before, after, _why(after.status.conditions)),)
-    for pool in snapshot.node_pools:
+    for pool in filter(_is_served, snapshot.node_pools):
         ready = _pool(pool, classes, snapshot)
         if ready != pool:
             yield (UpdatePool(pool, ready, _why(ready.status.conditions)),)
@@ -66,8 +68,11 @@ def _class(node_class: EC2NodeClass, found: EC2NodeClassStatus | None, *, is_use
 
 def _pool(pool: NodePool, classes: Mapping[str, EC2NodeClass], snapshot: Snapshot) -> NodePool:
     at = Observation(now=snapshot.now, generation=pool.metadata.generation)
-    conditions = put(pool.status.conditions, true(_VALID, at))
-    conditions = put(conditions, _class_ready(classes.get(pool.spec.template.spec.node_class_ref.name), at))
+    conditions = put(pool.status.conditions, _valid(pool, at))
+    name = pool.spec.template.spec.node_class_ref.name
+    node_class = classes.get(name)
+    found = _class_ready(node_class, at) if node_class else _no_class(name, snapshot, at)
+    conditions = put(conditions, found)
     claims = [claim for claim in snapshot.node_claims if _counts(claim, pool)]
     status = pool.status.model_copy(
         update={
@@ -84,9 +89,25 @@ def _annotated(metadata: Any, stamp: Mapping[str, str]) -> Any:
     return metadata.model_copy(update={"annotations": {**metadata.annotations, **stamp}})
 
 
-def _class_ready(node_class: EC2NodeClass | None, at: Observation) -> Condition:
-    if node_class is None:
-        return false(_CLASS_READY, "NodeClassNotFound", "the EC2NodeClass does not exist", at)
+def _is_served(pool: NodePool) -> bool:
+    ref = pool.spec.template.spec.node_class_ref
+    return (ref.group, ref.kind) == (AWS_GROUP, EC2NodeClass.kind)
+
+
+def _valid(pool: NodePool, at: Observation) -> Condition:
+    reasons = validate(pool)
+    return false(_VALID, "NodePoolValidationFailed", "; ".join(reasons), at) if reasons else true(_VALID, at)
+
+
+def _no_class(name: str, snapshot: Snapshot, at: Observation) -> Condition:
+    """The class that a pool names is not among those that can be used: is it there at all?"""
+    for bad in snapshot.invalid:
+        if (bad.kind, bad.name) == (EC2NodeClass.kind, name):
+            return false(_CLASS_READY, "NodeClassNotReady", f"EC2NodeClass {name} is invalid: {bad.reason}", at)
+    return false(_CLASS_READY, "NodeClassNotFound", f"EC2NodeClass {name} does not exist", at)
+
+
+def _class_ready(node_class: EC2NodeClass, at: Observation) -> Condition:
     if node_class.metadata.deletion_timestamp is not None:
         return false(_CLASS_READY, "NodeClassTerminating", "the EC2NodeClass is being deleted", at)
     ready = find(node_class.status.conditions, READY)

@@ -11,6 +11,8 @@ from joinery.apis.labels import INITIALIZED, NODE_CLASS, NODE_POOL, REGISTERED, 
 from joinery.apis.meta import Requirement
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, amount, total
+from joinery.apis.support import unusable
+from joinery.apis.validation import validate
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Axis, Fit, Market, Mask, Pool, fit, market
 from joinery.scheduling.problem import Problem
@@ -105,6 +107,8 @@ class PoolBuilder:
             return Reason("Static", "it has a fixed number of replicas and takes no pending pods")
         if node_pool.metadata.deletion_timestamp is not None:
             return Reason("Deleting", "it is being deleted")
+        if reasons := validate(node_pool):
+            return Reason("Invalid", "; ".join(reasons))
         ready = next((c for c in node_pool.status.conditions if c.type == "Ready"), None)
         if ready is not None and ready.status == "False":
             return Reason("NotReady", f"it is not ready: {ready.message or ready.reason}")
@@ -247,6 +251,8 @@ def _class_readiness(node_class: EC2NodeClass) -> Reason | None:
     name = node_class.metadata.name
     if node_class.metadata.deletion_timestamp is not None:
         return Reason("NodeClass", f"EC2NodeClass {name} is being deleted")
+    if lacking := unusable(node_class):
+        return Reason("NotSupported", f"not supported yet: EC2NodeClass {name}: {lacking.field}: {lacking.problem}")
     ready = next((c for c in node_class.status.conditions if c.type == "Ready"), None)
     if ready is not None and ready.status == "False":
         return Reason("NodeClass", f"EC2NodeClass {name} is not ready: {ready.message or ready.reason}")

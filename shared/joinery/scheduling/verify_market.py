@@ -10,6 +10,8 @@ from joinery.apis.core import Taint as CoreTaint
 from joinery.apis.meta import Requirement, Taint
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, fits
+from joinery.apis.support import unusable
+from joinery.apis.validation import validate
 from joinery.scheduling.verify_nodes import DECIDED_BY_OFFERING, FinalNode, node_labels, offering_labels
 from joinery.scheduling.verify_rules import Expression, allows, refused_taint
 from joinery.scheduling.verify_world import PodClass, World
@@ -93,7 +95,7 @@ def why_closed(world: World, pool: NodePool) -> str:
         return "the NodePool is static"
     if pool.metadata.deletion_timestamp is not None:
         return "the NodePool is being deleted"
-    if any(bad.kind == "NodePool" and bad.name == name for bad in world.problem.snapshot.invalid):
+    if validate(pool) or any(bad.kind == "NodePool" and bad.name == name for bad in world.problem.snapshot.invalid):
         return "the NodePool failed validation"
     if any(c.type == "Ready" and c.status == "False" for c in pool.status.conditions):
         return "the NodePool is not ready"
@@ -119,6 +121,8 @@ def _why_no_class(world: World, name: str) -> str:
         return f"there is no EC2NodeClass {name}"
     if any(c.type == "Ready" and c.status == "False" for c in known[name].status.conditions):
         return f"EC2NodeClass {name} is not ready"
+    if unusable(known[name]):
+        return f"EC2NodeClass {name} asks for what is not supported"
     return ""
 
 

@@ -88,6 +88,21 @@ def test_a_resource_that_does_not_parse_is_told_so() -> None:
     assert any(isinstance(command, UpdatePool) for command in found)
 
 
+def test_a_pool_names_what_is_wrong_with_a_class_that_does_not_parse() -> None:
+    """That class exists: saying that it does not would send its owner looking elsewhere."""
+    pool = _pool(builders.node_pool(), invalid=(Invalid("EC2NodeClass", "default", "spec.role: too short"),))
+    found = find(pool.status.conditions, "NodeClassReady")
+    assert found is not None
+    assert (found.status, found.message) == ("False", "EC2NodeClass default is invalid: spec.role: too short")
+
+
+def test_pools_of_another_providers_classes_are_left_alone() -> None:
+    """Two controllers that write one status would do so for ever."""
+    document = builders.node_pool(ready=False).to_wire()
+    document["spec"]["template"]["spec"]["nodeClassRef"] = {"group": "example.com", "kind": "Rack", "name": "default"}
+    assert not any(isinstance(c, UpdatePool) for c in _commands(NodePool.model_validate(document)))
+
+
 def test_a_class_that_is_deleted_outlives_its_claims() -> None:
     """An instance cannot be understood without its class; then only other people's finalizers stay."""
     used = _commands(builders.node_pool(), _terminating(), node_claims=(builders.node_claim(),))

@@ -90,9 +90,12 @@ def test_nodes_satisfy_the_requirements_of_their_pool() -> None:
     assert found(asked, packing(launch(asked, "default/web", labels={"team": "data"}))) == set()
 
 
-@pytest.mark.parametrize("pool", [node_pool(replicas=3), node_pool(node_class="absent")])
+@pytest.mark.parametrize(
+    "pool",
+    [node_pool(replicas=3), node_pool(node_class="absent"), node_pool(requirements=["karpenter.sh/capacity-type=no"])],
+)
 def test_some_pools_launch_nothing_for_pods(pool: Any) -> None:
-    """A static pool keeps its size; a pool without its class cannot boot anything."""
+    """A static pool keeps its size; a pool without its class cannot boot anything; an invalid one takes no part."""
     asked = problem(pool, pod("web"))
     assert found(asked, packing(launch(asked, "default/web"))) & {"NodePool", "Launch"}
 

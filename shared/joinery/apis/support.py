@@ -1,0 +1,62 @@
+"""What a valid EC2NodeClass may ask for and Joinery does not do yet: told wherever the class is met, never ignored.
+
+What changes the nodes themselves keeps the class from being used. What does not (a reservation is a price) is told, and
+nodes are launched without it.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassSpec
+
+#: Families whose user data Joinery can write.
+LAUNCHABLE = ("AL2023", "AL2", "Bottlerocket", "Custom")
+
+
+@dataclass(frozen=True, slots=True)
+class Unsupported:
+    """A field that does not act. ``condition`` and ``reason`` are how the status names it; ``blocks`` the use of the class."""
+
+    field: str
+    problem: str
+    condition: str
+    reason: str
+    blocks: bool = True
+
+    def __str__(self) -> str:
+        return f"not supported yet: {self.field}: {self.problem}"
+
+
+def unsupported(spec: EC2NodeClassSpec) -> tuple[Unsupported, ...]:
+    """What the class asks for in vain, in the order of the fields."""
+    return tuple(_unsupported(spec))
+
+
+def _unsupported(spec: EC2NodeClassSpec) -> Iterator[Unsupported]:
+    if spec.capacity_reservation_selector_terms:
+        yield Unsupported(
+            "spec.capacityReservationSelectorTerms",
+            "reservations are not looked for, and nodes are bought as spot and on-demand alone",
+            condition="CapacityReservationsReady",
+            reason="UnsupportedCapacityReservations",
+            blocks=False,
+        )
+    if spec.placement_group_selector is not None:
+        yield Unsupported(
+            "spec.placementGroupSelector",
+            "instances would be launched outside of the group",
+            condition="PlacementGroupReady",
+            reason="UnsupportedPlacementGroup",
+        )
+    if spec.family not in LAUNCHABLE:
+        yield Unsupported(
+            "spec.amiFamily",
+            f"{spec.family} is none of {', '.join(LAUNCHABLE)}",
+            condition="ValidationSucceeded",
+            reason="UnsupportedFamily",
+        )
+
+
+def unusable(node_class: EC2NodeClass) -> Unsupported | None:
+    """Why no node may be made from the class, if Joinery lacks something."""
+    return next((found for found in unsupported(node_class.spec) if found.blocks), None)
