@@ -67,8 +67,12 @@ build-host: ## The same for this machine's own Python and architecture
 smoke: build-host .venv-ric/.current ## Import every door from the build, and nothing else
 	@.venv/bin/python -m tools.smoke --runtime-packages $(RUNTIME_PACKAGES)
 
-bench: build-host .venv-ric/.current ## Measure: cold starts, packing, the demo
+bench: $(if $(SCENARIOS),setup,build-host .venv-ric/.current) ## Measure everything, or packing alone (SCENARIOS=FOLDER BENCH="--json FILE")
+ifdef SCENARIOS
+	@.venv/bin/python -m tools.bench_packing $(SCENARIOS) $(BENCH)
+else
 	@for script in tools/bench*.py; do .venv/bin/python -m tools.$$(basename $$script .py) || exit 1; done
+endif
 
 webhook-bench: setup ## What a slow webhook costs the real scheduler (ten minutes)
 	@KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(tools/controlplane/build)} .venv/bin/python -m tools.webhook_bench

@@ -48,11 +48,11 @@ class Result:
 
 def run(arguments: list[str]) -> int:
     options = _options(arguments)
-    references = _references(options.scenarios)
+    known = references(options.scenarios)
     files = sorted(options.scenarios.glob("*.json.gz"))
     names = [file for file in files if not options.names or file.name.removesuffix(".json.gz") in options.names]
     with tempfile.TemporaryDirectory() as folder:
-        results = [_judge(file, options, Path(folder), references) for file in names if not _is_catalogue(file)]
+        results = [_judge(file, options, Path(folder), known) for file in names if not _is_catalogue(file)]
     Console(width=None if sys.stdout.isatty() else 140).print(_table(results))
     for result in results:
         _explain(result)
@@ -73,26 +73,39 @@ def _is_catalogue(file: Path) -> bool:
     return file.name == "instance-types.json.gz"
 
 
-def _references(folder: Path) -> dict[str, Any]:
+def references(folder: Path) -> dict[str, Any]:
+    """What another planner answers for each scenario, where the folder says so."""
     file = folder / "reference.json"
     return dict(json.loads(file.read_text())["scenarios"]) if file.exists() else {}
 
 
-def _judge(file: Path, options: argparse.Namespace, folder: Path, references: dict[str, Any]) -> Result:
+def _judge(file: Path, options: argparse.Namespace, folder: Path, known: dict[str, Any]) -> Result:
     name = file.name.removesuffix(".json.gz")
-    catalogue = ["--catalog", str(options.catalog)] if options.catalog else []
-    types, plan = folder / f"{name}-types.json", folder / f"{name}-plan.json"
-    for target, command in ((types, ["catalog"]), (plan, ["plan", "--now", options.now])):
-        done = _call([str(JOINERY), *command, "-f", str(file), *catalogue, "-o", "json"])
-        if done.returncode:
-            return Result(name, problem=done.stderr.strip() or f"exit status {done.returncode}")
-        target.write_text(done.stdout)
-    judged = _call(
-        [str(options.judge), "-f", str(file), "--instance-types", str(types), "--plan", str(plan), "-o", "json"]
-    )
-    if judged.returncode not in (0, 1):
-        return Result(name, problem=judged.stderr.strip())
-    return Result(name, "", json.loads(plan.read_text()), json.loads(judged.stdout), references.get(name))
+    catalogue = str(options.catalog) if options.catalog else None
+    path = folder / f"{name}-plan.json"
+    done = _call([str(JOINERY), "plan", "--now", options.now, "-f", str(file), *_given(catalogue), "-o", "json"])
+    if done.returncode:
+        return Result(name, problem=done.stderr.strip() or f"exit status {done.returncode}")
+    path.write_text(done.stdout)
+    verdict, problem = judged(options.judge, file, path, catalogue)
+    return Result(name, problem, json.loads(done.stdout) if verdict else None, verdict, known.get(name))
+
+
+def judged(judge: Path, scenario: Path, plan: Path, catalogue: str | None) -> tuple[dict[str, Any] | None, str]:
+    """The judge's report on a plan; or None, and why there is no report."""
+    done = _call([str(JOINERY), "catalog", "-f", str(scenario), *_given(catalogue), "-o", "json"])
+    if done.returncode:
+        return None, done.stderr.strip()
+    types = plan.with_suffix(".types")
+    types.write_text(done.stdout)
+    called = _call([str(judge), "-f", str(scenario), "--instance-types", str(types), "--plan", str(plan), "-o", "json"])
+    if called.returncode not in (0, 1):
+        return None, called.stderr.strip()
+    return json.loads(called.stdout), ""
+
+
+def _given(catalogue: str | None) -> list[str]:
+    return ["--catalog", catalogue] if catalogue else []
 
 
 def _call(command: list[str]) -> subprocess.CompletedProcess[str]:
