@@ -157,7 +157,7 @@ def _verdict_of(file: Path, plan: Mapping[str, Any], options: argparse.Namespace
 
 _HEADINGS = (
     "scenario", "pods", "classes", "nodes", "pending", "$/h", "reference", "cost", "bound", "gap", "s", "spread",
-    "pods/s", "speed",
+    "pods/s", "speed", "judge",
 )  # fmt: skip
 
 
@@ -168,8 +168,14 @@ def _row(one: Measured) -> list[str]:
         f"{one.hourly:,.2f}", f"{reference['hourly']:,.2f}" if reference else "-",
         "-" if one.ratio is None else f"{one.ratio - 1:+.1%}",
         f"{one.plan['cost']['lowerBound']:,.2f}", f"{one.gap:.2%}", f"{one.median:.2f}", f"{spread:.2f}",
-        f"{one.rate:,.0f}", "-" if one.faster is None else f"{one.faster:.1f}x",
+        f"{one.rate:,.0f}", "-" if one.faster is None else f"{one.faster:.1f}x", _judgement(one),
     ]  # fmt: skip
+
+
+def _judgement(one: Measured) -> str:
+    if one.verdict is None:
+        return "-"
+    return "ok" if one.verdict["ok"] else f"{len(one.verdict['errors'])} wrong"
 
 
 def _target_row(verdict: Verdict) -> list[str]:
@@ -213,6 +219,7 @@ def _circumstances(options: argparse.Namespace) -> dict[str, Any]:
         "python": platform.python_version(),
         "machine": platform.machine(),
         "cores": 1,
+        "load": round(os.getloadavg()[0], 2),  # seconds on a busy machine say little
         "seed": options.seed,
         "runs": options.runs,
     }
@@ -239,7 +246,7 @@ def _markdown(options: argparse.Namespace, results: Sequence[Measured], promised
     about = _circumstances(options)
     lines = [
         "# Measured packing", "",
-        f"Commit {about['commit']}, Python {about['python']}, {about['machine']}, one core, seed {about['seed']}; medians of "
+        f"Commit {about['commit']}, Python {about['python']}, {about['machine']}, one core (load {about['load']}), seed {about['seed']}; medians of "
         f"{about['runs']} runs, spread is the slowest less the fastest. `make bench SCENARIOS=FOLDER` prints this table.", "",
         *_markdown_table(_HEADINGS, [_row(one) for one in results]), "",
         *_markdown_table(("figure", "target", "measured", ""), [_target_row(one) for one in promised]),
