@@ -213,6 +213,8 @@ class InMemoryCluster:
 
     def nominate(self, pod: Pod, node_name: str) -> None:
         stored = self._pod(pod)
+        if node_name not in ("", stored.status.nominated_node_name) and stored.spec.node_name:
+            raise NotFoundError(f"pod {pod.key} waits no more: it is bound to {stored.spec.node_name}")
         self.api.update(with_fields(stored, status=with_fields(stored.status, nominated_node_name=node_name)))
 
     def evict(self, pod: Pod) -> Eviction:

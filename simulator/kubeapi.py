@@ -126,6 +126,8 @@ class KubernetesApi:
         # Through the main path everything but status, through /status nothing but it.
         wanted = {"status": body.get("status", {})} if part == "status" else {**body, "status": {}}
         after = merged(before, wanted)
+        if kind.name == "Pod":
+            _check_nomination(place, before, after)
         if place in self._unparsed(kind):
             before.update(after)
             return _typed(kind, before)
@@ -179,6 +181,13 @@ def _check_uid(place: str, wanted: str | None, found: Document) -> None:
     stored = found["metadata"].get("uid", "")
     if wanted and wanted != stored:
         raise ConflictError(f"{place}: the UID in the precondition ({wanted}) is not the UID of the object ({stored})")
+
+
+def _check_nomination(place: str, before: Document, after: Document) -> None:
+    wanted, given = (found.get("status", {}).get("nominatedNodeName", "") for found in (after, before))
+    if wanted not in ("", given) and before["spec"].get("nodeName"):
+        why = "may not be set on pods that are already bound to a node"
+        raise ConfigurationError(f'Pod "{place}" is invalid: status.nominatedNodeName: Forbidden: {why}')
 
 
 def _typed(kind: Kind, document: Document) -> Document:

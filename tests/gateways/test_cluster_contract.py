@@ -353,6 +353,14 @@ def test_a_pod_that_is_gone_cannot_be_nominated(form: Form) -> None:
         form.cluster.nominate(pod, "n1")
 
 
+def test_a_pod_that_was_bound_meanwhile_cannot_be_nominated(form: Form) -> None:
+    """The scheduler was faster: it waits no more, which is what the nomination was for. One may still be taken back."""
+    form.put(builders.pod("p1", node="n1"))
+    with pytest.raises(NotFoundError):
+        form.cluster.nominate(read_pod(form), "n2")
+    form.cluster.nominate(read_pod(form), "")
+
+
 def test_a_pod_without_a_budget_is_evicted(form: Form) -> None:
     """Nothing is in the way: the eviction API deletes the pod."""
     form.put(running("p1"))

@@ -87,7 +87,7 @@ class Cluster(Protocol):
         ...
 
     def nominate(self, pod: Pod, node_name: str) -> None:
-        """Write ``status.nominatedNodeName``: steer the scheduler. ``NotFoundError`` if the pod is gone."""
+        """Write ``status.nominatedNodeName``: steer the scheduler. ``NotFoundError`` if the pod is gone, or bound already."""
         ...
 
     def evict(self, pod: Pod) -> Eviction:

@@ -99,7 +99,7 @@ class KubernetesCluster:
 
     def nominate(self, pod: Pod, node_name: str) -> None:
         patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"nominatedNodeName": node_name}}
-        with _a_namesake_is_gone(pod):
+        with _no_longer_there(pod, "metadata.uid", "status.nominatedNodeName: Forbidden"):
             self.transport.request("PATCH", f"{_path(pod)}/status", patch, content_type=MERGE_PATCH)
 
     def evict(self, pod: Pod) -> Eviction:
@@ -122,7 +122,7 @@ class KubernetesCluster:
     def delete_pod(self, pod: Pod, *, grace_seconds: int) -> None:
         # Zero would remove the object while its containers run on: two of a StatefulSet's pods at once.
         options = {"gracePeriodSeconds": max(1, grace_seconds), **_of_uid(pod.metadata.uid)}
-        with _a_namesake_is_gone(pod):
+        with _no_longer_there(pod):
             self.transport.request("DELETE", _path(pod), options)
 
     def acquire_lease(self, name: str, *, holder: str, seconds: int) -> Lease:
@@ -181,12 +181,12 @@ def _of_uid(uid: str) -> Document:
 
 
 @contextlib.contextmanager
-def _a_namesake_is_gone(pod: Pod) -> Iterator[None]:
-    """A precondition on the UID fails as a conflict; in a patch, as an attempt to change what is immutable."""
+def _no_longer_there(pod: Pod, *forbidden: str) -> Iterator[None]:
+    """A precondition on the UID fails as a conflict; in a patch, as an attempt to change a field that is ``forbidden``."""
     try:
         yield
     except (ConflictError, ConfigurationError) as error:
-        if isinstance(error, ConfigurationError) and "metadata.uid" not in str(error):
+        if isinstance(error, ConfigurationError) and not any(field in str(error) for field in forbidden):
             raise
         raise NotFoundError(f"pod {pod.key} is gone: {error}") from error
 
