@@ -133,16 +133,25 @@ class FirstFit:
         keys = self._topology.keys(demand.pods, demand.variant.rules)
         placed: list[str] = []
         for cautious in (True, False):
-            for node in self._work.nodes:
-                if not names:
-                    return placed
-                if not node.admits(demand):
-                    continue
-                count = min(len(names), node.holds(demand), self._allowed_on(node, demand, keys, cautious))
-                if count > 0 and may_start(self._topology, demand, node.holds(demand), len(names)):
-                    batch = [names.pop(0) for _ in range(count)]
-                    self._put_existing(node, demand, batch)
-                    placed += batch
+            # A spread may let a pod in only once another has gone elsewhere, or one more each time: ask before buying.
+            while names and (batch := self._one_round(demand, names, keys, cautious)):
+                placed += batch
+                if not demand.variant.rules:
+                    break
+        return placed
+
+    def _one_round(self, demand: Demand, names: list[str], keys: Sequence[str], cautious: bool) -> list[str]:
+        placed: list[str] = []
+        for node in self._work.nodes:
+            if not names:
+                break
+            if not node.admits(demand):
+                continue
+            count = min(len(names), node.holds(demand), self._allowed_on(node, demand, keys, cautious))
+            if count > 0 and may_start(self._topology, demand, node.holds(demand), len(names)):
+                batch = [names.pop(0) for _ in range(count)]
+                self._put_existing(node, demand, batch)
+                placed += batch
         return placed
 
     def _allowed_on(self, node: ExistingNode, demand: Demand, keys: Sequence[str], cautious: bool) -> int:
