@@ -11,13 +11,22 @@ import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Protocol
 
 from tests.controlplane.objects import MANIFESTS
 from tools.controlplane.https import Answer, Call, HttpsServer
 from tools.controlplane.plane import ControlPlane
 
 Handler = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+class Served(Protocol):
+    """Somewhere that answers over HTTPS: its address, and the PEM certificate to trust it by."""
+
+    @property
+    def url(self) -> str: ...
+    @property
+    def authority(self) -> bytes: ...
 
 
 def event(call: Call) -> dict[str, Any]:
@@ -53,7 +62,7 @@ def function_url(handler: Handler) -> Iterator[HttpsServer]:
 
 
 @contextmanager
-def webhooks(plane: ControlPlane, server: HttpsServer, token: str) -> Iterator[None]:
+def webhooks(plane: ControlPlane, server: Served, token: str) -> Iterator[None]:
     """Apply ``manifests/webhook.yaml`` for that server, and take it away afterwards."""
     authority = base64.b64encode(server.authority).decode()
     url = f"{server.url}/{token}"
