@@ -4,7 +4,7 @@ Custom resources are decoded one by one, because a user may have stored one that
 others go on. Kubernetes' own objects were validated by the API server.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Generic, TypeVar
@@ -18,6 +18,7 @@ from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.meta import CustomResource
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
+from joinery.apis.validation import explain
 from joinery.cluster.transport import Answer, Transport, refusal
 from joinery.errors import ConfigurationError
 from joinery.state.snapshot import Invalid
@@ -109,19 +110,8 @@ def read_custom(transport: Transport, custom: Custom[Any]) -> tuple[tuple[Any, .
             valid.append(custom.model.model_validate_json(bytes(raw)))
         except ValidationError as error:
             name = msgspec.json.decode(raw, type=_Named).metadata.name
-            invalid.append(Invalid(custom.kind, name, reason(error)))
+            invalid.append(Invalid(custom.kind, name, explain(error)))
     return tuple(valid), tuple(invalid)
-
-
-def reason(error: ValidationError) -> str:
-    """What is wrong, as one line: every field and its complaint."""
-    return "; ".join(_complaints(error))
-
-
-def _complaints(error: ValidationError) -> Iterator[str]:
-    for found in error.errors(include_url=False, include_input=False):
-        where = ".".join(str(part) for part in found["loc"])
-        yield f"{where}: {found['msg']}" if where else found["msg"]
 
 
 def _page(transport: Transport, path: str, token: str) -> Answer:
