@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from joinery.apis.core import DaemonSet, Pod, PodSpec
@@ -20,6 +21,7 @@ from joinery.scheduling.requirements import Requirements, UnknownOperatorError, 
 from joinery.scheduling.resources import host_ports_of, requests_of
 from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated
 from joinery.state.nodes import NodeView
+from joinery.state.pods import is_active, is_daemon
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,17 +41,47 @@ class Daemon:
         return any(term.matches(labels) for term in self.terms)
 
 
-def daemons(sets: Iterable[DaemonSet]) -> tuple[Daemon, ...]:
-    """The pods of all DaemonSets, from their templates; one that cannot be read is left out of the overhead."""
+def daemons(sets: Iterable[DaemonSet], pods: Iterable[Pod]) -> tuple[Daemon, ...]:
+    """The pods of all DaemonSets: where their templates let them run, taking what the newest of ``pods`` takes.
+
+    Admission may give pods other requests than their template has (scheduling.md 3.17). A DaemonSet that cannot be read is left
+    out of the overhead.
+    """
     found = []
+    newest = _newest_pods(pods)
     for owner in sorted(sets, key=lambda d: (d.metadata.namespace, d.metadata.name)):
-        pod = Pod(metadata=owner.spec.template.metadata, spec=owner.spec.template.spec)
+        spec = _as_live(
+            owner.spec.template.spec, newest.get((owner.metadata.namespace or "default", owner.metadata.name))
+        )
+        pod = Pod(metadata=owner.spec.template.metadata, spec=spec)
         try:
             terms = _daemon_terms(pod.spec)
             found.append(Daemon(f"{owner.metadata.namespace}/{owner.metadata.name}", pod, requests_of(pod), terms))
         except (ValueError, UnknownOperatorError):
             continue
     return tuple(found)
+
+
+def _newest_pods(pods: Iterable[Pod]) -> Mapping[tuple[str, str], Pod]:
+    """By namespace and name of their DaemonSet."""
+    listed = sorted(
+        (pod for pod in pods if is_daemon(pod) and is_active(pod)),
+        key=lambda pod: (str(pod.metadata.creation_timestamp or ""), pod.metadata.name),
+    )
+    return {(p.metadata.namespace or "default", o.name): p for p in listed for o in p.metadata.owner_references}
+
+
+def _as_live(template: PodSpec, pod: Pod | None) -> PodSpec:
+    if pod is None:
+        return template
+    live = pod.spec
+    return msgspec.structs.replace(
+        template,
+        containers=live.containers,
+        init_containers=live.init_containers,
+        overhead=live.overhead,
+        resources=live.resources,
+    )
 
 
 def _daemon_terms(spec: PodSpec) -> tuple[Requirements, ...]:

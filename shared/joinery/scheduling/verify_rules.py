@@ -130,7 +130,18 @@ def _tolerates(toleration: Toleration, taint: HasTaint) -> bool:
         return False
     if toleration.operator == "Exists":
         return True
+    if toleration.operator in ("Gt", "Lt"):
+        return _outnumbers(taint.value, toleration)
     return toleration.operator in ("", "Equal") and toleration.key != "" and toleration.value == taint.value
+
+
+def _outnumbers(value: str, toleration: Toleration) -> bool:
+    """Whether the taint's number is on the side that the toleration accepts (alpha in Kubernetes)."""
+    try:
+        difference = int(value) - int(toleration.value)
+    except ValueError:
+        return False
+    return difference > 0 if toleration.operator == "Gt" else difference < 0
 
 
 def ports_of(spec: PodSpec) -> frozenset[Port]:

@@ -96,10 +96,11 @@ class World:
     def daemon_sets(self) -> list[tuple[DaemonSet, PodClass]]:
         """Live DaemonSets with the class of the pods they make."""
         found = []
+        live = _newest_daemons(self.problem.snapshot.pods)
         for daemon_set in self.problem.snapshot.daemon_sets:
             if daemon_set.metadata.deletion_timestamp is None:
                 with suppress(ValueError):  # a quantity beyond every node: its pods run nowhere
-                    found.append((daemon_set, self.class_of(_daemon_pod(daemon_set))))
+                    found.append((daemon_set, self.class_of(_daemon_pod(daemon_set, live.get(_key(daemon_set))))))
         return found
 
     @cached_property
@@ -253,8 +254,19 @@ def _identity(pod: Pod) -> bytes:
     )  # fmt: skip
 
 
-def _daemon_pod(daemon_set: DaemonSet) -> Pod:
-    """The pod that the DaemonSet controller makes, before it is pinned to a node."""
+def _newest_daemons(pods: Iterable[Pod]) -> dict[str, Pod]:
+    """The youngest living pod of every DaemonSet, by ``namespace/name``."""
+    living = [p for p in pods if is_daemon(p) and not is_terminal(p) and p.metadata.deletion_timestamp is None]
+    living.sort(key=lambda p: (str(p.metadata.creation_timestamp or ""), p.metadata.name))
+    return {
+        f"{pod.metadata.namespace or 'default'}/{owner.name}": pod
+        for pod in living
+        for owner in pod.metadata.owner_references
+    }
+
+
+def _daemon_pod(daemon_set: DaemonSet, live: Pod | None) -> Pod:
+    """The pod that the DaemonSet controller makes, before it is pinned to a node; it takes what the newest one takes."""
     template = daemon_set.spec.template
     meta = msgspec.structs.replace(
         template.metadata,
@@ -262,7 +274,11 @@ def _daemon_pod(daemon_set: DaemonSet) -> Pod:
         name=f"daemon-{daemon_set.metadata.name}",
     )
     tolerations = [*template.spec.tolerations, *_DAEMON_TOLERATIONS]
-    return Pod(metadata=meta, spec=msgspec.structs.replace(template.spec, tolerations=tolerations))
+    spec = msgspec.structs.replace(template.spec, tolerations=tolerations)
+    if live is not None:
+        took = {name: getattr(live.spec, name) for name in ("containers", "init_containers", "overhead", "resources")}
+        spec = msgspec.structs.replace(spec, **took)
+    return Pod(metadata=meta, spec=spec)
 
 
 def _key(daemon_set: DaemonSet) -> str:

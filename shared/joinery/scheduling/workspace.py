@@ -40,7 +40,7 @@ class Workspace:
         self.pending = pending(problem, known)
         self.waiting = frozenset(pod.key for pod in self.pending if not pod.spec.node_name)
         self.views = _without(known, self.waiting)
-        self._daemons = daemons(snapshot.daemon_sets)
+        self._daemons = daemons(snapshot.daemon_sets, snapshot.pods)
         priorities = _priorities(snapshot.priority_classes)
         bound = [pod for view in self.views for pod in view.pods]
         keys = selector_keys((*self.pending, *bound))
