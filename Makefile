@@ -1,5 +1,5 @@
 # Needs Python 3.11 or newer, pip, make and git; Go, if the real control plane is to be built. Everything else is fetched
-# by the rules below, into this folder and ~/.cache.
+# by the rules below, into this folder and ~/.cache; as root on Debian a headless Chromium too (ten seconds).
 
 PYTHON ?= python3
 # What `make build` builds; the template's defaults. `host` is this machine's own.
