@@ -52,8 +52,10 @@ def read(path: Path) -> dict[str, Any]:
     """The event. Raises ``ConfigurationError`` naming the file."""
     try:
         event = json.loads(path.read_bytes())
-    except (OSError, ValueError) as error:
-        raise ConfigurationError(f"{path}: {error}") from error
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror or error}") from error
+    except ValueError as error:
+        raise ConfigurationError(f"{path}: not JSON: {error}") from error
     if not isinstance(event, dict):
         raise ConfigurationError(f"{path}: an event is an object")
     return event

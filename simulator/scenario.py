@@ -114,7 +114,9 @@ def load(path: Path | None = None) -> Scenario:
     try:
         document = yaml.safe_load(source.read_text())
         scenario = msgspec.convert(document, Scenario)
-    except (OSError, yaml.YAMLError, msgspec.ValidationError) as error:
+    except OSError as error:
+        raise ConfigurationError(f"{source}: {error.strerror or error}") from error
+    except (UnicodeDecodeError, yaml.YAMLError, msgspec.ValidationError) as error:
         raise ConfigurationError(f"{source}: {error}".replace("\n", " ")) from error
     _check(scenario, str(source))
     return scenario

@@ -3,8 +3,11 @@
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from joinery.apis import core
+from joinery.cli.fields import POD_SPEC
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
 
 
@@ -129,3 +132,77 @@ def test_a_quantity_beyond_every_node_is_the_pods_own_problem(run: Run, cluster:
     outcome = run("plan", "-o", "json", "-f", cluster, "-f", write("pod.json", _requesting(cpu="1e30")))
     assert outcome.status == 0
     assert [one["pod"] for one in outcome.document["unschedulable"]] == ["default/web"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        (
+            "      requirements:",
+            "      requirments:",
+            "NodePool default: spec.template.spec.requirments: no such field; is it requirements?",
+        ),
+        ("  role: nodes", "  role: nodes\n  roel: x", "EC2NodeClass default: spec.roel: no such field; is it role?"),
+        (
+            "operator: In, values: [on",
+            "operator: In, valeus: [], values: [on",
+            "spec.template.spec.requirements[1].valeus: no such field; is it values?",
+        ),
+    ],
+)
+def test_a_misspelt_field_is_named_with_what_was_meant(
+    run: Run, write: Write, before: str, after: str, problem: str
+) -> None:
+    """Whoever wrote it means it to act, and a plan without it would be for something else."""
+    assert CLUSTER.count(before) == 1
+    assert problem in _refused(run, "-f", write("cluster.yaml", CLUSTER.replace(before, after)))
+
+
+def test_a_misspelt_field_of_a_pod_is_named(run: Run, write: Write) -> None:
+    """Also that of a DaemonSet's template, which decides how large every node is."""
+    pod = pod_document(nodeSelectr={"zone": "a"})
+    assert "Pod web: spec.nodeSelectr: no such field; is it nodeSelector?" in _refused(run, "-f", write("p.json", pod))
+    template = {"spec": {**pod_document()["spec"], "toleration": []}}
+    daemons = {
+        "apiVersion": "apps/v1",
+        "kind": "DaemonSet",
+        "metadata": {"name": "agent"},
+        "spec": {"template": template},
+    }
+    assert "spec.template.spec.toleration: no such field; is it tolerations?" in _refused(
+        run, "-f", write("d.json", daemons)
+    )
+
+
+def test_a_field_of_a_newer_api_is_a_warning(run: Run, write: Write) -> None:
+    """An export of tomorrow's cluster can be planned; one line says what was not used, however many objects have it."""
+    newer = CLUSTER.replace("  role: nodes", "  role: nodes\n  quantumEntanglement: {}")
+    pods = [pod_document(name, telepathy=True) for name in ("a", "b")]
+    listed = write("pods.json", {"apiVersion": "v1", "kind": "List", "items": pods})
+    outcome = run("plan", "--now", NOW, "-o", "json", "-f", write("cluster.yaml", newer), "-f", listed)
+    assert (outcome.status, len(outcome.document["launch"])) == (0, 1)
+    assert outcome.err.splitlines() == [
+        "warning: ignored spec.quantumEntanglement of 1 object of kind EC2NodeClass: no such field",
+        "warning: ignored spec.telepathy of 2 objects of kind Pod: no such field",
+    ]
+
+
+def test_every_field_of_a_pods_spec_that_is_read_is_known() -> None:
+    """The list of the API's fields must not lack one of ours."""
+    assert {found.encode_name for found in msgspec.structs.fields(core.PodSpec)} <= POD_SPEC
+
+
+def test_bytes_that_are_no_text_are_refused(run: Run, write: Write, tmp_path: Path) -> None:
+    """Whatever the file's name says."""
+    path = tmp_path / "objects.json.gz"
+    path.write_bytes(bytes(range(128, 256)))
+    assert _refused(run, "-f", str(path)) == f"joinery: {path}: neither text nor gzip"
+
+
+def test_a_broken_entry_of_a_catalogue_is_named_with_its_file(run: Run, write: Write) -> None:
+    """Among a thousand entries, and although entries are read late."""
+    broken = {"apiVersion": "joinery.dev/v1", "kind": "Catalog", "region": "r", "instanceTypes": [{"InstanceType": 5}]}
+    catalogue, cluster = write("catalogue.json", broken), write("cluster.yaml", CLUSTER)
+    line = _refused(run, "-f", cluster, "--catalog", catalogue)
+    assert line.startswith(f"joinery: {catalogue}: not a catalogue: instanceTypes[0]: ")
+    assert line.endswith("$.InstanceType`")

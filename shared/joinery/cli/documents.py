@@ -76,6 +76,8 @@ def documents(source: str, data: bytes) -> Iterator[Document]:
 
 
 def _split(source: str, data: bytes) -> Iterator[msgspec.Raw | bytes]:
+    if not _is_text(data):
+        raise ConfigurationError(f"{source}: neither text nor gzip")
     if data[:1] not in (b"{", b"["):
         yield from _split_yaml(source, data)
         return
@@ -83,6 +85,14 @@ def _split(source: str, data: bytes) -> Iterator[msgspec.Raw | bytes]:
         yield msgspec.json.decode(data, type=msgspec.Raw)
     except msgspec.DecodeError as error:
         yield from _split_stream(source, data, error)
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _split_stream(source: str, data: bytes, first: msgspec.DecodeError) -> Iterator[bytes]:
@@ -113,7 +123,7 @@ def _split_yaml(source: str, data: bytes) -> Iterator[bytes]:
         mark = error.problem_mark or error.context_mark
         line = f"line {mark.line + 1}: " if mark else ""
         raise ConfigurationError(f"{source}: {line}not YAML: {error.problem or error.context}") from error
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except yaml.YAMLError as error:
         raise ConfigurationError(f"{source}: not YAML: {' '.join(str(error).split())}") from error
     except (TypeError, msgspec.MsgspecError) as error:
         raise ConfigurationError(f"{source}: not a Kubernetes object: {error}") from error

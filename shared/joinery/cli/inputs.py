@@ -7,7 +7,7 @@ packing core turns it into a reason on the pod. Objects are sorted, so that thei
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple
@@ -24,6 +24,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.validation import explain
 from joinery.cli.defaults import namespaced, pod_defaults, spec_defaults
 from joinery.cli.documents import Document, documents, read, source_name
+from joinery.cli.fields import unknown_in_model, unknown_in_pod
 from joinery.cli.legacy import decoded, in_new_words, old_selections
 from joinery.cli.quantities import wrong_quantity
 from joinery.errors import ConfigurationError
@@ -65,12 +66,13 @@ _BY_KIND = {kind: (group, kind) for group, kind in KINDS}
 class Inputs:
     """The objects of all files; ``warnings`` are lines for a person. ``found`` holds them by field of the snapshot.
 
-    ``legacy`` holds objects of older APIs by kind and name until all files are read (``adopt_legacy``).
+    ``unknown`` counts fields that nobody knows, by kind and path. ``legacy`` holds objects of older APIs by kind and name until all files are read (``adopt_legacy``).
     """
 
     found: dict[str, dict[str, Any]] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
+    unknown: Counter[tuple[str, str]] = field(default_factory=Counter)
     legacy: dict[tuple[str, str], Document] = field(default_factory=dict)
 
     def add(self, document: Document) -> None:
@@ -92,6 +94,7 @@ class Inputs:
         if not document.name:
             raise ConfigurationError(f"{document}: metadata.name: is missing")
         decoded = _decode(document, kind)
+        self.unknown.update((document.kind, path) for path in _unknown(document, kind))
         key = f"{document.namespace or 'default'}/{document.name}" if kind.namespaced else document.name
         kept = self.found.setdefault(kind.field, {})
         if kept.get(key, decoded) != decoded:
@@ -122,7 +125,11 @@ class Inputs:
 
     def all_warnings(self) -> list[str]:
         """Everything a person should know about what was not used, or not as it stands."""
-        return self.warnings + [f"ignored {_counted(kind, n)}" for kind, n in sorted(self.ignored.items())]
+        fields = [
+            f"ignored {path} of {_number(kind, n)}: no such field" for (kind, path), n in sorted(self.unknown.items())
+        ]
+        kinds = [f"ignored {_number(kind, n)}: not used in a plan" for kind, n in sorted(self.ignored.items())]
+        return self.warnings + fields + kinds
 
 
 def load(paths: Iterable[str]) -> Inputs:
@@ -144,8 +151,20 @@ def _foreign_version(document: Document) -> str:
     return f"{document.group}/{document.version}" if known and wanted and document.version != wanted else ""
 
 
-def _counted(kind: str, n: int) -> str:
-    return f"{n} object{'s' if n > 1 else ''} of kind {kind}: not used in a plan"
+def _number(kind: str, n: int) -> str:
+    return f"{n} object{'s' if n > 1 else ''} of kind {kind}"
+
+
+def _unknown(document: Document, kind: _Kind) -> Iterator[str]:
+    """Fields that nobody knows. Raises ``ConfigurationError`` for one that looks misspelt: who wrote it means it to act."""
+    if issubclass(kind.model, BaseModel):
+        found = unknown_in_model(kind.model, msgspec.json.decode(document.raw))
+    else:
+        found = unknown_in_pod(document.kind, document.raw)
+    for path, meant in found:
+        if meant:
+            raise ConfigurationError(f"{document}: {path}: no such field; is it {meant}?")
+        yield path
 
 
 def _decode(document: Document, kind: _Kind) -> Any:

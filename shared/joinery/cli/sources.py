@@ -36,11 +36,14 @@ def load_catalog(choice: str | None) -> "Catalog":
 def _catalog_file(path: str) -> "Catalog":
     from joinery.cloudprovider.catalog import decode
 
+    data = read(path)
     try:
-        return decode(read(path))
+        catalog = decode(data)
+        # Every command reads the entries, and only here is it known whose they are.
+        _ = catalog.described
     except ConfigurationError as error:
-        named = str(error).startswith(source_name(path))
-        raise (error if named else ConfigurationError(f"{source_name(path)}: {error}")) from error
+        raise ConfigurationError(f"{source_name(path)}: {error}") from error
+    return catalog
 
 
 def moment(text: str | None) -> datetime:

@@ -44,10 +44,13 @@ class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=Tr
     def described(self) -> tuple[Description, ...]:
         """The entries, decoded once per catalogue. Raises ``ConfigurationError``."""
         decoder = msgspec.json.Decoder(Description)
+        found: list[Description] = []
         try:
-            return tuple(decoder.decode(raw) for raw in self.instance_types)
+            for raw in self.instance_types:
+                found.append(decoder.decode(raw))
         except msgspec.DecodeError as error:
-            raise ConfigurationError(f"catalogue: instanceTypes: {error}") from error
+            raise ConfigurationError(f"not a catalogue: instanceTypes[{len(found)}]: {error}") from error
+        return tuple(found)
 
     @cached_property
     def sold(self) -> Mapping[str, tuple[Offering, ...]]:
