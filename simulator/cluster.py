@@ -13,11 +13,12 @@ from typing import Any, TypeVar
 import msgspec
 from pydantic import ValidationError
 
+from joinery.apis.conditions import Observation, rejected
 from joinery.apis.core import Namespace, Node, ObjectMeta, Pod, PodDisruptionBudget
 from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
+from joinery.apis.validation import explain
 from joinery.cluster.gateway import Event, Eviction, Lease
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
 from joinery.state.snapshot import Invalid, Snapshot
@@ -200,16 +201,17 @@ class InMemoryCluster:
         return self._write(before, after, "annotations", "finalizers")
 
     def reject(self, kind: str, name: str, reason: str) -> None:
-        condition = {"type": "ValidationSucceeded", "status": "False", "reason": "ValidationFailed", "message": reason}
         raw = self._unparsed.get((kind, name))
         if raw is not None:
-            raw["status"] = {**raw.get("status", {}), "conditions": [condition]}
+            at = Observation(now=self.clock.now(), generation=raw["metadata"].get("generation", 0))
+            told = rejected(raw.get("status", {}).get("conditions", []), kind, reason, at)
+            raw["status"] = {**raw.get("status", {}), "conditions": [each.model_dump(by_alias=True) for each in told]}
             return
         stored = self.api.get(kind, name)
-        kept = [found for found in stored.status.conditions if found.type != condition["type"]]
-        self.api.update(
-            with_fields(stored, status=with_fields(stored.status, conditions=[*kept, Condition(**condition)]))
-        )
+        at = Observation(now=self.clock.now(), generation=stored.metadata.generation)
+        told = rejected(stored.status.conditions, kind, reason, at)
+        if told != stored.status.conditions:
+            self.api.update(with_fields(stored, status=with_fields(stored.status, conditions=told)))
 
     def nominate(self, pod: Pod, node_name: str) -> None:
         stored = self._pod(pod)
@@ -312,12 +314,7 @@ def _validated(claim: NodeClaim) -> NodeClaim:
     try:
         return NodeClaim.model_validate(claim.model_dump(by_alias=True))
     except ValidationError as error:
-        raise ConfigurationError(f"NodeClaim {claim.metadata.name}: {_first(error)}") from error
-
-
-def _first(error: ValidationError) -> str:
-    found = error.errors()[0]
-    return f"{'.'.join(str(part) for part in found['loc'])}: {found['msg']}"
+        raise ConfigurationError(f"NodeClaim {claim.metadata.name}: {explain(error)}") from error
 
 
 def _invalid(found: tuple[str, str], document: dict[str, Any]) -> Invalid:
@@ -325,7 +322,7 @@ def _invalid(found: tuple[str, str], document: dict[str, Any]) -> Invalid:
     try:
         from_document(kind, document)
     except ValidationError as error:
-        return Invalid(kind, name, _first(error))
+        return Invalid(kind, name, explain(error))
     except msgspec.ValidationError as error:
         return Invalid(kind, name, str(error))
     return Invalid(kind, name, "")

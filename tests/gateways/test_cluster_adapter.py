@@ -158,8 +158,8 @@ def test_a_pool_that_does_not_validate_is_reported_and_the_others_go_on() -> Non
     assert [pool.metadata.name for pool in read.node_pools] == ["good"]
     assert [(found.kind, found.name) for found in read.invalid] == [("NodePool", "bad")]
     assert "nodeClassRef" in read.invalid[0].reason
-    (condition,) = memory.document("NodePool", "bad")["status"]["conditions"]
-    assert (condition["type"], condition["status"]) == ("ValidationSucceeded", "False")
+    told = {each["type"]: each["status"] for each in memory.document("NodePool", "bad")["status"]["conditions"]}
+    assert told == {"ValidationSucceeded": "False", "Ready": "False"}
 
 
 # --- a server that is busy or gone ------------------------------------------------------------------------------------

@@ -305,7 +305,7 @@ def test_a_node_class_gets_a_finalizer_and_status(form: Form) -> None:
 
 
 def test_a_pool_is_rejected_in_its_status(form: Form) -> None:
-    """A person who describes the pool reads what is wrong with it; saying it twice writes once."""
+    """It is not ready, and a person who describes it reads why; saying it twice writes once."""
     form.put(builders.node_pool("pool"))
     form.cluster.reject("NodePool", "pool", "spec.weight: must be at most 100")
     form.clock.advance(timedelta(minutes=1))
@@ -315,7 +315,10 @@ def test_a_pool_is_rejected_in_its_status(form: Form) -> None:
 
     condition = next(c for c in rejected.status.conditions if c.type == "ValidationSucceeded")
     assert (condition.status, condition.message) == ("False", "spec.weight: must be at most 100")
-    assert "Ready" in {c.type for c in rejected.status.conditions}
+    ready = next(c for c in rejected.status.conditions if c.type == "Ready")
+    assert (ready.status, ready.message) == (
+        "False", "ValidationSucceeded=False: spec.weight: must be at most 100",
+    )  # fmt: skip
     assert again == rejected
 
 

@@ -15,6 +15,9 @@ Everything here is pure. Lists are never changed in place: each function returns
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import ValidationError
 
 from joinery.apis.meta import Condition
 
@@ -100,6 +103,23 @@ def with_ready(conditions: Iterable[Condition], dependents: Sequence[str], at: O
         if find(conditions, kind) is None:
             conditions = put(conditions, awaiting(kind, at))
     return put(conditions, _root(conditions, dependents, at))
+
+
+def rejected(conditions: Iterable[Any], kind: str, reason: str, at: Observation) -> list[Condition]:
+    """Of a resource of that kind that does not parse: not valid and so not ready; both say why.
+
+    ``conditions`` are those of the document that was read, among which may be some that do not parse either.
+    """
+    readable = [found for each in conditions if (found := _readable(each)) is not None]
+    failed = put(readable, false("ValidationSucceeded", f"{kind}ValidationFailed", reason, at))
+    return put(failed, false(READY, "UnhealthyDependents", f"ValidationSucceeded=False: {reason}", at))
+
+
+def _readable(condition: Any) -> Condition | None:
+    try:
+        return Condition.model_validate(condition)
+    except ValidationError:
+        return None
 
 
 def _root(conditions: Sequence[Condition], dependents: Sequence[str], at: Observation) -> Condition:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from joinery.apis.conditions import Observation, rejected
 from joinery.apis.core import Node, Pod
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.meta import CustomResource
@@ -89,13 +90,11 @@ class KubernetesCluster:
     def reject(self, kind: str, name: str, reason: str) -> None:
         path = f"{CUSTOM[kind].path}/{name}"
         found: Document = msgspec.json.decode(self.transport.get(path))
-        conditions = found.get("status", {}).get("conditions", [])
-        old: Document = next((each for each in conditions if each.get("type") == "ValidationSucceeded"), {})
-        if (old.get("status"), old.get("message")) == ("False", reason):
-            return
-        others = [each for each in conditions if each.get("type") != "ValidationSucceeded"]
-        patch = {"status": {"conditions": [*others, self._rejected(old, found, reason)]}}
-        self._send(f"{path}/status", patch, found["metadata"]["resourceVersion"])
+        before = found.get("status", {}).get("conditions", [])
+        at = Observation(now=self._now(), generation=found["metadata"].get("generation", 0))
+        after = [each.model_dump(mode="json", by_alias=True) for each in rejected(before, kind, reason, at)]
+        if after != before:
+            self._send(f"{path}/status", {"status": {"conditions": after}}, found["metadata"]["resourceVersion"])
 
     def nominate(self, pod: Pod, node_name: str) -> None:
         patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"nominatedNodeName": node_name}}
@@ -159,17 +158,6 @@ class KubernetesCluster:
 
     def _delete(self, path: str, uid: str) -> None:
         self.transport.request("DELETE", path, _of_uid(uid))
-
-    def _rejected(self, old: Document, found: Document, reason: str) -> Document:
-        since = old.get("lastTransitionTime") if old.get("status") == "False" else None
-        return {
-            "type": "ValidationSucceeded",
-            "status": "False",
-            "reason": "ValidationFailed",
-            "message": reason,
-            "lastTransitionTime": since or self._now().strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "observedGeneration": found["metadata"].get("generation", 0),
-        }
 
 
 def _path(pod: Pod) -> str:
