@@ -30,7 +30,12 @@ def lost_instance(view: View, claim: NodeClaim) -> tuple[Command, ...]:
 
 
 def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:
-    """Terminate every instance that has no claim, and delete the Node it may have made."""
+    """Terminate every instance that has no claim, and delete the Node it may have made.
+
+    A claim that does not parse knows an instance, too, and nobody can tell which: then nothing is collected.
+    """
+    if any(bad.kind == NodeClaim.kind for bad in view.snapshot.invalid):
+        return
     known = {instance_id(claim.status.provider_id) for claim in view.snapshot.node_claims}
     awaited = {claim.metadata.labels.get(NODE_POOL) for claim in view.snapshot.node_claims if awaits_launch(claim)}
     for instance in view.instances.values():

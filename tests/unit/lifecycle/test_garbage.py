@@ -9,7 +9,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.lifecycle.garbage import unknown_instances
 from joinery.lifecycle.view import view
 from joinery.state.instances import Instance
-from joinery.state.snapshot import Snapshot
+from joinery.state.snapshot import Invalid, Snapshot
 from simulator import builders
 from simulator.clock import START
 
@@ -28,6 +28,12 @@ def _collected(instances: Iterable[Instance], *claims: NodeClaim, nodes: tuple[N
 def test_an_instance_that_no_claim_knows_is_terminated() -> None:
     """It would cost money for ever."""
     assert _collected([_instance()]) == ["TerminateInstance"]
+
+
+def test_nothing_is_collected_while_a_claim_cannot_be_read() -> None:
+    """It may be that claim's, with pods on it: a newer version wrote what this one does not understand."""
+    unread = Snapshot(now=START, invalid=(Invalid("NodeClaim", "newer", "spec.requirements[0].operator: unknown"),))
+    assert list(unknown_instances(view(unread, [_instance()]))) == []
 
 
 def test_its_node_goes_with_it() -> None:
