@@ -41,8 +41,10 @@ def readiness(snapshot: Snapshot, found: Mapping[str, EC2NodeClassStatus]) -> It
     """
     yield from ((Reject(each.kind, each.name, each.reason),) for each in snapshot.invalid)
     used = {claim.spec.node_class_ref.name for claim in snapshot.node_claims}
+    # A claim that cannot be read may use any class.
+    is_unsure = any(bad.kind == NodeClaim.kind for bad in snapshot.invalid)
     classes = {
-        each.metadata.name: _class(each, found.get(each.metadata.name), is_used=each.metadata.name in used)
+        each.metadata.name: _class(each, found.get(each.metadata.name), is_used=is_unsure or each.metadata.name in used)
         for each in snapshot.node_classes
     }
     for before in snapshot.node_classes:

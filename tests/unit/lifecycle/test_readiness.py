@@ -108,6 +108,8 @@ def test_a_class_that_is_deleted_outlives_its_claims() -> None:
     used = _commands(builders.node_pool(), _terminating(), node_claims=(builders.node_claim(),))
     (kept,) = [command.after for command in used if isinstance(command, UpdateClass)]
     assert CLASS_FINALIZER in kept.metadata.finalizers
+    unread = _commands(builders.node_pool(), _terminating(), invalid=(Invalid("NodeClaim", "newer", "spec: unknown"),))
+    assert [CLASS_FINALIZER in c.after.metadata.finalizers for c in unread if isinstance(c, UpdateClass)] == [True]
     unused = _commands(builders.node_pool(), _terminating())
     (let_go,) = [command.after for command in unused if isinstance(command, UpdateClass)]
     assert let_go.metadata.finalizers == ["example.com/hold"]
