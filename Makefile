@@ -20,7 +20,7 @@ export AWS_DEFAULT_REGION ?= us-east-1
 export AWS_EC2_METADATA_DISABLED := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types format check-build build build-host smoke bench webhook-bench controlplane sam-local deploy
+.PHONY: help setup demo test lint types format check-build build build-host smoke bench judge webhook-bench controlplane sam-local deploy
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,10 @@ ifdef SCENARIOS
 else
 	@for script in tools/bench*.py; do .venv/bin/python -m tools.$$(basename $$script .py) || exit 1; done
 endif
+
+judge: setup ## Plan a folder of scenarios and have a judge check each plan (SCENARIOS=FOLDER JUDGE=BINARY NAMES="...")
+	@.venv/bin/python -m tools.scenarios --judge "$(or $(JUDGE),$(error give JUDGE=BINARY))" \
+		--scenarios "$(or $(SCENARIOS),$(error give SCENARIOS=FOLDER))" $(NAMES)
 
 webhook-bench: setup ## What a slow webhook costs the real scheduler (ten minutes)
 	@KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(tools/controlplane/build)} .venv/bin/python -m tools.webhook_bench
