@@ -10,6 +10,8 @@ from joinery.scheduling.value import bearable_ratio
 _LEVELS = np.array([1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 3.0, np.inf])
 """Prices, as multiples of a node's own, up to which its largest possible room is kept."""
 
+Shape = tuple[object, ...]
+
 
 class OpenedNodes:
     """Grows by one node at a time; ``nodes[i]`` is replaced as it takes shape.
@@ -23,6 +25,7 @@ class OpenedNodes:
         self.worth: list[float] = []
         self.price: list[float] = []
         self._pools: list[str] = []
+        self._shapes: list[Shape | None] = []
         self._room: Amounts = np.zeros((64, len(_LEVELS), resources), dtype=np.int64)
         self._value: Prices = np.zeros((64, 3))
 
@@ -35,11 +38,13 @@ class OpenedNodes:
         self.worth.append(0.0)
         self.price.append(0.0)
         self._pools.append(node.pool.name)
+        self._shapes.append(None)
         return len(self.nodes) - 1
 
     def replace(self, index: int, node: NewNode, added_worth: float) -> None:
         """Note the node's new shape."""
         self.nodes[index] = node
+        self._shapes[index] = None
         self.worth[index] += added_worth
         rows = np.flatnonzero(node.types)
         rows = rows[np.argsort(node.least_prices[rows], kind="stable")]
@@ -49,6 +54,21 @@ class OpenedNodes:
         last = np.searchsorted(prices, price * _LEVELS * (1 + 1e-9), side="right") - 1
         self._room[index] = room[last] - node.used
         self._value[index] = (price, bearable_ratio(price, self.worth[index]), self.worth[index])
+
+    def shape(self, index: int) -> Shape:
+        """What tells nodes apart for pods that are still to come: nodes of one shape take or refuse them alike."""
+        known = self._shapes[index]
+        if known is None:
+            node = self.nodes[index]
+            asked = tuple((batch.demand, *sorted(batch.domains.items())) for batch in node.placed)
+            known = self._shapes[index] = (
+                node.pool.name,
+                asked,
+                node.used.tobytes(),
+                node.types.tobytes(),
+                self.worth[index],
+            )
+        return known
 
     def promising(self, demand: Demand, count: int, units: dict[str, float]) -> NDArray[np.int64]:
         """The nodes of those pools that may have room for a pod of the class at a bearable price, in order."""

@@ -12,11 +12,11 @@ import numpy as np
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.limits import Limits
 from joinery.scheduling.opened import OpenedNodes
-from joinery.scheduling.pools import Amounts, Pool
+from joinery.scheduling.pools import Amounts, Mask, Pool, Prices
 from joinery.scheduling.reporter import Reporter
 from joinery.scheduling.targets import Batch, Demand, Domains, NewNode, empty_node
 from joinery.scheduling.topology import Topology
-from joinery.scheduling.value import best_start, grown, worth_of_one
+from joinery.scheduling.value import bearable_ratio, best_start, grown, worth_of_one
 from joinery.scheduling.workspace import Workspace
 
 Worth = Callable[[Demand], float | None]
@@ -35,6 +35,7 @@ class Purchase:
         self._reporter = reporter
         self._limits = {pool.name: Limits(pool) for pool in work.pools}
         self._units: dict[tuple[int, str], float] = {}
+        self._refused: dict[tuple[object, ...], int] = {}
         self.tiers = [tuple(group) for _, group in groupby(work.pools, key=lambda pool: pool.weight)]
         self.opened = OpenedNodes(len(work.axis.names))
         self.worth: Worth = lambda demand: None
@@ -60,24 +61,40 @@ class Purchase:
             pass
 
     def _into_open(self, index: int, demand: Demand, domains: Domains, names: list[str]) -> None:
-        allowed = self._allowed_on_host(demand, self.opened.nodes[index].name)
-        node = self.opened.nodes[index].narrowed(demand, domains) if allowed > 0 else None
-        if node is None:
+        """As many pods as leave the node good value; where one refuses all, others of its shape are not asked again."""
+        opened = self.opened.nodes[index]
+        wanted = min(self._allowed_on_host(demand, opened.name), len(names))
+        alike = (demand, tuple(domains.items()), self.opened.shape(index))
+        if wanted <= self._refused.get(alike, 0):
             return
-        most, rows, counts = node.holds(demand, self._limits[node.pool.name].mask(node))
-        if most <= 0 or not may_start(self._topology, demand, most, len(names)):
-            return
-        count = grown(
-            node.least_prices[rows],
-            counts,
-            min(most, allowed, len(names)),
-            price=self.opened.price[index],
-            worth=self.opened.worth[index],
-            unit=self._unit(demand, node.pool),
-        )
-        if count > 0:
-            batch = [names.pop(0) for _ in range(count)]
-            self.put(index, node, demand, domains, batch, rows[counts >= count])
+        node, count = opened.narrowed(demand, domains), 0
+        if node is not None:
+            within = self._limits[node.pool.name].mask(node)
+            affordable = within if node.min_values else within & self._affordable(index, node, demand, wanted)
+            most, rows, counts = node.holds(demand, affordable)
+            if most > 0 and not may_start(self._topology, demand, most, len(names)):
+                return
+            count = self._growth(index, demand, node.least_prices[rows], counts, min(most, wanted))
+            if count > 0:
+                _, rows, counts = node.holds(demand, within)
+                batch = [names.pop(0) for _ in range(count)]
+                self.put(index, node, demand, domains, batch, rows[counts >= count])
+        if not count and not opened.pool.limits:
+            self._refused[alike] = wanted
+
+    def _affordable(self, index: int, node: NewNode, demand: Demand, wanted: int) -> Mask:
+        """The types that so many pods could justify: a few of all that the node may be, so that most refusals are cheap."""
+        price, worth = self.opened.price[index], self.opened.worth[index]
+        bearable = bearable_ratio(price, worth) * (worth + wanted * self._unit(demand, node.pool))
+        affordable: Mask = node.least_prices <= max(bearable, price) + 1e-9
+        return affordable
+
+    def _growth(self, index: int, demand: Demand, prices: Prices, counts: Amounts, most: int) -> int:
+        if most <= 0:
+            return 0
+        price, worth = self.opened.price[index], self.opened.worth[index]
+        unit = self._unit(demand, self.opened.nodes[index].pool)
+        return grown(prices, counts, most, price=price, worth=worth, unit=unit)
 
     def _allowed_on_host(self, demand: Demand, host: str) -> int:
         return self._topology.allowance(demand.pods, demand.variant.rules, HOSTNAME, host, cautious=False)

@@ -68,7 +68,8 @@ class Topology:
         self._nodes = nodes
         self._universe = universe
         self._groups: dict[object, Group] = {}
-        self._reach: dict[tuple[int, object], frozenset[str]] = {}
+        self._of_rule: dict[int, tuple[Rule, Group]] = {}
+        self._reach: dict[tuple[int, int], frozenset[str]] = {}
         self._foreign: dict[int, tuple[Group, ...]] = {}
         self._meeting: dict[object, frozenset[str]] = {}
         self._classes = classes
@@ -88,7 +89,7 @@ class Topology:
 
     def reach(self, pods: PodClass, rule: Rule) -> frozenset[str]:
         """The domains that a spread of this class ranges over: of nodes that count for it, and of what it could buy."""
-        key = (id(pods), rule.identity)
+        key = (id(pods), id(self.group(rule)))
         if key not in self._reach:
             existing = frozenset(
                 view.labels[rule.key]
@@ -123,7 +124,11 @@ class Topology:
                     group.counts[view.labels[key]] += 1
 
     def group(self, rule: Rule) -> Group:
-        return self._groups[rule.identity]
+        """The counts of the rule. Remembered by the rule itself: hashing what it says takes longer than all else here."""
+        known = self._of_rule.get(id(rule))
+        if known is None:
+            known = self._of_rule[id(rule)] = (rule, self._groups[rule.identity])
+        return known[1]
 
     def foreign(self, pods: PodClass) -> tuple[Group, ...]:
         """Groups that count the class without being its own: others' spreads, affinities and anti-affinities."""

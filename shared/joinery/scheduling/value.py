@@ -11,6 +11,8 @@ from joinery.scheduling.targets import Demand, NewNode
 
 GROWTH = 1.02
 """A node this close to its pods' worth may always grow."""
+_ANY = 1e12
+"""Any price at all is bearable; finite, because pods may be worth nothing and nothing times infinity is no number."""
 
 
 def worth_of_one(node: NewNode, demand: Demand) -> float:
@@ -49,4 +51,4 @@ def grown(prices: Prices, counts: Amounts, most: int, *, price: float, worth: fl
 
 def bearable_ratio(price: float, worth: float) -> float:
     """How many times its pods' worth a node may cost after growing."""
-    return max(price / worth, GROWTH) if worth else np.inf
+    return max(price / worth, GROWTH) if worth else _ANY
