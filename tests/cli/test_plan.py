@@ -12,6 +12,7 @@ import yaml
 
 from joinery.cli.sources import SAMPLE
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document, shell
+from tools.template import ROOT
 
 PLAN = ("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE))
 
@@ -217,3 +218,10 @@ def test_a_field_whose_neglect_would_change_the_nodes_is_a_reason(run: Run, writ
     )
     (left,) = outcome.document["unschedulable"]
     assert "not supported yet: EC2NodeClass default: spec.placementGroupSelector" in left["reasons"][0]
+
+
+def test_the_example_shows_what_a_plan_can_say(run: Run) -> None:
+    """Both NodePools buy, and one pod is too large for every type: the README's first command."""
+    outcome = run("plan", "--now", NOW, "-o", "json", "-f", str(ROOT / "examples" / "cluster.yaml"))
+    assert {launch["nodePool"] for launch in outcome.document["launch"]} == {"default", "batch"}
+    assert [left["pod"] for left in outcome.document["unschedulable"]] == ["default/giant"]
