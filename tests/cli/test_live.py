@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
@@ -36,7 +37,8 @@ def test_provisioners_are_read_where_they_are_installed(joinery_api_server: Cont
     install(joinery_api_server, LEGACY)
     path = "/apis/karpenter.sh/v1alpha5/provisioners"
     requirement = {"key": "node.kubernetes.io/instance-type", "operator": "In", "values": ["m5.large"]}
-    good, bad = {"providerRef": {"name": "default"}, "requirements": [requirement]}, {"providerRef": {}}
+    good: dict[str, Any] = {"providerRef": {"name": "default"}, "requirements": [requirement]}
+    bad: dict[str, Any] = {"providerRef": {}}
     for name, spec in (("good", good), ("bad", bad)):
         document = {"metadata": {"name": name}, "apiVersion": "karpenter.sh/v1alpha5", "kind": "Provisioner"}
         transport.request("POST", path, {**document, "spec": spec})
