@@ -10,8 +10,6 @@ from joinery.scheduling.value import bearable_ratio
 _LEVELS = np.array([1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 3.0, np.inf])
 """Prices, as multiples of a node's own, up to which its largest possible room is kept."""
 
-Shape = tuple[object, ...]
-
 
 class OpenedNodes:
     """Grows by one node at a time; ``nodes[i]`` is replaced as it takes shape.
@@ -25,7 +23,8 @@ class OpenedNodes:
         self.worth: list[float] = []
         self.price: list[float] = []
         self._pools: list[str] = []
-        self._shapes: list[Shape | None] = []
+        self._shapes: list[int | None] = []
+        self._numbers: dict[tuple[object, ...], int] = {}
         self._room: Amounts = np.zeros((64, len(_LEVELS), resources), dtype=np.int64)
         self._value: Prices = np.zeros((64, 3))
 
@@ -55,19 +54,14 @@ class OpenedNodes:
         self._room[index] = room[last] - node.used
         self._value[index] = (price, bearable_ratio(price, self.worth[index]), self.worth[index])
 
-    def shape(self, index: int) -> Shape:
+    def shape(self, index: int) -> int:
         """What tells nodes apart for pods that are still to come: nodes of one shape take or refuse them alike."""
         known = self._shapes[index]
         if known is None:
             node = self.nodes[index]
             asked = tuple((batch.demand, *sorted(batch.domains.items())) for batch in node.placed)
-            known = self._shapes[index] = (
-                node.pool.name,
-                asked,
-                node.used.tobytes(),
-                node.types.tobytes(),
-                self.worth[index],
-            )
+            shape = node.pool.name, asked, node.used.tobytes(), node.types.tobytes(), self.worth[index]
+            known = self._shapes[index] = self._numbers.setdefault(shape, len(self._numbers))
         return known
 
     def promising(self, demand: Demand, count: int, units: dict[str, float]) -> NDArray[np.int64]:

@@ -63,9 +63,10 @@ class Purchase:
     def _into_open(self, index: int, demand: Demand, domains: Domains, names: list[str]) -> None:
         """As many pods as leave the node good value; where one refuses all, others of its shape are not asked again."""
         opened = self.opened.nodes[index]
-        wanted = min(self._allowed_on_host(demand, opened.name), len(names))
         alike = (demand, tuple(domains.items()), self.opened.shape(index))
-        if wanted <= self._refused.get(alike, 0):
+        refused = self._refused.get(alike, 0)
+        wanted = len(names) if len(names) <= refused else min(self._allowed_on_host(demand, opened.name), len(names))
+        if wanted <= refused:
             return
         node, count = opened.narrowed(demand, domains), 0
         if node is not None:
