@@ -76,7 +76,7 @@ def _solve(snapshot: "Snapshot", catalogue: "Catalog", options: "Options") -> tu
     started = time.perf_counter()
     types = {one.metadata.name: resolve(catalogue, one) for one in snapshot.node_classes}
     problem = Problem(snapshot=snapshot, instance_types=types, options=options)
-    packing = solve(problem)
+    packing = solve(problem, stopwatch=lambda: time.perf_counter() - started)
     check(problem, packing)
     return problem, packing, time.perf_counter() - started
 

@@ -1,100 +1,110 @@
-"""A proven lower bound on what the launches of a packing must cost.
+"""A proven lower bound on what the launches of a packing must cost: the assignment program (``joinery.optimizer.assignment``).
 
-For any weights over resources that sum to one, a node of type t at price p that holds requests r costs at least
-p * sum_k w_k * r_k / room_tk, because no sum of requests exceeds the node's room. So each pod carries at least its cheapest
-such share over the types it may run on, and the sum over pods bounds the price of all nodes. The best of a grid of weights is
-taken. Whatever a rule forbids only makes nodes dearer, so the bound holds under all hard rules, weights and limits.
-
-A pod that would still fit on existing capacity, rules of topology apart, counts nothing: it might need no new node.
+The program is given what no packing can avoid: every pod's requests, where its required terms, volumes, taints and the weights
+of pools let it run, and that pods which repel each other over hosts have a node each. Nodes that exist have the room that the
+packing left on them, at no price. Whatever else forbids a node (spreads, affinity, limits, minValues) only makes a plan dearer.
 """
 
-from collections.abc import Iterable, Mapping
-from itertools import product
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
+from joinery.apis.labels import HOSTNAME
+from joinery.optimizer.bounding import bound
+from joinery.optimizer.lot import UNBOUNDED, Amounts, Group, Lot, Mask
 from joinery.scheduling.classes import PodClass
-from joinery.scheduling.pools import Prices, fit
+from joinery.scheduling.kinds import Claim, kinds_for
+from joinery.scheduling.orders import exclusive
+from joinery.scheduling.pools import Pool, fit
 from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated
 from joinery.scheduling.workspace import Workspace
-
-_STEPS = 24
 
 
 def lower_bound(work: Workspace, launched: Mapping[PodClass, int]) -> float:
     """$/h that no set of new nodes for these pods can undercut; pods by class."""
-    counted = {pods: count for pods, count in launched.items() if count and not _fits_existing(work, pods)}
-    if not counted:
+    classes = [pods for pods, count in launched.items() if count]
+    if not classes:
         return 0.0
-    names = _priced(counted)
-    bounds = [_bound(work, counted, dict(zip(names, w, strict=True))) for w in _weights(len(names))]
-    return max(bounds, default=0.0)
+    return bound(_lot(work, classes, np.array([launched[pods] for pods in classes], dtype=np.int64)))
 
 
-def _priced(counted: Iterable[PodClass]) -> tuple[str, ...]:
-    """The resources worth a weight: cpu, memory, pods, and one more that pods ask for."""
-    asked = {name for pods in counted for name in pods.requests}
-    extra = sorted(asked - {"cpu", "memory", "pods", "ephemeral-storage"})[:1]
-    return ("cpu", "memory", *extra)
+def _lot(work: Workspace, classes: Sequence[PodClass], counts: Amounts) -> Lot:
+    requests = np.array([work.axis.vector(pods.requests) for pods in classes], dtype=np.int64)
+    claims = [claim for item, pods in enumerate(classes) for claim in _claims(work, pods, item)]
+    kinds = kinds_for(work.pools, requests, claims)
+    free, open_to = _standing(work, classes, requests)
+    clashes = _clashes(work, classes)
+    return Lot(
+        requests=requests,
+        counts=counts,
+        price=np.concatenate([kinds.price, np.zeros(len(free))]),
+        room=np.concatenate([kinds.room, free]),
+        admits=np.concatenate([kinds.admits, open_to], axis=1),
+        groups=tuple(Group(np.array(members, dtype=np.int64), cap) for members, cap in exclusive(clashes)),
+        clashes=clashes,
+        stock=np.concatenate([np.full(len(kinds.price), UNBOUNDED), np.ones(len(free), dtype=np.int64)]),
+    )
 
 
-def _weights(dimensions: int) -> Iterable[tuple[float, ...]]:
-    steps = _STEPS if dimensions <= 2 else 8
-    for head in product(range(steps + 1), repeat=dimensions - 1):
-        if sum(head) <= steps:
-            yield (*(part / steps for part in head), (steps - sum(head)) / steps)
-
-
-def _bound(work: Workspace, counted: Mapping[PodClass, int], weights: Mapping[str, float]) -> float:
-    return sum(count * _share(work, pods, weights) for pods, count in counted.items())
-
-
-def _share(work: Workspace, pods: PodClass, weights: Mapping[str, float]) -> float:
-    """The least that one pod of the class can cost under these weights, over everything it may run on."""
-    rows, prices = _options(work, pods)
-    if not len(prices):
-        return 0.0
-    cost = np.zeros(len(prices))
-    for name, weight in weights.items():
-        column = work.axis.index.get(name)
-        asked = pods.requests.get(name, 0)
-        if weight and asked and column is not None:
-            cost += weight * asked / np.maximum(rows[:, column], 1)
-    return float((prices * cost).min())
-
-
-def _options(work: Workspace, pods: PodClass) -> tuple[Prices, Prices]:
-    """Room and best price of every type that can hold one pod of the class, over all pools."""
-    known: tuple[Prices, Prices] | None = work.memo.get(id(pods))
-    if known is None:
-        known = work.memo[id(pods)] = _find_options(work, pods)
-    return known
-
-
-def _find_options(work: Workspace, pods: PodClass) -> tuple[Prices, Prices]:
-    row = work.axis.vector(pods.requests)
-    rooms, prices = [np.zeros((0, len(row)))], [np.zeros(0)]
-    for pool in work.pools:
+def _claims(work: Workspace, pods: PodClass, item: int) -> list[Claim]:
+    """Where required terms, volumes and taints let the class run; below the first pool that takes all of it nothing else may be used."""
+    claims: list[Claim] = []
+    weight: int | None = None
+    for index, pool in enumerate(work.pools):
+        if weight is not None and pool.weight < weight:
+            break
         taints = pool.node_pool.spec.template.spec.taints
         if first_untolerated((*pods.tolerations, TOLERATE_PREFERRED), taints) is not None:
             continue
-        for term in pods.terms:
-            found = fit(pool, term)
-            if found.conflict:
-                continue
-            least = pool.market.prices[:, found.columns].min(axis=1, initial=np.inf)
-            usable = found.types & np.isfinite(least) & (pool.room >= row).all(axis=1)
-            rooms.append(pool.room[usable].astype(np.float64))
-            prices.append(least[usable])
-    return np.concatenate(rooms), np.concatenate(prices)
+        mine = [Claim(item, index, types, columns) for types, columns in _suits(work, pods, pool)]
+        claims += mine
+        if mine and _takes_all(work, pods, pool):
+            weight = pool.weight
+    return claims
 
 
-def _fits_existing(work: Workspace, pods: PodClass) -> bool:
+def _suits(work: Workspace, pods: PodClass, pool: Pool) -> Iterator[tuple[Mask, Mask]]:
+    """The types and offering columns of the pool that suit the class, for each way in which its terms and volumes may be met."""
     row = work.axis.vector(pods.requests)
-    return any(
-        not node.view.is_reserved
-        and bool((node.free >= row).all())
-        and any(term.matches(node.view.labels) for term in pods.terms)
-        and first_untolerated((*pods.tolerations, TOLERATE_PREFERRED), node.view.taints) is None
-        for node in work.nodes
+    for wanted in (term.intersect(volumes) for term in pods.terms for volumes in pods.volumes.alternatives):
+        found = fit(pool, wanted)
+        large = (pool.room >= row).all(axis=1)
+        if not found.conflict and np.isfinite(pool.market.prices[found.types & large][:, found.columns]).any():
+            yield found.types, found.columns
+
+
+def _takes_all(work: Workspace, pods: PodClass, pool: Pool) -> bool:
+    """Whether nothing but its own requirements could send a pod of the class to a lighter pool."""
+    return (
+        not pool.limits
+        and not pool.min_values
+        and not pods.ports
+        and not work.topology.keys(pods, work.topology.rules[id(pods)])
     )
+
+
+def _standing(work: Workspace, classes: Sequence[PodClass], requests: Amounts) -> tuple[Amounts, Mask]:
+    """The free room of nodes that exist and could take some pod (nodes x resources), and which classes (classes x nodes)."""
+    nodes = [node for node in work.nodes if not node.view.is_reserved and (node.free >= 0).all()]
+    free = np.array([node.free for node in nodes], dtype=np.int64).reshape(len(nodes), requests.shape[1])
+    admits: Mask = np.asarray((free[None] >= requests[:, None]).all(axis=2))
+    for item, pods in enumerate(classes):
+        for index in np.flatnonzero(admits[item]):
+            view = nodes[index].view
+            admits[item, index] = (
+                any(term.matches(view.labels) for term in pods.terms)
+                and first_untolerated((*pods.tolerations, TOLERATE_PREFERRED), view.taints) is None
+            )
+    useful = admits.any(axis=0)
+    return free[useful], admits[:, useful]
+
+
+def _clashes(work: Workspace, classes: Sequence[PodClass]) -> Mask:
+    """Classes whose required anti-affinity over hosts keeps them apart, each from itself and from one another."""
+    clashes = np.zeros((len(classes), len(classes)), dtype=np.bool_)
+    for index, pods in enumerate(classes):
+        for rule in work.topology.rules[id(pods)]:
+            if rule.key == HOSTNAME and rule.kind == "anti-affinity" and rule.weight is None:
+                selected = [i for i, other in enumerate(classes) if work.topology.group(rule).selects(other)]
+                clashes[index, selected] = clashes[selected, index] = True
+    return clashes

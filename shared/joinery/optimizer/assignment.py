@@ -1,0 +1,156 @@
+"""The assignment program: how many nodes of each kind, and which share of each item on them.
+
+Buy x_k nodes of kind k and put y_ik pods of item i on them::
+
+    minimise    sum_k p_k x_k
+    subject to  sum_k y_ik           = n_i         every pod has a place
+                sum_i r_ij y_ik     <= room_kj x_k no resource of a kind is overdrawn
+                sum_{i in g} y_ik   <= c_gk x_k    at most c of a group on one node
+
+A group is a rule over hosts, or one item of which only a few fit on a node (c: how many do); rows of the latter sort are added
+where an optimum breaks them, which few do. Every real packing satisfies all rows, so the optimum bounds its price from below; and
+without whole numbers it is found in hundredths of a second.
+
+**The proof does not trust the solver.** From its dual prices (l_kj >= 0 on room, m_gk >= 0 on groups) the bound is computed anew.
+Scaled down so that sum_j l_kj room_kj + sum_g m_gk c_gk <= p_k for every kind, any such prices charge a pod of item i at least
+pi_i = min_k (sum_j l_kj r_ij + sum_{g with i} m_gk). Then sum_i n_i pi_i <= the price of any nodes that hold all pods: add up, node
+by node, what its pods are charged. Of a kind with a limited stock (nodes that exist and cost nothing) the prices may charge more
+than it costs; what all of its nodes could be charged beyond that is taken off.
+
+pi_i is also what a pod is *worth* to a packing: the price of the room it takes in the cheapest mix.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from joinery.optimizer.highs import Program, Solution, Solver
+from joinery.optimizer.lot import UNBOUNDED, Amounts, Floats, Lot
+
+_FEW = 16
+"""An item of which at most so many fit on a node may get a row of its own."""
+_ROUNDS = 8
+"""So often rows are added to one program."""
+
+
+@dataclass(frozen=True, eq=False)
+class Assignment:
+    """``nodes``, ``reduced`` cost: by kind; ``shares``: items x kinds; ``worth``: items, in $/h; ``price``: the optimum in $/h."""
+
+    nodes: Floats
+    reduced: Floats
+    shares: Floats
+    worth: Floats
+    price: float
+
+
+class AssignmentProgram:
+    """The program of a lot, to be solved for any counts up to the lot's."""
+
+    def __init__(self, lot: Lot) -> None:
+        self._lot = lot
+        self._items, self._on = np.nonzero(lot.admits)
+        self._height, self._width = lot.admits.shape
+        self._used = np.flatnonzero((lot.requests > 0).any(axis=0))
+        self._where = np.full(lot.admits.shape, -1)
+        self._where[self._items, self._on] = np.arange(len(self._items)) + self._width
+        self._caps = [
+            _Cap(group.members, int(kind), group.cap)
+            for group in lot.groups
+            for kind in np.flatnonzero(lot.admits[group.members].any(axis=0))
+        ]
+        self._most = np.minimum(lot.most, np.maximum(lot.counts, 1)[:, None])
+        self._solver = Solver(self._program())
+        self._rounds = 0
+        self._duals: Floats = np.zeros(0)
+
+    def solve(self, counts: Amounts) -> Assignment | None:
+        """The optimum for these counts; None if the solver finds none (an item that no kind admits)."""
+        solution = self._solver.solve(counts.astype(np.float64))
+        while solution is not None and self._rounds < _ROUNDS and self._cut(solution):
+            solution = self._solver.solve(counts.astype(np.float64))
+        if solution is None:
+            return None
+        self._duals = solution.duals
+        nodes = solution.values[: self._width]
+        worth = np.maximum(solution.duals[: self._height], 0.0)
+        price = float(self._lot.price @ nodes)
+        return Assignment(nodes, solution.reduced[: self._width], self._shares(solution), worth, price)
+
+    def charges(self) -> tuple[Floats, float]:
+        """What each pod is charged at least by the last optimum's prices (by item), and what all nodes of limited stock are
+        charged beyond their price: ``counts @ charges - excess`` is a proven bound.
+        """
+        lot, stocked = self._lot, self._lot.stock < UNBOUNDED
+        base = self._height + len(self._used) * self._width
+        room = np.maximum(-self._duals[self._height : base].reshape(len(self._used), self._width).T, 0.0)
+        caps = list(zip(self._caps, np.maximum(-self._duals[base:], 0.0), strict=True))
+        charged = (room * (lot.room / lot.scale)[:, self._used]).sum(axis=1)
+        for cap, price in caps:
+            charged[cap.kind] += price * cap.most
+        fair = np.where(stocked, 1.0, np.minimum(1.0, lot.price / np.maximum(charged, 1e-300)))
+        paid = (lot.requests / lot.scale)[:, self._used] @ (room * fair[:, None]).T
+        for cap, price in caps:
+            paid[cap.members, cap.kind] += price * fair[cap.kind]
+        least = np.where(lot.admits, paid, np.inf).min(axis=1, initial=np.inf)
+        excess = np.maximum(charged - lot.price, 0.0)[stocked] @ lot.stock[stocked]
+        return least, float(excess)
+
+    def _shares(self, solution: Solution) -> Floats:
+        shares = np.zeros(self._lot.admits.shape)
+        shares[self._items, self._on] = solution.values[self._width :]
+        return shares
+
+    def _cut(self, solution: Solution) -> bool:
+        """Add a row for every item of which more are put on a kind than its nodes hold; whether there were any."""
+        allowed = self._most * solution.values[: self._width]
+        broken = (self._most > 0) & (self._most <= _FEW) & (self._shares(solution) > allowed + 1e-7)
+        fresh = [_Cap(np.array([i]), int(k), int(self._most[i, k])) for i, k in zip(*np.nonzero(broken), strict=True)]
+        for cap in fresh:
+            self._solver.add(*self._line(cap))
+        self._caps += fresh
+        self._rounds += 1
+        return bool(fresh)
+
+    def _line(self, cap: "_Cap") -> tuple[Any, Any]:
+        """The columns and values of a cap's row."""
+        held = self._where[cap.members, cap.kind]
+        held = held[held >= 0]
+        return np.append(held, cap.kind), np.append(np.ones(len(held)), -float(cap.most))
+
+    def _program(self) -> Program:
+        pairs = np.arange(len(self._items)) + self._width
+        kinds = np.arange(self._width)
+        entries: list[tuple[Any, Any, Any]] = [(self._items, pairs, np.ones(len(pairs)))]
+        requests, room = self._lot.requests / self._lot.scale, self._lot.room / self._lot.scale
+        base = self._height
+        for resource in self._used:
+            asked = requests[self._items, resource] > 0
+            entries.append((base + self._on[asked], pairs[asked], requests[self._items[asked], resource]))
+            entries.append((base + kinds, kinds, -room[:, resource]))
+            base += self._width
+        for offset, cap in enumerate(self._caps):
+            columns, values = self._line(cap)
+            entries.append((np.full(len(columns), base + offset), columns, values))
+        rows, columns, values = (np.concatenate(part) for part in zip(*entries, strict=True))
+        height, width = base + len(self._caps), self._width + len(pairs)
+        stock = self._lot.stock.astype(np.float64)
+        return Program(
+            cost=np.concatenate([self._lot.price, np.zeros(len(pairs))]),
+            most=np.concatenate([np.where(stock < UNBOUNDED, stock, np.inf), np.full(width - self._width, np.inf)]),
+            lower=np.where(np.arange(height) < self._height, 0.0, -np.inf),
+            upper=np.zeros(height),
+            rows=rows.astype(np.int32),
+            columns=columns.astype(np.int32),
+            values=values.astype(np.float64),
+        )
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class _Cap:
+    """At most ``most`` pods of these items on a node of the kind."""
+
+    members: Amounts
+    kind: int
+    most: int

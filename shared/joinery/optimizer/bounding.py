@@ -1,0 +1,52 @@
+"""A proven bound for any lot, however many items it has.
+
+The prices of an optimum prove a bound for the kinds that were in the program (``assignment``). A lot of many items is given only
+its promising kinds. Every other kind needs prices of its own, and any prices do that charge a full node no more than it costs: those
+are tried that share its price among its resources by a grid of weights, and the ones that charge the pods most are taken.
+"""
+
+from itertools import product
+
+import numpy as np
+
+from joinery.optimizer.assignment import AssignmentProgram
+from joinery.optimizer.lot import UNBOUNDED, Amounts, Floats, Lot
+from joinery.optimizer.merging import MOST_ITEMS
+from joinery.optimizer.promising import promising
+
+_SORTS = 12
+_STEPS = 48
+
+
+def bound(lot: Lot) -> float:
+    """$/h that no nodes for all pods of the lot can undercut; 0 where nothing can be proven."""
+    kinds: Amounts = np.arange(len(lot.price))
+    if len(lot.counts) > MOST_ITEMS:
+        kinds = np.union1d(promising(lot, _SORTS), np.flatnonzero(lot.stock < UNBOUNDED))
+    few = lot.part(np.arange(len(lot.counts)), kinds, lot.counts)
+    program = AssignmentProgram(few)
+    if program.solve(few.counts) is None:
+        return 0.0
+    least, excess = program.charges()
+    for kind in np.setdiff1d(np.arange(len(lot.price)), kinds):
+        least = np.minimum(least, _charges(lot, int(kind), least))
+    return max(0.0, float(lot.counts @ least) - excess)
+
+
+def _charges(lot: Lot, kind: int, least: Floats) -> Floats:
+    """What the kind's own prices charge each pod, infinite where it admits none: the prices that lower ``least`` the least."""
+    items = np.flatnonzero(lot.admits[:, kind])
+    share = lot.requests[items] / np.maximum(lot.room[kind], 1)
+    asked = np.flatnonzero((share > 0).any(axis=0))
+    charges = lot.price[kind] * (share[:, asked] @ _weights(len(asked)).T)
+    lowered: Amounts = (lot.counts[items, None] * np.maximum(least[items, None] - charges, 0.0)).sum(axis=0)
+    found: Floats = np.full(len(lot.counts), np.inf)
+    found[items] = charges[:, int(lowered.argmin())]
+    return found
+
+
+def _weights(resources: int) -> Floats:
+    """Ways to share one among the resources: ways x resources; coarser the more there are."""
+    steps = {1: 1, 2: _STEPS, 3: 16}.get(resources, 4)
+    ways = [head for head in product(range(steps + 1), repeat=resources - 1) if sum(head) <= steps]
+    return np.array([(*head, steps - sum(head)) for head in ways], dtype=np.float64).reshape(-1, resources) / steps

@@ -1,0 +1,39 @@
+"""How hard to search. Counted in work that a machine of any speed does alike, so that one problem gives one answer."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from joinery.optimizer.lot import Lot
+
+
+@dataclass(kw_only=True)
+class Effort:
+    """``starts``: how many more packings are rounded; ``tries``: of local search; both end when ``allowance`` (about
+    milliseconds of a slow core) is used up. ``is_time_up``: the caller's stopwatch; once it says so, the best packing so far is
+    the answer, and ``struck`` says that it did.
+    """
+
+    starts: int = 12
+    tries: int = 40
+    allowance: float = 400.0
+    seed: int = 0
+    is_time_up: Callable[[], bool] = lambda: False
+    struck: bool = field(default=False, init=False)
+    _left: float = field(default=0.0, init=False)
+
+    def begin(self, parts: int) -> None:
+        """Start on one of so many parts, with its share of the allowance."""
+        self._left = self.allowance / parts
+
+    def use(self, lot: Lot) -> None:
+        """Note one round over a lot: solving its program again, and filling nodes."""
+        self._left -= 1.0 + lot.admits.size / 150
+
+    def is_over(self) -> bool:
+        """Whether the stopwatch says that time is up."""
+        self.struck = self.struck or self.is_time_up()
+        return self.struck
+
+    def is_spent(self) -> bool:
+        """Whether improving should end."""
+        return self._left <= 0 or self.is_over()

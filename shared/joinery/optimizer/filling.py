@@ -1,0 +1,66 @@
+"""Filling nodes greedily, thousands at a time: every row of an array is one node of some kind with its own order of items."""
+
+import numpy as np
+
+from joinery.optimizer.lot import UNBOUNDED, Amounts, Floats, Lot
+
+
+def fill(lot: Lot, kinds: Amounts, sequences: Amounts, counts: Amounts, start: Amounts | None = None) -> Amounts:
+    """Put on each node (row) as many pods of its first item as fit, then of its second, and so on: rows x items.
+
+    ``kinds``: by row; ``sequences``: items by row; ``counts``: the pods there are; ``start``: pods that are on already.
+    """
+    each = np.arange(len(kinds))
+    pods = np.zeros((len(kinds), len(lot.counts)), dtype=np.int64) if start is None else start.copy()
+    free = lot.room[kinds] - pods @ lot.requests
+    caps = lot.caps[None, :] - pods @ lot.members
+    clashing = bool(lot.clashes.any())
+    for step in range(sequences.shape[1]):
+        item = sequences[:, step]
+        asked = lot.requests[item]
+        room = np.where(asked > 0, free // np.maximum(asked, 1), UNBOUNDED).min(axis=1, initial=UNBOUNDED)
+        taken = np.minimum(room, counts[item] - pods[each, item])
+        taken = np.where(lot.admits[item, kinds], taken, 0)
+        if len(lot.groups):
+            inside = lot.members[item]
+            taken = np.minimum(taken, np.where(inside, caps, UNBOUNDED).min(axis=1))
+        if clashing:
+            taken = np.minimum(taken, _beside(lot, item, pods))
+        taken = np.maximum(taken, 0)
+        pods[each, item] += taken
+        free -= taken[:, None] * asked
+        if len(lot.groups):
+            caps -= taken[:, None] * inside
+    return pods
+
+
+def _beside(lot: Lot, item: Amounts, pods: Amounts) -> Amounts:
+    """How many pods of an item may join what is on each node, by clashes alone."""
+    each = np.arange(len(item))
+    clashes = lot.clashes[item]
+    alone = clashes[each, item]
+    others = clashes.copy()
+    others[each, item] = False
+    free = np.where(alone, 1 - np.minimum(pods[each, item], 1), UNBOUNDED)
+    result: Amounts = np.where((others & (pods > 0)).any(axis=1), 0, free)
+    return result
+
+
+def sequences(lot: Lot, worth: Floats, kinds: Amounts, live: Amounts) -> tuple[Amounts, Amounts]:
+    """Several orders in which each kind might be filled: by worth for the room taken, room weighed in different ways.
+
+    Returns kinds and sequences by row, a few rows for every kind.
+    """
+    share = (lot.requests[live] / lot.scale)[None] / np.maximum((lot.room[kinds] / lot.scale)[:, None, :], 1e-12)
+    orders = [
+        live[np.argsort(-worth[live] / ((share * weights).sum(axis=2) + 1e-9), axis=1, kind="stable")]
+        for weights in _weights(lot.requests.shape[1])
+    ]
+    orders.append(live[np.argsort(-share.max(axis=2), axis=1, kind="stable")])
+    orders.append(np.broadcast_to(live[np.argsort(-worth[live], kind="stable")], (len(kinds), len(live))))
+    return np.tile(kinds, len(orders)), np.concatenate(orders)
+
+
+def _weights(resources: int) -> list[Floats]:
+    """All resources alike, then each one above the others."""
+    return [np.ones(resources), *(np.full(resources, 0.1) + 0.9 * np.eye(resources)[i] for i in range(resources))]

@@ -1,0 +1,75 @@
+"""The one place that talks to HiGHS: a linear program in arrays, solved again and again with other right-hand sides."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joinery.optimizer.lot import Floats
+
+Indices = NDArray[np.int32]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Program:
+    """Minimise cost . v with 0 <= v <= most and lower <= A v <= upper; A as triplets (row, column, value)."""
+
+    cost: Floats
+    most: Floats
+    lower: Floats
+    upper: Floats
+    rows: Indices
+    columns: Indices
+    values: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Solution:
+    """Values and reduced costs by variable, dual prices by row."""
+
+    values: Floats
+    reduced: Floats
+    duals: Floats
+
+
+class Solver:
+    """A program that HiGHS keeps, with its last basis. Single-threaded and deterministic."""
+
+    def __init__(self, program: Program) -> None:
+        import highspy  # a tenth of a second, which doors that pack nothing need not spend
+
+        self._optimal = highspy.HighsModelStatus.kOptimal
+        self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        for name, value in (("output_flag", False), ("threads", 1), ("random_seed", 0)):
+            self._highs.setOptionValue(name, value)
+        model = highspy.HighsLp()
+        model.num_col_, model.num_row_ = len(program.cost), len(program.lower)
+        model.col_cost_ = program.cost
+        model.col_lower_ = np.zeros(len(program.cost))
+        model.col_upper_ = np.minimum(program.most, highspy.kHighsInf)
+        model.row_lower_, model.row_upper_ = program.lower, program.upper
+        model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
+        model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = _by_column(program)
+        self._highs.passModel(model)
+
+    def add(self, columns: Indices, values: Floats) -> None:
+        """One more row: the sum of these columns times these values is at most zero."""
+        self._highs.addRow(-np.inf, 0.0, len(columns), columns.astype(np.int32), values)
+
+    def solve(self, equal: Floats) -> Solution | None:
+        """The optimum where the first rows equal these values; None if there is none."""
+        rows: Indices = np.arange(len(equal), dtype=np.int32)
+        self._highs.changeRowsBounds(len(equal), rows, equal, equal)
+        self._highs.run()
+        if self._highs.getModelStatus() != self._optimal:
+            return None
+        found = self._highs.getSolution()
+        return Solution(np.asarray(found.col_value), np.asarray(found.col_dual), np.asarray(found.row_dual))
+
+
+def _by_column(program: Program) -> tuple[Indices, Indices, Floats]:
+    order = np.lexsort((program.rows, program.columns))
+    lengths = np.bincount(program.columns, minlength=len(program.cost))
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    return starts, program.rows[order].astype(np.int32), program.values[order]

@@ -1,0 +1,110 @@
+"""A **lot**: how many pods of which size are to be put on nodes of which kinds, in arrays.
+
+An *item* is a size of pod with a count, a *kind* a size of node with a price; amounts are whole numbers in one order of
+resources. ``groups`` and ``clashes`` say which pods may not share a node.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+Amounts = NDArray[np.int64]
+Floats = NDArray[np.float64]
+Mask = NDArray[np.bool_]
+
+UNBOUNDED = 1 << 30
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Items (indices) of which at most ``cap`` pods may share a node."""
+
+    members: Amounts
+    cap: int
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Lot:
+    """``requests``: items x resources; ``counts``: items; ``price``: kinds, in $/h; ``room``: kinds x resources; ``admits``: items x
+    kinds; ``clashes``: items x items, where True on the diagonal means at most one pod of the item on a node; ``stock``: how many
+    nodes there are of a kind, without end unless given.
+    """
+
+    requests: Amounts
+    counts: Amounts
+    price: Floats
+    room: Amounts
+    admits: Mask
+    groups: tuple[Group, ...]
+    clashes: Mask
+    stock: Amounts = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+    def __post_init__(self) -> None:
+        if not len(self.stock):
+            object.__setattr__(self, "stock", np.full(len(self.price), UNBOUNDED))
+
+    @cached_property
+    def scale(self) -> Floats:
+        """The largest room of any kind by resource: amounts are compared as shares of it."""
+        largest: Floats = self.room.max(axis=0, initial=1).astype(np.float64)
+        return np.maximum(largest, 1.0)
+
+    @cached_property
+    def most(self) -> Amounts:
+        """How many pods of an item alone a node of a kind holds: items x kinds."""
+        asked = self.requests[:, None, :]
+        room = np.where(asked > 0, self.room[None] // np.maximum(asked, 1), UNBOUNDED)
+        most: Amounts = np.where(self.admits, room.min(axis=2, initial=UNBOUNDED), 0)
+        for group in self.groups:
+            most[group.members] = np.minimum(most[group.members], group.cap)
+        alone: Amounts = np.minimum(most, np.where(self.clashes.diagonal(), 1, UNBOUNDED)[:, None])
+        return alone
+
+    @cached_property
+    def members(self) -> Mask:
+        """Which item is in which group: items x groups."""
+        found = np.zeros((len(self.counts), len(self.groups)), dtype=np.bool_)
+        for index, group in enumerate(self.groups):
+            found[group.members, index] = True
+        return found
+
+    @cached_property
+    def caps(self) -> Amounts:
+        """The cap of every group."""
+        return np.array([group.cap for group in self.groups], dtype=np.int64)
+
+    def part(self, items: Amounts, kinds: Amounts, counts: Amounts) -> "Lot":
+        """The same with these items and kinds only, and other counts."""
+        place = {int(item): index for index, item in enumerate(items)}
+        groups = []
+        for group in self.groups:
+            kept = [place[int(item)] for item in group.members if int(item) in place]
+            if kept:
+                groups.append(Group(np.array(kept, dtype=np.int64), group.cap))
+        return Lot(
+            requests=self.requests[items],
+            counts=counts,
+            price=self.price[kinds],
+            room=self.room[kinds],
+            admits=self.admits[np.ix_(items, kinds)],
+            groups=tuple(groups),
+            clashes=self.clashes[np.ix_(items, items)],
+            stock=self.stock[kinds],
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """So many (``times``) equal nodes: their kind, and how many pods of each item each of them holds."""
+
+    kind: int
+    pods: Amounts
+    times: int = 1
+
+
+def price_of(lot: Lot, shapes: Sequence[Shape]) -> float:
+    """$/h of all their nodes."""
+    return float(sum(lot.price[shape.kind] * shape.times for shape in shapes))

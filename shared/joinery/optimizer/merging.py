@@ -1,0 +1,101 @@
+"""Fewer items where there are too many for the program: items of nearly one size are taken together in cells."""
+
+import heapq
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from joinery.optimizer.assignment import Assignment, AssignmentProgram
+from joinery.optimizer.lot import Amounts, Floats, Group, Lot, Mask
+
+MOST_ITEMS = 150
+"""What the program solves quickly."""
+_CELLS = 80
+
+
+@dataclass(frozen=True, eq=False)
+class Cells:
+    """``of``: the cell of every item of the lot; ``lot``: the cells as items, each of the mean size of its pods."""
+
+    of: Amounts
+    lot: Lot
+
+    @cached_property
+    def size(self) -> Floats:
+        """How large the pods of a cell are on the whole."""
+        total: Floats = (self.lot.requests / self.lot.scale).sum(axis=1)
+        return total
+
+
+def cells(lot: Lot) -> Cells:
+    """Only items that the same kinds admit, size apart, and that are in the same groups, share a cell."""
+    large: Mask = np.asarray((lot.room[None] >= lot.requests[:, None]).all(axis=2))
+    looks: dict[tuple[bytes, bytes], list[int]] = {}
+    for item in range(len(lot.counts)):
+        # A kind too small for the item says nothing about what else keeps the item from it.
+        looks.setdefault(((lot.admits[item] | ~large[item]).tobytes(), lot.members[item].tobytes()), []).append(item)
+    parts = _divided(lot, [np.array(items, dtype=np.int64) for items in looks.values()])
+    of = np.zeros(len(lot.counts), dtype=np.int64)
+    for index, part in enumerate(parts):
+        of[part] = index
+    weights = [np.maximum(lot.counts[part], 1) for part in parts]
+    return Cells(
+        of,
+        Lot(
+            requests=np.array(
+                [np.average(lot.requests[p], axis=0, weights=w) for p, w in zip(parts, weights, strict=True)]
+            ).astype(np.int64),
+            counts=np.array([lot.counts[part].sum() for part in parts]),
+            price=lot.price,
+            room=lot.room,
+            admits=np.array([lot.admits[part].any(axis=0) for part in parts]),
+            groups=tuple(Group(np.unique(of[group.members]), group.cap) for group in lot.groups),
+            clashes=np.zeros((len(parts), len(parts)), dtype=np.bool_),
+            stock=lot.stock,
+        ),
+    )
+
+
+class CoarseProgram:
+    """The assignment program of a lot's cells, read as if it were the lot's: a guide, and no proof."""
+
+    def __init__(self, lot: Lot) -> None:
+        self._lot = lot
+        self._cells = cells(lot)
+        self._program = AssignmentProgram(self._cells.lot)
+        self._size = (lot.requests / lot.scale).sum(axis=1) / self._cells.size[self._cells.of]
+
+    def solve(self, counts: Amounts) -> Assignment | None:
+        """Every item has its cell's shares, and is worth what its cell is for its size."""
+        together = np.bincount(self._cells.of, weights=counts, minlength=len(self._cells.lot.counts))
+        answer = self._program.solve(together.astype(np.int64))
+        if answer is None:
+            return None
+        part = counts / np.maximum(together[self._cells.of], 1)
+        shares = np.where(self._lot.admits, answer.shares[self._cells.of] * part[:, None], 0.0)
+        worth = answer.worth[self._cells.of] * self._size
+        return Assignment(answer.nodes, answer.reduced, shares, worth, answer.price)
+
+
+def _divided(lot: Lot, parts: list[Amounts]) -> list[Amounts]:
+    """Halve the part whose sizes differ most until there are enough."""
+    heap = [(-width, number, column) for number, part in enumerate(parts) for width, column in [_width(lot, part)]]
+    heapq.heapify(heap)
+    while len(parts) < _CELLS and heap and heap[0][0] < 0:
+        _, number, column = heapq.heappop(heap)
+        ordered = parts[number][np.argsort(lot.requests[parts[number], column], kind="stable")]
+        parts[number] = ordered[: len(ordered) // 2]
+        parts.append(ordered[len(ordered) // 2 :])
+        for half in (number, len(parts) - 1):
+            width, wide = _width(lot, parts[half])
+            heapq.heappush(heap, (-width, half, wide))
+    return parts
+
+
+def _width(lot: Lot, part: Amounts) -> tuple[float, int]:
+    """How far the sizes of a part differ all in all, and in which resource most."""
+    sizes = lot.requests[part] / lot.scale
+    apart = ((sizes - sizes.min(axis=0)) * lot.counts[part][:, None]).sum(axis=0)
+    column = int(apart.argmax())
+    return float(apart[column]), column

@@ -1,0 +1,60 @@
+"""Which kinds of node are worth a closer look: those that a cheap program over the whole market favours."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from joinery.optimizer.assignment import AssignmentProgram
+from joinery.optimizer.lot import Amounts, Group, Lot
+from joinery.optimizer.merging import MOST_ITEMS, cells
+
+
+def promising(lot: Lot, sorts: int) -> Amounts:
+    """The kinds of the best ``sorts``, and for every item at least one that admits it.
+
+    Kinds of one room and price, in several zones, are of one sort.
+    """
+    sort, plain = _without_places(lot)
+    if len(plain.counts) > MOST_ITEMS:
+        plain = cells(plain).lot
+    answer = AssignmentProgram(plain).solve(plain.counts)
+    if answer is None:
+        return np.arange(len(lot.price))
+    used = answer.nodes > 1e-9
+    order = np.argsort(np.where(used, -1.0, answer.reduced / plain.price), kind="stable")
+    chosen = np.isin(sort, order[: max(sorts, int(used.sum()))])
+    for item in np.flatnonzero(~lot.admits[:, chosen].any(axis=1)):
+        chosen[_cheapest_for(lot, int(item))] = True
+    return np.flatnonzero(chosen)
+
+
+def _cheapest_for(lot: Lot, item: int) -> int:
+    kinds = np.flatnonzero(lot.admits[item])
+    share = (lot.requests[item] / np.maximum(lot.room[kinds], 1)).max(axis=1)
+    return int(kinds[np.argmin(lot.price[kinds] * share)])
+
+
+def _without_places(lot: Lot) -> tuple[Amounts, Lot]:
+    """The sort of every kind, and the lot with one kind of each sort, where items that then look alike are one too."""
+    sort = _numbered([(room.tobytes(), float(price)) for room, price in zip(lot.room, lot.price, strict=True)])
+    heads = _first_of_each(sort)
+    admits = np.zeros((len(lot.counts), len(heads)), dtype=np.bool_)
+    for kind, index in enumerate(sort):
+        admits[:, index] |= lot.admits[:, kind]
+    looks = zip(lot.requests, admits, lot.members, strict=True)
+    alike = _numbered([(size.tobytes(), admitted.tobytes(), groups.tobytes()) for size, admitted, groups in looks])
+    items = _first_of_each(alike)
+    plain = replace(lot, price=lot.price[heads], room=lot.room[heads], admits=admits, stock=lot.stock[heads]).part(
+        items, np.arange(len(heads)), np.bincount(alike, weights=lot.counts).astype(np.int64)
+    )
+    merged = tuple(Group(np.unique(alike[group.members]), group.cap) for group in lot.groups)
+    return sort, replace(plain, groups=merged)
+
+
+def _numbered(keys: list[tuple[object, ...]]) -> Amounts:
+    numbers: dict[tuple[object, ...], int] = {}
+    return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
+
+
+def _first_of_each(numbers: Amounts) -> Amounts:
+    return np.unique(numbers, return_index=True)[1]

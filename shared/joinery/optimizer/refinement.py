@@ -1,0 +1,66 @@
+"""Local search over whole nodes: take a few of the most wasteful apart and pack their pods again, if that is cheaper."""
+
+import numpy as np
+
+from joinery.optimizer.assignment import AssignmentProgram
+from joinery.optimizer.effort import Effort
+from joinery.optimizer.lot import Amounts, Floats, Lot, Shape, price_of
+from joinery.optimizer.rounding import Judgement, round_up
+
+_MOST_NODES = 7
+_NOISES = (0.0, 0.005, 0.02)
+
+
+def refine(
+    lot: Lot, shapes: list[Shape], worth: Floats, enough: float, effort: Effort, random: np.random.Generator
+) -> list[Shape]:
+    """A packing of the same pods that costs no more. ``worth``: $/h by item; ``enough``: a price at which to stop."""
+    nodes = [Shape(shape.kind, shape.pods) for shape in shapes for _ in range(shape.times)]
+    for _ in range(effort.tries):
+        if len(nodes) < 2 or effort.is_spent() or price_of(lot, nodes) <= enough:
+            break
+        chosen = _wasteful(lot, nodes, worth, random)
+        better = _again(lot, [nodes[i] for i in chosen], random, effort)
+        if better is not None:
+            nodes = [node for i, node in enumerate(nodes) if i not in set(chosen)] + better
+    return _together(nodes)
+
+
+def _together(nodes: list[Shape]) -> list[Shape]:
+    """Equal nodes as one shape, in the order in which they first come."""
+    found: dict[tuple[int, bytes], list[Shape]] = {}
+    for node in nodes:
+        found.setdefault((node.kind, node.pods.tobytes()), []).append(node)
+    return [Shape(same[0].kind, same[0].pods, len(same)) for same in found.values()]
+
+
+def _wasteful(lot: Lot, nodes: list[Shape], worth: Floats, random: np.random.Generator) -> list[int]:
+    """A few nodes, the more likely the more of their price is not charged to their pods."""
+    price = lot.price[[node.kind for node in nodes]]
+    waste = np.maximum(price - np.array([node.pods for node in nodes]) @ worth, 0.0) + 1e-3 * price
+    size = int(random.integers(2, min(len(nodes), _MOST_NODES) + 1))
+    return [int(i) for i in random.choice(len(nodes), size=size, replace=False, p=waste / waste.sum())]
+
+
+def _again(lot: Lot, nodes: list[Shape], random: np.random.Generator, effort: Effort) -> list[Shape] | None:
+    """Their pods on cheaper nodes, if any are found."""
+    counts: Amounts = np.sum([node.pods for node in nodes], axis=0)
+    items = np.flatnonzero(counts)
+    part = lot.part(items, np.arange(len(lot.price)), counts[items])
+    found = round_up(
+        part,
+        AssignmentProgram(part),
+        Judgement(share=1.0, band=0.0, noise=float(random.choice(_NOISES))),
+        random,
+        effort=effort,
+        below=float(sum(lot.price[node.kind] for node in nodes)),
+    )
+    if found is None or found[1].any():
+        return None
+    return [_widened(shape, items, len(lot.counts)) for shape in found[0] for _ in range(shape.times)]
+
+
+def _widened(shape: Shape, items: Amounts, length: int) -> Shape:
+    pods = np.zeros(length, dtype=np.int64)
+    pods[items] = shape.pods
+    return Shape(shape.kind, pods)

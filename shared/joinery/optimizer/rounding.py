@@ -1,0 +1,128 @@
+"""From the program's fractions to whole nodes: take the best-filled node there is, as often as the program wants it, and ask anew.
+
+At the program's prices a node is worth what its pods are charged. A node whose pods are charged its full price wastes nothing. So
+every round solves the program for the pods that are left, fills nodes in many ways (the program's own mix of items first), and
+buys those that waste least. Prices adapt as pods run out, and what one node leaves over the next one takes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from joinery.optimizer.assignment import Assignment, AssignmentProgram
+from joinery.optimizer.effort import Effort
+from joinery.optimizer.filling import fill, sequences
+from joinery.optimizer.lot import Amounts, Floats, Lot, Shape
+from joinery.optimizer.merging import CoarseProgram
+
+_NEAR = 0.005
+"""Kinds whose reduced cost is at most this share of their price are tried though the program does not buy them."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """What is bought in a round. ``share``: of the nodes that the program wants of a kind; ``band``: nodes that waste at most so
+    much more than the best are bought too; ``noise``: how far the judgement of waste is shaken, which finds other packings.
+    """
+
+    share: float = 0.8
+    band: float = 0.003
+    noise: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidates:
+    """Nodes that could be bought, the least wasteful first: kind, pods, what share of the price is well spent, how many at most."""
+
+    kinds: Amounts
+    pods: Amounts
+    value: Floats
+    wanted: Floats
+
+
+def round_up(
+    lot: Lot,
+    program: AssignmentProgram | CoarseProgram,
+    judgement: Judgement,
+    random: np.random.Generator,
+    *,
+    effort: Effort,
+    first: Assignment | None = None,
+    below: float = np.inf,
+) -> tuple[list[Shape], Amounts] | None:
+    """Nodes for the lot's pods, and the pods (by item) that are left because the effort was over.
+
+    ``first``: the program's optimum for the whole lot, if it is known. None if the nodes would cost ``below`` or more.
+    """
+    left, spent, shapes = lot.counts.copy(), 0.0, list[Shape]()
+    while left.any() and not effort.is_over():
+        answer = first if first is not None and not shapes else program.solve(left)
+        if answer is None:
+            break
+        if spent + answer.price >= below - 1e-9:
+            return None
+        effort.use(lot)
+        bought = list(_buy(_candidates(lot, answer, left, judgement, random), left, judgement))
+        if not bought:
+            break
+        for shape in bought:
+            left = left - shape.pods * shape.times
+            spent += float(lot.price[shape.kind]) * shape.times
+        shapes += bought
+    return None if spent >= below - 1e-9 else (shapes, left)
+
+
+def _candidates(
+    lot: Lot, answer: Assignment, left: Amounts, judgement: Judgement, random: np.random.Generator
+) -> _Candidates:
+    live = np.flatnonzero(left)
+    kinds, pods = _mixes(lot, answer, left, live)
+    near = np.flatnonzero(answer.reduced <= _NEAR * lot.price)
+    others, orders = sequences(lot, answer.worth, near, live)
+    filled = fill(lot, others, orders, left)
+    wanted = np.concatenate([answer.nodes[kinds] * judgement.share, _times(filled, left) * judgement.share])
+    every, nodes = np.concatenate([kinds, others]), np.concatenate([pods, filled])
+    value = (nodes @ answer.worth) / lot.price[every]
+    if judgement.noise:
+        value = value + random.normal(0.0, judgement.noise, len(value))
+    order = np.lexsort((lot.price[every], -np.round(value, 9)))
+    order = order[nodes[order].any(axis=1)]
+    return _Candidates(every[order], nodes[order], value[order], wanted[order])
+
+
+def _mixes(lot: Lot, answer: Assignment, left: Amounts, live: Amounts) -> tuple[Amounts, Amounts]:
+    """The program's own nodes: the whole part of the mix on each kind, filled up by the largest fractions or by worth."""
+    used = np.flatnonzero(answer.nodes > 1e-6)
+    mix = (answer.shares[:, used] / answer.nodes[used]).T
+    whole = np.minimum(np.floor(mix + 1e-9).astype(np.int64), left)
+    fraction, worth = (mix - whole)[:, live], answer.worth[live]
+    ways = (
+        -fraction - 1e-3 * worth / (worth.max(initial=0.0) + 1e-9),
+        -worth * (mix[:, live] > 1e-9) - 1e-6 * worth,
+    )
+    filled = [fill(lot, used, live[np.argsort(way, axis=1, kind="stable")], left, whole) for way in ways]
+    return np.tile(used, len(ways)), np.concatenate(filled)
+
+
+def _times(pods: Amounts, left: Amounts) -> Floats:
+    """How often each node could be bought with the pods that are left."""
+    often: Floats = np.where(pods > 0, left // np.maximum(pods, 1), np.inf).min(axis=1, initial=np.inf)
+    return np.where(np.isfinite(often), often, 0.0)
+
+
+def _buy(found: _Candidates, left: Amounts, judgement: Judgement) -> Iterator[Shape]:
+    """The best candidate in any case, and others nearly as good of which the program wants whole ones; one of a kind."""
+    taken: set[int] = set()
+    best = None
+    for kind, pods, value, wanted in zip(found.kinds, found.pods, found.value, found.wanted, strict=True):
+        if best is not None and value < best - judgement.band:
+            return
+        often = int(_times(pods[None], left)[0])
+        if int(kind) in taken or not often or (best is not None and wanted < 1):
+            continue
+        times = max(1, min(often, int(wanted + 1e-9)))
+        yield Shape(int(kind), pods, times)
+        left = left - pods * times
+        taken.add(int(kind))
+        best = value if best is None else best

@@ -1,0 +1,109 @@
+"""What can be bought, as arrays: the kinds of node, and what each admits.
+
+A **kind** is an instance type of a NodePool in some of its offering columns, at its lowest price there. Offering columns that no
+demand tells apart are one, so zones multiply the kinds only where a pod is tied to a zone. Kinds that another one dominates
+(no dearer, no smaller, admits all that they admit, in the same pool) are left out: of 3,000 a hundred stay.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joinery.scheduling.pools import Amounts, Mask, Pool, Prices
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Claim:
+    """One way in which pods may use a pool: the types and the offering columns that suit them. ``item`` is whose."""
+
+    item: int
+    pool: int
+    types: Mask
+    columns: Mask
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """``pool`` (index), ``row`` (type), ``columns`` (mask over the market's) and ``price`` ($/h) by kind; ``room``: kinds x resources;
+    ``admits``: items x kinds.
+    """
+
+    pool: Amounts
+    row: Amounts
+    columns: tuple[Mask, ...]
+    price: Prices
+    room: Amounts
+    admits: NDArray[np.bool_]
+
+    def keep(self, chosen: Amounts) -> "Kinds":
+        """These kinds only, in this order."""
+        return Kinds(
+            self.pool[chosen],
+            self.row[chosen],
+            tuple(self.columns[i] for i in chosen),
+            self.price[chosen],
+            self.room[chosen],
+            self.admits[:, chosen],
+        )
+
+
+def kinds_for(pools: Sequence[Pool], requests: Amounts, claims: Sequence[Claim]) -> Kinds:
+    """Every kind that some item may use, without the dominated; ``requests``: items x resources."""
+    parts = [
+        _of_atom(pool, index, atom, requests, [claim for claim in claims if claim.pool == index])
+        for index, pool in enumerate(pools)
+        for atom in _atoms(pool, [claim.columns for claim in claims if claim.pool == index])
+    ]
+    if not parts:
+        width = requests.shape[1]
+        none = np.zeros(0, dtype=np.int64)
+        empty = np.zeros((len(requests), 0), dtype=np.bool_)
+        return Kinds(none, none, (), np.zeros(0), np.zeros((0, width), dtype=np.int64), empty)
+    found = Kinds(
+        np.concatenate([part.pool for part in parts]),
+        np.concatenate([part.row for part in parts]),
+        tuple(columns for part in parts for columns in part.columns),
+        np.concatenate([part.price for part in parts]),
+        np.concatenate([part.room for part in parts]),
+        np.concatenate([part.admits for part in parts], axis=1),
+    )
+    return found.keep(_undominated(found))
+
+
+def _atoms(pool: Pool, masks: Sequence[Mask]) -> list[Mask]:
+    """The pool's offering columns, those together that every demand allows or forbids together."""
+    if not masks:
+        return []
+    distinct = np.unique(np.array(masks), axis=0)
+    signatures, which = np.unique(distinct.T, axis=0, return_inverse=True)
+    atoms = [(which.ravel() == i) & pool.columns for i in range(len(signatures)) if signatures[i].any()]
+    return [atom for atom in atoms if atom.any()]
+
+
+def _of_atom(pool: Pool, index: int, atom: Mask, requests: Amounts, claims: Sequence[Claim]) -> Kinds:
+    price = pool.market.prices[:, atom].min(axis=1, initial=np.inf)
+    row = np.flatnonzero(pool.types & np.isfinite(price) & (pool.room >= 0).all(axis=1))
+    admits = np.zeros((len(requests), len(row)), dtype=np.bool_)
+    for claim in claims:
+        if claim.columns[atom].all():
+            admits[claim.item] |= claim.types[row]
+    admits &= (pool.room[row][None, :, :] >= requests[:, None, :]).all(axis=2)
+    return Kinds(np.full(len(row), index), row, (atom,) * len(row), price[row], pool.room[row], admits)
+
+
+def _undominated(kinds: Kinds) -> Amounts:
+    order = np.lexsort((kinds.row, -kinds.room.sum(axis=1), kinds.price))
+    order = order[kinds.admits[:, order].any(axis=0)]
+    kept: list[int] = []
+    for kind in order:
+        rivals = np.array(kept, dtype=np.int64)
+        rivals = rivals[kinds.pool[rivals] == kinds.pool[kind]]
+        rivals = rivals[(kinds.room[rivals] >= kinds.room[kind]).all(axis=1)]
+        if len(rivals) and (kinds.admits[:, rivals] | ~kinds.admits[:, [kind]]).all(axis=0).any():
+            continue
+        kept.append(int(kind))
+    return np.array(sorted(kept), dtype=np.int64)

@@ -1,0 +1,149 @@
+"""Cheaper nodes for what first-fit promised: orders become lots of numbers, the optimiser packs them, and its shapes become nodes.
+
+The nodes are built by the same code that first-fit buys with, so requirements, host rules, limits and minValues are checked
+again pod by pod, and whatever a shape got wrong is bought singly. The new nodes replace first-fit's only if they cost less and
+leave every count per domain as it was.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from joinery.optimizer.assignment import AssignmentProgram
+from joinery.optimizer.effort import Effort
+from joinery.optimizer.lot import Amounts, Group, Lot, Shape
+from joinery.optimizer.search import pack
+from joinery.scheduling.kinds import Claim, Kinds, kinds_for
+from joinery.scheduling.orders import Order, gathers, host_rules, orders_of
+from joinery.scheduling.pools import Pool
+from joinery.scheduling.purchase import Purchase, Worth
+from joinery.scheduling.reporter import SILENT
+from joinery.scheduling.targets import NewNode
+from joinery.scheduling.workspace import Workspace
+
+
+def cheaper(work: Workspace, bought: Purchase, effort: Effort) -> Purchase | None:
+    """Nodes that carry out the same orders for less; None if none were found."""
+    kept, free = _divided(bought.opened.nodes)
+    orders = orders_of(free)
+    if not orders:
+        return None
+    before = work.topology.saved()
+    for node in free:
+        for batch in node.placed:
+            work.topology.erase(batch.entry)
+    found = _Rebuilt(work, orders, kept).purchase(effort)
+    if found is None or _price(found) >= _price(bought) - 1e-9 or work.topology.differs(before):
+        work.topology.restore(before)
+        return None
+    return found
+
+
+def _divided(nodes: Sequence[NewNode]) -> tuple[list[NewNode], list[NewNode]]:
+    """Nodes that stay as they are, and those that may change.
+
+    Pods that gather on a host stay; so does a limited pool's node while lighter pools are used too: another packing might
+    leave room under the limit, and then those pods would be in the wrong pool.
+    """
+    lightest = min((node.pool.weight for node in nodes), default=0)
+    stays = [gathers(node) or (bool(node.pool.limits) and node.pool.weight > lightest) for node in nodes]
+    kept = [node for node, stay in zip(nodes, stays, strict=True) if stay]
+    return kept, [node for node, stay in zip(nodes, stays, strict=True) if not stay]
+
+
+def _price(purchase: Purchase) -> float:
+    return sum(purchase.opened.price)
+
+
+class _Rebuilt:
+    """One attempt. ``pods`` are those of each order that still need a node."""
+
+    def __init__(self, work: Workspace, orders: Sequence[Order], kept: Sequence[NewNode]) -> None:
+        self._work = work
+        self._orders = orders
+        self._pods = [sorted(order.pods) for order in orders]
+        self._purchase = Purchase(work, SILENT, prefix="better-")
+        for node in kept:
+            self._purchase.adopt(node)
+
+    def purchase(self, effort: Effort) -> Purchase | None:
+        """All orders carried out; None where that failed."""
+        requests = np.array([order.row for order in self._orders], dtype=np.int64)
+        kinds = kinds_for(self._work.pools, requests, _claims(self._work, self._orders))
+        lot = self._lot(requests, kinds)
+        for shape in sorted(
+            pack(lot, _places(kinds, self._work.pools), effort), key=lambda shape: -lot.price[shape.kind]
+        ):
+            self._build(kinds, shape)
+        return self._finished(lot)
+
+    def _lot(self, requests: Amounts, kinds: Kinds) -> Lot:
+        rules = host_rules(self._orders, self._work.topology)
+        return Lot(
+            requests=requests,
+            counts=np.array([len(order.pods) for order in self._orders], dtype=np.int64),
+            price=kinds.price,
+            room=kinds.room,
+            admits=kinds.admits,
+            groups=tuple(Group(np.array(members, dtype=np.int64), cap) for members, cap in rules.groups),
+            clashes=rules.clashes,
+        )
+
+    def _build(self, kinds: Kinds, shape: Shape) -> None:
+        """Buy the shape's nodes; pods that one does not take after all stay for later."""
+        pool, row = self._work.pools[int(kinds.pool[shape.kind])], int(kinds.row[shape.kind])
+        items = [(int(item), int(shape.pods[item])) for item in np.flatnonzero(shape.pods)]
+        for _ in range(shape.times):
+            wanted = [(self._orders[item].demand, self._orders[item].domains, self._take(item, n)) for item, n in items]
+            self._purchase.build(pool, row, wanted)
+            for (item, _), (_, _, names) in zip(items, wanted, strict=True):
+                self._pods[item] += names
+
+    def _take(self, item: int, count: int) -> list[str]:
+        names, self._pods[item] = self._pods[item][:count], self._pods[item][count:]
+        return names
+
+    def _finished(self, lot: Lot) -> Purchase | None:
+        """Buy singly for the pods that are left, at the program's prices."""
+        if any(self._pods):
+            self._purchase.worth = self._worth(lot)
+            for order, names in zip(self._orders, self._pods, strict=True):
+                tier = next(tier for tier in self._purchase.tiers if tier[0].weight == order.weight)
+                self._purchase.into_tier(tier, order.demand, order.domains, names)
+        return None if any(self._pods) else self._purchase
+
+    def _worth(self, lot: Lot) -> Worth:
+        answer = AssignmentProgram(lot).solve(lot.counts)
+        if answer is None:
+            return self._purchase.worth
+        known = {
+            id(order.demand): float(worth) for order, worth in zip(self._orders, answer.worth, strict=True) if worth > 0
+        }
+        return lambda demand: known.get(id(demand))
+
+
+def _claims(work: Workspace, orders: Sequence[Order]) -> list[Claim]:
+    """Which types and offerings of which pools may carry out each order."""
+    claims = []
+    for item, order in enumerate(orders):
+        for index, pool in enumerate(work.pools):
+            if pool.weight != order.weight or order.demand.is_repelled(tuple(pool.node_pool.spec.template.spec.taints)):
+                continue
+            _, found = order.demand.fit(pool, order.domains)
+            if not found.conflict:
+                claims.append(Claim(item, index, found.types, found.columns))
+    return claims
+
+
+def _places(kinds: Kinds, pools: Sequence[Pool]) -> Amounts:
+    """A number for every kind: kinds that share a zone, directly or through others, share it."""
+    zones = [
+        {pools[int(pool)].market.columns[i].zone for i in np.flatnonzero(columns)}
+        for pool, columns in zip(kinds.pool, kinds.columns, strict=True)
+    ]
+    joined: list[set[str]] = []
+    for mine in zones:
+        touching = [known for known in joined if known & mine]
+        joined = [known for known in joined if not known & mine] + [mine.union(*touching)]
+    joined.sort(key=min)
+    return np.array([next(i for i, known in enumerate(joined) if mine <= known) for mine in zones], dtype=np.int64)
