@@ -37,5 +37,5 @@ def test_a_wrong_document_is_refused_by_naming_the_field(document: bytes, compla
 def test_a_wrong_instance_type_is_refused_when_it_is_needed() -> None:
     """Entries are checked when they are decoded, and the message says which part of the document it is."""
     broken = decode(b'{"region": "x", "instanceTypes": [{"InstanceType": 5}]}')
-    with pytest.raises(ConfigurationError, match=r"catalogue: instanceTypes: .*\$.InstanceType"):
+    with pytest.raises(ConfigurationError, match=r"not a catalogue: instanceTypes\[0\]: .*\$.InstanceType"):
         _ = broken.described
