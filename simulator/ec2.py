@@ -31,12 +31,6 @@ class Ec2:
         detail = {"instance-id": instance_id, "instance-action": "terminate"}
         self._publish(self._envelope("EC2 Spot Instance Interruption Warning", instance_id, detail))
 
-    def recommend_rebalance(self, instance_id: str) -> None:
-        """EC2 thinks a spot instance is at risk."""
-        self._publish(
-            self._envelope("EC2 Instance Rebalance Recommendation", instance_id, {"instance-id": instance_id})
-        )
-
     def _notice(self, instance_id: str) -> None:
         engine, clock = self._stage.engine, self._stage.clock
         if instance_id not in self.instances:

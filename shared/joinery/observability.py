@@ -17,17 +17,13 @@ from aws_lambda_powertools.metrics import Metrics, MetricUnit
 
 # --- keys of a log line ---
 BELL = "bell"
-DOOR = "door"
 MODE = "mode"
 OUTCOME = "outcome"
-NOTICE = "notice"
-INSTANCES = "instances"
 DETAIL_TYPE = "detail_type"
 SOURCE = "source"
 MESSAGE_ID = "message_id"
 ERROR = "error"
 REASON = "reason"
-CONTROLLER = "controller"
 COMMAND = "command"
 NODE_CLAIM = "node_claim"
 NODE_POOL = "node_pool"

@@ -25,14 +25,6 @@ READY = "Ready"
 
 NODE_POOL_DEPENDENTS = ("ValidationSucceeded", "NodeClassReady")
 NODE_CLAIM_DEPENDENTS = ("Launched", "Registered", "Initialized")
-NODE_CLASS_DEPENDENTS = (
-    "AMIsReady",
-    "SubnetsReady",
-    "SecurityGroupsReady",
-    "InstanceProfileReady",
-    "PlacementGroupReady",
-    "ValidationSucceeded",
-)
 
 _BEGINNING = datetime.min.replace(tzinfo=UTC)
 

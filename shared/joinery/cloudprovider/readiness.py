@@ -4,10 +4,11 @@
 that is not Ready take no part in scheduling, so the reason must be one a user can act upon.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from joinery.apis.conditions import READY, Observation, false, put, true
 from joinery.apis.ec2nodeclass import (
     AMIStatus,
     EC2NodeClass,
@@ -18,8 +19,6 @@ from joinery.apis.ec2nodeclass import (
 from joinery.apis.meta import Condition
 from joinery.apis.support import Unsupported, unsupported
 from joinery.cloudprovider.tags import restricted
-
-READY = "Ready"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +68,15 @@ def _conditions(node_class: EC2NodeClass, found: Found, now: datetime) -> list[C
     problems[READY] = next(filter(None, problems.values()), None)
     # Told, and no part of Ready: nodes are launched without it.
     problems |= {kind: _lacks(found) for kind, found in lacking.items() if not found.blocks}
-    return [_condition(node_class, kind, problem, now) for kind, problem in problems.items()]
+    return _told(node_class, problems, now)
+
+
+def _told(node_class: EC2NodeClass, problems: Mapping[str, Problem | None], now: datetime) -> list[Condition]:
+    at = Observation(now=now, generation=node_class.metadata.generation)
+    told = [condition for condition in node_class.status.conditions if condition.type in problems]
+    for kind, problem in problems.items():
+        told = put(told, false(kind, problem.reason, problem.message, at) if problem else true(kind, at))
+    return told
 
 
 def _missing(found: object, reason: str, message: str) -> Problem | None:
@@ -83,17 +90,3 @@ def _forbidden(node_class: EC2NodeClass) -> Problem | None:
 
 def _lacks(found: Unsupported | None) -> Problem | None:
     return Problem(found.reason, str(found)) if found else None
-
-
-def _condition(node_class: EC2NodeClass, kind: str, problem: Problem | None, now: datetime) -> Condition:
-    before = next((c for c in node_class.status.conditions if c.type == kind), None)
-    state = "False" if problem else "True"
-    changed = before is None or before.status != state or before.last_transition_time is None
-    return Condition(
-        type=kind,
-        status="False" if problem else "True",
-        reason=problem.reason if problem else kind,
-        message=problem.message if problem else "",
-        last_transition_time=now if changed or before is None else before.last_transition_time,
-        observed_generation=node_class.metadata.generation,
-    )

@@ -26,8 +26,3 @@ def instance_tags(cluster: str, node_class: EC2NodeClass, node_pool: str) -> dic
 def restricted(tags: Mapping[str, str]) -> str:
     """The first key that a user may not set, or nothing."""
     return next((key for key in sorted(tags) if key in RESTRICTED_TAGS or key.startswith(OWNER_PREFIX)), "")
-
-
-def is_owned(tags: Mapping[str, str], cluster: str) -> bool:
-    """Whether an instance with these tags is a node of this cluster, launched for a NodePool."""
-    return tags.get(CLUSTER_NAME) == cluster and labels.NODE_POOL in tags and labels.NODE_CLASS in tags

@@ -189,10 +189,6 @@ class Requirements:
             merged[key] = allowed if known is None else known.intersect(allowed)
         return Requirements(merged)
 
-    def with_value(self, key: str, value: str) -> "Requirements":
-        """The same, with one more key tied to one value."""
-        return self.intersect(Requirements({key: one_of((value,))}))
-
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether a node with these labels satisfies all of it: no label may be missing that must exist."""
         return self.first_unmet(labels) is None
