@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from joinery.apis.core import Pod
 from joinery.apis.labels import HOSTNAME, ZONE
-from joinery.scheduling.packing import Launch, Packing
+from joinery.apis.meta import Taint
+from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, Unplaced
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import solve
 from joinery.scheduling.verify import verify
@@ -129,15 +130,29 @@ def test_verification_agrees_with_looking_at_every_pair(placed: tuple[list[Wish]
 
 
 SPOILERS = ("drop a pod", "repeat a pod", "lower the price", "raise the price", "forget requests", "swap the type",
-            "lift the bound", "sell elsewhere")  # fmt: skip
+            "lift the bound", "sell elsewhere", "name another pool", "add a taint", "allow a small type",
+            "give a pod up", "use one name twice", "place it on nothing")  # fmt: skip
 
 
 def _spoil(plan: Packing, how: str, pick: int) -> Packing:
     index = pick % len(plan.launches)
     chosen = plan.launches[index]
-    if how == "lift the bound":
-        return replace(plan, lower_bound=plan.hourly + 1)
-    return replace(plan, launches=(*plan.launches[:index], _spoiled(chosen, how), *plan.launches[index + 1 :]))
+    match how:
+        case "lift the bound":
+            return replace(plan, lower_bound=plan.hourly + 1)
+        case "give a pod up":
+            without = replace(chosen, pods=chosen.pods[1:])
+            left = (*plan.unplaced, Unplaced(chosen.pods[0], ()))
+            return replace(plan, launches=_with(plan, index, without), unplaced=left)
+        case "use one name twice":
+            return replace(plan, launches=(*plan.launches, replace(chosen, pods=())))
+        case "place it on nothing":
+            return replace(plan, existing=(*plan.existing, ExistingPlacement("nowhere", "", chosen.pods[:1])))
+    return replace(plan, launches=_with(plan, index, _spoiled(chosen, how)))
+
+
+def _with(plan: Packing, index: int, launch: Launch) -> tuple[Launch, ...]:
+    return (*plan.launches[:index], launch, *plan.launches[index + 1 :])
 
 
 def _spoiled(chosen: Launch, how: str) -> Launch:
@@ -153,6 +168,12 @@ def _spoiled(chosen: Launch, how: str) -> Launch:
             return replace(chosen, offering=replace(offering, price=offering.price * 1.1))
         case "forget requests":
             return replace(chosen, requests={**chosen.requests, "cpu": 0})
+        case "name another pool":
+            return replace(chosen, node_pool="elsewhere")
+        case "add a taint":
+            return replace(chosen, taints=(Taint(key="a", effect="NoSchedule"),))
+        case "allow a small type":
+            return replace(chosen, instance_types=(*chosen.instance_types, "t4g.nano"))
         case "swap the type":
             return replace(chosen, offering=replace(offering, instance_type="m9z.large"))
     return replace(chosen, offering=replace(offering, zone="us-east-1z"))

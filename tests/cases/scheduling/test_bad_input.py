@@ -1,0 +1,89 @@
+"""One bad object in a good cluster: a reason on that pod or pool, and the rest of the plan unchanged to the last field."""
+
+from dataclasses import replace
+
+import pytest
+
+from joinery.scheduling.problem import Problem
+from joinery.scheduling.solve import solve
+from joinery.scheduling.verify import verify
+from tests.cases.scheduling.notation import Document
+from tests.cases.scheduling.reading import cases, node_pool, pod
+
+BAD_PODS: dict[str, Document] = {
+    "an unknown operator": {"require": ["zone Near z1"]},
+    "values that an operator cannot take": {"require": ["zone Gt high"]},
+    "a contradiction": {"selector": {"zone": "z1"}, "require": ["zone In z2"]},
+    "a quantity that is none": {"cpu": "much"},
+    "a quantity out of range": {"memory": "100E"},
+    "a negative quantity": {"cpu": "-1"},
+    "a missing claim": {"claims": ["nowhere"]},
+    "a missing class of an ephemeral volume": {
+        "volumes": [{"name": "t", "ephemeral": {"volumeClaimTemplate": {"spec": {"storageClassName": "gone"}}}}]
+    },
+    "a selector that cannot be read": {
+        "spread": [{"over": "zone", "of": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}]
+    },
+    "a namespace selector that cannot be read": {
+        "near": [{"over": "zone", "of": {"app": "x"}, "inNamespaces": {"matchExpressions": [{"key": "a", "operator": "?"}]}}]
+    },
+    "affinity to pods that are nowhere": {"near": [{"over": "zone", "of": {"app": "nowhere"}}]},
+    "a namespace selector that matches nothing": {
+        "near": [{"over": "zone", "of": {"app": "web"}, "inNamespaces": {"team": "none"}}]
+    },
+    "a spread over a label that nothing has": {"spread": [{"over": "rack", "of": {"app": "bad"}}]},
+    "an unknown toleration": {"tolerate": [{"key": "a", "operator": "Near"}]},
+    "a required term that selects nothing": {"requireAny": [[]]},
+    "a field match": {
+        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
+            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}
+        ]}}}
+    },
+    "a dynamic resource claim": {"resourceClaims": [{"name": "gpu"}]},
+    "more than anything has": {"cpu": "1000000"},
+}  # fmt: skip
+
+BAD_POOLS: dict[str, Document] = {
+    "contradictory requirements": {"requirements": ["zone In z1", "zone In z2"]},
+    "a requirement against its own label": {"requirements": ["team In red"], "labels": {"team": "blue"}},
+    "requirements that nothing meets": {"requirements": ["arch In riscv64"]},
+    "no offering": {"requirements": ["zone In z9"]},
+    "a class that does not exist": {"nodeClass": "gone"},
+    "minValues beyond all values": {"requirements": ["type Exists min 50"]},
+    "one taint twice": {"taints": ["a:NoSchedule", "a:NoSchedule"]},
+    "a restricted label": {"requirements": ["karpenter.k8s.aws/ec2nodeclass In x"]},
+}
+
+
+def _good() -> Problem:
+    """A cluster with running nodes, spread pods and plain ones."""
+    found = next(case for case in cases() if case.name == "a zone without any node yet is a domain all the same")
+    plain = pod({"name": "plain", "cpu": "2", "memory": "8Gi"})
+    snapshot = found.problem.snapshot
+    return replace(found.problem, snapshot=replace(snapshot, pods=(*snapshot.pods, plain)))
+
+
+@pytest.mark.parametrize("what", BAD_PODS)
+def test_a_bad_pod_gets_a_reason_and_changes_nothing_else(what: str) -> None:
+    """Whatever is wrong with it, the others go where they would have gone without it."""
+    good, given = _good(), {"name": "bad", "cpu": "1", "labels": {"app": "bad"}, **BAD_PODS[what]}
+    spoiled = replace(good, snapshot=replace(good.snapshot, pods=(*good.snapshot.pods, pod(given))))
+    before, after = solve(good), solve(spoiled)
+    (left,) = after.unplaced
+    assert left.pod == "default/bad"
+    assert all(reason.message for reason in left.reasons)
+    assert replace(after, unplaced=()) == before
+    assert verify(spoiled, after) == ()
+
+
+@pytest.mark.parametrize("what", BAD_POOLS)
+def test_a_bad_pool_gets_a_reason_and_changes_nothing_else(what: str) -> None:
+    """Even with the highest weight: it takes no part, and says why."""
+    good = _good()
+    bad = node_pool({"name": "bad", "weight": 100, **BAD_POOLS[what]})
+    spoiled = replace(good, snapshot=replace(good.snapshot, node_pools=(*good.snapshot.node_pools, bad)))
+    before, after = solve(good), solve(spoiled)
+    (reason,) = after.pool_reasons
+    assert (reason.subject, bool(reason.message)) == ("NodePool bad", True)
+    assert replace(after, pool_reasons=()) == before
+    assert verify(spoiled, after) == ()
