@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from joinery.apis.sizes import BALANCED, SIZES
 from joinery.errors import ConfigurationError
 
 PREFIX = "JOINERY_"
@@ -24,6 +25,7 @@ class Settings:
     ``mode``: ``act``, or ``observe`` to decide, record and emit Events and change nothing.
     ``enabled``: a door's off-switch; a door that is off completes what wakes it and does nothing.
     ``max_launches`` and ``max_hourly``: more than that in one run is refused, loudly ($/h).
+    ``node_size``: ``cheapest``, ``balanced`` or ``small``, for NodePools that do not say.
     ``provisioning_queue`` and ``lifecycle_queue``: the URLs of the bells' queues.
     ``bucket``: catalogue and decision records. ``table``: offerings that EC2 was out of lately.
     ``webhook_token``: the secret path segment of the webhook's URL.
@@ -36,6 +38,7 @@ class Settings:
     enabled: bool = True
     max_launches: int = 500
     max_hourly: float = 1000.0
+    node_size: str = BALANCED
     provisioning_queue: str = ""
     lifecycle_queue: str = ""
     bucket: str = ""
@@ -48,6 +51,7 @@ class Settings:
         _demand(self.mode in (ACT, OBSERVE), "mode", f"is {self.mode!r}: expected {ACT} or {OBSERVE}")
         _demand(self.max_launches >= 0, "max_launches", "is negative")
         _demand(self.max_hourly >= 0, "max_hourly", "is negative")
+        _demand(self.node_size in SIZES, "node_size", f"is {self.node_size!r}: expected one of {', '.join(SIZES)}")
         _demand(":" in self.gateways, "gateways", f"is {self.gateways!r}: expected module:function")
 
     @property
@@ -67,7 +71,7 @@ class Settings:
 _EVERY_DOOR = ("cluster", "region", "enabled")
 _BELLS = ("provisioning_queue", "lifecycle_queue")
 _CONTROLLER = (*_EVERY_DOOR, "mode", *_BELLS, "bucket")
-_LAUNCHES = ("max_launches", "max_hourly")
+_LAUNCHES = ("max_launches", "max_hourly", "node_size")
 
 #: The settings each door reads. The template gives a function these variables and no others.
 NEEDS: Mapping[str, tuple[str, ...]] = {

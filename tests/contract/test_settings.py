@@ -20,6 +20,7 @@ def test_every_variable_is_read() -> None:
         "JOINERY_ENABLED": "false",
         "JOINERY_MAX_LAUNCHES": "7",
         "JOINERY_MAX_HOURLY": "12.5",
+        "JOINERY_NODE_SIZE": "small",
         "JOINERY_GATEWAYS": "simulator.world:gateways",
         "UNRELATED": "x",
     }
@@ -31,6 +32,7 @@ def test_every_variable_is_read() -> None:
         enabled=False,
         max_launches=7,
         max_hourly=12.5,
+        node_size="small",
         gateways="simulator.world:gateways",
     )
 
@@ -45,6 +47,7 @@ def test_every_variable_is_read() -> None:
         ("MAX_LAUNCHES", "many"),
         ("MAX_HOURLY", "nan"),
         ("MAX_HOURLY", "cheap"),
+        ("NODE_SIZE", "huge"),
         ("GATEWAYS", "simulator.world"),
     ],
 )
@@ -57,7 +60,10 @@ def test_a_wrong_variable_is_named(name: str, text: str) -> None:
 @pytest.mark.parametrize("door", NEEDS)
 def test_a_door_says_which_address_it_lacks(door: str) -> None:
     """A door over the real gateways refuses to start without an address that it needs."""
-    full = {variable(name): "true" if name == "enabled" else "9" * 40 for name in NEEDS[door]} | {"JOINERY_MODE": "act"}
+    full = {variable(name): "true" if name == "enabled" else "9" * 40 for name in NEEDS[door]} | {
+        "JOINERY_MODE": "act",
+        "JOINERY_NODE_SIZE": "small",
+    }
     assert read(full).check(door)
 
     for name in set(NEEDS[door]) & {"provisioning_queue", "lifecycle_queue", "bucket", "table", "webhook_token"}:

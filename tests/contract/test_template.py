@@ -98,6 +98,7 @@ def test_the_template_s_defaults_are_the_code_s() -> None:
     assert parameters["Mode"]["Default"] == defaults.mode
     assert parameters["MaxLaunches"]["Default"] == defaults.max_launches
     assert parameters["MaxHourly"]["Default"] == defaults.max_hourly
+    assert parameters["NodeSize"]["Default"] == defaults.node_size
 
 
 def test_each_door_has_an_off_switch_of_its_own() -> None:

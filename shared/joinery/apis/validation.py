@@ -14,6 +14,7 @@ from joinery.apis import labels
 from joinery.apis.meta import LABEL_KEY, LABEL_VALUE, NUMERIC, Requirement, Taint, is_whole_number
 from joinery.apis.nodepool import NodePool
 from joinery.apis.rules import RuleError
+from joinery.apis.sizes import SIZES, share_of
 
 #: Labels whose values are known. Others than these cannot be launched.
 KNOWN_VALUES = {
@@ -64,10 +65,22 @@ def validate(pool: NodePool) -> tuple[str, ...]:
 
 def _pool_reasons(pool: NodePool) -> Iterator[str]:
     template = pool.spec.template
+    yield from _size_reasons(pool.metadata.annotations)
     yield from _label_reasons("spec.template.metadata.labels", template.metadata.labels)
     yield from _taint_reasons("spec.template.spec", template.spec.taints, template.spec.startup_taints)
     for index, requirement in enumerate(template.spec.requirements):
         yield from _requirement_reasons(f"spec.template.spec.requirements[{index}]", requirement)
+
+
+def _size_reasons(annotations: Mapping[str, str]) -> Iterator[str]:
+    size, share = annotations.get(labels.NODE_SIZE), annotations.get(labels.MAX_NODE_SHARE)
+    if size is not None and size not in SIZES:
+        yield f"metadata.annotations[{labels.NODE_SIZE}]: {size!r} is none of {', '.join(SIZES)}"
+    if share is not None:
+        try:
+            share_of(share)
+        except ValueError as error:
+            yield f"metadata.annotations[{labels.MAX_NODE_SHARE}]: {error}"
 
 
 def _label_reasons(where: str, given: Mapping[str, str]) -> Iterator[str]:

@@ -21,6 +21,14 @@ class PlanFormat(StrEnum):
     HTML = "html"
 
 
+class NodeSize(StrEnum):
+    """What a NodePool may prefer by annotation (``joinery.apis.sizes``)."""
+
+    CHEAPEST = "cheapest"
+    BALANCED = "balanced"
+    SMALL = "small"
+
+
 Files = Annotated[
     list[str] | None,
     typer.Option(

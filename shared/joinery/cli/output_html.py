@@ -76,6 +76,10 @@ def _figures(plan: PlanView) -> Html:
     if packing.launches:
         figures.append(_figure("lower-bound", "Proven bound", f"{money(packing.lower_bound)}/h", "no plan costs less"))
         figures.append(_figure("gap", "Gap", f"{packing.gap:.1%}", "above the bound at most"))
+        if packing.size_cost >= 0.01:
+            figures.append(
+                _figure("size-cost", "Smaller nodes", f"{money(packing.size_cost)}/h", "that preference, about")
+            )
     figures.append(_figure("launches", "New nodes", f"{len(packing.launches):,}", _kinds(plan)))
     figures.append(_figure("placed", "Pods placed", f"{plan.placed:,}", _where(plan)))
     kind = "bad" if pending else "good"

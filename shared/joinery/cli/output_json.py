@@ -72,7 +72,12 @@ def _cost(packing: Packing) -> Mapping[str, float]:
     scale = 10**_DIGITS
     bound = math.floor(packing.lower_bound * scale) / scale  # rounded down: it must stay a bound
     hourly = round(packing.hourly, _DIGITS)
-    return {"hourly": hourly, "lowerBound": min(bound, hourly), "gap": max(0.0, round(packing.gap, 4))}
+    return {
+        "hourly": hourly,
+        "lowerBound": min(bound, hourly),
+        "gap": max(0.0, round(packing.gap, 4)),
+        "sizePreference": round(packing.size_cost, _DIGITS),
+    }
 
 
 def _moment(moment: datetime) -> str:

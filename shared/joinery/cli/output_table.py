@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 #: Wider than any table: a narrow terminal wraps a line, and no figure is ever cut off.
 _WIDTH = 250
 _NAMED_PODS = 3
+_NOTED_COST = 0.01  # $/h
 _NAMED_NODES = 10
 _FULL = 0.8
 
@@ -224,8 +225,12 @@ def _cost(plan: PlanView) -> str:
         return "[bold]$0/h[/bold]: no new node"
     return (
         f"[bold]{money(packing.hourly)}/h[/bold] ({monthly(packing.hourly)}); proven bound {money(packing.lower_bound)}/h, "
-        f"so at most {packing.gap:.1%} above the best possible"
+        f"so at most {packing.gap:.1%} above the best possible{_size_cost(packing.size_cost)}"
     )
+
+
+def _size_cost(hourly: float) -> str:
+    return f"; smaller nodes, as preferred, cost about {money(hourly)}/h of it" if hourly >= _NOTED_COST else ""
 
 
 def _effort(plan: PlanView) -> str:

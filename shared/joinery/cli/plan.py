@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from joinery.cli.options import CatalogOption, Files, PlanFormat
+from joinery.cli.options import CatalogOption, Files, NodeSize, PlanFormat
 from joinery.errors import ConfigurationError, RefusedError
 
 if TYPE_CHECKING:
@@ -29,6 +29,10 @@ def plan(
     time_limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Stop improving the plan after that long.")
     ] = None,
+    node_size: Annotated[
+        NodeSize,
+        typer.Option(help="For NodePools that say nothing: how to weigh price against how much one node carries."),
+    ] = NodeSize.BALANCED,
     output: Annotated[PlanFormat, typer.Option("-o", "--output", help="How to print it.")] = PlanFormat.TABLE,
 ) -> None:
     """Plan nodes for the pending pods of the files, or without files of the current kubeconfig's cluster, read-only."""
@@ -38,7 +42,7 @@ def plan(
     if time_limit is not None and time_limit <= 0:
         raise ConfigurationError(f"--time-limit {time_limit:g}: must be more than 0 seconds")
     snapshot = _snapshot(files, moment(now))
-    options = Options(only_marked_unschedulable=not files, seed=seed, time_limit=time_limit)
+    options = Options(only_marked_unschedulable=not files, seed=seed, time_limit=time_limit, node_size=node_size.value)
     catalogue = load_catalog(catalog_file)
     problem, packing, seconds = _solve(snapshot, catalogue, options)
     _print(problem, packing, seconds=seconds, output=output)

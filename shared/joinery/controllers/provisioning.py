@@ -26,7 +26,7 @@ from joinery.lifecycle.replacement import replaced
 from joinery.lifecycle.steering import promises
 from joinery.observability import COST, NODE_CLAIM, NODE_POOL, POD, REASON, RECORD, logger, said
 from joinery.scheduling.packing import Launch, Packing
-from joinery.scheduling.problem import Problem
+from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.solve import solve
 from joinery.scheduling.verify import verify
 from joinery.settings import Settings
@@ -109,7 +109,9 @@ class ProvisioningController:
     def _decide(self) -> _Plan:
         snapshot = self._seen()
         found = market(self._gateways, snapshot.node_classes, snapshot.now)
-        problem = Problem(snapshot=snapshot, instance_types=found.types)
+        problem = Problem(
+            snapshot=snapshot, instance_types=found.types, options=Options(node_size=self._settings.node_size)
+        )
         plan = _Plan(problem, solve(problem), found)
         try:
             check(problem, plan.packing, self._settings)

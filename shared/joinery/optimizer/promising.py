@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from joinery.optimizer.assignment import AssignmentProgram
-from joinery.optimizer.lot import Amounts, Group, Lot
+from joinery.optimizer.lot import Amounts, Floats, Group, Lot
 from joinery.optimizer.merging import MOST_ITEMS, cells
 
 
@@ -26,6 +26,21 @@ def promising(lot: Lot, sorts: int) -> Amounts:
     for item in np.flatnonzero(~lot.admits[:, chosen].any(axis=1)):
         chosen[_cheapest_for(lot, int(item))] = True
     return np.flatnonzero(chosen)
+
+
+def dearer(lot: Lot, hourly: Floats) -> float:
+    """About what it costs that kinds count as other than their price (``hourly``), in $/h: by the programs' own nodes."""
+    if np.array_equal(lot.price, hourly):
+        return 0.0
+    spent = []
+    for prices in (lot.price, hourly):
+        sort, plain = _without_places(replace(lot, price=prices))
+        plain = cells(plain).lot if len(plain.counts) > MOST_ITEMS else plain
+        answer = AssignmentProgram(plain).solve(plain.counts)
+        if answer is None:
+            return 0.0
+        spent.append(float(answer.nodes @ hourly[_first_of_each(sort)]))
+    return max(0.0, spent[0] - spent[1])
 
 
 def _cheapest_for(lot: Lot, item: int) -> int:

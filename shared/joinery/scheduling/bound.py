@@ -6,6 +6,7 @@ packing left on them, at no price. Whatever else forbids a node (spreads, affini
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -31,7 +32,9 @@ def lower_bound(work: Workspace, launched: Mapping[PodClass, int]) -> float:
 def _lot(work: Workspace, classes: Sequence[PodClass], counts: Amounts) -> Lot:
     requests = np.array([work.axis.vector(pods.requests) for pods in classes], dtype=np.int64)
     claims = [claim for item, pods in enumerate(classes) for claim in _claims(work, pods, item)]
-    kinds = kinds_for(work.pools, requests, claims)
+    # What users want of a node's size is no part of the bound.
+    pools = [replace(pool, room=pool.market.allocatable - pool.overhead) for pool in work.pools]
+    kinds = kinds_for(pools, requests, claims)
     free, open_to = _standing(work, classes, requests)
     clashes = _clashes(work, classes)
     return Lot(
@@ -74,13 +77,14 @@ def _suits(work: Workspace, pods: PodClass, pool: Pool) -> Iterator[tuple[Mask, 
 
 
 def _takes_all(work: Workspace, pods: PodClass, pool: Pool) -> bool:
-    """Whether nothing but its own requirements could send a pod of the class to a lighter pool."""
-    return (
-        not pool.limits
-        and not pool.min_values
-        and not pods.ports
-        and not work.topology.keys(pods, work.topology.rules[id(pods)])
-    )
+    """Whether nothing could send a pod of the class to a lighter pool: no preference, no other pod, and no choice of terms or
+    volumes, each of which is tried on all pools (scheduling.md 3.6).
+    """
+    rules, taints = work.topology.rules[id(pods)], pool.node_pool.spec.template.spec.taints
+    is_single_minded = len(pods.terms) == len(pods.volumes.alternatives) == 1 and not pods.preferred
+    joins_others = any(rule.kind == "affinity" for rule in rules) or bool(work.topology.keys(pods, rules))
+    is_plain = not pool.limits and not pool.min_values and first_untolerated(pods.tolerations, taints) is None
+    return is_plain and is_single_minded and not joins_others and not pods.ports
 
 
 def _standing(work: Workspace, classes: Sequence[PodClass], requests: Amounts) -> tuple[Amounts, Mask]:

@@ -28,14 +28,15 @@ class Claim:
 
 @dataclass(frozen=True, eq=False)
 class Kinds:
-    """``pool`` (index), ``row`` (type), ``columns`` (mask over the market's) and ``price`` ($/h) by kind; ``room``: kinds x resources;
-    ``admits``: items x kinds.
+    """``pool`` (index), ``row`` (type), ``columns`` (mask over the market's), ``price`` ($/h) and ``cost`` (what the price counts
+    as) by kind; ``room``: kinds x resources; ``admits``: items x kinds.
     """
 
     pool: Amounts
     row: Amounts
     columns: tuple[Mask, ...]
     price: Prices
+    cost: Prices
     room: Amounts
     admits: NDArray[np.bool_]
 
@@ -46,13 +47,19 @@ class Kinds:
             self.row[chosen],
             tuple(self.columns[i] for i in chosen),
             self.price[chosen],
+            self.cost[chosen],
             self.room[chosen],
             self.admits[:, chosen],
         )
 
 
-def kinds_for(pools: Sequence[Pool], requests: Amounts, claims: Sequence[Claim]) -> Kinds:
-    """Every kind that some item may use, without the dominated; ``requests``: items x resources."""
+def kinds_for(
+    pools: Sequence[Pool], requests: Amounts, claims: Sequence[Claim], factors: Sequence[Floats] | None = None
+) -> Kinds:
+    """Every kind that some item may use, without the dominated.
+
+    ``requests``: items x resources. ``factors``: for each pool, what the price of each type counts as, as a multiple.
+    """
     parts = [
         _of_atom(pool, index, atom, requests, [claim for claim in claims if claim.pool == index])
         for index, pool in enumerate(pools)
@@ -62,12 +69,15 @@ def kinds_for(pools: Sequence[Pool], requests: Amounts, claims: Sequence[Claim])
         width = requests.shape[1]
         none = np.zeros(0, dtype=np.int64)
         empty = np.zeros((len(requests), 0), dtype=np.bool_)
-        return Kinds(none, none, (), np.zeros(0), np.zeros((0, width), dtype=np.int64), empty)
+        return Kinds(none, none, (), np.zeros(0), np.zeros(0), np.zeros((0, width), dtype=np.int64), empty)
     found = Kinds(
         np.concatenate([part.pool for part in parts]),
         np.concatenate([part.row for part in parts]),
         tuple(columns for part in parts for columns in part.columns),
         np.concatenate([part.price for part in parts]),
+        np.concatenate(
+            [part.cost * (factors[part.pool[0]][part.row] if factors and len(part.row) else 1.0) for part in parts]
+        ),
         np.concatenate([part.room for part in parts]),
         np.concatenate([part.admits for part in parts], axis=1),
     )
@@ -92,11 +102,11 @@ def _of_atom(pool: Pool, index: int, atom: Mask, requests: Amounts, claims: Sequ
         if claim.columns[atom].all():
             admits[claim.item] |= claim.types[row]
     admits &= (pool.room[row][None, :, :] >= requests[:, None, :]).all(axis=2)
-    return Kinds(np.full(len(row), index), row, (atom,) * len(row), price[row], pool.room[row], admits)
+    return Kinds(np.full(len(row), index), row, (atom,) * len(row), price[row], price[row], pool.room[row], admits)
 
 
 def _undominated(kinds: Kinds) -> Amounts:
-    order = np.lexsort((kinds.row, -kinds.room.sum(axis=1), kinds.price))
+    order = np.lexsort((kinds.row, -kinds.room.sum(axis=1), kinds.cost))
     order = order[kinds.admits[:, order].any(axis=0)]
     kept: list[int] = []
     for kind in order:

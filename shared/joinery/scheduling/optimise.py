@@ -5,38 +5,72 @@ again pod by pod, and whatever a shape got wrong is bought singly. The new nodes
 leave every count per domain as it was.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from joinery.apis.quantity import total
 from joinery.optimizer.assignment import AssignmentProgram
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.lot import Amounts, Group, Lot, Shape
+from joinery.optimizer.lot import Amounts, Floats, Group, Lot, Shape
+from joinery.optimizer.promising import dearer
 from joinery.optimizer.search import pack
 from joinery.scheduling.kinds import Claim, Kinds, kinds_for
 from joinery.scheduling.orders import Order, gathers, host_rules, orders_of
 from joinery.scheduling.pools import Pool
 from joinery.scheduling.purchase import Purchase, Worth
 from joinery.scheduling.reporter import SILENT
+from joinery.scheduling.resources import requests_of
+from joinery.scheduling.sizes import factors
 from joinery.scheduling.targets import NewNode
 from joinery.scheduling.workspace import Workspace
 
 
-def cheaper(work: Workspace, bought: Purchase, effort: Effort) -> Purchase | None:
-    """Nodes that carry out the same orders for less; None if none were found."""
+@dataclass(frozen=True, eq=False)
+class Better:
+    """Nodes that carry out the same orders for less. ``size_cost``: about what the preferred node sizes cost, in $/h."""
+
+    purchase: Purchase
+    size_cost: float
+
+
+def cheaper(work: Workspace, bought: Purchase, effort: Effort) -> Better | None:
+    """Nodes that cost less as their size is preferred; None if none were found."""
     kept, free = _divided(bought.opened.nodes)
     orders = orders_of(free)
     if not orders:
         return None
+    scales = _factors(work, bought.opened.nodes)
     before = work.topology.saved()
     for node in free:
         for batch in node.placed:
             work.topology.erase(batch.entry)
-    found = _Rebuilt(work, orders, kept).purchase(effort)
-    if found is None or _price(found) >= _price(bought) - 1e-9 or work.topology.differs(before):
+    attempt = _Rebuilt(work, orders, kept, list(scales.values()))
+    found = attempt.purchase(effort)
+    if found is None or _cost(found, scales) >= _cost(bought, scales) - 1e-9 or work.topology.differs(before):
         work.topology.restore(before)
         return None
+    return Better(found, attempt.size_cost)
+
+
+def _factors(work: Workspace, nodes: Sequence[NewNode]) -> dict[str, Floats]:
+    """By pool, what the price of each type counts as: all pods that run in the pool or are to run there are its demand."""
+    found = {}
+    for pool in work.pools:
+        demand = np.sum(
+            [np.zeros(len(work.axis.names), dtype=np.int64), *(n.used for n in nodes if n.pool is pool)], axis=0
+        )
+        running = [requests_of(pod) for view in work.views if view.pool == pool.name for pod in view.pods]
+        demand = demand + work.axis.vector(total(running))
+        found[pool.name] = factors(pool, demand, work.problem.options.node_size)
     return found
+
+
+def _cost(purchase: Purchase, scales: Mapping[str, Floats]) -> float:
+    opened = purchase.opened
+    prices = zip(opened.nodes, opened.price, strict=True)
+    return sum(price * float(scales[node.pool.name][node.cheapest()]) for node, price in prices)
 
 
 def _divided(nodes: Sequence[NewNode]) -> tuple[list[NewNode], list[NewNode]]:
@@ -51,14 +85,14 @@ def _divided(nodes: Sequence[NewNode]) -> tuple[list[NewNode], list[NewNode]]:
     return kept, [node for node, stay in zip(nodes, stays, strict=True) if not stay]
 
 
-def _price(purchase: Purchase) -> float:
-    return sum(purchase.opened.price)
-
-
 class _Rebuilt:
     """One attempt. ``pods`` are those of each order that still need a node."""
 
-    def __init__(self, work: Workspace, orders: Sequence[Order], kept: Sequence[NewNode]) -> None:
+    def __init__(
+        self, work: Workspace, orders: Sequence[Order], kept: Sequence[NewNode], scales: Sequence[Floats]
+    ) -> None:
+        self.size_cost = 0.0
+        self._scales = scales
         self._work = work
         self._orders = orders
         self._pods = [sorted(order.pods) for order in orders]
@@ -69,8 +103,9 @@ class _Rebuilt:
     def purchase(self, effort: Effort) -> Purchase | None:
         """All orders carried out; None where that failed."""
         requests = np.array([order.row for order in self._orders], dtype=np.int64)
-        kinds = kinds_for(self._work.pools, requests, _claims(self._work, self._orders))
+        kinds = kinds_for(self._work.pools, requests, _claims(self._work, self._orders), self._scales)
         lot = self._lot(requests, kinds)
+        self.size_cost = dearer(lot, kinds.price)
         for shape in sorted(
             pack(lot, _places(kinds, self._work.pools), effort), key=lambda shape: -lot.price[shape.kind]
         ):
@@ -82,7 +117,7 @@ class _Rebuilt:
         return Lot(
             requests=requests,
             counts=np.array([len(order.pods) for order in self._orders], dtype=np.int64),
-            price=kinds.price,
+            price=kinds.cost,
             room=kinds.room,
             admits=kinds.admits,
             groups=tuple(Group(np.array(members, dtype=np.int64), cap) for members, cap in rules.groups),

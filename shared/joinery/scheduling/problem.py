@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from joinery.apis.sizes import BALANCED
 from joinery.state.offerings import InstanceType
 from joinery.state.snapshot import Snapshot
 
@@ -13,7 +14,7 @@ class Options:
 
     ``only_marked_unschedulable``: against a live cluster a pod is pending only once kube-scheduler has said so
     (scheduling.md 3.4); files are often partial, so there every unbound pod is (cli-contract.md). ``time_limit``: seconds
-    after which a plan is no longer improved; the packing says whether it struck.
+    after which a plan is no longer improved; the packing says whether it struck. ``node_size``: the preference of pools that have none of their own (``sizes``).
     """
 
     only_marked_unschedulable: bool = True
@@ -21,6 +22,7 @@ class Options:
     best_effort_min_values: bool = False
     launch_types: int = 60
     seed: int = 0
+    node_size: str = BALANCED
     time_limit: float | None = None
 
 

@@ -31,7 +31,7 @@ def solve(problem: Problem, *, reporter: Reporter = SILENT, stopwatch: Stopwatch
     limit = problem.options.time_limit
     effort = Effort(seed=problem.options.seed, is_time_up=lambda: limit is not None and stopwatch() >= limit)
     better = cheaper(work, packer.purchase, effort)
-    packer.purchase = better or packer.purchase
+    packer.purchase = better.purchase if better else packer.purchase
     packer.purchase.note_usage()
     return Packing(
         existing=_existing(work),
@@ -42,6 +42,7 @@ def solve(problem: Problem, *, reporter: Reporter = SILENT, stopwatch: Stopwatch
         lower_bound=lower_bound(work, _launched(packer.purchase)),
         method="assignment" if better else "first-fit",
         limit_struck=effort.struck,
+        size_cost=better.size_cost if better else 0.0,
     )
 
 

@@ -19,6 +19,7 @@ from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Axis, Fit, Market, 
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.requirements import Requirements, UnknownOperatorError, of_labels, one_of, read
 from joinery.scheduling.resources import host_ports_of, requests_of
+from joinery.scheduling.sizes import most_pods
 from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated
 from joinery.state.nodes import NodeView
 from joinery.state.pods import is_active, is_daemon
@@ -102,7 +103,10 @@ def axis_of(pods: Iterable[Resources], sets: Iterable[Daemon]) -> Axis:
 class PoolBuilder:
     """Builds the pools of a problem; ``rejected`` collects why others take no part."""
 
-    def __init__(self, problem: Problem, axis: Axis, sets: Sequence[Daemon], nodes: Sequence[NodeView]) -> None:
+    def __init__(
+        self, problem: Problem, axis: Axis, sets: Sequence[Daemon], nodes: Sequence[NodeView], pending: int = 0
+    ) -> None:
+        self._pending = pending
         self._problem = problem
         self._axis = axis
         self._daemons = sets
@@ -186,13 +190,22 @@ class PoolBuilder:
             requirements=requirements,
             min_values=_min_values(spec.requirements),
             overhead=overhead,
-            room=known.allocatable - overhead,
+            room=self._capped(node_pool, known.allocatable - overhead),
             ports=ports,
             types=sold,
             columns=admitted.columns,
             limits=self._remaining(node_pool),
         )
         return pool if self._problem.options.best_effort_min_values else _too_uniform(pool) or pool
+
+    def _capped(self, node_pool: NodePool, room: Amounts) -> Amounts:
+        """No more pods than the pool's max-node-share of those that run there or wait."""
+        own = (view for view in self._nodes if view.pool == node_pool.metadata.name)
+        most = most_pods(node_pool, self._pending + sum(not is_daemon(pod) for view in own for pod in view.pods))
+        if most is not None:
+            column = self._axis.index["pods"]
+            room[:, column] = np.minimum(room[:, column], most)
+        return room
 
     def _overhead(
         self, node_pool: NodePool, known: Market, bare: Pool

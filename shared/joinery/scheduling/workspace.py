@@ -48,7 +48,7 @@ class Workspace:
         in_use = frozenset(name for pod in staying for name in self.volumes.needs(pod).claims)
         self.classes = Classifier(self.volumes, priorities, keys, in_use).classes(self.pending)
         self.axis = axis_of((pods.requests for pods in self.classes), self._daemons)
-        builder = PoolBuilder(problem, self.axis, self._daemons, self.views)
+        builder = PoolBuilder(problem, self.axis, self._daemons, self.views, len(self.pending))
         self.pools = builder.pools()
         self.rejected_pools: tuple[Reason, ...] = tuple(builder.rejected)
         self.nodes = [self._existing(view) for view in self.views if not view.is_leaving]
