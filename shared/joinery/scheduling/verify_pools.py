@@ -67,9 +67,9 @@ def _distinct(launch: Launch, key: str, types: Mapping[str, InstanceType]) -> in
 def check_weights(world: World, market: Market) -> Iterator[Reason]:
     """No launch of pods that a pool of higher weight would have taken, all of them on one node of its own.
 
-    Only what is certain is refused: pods with preferences or with rules about other pods may have had their reasons, and
-    so may a pool with minimal values. A limit counts as it does in scheduling.md 3.11: each launch takes the most that
-    any of its types would.
+    Only what is certain is refused: pods with preferences, with a choice of terms or with rules about other pods may have
+    had their reasons, and so may a pool with minimal values. A limit counts as it does in scheduling.md 3.11: each launch
+    takes the most that any of its types would.
     """
     pools = sorted(market.pools, key=lambda pool: -_weight(pool))
     if not world.launched or _weight(pools[0] if pools else None) == _weight(pools[-1] if pools else None):
@@ -90,17 +90,16 @@ def _weight(pool: NodePool | None) -> int:
 
 
 def _is_plain(found: PodClass) -> bool:
-    """Whether the pod has rules about nodes only, and hard ones."""
+    """Whether the pod has rules about nodes only, hard ones, and no choice: each term is tried on all pools (3.6)."""
     spec = found.pod.spec
     affinity = spec.affinity
-    preferred = (
-        affinity
-        and affinity.node_affinity
-        and affinity.node_affinity.preferred_during_scheduling_ignored_during_execution
-    )
+    nodes = affinity and affinity.node_affinity
+    preferred = nodes and nodes.preferred_during_scheduling_ignored_during_execution
+    required = nodes and nodes.required_during_scheduling_ignored_during_execution
+    has_choice = required and len(required.node_selector_terms) > 1
     about_pods = affinity and (affinity.pod_affinity or affinity.pod_anti_affinity)
     mounts = any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes)
-    return not (preferred or about_pods or spec.topology_spread_constraints or mounts or found.ports)
+    return not (preferred or has_choice or about_pods or spec.topology_spread_constraints or mounts or found.ports)
 
 
 def _room_left(world: World) -> dict[str, dict[str, int]]:
