@@ -46,6 +46,16 @@ def _beside(lot: Lot, item: Amounts, pods: Amounts) -> Amounts:
     return result
 
 
+def apart(lot: Lot, pods: Amounts, worth: Floats) -> Amounts:
+    """The nodes (rows x items) without pods that clash with others on them; those of more worth stay."""
+    clashing = np.flatnonzero(lot.clashes.any(axis=1))
+    kept = pods.copy()
+    kept[:, clashing] = 0
+    for item in clashing[np.argsort(-worth[clashing], kind="stable")]:
+        kept[:, item] = np.minimum(pods[:, item], _beside(lot, np.full(len(pods), item), kept))
+    return kept
+
+
 def sequences(lot: Lot, worth: Floats, kinds: Amounts, live: Amounts) -> tuple[Amounts, Amounts]:
     """Several orders in which each kind might be filled: by worth for the room taken, room weighed in different ways.
 

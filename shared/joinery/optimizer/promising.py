@@ -21,7 +21,8 @@ def promising(lot: Lot, sorts: int) -> Amounts:
     if answer is None:
         return np.arange(len(lot.price))
     used = answer.nodes > 1e-9
-    order = np.argsort(np.where(used, -1.0, answer.reduced / plain.price), kind="stable")
+    waste = np.divide(answer.reduced, plain.price, out=np.zeros(len(plain.price)), where=plain.price > 0)
+    order = np.argsort(np.where(used, -1.0, waste), kind="stable")
     chosen = np.isin(sort, order[: max(sorts, int(used.sum()))])
     for item in np.flatnonzero(~lot.admits[:, chosen].any(axis=1)):
         chosen[_cheapest_for(lot, int(item))] = True
@@ -32,15 +33,22 @@ def dearer(lot: Lot, hourly: Floats) -> float:
     """About what it costs that kinds count as other than their price (``hourly``), in $/h: by the programs' own nodes."""
     if np.array_equal(lot.price, hourly):
         return 0.0
-    spent = []
-    for prices in (lot.price, hourly):
-        sort, plain = _without_places(replace(lot, price=prices))
-        plain = cells(plain).lot if len(plain.counts) > MOST_ITEMS else plain
-        answer = AssignmentProgram(plain).solve(plain.counts)
-        if answer is None:
-            return 0.0
-        spent.append(float(answer.nodes @ hourly[_first_of_each(sort)]))
-    return max(0.0, spent[0] - spent[1])
+    least, counted = _outlook(lot, hourly, hourly)
+    if counted <= least * (1 + 1e-9):
+        return 0.0  # what costs least is not counted as dearer: nothing else is wanted
+    spent, _ = _outlook(lot, lot.price, hourly)
+    return max(0.0, spent - least)
+
+
+def _outlook(lot: Lot, prices: Floats, hourly: Floats) -> tuple[float, float]:
+    """The nodes that are best by some prices: what they cost by the hour, and as the lot counts it. Zeros if there are none."""
+    sort, plain = _without_places(replace(lot, price=prices))
+    plain = cells(plain).lot if len(plain.counts) > MOST_ITEMS else plain
+    answer = AssignmentProgram(plain).solve(plain.counts)
+    if answer is None:
+        return 0.0, 0.0
+    heads = _first_of_each(sort)
+    return float(answer.nodes @ hourly[heads]), float(answer.nodes @ lot.price[heads])
 
 
 def _cheapest_for(lot: Lot, item: int) -> int:

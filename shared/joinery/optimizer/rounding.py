@@ -12,7 +12,7 @@ import numpy as np
 
 from joinery.optimizer.assignment import Assignment, AssignmentProgram
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.filling import fill, sequences
+from joinery.optimizer.filling import apart, fill, sequences
 from joinery.optimizer.lot import Amounts, Floats, Lot, Shape
 from joinery.optimizer.merging import CoarseProgram
 
@@ -95,7 +95,7 @@ def _mixes(lot: Lot, answer: Assignment, left: Amounts, live: Amounts) -> tuple[
     """The program's own nodes: the whole part of the mix on each kind, filled up by the largest fractions or by worth."""
     used = np.flatnonzero(answer.nodes > 1e-6)
     mix = (answer.shares[:, used] / answer.nodes[used]).T
-    whole = np.minimum(np.floor(mix + 1e-9).astype(np.int64), left)
+    whole = apart(lot, np.minimum(np.floor(mix + 1e-9).astype(np.int64), left), answer.worth)
     fraction, worth = (mix - whole)[:, live], answer.worth[live]
     ways = (
         -fraction - 1e-3 * worth / (worth.max(initial=0.0) + 1e-9),

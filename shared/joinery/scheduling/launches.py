@@ -41,7 +41,7 @@ def launch_of(node: NewNode, name: str, work: Workspace, slack: "Slack") -> Laun
         offering=PlacedOffering(
             cheapest.name, column.zone, column.capacity_type, float(market.prices[choice.rows[0], choice.column])
         ),
-        pods=tuple(sorted(pod for batch in node.placed for pod in batch.pods)),
+        pods=node.pods,
         min_values_relaxed=node.is_relaxed,
     )
 

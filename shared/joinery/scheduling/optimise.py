@@ -128,11 +128,16 @@ class _Rebuilt:
         """Buy the shape's nodes; pods that one does not take after all stay for later."""
         pool, row = self._work.pools[int(kinds.pool[shape.kind])], int(kinds.row[shape.kind])
         items = [(int(item), int(shape.pods[item])) for item in np.flatnonzero(shape.pods)]
+        model: NewNode | None = None
         for _ in range(shape.times):
             wanted = [(self._orders[item].demand, self._orders[item].domains, self._take(item, n)) for item, n in items]
-            self._purchase.build(pool, row, wanted)
+            if model is not None:
+                self._purchase.repeat(model, wanted)
+                continue
+            node = self._purchase.build(pool, row, wanted)
             for (item, _), (_, _, names) in zip(items, wanted, strict=True):
                 self._pods[item] += names
+            model = None if pool.limits or any(names for _, _, names in wanted) else node
 
     def _take(self, item: int, count: int) -> list[str]:
         names, self._pods[item] = self._pods[item][:count], self._pods[item][count:]

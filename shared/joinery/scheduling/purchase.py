@@ -4,7 +4,9 @@ A node may grow into a larger instance type while that does not make it poorer v
 until nothing fits, the common way, ends on the one type that holds everything and pays for it.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -42,10 +44,8 @@ class Purchase:
 
     def note_usage(self) -> None:
         """Tell the workspace what the new nodes take of their pools' limits, for the reasons."""
-        for node in self.opened.nodes:
-            limits = self._limits[node.pool.name]
-            self._work.bought[node.pool.name] = self._work.bought.get(node.pool.name, 0) + 1
-            self._work.charged[node.pool.name] = limits.spent
+        self._work.bought = Counter(node.pool.name for node in self.opened.nodes)
+        self._work.charged = {name: self._limits[name].spent for name in self._work.bought}
 
     def into_tier(self, tier: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]) -> None:
         """Pools of one weight: nodes being bought first, then more of them."""
@@ -125,8 +125,11 @@ class Purchase:
         self.opened.replace(self.opened.append(node), node, worth)
         self._limits[node.pool.name].charge(node)
 
-    def build(self, pool: Pool, row: int, wanted: Sequence[tuple[Demand, Domains, list[str]]]) -> None:
-        """Buy a node of that instance type (its row), or a cheaper one that does, and move the pods onto it that it takes."""
+    def build(self, pool: Pool, row: int, wanted: Sequence[tuple[Demand, Domains, list[str]]]) -> NewNode:
+        """Buy a node of that instance type (its row), or a cheaper one that does, and move the pods onto it that it takes.
+
+        Returns the node; an empty one if it takes none.
+        """
         limits, index = self._limits[pool.name], -1
         node = self._empty(pool)
         for demand, domains, names in wanted:
@@ -141,6 +144,17 @@ class Purchase:
                 node = grown
                 batch = [names.pop(0) for _ in range(count)]
                 self.put(index, node, demand, domains, batch, rows[counts >= count])
+        return node
+
+    def repeat(self, model: NewNode, wanted: Sequence[tuple[Demand, Domains, list[str]]]) -> None:
+        """Buy one more node like this one of the packing, for as many other pods, in a pool without limits."""
+        node = replace(model, name=self._empty(model.pool).name, placed=[])
+        worth = sum(self._unit(demand, node.pool) * len(names) for demand, _, names in wanted)
+        self.opened.replace(self.opened.append(node), node, worth)
+        self._limits[node.pool.name].charge(node)
+        for demand, domains, names in wanted:
+            self._settle(node, demand, domains, tuple(names))
+            names.clear()
 
     def _open(self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]) -> bool:
         """Buy one more node for the first pods; False if no pool can."""
@@ -170,10 +184,14 @@ class Purchase:
         node.ports = node.ports | demand.pods.ports
         self.opened.replace(index, node, self._unit(demand, node.pool) * len(batch))
         self._limits[node.pool.name].charge(node)
+        self._settle(node, demand, domains, tuple(batch))
+
+    def _settle(self, node: NewNode, demand: Demand, domains: Domains, pods: tuple[str, ...]) -> None:
+        """Note the pods on the node and in the counts."""
         where = {**domains, HOSTNAME: node.name}
-        entry = self._topology.record(demand.pods, demand.variant.rules, where, len(batch), node.counts)
-        node.placed.append(Batch(demand, domains, tuple(batch), entry))
-        self._reporter.placing(batch[0], f"new node {node.name}", len(batch))
+        entry = self._topology.record(demand.pods, demand.variant.rules, where, len(pods), node.counts)
+        node.placed.append(Batch(demand, domains, pods, entry))
+        self._reporter.placing(pods[0], f"new node {node.name}", len(pods))
 
 
 def is_host_bound(topology: Topology, demand: Demand) -> bool:

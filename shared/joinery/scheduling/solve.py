@@ -1,7 +1,8 @@
 """The packing core's one door: ``solve(problem, *, reporter)``."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import replace
 
 from joinery.optimizer.effort import Effort
 from joinery.scheduling.bound import lower_bound
@@ -92,10 +93,15 @@ def _existing(work: Workspace) -> tuple[ExistingPlacement, ...]:
 def _launches(work: Workspace, packer: FirstFit) -> tuple[Launch, ...]:
     slack = Slack(work.pools)
     numbers: Counter[str] = Counter()
+    known: dict[Hashable, Launch] = {}
     launches = []
     for node in packer.purchase.opened.nodes:
         numbers[node.pool.name] += 1
-        launches.append(launch_of(node, f"{node.pool.name}-{numbers[node.pool.name]}", work, slack))
+        name = f"{node.pool.name}-{numbers[node.pool.name]}"
+        like = known.get(node.recipe)
+        if like is None:
+            like = known[node.recipe] = launch_of(node, name, work, slack)
+        launches.append(replace(like, name=name, pods=node.pods))
     return tuple(launches)
 
 

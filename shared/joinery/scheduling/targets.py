@@ -4,7 +4,7 @@ Both answer the same three questions: which domains they may be in, how many mor
 what placing them changes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -142,6 +142,17 @@ class NewNode:
     def is_relaxed(self) -> bool:
         """Whether its minValues were lowered to what was possible (BestEffort)."""
         return self.min_values != self.pool.min_values
+
+    @property
+    def pods(self) -> tuple[str, ...]:
+        """The names of its pods, in order."""
+        return tuple(sorted(pod for batch in self.placed for pod in batch.pods))
+
+    @property
+    def recipe(self) -> Hashable:
+        """Equal for nodes whose launches differ in name and pods only."""
+        batches = ((id(b.demand), tuple(sorted(b.domains.items())), len(b.pods)) for b in self.placed)
+        return self.pool.name, self.types.tobytes(), tuple(sorted(batches)), tuple(sorted(self.min_values.items()))
 
     def narrowed(self, demand: Demand, domains: Domains) -> "NewNode | None":
         """The same node with the class's requirements and these domains on top; None where they contradict it."""
