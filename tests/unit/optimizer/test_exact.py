@@ -1,0 +1,45 @@
+"""Small lots, solved exactly: the proven bound is never above the cheapest nodes, and a packing never below."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joinery.optimizer.assignment import AssignmentProgram
+from joinery.optimizer.bounding import bound
+from joinery.optimizer.effort import Effort
+from joinery.optimizer.lot import Lot, price_of
+from joinery.optimizer.search import pack
+from tests.unit.optimizer.lots import cheapest, lots, places, wrong
+
+UNHURRIED = settings(deadline=None, max_examples=80)
+PENNY = 1e-7
+
+
+@UNHURRIED
+@given(lots(), st.data())
+def test_bound_optimum_and_packing_come_in_that_order(lot: Lot, data: st.DataObject) -> None:
+    """No proof claims more than the best possible costs, and no packing costs less; whatever is packed is allowed."""
+    shapes = pack(lot, data.draw(places(lot)), Effort(starts=2, tries=4))
+    assert wrong(lot, shapes) == []
+    assert bound(lot) <= cheapest(lot) + PENNY
+    assert cheapest(lot) <= price_of(lot, shapes) + PENNY
+
+
+@UNHURRIED
+@given(lots(stocked=True))
+def test_free_nodes_of_a_limited_stock_only_lower_the_bound(lot: Lot) -> None:
+    """Nodes that exist may take pods for nothing, as many as there are: the bound allows for the best use of them."""
+    assert bound(lot) <= cheapest(lot) + PENNY
+    assert bound(lot) >= 0
+
+
+@UNHURRIED
+@given(lots(stocked=True), st.data())
+def test_the_proof_does_not_trust_the_solver(lot: Lot, data: st.DataObject) -> None:
+    """Any prices at all, in place of the solver's own, prove a bound that holds."""
+    program = AssignmentProgram(lot)
+    program.solve(lot.counts)
+    rows = len(program._duals)
+    program._duals = np.array(data.draw(st.lists(st.floats(-3, 1), min_size=rows, max_size=rows)))
+    least, excess = program.charges()
+    assert float(lot.counts @ least) - excess <= cheapest(lot) + PENNY

@@ -1,0 +1,124 @@
+"""From fractions to whole nodes, and local search over them: every pod once, nothing overfull, and never dearer."""
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from joinery.optimizer.assignment import AssignmentProgram
+from joinery.optimizer.effort import Effort
+from joinery.optimizer.lot import Lot, Shape, price_of
+from joinery.optimizer.refinement import refine
+from joinery.optimizer.rounding import Judgement, round_up
+from joinery.optimizer.search import pack
+from tests.unit.optimizer.lots import lots, places, seeded, wrong
+
+UNHURRIED = settings(deadline=None, max_examples=60)
+JUDGEMENTS = st.builds(
+    Judgement,
+    share=st.sampled_from((0.5, 0.8, 1.0)),
+    band=st.sampled_from((0.0, 0.003, 0.05)),
+    noise=st.sampled_from((0.0, 0.02, 0.3)),
+)
+
+
+def _begun(**given: int) -> Effort:
+    effort = Effort(**given)  # type: ignore[arg-type]
+    effort.begin(1)
+    return effort
+
+
+def _singly(lot: Lot) -> list[Shape]:
+    """Every pod on a node of its own, of the last kind: as wasteful as can be."""
+    return [
+        Shape(len(lot.price) - 1, np.eye(len(lot.counts), dtype=np.int64)[item], int(count))
+        for item, count in enumerate(lot.counts)
+    ]
+
+
+@UNHURRIED
+@given(lots(most_pods=12), JUDGEMENTS, st.integers(0, 99))
+def test_every_pod_gets_one_place(lot: Lot, judgement: Judgement, seed: int) -> None:
+    """However nodes are judged, each pod is on one of them, and none is overfull."""
+    found = round_up(lot, AssignmentProgram(lot), judgement, np.random.default_rng(seed), effort=_begun())
+    assert found is not None
+    shapes, left = found
+    assert not left.any()
+    assert wrong(lot, shapes) == []
+
+
+@UNHURRIED
+@given(lots(most_pods=12), JUDGEMENTS, st.floats(0.05, 5))
+def test_rounding_gives_up_where_it_cannot_be_cheap_enough(lot: Lot, judgement: Judgement, below: float) -> None:
+    """Nodes are found for less than the given price, or none are."""
+    program, random = AssignmentProgram(lot), np.random.default_rng(0)
+    found = round_up(lot, program, judgement, random, effort=_begun(), below=below)
+    assert found is None or price_of(lot, found[0]) < below
+
+
+@UNHURRIED
+@given(lots(most_pods=10), st.integers(0, 99))
+def test_refined_nodes_hold_the_same_pods_for_no_more(lot: Lot, seed: int) -> None:
+    """Local search takes the most wasteful nodes apart, and keeps what it cannot better."""
+    before = _singly(lot)
+    answer = AssignmentProgram(lot).solve(lot.counts)
+    assert answer is not None
+    random = np.random.default_rng(seed)
+    after = refine(lot, before, answer.worth, answer.price, _begun(tries=8), random)
+    assert wrong(lot, after) == []
+    assert price_of(lot, after) <= price_of(lot, before) + 1e-9
+
+
+def test_local_search_finds_what_single_nodes_waste() -> None:
+    """Thirty kinds of pods, each on a node of its own, cost at least a quarter less after a hundred tries."""
+    lot = seeded(30)
+    answer = AssignmentProgram(lot).solve(lot.counts)
+    assert answer is not None
+    after = refine(lot, _singly(lot), answer.worth, 0.0, _begun(tries=100), np.random.default_rng(0))
+    assert wrong(lot, after) == []
+    assert price_of(lot, after) < 0.75 * price_of(lot, _singly(lot))
+
+
+@UNHURRIED
+@given(lots(most_pods=10), st.data())
+def test_one_seed_gives_one_packing(lot: Lot, data: st.DataObject) -> None:
+    """The same lot and seed give the very same nodes."""
+    place, seed = data.draw(places(lot)), data.draw(st.integers(0, 99))
+    first, second = (pack(lot, place, Effort(seed=seed, starts=3, tries=4)) for _ in range(2))
+    assert [(s.kind, s.pods.tolist(), s.times) for s in first] == [(s.kind, s.pods.tolist(), s.times) for s in second]
+
+
+def test_more_effort_never_costs_more() -> None:
+    """Further starts and local search only replace a packing by a cheaper one."""
+    lot = seeded(40)
+    place = np.zeros(len(lot.price), dtype=np.int64)
+    prices = [price_of(lot, pack(lot, place, Effort(starts=n, tries=t))) for n, t in ((0, 0), (6, 0), (6, 30))]
+    assert prices == sorted(prices, reverse=True)
+
+
+def test_a_search_whose_time_is_up_at_once_buys_nothing() -> None:
+    """What then has no place is the caller's to buy; the effort says that the stopwatch struck."""
+    effort = Effort(is_time_up=lambda: True)
+    assert pack(seeded(20), np.zeros(24, dtype=np.int64), effort) == []
+    assert effort.struck
+
+
+def test_a_search_whose_time_is_up_midway_keeps_what_it_has() -> None:
+    """Half of a packing is right as far as it goes: no pod has two places, and nothing is overfull."""
+    lot, asked = seeded(40), iter(range(1000))
+    effort = Effort(is_time_up=lambda: next(asked) >= 3)
+    shapes = pack(lot, np.zeros(24, dtype=np.int64), effort)
+    placed = np.sum([shape.pods * shape.times for shape in shapes], axis=0)
+    assert effort.struck
+    assert 0 < placed.sum() < lot.counts.sum()
+    assert (placed <= lot.counts).all()
+
+
+def test_effort_is_counted_not_timed() -> None:
+    """Improving ends when the allowance is used up, on a machine of any speed, and not because a stopwatch said so."""
+    lot, effort = seeded(40), Effort(allowance=50.0)
+    effort.begin(2)
+    assert not effort.is_spent()
+    for _ in range(100):
+        effort.use(lot)
+    assert effort.is_spent()
+    assert not effort.struck
