@@ -29,10 +29,10 @@ from joinery.scheduling.workspace import Workspace
 
 @dataclass(frozen=True, eq=False)
 class Better:
-    """Nodes that carry out the same orders for less. ``size_cost``: about what the preferred node sizes cost, in $/h."""
+    """Nodes that carry out the same orders for less. ``resilience_cost``: about what preferred node sizes and the choice of spot types cost, in $/h."""
 
     purchase: Purchase
-    size_cost: float
+    resilience_cost: float
 
 
 def cheaper(work: Workspace, bought: Purchase, effort: Effort) -> Better | None:
@@ -51,7 +51,7 @@ def cheaper(work: Workspace, bought: Purchase, effort: Effort) -> Better | None:
     if found is None or _cost(found, scales) >= _cost(bought, scales) - 1e-9 or work.topology.differs(before):
         work.topology.restore(before)
         return None
-    return Better(found, attempt.size_cost)
+    return Better(found, attempt.resilience_cost)
 
 
 def _factors(work: Workspace, nodes: Sequence[NewNode]) -> dict[str, Floats]:
@@ -91,7 +91,7 @@ class _Rebuilt:
     def __init__(
         self, work: Workspace, orders: Sequence[Order], kept: Sequence[NewNode], scales: Sequence[Floats]
     ) -> None:
-        self.size_cost = 0.0
+        self.resilience_cost = 0.0
         self._scales = scales
         self._work = work
         self._orders = orders
@@ -103,9 +103,10 @@ class _Rebuilt:
     def purchase(self, effort: Effort) -> Purchase | None:
         """All orders carried out; None where that failed."""
         requests = np.array([order.row for order in self._orders], dtype=np.int64)
-        kinds = kinds_for(self._work.pools, requests, _claims(self._work, self._orders), self._scales)
+        claims = _claims(self._work, self._orders)
+        kinds = kinds_for(self._work.pools, requests, claims, self._scales, self._work.problem.options.spot_types)
         lot = self._lot(requests, kinds)
-        self.size_cost = dearer(lot, kinds.price)
+        self.resilience_cost = dearer(lot, kinds.price)
         for shape in sorted(
             pack(lot, _places(kinds, self._work.pools), effort), key=lambda shape: -lot.price[shape.kind]
         ):

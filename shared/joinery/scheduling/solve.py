@@ -43,7 +43,7 @@ def solve(problem: Problem, *, reporter: Reporter = SILENT, stopwatch: Stopwatch
         lower_bound=lower_bound(work, _launched(packer.purchase)),
         method="assignment" if better else "first-fit",
         limit_struck=effort.struck,
-        size_cost=better.size_cost if better else 0.0,
+        resilience_cost=better.resilience_cost if better else 0.0,
     )
 
 
