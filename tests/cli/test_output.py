@@ -39,5 +39,5 @@ def test_nothing_pending_is_said_in_words(capsys: pytest.CaptureFixture[str]) ->
 def test_a_bound_is_never_rounded_above_the_cost() -> None:
     """Rounding to the millionth goes down for the bound, so that it stays one."""
     cost = plan_document(Packing(launches=(LAUNCH,), lower_bound=0.05655), now=EPOCH, seconds=0)["cost"]
-    assert cost == {"hourly": 0.05655, "lowerBound": pytest.approx(0.05655, abs=1e-6), "gap": 0.0, "sizePreference": 0.0}
+    assert cost == {"hourly": 0.05655, "lowerBound": pytest.approx(0.05655, abs=1e-6), "gap": 0.0, "resilience": 0.0}
     assert cost["lowerBound"] <= cost["hourly"]

@@ -76,9 +76,11 @@ def _figures(plan: PlanView) -> Html:
     if packing.launches:
         figures.append(_figure("lower-bound", "Proven bound", f"{money(packing.lower_bound)}/h", "no plan costs less"))
         figures.append(_figure("gap", "Gap", f"{packing.gap:.1%}", "above the bound at most"))
-        if packing.size_cost >= 0.01:
+        if packing.resilience_cost >= 0.01:
             figures.append(
-                _figure("size-cost", "Smaller nodes", f"{money(packing.size_cost)}/h", "that preference, about")
+                _figure(
+                    "resilience", "Resilience", f"{money(packing.resilience_cost)}/h", "smaller nodes, more spot types"
+                )
             )
     figures.append(_figure("launches", "New nodes", f"{len(packing.launches):,}", _kinds(plan)))
     figures.append(_figure("placed", "Pods placed", f"{plan.placed:,}", _where(plan)))

@@ -76,7 +76,7 @@ def _cost(packing: Packing) -> Mapping[str, float]:
         "hourly": hourly,
         "lowerBound": min(bound, hourly),
         "gap": max(0.0, round(packing.gap, 4)),
-        "sizePreference": round(packing.size_cost, _DIGITS),
+        "resilience": round(packing.resilience_cost, _DIGITS),
     }
 
 

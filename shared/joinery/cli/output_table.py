@@ -225,12 +225,14 @@ def _cost(plan: PlanView) -> str:
         return "[bold]$0/h[/bold]: no new node"
     return (
         f"[bold]{money(packing.hourly)}/h[/bold] ({monthly(packing.hourly)}); proven bound {money(packing.lower_bound)}/h, "
-        f"so at most {packing.gap:.1%} above the best possible{_size_cost(packing.size_cost)}"
+        f"so at most {packing.gap:.1%} above the best possible{_resilience(packing.resilience_cost)}"
     )
 
 
-def _size_cost(hourly: float) -> str:
-    return f"; smaller nodes, as preferred, cost about {money(hourly)}/h of it" if hourly >= _NOTED_COST else ""
+def _resilience(hourly: float) -> str:
+    return (
+        f"; smaller nodes and a choice of spot types are about {money(hourly)}/h of it" if hourly >= _NOTED_COST else ""
+    )
 
 
 def _effort(plan: PlanView) -> str:

@@ -11,9 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from joinery.apis.labels import SPOT
 from joinery.scheduling.pools import Amounts, Mask, Pool, Prices
+from joinery.scheduling.targets import NewNode
 
 Floats = NDArray[np.float64]
+
+_FRAGILE = 1.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +58,16 @@ class Kinds:
 
 
 def kinds_for(
-    pools: Sequence[Pool], requests: Amounts, claims: Sequence[Claim], factors: Sequence[Floats] | None = None
+    pools: Sequence[Pool],
+    requests: Amounts,
+    claims: Sequence[Claim],
+    factors: Sequence[Floats] | None = None,
+    spot_types: int = 0,
 ) -> Kinds:
     """Every kind that some item may use, without the dominated.
 
-    ``requests``: items x resources. ``factors``: for each pool, what the price of each type counts as, as a multiple.
+    ``requests``: items x resources. ``factors``: for each pool, what the price of each type counts as, as a multiple. A spot
+    kind that fewer than ``spot_types`` types could stand in for counts as a quarter dearer.
     """
     parts = [
         _of_atom(pool, index, atom, requests, [claim for claim in claims if claim.pool == index])
@@ -75,13 +84,37 @@ def kinds_for(
         np.concatenate([part.row for part in parts]),
         tuple(columns for part in parts for columns in part.columns),
         np.concatenate([part.price for part in parts]),
-        np.concatenate(
-            [part.cost * (factors[part.pool[0]][part.row] if factors and len(part.row) else 1.0) for part in parts]
-        ),
+        np.concatenate([_cost(pools, part, factors, spot_types) for part in parts]),
         np.concatenate([part.room for part in parts]),
         np.concatenate([part.admits for part in parts], axis=1),
     )
     return found.keep(_undominated(found))
+
+
+def _cost(pools: Sequence[Pool], part: Kinds, factors: Sequence[Floats] | None, spot_types: int) -> Prices:
+    """What the prices of an atom's kinds count as."""
+    if not len(part.row):
+        return part.price
+    pool = pools[int(part.pool[0])]
+    cost = part.price * factors[int(part.pool[0])][part.row] if factors else part.price
+    spot = [column.capacity_type == SPOT for column in pool.market.columns] & part.columns[0]
+    if not spot_types or not spot.any():
+        return cost
+    cheapest = pool.market.prices[:, spot].min(axis=1)[part.row]
+    sold = part.room[np.isfinite(cheapest)]
+    stand_ins = (sold[None] >= part.room[:, None]).all(axis=2).sum(axis=1)
+    return np.where((cheapest <= part.price) & (stand_ins < spot_types), cost * _FRAGILE, cost)
+
+
+def spot_factor(node: NewNode, spot_types: int) -> float:
+    """What a node's price counts as, as a multiple: it is dearer if it would be bought on spot with fewer types than that."""
+    market = node.pool.market
+    spot = [column.capacity_type == SPOT for column in market.columns] & node.columns
+    if not spot.any():
+        return 1.0
+    prices = market.prices[node.types][:, spot].min(axis=1)
+    on_spot = prices.min(initial=np.inf) <= node.least_prices[node.types].min()
+    return _FRAGILE if on_spot and int(np.isfinite(prices).sum()) < spot_types else 1.0
 
 
 def _atoms(pool: Pool, masks: Sequence[Mask]) -> list[Mask]:

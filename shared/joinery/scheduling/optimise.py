@@ -7,6 +7,7 @@ leave every count per domain as it was.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from joinery.optimizer.effort import Effort
 from joinery.optimizer.lot import Amounts, Floats, Group, Lot, Shape
 from joinery.optimizer.promising import dearer
 from joinery.optimizer.search import pack
-from joinery.scheduling.kinds import Claim, Kinds, kinds_for
+from joinery.scheduling.kinds import Claim, Kinds, kinds_for, spot_factor
 from joinery.scheduling.orders import Order, gathers, host_rules, orders_of
 from joinery.scheduling.pools import Pool
 from joinery.scheduling.purchase import Purchase, Worth
@@ -48,29 +49,32 @@ def cheaper(work: Workspace, bought: Purchase, effort: Effort) -> Better | None:
             work.topology.erase(batch.entry)
     attempt = _Rebuilt(work, orders, kept, list(scales.values()))
     found = attempt.purchase(effort)
-    if found is None or _cost(found, scales) >= _cost(bought, scales) - 1e-9 or work.topology.differs(before):
+    if (
+        found is None
+        or _cost(work, found, scales) >= _cost(work, bought, scales) - 1e-9
+        or work.topology.differs(before)
+    ):
         work.topology.restore(before)
         return None
     return Better(found, attempt.resilience_cost)
 
 
 def _factors(work: Workspace, nodes: Sequence[NewNode]) -> dict[str, Floats]:
-    """By pool, what the price of each type counts as: all pods that run in the pool or are to run there are its demand."""
-    found = {}
-    for pool in work.pools:
-        demand = np.sum(
-            [np.zeros(len(work.axis.names), dtype=np.int64), *(n.used for n in nodes if n.pool is pool)], axis=0
-        )
-        running = [requests_of(pod) for view in work.views if view.pool == pool.name for pod in view.pods]
-        demand = demand + work.axis.vector(total(running))
-        found[pool.name] = factors(pool, demand, work.problem.options.node_size)
+    """By pool, what the price of each type counts as, given all pods that run in pools of its weight or are to run there."""
+    found: dict[str, Floats] = {}
+    for weight, pools in groupby(work.pools, key=lambda pool: pool.weight):
+        tier = list(pools)
+        names = {pool.name for pool in tier}
+        running = total(requests_of(pod) for view in work.views if view.pool in names for pod in view.pods)
+        demand = sum((n.used for n in nodes if n.pool.weight == weight), work.axis.vector(running))
+        found |= {pool.name: factors(pool, demand, work.problem.options.node_size) for pool in tier}
     return found
 
 
-def _cost(purchase: Purchase, scales: Mapping[str, Floats]) -> float:
-    opened = purchase.opened
+def _cost(work: Workspace, purchase: Purchase, scales: Mapping[str, Floats]) -> float:
+    opened, spot_types = purchase.opened, work.problem.options.spot_types
     prices = zip(opened.nodes, opened.price, strict=True)
-    return sum(price * float(scales[node.pool.name][node.cheapest()]) for node, price in prices)
+    return sum(price * float(scales[n.pool.name][n.cheapest()]) * spot_factor(n, spot_types) for n, price in prices)
 
 
 def _divided(nodes: Sequence[NewNode]) -> tuple[list[NewNode], list[NewNode]]:

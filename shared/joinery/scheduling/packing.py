@@ -81,7 +81,7 @@ class Packing:
     """A whole plan. Pods are named ``namespace/name``; every pending pod is in it exactly once.
 
     ``lower_bound`` is a proven bound on the hourly price of any set of new nodes for the pods in ``launches``.
-    ``size_cost``: about what the preferred node sizes add to the price, in $/h (``sizes``).
+    ``resilience_cost``: about what preferred node sizes and a choice of types for spot add to the price, in $/h (``sizes``, ``kinds``).
     """
 
     existing: tuple[ExistingPlacement, ...] = ()
@@ -92,7 +92,7 @@ class Packing:
     lower_bound: float = 0.0
     method: str = "first-fit"
     limit_struck: bool = False
-    size_cost: float = 0.0
+    resilience_cost: float = 0.0
 
     @property
     def hourly(self) -> float:

@@ -4,7 +4,8 @@ The cheapest plan puts 200 pods on a handful of nodes, or on one. Two things on 
 
 - ``joinery.dev/node-size``: a preference. Under ``balanced``, the default, a node counts as one percent dearer for every doubling
   of its share of the pool beyond an eighth; under ``small`` as three percent beyond a thirty-second; under ``cheapest`` as what
-  it costs. A share is what part of all that the pool's pods ask for has room on the node.
+  it costs. A share is what part of all that the pool's pods ask for has room on the node. A node of four cores is small anyway,
+  and one of eight has doubled once at most.
 - ``joinery.dev/max-node-share``: a rule. No new node holds more than that part of the pool's pods.
 """
 
@@ -28,19 +29,26 @@ class Preference:
     share: float
 
 
+_SMALL_CORES = 4
+
 _PREFERENCES: Mapping[str, Preference] = dict(
     zip(SIZES, (Preference(0.0, 1.0), Preference(0.01, 1 / 8), Preference(0.03, 1 / 32)), strict=True)
 )
 
 
 def factors(pool: Pool, demand: Amounts, default: str) -> Floats:
-    """What each type's price counts as, as a multiple. ``demand``: all that the pool's pods ask for, by resource."""
+    """What each type's price counts as, as a multiple.
+
+    ``demand``: all that the pods of the pool, and of others of its weight, ask for, by resource.
+    """
     preference = _PREFERENCES[pool.node_pool.metadata.annotations.get(NODE_SIZE, default)]
     asked = demand > 0
     if not preference.premium or not asked.any():
         return np.ones(len(pool.types))
     share = np.clip(pool.room[:, asked] / demand[asked], 1e-9, 1.0).min(axis=1)
-    factor: Floats = 1.0 + preference.premium * np.log2(np.maximum(share / preference.share, 1.0))
+    cores = np.array([kind.capacity.get("cpu", 0) / 1000 for kind in pool.market.types])
+    doubled = np.minimum(np.maximum(share / preference.share, 1.0), np.maximum(cores / _SMALL_CORES, 1.0))
+    factor: Floats = 1.0 + preference.premium * np.log2(doubled)
     return factor
 
 

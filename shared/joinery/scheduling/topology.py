@@ -92,9 +92,7 @@ class Topology:
         key = (id(pods), id(self.group(rule)))
         if key not in self._reach:
             existing = frozenset(
-                view.labels[rule.key]
-                for view in self._nodes
-                if not view.is_leaving and rule.key in view.labels and admits(rule.nodes, view)
+                view.labels[rule.key] for view in self._nodes if rule.key in view.labels and admits(rule.nodes, view)
             )
             bought = frozenset() if rule.key == HOSTNAME else self._universe(pods, rule.key)
             self._reach[key] = existing | bought
@@ -103,8 +101,6 @@ class Topology:
     def _count_bound(self, namespaces: Sequence[Namespace]) -> None:
         known = tuple(namespaces)
         for view in self._nodes:
-            if view.is_leaving:
-                continue
             for pod in view.pods:
                 for rule in required_anti_affinity(pod, known):
                     group = self._groups.setdefault(rule.identity, Group(rule))
@@ -117,7 +113,7 @@ class Topology:
         key = group.rule.key
         seen: dict[tuple[str, str], bool] = {}
         for view in self._nodes:
-            if view.is_leaving or key not in view.labels or not admits(group.rule.nodes, view):
+            if key not in view.labels or not admits(group.rule.nodes, view):
                 continue
             for pod in view.pods:
                 if _is_counted(group.rule, pod) and _selects(group.rule, pod, seen):

@@ -39,13 +39,12 @@ class Workspace:
         self.volumes = Volumes(snapshot)
         self.pending = pending(problem, known)
         self.waiting = frozenset(pod.key for pod in self.pending if not pod.spec.node_name)
-        self.views = _without(known, self.waiting)
+        self.views = _without(known, frozenset(pod.key for pod in self.pending))
         self._daemons = daemons(snapshot.daemon_sets, snapshot.pods)
         priorities = _priorities(snapshot.priority_classes)
         bound = [pod for view in self.views for pod in view.pods]
         keys = selector_keys((*self.pending, *bound))
-        staying = (pod for view in self.views if not view.is_leaving for pod in view.pods)
-        in_use = frozenset(name for pod in staying for name in self.volumes.needs(pod).claims)
+        in_use = frozenset(name for pod in bound for name in self.volumes.needs(pod).claims)
         self.classes = Classifier(self.volumes, priorities, keys, in_use).classes(self.pending)
         self.axis = axis_of((pods.requests for pods in self.classes), self._daemons)
         builder = PoolBuilder(problem, self.axis, self._daemons, self.views, len(self.pending))
@@ -153,11 +152,14 @@ def _priorities(classes: Sequence[PriorityClass]) -> dict[str, int]:
     return values | {"": values[defaults[0]]} if defaults else values
 
 
-def _without(known: Iterable[NodeView], waiting: frozenset[str]) -> tuple[NodeView, ...]:
-    """Nodes without the pods that are planned anew: those that files nominate for a node wait all the same."""
+def _without(known: Iterable[NodeView], planned: frozenset[str]) -> tuple[NodeView, ...]:
+    """Nodes without the pods that are planned anew: those that must move, and those that files nominate for a node.
+
+    What stays on a node that is going runs and counts until it is gone, as the scheduler counts it.
+    """
     return tuple(
-        replace(view, pods=tuple(pod for pod in view.pods if pod.key not in waiting))
-        if any(pod.key in waiting for pod in view.pods)
+        replace(view, pods=tuple(pod for pod in view.pods if pod.key not in planned))
+        if any(pod.key in planned for pod in view.pods)
         else view
         for view in known
     )

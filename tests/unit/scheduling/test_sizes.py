@@ -57,9 +57,9 @@ def test_a_smaller_size_loses_fewer_pods_with_a_node() -> None:
 def test_the_preference_costs_what_the_plan_says_it_costs() -> None:
     """The cheapest plan pays nothing for its sizes; another says about how much of its price they are."""
     cheapest, small = planned({NODE_SIZE: "cheapest"}), planned({NODE_SIZE: "small"})
-    assert cheapest.size_cost == 0
+    assert cheapest.resilience_cost == 0
     assert cheapest.hourly <= small.hourly
-    assert small.hourly - cheapest.hourly == pytest.approx(small.size_cost, abs=0.05 * cheapest.hourly)
+    assert small.hourly - cheapest.hourly == pytest.approx(small.resilience_cost, abs=0.05 * cheapest.hourly)
 
 
 def test_a_preference_is_no_part_of_the_bound() -> None:
@@ -92,3 +92,22 @@ def test_no_node_holds_more_than_its_share_of_the_pool(share: str, most: int) ->
 def test_a_wrong_size_is_named_on_the_pool(key: str, value: str, why: str) -> None:
     """The NodePool's status names the annotation; the other pools go on."""
     assert validate(pool({key: value})) == (f"metadata.annotations[{key}]: {why}",)
+
+
+def test_a_spot_launch_keeps_fifteen_types_to_choose_from() -> None:
+    """The largest types are the cheapest per core here, but few others could stand in for them when spot runs out."""
+    types = tuple(
+        instance_type(f"m7a.{cores}xlarge", cpu=cores, price=0.05 * cores * (1 - 0.004 * cores), pods=110)
+        for cores in range(2, 62, 2)
+    )
+    snapshot = Snapshot(
+        now=EPOCH,
+        node_pools=(pool({NODE_SIZE: "cheapest"}),),
+        node_classes=(node_class(),),
+        pods=tuple(pod(f"p-{number}", cpu="1900m", memory="1Gi") for number in range(60)),
+    )
+    packing = solve(Problem(snapshot=snapshot, instance_types={"default": types}))
+    assert packing.method == "assignment"
+    assert {launch.offering.capacity_type for launch in packing.launches} == {"spot"}
+    assert min(len(launch.instance_types) for launch in packing.launches) >= Options().spot_types
+    assert packing.resilience_cost > 0
