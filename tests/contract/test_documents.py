@@ -11,7 +11,7 @@ from tools.template import ROOT
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "manifests" / "README.md"])
 LINK = re.compile(r"\]\(([^)#:]+)(?:#[^)]*)?\)")
 CODE = re.compile(r"```[^`]*```|`[^`\n]+`|^ {4,}[^\n]+$", re.MULTILINE)
-DOTTED = re.compile(r"\bjoinery(?:\.[a-z_]+)+\b")
+DOTTED = re.compile(r"\bjoinery\.(?!dev\b)[a-z_.]*[a-z_]")  # ``joinery.dev`` is the group of our own annotations
 TARGET = re.compile(r"\bmake ([a-z][a-z-]+)\b")
 PATH = re.compile(r"\b(?:events|examples|manifests|simulator|shared|functions|layers|tests|tools|docs)/[\w./-]*\w")
 
