@@ -97,12 +97,16 @@ class Bell:
         self._number = 0
 
     def rings(self, method: str, path: str, body: Any) -> int:
-        """How often the door was called during that request."""
+        """How often the door was called during that request.
+
+        An API server that finds the object changed under its hands begins a patch again and asks again: that is one ring.
+        """
         before = len(self.reviews)
         self.transport.request(
             method, path, body, content_type=MERGE_PATCH if method == "PATCH" else "application/json"
         )
-        return len(self.reviews) - before
+        asked = self.reviews[before:]
+        return len(asked) if method == "POST" else len({(each["kind"]["kind"], each["name"]) for each in asked})
 
     def name(self) -> str:
         """A name that no other object has."""
