@@ -7,12 +7,6 @@ class Reporter:
     def considering(self, pod: str, count: int) -> None:
         """``count`` pods like this one are next."""
 
-    def rejecting(self, pod: str, target: str, why: str) -> None:
-        """This pod cannot go to that target."""
-
-    def relaxing(self, pod: str, dropped: str) -> None:
-        """Nothing satisfied this preference, so it was dropped."""
-
     def placing(self, pod: str, target: str, count: int) -> None:
         """``count`` pods like this one go to that target."""
 
