@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 
 from joinery.scheduling.purchase import Purchase
-from joinery.scheduling.targets import Demand, Domains
+from joinery.scheduling.targets import Demand, Domains, NewNode
 from joinery.scheduling.topology import UNLIMITED, Topology
 from joinery.scheduling.workspace import Workspace
 
@@ -44,7 +44,7 @@ class Allotment:
             for values in list(product(*options))[:_COMBINATIONS]:
                 domains = {key: value for key, value in zip(keys, values, strict=True) if value}
                 narrowed = node.narrowed(demand, domains)
-                if narrowed is not None and self._defined(demand, domains, keys):
+                if narrowed is not None and _has_room(narrowed, demand) and self._defined(demand, domains, keys):
                     prices = narrowed.pool.market.prices[narrowed.types][:, narrowed.columns]
                     key = tuple(sorted(domains.items()))
                     found[key] = min(found.get(key, np.inf), float(prices.min()))
@@ -87,3 +87,9 @@ class Allotment:
             if allowed > 0 and (best is None or pressure < best[0]):
                 best = (pressure, index, allowed)
         return None if best is None else (best[1], best[2])
+
+
+def _has_room(node: NewNode, demand: Demand) -> bool:
+    """Whether anything that the node may be holds one pod: a share dealt to a domain without would let others in elsewhere."""
+    _, _, counts = node.holds(demand, np.ones_like(node.types))
+    return bool((counts > 0).any())

@@ -1,8 +1,8 @@
 """The packing core's one door: ``solve(problem, *, reporter)``."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable
-from dataclasses import replace
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 from joinery.optimizer.effort import Effort
 from joinery.scheduling.bound import lower_bound
@@ -15,8 +15,11 @@ from joinery.scheduling.problem import Problem
 from joinery.scheduling.purchase import Purchase
 from joinery.scheduling.reasons import reasons_for
 from joinery.scheduling.reporter import SILENT, Reporter
+from joinery.scheduling.strays import closed, strays
+from joinery.scheduling.topology import Stray
 from joinery.scheduling.workspace import Workspace
 
+_ROUNDS = 4
 Stopwatch = Callable[[], float]
 """Seconds since some beginning. The core has no clock of its own."""
 
@@ -28,13 +31,44 @@ def solve(problem: Problem, *, reporter: Reporter = SILENT, stopwatch: Stopwatch
     ``stopwatch`` gives the seconds since the caller began. Costs about a second for ten thousand pods in fifty classes. A pod
     without a place is a result with reasons, never an exception.
     """
-    work, packer = _first_fit(problem, reporter)
     limit = problem.options.time_limit
     effort = Effort(seed=problem.options.seed, is_time_up=lambda: limit is not None and stopwatch() >= limit)
+    first = _attempt(problem, frozenset(), reporter, effort)
+    return min(_without_strays(problem, first, effort), key=_Attempt.rank).packing if first.strays else first.packing
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """A packing, how many pods of each priority it leaves, and the domains that nobody had reckoned with."""
+
+    packing: Packing
+    left: Sequence[tuple[int, int]]
+    strays: frozenset[Stray]
+
+    def rank(self) -> tuple[bool, Sequence[tuple[int, int]], float]:
+        return bool(self.strays), self.left, self.packing.hourly
+
+
+def _without_strays(problem: Problem, first: _Attempt, effort: Effort) -> Iterator[_Attempt]:
+    """Packings that reckon with what the first one found: as domains, and with their zones closed to everybody."""
+    for asked, known in ((problem, first.strays), (closed(problem, first.strays), frozenset[Stray]())):
+        found = _attempt(asked, known, SILENT, effort)
+        for _ in range(_ROUNDS):
+            if not found.strays:
+                break
+            known |= found.strays
+            found = _attempt(asked, known, SILENT, effort)
+        yield found
+
+
+def _attempt(problem: Problem, known: frozenset[Stray], reporter: Reporter, effort: Effort) -> _Attempt:
+    work, packer = _first_fit(problem, known, reporter)
+    left = _left_by_priority(packer)
     better = cheaper(work, packer.purchase, effort)
-    packer.purchase = better.purchase if better else packer.purchase
+    if better is not None:
+        packer.go_on(better.purchase)
     packer.purchase.note_usage()
-    return Packing(
+    packing = Packing(
         existing=_existing(work),
         launches=_launches(work, packer),
         unplaced=_unplaced(work, packer),
@@ -45,6 +79,7 @@ def solve(problem: Problem, *, reporter: Reporter = SILENT, stopwatch: Stopwatch
         limit_struck=effort.struck,
         resilience_cost=better.resilience_cost if better else 0.0,
     )
+    return _Attempt(packing, left, strays(work, packer.purchase.opened.nodes, packing.launches))
 
 
 def _launched(purchase: Purchase) -> Counter[PodClass]:
@@ -55,18 +90,20 @@ def _launched(purchase: Purchase) -> Counter[PodClass]:
     return placed
 
 
-def _first_fit(problem: Problem, reporter: Reporter) -> tuple[Workspace, FirstFit]:
+def _first_fit(problem: Problem, known: frozenset[Stray], reporter: Reporter) -> tuple[Workspace, FirstFit]:
     """Large pods first, which packs best. Where room is bounded and pods are left out, small ones first if that places more."""
-    work, packer = _run(problem, reporter, smallest_first=False)
+    work, packer = _run(problem, known, reporter, smallest_first=False)
     if packer.left and (not work.pools or any(pool.limits for pool in work.pools)):
-        other_work, other = _run(problem, SILENT, smallest_first=True)
+        other_work, other = _run(problem, known, SILENT, smallest_first=True)
         if _left_by_priority(other) < _left_by_priority(packer):
             work, packer = other_work, other
     return work, packer
 
 
-def _run(problem: Problem, reporter: Reporter, *, smallest_first: bool) -> tuple[Workspace, FirstFit]:
-    work = Workspace(problem)
+def _run(
+    problem: Problem, known: frozenset[Stray], reporter: Reporter, *, smallest_first: bool
+) -> tuple[Workspace, FirstFit]:
+    work = Workspace(problem, known)
     packer = FirstFit(work, reporter)
     packer.run(smallest_first=smallest_first)
     return work, packer

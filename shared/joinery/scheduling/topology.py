@@ -29,6 +29,15 @@ Universe = Callable[[PodClass, str], frozenset[str]]
 """The domains of a key that a class can reach through some pool's available offerings (design, section 4)."""
 
 
+@dataclass(frozen=True, slots=True)
+class Stray:
+    """A domain of a spread (by its rule's identity) that only nodes of the plan itself are in."""
+
+    rule: tuple[object, ...]
+    key: str
+    domain: str
+
+
 @dataclass(eq=False)
 class Group:
     """One rule's counts: pods it selects by domain, and hard owners by domain. ``awaited``: owners still to be placed."""
@@ -64,7 +73,9 @@ class Topology:
         nodes: Sequence[NodeView],
         namespaces: Sequence[Namespace],
         universe: Universe,
+        strays: Iterable["Stray"] = (),
     ) -> None:
+        self._strays = tuple(strays)
         self._nodes = nodes
         self._universe = universe
         self._groups: dict[object, Group] = {}
@@ -95,7 +106,8 @@ class Topology:
                 view.labels[rule.key] for view in self._nodes if rule.key in view.labels and admits(rule.nodes, view)
             )
             bought = frozenset() if rule.key == HOSTNAME else self._universe(pods, rule.key)
-            self._reach[key] = existing | bought
+            also = frozenset(stray.domain for stray in self._strays if stray.rule == rule.identity)
+            self._reach[key] = existing | bought | also
         return self._reach[key]
 
     def _count_bound(self, namespaces: Sequence[Namespace]) -> None:

@@ -22,7 +22,7 @@ from joinery.scheduling.selectors import read
 from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated
 from joinery.scheduling.targets import ExistingNode, NewNode
 from joinery.scheduling.templates import PoolBuilder, axis_of, daemons
-from joinery.scheduling.topology import Topology
+from joinery.scheduling.topology import Stray, Topology
 from joinery.scheduling.volumes import Volumes
 from joinery.state.nodes import NodeView, views
 from joinery.state.pods import is_daemon, is_fully_blocking, is_pending, is_protected, is_reschedulable
@@ -30,9 +30,9 @@ from joinery.state.snapshot import Snapshot
 
 
 class Workspace:
-    """Everything a packing needs, in the shape it needs it."""
+    """Everything a packing needs, in the shape it needs it. ``strays``: domains that an earlier packing found (``strays``)."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, strays: Iterable[Stray] = ()) -> None:
         snapshot = problem.snapshot
         self.problem = problem
         known = views(snapshot)
@@ -54,10 +54,11 @@ class Workspace:
         self.memo: dict[int, tuple[Prices, Prices]] = {}
         self.bought: dict[str, int] = {}
         self.charged: dict[str, Amounts] = {}
-        self.topology = Topology(self._possible, self.views, snapshot.namespaces, self.universe)
+        self.topology = Topology(self.possible, self.views, snapshot.namespaces, self.universe, strays)
 
     @cached_property
-    def _possible(self) -> tuple[PodClass, ...]:
+    def possible(self) -> tuple[PodClass, ...]:
+        """The classes without a problem of their own."""
         return tuple(pods for pods in self.classes if not pods.problems)
 
     @cached_property
@@ -73,24 +74,24 @@ class Workspace:
         depth = self._depths()
         sign = 1 if smallest_first else -1
         return sorted(
-            self._possible,
+            self.possible,
             key=lambda c: (-c.priority, depth[id(c)], *(sign * size for size in _sizes(c)), c.name),
         )
 
     def _depths(self) -> Mapping[int, int]:
         """How long a chain of pod affinity a class hangs on; circles end where they began."""
         waits: dict[int, list[PodClass]] = {}
-        for pods in self._possible:
+        for pods in self.possible:
             groups = [self.topology.group(r) for r in self.topology.rules[id(pods)] if r.kind == "affinity"]
             waits[id(pods)] = [
-                other for other in self._possible if other is not pods and any(g.selects(other) for g in groups)
+                other for other in self.possible if other is not pods and any(g.selects(other) for g in groups)
             ] if groups else []  # fmt: skip
 
         def depth(pods: PodClass, seen: frozenset[int]) -> int:
             ahead = [other for other in waits[id(pods)] if id(other) not in seen and len(seen) < 8]
             return 1 + max(depth(other, seen | {id(other)}) for other in ahead) if ahead else 0
 
-        return {id(pods): depth(pods, frozenset({id(pods)})) for pods in self._possible}
+        return {id(pods): depth(pods, frozenset({id(pods)})) for pods in self.possible}
 
     def universe(self, pods: PodClass, key: str) -> frozenset[str]:
         """The domains in which some pool that the class may use has an available offering that holds one of its pods."""
