@@ -38,6 +38,16 @@ class FirstFit:
         self.classes = tuple(self._work.ordered(smallest_first=smallest_first))
         self.left = {pods: list(pods.pods) for pods in self.classes}
         self._keep_plans()
+        self._fill()
+
+    def go_on(self, purchase: Purchase) -> None:
+        """Try again for what is left, now that other nodes carry the pods that were placed: they may leave some of a limit."""
+        self.purchase = purchase
+        self._allotment = Allotment(self._work, purchase)
+        self._fill()
+
+    def _fill(self) -> None:
+        """Class after class for as long as that places something."""
         progress = True
         while progress:
             progress = False

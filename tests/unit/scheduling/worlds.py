@@ -1,0 +1,287 @@
+"""Small clusters, drawn at random, and the least that nodes for their pods can cost, found by trying everything."""
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import combinations
+from random import Random
+from typing import Any, TypeVar
+
+from hypothesis import strategies as st
+
+from joinery.apis.core import Pod
+from joinery.apis.labels import HOSTNAME, INSTANCE_TYPE, ZONE
+from joinery.apis.nodepool import NodePool
+from joinery.scheduling.packing import Packing
+from joinery.scheduling.problem import Options, Problem
+from joinery.state.offerings import InstanceType
+from simulator.builders import daemon_set, instance_type, node, node_pool, pod
+from tests.unit.verify.plans import A, B, problem
+
+T = TypeVar("T")
+ZONES = (A, B)
+DAEMON = {"cpu": 100, "memory": 128 << 20, "pods": 1}
+TAINT = {"key": "rare", "value": "yes", "effect": "NoSchedule"}
+SELECTOR = {"matchLabels": {"app": "red"}}
+APART = {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": SELECTOR, "topologyKey": HOSTNAME}]}
+
+
+def _spread(key: str) -> dict[str, Any]:
+    return {"maxSkew": 1, "topologyKey": key, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": SELECTOR}
+
+
+RULES: dict[str, dict[str, Any]] = {
+    "none": {},
+    "apart": {"affinity": {"podAntiAffinity": APART}},
+    "hosts": {"spread": [_spread(HOSTNAME)]},
+    "zones": {"spread": [_spread(ZONE)]},
+}
+
+
+@dataclass(frozen=True)
+class Wish:
+    """A pod in words. Only red pods have rules, and only about red pods; ``port`` is a host port."""
+
+    app: str
+    cpu: int
+    gib: int
+    rule: str
+    zone: str
+    tolerates: bool
+    port: int
+
+    def pod(self, name: str) -> Pod:
+        sidecar = {"name": "door", "restartPolicy": "Always", "ports": [{"hostPort": self.port}]}
+        return pod(
+            name,
+            cpu=f"{self.cpu}m",
+            memory=f"{self.gib}Gi",
+            labels={"app": self.app},
+            node_selector={ZONE: self.zone} if self.zone else {},
+            tolerations=[{"operator": "Exists"}] if self.tolerates else [],
+            init_containers=[sidecar] if self.port else [],
+            **RULES[self.rule],
+        )
+
+    @property
+    def needs(self) -> Mapping[str, int]:
+        return {"cpu": self.cpu, "memory": self.gib << 30, "pods": 1}
+
+
+def wishes(rules: Sequence[str] = tuple(RULES)) -> st.SearchStrategy[Wish]:
+    """Pods of a few sizes; a red one has one of the rules, and every pod may have a zone, a port or a toleration."""
+    plain = st.builds(
+        Wish,
+        app=st.sampled_from(("red", "blue")),
+        cpu=st.sampled_from((200, 500, 900, 1700)),
+        gib=st.sampled_from((1, 2, 5)),
+        rule=st.sampled_from(rules),
+        zone=st.sampled_from(("", "", "", A, B)),
+        tolerates=st.booleans(),
+        port=st.sampled_from((0, 0, 0, 0, 8080)),
+    )
+    return plain.map(_sensible)
+
+
+def _sensible(wish: Wish) -> Wish:
+    """Blue pods have no rules; who is spread over zones may be in any."""
+    wish = replace(wish, rule=wish.rule if wish.app == "red" else "none")
+    return replace(wish, zone="", tolerates=True) if wish.rule == "zones" else wish
+
+
+def _types(cheap_b: bool) -> tuple[InstanceType, ...]:
+    """Six types; with ``cheap_b``, some are cheaper in one zone."""
+    kinds = [
+        instance_type(name, price=price, spot=spot, zones=ZONES)
+        for name, price, spot in (
+            ("c7a.large", 0.09, None), ("m7a.large", 0.11, None), ("r7a.large", 0.14, 0.7),
+            ("c7a.xlarge", 0.17, 0.6), ("m7a.xlarge", 0.2, None), ("r7a.2xlarge", 0.5, 0.9),
+        )
+    ]  # fmt: skip
+    return tuple(_cheaper_in_b(kind) if cheap_b and kind.name[0] != "m" else kind for kind in kinds)
+
+
+def _cheaper_in_b(kind: InstanceType) -> InstanceType:
+    offerings = tuple(replace(o, price=round(o.price * 0.8, 4)) if o.zone == B else o for o in kind.offerings)
+    return replace(kind, offerings=offerings)
+
+
+@dataclass(frozen=True)
+class World:
+    """``pools``: name to what is said of it; ``rooms``: vCPUs and zone of nodes that exist; ``overhead``: of a DaemonSet."""
+
+    wishes: tuple[Wish, ...]
+    pools: tuple[NodePool, ...]
+    rooms: tuple[tuple[int, str], ...]
+    types: tuple[InstanceType, ...]
+    has_daemon: bool
+    node_size: str = "cheapest"
+
+    @cached_property
+    def problem(self) -> Problem:
+        nodes = [node(f"n{i}", cpu=str(cpu), memory=f"{4 * cpu}Gi", zone=z, node_pool=self.pools[0].metadata.name)
+                 for i, (cpu, z) in enumerate(self.rooms)]  # fmt: skip
+        daemons = [daemon_set()] if self.has_daemon else []
+        pods = [wish.pod(f"p{i}") for i, wish in enumerate(self.wishes)]
+        options = Options(only_marked_unschedulable=False, node_size=self.node_size)
+        return problem(*self.pools, *daemons, *nodes, *pods, types=self.types, options=options)
+
+    def wish(self, key: str) -> Wish:
+        """Of a pod by its name in a plan."""
+        return self.wishes[int(key.removeprefix("default/p"))]
+
+
+@st.composite
+def _pools(draw: st.DrawFn) -> tuple[NodePool, ...]:
+    """One pool or two: of different weights perhaps, perhaps tainted, limited, or for some types only."""
+    found = []
+    for name in ("one", "two")[: draw(st.integers(1, 2))]:
+        only = draw(st.sampled_from(((), (), ("c7a.large", "c7a.xlarge"), ("m7a.large", "m7a.xlarge", "r7a.2xlarge"))))
+        found.append(
+            node_pool(
+                name,
+                weight=draw(st.sampled_from((None, 10))),
+                taints=[TAINT] if draw(st.integers(0, 3)) == 3 else [],
+                limits=draw(st.sampled_from(({}, {}, {"cpu": "12"}, {"nodes": "3"}))),
+                requirements=[f"{INSTANCE_TYPE}={','.join(only)}"] if only else [],
+            )
+        )
+    return tuple(found)
+
+
+@st.composite
+def worlds(draw: st.DrawFn, *, most: int = 6, copies: int = 1, rules: Sequence[str] = tuple(RULES)) -> World:
+    """Up to ``most`` different pods, up to ``copies`` of each."""
+    listed = draw(st.lists(wishes(rules), min_size=1, max_size=most))
+    return World(
+        wishes=tuple(wish for wish in listed for _ in range(draw(st.integers(1, copies)))),
+        pools=draw(_pools()),
+        rooms=tuple(draw(st.lists(st.tuples(st.sampled_from((1, 2)), st.sampled_from(ZONES)), max_size=2))),
+        types=_types(draw(st.booleans())),
+        has_daemon=draw(st.booleans()),
+        node_size=draw(st.sampled_from(("cheapest", "balanced", "small"))),
+    )
+
+
+class Exhaustive:
+    """Tries every way to put the launched pods of a plan on nodes: new ones, and what the plan leaves free of others.
+
+    Limits are left out: they only make nodes dearer. Pods that repel each other are apart, ports are used once, and the
+    counts of zones differ by one at most where a pod says so.
+    """
+
+    def __init__(self, world: World, plan: Packing) -> None:
+        self._world = world
+        self._wishes = [world.wish(key) for launch in plan.launches for key in launch.pods]
+        placed = {found.node: [world.wish(key) for key in found.pods] for found in plan.existing}
+        self._standing = [placed.get(f"n{i}", []) for i in range(len(world.rooms))]
+        self._prices: dict[tuple[tuple[int, ...], str], float] = {}
+
+    def least(self) -> float:
+        """$/h of the cheapest new nodes."""
+        self._best = float("inf")
+        self._place(0, [[*pods] for pods in self._standing], [], [])
+        return self._best
+
+    def _place(self, index: int, standing: list[list[Wish]], nodes: list[list[int]], zones: list[str]) -> None:
+        """Pod after pod onto each node there is, or onto one more in each zone."""
+        prices = [self._price(tuple(pods), zone) for pods, zone in zip(nodes, zones, strict=True)]
+        if sum(prices) >= self._best:
+            return
+        if index == len(self._wishes):
+            self._best = sum(prices) if self._is_spread(standing, nodes, zones) else self._best
+            return
+        wish = self._wishes[index]
+        for place, there in enumerate(standing):
+            if self._may_stand(place, [*there, wish]):
+                self._place(index + 1, [*standing[:place], [*there, wish], *standing[place + 1 :]], nodes, zones)
+        for place, here in enumerate(nodes):
+            self._place(index + 1, standing, [*nodes[:place], [*here, index], *nodes[place + 1 :]], zones)
+        for zone in ZONES:
+            self._place(index + 1, standing, [*nodes, [index]], [*zones, zone])
+
+    def _may_stand(self, place: int, there: Sequence[Wish]) -> bool:
+        cpu, zone = self._world.rooms[place]
+        room = {"cpu": cpu * 1000, "memory": 4 * cpu << 30, "pods": 110}
+        return _may_meet(there) and _fits(room, self._total(there)) and all(w.zone in ("", zone) for w in there)
+
+    def _total(self, there: Sequence[Wish]) -> Counter[str]:
+        total = Counter(DAEMON) if self._world.has_daemon else Counter[str]()
+        for wish in there:
+            total.update(wish.needs)
+        return total
+
+    def _price(self, pods: tuple[int, ...], zone: str) -> float:
+        """$/h of the cheapest node in the zone that may hold exactly these."""
+        key = (pods, zone)
+        if key not in self._prices:
+            here = [self._wishes[i] for i in pods]
+            right = _may_meet(here) and all(wish.zone in ("", zone) for wish in here)
+            self._prices[key] = min(self._offers(here, zone), default=float("inf")) if right else float("inf")
+        return self._prices[key]
+
+    def _offers(self, here: Sequence[Wish], zone: str) -> Iterator[float]:
+        for pool in self._world.pools:
+            if all(self._may_use(wish, pool) for wish in here):
+                for kind in _kinds(pool, self._world.types):
+                    if _fits(kind.allocatable, self._total(here)):
+                        yield from (offer.price for offer in kind.offerings if offer.zone == zone)
+
+    def _may_use(self, wish: Wish, pool: NodePool) -> bool:
+        """Whether the pod tolerates the pool, and no heavier one must take it."""
+        heavier = (p for p in self._world.pools if (p.spec.weight or 0) > (pool.spec.weight or 0))
+        return _tolerates(wish, pool) and not any(self._must_use(wish, p) for p in heavier)
+
+    def _must_use(self, wish: Wish, pool: NodePool) -> bool:
+        """Whether nothing keeps the pod from the pool: where ports or zones are scarce, or a limit strikes, something may."""
+        is_counted = wish.app == "red" and any(w.rule == "zones" for w in self._world.wishes)
+        if pool.spec.limits or wish.port or is_counted or not _tolerates(wish, pool):
+            return False
+        return any(_fits(kind.allocatable, self._total([wish])) for kind in _kinds(pool, self._world.types))
+
+    def _is_spread(self, standing: list[list[Wish]], nodes: list[list[int]], zones: list[str]) -> bool:
+        new = [(self._wishes[i], zone) for pods, zone in zip(nodes, zones, strict=True) for i in pods]
+        old = [(wish, self._world.rooms[place][1]) for place, there in enumerate(standing) for wish in there]
+        counts = Counter(zone for wish, zone in (*new, *old) if wish.app == "red")
+        least = min(counts[zone] for zone in ZONES)
+        return all(counts[zone] - least <= 1 for wish, zone in new if wish.rule == "zones")
+
+
+def _fits(room: Mapping[str, int], needs: Mapping[str, int]) -> bool:
+    return all(needs[name] <= room.get(name, 0) for name in needs)
+
+
+def _may_meet(there: Sequence[Wish]) -> bool:
+    """Whether such pods may share a host: each keeps its distance, and a port is taken once."""
+    red = [wish for wish in there if wish.app == "red"]
+    if len(red) > 1 and any(wish.rule in ("apart", "hosts") for wish in red):
+        return False
+    return not any(a.port and a.port == b.port for a, b in combinations(there, 2))
+
+
+def _tolerates(wish: Wish, pool: NodePool) -> bool:
+    return wish.tolerates or not pool.spec.template.spec.taints
+
+
+def _kinds(pool: NodePool, types: Sequence[InstanceType]) -> list[InstanceType]:
+    """The types that the pool allows."""
+    named = [rule.values for rule in pool.spec.template.spec.requirements if rule.key == INSTANCE_TYPE]
+    return [kind for kind in types if all(kind.name in values for values in named)]
+
+
+def shuffled(asked: Problem, random: Random) -> Problem:
+    """The same objects and types in another order."""
+    snapshot = asked.snapshot
+    mixed = replace(
+        snapshot,
+        pods=_mixed(snapshot.pods, random),
+        nodes=_mixed(snapshot.nodes, random),
+        node_pools=_mixed(snapshot.node_pools, random),
+    )
+    types = {name: _mixed(listed, random) for name, listed in asked.instance_types.items()}
+    return replace(asked, snapshot=mixed, instance_types=types)
+
+
+def _mixed(listed: Sequence[T], random: Random) -> tuple[T, ...]:
+    return tuple(random.sample(listed, len(listed)))
