@@ -63,7 +63,6 @@ def _without_strays(problem: Problem, first: _Attempt, effort: Effort) -> Iterat
 
 def _attempt(problem: Problem, known: frozenset[Stray], reporter: Reporter, effort: Effort) -> _Attempt:
     work, packer = _first_fit(problem, known, reporter)
-    left = _left_by_priority(packer)
     better = cheaper(work, packer.purchase, effort)
     if better is not None:
         packer.go_on(better.purchase)
@@ -79,7 +78,7 @@ def _attempt(problem: Problem, known: frozenset[Stray], reporter: Reporter, effo
         limit_struck=effort.struck,
         resilience_cost=better.resilience_cost if better else 0.0,
     )
-    return _Attempt(packing, left, strays(work, packer.purchase.opened.nodes, packing.launches))
+    return _Attempt(packing, _left_by_priority(packer), strays(work, packer.purchase.opened.nodes, packing.launches))
 
 
 def _launched(purchase: Purchase) -> Counter[PodClass]:
