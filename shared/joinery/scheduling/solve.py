@@ -15,7 +15,7 @@ from joinery.scheduling.problem import Problem
 from joinery.scheduling.purchase import Purchase
 from joinery.scheduling.reasons import reasons_for
 from joinery.scheduling.reporter import SILENT, Reporter
-from joinery.scheduling.strays import closed, strays
+from joinery.scheduling.strays import closable, closed, strays
 from joinery.scheduling.topology import Stray
 from joinery.scheduling.workspace import Workspace
 
@@ -39,11 +39,14 @@ def solve(problem: Problem, *, reporter: Reporter = SILENT, stopwatch: Stopwatch
 
 @dataclass(frozen=True)
 class _Attempt:
-    """A packing, how many pods of each priority it leaves, and the domains that nobody had reckoned with."""
+    """A packing, how many pods of each priority it leaves, and the domains that nobody had reckoned with; ``closable``: those of
+    them that can be kept out of the plan altogether.
+    """
 
     packing: Packing
     left: Sequence[tuple[int, int]]
     strays: frozenset[Stray]
+    closable: frozenset[str]
 
     def rank(self) -> tuple[bool, Sequence[tuple[int, int]], float]:
         return bool(self.strays), self.left, self.packing.hourly
@@ -51,7 +54,10 @@ class _Attempt:
 
 def _without_strays(problem: Problem, first: _Attempt, effort: Effort) -> Iterator[_Attempt]:
     """Packings that reckon with what the first one found: as domains, and with their zones closed to everybody."""
-    for asked, known in ((problem, first.strays), (closed(problem, first.strays), frozenset[Stray]())):
+    choices = [(problem, first.strays)]
+    if first.closable:
+        choices.append((closed(problem, first.closable), frozenset()))
+    for asked, known in choices:
         found = _attempt(asked, known, SILENT, effort)
         for _ in range(_ROUNDS):
             if not found.strays:
@@ -78,7 +84,8 @@ def _attempt(problem: Problem, known: frozenset[Stray], reporter: Reporter, effo
         limit_struck=effort.struck,
         resilience_cost=better.resilience_cost if better else 0.0,
     )
-    return _Attempt(packing, _left_by_priority(packer), strays(work, packer.purchase.opened.nodes, packing.launches))
+    found = strays(work, packer.purchase.opened.nodes, packing.launches)
+    return _Attempt(packing, _left_by_priority(packer), found, closable(work, found))
 
 
 def _launched(purchase: Purchase) -> Counter[PodClass]:

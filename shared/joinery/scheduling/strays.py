@@ -50,9 +50,20 @@ def _domain(key: str, node: NewNode, launch: Launch) -> str:
     return values[0] if len(values) == 1 else ""
 
 
-def closed(problem: Problem, found: Iterable[Stray]) -> Problem:
-    """The same problem with nothing on offer in the zones among them."""
-    zones = {stray.domain for stray in found if stray.key == ZONE}
+def closable(work: Workspace, found: Iterable[Stray]) -> frozenset[str]:
+    """The zones among them over which no spread ranges: closing another one would leave that spread uneven."""
+    ranged = {
+        domain
+        for pods in work.possible
+        for rule in work.topology.rules[id(pods)]
+        if rule.kind == "spread" and rule.key == ZONE
+        for domain in work.topology.reach(pods, rule)
+    }
+    return frozenset(stray.domain for stray in found if stray.key == ZONE) - ranged
+
+
+def closed(problem: Problem, zones: frozenset[str]) -> Problem:
+    """The same problem with nothing on offer in those zones."""
     types = {
         name: tuple(replace(kind, offerings=tuple(o for o in kind.offerings if o.zone not in zones)) for kind in listed)
         for name, listed in problem.instance_types.items()
