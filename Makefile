@@ -20,7 +20,7 @@ export AWS_DEFAULT_REGION ?= us-east-1
 export AWS_EC2_METADATA_DISABLED := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types format check-build build build-host smoke bench judge webhook-bench controlplane sam-local deploy
+.PHONY: help setup demo test lint types format check-build build build-host smoke bench judge webhook-bench oracle controlplane sam-local deploy
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,6 +80,9 @@ judge: setup ## Plan a folder of scenarios and have a judge check each plan (SCE
 
 webhook-bench: setup ## What a slow webhook costs the real scheduler (ten minutes)
 	@KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(tools/controlplane/build)} .venv/bin/python -m tools.webhook_bench
+
+oracle: setup ## Have the real scheduler bind the plans of 200 seeded clusters (half an hour; ORACLE="--first 0 --count 200")
+	@KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(tools/controlplane/build)} .venv/bin/python -m tests.oracle $(ORACLE)
 
 controlplane: ## Build the real control plane (five minutes once, needs Go) and print its folder
 	@tools/controlplane/build

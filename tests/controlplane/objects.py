@@ -99,6 +99,9 @@ def complete(item: Any) -> Document:
 def _pod(document: Document) -> None:
     for container in document["spec"].get("containers", []) + document["spec"].get("initContainers", []):
         container.setdefault("image", "none")
+    # Our structs leave out what is as they default it; the API server has no default for these.
+    for rule in document["spec"].get("topologySpreadConstraints", []):
+        rule |= {"maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule", **rule}
 
 
 def _daemon_set(document: Document) -> None:

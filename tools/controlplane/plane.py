@@ -19,6 +19,8 @@ from pathlib import Path
 from tools.controlplane.assets import binary
 
 START_SECONDS = 60
+#: The scheduler's own default.
+BACKOFF_SECONDS = 10
 
 
 @dataclass(frozen=True)
@@ -103,11 +105,17 @@ class ControlPlane:
 
 @contextlib.contextmanager
 def running(
-    folder: Path, *, schedules: bool = True, controls: bool = True, users: Sequence[User] = USERS
+    folder: Path,
+    *,
+    schedules: bool = True,
+    controls: bool = True,
+    users: Sequence[User] = USERS,
+    backoff_seconds: int = BACKOFF_SECONDS,
 ) -> Iterator[ControlPlane]:
     """A control plane for the length of a ``with``: with or without its scheduler and controller-manager.
 
-    ``folder`` must be empty or absent. The first user must be an administrator. Raises ``MissingBinaryError``.
+    ``folder`` must be empty or absent. The first user must be an administrator. ``backoff_seconds``: how long the scheduler
+    leaves a pod alone, at most, after it did not fit. Raises ``MissingBinaryError``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     api, etcd, peer = _free_ports(3)
@@ -115,7 +123,7 @@ def running(
     try:
         _start_api(plane, peer)
         if schedules:
-            _start_scheduler(plane)
+            _start_scheduler(plane, backoff_seconds)
         if controls:
             _start_controllers(plane)
         yield plane
@@ -147,9 +155,14 @@ def _start_api(plane: ControlPlane, peer: int) -> None:
     plane.wait(f"{plane.server}/api/v1/namespaces/default")
 
 
-def _start_scheduler(plane: ControlPlane) -> None:
-    port = _free_ports(1)[0]
-    plane.run("kube-scheduler", "--kubeconfig", plane.kubeconfig(), f"--secure-port={port}", *_FAST)
+def _start_scheduler(plane: ControlPlane, backoff_seconds: int) -> None:
+    port, config = _free_ports(1)[0], plane.folder / "kube-scheduler.yaml"
+    config.write_text(
+        "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
+        f"clientConnection: {{kubeconfig: '{plane.kubeconfig()}', qps: 1000, burst: 2000}}\n"
+        f"leaderElection: {{leaderElect: false}}\npodMaxBackoffSeconds: {backoff_seconds}\n"
+    )
+    plane.run("kube-scheduler", "--config", config, f"--secure-port={port}")
     plane.wait(f"https://127.0.0.1:{port}/readyz")
 
 

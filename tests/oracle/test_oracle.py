@@ -1,0 +1,33 @@
+"""A handful of seeded clusters before the real scheduler; ``make oracle`` tries hundreds."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.controlplane.fixtures import PLANES, require
+from tests.controlplane.objects import MANIFESTS, install
+from tests.oracle.__main__ import BACKOFF_SECONDS
+from tests.oracle.arena import Arena
+from tests.oracle.trial import REPLANS, run
+from tools.controlplane.plane import running
+
+SEEDS = (0, 1, 5, 8)
+
+pytestmark = pytest.mark.xdist_group("control_plane")
+
+
+@pytest.fixture(scope="module")
+def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
+    """A control plane of its own, whose scheduler tries again soon."""
+    require(*PLANES["control_plane"])
+    with running(tmp_path_factory.mktemp("oracle") / "plane", backoff_seconds=BACKOFF_SECONDS) as plane:
+        install(plane, MANIFESTS / "crds", MANIFESTS / "rbac.yaml")
+        yield Arena(plane)
+
+
+def test_the_real_scheduler_binds_what_was_planned_and_nothing_that_was_given_up(arena: Arena) -> None:
+    """Every planned pod runs after at most two more plans, every plan is verified, and a pod given up fits on no node at all."""
+    for trial in run(arena, SEEDS):
+        assert trial.problems == [], trial.world.seed
+        assert not trial.missing or not trial.missing[-1], trial.world.seed
+        assert len(trial.plans) <= 1 + REPLANS

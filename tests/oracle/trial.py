@@ -1,0 +1,161 @@
+"""One batch of worlds before the real scheduler: plan, buy, steer, let it bind, plan again, and judge.
+
+The plan is right if every pod that it placed is bound after at most two more plans, at little more than its price, and
+if no pod that it gave up fits on any node that could have been bought instead.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.lifecycle.claims import claims_of
+from joinery.scheduling.packing import Packing
+from joinery.scheduling.problem import Options, Problem
+from joinery.scheduling.solve import solve
+from joinery.scheduling.verify import verify
+from joinery.state.snapshot import Snapshot
+from simulator import builders
+from tests.oracle.arena import Arena
+from tests.oracle.probes import probes
+from tests.oracle.worlds import WORLD, World, types, world
+
+#: How often what stays pending is planned again.
+REPLANS = 2
+WORST, MEDIAN = 0.08, 0.03
+
+
+Shape = tuple[str, bool]
+"""A workload's pods, with a volume or without: what makes one pod as good as another."""
+
+
+@dataclass
+class Trial:
+    """What became of one seed. ``plans`` are all that were made, ``claims`` what was bought for them.
+
+    ``before``: how many pods of each shape the scheduler bound to what was there; ``missing``: after each plan, how many are
+    not bound although they were, or the first plan places them.
+    """
+
+    world: World
+    plans: list[Packing] = field(default_factory=list)
+    claims: list[NodeClaim] = field(default_factory=list)
+    missing: list[Counter[Shape]] = field(default_factory=list)
+    before: Counter[Shape] = field(default_factory=Counter)
+    problems: list[str] = field(default_factory=list)
+
+    @cached_property
+    def shapes(self) -> Mapping[str, Shape]:
+        """Of every pod that waits."""
+        return {pod.key: (pod.metadata.labels["app"], bool(pod.spec.volumes)) for pod in self.world.pods}
+
+    @cached_property
+    def expected(self) -> Counter[Shape]:
+        """How many pods should run: those that the first plan places, and those that needed no plan."""
+        plan = self.plans[0]
+        named = [launch.pods for launch in plan.launches] + [existing.pods for existing in plan.existing]
+        return self.before + Counter(self.shapes[pod] for pods in named for pod in pods)
+
+    @property
+    def given_up(self) -> int:
+        """How many pods the first plan does not place."""
+        return len(self.plans[0].unplaced)
+
+    def bound(self, pods: Iterable[str]) -> Counter[Shape]:
+        """How many of its pods are among these."""
+        return Counter(self.shapes[pod] for pod in pods if pod in self.shapes)
+
+    @property
+    def hourly(self) -> float:
+        """What was bought in the end, $/h."""
+        return sum(plan.hourly for plan in self.plans)
+
+    @property
+    def excess(self) -> float:
+        """How much dearer that is than the first plan: 0.02 is two percent."""
+        first = self.plans[0].hourly
+        return self.hourly / first - 1 if first else float(self.hourly > 0)
+
+    @property
+    def failures(self) -> list[str]:
+        """What is wrong, in words."""
+        found = list(self.problems)
+        if self.missing and self.missing[-1]:
+            short = ", ".join(f"{count} of {app}" for (app, _), count in sorted(self.missing[-1].items()))
+            found.append(f"not bound after {len(self.plans)} plans: {short}")
+        if self.excess > WORST:
+            found.append(f"{self.excess:.1%} dearer than planned")
+        return found
+
+
+def run(arena: Arena, seeds: Iterable[int]) -> list[Trial]:
+    """Try these seeds side by side, and leave the control plane empty."""
+    trials = [Trial(world(seed)) for seed in seeds]
+    try:
+        arena.put([trial.world for trial in trials])
+        seen = arena.wait_for_verdicts()
+        for trial in trials:
+            trial.before = trial.bound(pod.key for pod in seen.pods if pod.spec.node_name)
+        for number in range(1 + REPLANS):
+            waiting = [trial for trial in trials if number == 0 or trial.missing[-1]]
+            if waiting:
+                seen = _round(arena, waiting, seen)
+        _probe(arena, [trial for trial in trials if trial.given_up])
+    finally:
+        arena.clear()
+    return trials
+
+
+def _round(arena: Arena, trials: Sequence[Trial], seen: Snapshot) -> Snapshot:
+    """Plan, buy, steer and wait. What there is then."""
+    fresh = [claim for trial in trials for claim in _plan(arena, trial, seen)]
+    arena.boot(fresh)
+    arena.register(fresh)
+    bound = arena.settle(lambda now: all(trial.expected <= trial.bound(now) for trial in trials))
+    for trial in trials:
+        trial.missing.append(trial.expected - trial.bound(bound))
+    arena.initialize(arena.look())
+    return arena.look()
+
+
+def _plan(arena: Arena, trial: Trial, seen: Snapshot) -> list[NodeClaim]:
+    problem = problem_of(trial, seen)
+    plan = solve(problem)
+    trial.problems += [f"verify: {reason}" for reason in verify(problem, plan)]
+    claims = [
+        arena.buy(claim, (launch.offering.instance_type, launch.offering.zone, launch.offering.capacity_type))
+        for claim, launch in zip(claims_of(plan, problem.snapshot), plan.launches, strict=True)
+    ]
+    trial.plans.append(plan)
+    trial.claims += claims
+    return claims
+
+
+def problem_of(trial: Trial, seen: Snapshot) -> Problem:
+    """What the planner sees of the trial's own world."""
+    space = trial.world.namespace
+    nodes = tuple(node for node in seen.nodes if node.metadata.labels.get(WORLD) == str(trial.world.seed))
+    snapshot = replace(
+        seen,
+        pods=tuple(pod for pod in seen.pods if pod.metadata.namespace == space),
+        nodes=nodes,
+        node_claims=tuple(trial.claims),
+        node_pools=tuple(trial.world.pools),
+        node_classes=(builders.node_class(),),
+        daemon_sets=tuple(daemons for daemons in seen.daemon_sets if daemons.metadata.namespace == space),
+    )
+    options = Options(only_marked_unschedulable=False)
+    return Problem(snapshot=snapshot, instance_types={"default": types()}, options=options)
+
+
+def _probe(arena: Arena, trials: Sequence[Trial]) -> None:
+    """Give the pods that were given up one node of everything large that their pools allow, and see whether they stay."""
+    nodes = [node for trial in trials for node in probes(trial.world)]
+    if not nodes:
+        return
+    arena.add(nodes)
+    bound = arena.settle(lambda now: False)
+    for trial in trials:
+        found = trial.bound(bound) - trial.expected
+        trial.problems += [f"{count} of {app} were given up, but run" for (app, _), count in sorted(found.items())]
