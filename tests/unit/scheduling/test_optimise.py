@@ -24,7 +24,7 @@ from simulator.builders import daemon_set, instance_type, node, node_pool, pod
 from tests.unit.scheduling.worlds import Exhaustive, World, shuffled, worlds
 from tests.unit.verify.plans import A, B, C, problem
 
-UNHURRIED = settings(deadline=None, max_examples=40)
+UNHURRIED = settings(deadline=None, max_examples=30)
 PENNY = 1e-7
 CHEAPEST = Options(only_marked_unschedulable=False, node_size="cheapest", spot_types=0)
 
@@ -40,7 +40,7 @@ def _price(packer: FirstFit) -> float:
     return sum(packer.purchase.opened.price)
 
 
-@settings(UNHURRIED, max_examples=100)
+@settings(UNHURRIED, max_examples=70)
 @given(worlds())
 def test_bound_optimum_and_plan_come_in_that_order(world: World) -> None:
     """No proof claims more than the best nodes for the launched pods cost, and no plan costs less than those."""
