@@ -100,7 +100,7 @@ class _Rebuilt:
         self._work = work
         self._orders = orders
         self._pods = [sorted(order.pods) for order in orders]
-        self._purchase = Purchase(work, SILENT, prefix="better-")
+        self._purchase = Purchase(work, SILENT, prefix="better/")
         for node in kept:
             self._purchase.adopt(node)
 
