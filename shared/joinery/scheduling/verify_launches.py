@@ -1,6 +1,6 @@
 """Launches: each is something its NodePool may buy, at the price it says, and whatever EC2 picks of it holds its pods."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -11,11 +11,10 @@ from joinery.apis.meta import Requirement, Taint
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, total
 from joinery.scheduling.packing import Launch, Reason
-from joinery.scheduling.verify_market import why_closed
+from joinery.scheduling.verify_market import hard_taints, why_closed
 from joinery.scheduling.verify_nodes import (
     DECIDED_BY_OFFERING,
     FinalNode,
-    launched_node,
     node_labels,
     with_aliases,
     with_offering,
@@ -72,6 +71,7 @@ class Choices:
     _known: dict[bytes, dict[str, Choice | None]] = field(default_factory=dict)
     _suits: dict[tuple[Choice, PodClass], bool] = field(default_factory=dict)
     _of_launch: dict[str, dict[str, Choice | None]] = field(default_factory=dict)
+    _of_place: dict[tuple[int, str, str], Labels] = field(default_factory=dict)
 
     def of(self, launch: Launch) -> Mapping[str, Choice | None]:
         """A choice for every instance type that the launch names; None for one that gives no usable offering."""
@@ -98,19 +98,25 @@ class Choices:
         rules += pool.spec.template.spec.requirements
         of_offering = [r for r in rules if keys.canonical(r.key) in DECIDED_BY_OFFERING]
         of_type = [r for r in rules if keys.canonical(r.key) not in DECIDED_BY_OFFERING]
-        labels = node_labels(launch.labels, pool, kind, requirements=launch.requirements)
-        if unmet(of_type, with_aliases(labels)) is not None:
+        labels = with_aliases(node_labels(launch.labels, pool, kind, requirements=launch.requirements))
+        if unmet(of_type, labels) is not None:
             return None
         offerings = tuple(
-            o
-            for o in kind.offerings
-            if o.available and unmet(of_offering, with_offering({}, kind, o.zone, o.capacity_type)) is None
+            o for o in kind.offerings if o.available and unmet(of_offering, self._of_offering(kind, o)) is None
         )
         if not offerings:
             return None
-        node = launched_node(launch, pool, kind, zone=offerings[0].zone, capacity_type=offerings[0].capacity_type)
-        daemons = self.world.daemon_requests(node)
-        return Choice(kind=kind, offerings=offerings, daemons=daemons, labels=with_aliases(labels))
+        own = {**labels, **self._of_offering(kind, offerings[0]), keys.HOSTNAME: launch.name}
+        node = FinalNode(name=launch.name, labels=own, taints=hard_taints(launch.taints), room={})
+        return Choice(kind=kind, offerings=offerings, daemons=self.world.daemon_requests(node), labels=labels)
+
+    def _of_offering(self, kind: InstanceType, offering: Offering) -> Labels:
+        """The labels that a node of the kind has from the offering."""
+        place = id(kind), offering.zone, offering.capacity_type
+        known = self._of_place.get(place)
+        if known is None:
+            known = self._of_place[place] = with_offering({}, kind, offering.zone, offering.capacity_type)
+        return known
 
     def suit(self, choice: Choice, found: PodClass) -> bool:
         """Whether the pods' own node selection allows every offering of the choice."""
@@ -121,18 +127,39 @@ class Choices:
 
 
 def check_launches(world: World, choices: Choices) -> Iterator[Reason]:
-    """Every launch, one rule after another."""
+    """Every launch, one rule after another. One like another that is in order needs no second look."""
+    closed = {name: why_closed(world, world.pools[name]) for name in {launch.node_pool for launch, _ in world.launched}}
+    in_order: set[Hashable] = set()
     for launch, node in world.launched:
-        pool = world.pools[launch.node_pool]
-        for code, message in _problems(world, launch, node, pool=pool):
-            yield Reason(code, message, f"launch {launch.name}")
-        yield from _check_choices(world, launch, node, choices=choices)
+        likeness = _likeness(launch, node)
+        if likeness not in in_order:
+            reasons = [
+                Reason(code, message, f"launch {launch.name}") for code, message in _problems(world, launch, node)
+            ]
+            if closed[launch.node_pool]:
+                reasons.insert(0, Reason("NodePool", closed[launch.node_pool], f"launch {launch.name}"))
+            reasons += _check_choices(world, launch, node, choices=choices)
+            yield from reasons
+            if not reasons:
+                in_order.add(likeness)
 
 
-def _problems(world: World, launch: Launch, node: FinalNode, *, pool: NodePool) -> Iterator[tuple[str, str]]:
-    closed = why_closed(world, pool)
-    if closed:
-        yield "NodePool", closed
+def _likeness(launch: Launch, node: FinalNode) -> Hashable:
+    """Equal for launches that share all but their names and say nothing of names, and hold as many pods of each class."""
+    shared = (launch.requirements, launch.labels, launch.taints, launch.startup_taints, launch.requests)
+    named = keys.HOSTNAME in launch.labels or any(keys.canonical(r.key) == keys.HOSTNAME for r in launch.requirements)
+    return (
+        launch.node_pool,
+        launch.offering,
+        id(launch.instance_types),
+        *map(id, shared),
+        frozenset((found, len(pods)) for found, pods in node.planned.items()),
+        launch.name if named else "",
+    )
+
+
+def _problems(world: World, launch: Launch, node: FinalNode) -> Iterator[tuple[str, str]]:
+    pool = world.pools[launch.node_pool]
     yield from _template_problems(launch, node, pool)
     yield from _offering_problems(launch, world.types_of(pool))
     if not launch.pods:

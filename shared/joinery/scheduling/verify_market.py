@@ -47,14 +47,14 @@ class Market:
         """The pool's instance types with an available offering, the largest first."""
         name = pool.metadata.name
         if name not in self._wares:
-            found = (self._ware(pool, kind) for kind in self.world.types_of(pool).values())
+            rules = template_rules(pool)
+            found = (self._ware(pool, kind, rules) for kind in self.world.types_of(pool).values())
             self._wares[name] = sorted(
                 (ware for ware in found if ware is not None), key=lambda ware: -ware.room.get("cpu", 0)
             )
         return self._wares[name]
 
-    def _ware(self, pool: NodePool, kind: InstanceType) -> Ware | None:
-        rules = template_rules(pool)
+    def _ware(self, pool: NodePool, kind: InstanceType, rules: Sequence[Requirement]) -> Ware | None:
         offerings = tuple(_allowed(kind, rules))
         if not offerings or _known_mismatch(rules, kind):
             return None

@@ -5,9 +5,9 @@ Pods that no rule can tell apart are one class, and a node holds classes with co
 cost as much to check as there are different (class, node) pairs, not pairs of pods.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import msgspec
@@ -134,6 +134,23 @@ class World:
         found = self.daemons_on(node)
         return self._requests_of_daemons.setdefault(id(found), total(daemon.requests for daemon in found))
 
+    def booted(self, launch: Launch, pool: NodePool, kind: InstanceType) -> FinalNode:
+        """The node that the launch's offering gives. Launches that share their rules and labels give nodes alike but for the name."""
+        offering = launch.offering
+        shared = (launch.requirements, launch.labels, launch.taints)
+        likeness = launch.node_pool, offering, *map(id, shared)
+        known = self._booted.get(likeness)
+        if known is None:
+            known = launched_node(launch, pool, kind, zone=offering.zone, capacity_type=offering.capacity_type)
+            self._booted[likeness] = known
+        return replace(
+            known, name=launch.name, labels={**known.labels, keys.HOSTNAME: launch.name}, held={}, planned={}
+        )
+
+    @cached_property
+    def _booted(self) -> dict[Hashable, FinalNode]:
+        return {}
+
     @cached_property
     def _requests_of_daemons(self) -> dict[int, Resources]:
         return {}
@@ -219,8 +236,7 @@ def _add_launch(world: World, launch: Launch, *, taken: dict[str, FinalNode]) ->
     if problem or pool is None or kind is None:
         world.wrong.append(Reason("Launch", problem, f"launch {launch.name}"))
         return
-    offering = launch.offering
-    node = launched_node(launch, pool, kind, zone=offering.zone, capacity_type=offering.capacity_type)
+    node = world.booted(launch, pool, kind)
     taken[launch.name] = node
     world.nodes.append(node)
     world.launched.append((launch, node))

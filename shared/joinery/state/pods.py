@@ -25,7 +25,7 @@ def is_active(pod: Pod) -> bool:
 
 def is_owned_by(pod: Pod, api_version: str, kind: str) -> bool:
     """Whether any owner is of that kind (disruption-lifecycle.md 2.9)."""
-    return any(o.api_version == api_version and o.kind == kind for o in pod.metadata.owner_references)
+    return (api_version, kind) in [(owner.api_version, owner.kind) for owner in pod.metadata.owner_references]
 
 
 def is_daemon(pod: Pod) -> bool:
