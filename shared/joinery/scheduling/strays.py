@@ -11,6 +11,7 @@ from dataclasses import replace
 from joinery.apis.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from joinery.scheduling.packing import Launch
 from joinery.scheduling.problem import Problem
+from joinery.scheduling.rules import NodeFilter, Rule
 from joinery.scheduling.targets import NewNode
 from joinery.scheduling.topology import Stray
 from joinery.scheduling.workspace import Workspace
@@ -27,9 +28,17 @@ def strays(work: Workspace, nodes: Sequence[NewNode], launches: Sequence[Launch]
             if rule.key not in bought:
                 bought[rule.key] = _by_domain(rule.key, nodes, launches)
             for domain in bought[rule.key].keys() - work.topology.reach(pods, rule):
-                if any(node.counts(rule.nodes) for node in bought[rule.key][domain]):
+                inside = _inside(rule, domain)
+                if any(node.counts(inside) for node in bought[rule.key][domain]):
                     found.add(Stray(rule.identity, rule.key, domain))
     return frozenset(found)
+
+
+def _inside(rule: Rule, domain: str) -> NodeFilter:
+    """Which nodes of that domain count: what a node may still be elsewhere does not matter there."""
+    if rule.nodes.terms is None:
+        return rule.nodes
+    return replace(rule.nodes, terms=tuple(term for term in rule.nodes.terms if term.get(rule.key).has(domain)))
 
 
 def _by_domain(key: str, nodes: Sequence[NewNode], launches: Sequence[Launch]) -> Mapping[str, list[NewNode]]:
