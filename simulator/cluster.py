@@ -14,7 +14,7 @@ import msgspec
 from pydantic import ValidationError
 
 from joinery.apis.conditions import Observation, rejected
-from joinery.apis.core import Namespace, Node, ObjectMeta, Pod, PodDisruptionBudget
+from joinery.apis.core import Namespace, Node, ObjectMeta, Pod, PodDisruptionBudget, Toleration
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
@@ -213,11 +213,10 @@ class InMemoryCluster:
         if told != stored.status.conditions:
             self.api.update(with_fields(stored, status=with_fields(stored.status, conditions=told)))
 
-    def nominate(self, pod: Pod, node_name: str) -> None:
+    def tolerate(self, pod: Pod, toleration: Toleration) -> None:
         stored = self._pod(pod)
-        if node_name not in ("", stored.status.nominated_node_name) and stored.spec.node_name:
-            raise NotFoundError(f"pod {pod.key} waits no more: it is bound to {stored.spec.node_name}")
-        self.api.update(with_fields(stored, status=with_fields(stored.status, nominated_node_name=node_name)))
+        given = [*stored.spec.tolerations, toleration]
+        self.api.update(with_fields(stored, spec=with_fields(stored.spec, tolerations=given)))
 
     def evict(self, pod: Pod) -> Eviction:
         try:

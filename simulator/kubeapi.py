@@ -118,16 +118,15 @@ class KubernetesApi:
             item = with_fields(item, status=type(item.status)())
         return _typed(kind, to_document(self.cluster.api.create(item)))
 
-    def _patch(self, kind: Kind, place: str, body: Document, part: str) -> Document:
+    def _patch(self, kind: Kind, place: str, body: Document | list[Document], part: str) -> Document:
         before = self.cluster.document(kind.name, place)
+        body = _merge_patch(before, body) if isinstance(body, list) else body
         guard = body.get("metadata", {})
         if guard.get("uid", before["metadata"].get("uid")) != before["metadata"].get("uid"):
             raise ConfigurationError(f"{kind.name} {place} is invalid: metadata.uid: field is immutable")
         # Through the main path everything but status, through /status nothing but it.
         wanted = {"status": body.get("status", {})} if part == "status" else {**body, "status": {}}
         after = merged(before, wanted)
-        if kind.name == "Pod":
-            _check_nomination(place, before, after)
         if place in self._unparsed(kind):
             before.update(after)
             return _typed(kind, before)
@@ -183,11 +182,19 @@ def _check_uid(place: str, wanted: str | None, found: Document) -> None:
         raise ConflictError(f"{place}: the UID in the precondition ({wanted}) is not the UID of the object ({stored})")
 
 
-def _check_nomination(place: str, before: Document, after: Document) -> None:
-    wanted, given = (found.get("status", {}).get("nominatedNodeName", "") for found in (after, before))
-    if wanted not in ("", given) and before["spec"].get("nodeName"):
-        why = "may not be set on pods that are already bound to a node"
-        raise ConfigurationError(f'Pod "{place}" is invalid: status.nominatedNodeName: Forbidden: {why}')
+def _merge_patch(before: Document, operations: list[Document]) -> Document:
+    """What a JSON patch (RFC 6902) of additions and replacements does to the object, as a merge patch."""
+    patch: Document = {}
+    for operation in operations:
+        *parents, last = operation["path"].strip("/").split("/")
+        inside, found = patch, before
+        for name in parents[:-1] if last == "-" else parents:
+            inside, found = inside.setdefault(name, {}), found.get(name, {})
+        if last == "-":
+            inside[parents[-1]] = [*found[parents[-1]], operation["value"]]
+        else:
+            inside[last] = operation["value"]
+    return patch
 
 
 def _typed(kind: Kind, document: Document) -> Document:

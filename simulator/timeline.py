@@ -14,6 +14,7 @@ from typing import Any
 from joinery.apis import labels as keys
 from joinery.apis.core import Node, Pod
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.state.nodes import planned_pods
 from simulator.apiserver import Change
 from simulator.budgets import is_ready
 from simulator.cluster import StoredEvent
@@ -46,7 +47,6 @@ class _Moment:
     created: list[Pod] = field(default_factory=list)
     bound: list[Pod] = field(default_factory=list)
     evicted: list[Pod] = field(default_factory=list)
-    nominated: list[Pod] = field(default_factory=list)
     waiting: list[StoredEvent] = field(default_factory=list)
     claims: list[NodeClaim] = field(default_factory=list)
 
@@ -124,9 +124,6 @@ class Narrator:
             moment.bound.append(after)
         if after.metadata.deletion_timestamp and not before.metadata.deletion_timestamp:
             moment.evicted.append(after)
-        named = after.status.nominated_node_name
-        if named and named != before.status.nominated_node_name:
-            moment.nominated.append(after)
 
     def _node(self, before: Node | None, after: Node | None) -> None:
         if before is None and after is not None:
@@ -161,10 +158,10 @@ class Narrator:
         if _gained(before, after, keys.REPLACEMENT_LAUNCHED) and after.status.node_name:
             self.say(who, "covered", name, "its pods have a place to go: the drain may start")
         if after.is_true("Registered") and not before.is_true("Registered"):
-            nominated = len(self._moment.nominated)
-            told = f", {counted(nominated, 'pod')} nominated for it" if nominated else ""
+            pods = self._world.cluster.pods
+            waiting = [key for key in planned_pods(after) if key in pods and not pods[key].spec.node_name]
+            told = f", kept for {counted(len(waiting), 'pod')}" if waiting else ""
             self.say(who, "registers", name, f"it is {short(after.status.node_name)}{told}")
-            self._moment.nominated.clear()
         if after.is_true("Initialized") and not before.is_true("Initialized"):
             self.say(who, "completes", name, f"{short(after.status.node_name)} is ready for everything it promised")
 

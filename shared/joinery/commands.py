@@ -8,7 +8,7 @@ out in the order in which they are listed; the first that fails stops those afte
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from joinery.apis.core import Node, Pod
+from joinery.apis.core import Node, Pod, Toleration
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
@@ -85,11 +85,11 @@ class Reject:
 
 
 @dataclass(frozen=True, slots=True)
-class Nominate:
-    """Steer kube-scheduler: the pod was planned for that node."""
+class Tolerate:
+    """Let a pod that waits onto the node that is kept for it."""
 
     pod: Pod
-    node: str
+    toleration: Toleration
     reason: str
 
 
@@ -144,7 +144,7 @@ Command = (
     | UpdatePool
     | UpdateClass
     | Reject
-    | Nominate
+    | Tolerate
     | Evict
     | DeletePod
     | TerminateInstance

@@ -91,7 +91,7 @@ def joinery_control_plane(control_plane: ControlPlane) -> ControlPlane:
     return control_plane
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def until() -> Callable[[Callable[[], Any]], Any]:
     """Ask a question again until its answer is true, and return the answer: real processes take their time.
 

@@ -1,11 +1,15 @@
 """The rights that users grant, on a real API server: what the doors need, and no more."""
 
 import json
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
-from joinery.cluster.transport import Transport
-from tests.controlplane.objects import MANIFESTS, connect, install
+from joinery.apis.labels import PLANNED_TAINT
+from joinery.cluster.transport import JSON_PATCH, Transport
+from simulator import builders
+from tests.controlplane.objects import MANIFESTS, connect, install, put, remove
 from tools.controlplane.plane import JOINERY, ControlPlane
 
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -26,7 +30,7 @@ NEEDED = [f"list {resource}" for resource in READ] + [
     "patch ec2nodeclasses.karpenter.k8s.aws/status",
     "patch nodes",
     "delete nodes",
-    "patch pods/status",
+    "patch pods",
     "delete pods",
     "create pods/eviction",
     "create events",
@@ -34,11 +38,14 @@ NEEDED = [f"list {resource}" for resource in READ] + [
     "create events.events.k8s.io",
     "patch events.events.k8s.io",
 ]
+OWNER = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}
 REFUSED = [
     "list secrets",
     "list configmaps",
     "create pods",
-    "patch pods",
+    "update pods",
+    "patch pods/status",
+    "patch pods/ephemeralcontainers",
     "create pods/exec",
     "create nodes",
     "patch nodes/status",
@@ -49,6 +56,8 @@ REFUSED = [
     "delete persistentvolumeclaims",
     "delete volumeattachments.storage.k8s.io",
     "patch clusterroles.rbac.authorization.k8s.io",
+    "patch validatingadmissionpolicies.admissionregistration.k8s.io",
+    "delete validatingadmissionpolicybindings.admissionregistration.k8s.io",
     "list leases.coordination.k8s.io",
 ]
 
@@ -94,3 +103,56 @@ def test_a_door_may_hold_one_lease_and_no_other(verb: str, transport: Transport)
 def test_the_lease_can_be_made(transport: Transport) -> None:
     """The first decision of a cluster finds none."""
     assert may(transport, "create leases.coordination.k8s.io", namespace="kube-system")
+
+
+def toleration(**given: str) -> dict[str, Any]:
+    """A patch that adds a toleration: of our taint, unless ``given`` says otherwise."""
+    ours = {"key": PLANNED_TAINT, "operator": "Equal", "value": "default-1", "effect": "NoSchedule", **given}
+    return {"op": "add", "path": "/spec/tolerations/-", "value": {key: value for key, value in ours.items() if value}}
+
+
+FORBIDDEN: list[dict[str, Any]] = [
+    {"op": "replace", "path": "/spec/containers/0/image", "value": "other"},
+    {"op": "add", "path": "/spec/activeDeadlineSeconds", "value": 1},
+    {"op": "add", "path": "/metadata/labels", "value": {"app": "web"}},
+    {"op": "add", "path": "/metadata/annotations", "value": {"note": "x"}},
+    {"op": "add", "path": "/metadata/finalizers", "value": ["example.com/never"]},
+    {"op": "add", "path": "/metadata/ownerReferences", "value": [OWNER]},
+    toleration(key="dedicated"),
+    toleration(effect="NoExecute"),
+    toleration(effect=""),
+    toleration(operator="Exists", value=""),
+]
+
+
+@pytest.fixture(scope="module")
+def place(transport: Transport, api_server: ControlPlane, until: Callable[[Callable[[], Any]], Any]) -> Iterator[str]:
+    """Where a pod is, once the API server enforces the policy: it learns of a new one within moments."""
+    pod = builders.pod("fenced", tolerations=[{"key": "any", "operator": "Exists"}])
+    put(transport, pod)
+    found, ours = "/api/v1/namespaces/default/pods/fenced", connect(api_server, JOINERY)
+    until(lambda: refusal(ours, found, FORBIDDEN[3]))
+    yield found
+    remove(transport, pod)
+
+
+def refusal(ours: Transport, place: str, operation: dict[str, Any]) -> str:
+    """What the API server says to us about a patch, which it only tries; nothing if it would let it through."""
+    answer = ours.ask("PATCH", f"{place}?dryRun=All", [operation], content_type=JSON_PATCH)
+    return answer.status.message if answer.code >= 400 else ""
+
+
+@pytest.mark.parametrize("operation", FORBIDDEN, ids=lambda operation: str(operation["path"]))
+def test_a_pod_is_safe_from_a_stolen_role(operation: dict[str, Any], place: str, api_server: ControlPlane) -> None:
+    """The right to patch pods, which steering needs, is fenced in by a policy: no image, no label, no other toleration."""
+    assert "ValidatingAdmissionPolicy 'joinery-pods'" in refusal(connect(api_server, JOINERY), place, operation)
+
+
+def test_a_door_may_let_a_pod_onto_the_node_that_is_kept_for_it(place: str, api_server: ControlPlane) -> None:
+    """The one change that the policy lets through."""
+    assert refusal(connect(api_server, JOINERY), place, toleration()) == ""
+
+
+def test_nobody_else_is_fenced_in(place: str, transport: Transport) -> None:
+    """The policy is about us: administrators and controllers do with pods what they may."""
+    assert [refusal(transport, place, operation) for operation in FORBIDDEN[2:5]] == ["", "", ""]

@@ -8,7 +8,7 @@ from joinery.gateways import Gateways
 WRITES = frozenset(
     {
         "create_node_claim", "update_node_claim", "delete_node_claim", "update_node", "delete_node", "update_node_pool",
-        "update_node_class", "reject", "nominate", "evict", "delete_pod", "acquire_lease", "release_lease", "emit",
+        "update_node_class", "reject", "tolerate", "evict", "delete_pod", "acquire_lease", "release_lease", "emit",
         "launch", "terminate", "tag", "ring", "put_catalog", "record", "mark_unavailable",
     }
 )  # fmt: skip

@@ -9,7 +9,8 @@ from typing import Any
 
 from msgspec.structs import replace as changed
 
-from joinery.apis.core import Pod
+from joinery.apis.core import Node, Pod
+from joinery.apis.labels import PLANNED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.controllers.catalog import CatalogController
 from joinery.controllers.expiration import ExpirationController
@@ -89,10 +90,11 @@ class Stand:
                 self.kubelets.become_ready(self.kubelets.register(instance.instance_id).metadata.name)
 
     def bind(self) -> None:
-        """Bind every nominated pod, as the scheduler would once the taint is gone, and let it run."""
-        for pod in list(self.world.cluster.pods.values()):
-            if pod.status.nominated_node_name and not pod.spec.node_name:
-                self.world.cluster.api.update(_bound(pod))
+        """Bind every pod to the node that is kept for it, as the scheduler would, and let it run."""
+        for node in self.world.cluster.nodes.values():
+            for pod in list(self.world.cluster.pods.values()):
+                if not pod.spec.node_name and _is_kept_for(node, pod):
+                    self.world.cluster.api.update(_bound(pod, node))
 
     def settle(self) -> None:
         """From pending pods to running ones."""
@@ -136,7 +138,12 @@ class Stand:
         return watching
 
 
-def _bound(pod: Pod) -> Pod:
+def _is_kept_for(node: Node, pod: Pod) -> bool:
+    kept = [taint.value for taint in node.spec.taints if taint.key == PLANNED_TAINT]
+    return any(found.key == PLANNED_TAINT and found.value in kept for found in pod.spec.tolerations)
+
+
+def _bound(pod: Pod, node: Node) -> Pod:
     scheduled = [found for found in pod.status.conditions if found.type != "PodScheduled"]
-    status = changed(pod.status, phase="Running", nominated_node_name="", conditions=scheduled)
-    return changed(pod, spec=changed(pod.spec, node_name=pod.status.nominated_node_name), status=status)
+    status = changed(pod.status, phase="Running", conditions=scheduled)
+    return changed(pod, spec=changed(pod.spec, node_name=node.metadata.name), status=status)

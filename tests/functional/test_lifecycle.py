@@ -2,10 +2,11 @@
 
 import pytest
 
-from joinery.apis.labels import INITIALIZED, REGISTERED, UNREGISTERED_TAINT
+from joinery.apis.labels import INITIALIZED, PLANNED_TAINT, REGISTERED
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, UnavailableError
 from simulator import builders
+from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
 
 
@@ -28,19 +29,21 @@ def test_an_idle_cluster_is_left_in_peace(stand: Stand) -> None:
 
 
 def test_a_node_is_met_steered_and_made_fit(stand: Stand) -> None:
-    """From a claim to running pods; then nothing is in progress any more."""
+    """From a claim to running pods; then the node is open to all, and nothing is in progress any more."""
     stand.pods(3)
     stand.provision()
     stand.boot()
     outcome = stand.live()
     (node,) = stand.world.cluster.nodes.values()
     assert (node.metadata.labels[REGISTERED], node.metadata.labels[INITIALIZED]) == ("true", "true")
-    assert UNREGISTERED_TAINT not in {taint.key for taint in node.spec.taints}
-    assert {pod.status.nominated_node_name for pod in stand.world.cluster.pods.values()} == {node.metadata.name}
-    assert (outcome["in_progress"], stand.claim.is_true("Ready")) == (0, True)
+    assert {taint.key for taint in node.spec.taints} == {PLANNED_TAINT}
+    assert (outcome["in_progress"], stand.claim.is_true("Ready")) == (1, True)
     stand.bind()
+    assert {pod.spec.node_name for pod in stand.world.cluster.pods.values()} == {node.metadata.name}
     stand.rung()
-    stand.live()
+    assert stand.live()["in_progress"] == 0
+    (node,) = stand.world.cluster.nodes.values()
+    assert node.spec.taints == []
     assert stand.rung() == set()
 
 
@@ -53,18 +56,29 @@ def test_ticks_go_on_while_something_is_in_progress(stand: Stand) -> None:
     assert Bell.LIFECYCLE in stand.rung()
 
 
-def test_a_pod_that_lost_its_place_is_planned_anew(stand: Stand) -> None:
-    """Somebody else's pod was quicker: the nomination is taken back and provisioning looks again."""
+def test_a_pod_that_does_not_bind_to_its_node_is_planned_anew(stand: Stand) -> None:
+    """Something keeps it from there that no plan knew: the node is kept no longer, and provisioning looks again."""
     stand.pods(1)
     stand.provision()
     stand.boot()
     stand.live()
-    stand.wait(15)
+    stand.wait(30)
     stand.rung()
     stand.live()
-    (pod,) = stand.world.cluster.pods.values()
-    assert pod.status.nominated_node_name == ""
+    (node,) = stand.world.cluster.nodes.values()
+    assert node.spec.taints == []
     assert Bell.PROVISIONING in stand.rung()
+
+
+def test_pods_that_may_not_be_changed_do_not_keep_a_node_from_registering(stand: Stand) -> None:
+    """A policy of the cluster refuses every change to a pod: steering fails, is reported, and the node is there all the same."""
+    stand.pods(1)
+    stand.provision()
+    stand.boot()
+    fuse = Fuse(failing="cluster.tolerate", error=ConfigurationError("denied by a policy"))
+    with pytest.raises(ConfigurationError, match="policy"):
+        Stand(stand.world, gateways=fuse.protect(stand.gateways)).live()
+    assert stand.claim.is_true("Ready")
 
 
 def test_a_claim_that_was_left_without_an_instance_is_launched(stand: Stand) -> None:

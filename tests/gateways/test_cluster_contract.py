@@ -12,8 +12,15 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from joinery.apis.core import Node, Taint
-from joinery.apis.labels import DISRUPTED_TAINT, NO_EXECUTE, NO_SCHEDULE, REPORTER, TERMINATION_FINALIZER
+from joinery.apis.core import Node, Taint, Toleration
+from joinery.apis.labels import (
+    DISRUPTED_TAINT,
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    PLANNED_TAINT,
+    REPORTER,
+    TERMINATION_FINALIZER,
+)
 from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster.gateway import Event, Eviction
@@ -336,32 +343,36 @@ def read_pod(form: Form) -> Any:
     return found
 
 
-def test_a_nomination_steers_the_scheduler(form: Form) -> None:
-    """The node is written into the pod's status, and nothing else changes."""
+OURS = Toleration(key=PLANNED_TAINT, operator="Equal", value="default-1", effect="NoSchedule")
+
+
+def test_a_pod_gains_a_toleration(form: Form) -> None:
+    """It is added to those that the pod has, and nothing else changes."""
     form.put(builders.pod("p1"))
     pod = read_pod(form)
-    form.cluster.nominate(pod, "n1")
-    assert read_pod(form).status == replace(pod.status, nominated_node_name="n1")
+    form.cluster.tolerate(pod, OURS)
+    other = replace(OURS, value="default-2")
+    form.cluster.tolerate(read_pod(form), other)
+    assert read_pod(form).spec == replace(pod.spec, tolerations=[*pod.spec.tolerations, OURS, other])
 
 
-def test_a_pod_that_is_gone_cannot_be_nominated(form: Form) -> None:
-    """Neither can a namesake in its place."""
+def test_a_pod_that_is_gone_gains_none(form: Form) -> None:
+    """Neither does a namesake in its place."""
     form.put(builders.pod("p1"))
     pod = read_pod(form)
     form.remove(pod)
     with pytest.raises(NotFoundError):
-        form.cluster.nominate(pod, "n1")
+        form.cluster.tolerate(pod, OURS)
     form.put(builders.pod("p1"))
     with pytest.raises(NotFoundError):
-        form.cluster.nominate(pod, "n1")
+        form.cluster.tolerate(pod, OURS)
 
 
-def test_a_pod_that_was_bound_meanwhile_cannot_be_nominated(form: Form) -> None:
-    """The scheduler was faster: it waits no more, which is what the nomination was for. One may still be taken back."""
+def test_a_pod_that_was_bound_meanwhile_is_none_the_worse(form: Form) -> None:
+    """The scheduler was faster."""
     form.put(builders.pod("p1", node="n1"))
-    with pytest.raises(NotFoundError):
-        form.cluster.nominate(read_pod(form), "n2")
-    form.cluster.nominate(read_pod(form), "")
+    form.cluster.tolerate(read_pod(form), OURS)
+    assert OURS in read_pod(form).spec.tolerations
 
 
 def test_a_pod_without_a_budget_is_evicted(form: Form) -> None:

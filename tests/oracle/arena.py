@@ -8,7 +8,6 @@ import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -21,11 +20,11 @@ from joinery.apis.labels import INITIALIZED, UNREGISTERED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster import lists
 from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.commands import UpdateClaim
-from joinery.errors import ConflictError, NotFoundError
+from joinery.commands import Tolerate, UpdateClaim
+from joinery.errors import ConflictError
 from joinery.lifecycle.launch import Group, Outcome, settle
-from joinery.lifecycle.registration import synced
-from joinery.lifecycle.steering import nominations
+from joinery.lifecycle.registration import register
+from joinery.lifecycle.steering import is_steered, released, tolerations
 from joinery.lifecycle.view import View, view
 from joinery.state.instances import Instance
 from joinery.state.offerings import InstanceType
@@ -39,7 +38,9 @@ from tools.controlplane.plane import JOINERY, ControlPlane
 T = TypeVar("T")
 #: The scheduler tries a pod again after a second at most (the plane is started so), so three without a change are the end.
 QUIET_SECONDS = 3.0
-LONGEST_SECONDS = 60.0
+#: For pods that are expected to bind: the machine may be busy with something else for a while.
+PATIENT_SECONDS = 15.0
+LONGEST_SECONDS = 120.0
 POLL_SECONDS = 0.2
 HANDS = 6
 
@@ -90,45 +91,54 @@ class Arena:
         self._put(nodes)
         self._ready()
 
+    def restart(self, pods: Sequence[Pod]) -> None:
+        """Delete the pods and create them again."""
+        for pod in pods:
+            options = {"gracePeriodSeconds": 0}
+            place = f"/api/v1/namespaces/{pod.metadata.namespace}/pods/{pod.metadata.name}"
+            self._admin.request("DELETE", place, options)
+        self._put(pods)
+
     def boot(self, claims: Iterable[NodeClaim]) -> None:
         """Their nodes join, ready and still tainted as unregistered."""
         self.add([node_of(claim) for claim in claims])
 
     def register(self, claims: Sequence[NodeClaim]) -> None:
-        """What lifecycle does at registration: nominate the planned pods, and only then take the taint off."""
+        """What lifecycle does until registration: let the planned pods onto the nodes that are kept for them."""
         left = list(claims)
         while left:
             world = view(replace(self.look(), node_claims=tuple(left)), ())
             left = [claim for claim in left if not self._register(world, claim)]
 
     def _register(self, world: View, claim: NodeClaim) -> bool:
-        (node,) = world.nodes_of(claim)
-        for command in nominations(world, claim, node):
-            self._nominate(command.pod, command.node)
-        return self._update(node, synced(node, claim))
+        (before,) = world.nodes_of(claim)
+        self._each(self._tolerate, tolerations(world, claim))
+        _, node, _ = register(world, claim)
+        return node is not None and self._update(before, node)
 
-    def settle(self, is_done: Callable[[frozenset[str]], bool]) -> frozenset[str]:
-        """Wait until that may be said of the pods that are bound, or no more are bound for a while. Those pods."""
+    def release(self) -> None:
+        """Nodes are kept no longer: what lifecycle does when their pods are there, or had their time."""
+        while kept := [node for node in self.look().nodes if is_steered(node)]:
+            self._each(lambda node: self._update(node, released(node)), kept)
+
+    def settle(self, is_done: Callable[[frozenset[str]], bool], quiet_seconds: float = QUIET_SECONDS) -> frozenset[str]:
+        """Wait until that may be said of the pods that are bound, or no more are bound for so long. Those pods."""
         before: frozenset[str] = frozenset()
         changed_at = started = time.monotonic()
         while True:
             bound, now = frozenset(pod.key for pod in self._pods() if pod.spec.node_name), time.monotonic()
             changed_at = changed_at if bound == before else now
-            if is_done(bound) or now - changed_at > QUIET_SECONDS or now - started > LONGEST_SECONDS:
+            if is_done(bound) or now - changed_at > quiet_seconds or now - started > LONGEST_SECONDS:
                 return bound
             before = bound
             time.sleep(POLL_SECONDS)
 
     def initialize(self, seen: Snapshot) -> None:
-        """Nodes are complete, and nominations that came to nothing are taken back: what lifecycle does later."""
+        """Nodes are complete: what lifecycle says of them later."""
         nodes = [
             node for node in seen.nodes if INITIALIZED not in node.metadata.labels and WORLD in node.metadata.labels
         ]
         self._each(self._complete, nodes)
-        self._each(
-            lambda pod: self._nominate(pod, ""),
-            [pod for pod in seen.pods if pod.status.nominated_node_name and not pod.spec.node_name],
-        )
 
     def clear(self) -> None:
         """Remove all of it."""
@@ -172,9 +182,8 @@ class Arena:
             return False
         return True
 
-    def _nominate(self, pod: Pod, node: str) -> None:
-        with suppress(NotFoundError):  # bound meanwhile
-            self._cluster.nominate(pod, node)
+    def _tolerate(self, command: Tolerate) -> None:
+        self._cluster.tolerate(command.pod, command.toleration)
 
     def _each(self, action: Callable[[T], object], items: Sequence[T]) -> None:
         with ThreadPoolExecutor(HANDS) as hands:

@@ -8,7 +8,7 @@ from tests.controlplane.fixtures import PLANES, require
 from tests.controlplane.objects import MANIFESTS, install
 from tests.oracle.__main__ import BACKOFF_SECONDS
 from tests.oracle.arena import Arena
-from tests.oracle.trial import REPLANS, run
+from tests.oracle.trial import REPLANS, WORST, run
 from tools.controlplane.plane import running
 
 SEEDS = (0, 1, 5, 8)
@@ -26,8 +26,9 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
 
 
 def test_the_real_scheduler_binds_what_was_planned_and_nothing_that_was_given_up(arena: Arena) -> None:
-    """Every planned pod runs after at most two more plans, every plan is verified, and a pod given up fits on no node at all."""
+    """Every planned pod runs after at most two more plans, for little more than planned; one given up fits on no node at all."""
     for trial in run(arena, SEEDS):
         assert trial.problems == [], trial.world.seed
         assert not trial.missing or not trial.missing[-1], trial.world.seed
         assert len(trial.plans) <= 1 + REPLANS
+        assert trial.excess <= WORST, trial.world.seed

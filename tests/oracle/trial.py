@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from joinery.apis.core import Pod
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.lifecycle.claims import claims_of
 from joinery.scheduling.packing import Packing
@@ -17,7 +18,7 @@ from joinery.scheduling.solve import solve
 from joinery.scheduling.verify import verify
 from joinery.state.snapshot import Snapshot
 from simulator import builders
-from tests.oracle.arena import Arena
+from tests.oracle.arena import PATIENT_SECONDS, Arena
 from tests.oracle.probes import probes
 from tests.oracle.worlds import WORLD, World, types, world
 
@@ -66,6 +67,16 @@ class Trial:
         """How many of its pods are among these."""
         return Counter(self.shapes[pod] for pod in pods if pod in self.shapes)
 
+    def unexpected(self, seen: Snapshot) -> list[Pod]:
+        """As many of its pods that run as should not, by their shapes."""
+        running = {pod.key for pod in seen.pods if pod.spec.node_name}
+        left, found = self.bound(running) - self.expected, list[Pod]()
+        for pod in self.world.pods:
+            if pod.key in running and left[self.shapes[pod.key]] > 0:
+                left[self.shapes[pod.key]] -= 1
+                found.append(pod)
+        return found
+
     @property
     def hourly(self) -> float:
         """What was bought in the end, $/h."""
@@ -112,11 +123,17 @@ def _round(arena: Arena, trials: Sequence[Trial], seen: Snapshot) -> Snapshot:
     fresh = [claim for trial in trials for claim in _plan(arena, trial, seen)]
     arena.boot(fresh)
     arena.register(fresh)
-    bound = arena.settle(lambda now: all(trial.expected <= trial.bound(now) for trial in trials))
+    _settled(arena, trials)
+    arena.release()
+    bound = _settled(arena, trials)
     for trial in trials:
         trial.missing.append(trial.expected - trial.bound(bound))
     arena.initialize(arena.look())
     return arena.look()
+
+
+def _settled(arena: Arena, trials: Sequence[Trial]) -> frozenset[str]:
+    return arena.settle(lambda now: all(trial.expected <= trial.bound(now) for trial in trials), PATIENT_SECONDS)
 
 
 def _plan(arena: Arena, trial: Trial, seen: Snapshot) -> list[NodeClaim]:
@@ -150,11 +167,17 @@ def problem_of(trial: Trial, seen: Snapshot) -> Problem:
 
 
 def _probe(arena: Arena, trials: Sequence[Trial]) -> None:
-    """Give the pods that were given up one node of everything large that their pools allow, and see whether they stay."""
+    """Give the pods that were given up one node of everything large that their pools allow, and see whether they stay.
+
+    A spread ranges over zones that could have nodes, the scheduler's only over those that have: a pod that it bound for want
+    of nodes in the others is started again now that there are some.
+    """
     nodes = [node for trial in trials for node in probes(trial.world)]
     if not nodes:
         return
+    seen = arena.look()
     arena.add(nodes)
+    arena.restart([pod for trial in trials for pod in trial.unexpected(seen)])
     bound = arena.settle(lambda now: False)
     for trial in trials:
         found = trial.bound(bound) - trial.expected

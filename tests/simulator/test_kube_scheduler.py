@@ -35,6 +35,11 @@ def near(kind: str, key: str = "kubernetes.io/hostname") -> dict[str, Any]:
     return {kind: {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologyKey": key, "labelSelector": WEB}]}}
 
 
+def nominated(pod: Pod, node: str) -> Pod:
+    """The pod, as one for which the scheduler has pre-empted others."""
+    return with_fields(pod, status=with_fields(pod.status, nominated_node_name=node))
+
+
 def place(cluster: InMemoryCluster, name: str = "pod-1") -> str:
     """Where a pod was bound."""
     return cluster.pods[f"default/{name}"].spec.node_name
@@ -204,26 +209,25 @@ def test_a_port_on_the_hosts_network_is_used_once(cluster: InMemoryCluster, sche
 def test_a_nominated_pod_goes_to_its_node_although_another_scores_higher(
     cluster: InMemoryCluster, scheduler: KubeScheduler
 ) -> None:
-    """That is what steering relies on."""
+    """The scheduler looks there first."""
     cluster.add(builders.node("empty", cpu="32"), builders.node("full"), builders.pod("old", node="full", cpu="3"))
-    cluster.add(builders.pod())
-    cluster.nominate(cluster.pods["default/pod-1"], "full")
+    cluster.add(nominated(builders.pod(), "full"))
     scheduler.schedule()
     assert place(cluster) == "full"
 
 
 def test_a_nominated_pod_s_room_is_kept_for_it(cluster: InMemoryCluster, scheduler: KubeScheduler) -> None:
     """From pods that are not more important."""
-    cluster.add(builders.node(cpu="1"), builders.pod("a", cpu="1"), builders.pod("z", cpu="1"))
-    cluster.nominate(cluster.pods["default/z"], "node-1")
+    nominee = nominated(builders.pod("z", cpu="1"), "node-1")
+    cluster.add(builders.node(cpu="1"), builders.pod("a", cpu="1"), nominee)
     scheduler.schedule()
     assert (place(cluster, "a"), place(cluster, "z")) == ("", "node-1")
 
 
 def test_a_nomination_that_does_not_fit_is_only_a_wish(cluster: InMemoryCluster, scheduler: KubeScheduler) -> None:
     """The pod goes elsewhere."""
-    cluster.add(builders.node("small", cpu="100m"), builders.node("big"), builders.pod())
-    cluster.nominate(cluster.pods["default/pod-1"], "small")
+    nominee = nominated(builders.pod(), "small")
+    cluster.add(builders.node("small", cpu="100m"), builders.node("big"), nominee)
     scheduler.schedule()
     assert place(cluster) == "big"
 

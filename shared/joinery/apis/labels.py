@@ -43,7 +43,7 @@ MIN_VALUES_RELAXED = f"{CORE_GROUP}/nodeclaim-min-values-relaxed"
 INSTANCE_PROFILE = f"{AWS_GROUP}/instance-profile-name"
 INSTANCE_TAGGED = f"{AWS_GROUP}/tagged"
 
-#: The pods a claim was planned for, as a JSON list of namespace/name: steers them when its node registers.
+#: The pods a claim was planned for, as a JSON list of namespace/name: its node is kept for them while they wait.
 PLANNED_PODS = f"{OWN_GROUP}/planned-pods"
 #: Set on a claim that EC2 will take away: its replacement starts before its drain does. Value: RFC3339 moment.
 INTERRUPTED_AT = f"{OWN_GROUP}/interrupted-at"
@@ -56,6 +56,8 @@ LAUNCH_TOKEN = f"{OWN_GROUP}/launch-token"
 TERMINATION_FINALIZER = f"{CORE_GROUP}/termination"
 DISRUPTED_TAINT = f"{CORE_GROUP}/disrupted"  # NoSchedule
 UNREGISTERED_TAINT = f"{CORE_GROUP}/unregistered"  # NoExecute
+#: On a new node until the pods that it was bought for are there. NoSchedule; the value names the claim.
+PLANNED_TAINT = f"{OWN_GROUP}/planned"
 NO_SCHEDULE, PREFER_NO_SCHEDULE, NO_EXECUTE = "NoSchedule", "PreferNoSchedule", "NoExecute"
 
 #: Taints that a booting node loses by itself, by key and effect (kubelet, cloud provider, Karpenter).

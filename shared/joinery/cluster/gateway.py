@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
-from joinery.apis.core import Node, Pod
+from joinery.apis.core import Node, Pod, Toleration
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
@@ -86,8 +86,8 @@ class Cluster(Protocol):
         """Write ``ValidationSucceeded=False`` on a custom resource that does not even parse."""
         ...
 
-    def nominate(self, pod: Pod, node_name: str) -> None:
-        """Write ``status.nominatedNodeName``: steer the scheduler. ``NotFoundError`` if the pod is gone, or bound already."""
+    def tolerate(self, pod: Pod, toleration: Toleration) -> None:
+        """Add a toleration, which is all that Kubernetes lets a pod gain. ``NotFoundError`` if the pod is gone."""
         ...
 
     def evict(self, pod: Pod) -> Eviction:

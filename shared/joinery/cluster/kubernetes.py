@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from joinery.apis.conditions import Observation, rejected
-from joinery.apis.core import Node, Pod
+from joinery.apis.core import Node, Pod, Toleration
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.meta import CustomResource
 from joinery.apis.nodeclaim import NodeClaim
@@ -22,7 +22,7 @@ from joinery.cluster import leases, lists
 from joinery.cluster.gateway import Eviction, Lease
 from joinery.cluster.lists import CUSTOM, NODE_CLAIMS, NODE_CLASSES, NODE_POOLS
 from joinery.cluster.patches import Document, changes, document, guarded
-from joinery.cluster.transport import MERGE_PATCH, Transport, refusal
+from joinery.cluster.transport import JSON_PATCH, MERGE_PATCH, Transport, refusal
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
 from joinery.state.snapshot import Snapshot
 
@@ -96,10 +96,16 @@ class KubernetesCluster:
         if after != before:
             self._send(f"{path}/status", {"status": {"conditions": after}}, found["metadata"]["resourceVersion"])
 
-    def nominate(self, pod: Pod, node_name: str) -> None:
-        patch = {"metadata": {"uid": pod.metadata.uid}, "status": {"nominatedNodeName": node_name}}
-        with _no_longer_there(pod, "metadata.uid", "status.nominatedNodeName: Forbidden"):
-            self.transport.request("PATCH", f"{_path(pod)}/status", patch, content_type=MERGE_PATCH)
+    def tolerate(self, pod: Pod, toleration: Toleration) -> None:
+        # Appended where the list is now: a list that was read may be out of date, and none may be shortened.
+        added = msgspec.to_builtins(toleration)
+        where, value = ("/spec/tolerations/-", added) if pod.spec.tolerations else ("/spec/tolerations", [added])
+        patch = [
+            {"op": "replace", "path": "/metadata/uid", "value": pod.metadata.uid},
+            {"op": "add", "path": where, "value": value},
+        ]
+        with _no_longer_there(pod, "metadata.uid"):
+            self.transport.request("PATCH", _path(pod), patch, content_type=JSON_PATCH)
 
     def evict(self, pod: Pod) -> Eviction:
         body = {

@@ -17,7 +17,7 @@ import msgspec
 from joinery.cluster.client import rest_type
 from joinery.errors import ConfigurationError, ConflictError, JoineryError, NotFoundError, UnavailableError
 
-JSON, MERGE_PATCH = "application/json", "application/merge-patch+json"
+JSON, MERGE_PATCH, JSON_PATCH = "application/json", "application/merge-patch+json", "application/json-patch+json"
 ATTEMPTS = 4
 CONNECT_SECONDS, READ_SECONDS = 3.0, 30.0
 LONGEST_WAIT = 5.0  # seconds; a function has better things to do than to sleep

@@ -19,7 +19,6 @@ from joinery.gateways import Gateways
 from joinery.lifecycle.finalization import finalize_node, is_ours
 from joinery.lifecycle.garbage import unknown_instances
 from joinery.lifecycle.readiness import readiness
-from joinery.lifecycle.steering import is_steering, withdrawals
 from joinery.lifecycle.step import advance
 from joinery.lifecycle.view import Step, View, view
 from joinery.settings import Settings
@@ -41,10 +40,9 @@ class LifecycleController:
         changed = self._ready(world, actor)
         steps = self._steps(world, actor)
         given_up = self._act(world, steps, actor)
-        freed = withdrawals(world)
-        actor.carry_out(*((command,) for command in freed), *unknown_instances(world))
+        actor.carry_out(*unknown_instances(world))
         in_progress = sum(step.in_progress for step in steps)
-        self._ring(in_progress > 0 or is_steering(world), provisioning=changed or given_up or bool(freed))
+        self._ring(in_progress > 0, provisioning=changed or given_up or any(step.is_short for step in steps))
         actor.conclude()
         return {"claims": len(world.snapshot.node_claims), "in_progress": in_progress, "commands": actor.done}
 
@@ -68,6 +66,7 @@ class LifecycleController:
         launches: list[NodeClaim] = []
         is_lost = False
         for step in steps:
+            actor.carry_out(*((command,) for command in step.tolerations))
             launches += [command.claim for command in step.commands if isinstance(command, LaunchClaim)]
             actor.attempt([command for command in step.commands if not isinstance(command, LaunchClaim)])
             is_lost |= any(isinstance(command, DeleteClaim) for command in step.commands)

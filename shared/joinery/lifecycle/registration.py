@@ -1,10 +1,9 @@
 """Registration: the Node of a launched claim has appeared, and becomes ours.
 
 A node boots with the ``unregistered`` taint, which keeps every pod away. What the claim says of it (labels, annotations,
-taints, who owns it) is written onto it together with the removal of that taint, in one write. Before that write the pods
-that the node was bought for are nominated for it, because from then on kube-scheduler spreads by its own scores and a
-tight plan would not bind as it was planned. The taint's removal is the last thing that happens to the node, and happens
-once: what its owners change later is theirs (disruption-lifecycle.md 1.5).
+taints, who owns it) is written onto it together with the removal of that taint, in one write. In its place comes the taint
+that keeps the node for the pods that it was bought for (``steering``). That write happens once: what the node's owners
+change later is theirs (disruption-lifecycle.md 1.5).
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,7 +24,7 @@ from joinery.apis.labels import (
 )
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command
-from joinery.lifecycle.steering import nominations
+from joinery.lifecycle.steering import kept
 from joinery.lifecycle.view import View
 from joinery.state.claims import REGISTERED, observed, with_condition, with_status
 
@@ -43,7 +42,7 @@ def register(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tupl
     joined = with_condition(with_status(claim, node_name=node.metadata.name), true(REGISTERED, at))
     if _is_registered(node):
         return joined, node, ()
-    return joined, synced(node, claim), (*_warnings(node, claim), *nominations(view, claim, node))
+    return joined, kept(view, claim, synced(node, claim)), tuple(_warnings(node, claim))
 
 
 def synced(node: Node, claim: NodeClaim) -> Node:

@@ -1,42 +1,115 @@
-"""Steering: telling kube-scheduler which pods a new node was bought for, and no longer than that helps.
+"""Steering: a new node is kept for the pods that it was bought for until they are there.
 
-The scheduler spreads pods by its own scores, so a tight plan does not bind as it was planned by itself. When a node
-registers, its pods are nominated for it, and while they are, their room is theirs. Some will not bind all the same, because
-others were quicker. A nomination counts as a place, so one that came to nothing is taken back: then the pod is pending
-again and is planned anew, free room first.
+The scheduler spreads pods by its own scores, so a tight plan does not bind as it was planned by itself. While the instance
+boots, its claim's pods get a toleration of their own, and its node registers with the one taint that only they tolerate: in
+whatever order the scheduler takes them, they cannot take each other's place, and nobody else can. The taint goes as soon as
+none of them waits any more, or when they had their time; who still waits then is planned anew, free room first.
 """
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import timedelta
 
-from joinery.apis.core import Node, Pod
-from joinery.apis.labels import PLANNED_PODS
+from msgspec.structs import replace
+
+from joinery.apis.core import Node, Pod, Taint, Toleration
+from joinery.apis.labels import NO_EXECUTE, NO_SCHEDULE, PLANNED_PODS
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Nominate, UpdateClaim
+from joinery.commands import Tolerate, UpdateClaim
+from joinery.lifecycle.initialization import not_yet
 from joinery.lifecycle.view import View
 from joinery.scheduling.packing import Packing
+from joinery.scheduling.taints import first_untolerated
+from joinery.scheduling.templates import daemons
 from joinery.state.claims import INITIALIZED, REGISTERED, annotated
-from joinery.state.nodes import planned_pods
+from joinery.state.nodes import is_kept, kept_by, node_view, planned_pods
+from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot
 
-#: How long the scheduler has, once the node is fit. Its own back-off for a pod that did not fit ends at ten seconds.
-PATIENCE = timedelta(seconds=15)
+#: How long the scheduler has, once the node is fit: three of its longest back-offs. A pod may have to wait for others, for
+#: those that it wants to be near or that a spread wants first.
+PATIENCE = timedelta(seconds=30)
+#: How long a node is kept that does not get fit, from its registration.
+LONGEST = timedelta(minutes=5)
+#: What the DaemonSet controller lets every pod of its own tolerate.
+_DAEMONS_TOLERATE = tuple(
+    Toleration(key=f"node.kubernetes.io/{name}", operator="Exists", effect=effect)
+    for name, effect in (
+        ("not-ready", NO_EXECUTE), ("unreachable", NO_EXECUTE), ("disk-pressure", NO_SCHEDULE),
+        ("memory-pressure", NO_SCHEDULE), ("pid-pressure", NO_SCHEDULE), ("unschedulable", NO_SCHEDULE),
+    )
+)  # fmt: skip
 
 
-def nominations(view: View, claim: NodeClaim, node: Node) -> Iterable[Nominate]:
-    """Nominate the pods that the claim was launched for and that still wait."""
-    planned = set(planned_pods(claim))
-    name = node.metadata.name
-    for pod in view.snapshot.pods:
-        if pod.key in planned and _waits(pod) and pod.status.nominated_node_name != name:
-            yield Nominate(pod, name, f"{claim.metadata.name} was bought for it")
+@dataclass(frozen=True, slots=True)
+class Steered:
+    """The node as steering leaves it. ``ended``: why it is not kept any longer; ``is_short``: although some pods still wait."""
+
+    node: Node | None
+    tolerations: tuple[Tolerate, ...] = ()
+    is_kept: bool = False
+    ended: str = ""
+    is_short: bool = False
+
+
+def steer(view: View, claim: NodeClaim, node: Node | None) -> Steered:
+    """One step: let pods onto the node that comes or is kept for them, or keep it no longer."""
+    if node is None:
+        return Steered(None, () if claim.is_true(REGISTERED) else tolerations(view, claim))
+    if not is_steered(node):
+        return Steered(node)
+    why = ended(view, claim, node)
+    if why:
+        return Steered(released(node), ended=why, is_short=any(_waiting(view, claim)))
+    return Steered(node, tolerations(view, claim), is_kept=True)
+
+
+def tolerations(view: View, claim: NodeClaim) -> tuple[Tolerate, ...]:
+    """Let the pods that the claim was launched for onto its node, as far as they wait and nobody has done so yet."""
+    taint, why = kept_by(claim), f"{claim.metadata.name} was bought for it"
+    ours = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
+    barred = (pod for pod in _waiting(view, claim) if first_untolerated(pod.spec.tolerations, [taint]))
+    return tuple(Tolerate(pod, ours, why) for pod in barred)
+
+
+def kept(view: View, claim: NodeClaim, node: Node) -> Node:
+    """The node with the taint of its claim, if any pod waits for it."""
+    if not any(_waiting(view, claim)):
+        return node
+    return replace(node, spec=replace(node.spec, taints=[*node.spec.taints, kept_by(claim)]))
+
+
+def released(node: Node) -> Node:
+    """The node without it."""
+    return replace(node, spec=replace(node.spec, taints=[taint for taint in node.spec.taints if not is_kept(taint)]))
+
+
+def is_steered(node: Node) -> bool:
+    """Whether it is kept for somebody."""
+    return any(map(is_kept, node.spec.taints))
+
+
+def ended(view: View, claim: NodeClaim, node: Node) -> str:
+    """Why the node is not to be kept any longer; empty while it is."""
+    waiting = sum(1 for _ in _waiting(view, claim))
+    if not waiting:
+        return "none of the pods it was bought for waits any more"
+    if _is_over(claim, view):
+        return f"{waiting} pods it was bought for had their time to bind"
+    blocked = _blocked(view, claim, node)
+    return f"DaemonSet {blocked} must run before it is fit, and does not tolerate its taint" if blocked else ""
 
 
 def promises(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
-    """Let claims whose nodes are on their way know of the pods that were planned for them since they were launched."""
+    """Let claims that are kept for their pods know of those that were planned for them since they were launched."""
     pods = {pod.key for pod in snapshot.pods if _waits(pod)}
-    claims = {claim.metadata.name: claim for claim in snapshot.node_claims if not claim.is_true(REGISTERED)}
+    free = {node.spec.provider_id for node in snapshot.nodes if not is_steered(node)}
+    claims = {
+        claim.metadata.name: claim
+        for claim in snapshot.node_claims
+        if not (claim.is_true(REGISTERED) and claim.status.provider_id in free)
+    }
     found = []
     for placement in packing.existing:
         claim = claims.get(placement.node_claim)
@@ -48,42 +121,37 @@ def promises(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
     return tuple(found)
 
 
-def withdrawals(view: View) -> tuple[Nominate, ...]:
-    """Take back nominations that came to nothing; those that the scheduler made to pre-empt are its own."""
-    nodes = {node.metadata.name for node in view.snapshot.nodes}
-    due = {name for name, is_over in _steered(view).items() if is_over}
-    return tuple(
-        Nominate(pod, "", f"it did not bind to {pod.status.nominated_node_name}")
-        for pod in view.snapshot.pods
-        if _is_nominated(pod) and (pod.status.nominated_node_name not in nodes or _named(pod) in due)
-    )
+def _is_over(claim: NodeClaim, view: View) -> bool:
+    """Whether the pods had their time: after the node was fit, or after it should have been."""
+    for kind, time in ((INITIALIZED, PATIENCE), (REGISTERED, LONGEST)):
+        found = claim.condition(kind)
+        if found is not None and found.status == "True" and found.last_transition_time is not None:
+            return view.snapshot.now - found.last_transition_time >= time
+    return False
 
 
-def is_steering(view: View) -> bool:
-    """Whether some nominations for nodes that are fit have yet to bind or to be taken back."""
-    steered = _steered(view)
-    return any(_is_nominated(pod) and steered.get(_named(pod)) is False for pod in view.snapshot.pods)
+def _blocked(view: View, claim: NodeClaim, node: Node) -> str:
+    """A DaemonSet that would run on a node that is not fit yet, were it not for our taint: it may be what makes it fit."""
+    if not_yet(claim, node) is None:
+        return ""
+    others = released(node).spec.taints
+    seen = node_view(node, claim)
+    for daemon in daemons(view.snapshot.daemon_sets, ()):
+        tolerated = (*daemon.pod.spec.tolerations, *_DAEMONS_TOLERATE)
+        is_here = daemon.runs_on(seen) and first_untolerated(tolerated, _hard(others)) is None
+        if is_here and first_untolerated(tolerated, [kept_by(claim)]) is not None:
+            return daemon.name
+    return ""
 
 
-def _steered(view: View) -> dict[tuple[str, str], bool]:
-    """Node and pod of every plan whose node is fit or goes, and whether the scheduler has had its time."""
-    over: dict[tuple[str, str], bool] = {}
-    for claim in view.snapshot.node_claims:
-        found = claim.condition(INITIALIZED)
-        since = found.last_transition_time if found is not None and found.status == "True" else None
-        if claim.is_deleting or since is not None:
-            is_over = claim.is_deleting or since is None or view.snapshot.now - since >= PATIENCE
-            over.update(dict.fromkeys(((claim.status.node_name, key) for key in planned_pods(claim)), is_over))
-    return over
+def _hard(taints: Iterable[Taint]) -> list[Taint]:
+    return [taint for taint in taints if taint.effect in (NO_SCHEDULE, NO_EXECUTE)]
 
 
-def _named(pod: Pod) -> tuple[str, str]:
-    return pod.status.nominated_node_name, pod.key
-
-
-def _is_nominated(pod: Pod) -> bool:
-    return bool(pod.status.nominated_node_name) and _waits(pod)
+def _waiting(view: View, claim: NodeClaim) -> Iterable[Pod]:
+    planned = set(planned_pods(claim))
+    return (pod for pod in view.snapshot.pods if pod.key in planned and _waits(pod))
 
 
 def _waits(pod: Pod) -> bool:
-    return not pod.spec.node_name and pod.metadata.deletion_timestamp is None
+    return not pod.spec.node_name and is_active(pod)

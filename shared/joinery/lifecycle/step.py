@@ -23,6 +23,7 @@ from joinery.lifecycle.garbage import lost_instance
 from joinery.lifecycle.initialization import initialize
 from joinery.lifecycle.liveness import REGISTRATION_TIMEOUT, overdue
 from joinery.lifecycle.registration import register
+from joinery.lifecycle.steering import Steered, steer
 from joinery.lifecycle.view import Step, View
 from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, annotated, settled, with_metadata
 from joinery.state.instances import instance_id
@@ -73,14 +74,20 @@ def may_launch(claim: NodeClaim, now: datetime) -> bool:
 
 
 def _living(view: View, claim: NodeClaim) -> Step:
-    """Registration, initialization and adoption in one pass, each from where the one before left it."""
+    """Registration, initialization, steering and adoption in one pass, each from where the one before left it."""
     after, node, before_node = _joined(view, claim)
     if after.is_true(REGISTERED) and not after.is_true(INITIALIZED):
         after, node = initialize(view, after, node)
+    steered = steer(view, after, node)
     after = adopted(view, settled(after, view.snapshot.now))
     after, tags = _tagged(after) if claim.is_true(INITIALIZED) else (after, ())
-    commands = (*before_node, *tags, *_written(view, claim, after, node))
-    return Step(commands, in_progress=not after.is_true(INITIALIZED) and _is_young(after, view.snapshot.now))
+    is_young = not after.is_true(INITIALIZED) and _is_young(after, view.snapshot.now)
+    return Step(
+        (*before_node, *tags, *_written(view, claim, after, steered)),
+        in_progress=is_young or steered.is_kept,
+        tolerations=steered.tolerations,
+        is_short=steered.is_short,
+    )
 
 
 def _joined(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
@@ -104,10 +111,10 @@ def _tagged(claim: NodeClaim) -> tuple[NodeClaim, tuple[Command, ...]]:
     return annotated(claim, {INSTANCE_TAGGED: "true"}), (tag,)
 
 
-def _written(view: View, before: NodeClaim, after: NodeClaim, node: Node | None) -> Iterable[Command]:
-    current = next(iter(view.nodes_of(before)), None)
+def _written(view: View, before: NodeClaim, after: NodeClaim, steered: Steered) -> Iterable[Command]:
+    node, current = steered.node, next(iter(view.nodes_of(before)), None)
     if node is not None and current is not None and node != current:
-        yield UpdateNode(current, node, f"it belongs to {before.metadata.name}")
+        yield UpdateNode(current, node, steered.ended or f"it belongs to {before.metadata.name}")
     if after != before:
         yield UpdateClaim(before, after, _progress(after))
 

@@ -17,10 +17,16 @@ from joinery.state.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do for one object now, and whether it will need another step soon."""
+    """What to do for one object now, and whether it will need another step soon.
+
+    ``tolerations``: what may fail without keeping the commands from being carried out. ``is_short``: pods that it was bought
+    for have no place after all, and have to be planned anew.
+    """
 
     commands: tuple[Command, ...] = ()
     in_progress: bool = False
+    tolerations: tuple[Command, ...] = ()
+    is_short: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,6 +17,7 @@ from joinery.scheduling.requirements import Requirements, UnknownOperatorError, 
 from joinery.scheduling.resources import host_ports_of, negative_in, requests_of
 from joinery.scheduling.selectors import terms_of, unknown_operator
 from joinery.scheduling.volumes import VolumeNeeds, Volumes
+from joinery.state.pods import lasting
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 _TOLERATION_OPERATORS = ("", "Equal", "Exists", "Gt", "Lt")
@@ -63,7 +64,7 @@ class PodClass:
 
     @property
     def tolerations(self) -> tuple[Toleration, ...]:
-        return tuple(self.example.spec.tolerations)
+        return tuple(lasting(self.example.spec.tolerations))
 
     @property
     def affinity(self) -> Affinity:
@@ -100,7 +101,7 @@ class Classifier:
         spec = pod.spec
         body = self._encode(
             (
-                spec.node_selector, spec.affinity, spec.tolerations, spec.topology_spread_constraints,
+                spec.node_selector, spec.affinity, lasting(spec.tolerations), spec.topology_spread_constraints,
                 [(c.resources, c.ports) for c in spec.containers],
                 [(c.resources, c.restart_policy, c.ports) for c in spec.init_containers],
                 spec.overhead, spec.resources, spec.resource_claims, spec.host_network,

@@ -29,7 +29,7 @@ from joinery.scheduling.verify_rules import (
 )
 from joinery.state.nodes import views
 from joinery.state.offerings import InstanceType
-from joinery.state.pods import is_daemon, is_terminal
+from joinery.state.pods import is_daemon, is_terminal, lasting
 
 _ENCODE = msgspec.json.Encoder().encode
 _DAEMON_TOLERATIONS = [
@@ -264,7 +264,7 @@ def _identity(pod: Pod) -> bytes:
     return _ENCODE(
         (
             meta.namespace, meta.labels, meta.deletion_timestamp is not None, own_name, spec.node_selector,
-            spec.affinity, spec.tolerations, spec.topology_spread_constraints, spec.containers, spec.init_containers,
+            spec.affinity, lasting(spec.tolerations), spec.topology_spread_constraints, spec.containers, spec.init_containers,
             spec.overhead, spec.resources, spec.resource_claims, spec.host_network, claims, resized,
         )
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 Until a node is registered its claim speaks for it: the claim's labels, taints and estimated resources count. Until it is
 initialised, startup taints and the taints of booting are left out, and figures the kubelet still reports as zero are
-the claim's. From then on the node speaks for itself.
+the claim's. From then on the node speaks for itself, but for the taint that keeps it for the pods that it was bought for.
 """
 
 import json
@@ -17,8 +17,10 @@ from joinery.apis.labels import (
     HOSTNAME,
     INITIALIZED,
     INTERRUPTED_AT,
+    NO_SCHEDULE,
     NODE_POOL,
     PLANNED_PODS,
+    PLANNED_TAINT,
     PROVISIONER_NAME,
     REGISTERED,
     canonical,
@@ -66,7 +68,7 @@ def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
         claim = claims.get(node.spec.provider_id) if node.spec.provider_id else None
         if claim is not None:
             joined.add(claim.metadata.name)
-        found.append(_of_node(node, claim, on_node.get(node.metadata.name, ())))
+        found.append(node_view(node, claim, on_node.get(node.metadata.name, ())))
     found += [_of_claim(claim) for claim in snapshot.node_claims if claim.metadata.name not in joined]
     return tuple(sorted(found, key=lambda view: (not view.is_initialized, view.name)))
 
@@ -87,12 +89,13 @@ def is_leaving(node: Node | None, claim: NodeClaim | None) -> bool:
     return claim.is_deleting or claim.is_true("InstanceTerminating") or INTERRUPTED_AT in claim.metadata.annotations
 
 
-def _of_node(node: Node, claim: NodeClaim | None, pods: tuple[Pod, ...]) -> NodeView:
+def node_view(node: Node, claim: NodeClaim | None, pods: tuple[Pod, ...] = ()) -> NodeView:
+    """One node, with the claim that it belongs to and the pods that are bound to it or nominated for it."""
     registered = claim is None or node.metadata.labels.get(REGISTERED) == "true"
     initialized = claim is None or (registered and node.metadata.labels.get(INITIALIZED) == "true")
     capacity, allocatable = amounts(node.status.capacity), amounts(node.status.allocatable)
     labels = dict(node.metadata.labels)
-    taints: tuple[Taint, ...] = tuple(node.spec.taints)
+    taints: tuple[Taint, ...] = tuple(taint for taint in node.spec.taints if claim is None or not is_kept(taint))
     if claim is not None and not initialized:
         capacity = _estimated(amounts(claim.status.capacity), capacity)
         allocatable = _estimated(amounts(claim.status.allocatable), allocatable)
@@ -164,6 +167,16 @@ def _claim_taints(claim: NodeClaim) -> tuple[Taint, ...]:
 def _without_boot_taints(taints: Iterable[Taint], claim: NodeClaim) -> tuple[Taint, ...]:
     startup = {(t.key, t.effect) for t in claim.spec.startup_taints}
     return tuple(t for t in taints if (t.key, t.effect) not in startup and not is_ephemeral(t))
+
+
+def kept_by(claim: NodeClaim) -> Taint:
+    """The taint that keeps a claim's new node for the pods that it was bought for. A taint's value holds 63 characters."""
+    return Taint(key=PLANNED_TAINT, value=claim.metadata.name[-63:].lstrip("-."), effect=NO_SCHEDULE)
+
+
+def is_kept(taint: Taint) -> bool:
+    """Whether it is such a taint. Whoever is planned for the node gets to tolerate it, so a plan looks past it."""
+    return (taint.key, taint.effect) == (PLANNED_TAINT, NO_SCHEDULE)
 
 
 def is_ephemeral(taint: Taint) -> bool:

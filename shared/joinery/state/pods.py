@@ -1,9 +1,10 @@
 """What may be said of a pod without looking at nodes: is it alive, whose is it, does it wait for a node."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 
-from joinery.apis.core import Pod, PodDisruptionBudget
-from joinery.apis.labels import DO_NOT_DISRUPT
+from joinery.apis.core import Pod, PodDisruptionBudget, Toleration
+from joinery.apis.labels import DO_NOT_DISRUPT, PLANNED_TAINT
 
 _TERMINAL = ("Succeeded", "Failed")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
@@ -50,6 +51,13 @@ def is_pending(pod: Pod, *, only_marked: bool) -> bool:
         return not pod.spec.scheduling_gates and not is_terminating(pod)
     marked = any(c.type == "PodScheduled" and c.reason == "Unschedulable" for c in pod.status.conditions)
     return marked and not pod.status.nominated_node_name and not is_terminating(pod)
+
+
+def lasting(tolerations: Sequence[Toleration]) -> Sequence[Toleration]:
+    """Those that a plan looks at: without what steering added, which tells pods apart that are as good as each other."""
+    if any(found.key == PLANNED_TAINT for found in tolerations):
+        return [found for found in tolerations if found.key != PLANNED_TAINT]
+    return tolerations
 
 
 def is_reschedulable(pod: Pod) -> bool:

@@ -11,13 +11,12 @@ from joinery.apis.labels import (
     DO_NOT_SYNC_TAINTS,
     INITIALIZED,
     NODE_POOL_HASH_VERSION,
-    PLANNED_PODS,
     REGISTERED,
     TERMINATION_FINALIZER,
     UNREGISTERED_TAINT,
 )
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Command, DeleteClaim, LaunchClaim, Nominate, TagInstance, UpdateClaim, UpdateNode
+from joinery.commands import Command, DeleteClaim, LaunchClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.lifecycle.step import LAUNCHING, advance
 from joinery.lifecycle.view import Step, view
 from joinery.state.instances import Instance
@@ -170,17 +169,6 @@ def test_a_node_without_the_boot_taint_is_registered_and_reported() -> None:
     step = _step(builders.node_claim(**LAUNCHED), node)
     assert [c.event for c in step.commands if hasattr(c, "event")] == ["UnregisteredTaintMissing"]
     assert "UpdateNode" in _kinds(step.commands)
-
-
-def test_planned_pods_are_steered_before_the_taint_goes() -> None:
-    """Once it is gone, the scheduler spreads by its own scores and a tight plan would not bind."""
-    claim = builders.node_claim(
-        **LAUNCHED, annotations={PLANNED_PODS: '["default/a", "default/bound", "default/gone"]'}
-    )
-    pods = (builders.pod("a"), builders.pod("b"), builders.pod("bound", node="node-9"))
-    step = _step(claim, _joining(), pods=pods)
-    assert _kinds(step.commands) == ["Nominate", "UpdateNode", "UpdateClaim"]
-    assert (_one(step, Nominate).pod.key, _one(step, Nominate).node) == ("default/a", "node-1")
 
 
 def test_two_nodes_of_one_instance_are_an_error() -> None:
