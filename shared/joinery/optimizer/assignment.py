@@ -6,16 +6,18 @@ Buy x_k nodes of kind k and put y_ik pods of item i on them::
     subject to  sum_k y_ik           = n_i         every pod has a place
                 sum_i r_ij y_ik     <= room_kj x_k no resource of a kind is overdrawn
                 sum_{i in g} y_ik   <= c_gk x_k    at most c of a group on one node
+                sum_{k in s} x_k    <= n_s         no pile of nodes is overdrawn
 
-A group is a rule over hosts, or one item of which only a few fit on a node (c: how many do); rows of the latter sort are added
+A pile is a kind of which there are only so many (a node that exists, a capacity reservation), or several kinds of which there
+are so many together (a reservation that several pools may use). A group is a rule over hosts, or one item of which only a few fit on a node (c: how many do); rows of the latter sort are added
 where an optimum breaks them, which few do. Every real packing satisfies all rows, so the optimum bounds its price from below; and
 without whole numbers it is found in hundredths of a second.
 
 **The proof does not trust the solver.** From its dual prices (l_kj >= 0 on room, m_gk >= 0 on groups) the bound is computed anew.
 Scaled down so that sum_j l_kj room_kj + sum_g m_gk c_gk <= p_k for every kind, any such prices charge a pod of item i at least
 pi_i = min_k (sum_j l_kj r_ij + sum_{g with i} m_gk). Then sum_i n_i pi_i <= the price of any nodes that hold all pods: add up, node
-by node, what its pods are charged. Of a kind with a limited stock (nodes that exist and cost nothing) the prices may charge more
-than it costs; what all of its nodes could be charged beyond that is taken off.
+by node, what its pods are charged. Of a kind in a pile the prices may charge more than it costs; what all nodes of the pile could be
+charged beyond that (their number, times the most that any of its kinds is) is taken off.
 
 pi_i is also what a pod is *worth* to a packing: the price of the room it takes in the cheapest mix.
 """
@@ -61,12 +63,19 @@ class AssignmentProgram:
             for kind in np.flatnonzero(lot.admits[group.members].any(axis=0))
         ]
         self._most = np.minimum(lot.most, np.maximum(lot.counts, 1)[:, None])
+        self._shared = _shared(lot)
         self._solver = Solver(self._program())
         self._rounds = 0
         self._duals: Floats = np.zeros(0)
 
-    def solve(self, counts: Amounts) -> Assignment | None:
-        """The optimum for these counts; None if the solver finds none (an item that no kind admits)."""
+    def solve(self, counts: Amounts, stock: Amounts | None = None) -> Assignment | None:
+        """The optimum for these counts; None if the solver finds none (an item that no kind admits).
+
+        ``stock``: what is left of each kind, if some of the lot's was taken.
+        """
+        if stock is not None and self._lot.scarce.any():
+            self._solver.limit(_endless(stock))
+            self._solver.cap(self._base, np.array([stock[kinds[0]] for kinds in self._shared], dtype=np.float64))
         solution = self._solver.solve(counts.astype(np.float64))
         while solution is not None and self._rounds < _ROUNDS and self._cut(solution):
             solution = self._solver.solve(counts.astype(np.float64))
@@ -78,24 +87,27 @@ class AssignmentProgram:
         price = float(self._lot.price @ nodes)
         return Assignment(nodes, solution.reduced[: self._width], self._shares(solution), worth, price)
 
+    @property
+    def _base(self) -> int:
+        """The first row of piles, after those of pods and of room."""
+        return self._height + len(self._used) * self._width
+
     def charges(self) -> tuple[Floats, float]:
         """What each pod is charged at least by the last optimum's prices (by item), and what all nodes of limited stock are
         charged beyond their price: ``counts @ charges - excess`` is a proven bound.
         """
-        lot, stocked = self._lot, self._lot.stock < UNBOUNDED
-        base = self._height + len(self._used) * self._width
+        lot, base = self._lot, self._base
         room = np.maximum(-self._duals[self._height : base].reshape(len(self._used), self._width).T, 0.0)
-        caps = list(zip(self._caps, np.maximum(-self._duals[base:], 0.0), strict=True))
+        caps = list(zip(self._caps, np.maximum(-self._duals[base + len(self._shared) :], 0.0), strict=True))
         charged = (room * (lot.room / lot.scale)[:, self._used]).sum(axis=1)
         for cap, price in caps:
             charged[cap.kind] += price * cap.most
-        fair = np.where(stocked, 1.0, np.minimum(1.0, lot.price / np.maximum(charged, 1e-300)))
+        fair = np.where(lot.scarce, 1.0, np.minimum(1.0, lot.price / np.maximum(charged, 1e-300)))
         paid = (lot.requests / lot.scale)[:, self._used] @ (room * fair[:, None]).T
         for cap, price in caps:
             paid[cap.members, cap.kind] += price * fair[cap.kind]
         least = np.where(lot.admits, paid, np.inf).min(axis=1, initial=np.inf)
-        excess = np.maximum(charged - lot.price, 0.0)[stocked] @ lot.stock[stocked]
-        return least, float(excess)
+        return least, _excess(lot, np.maximum(charged - lot.price, 0.0))
 
     def _shares(self, solution: Solution) -> Floats:
         shares = np.zeros(self._lot.admits.shape)
@@ -130,21 +142,46 @@ class AssignmentProgram:
             entries.append((base + self._on[asked], pairs[asked], requests[self._items[asked], resource]))
             entries.append((base + kinds, kinds, -room[:, resource]))
             base += self._width
+        for offset, shared in enumerate(self._shared):
+            entries.append((np.full(len(shared), base + offset), shared, np.ones(len(shared))))
+        base += len(self._shared)
         for offset, cap in enumerate(self._caps):
             columns, values = self._line(cap)
             entries.append((np.full(len(columns), base + offset), columns, values))
         rows, columns, values = (np.concatenate(part) for part in zip(*entries, strict=True))
         height, width = base + len(self._caps), self._width + len(pairs)
-        stock = self._lot.stock.astype(np.float64)
+        upper = np.zeros(height)
+        upper[self._base : self._base + len(self._shared)] = [self._lot.stock[kinds[0]] for kinds in self._shared]
         return Program(
             cost=np.concatenate([self._lot.price, np.zeros(len(pairs))]),
-            most=np.concatenate([np.where(stock < UNBOUNDED, stock, np.inf), np.full(width - self._width, np.inf)]),
+            most=np.concatenate([_endless(self._lot.stock), np.full(width - self._width, np.inf)]),
             lower=np.where(np.arange(height) < self._height, 0.0, -np.inf),
-            upper=np.zeros(height),
+            upper=upper,
             rows=rows.astype(np.int32),
             columns=columns.astype(np.int32),
             values=values.astype(np.float64),
         )
+
+
+def _endless(stock: Amounts) -> Floats:
+    """As upper bounds."""
+    return np.where(stock < UNBOUNDED, stock.astype(np.float64), np.inf)
+
+
+def _shared(lot: Lot) -> list[Amounts]:
+    """The kinds of each pile that is more than one kind's."""
+    scarce = np.flatnonzero(lot.scarce)
+    piles, sizes = np.unique(lot.pile[scarce], return_counts=True)
+    return [scarce[lot.pile[scarce] == pile] for pile in piles[sizes > 1]]
+
+
+def _excess(lot: Lot, beyond: Floats) -> float:
+    """What all nodes of all piles could be charged beyond their price; ``beyond``: one node, by kind."""
+    most: dict[int, float] = {}
+    for kind in np.flatnonzero(lot.scarce):
+        pile = int(lot.pile[kind])
+        most[pile] = max(most.get(pile, 0.0), float(beyond[kind]) * int(lot.stock[kind]))
+    return sum(most.values())
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -10,7 +10,7 @@ from itertools import product
 import numpy as np
 
 from joinery.optimizer.assignment import AssignmentProgram
-from joinery.optimizer.lot import UNBOUNDED, Amounts, Floats, Lot
+from joinery.optimizer.lot import Amounts, Floats, Lot
 from joinery.optimizer.merging import MOST_ITEMS
 from joinery.optimizer.promising import promising
 
@@ -22,7 +22,7 @@ def bound(lot: Lot) -> float:
     """$/h that no nodes for all pods of the lot can undercut; 0 where nothing can be proven."""
     kinds: Amounts = np.arange(len(lot.price))
     if len(lot.counts) > MOST_ITEMS:
-        kinds = np.union1d(promising(lot, _SORTS), np.flatnonzero(lot.stock < UNBOUNDED))
+        kinds = np.union1d(promising(lot, _SORTS), np.flatnonzero(lot.scarce))
     few = lot.part(np.arange(len(lot.counts)), kinds, lot.counts)
     program = AssignmentProgram(few)
     if program.solve(few.counts) is None:

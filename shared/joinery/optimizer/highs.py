@@ -57,6 +57,16 @@ class Solver:
         """One more row: the sum of these columns times these values is at most zero."""
         self._highs.addRow(-np.inf, 0.0, len(columns), columns.astype(np.int32), values)
 
+    def limit(self, most: Floats) -> None:
+        """Other upper bounds on the first variables."""
+        columns: Indices = np.arange(len(most), dtype=np.int32)
+        self._highs.changeColsBounds(len(most), columns, np.zeros(len(most)), most)
+
+    def cap(self, first: int, most: Floats) -> None:
+        """Other upper bounds on the rows from ``first`` on."""
+        rows: Indices = np.arange(first, first + len(most), dtype=np.int32)
+        self._highs.changeRowsBounds(len(most), rows, np.full(len(most), -np.inf), most)
+
     def solve(self, equal: Floats) -> Solution | None:
         """The optimum where the first rows equal these values; None if there is none."""
         rows: Indices = np.arange(len(equal), dtype=np.int32)

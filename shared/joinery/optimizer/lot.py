@@ -30,7 +30,7 @@ class Group:
 class Lot:
     """``requests``: items x resources; ``counts``: items; ``price``: kinds, in $/h; ``room``: kinds x resources; ``admits``: items x
     kinds; ``clashes``: items x items, where True on the diagonal means at most one pod of the item on a node; ``stock``: how many
-    nodes there are of a kind, without end unless given.
+    nodes there are of a kind, without end unless given; ``pile``: a number by kind: kinds of one pile have one stock between them.
     """
 
     requests: Amounts
@@ -41,10 +41,19 @@ class Lot:
     groups: tuple[Group, ...]
     clashes: Mask
     stock: Amounts = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    pile: Amounts = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
         if not len(self.stock):
             object.__setattr__(self, "stock", np.full(len(self.price), UNBOUNDED))
+        if not len(self.pile):
+            object.__setattr__(self, "pile", np.arange(len(self.price)))
+
+    @cached_property
+    def scarce(self) -> Mask:
+        """The kinds of which there are only so many."""
+        few: Mask = self.stock < UNBOUNDED
+        return few
 
     @cached_property
     def scale(self) -> Floats:
@@ -93,7 +102,15 @@ class Lot:
             groups=tuple(groups),
             clashes=self.clashes[np.ix_(items, items)],
             stock=self.stock[kinds],
+            pile=self.pile[kinds],
         )
+
+    def less(self, stock: Amounts, kind: int, times: int) -> Amounts:
+        """The stock (by kind) after so many nodes of the kind were taken."""
+        if not self.scarce[kind]:
+            return stock
+        left: Amounts = np.where(self.pile == self.pile[kind], stock - times, stock)
+        return left
 
 
 @dataclass(frozen=True, eq=False)

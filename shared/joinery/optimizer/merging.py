@@ -53,6 +53,7 @@ def cells(lot: Lot) -> Cells:
             groups=tuple(Group(np.unique(of[group.members]), group.cap) for group in lot.groups),
             clashes=np.zeros((len(parts), len(parts)), dtype=np.bool_),
             stock=lot.stock,
+            pile=lot.pile,
         ),
     )
 
@@ -66,10 +67,10 @@ class CoarseProgram:
         self._program = AssignmentProgram(self._cells.lot)
         self._size = (lot.requests / lot.scale).sum(axis=1) / self._cells.size[self._cells.of]
 
-    def solve(self, counts: Amounts) -> Assignment | None:
+    def solve(self, counts: Amounts, stock: Amounts | None = None) -> Assignment | None:
         """Every item has its cell's shares, and is worth what its cell is for its size."""
         together = np.bincount(self._cells.of, weights=counts, minlength=len(self._cells.lot.counts))
-        answer = self._program.solve(together.astype(np.int64))
+        answer = self._program.solve(together.astype(np.int64), stock)
         if answer is None:
             return None
         part = counts / np.maximum(together[self._cells.of], 1)

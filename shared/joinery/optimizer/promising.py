@@ -12,7 +12,7 @@ from joinery.optimizer.merging import MOST_ITEMS, cells
 def promising(lot: Lot, sorts: int) -> Amounts:
     """The kinds of the best ``sorts``, and for every item at least one that admits it.
 
-    Kinds of one room and price, in several zones, are of one sort.
+    Kinds of one room and price, in several zones, are of one sort. Of what is scarce every kind is worth a look.
     """
     sort, plain = _without_places(lot)
     if len(plain.counts) > MOST_ITEMS:
@@ -23,7 +23,7 @@ def promising(lot: Lot, sorts: int) -> Amounts:
     used = answer.nodes > 1e-9
     waste = np.divide(answer.reduced, plain.price, out=np.zeros(len(plain.price)), where=plain.price > 0)
     order = np.argsort(np.where(used, -1.0, waste), kind="stable")
-    chosen = np.isin(sort, order[: max(sorts, int(used.sum()))])
+    chosen = np.isin(sort, order[: max(sorts, int(used.sum()))]) | lot.scarce
     for item in np.flatnonzero(~lot.admits[:, chosen].any(axis=1)):
         chosen[_cheapest_for(lot, int(item))] = True
     return np.flatnonzero(chosen)
@@ -59,7 +59,8 @@ def _cheapest_for(lot: Lot, item: int) -> int:
 
 def _without_places(lot: Lot) -> tuple[Amounts, Lot]:
     """The sort of every kind, and the lot with one kind of each sort, where items that then look alike are one too."""
-    sort = _numbered([(room.tobytes(), float(price)) for room, price in zip(lot.room, lot.price, strict=True)])
+    few = np.where(lot.scarce, lot.pile, -1)
+    sort = _numbered([(r.tobytes(), float(p), int(n)) for r, p, n in zip(lot.room, lot.price, few, strict=True)])
     heads = _first_of_each(sort)
     admits = np.zeros((len(lot.counts), len(heads)), dtype=np.bool_)
     for kind, index in enumerate(sort):
@@ -67,9 +68,10 @@ def _without_places(lot: Lot) -> tuple[Amounts, Lot]:
     looks = zip(lot.requests, admits, lot.members, strict=True)
     alike = _numbered([(size.tobytes(), admitted.tobytes(), groups.tobytes()) for size, admitted, groups in looks])
     items = _first_of_each(alike)
-    plain = replace(lot, price=lot.price[heads], room=lot.room[heads], admits=admits, stock=lot.stock[heads]).part(
-        items, np.arange(len(heads)), np.bincount(alike, weights=lot.counts).astype(np.int64)
-    )
+    counts = np.bincount(alike, weights=lot.counts).astype(np.int64)
+    plain = replace(
+        lot, price=lot.price[heads], room=lot.room[heads], admits=admits, stock=lot.stock[heads], pile=lot.pile[heads]
+    ).part(items, np.arange(len(heads)), counts)
     merged = tuple(Group(np.unique(alike[group.members]), group.cap) for group in lot.groups)
     return sort, replace(plain, groups=merged)
 

@@ -1,5 +1,7 @@
 """Local search over whole nodes: take a few of the most wasteful apart and pack their pods again, if that is cheaper."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from joinery.optimizer.assignment import AssignmentProgram
@@ -20,7 +22,7 @@ def refine(
         if len(nodes) < 2 or effort.is_spent() or price_of(lot, nodes) <= enough:
             break
         chosen = _wasteful(lot, nodes, worth, random)
-        better = _again(lot, [nodes[i] for i in chosen], random, effort)
+        better = _again(lot, nodes, chosen, random, effort)
         if better is not None:
             nodes = [node for i, node in enumerate(nodes) if i not in set(chosen)] + better
     return _together(nodes)
@@ -38,19 +40,33 @@ def _wasteful(lot: Lot, nodes: list[Shape], worth: Floats, random: np.random.Gen
     """A few nodes, the more likely the more of their price is not charged to their pods."""
     price = lot.price[[node.kind for node in nodes]]
     waste = np.maximum(price - np.array([node.pods for node in nodes]) @ worth, 0.0) + 1e-3 * price
+    scarce = lot.scarce[[node.kind for node in nodes]]
+    if scarce.any() and not scarce.all():
+        # They waste no money, but the room on them may be worth more to others.
+        waste[scarce] = waste[~scarce].mean()
     size = int(random.integers(2, min(len(nodes), _MOST_NODES) + 1))
     return [int(i) for i in random.choice(len(nodes), size=size, replace=False, p=waste / waste.sum())]
 
 
-def _again(lot: Lot, nodes: list[Shape], random: np.random.Generator, effort: Effort) -> list[Shape] | None:
-    """Their pods on cheaper nodes, if any are found."""
+def _again(
+    lot: Lot, every: list[Shape], chosen: list[int], random: np.random.Generator, effort: Effort
+) -> list[Shape] | None:
+    """The pods of the chosen nodes on cheaper ones, if any are found."""
+    nodes, stock = [every[i] for i in chosen], lot.stock
     counts: Amounts = np.sum([node.pods for node in nodes], axis=0)
+    for other in (node for i, node in enumerate(every) if i not in set(chosen)):
+        stock = lot.less(stock, other.kind, 1)
     items = np.flatnonzero(counts)
-    part = lot.part(items, np.arange(len(lot.price)), counts[items])
+    part = replace(lot.part(items, np.arange(len(lot.price)), counts[items]), stock=stock)
     found = round_up(
         part,
         AssignmentProgram(part),
-        Judgement(share=1.0, band=0.0, noise=float(random.choice(_NOISES))),
+        Judgement(
+            share=1.0,
+            band=0.0,
+            noise=float(random.choice(_NOISES)),
+            outside=bool(lot.scarce.any() and random.integers(2)),
+        ),
         random,
         effort=effort,
         below=float(sum(lot.price[node.kind] for node in nodes)),

@@ -24,11 +24,14 @@ _NEAR = 0.005
 class Judgement:
     """What is bought in a round. ``share``: of the nodes that the program wants of a kind; ``band``: nodes that waste at most so
     much more than the best are bought too; ``noise``: how far the judgement of waste is shaken, which finds other packings.
+    ``outside``: what is scarce goes to the pods that would cost most on other nodes. The program's own prices may tell otherwise,
+    because it puts parts of pods there.
     """
 
     share: float = 0.8
     band: float = 0.003
     noise: float = 0.0
+    outside: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,19 +58,25 @@ def round_up(
 
     ``first``: the program's optimum for the whole lot, if it is known. None if the nodes would cost ``below`` or more.
     """
-    left, spent, shapes = lot.counts.copy(), 0.0, list[Shape]()
+    left, stock, spent, shapes = lot.counts.copy(), lot.stock, 0.0, list[Shape]()
     while left.any() and not effort.is_over():
-        answer = first if first is not None and not shapes else program.solve(left)
+        answer = first if first is not None and not shapes else program.solve(left, stock)
         if answer is None:
             break
         if spent + answer.price >= below - 1e-9:
             return None
         effort.use(lot)
-        bought = list(_buy(_candidates(lot, answer, left, judgement, random), left, judgement))
+        found = _candidates(lot, answer, left, judgement, random)
+        bought = []
+        if lot.scarce.any():
+            free = _outside(lot, program, left, stock) if judgement.outside else None
+            bought = list(_take(lot, free or found, answer.nodes, left, stock))
+        bought = bought or list(_buy(lot, found, left, judgement))
         if not bought:
             break
         for shape in bought:
             left = left - shape.pods * shape.times
+            stock = lot.less(stock, shape.kind, shape.times)
             spent += float(lot.price[shape.kind]) * shape.times
         shapes += bought
     return None if spent >= below - 1e-9 else (shapes, left)
@@ -91,6 +100,19 @@ def _candidates(
     return _Candidates(every[order], nodes[order], value[order], wanted[order])
 
 
+def _outside(lot: Lot, program: AssignmentProgram | CoarseProgram, left: Amounts, stock: Amounts) -> _Candidates | None:
+    """Nodes of scarce kinds for what is worth most where nothing is scarce; None if some pods have nothing else."""
+    answer = program.solve(left, np.where(lot.scarce, 0, stock))
+    if answer is None:
+        return None
+    kinds, orders = sequences(lot, answer.worth, np.flatnonzero(lot.scarce), np.flatnonzero(left))
+    pods = fill(lot, kinds, orders, left)
+    value = pods @ answer.worth
+    order = np.argsort(-value, kind="stable")
+    order = order[pods[order].any(axis=1)]
+    return _Candidates(kinds[order], pods[order], value[order], np.zeros(len(order)))
+
+
 def _mixes(lot: Lot, answer: Assignment, left: Amounts, live: Amounts) -> tuple[Amounts, Amounts]:
     """The program's own nodes: the whole part of the mix on each kind, filled up by the largest fractions or by worth."""
     used = np.flatnonzero(answer.nodes > 1e-6)
@@ -111,7 +133,18 @@ def _times(pods: Amounts, left: Amounts) -> Floats:
     return np.where(np.isfinite(often), often, 0.0)
 
 
-def _buy(found: _Candidates, left: Amounts, judgement: Judgement) -> Iterator[Shape]:
+def _take(lot: Lot, found: _Candidates, wanted: Floats, left: Amounts, stock: Amounts) -> Iterator[Shape]:
+    """Of what is scarce, the best candidate of each kind that the program wants (by kind), as often as it is there."""
+    taken: set[int] = set()
+    for kind, pods in zip(found.kinds, found.pods, strict=True):
+        often = min(int(_times(pods[None], left)[0]), int(stock[kind]), int(np.ceil(wanted[kind] - 1e-6)))
+        if lot.scarce[kind] and int(kind) not in taken and often > 0:
+            yield Shape(int(kind), pods, often)
+            left, stock = left - pods * often, lot.less(stock, int(kind), often)
+            taken.add(int(kind))
+
+
+def _buy(lot: Lot, found: _Candidates, left: Amounts, judgement: Judgement) -> Iterator[Shape]:
     """The best candidate in any case, and others nearly as good of which the program wants whole ones; one of a kind."""
     taken: set[int] = set()
     best = None
@@ -119,7 +152,7 @@ def _buy(found: _Candidates, left: Amounts, judgement: Judgement) -> Iterator[Sh
         if best is not None and value < best - judgement.band:
             return
         often = int(_times(pods[None], left)[0])
-        if int(kind) in taken or not often or (best is not None and wanted < 1):
+        if lot.scarce[kind] or int(kind) in taken or not often or (best is not None and wanted < 1):
             continue
         times = max(1, min(often, int(wanted + 1e-9)))
         yield Shape(int(kind), pods, times)

@@ -62,15 +62,16 @@ def _other_starts(
         price = price_of(lot, best)
         if price <= first.price * _GOOD_ENOUGH or effort.is_spent():
             break
-        found = round_up(lot, program, _shaken(random), random, first=first, effort=effort, below=price)
+        found = round_up(lot, program, _shaken(lot, random), random, first=first, effort=effort, below=price)
         if found is not None and not found[1].any():
             best = found[0]
     return best
 
 
-def _shaken(random: np.random.Generator) -> Judgement:
+def _shaken(lot: Lot, random: np.random.Generator) -> Judgement:
     return Judgement(
         share=float(random.choice((0.5, 0.8, 1.0))),
         band=float(random.choice((0.0, 0.01))),
         noise=float(random.choice((0.003, 0.01, 0.02))),
+        outside=bool(lot.scarce.any() and random.integers(2)),
     )

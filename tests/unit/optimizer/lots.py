@@ -30,6 +30,7 @@ def cheapest(lot: Lot) -> float:
     """What the cheapest nodes for all pods cost in $/h; infinite if no nodes hold them."""
     kinds = range(len(lot.price))
     stocked = [kind for kind in kinds if lot.stock[kind] < UNBOUNDED]
+    piles = sorted({int(lot.pile[kind]) for kind in stocked})
 
     @cache
     def one_node(pods: Counts) -> float:
@@ -49,13 +50,15 @@ def cheapest(lot: Lot) -> float:
             rest = tuple(a - b for a, b in zip(left, pods, strict=True))
             if np.isfinite(one_node(pods)):
                 found = min(found, one_node(pods) + all_nodes(rest, stock))
-            for place, kind in enumerate(stocked):
+            for kind in stocked:
+                place = piles.index(int(lot.pile[kind]))
                 if stock[place] and may_stand(kind, pods):
                     fewer = (*stock[:place], stock[place] - 1, *stock[place + 1 :])
                     found = min(found, float(lot.price[kind]) + all_nodes(rest, fewer))
         return found
 
-    return all_nodes(tuple(map(int, lot.counts)), tuple(int(lot.stock[kind]) for kind in stocked))
+    there = {int(lot.pile[kind]): int(lot.stock[kind]) for kind in stocked}
+    return all_nodes(tuple(map(int, lot.counts)), tuple(there[pile] for pile in piles))
 
 
 def _shares(left: Counts) -> Iterator[Counts]:
@@ -65,18 +68,24 @@ def _shares(left: Counts) -> Iterator[Counts]:
 
 
 def wrong(lot: Lot, shapes: Iterable[Shape]) -> list[str]:
-    """What speaks against the nodes: what one of them may not hold, and pods that have no place or two."""
+    """What speaks against the nodes: what one of them may not hold, pods that have no place or two, more nodes than there are."""
     listed = list(shapes)
     found = [f"{shape} overfull" for shape in listed if not holds(lot, shape.kind, [int(n) for n in shape.pods])]
     placed = sum((shape.pods * shape.times for shape in listed), np.zeros(len(lot.counts), dtype=np.int64))
     if not np.array_equal(placed, lot.counts):
         found.append(f"{placed} pods of {lot.counts} have a place")
+    for kind in np.flatnonzero(lot.stock < UNBOUNDED):
+        taken = sum(shape.times for shape in listed if lot.pile[shape.kind] == lot.pile[kind])
+        if taken > lot.stock[kind]:
+            found.append(f"{taken} nodes of pile {lot.pile[kind]}, there are {lot.stock[kind]}")
     return found
 
 
 @st.composite
 def lots(draw: st.DrawFn, *, most_pods: int = 6, stocked: bool = False) -> Lot:
-    """A few sizes of pod and kinds of node; the last kind takes any pod. With ``stocked``, some nodes exist and are free."""
+    """A few sizes of pod and kinds of node; the last kind takes any pod. With ``stocked``, there are few nodes of some kinds, which
+    are almost free, and some of those kinds share what there is.
+    """
     items, kinds, resources = draw(st.integers(1, 4)), draw(st.integers(1, 4)), draw(st.integers(1, 3))
     counts = _counts(draw, items, most_pods)
     requests = np.array([[draw(st.integers(0, 7)) for _ in range(resources)] for _ in counts], dtype=np.int64)
@@ -86,11 +95,14 @@ def lots(draw: st.DrawFn, *, most_pods: int = 6, stocked: bool = False) -> Lot:
     admits = np.array([[draw(st.integers(0, 4)) > 0 for _ in range(kinds)] for _ in counts])
     admits[:, -1] = True
     clashes = _clashes(draw, len(counts))
-    stock = np.full(kinds, UNBOUNDED)
+    stock, pile = np.full(kinds, UNBOUNDED), np.arange(kinds)
     price = np.array([draw(st.integers(1, 30)) / 10 for _ in range(kinds)])
     if stocked:
-        stock[:-1] = [draw(st.sampled_from((1, 2, UNBOUNDED))) for _ in range(kinds - 1)]
-        price[stock < UNBOUNDED] = 0.0
+        there = [draw(st.integers(0, 2)) for _ in range(2)]
+        pile[:-1] = [draw(st.sampled_from((0, 1, kinds + number))) for number in range(kinds - 1)]
+        stock[:-1] = [there[number] if number < len(there) else UNBOUNDED for number in pile[:-1]]
+        pile[-1] = 2 * kinds
+        price[stock < UNBOUNDED] = 1e-6
     return Lot(
         requests=requests,
         counts=np.array(counts, dtype=np.int64),
@@ -100,6 +112,7 @@ def lots(draw: st.DrawFn, *, most_pods: int = 6, stocked: bool = False) -> Lot:
         groups=(*_groups(draw, len(counts)), *(Group(np.array(m), cap) for m, cap in exclusive(clashes))),
         clashes=clashes,
         stock=stock,
+        pile=pile,
     )
 
 

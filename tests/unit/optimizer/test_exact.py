@@ -34,6 +34,15 @@ def test_free_nodes_of_a_limited_stock_only_lower_the_bound(lot: Lot) -> None:
 
 
 @UNHURRIED
+@given(lots(stocked=True), st.integers(0, 99))
+def test_no_packing_uses_more_nodes_than_there_are(lot: Lot, seed: int) -> None:
+    """Of what is scarce no more is taken than there is, whichever kinds share it, and every pod has its place."""
+    shapes = pack(lot, np.zeros(len(lot.price), dtype=np.int64), Effort(starts=3, tries=6, seed=seed))
+    assert wrong(lot, shapes) == []
+    assert cheapest(lot) <= price_of(lot, shapes) + PENNY
+
+
+@UNHURRIED
 @given(lots(stocked=True), st.data())
 def test_the_proof_does_not_trust_the_solver(lot: Lot, data: st.DataObject) -> None:
     """Any prices at all, in place of the solver's own, prove a bound that holds."""

@@ -1,12 +1,13 @@
 """From fractions to whole nodes, and local search over them: every pod once, nothing overfull, and never dearer."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from joinery.optimizer.assignment import AssignmentProgram
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.lot import Lot, Shape, price_of
+from joinery.optimizer.lot import UNBOUNDED, Lot, Shape, price_of
 from joinery.optimizer.refinement import refine
 from joinery.optimizer.rounding import Judgement, round_up
 from joinery.optimizer.search import pack
@@ -66,6 +67,22 @@ def test_refined_nodes_hold_the_same_pods_for_no_more(lot: Lot, seed: int) -> No
     after = refine(lot, before, answer.worth, answer.price, _begun(tries=8), random)
     assert wrong(lot, after) == []
     assert price_of(lot, after) <= price_of(lot, before) + 1e-9
+
+
+def test_free_nodes_go_to_the_pods_that_cost_most_elsewhere() -> None:
+    """One free node holds either a pod that needs a dear node, or one that needs a cheap one, which the program cannot tell apart."""
+    lot = Lot(
+        requests=np.array([[20, 1], [1, 12]]),
+        counts=np.array([1, 1]),
+        price=np.array([0.1, 0.3, 1e-6]),
+        room=np.array([[20, 8], [20, 16], [20, 16]]),
+        admits=np.array([[True, True, True], [False, True, True]]),
+        groups=(),
+        clashes=np.zeros((2, 2), dtype=np.bool_),
+        stock=np.array([UNBOUNDED, UNBOUNDED, 1]),
+    )
+    shapes = pack(lot, np.zeros(3, dtype=np.int64), Effort())
+    assert price_of(lot, shapes) == pytest.approx(0.1, abs=1e-5)
 
 
 def test_local_search_finds_what_single_nodes_waste() -> None:
