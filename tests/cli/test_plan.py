@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 
 from joinery.cli.sources import SAMPLE
@@ -197,17 +198,55 @@ def test_commands_of_other_packages_are_listed(run: Run) -> None:
     assert {"plan", "catalog", "replay", "simulate"} <= set(run("--help").out.split())
 
 
-def test_a_field_that_does_not_act_is_a_warning(run: Run, write: Write) -> None:
-    """The plan is made without it, and the person who wrote it is told."""
-    reserved = CLUSTER.replace("  role: nodes", "  role: nodes\n  capacityReservationSelectorTerms: [{id: cr-123}]")
-    outcome = run(
-        "plan", "--now", NOW, "-o", "json", "-f", write("cluster.yaml", reserved), "-f", write("p.json", pod_document())
+RESERVED = CLUSTER.replace("[on-demand]", "[on-demand, reserved]")
+RESERVED = RESERVED.replace("  role: nodes", "  role: nodes\n  capacityReservationSelectorTerms: [{tags: {team: web}}]")
+
+
+def _catalogue(tmp_path: Path, **given: Any) -> str:
+    """The sample catalogue with one capacity reservation in it."""
+    reservation = {
+        "CapacityReservationId": "cr-123", "InstanceType": "m7a.large", "AvailabilityZone": "us-east-1b",
+        "OwnerId": "111122223333", "TotalInstanceCount": 4, "AvailableInstanceCount": 1, "State": "active",
+        "InstanceMatchCriteria": "targeted", "Tags": [{"Key": "team", "Value": "web"}], **given,
+    }  # fmt: skip
+    document = json.loads(gzip.decompress(SAMPLE.read_bytes())) | {"capacityReservations": [reservation]}
+    path = tmp_path / "catalog.json"
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+def test_a_node_that_is_reserved_is_planned_before_one_is_bought(run: Run, write: Write, tmp_path: Path) -> None:
+    """One place is left in the reservation that the class selects: one launch has it, the other is bought, and both are priced."""
+    container = {"name": "main", "resources": {"requests": {"cpu": "1800m", "memory": "512Mi"}}}
+    pods = [write(f"{name}.json", pod_document(name, containers=[container])) for name in ("a", "b")]
+    given = [option for path in (write("cluster.yaml", RESERVED), *pods) for option in ("-f", path)]
+    outcome = run("plan", "--now", NOW, "-o", "json", "--catalog", _catalogue(tmp_path), *given)
+    bought, reserved = sorted((x["offering"] for x in outcome.document["launch"]), key=lambda o: -o["price"])
+    assert (reserved["capacityType"], reserved["capacityReservation"], reserved["zone"]) == (
+        "reserved",
+        "cr-123",
+        "us-east-1b",
     )
-    (warning,) = outcome.err.splitlines()
-    assert warning.startswith(
-        "warning: EC2NodeClass default: not supported yet: spec.capacityReservationSelectorTerms: "
+    assert (bought["capacityType"], bought.get("capacityReservation")) == ("on-demand", None)
+    assert outcome.document["cost"]["hourly"] == pytest.approx(bought["price"] + reserved["price"], abs=1e-6)
+    assert outcome.err == ""
+
+
+def test_reservations_that_cannot_be_counted_on_are_told(run: Run, write: Write, tmp_path: Path) -> None:
+    """The plan is made without them: where the catalogue knows none that is meant, or not how much is left of one."""
+    files = ("-f", write("cluster.yaml", RESERVED), "-f", write("p.json", pod_document()))
+    unknown = run("plan", "--now", NOW, "-o", "json", *files)
+    uncounted = run(
+        "plan", "--now", NOW, "-o", "json", *files, "--catalog", _catalogue(tmp_path, AvailableInstanceCount=None)
     )
-    assert [launch["pods"] for launch in outcome.document["launch"]] == [["default/web"]]
+    assert unknown.err.splitlines() == [
+        "warning: EC2NodeClass default: capacityReservationSelectorTerms select no capacity reservation of the catalogue"
+    ]
+    assert uncounted.err.splitlines() == [
+        "warning: EC2NodeClass default: capacity reservation cr-123 is not used: the catalogue does not say how much is left of it"
+    ]
+    for outcome in (unknown, uncounted):
+        assert [launch["offering"]["capacityType"] for launch in outcome.document["launch"]] == ["on-demand"]
 
 
 def test_a_field_whose_neglect_would_change_the_nodes_is_a_reason(run: Run, write: Write) -> None:

@@ -30,6 +30,12 @@ EXCLUDE_FROM_LOAD_BALANCERS = "node.kubernetes.io/exclude-from-external-load-bal
 
 ON_DEMAND, SPOT, RESERVED = "on-demand", "spot", "reserved"
 
+# --- labels of a node that was launched in a capacity reservation ---
+RESERVATION_ID = f"{AWS_GROUP}/capacity-reservation-id"
+RESERVATION_TYPE = f"{AWS_GROUP}/capacity-reservation-type"
+RESERVATION_INTERRUPTIBLE = f"{AWS_GROUP}/capacity-reservation-interruptible"
+RESERVATION_LABELS = (RESERVATION_ID, RESERVATION_TYPE, RESERVATION_INTERRUPTIBLE)
+
 # --- annotations ---
 DO_NOT_DISRUPT = f"{CORE_GROUP}/do-not-disrupt"
 NODE_POOL_HASH = f"{CORE_GROUP}/nodepool-hash"

@@ -74,10 +74,13 @@ def entry(kind: "InstanceType") -> Mapping[str, Any]:
         "capacity": texts(kind.capacity),
         "allocatable": texts(kind.allocatable),
         "offerings": [
-            {"zone": o.zone, "capacityType": o.capacity_type, "price": o.price, "available": o.available}
-            for o in sorted(kind.offerings, key=lambda o: (o.zone, o.capacity_type))
+            {
+                "zone": o.zone, "capacityType": o.capacity_type, "price": o.price, "available": o.available,
+                **({"capacityReservation": o.reservation.id, "remaining": o.reservation.remaining} if o.reservation else {}),
+            }
+            for o in sorted(kind.offerings, key=lambda o: (o.zone, o.capacity_type, o.reservation_id))
         ],
-    }
+    }  # fmt: skip
 
 
 def _one_or_many(values: Iterable[str]) -> str | list[str]:

@@ -53,6 +53,7 @@ def launch_document(launch: Launch) -> Mapping[str, Any]:
             "zone": offering.zone,
             "capacityType": offering.capacity_type,
             "price": offering.price,
+            **({"capacityReservation": offering.reservation} if offering.reservation else {}),
         },
         "pods": launch.pods,
     }

@@ -44,6 +44,8 @@ def plan(
     snapshot = _snapshot(files, moment(now))
     options = Options(only_marked_unschedulable=not files, seed=seed, time_limit=time_limit, node_size=node_size.value)
     catalogue = load_catalog(catalog_file)
+    for warning in _not_counted(snapshot, catalogue):
+        print(f"warning: {warning}", file=sys.stderr)
     problem, packing, seconds = _solve(snapshot, catalogue, options)
     _print(problem, packing, seconds=seconds, output=output)
 
@@ -60,15 +62,24 @@ def _snapshot(files: Sequence[str] | None, now: "datetime") -> "Snapshot":
 
 
 def _not_used(snapshot: "Snapshot") -> Iterator[str]:
-    """What takes no part, and fields that do not act; NodePools and what they need are in the packing, with their reasons."""
-    from joinery.apis.support import unsupported
-
+    """What takes no part; NodePools and what they need are in the packing, with their reasons."""
     for bad in snapshot.invalid:
         if bad.kind != "NodePool":
             yield f"{bad.kind} {bad.name} takes no part: {bad.reason}"
+
+
+def _not_counted(snapshot: "Snapshot", catalogue: "Catalog") -> Iterator[str]:
+    """Capacity reservations that are asked for and not used, because the catalogue does not say what is left of them."""
+    from joinery.cloudprovider.reservations import reservations_of, uncounted
+
+    known = catalogue.capacity_reservations
     for node_class in snapshot.node_classes:
-        lacking = (found for found in unsupported(node_class.spec) if not found.blocks)
-        yield from (f"EC2NodeClass {node_class.metadata.name}: {found}" for found in lacking)
+        subject = f"EC2NodeClass {node_class.metadata.name}"
+        for name in uncounted(node_class, known, snapshot.now):
+            yield f"{subject}: capacity reservation {name} is not used: the catalogue does not say how much is left of it"
+        wanted = node_class.spec.capacity_reservation_selector_terms
+        if wanted and not reservations_of(node_class, known, snapshot.now):
+            yield f"{subject}: capacityReservationSelectorTerms select no capacity reservation of the catalogue"
 
 
 def _solve(snapshot: "Snapshot", catalogue: "Catalog", options: "Options") -> tuple["Problem", "Packing", float]:
@@ -78,7 +89,7 @@ def _solve(snapshot: "Snapshot", catalogue: "Catalog", options: "Options") -> tu
     from joinery.scheduling.solve import solve
 
     started = time.perf_counter()
-    types = {one.metadata.name: resolve(catalogue, one) for one in snapshot.node_classes}
+    types = {one.metadata.name: resolve(catalogue, one, now=snapshot.now) for one in snapshot.node_classes}
     problem = Problem(snapshot=snapshot, instance_types=types, options=options)
     packing = solve(problem, stopwatch=lambda: time.perf_counter() - started)
     check(problem, packing)

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from joinery.cloudprovider.description import Description
+from joinery.cloudprovider.reservations import CapacityReservation
 from joinery.errors import ConfigurationError
 from joinery.state.offerings import Offering
 
@@ -31,7 +32,10 @@ class CatalogOffering(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=True):
-    """``instance_types`` are entries of DescribeInstanceTypes, unchanged and undecoded; ``entry`` makes one."""
+    """``instance_types`` are entries of DescribeInstanceTypes, unchanged and undecoded; ``entry`` makes one.
+
+    ``capacity_reservations``: entries of DescribeCapacityReservations, for what is left of each; a document may leave them out.
+    """
 
     api_version: str = "joinery.dev/v1"
     kind: str = "Catalog"
@@ -39,6 +43,7 @@ class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=Tr
     zones: tuple[Zone, ...] = ()
     instance_types: tuple[msgspec.Raw, ...] = ()
     offerings: tuple[CatalogOffering, ...] = ()
+    capacity_reservations: tuple[CapacityReservation, ...] = ()
 
     @cached_property
     def described(self) -> tuple[Description, ...]:

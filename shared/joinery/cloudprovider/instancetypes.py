@@ -6,7 +6,8 @@ offerings that are not available, so that its price stays known for the nodes th
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import EC2NodeClass
@@ -15,23 +16,42 @@ from joinery.cloudprovider.capacity import Terms, allocatable, capacity, terms
 from joinery.cloudprovider.catalog import Catalog
 from joinery.cloudprovider.compatibility import image_for, serves
 from joinery.cloudprovider.description import Description
+from joinery.cloudprovider.reservations import reserved_offerings, usage
 from joinery.cloudprovider.typelabels import type_labels
 from joinery.state.offerings import InstanceType, Offering
 
 _BOUGHT_AS = (labels.ON_DEMAND, labels.SPOT)
+_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class _Region:
+    """What all types of a class share: ``zones`` are those it reaches, name to id; ``reserved``: its reservations by type."""
+
+    name: str
+    zones: Mapping[str, str]
+    sold: Mapping[str, tuple[Offering, ...]]
+    reserved: Mapping[str, tuple[Offering, ...]]
 
 
 def resolve(
-    catalog: Catalog, node_class: EC2NodeClass, *, vm_memory_overhead: float = 0.075, reserved_enis: int = 0
+    catalog: Catalog,
+    node_class: EC2NodeClass,
+    *,
+    now: datetime = _LONG_AGO,
+    vm_memory_overhead: float = 0.075,
+    reserved_enis: int = 0,
 ) -> tuple[InstanceType, ...]:
     """The catalogue's types for a class; a class without subnets in its status has all zones.
 
-    Whether the class is Ready is for the caller to ask. Raises ``ConfigurationError`` for a broken catalogue. Cost: about
+    ``now`` decides which capacity reservations are about to end; none is where it is not said. Whether the class is Ready is for the caller to ask. Raises ``ConfigurationError`` for a broken catalogue. Cost: about
     40 microseconds a type.
     """
     settings = terms(node_class.spec, vm_memory_overhead=vm_memory_overhead, reserved_enis=reserved_enis)
     zones = _zones(catalog, node_class)
-    return tuple(_resolve(kind, catalog, node_class, settings, zones) for kind in catalog.described)
+    reserved = reserved_offerings(node_class, catalog.capacity_reservations, catalog.sold, zones, now)
+    region = _Region(catalog.region, zones, catalog.sold, reserved)
+    return tuple(_resolve(kind, node_class, settings, region) for kind in catalog.described)
 
 
 def _zones(catalog: Catalog, node_class: EC2NodeClass) -> Mapping[str, str]:
@@ -41,16 +61,18 @@ def _zones(catalog: Catalog, node_class: EC2NodeClass) -> Mapping[str, str]:
     return {name: zone_id or known.get(name, "") for name, zone_id in subnets.items()} if subnets else known
 
 
-def _resolve(
-    kind: Description, catalog: Catalog, node_class: EC2NodeClass, settings: Terms, zones: Mapping[str, str]
-) -> InstanceType:
-    found = type_labels(kind, settings.family, catalog.region)
+def _resolve(kind: Description, node_class: EC2NodeClass, settings: Terms, region: _Region) -> InstanceType:
+    found = type_labels(kind, settings.family, region.name)
     has = capacity(kind, settings)
     leaves = allocatable(kind, has, settings)
-    offerings = catalog.sold.get(kind.instance_type, ())
-    found |= _offering_labels(kind, offerings, zones)
+    offerings = region.sold.get(kind.instance_type, ())
+    found |= _offering_labels(kind, offerings, region.zones)
+    reserved = region.reserved.get(kind.instance_type, ())
+    if reserved:
+        found |= _reservation_labels(found[labels.CAPACITY_TYPE], reserved)
+        offerings = (*offerings, *reserved)
     usable = _usable(kind, node_class, found, leaves)
-    return InstanceType(kind.instance_type, found, has, leaves, _reachable(offerings, zones if usable else {}))
+    return InstanceType(kind.instance_type, found, has, leaves, _reachable(offerings, region.zones if usable else {}))
 
 
 def _usable(
@@ -73,6 +95,13 @@ def _offering_labels(
     }
     ids = tuple(zones[zone] for zone in reached if zones[zone])
     return found | {labels.ZONE_ID: ids} if ids else found
+
+
+def _reservation_labels(bought_as: tuple[str, ...], reserved: tuple[Offering, ...]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {labels.CAPACITY_TYPE: (*bought_as, labels.RESERVED)}
+    for key, value in usage(reserved):
+        found[key] = tuple(dict.fromkeys((*found.get(key, ()), value)))
+    return found
 
 
 def _reachable(offerings: tuple[Offering, ...], zones: Mapping[str, str]) -> tuple[Offering, ...]:

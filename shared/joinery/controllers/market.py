@@ -23,5 +23,5 @@ def market(gateways: Gateways, node_classes: Iterable[EC2NodeClass], now: dateti
     """Read it. Costs about 40 ms a class."""
     catalog = current(gateways)
     unavailable = gateways.memory.unavailable(now)
-    types = {each.metadata.name: without(resolve(catalog, each), unavailable) for each in node_classes}
+    types = {each.metadata.name: without(resolve(catalog, each, now=now), unavailable) for each in node_classes}
     return Market(types, unavailable)

@@ -1,11 +1,11 @@
 """How many pods of a class each combination of domains should take, by the counts alone.
 
 Where nothing but topology can stop a pod, the whole class is dealt out at once, each pod where it presses least; the final
-state is what counts, not the order. Where limits may stop pods, one is dealt at a time, so that none is dealt on the strength of
+state is what counts, not the order. Where limits may stop pods, or the end of a capacity reservation, one is dealt at a time, so that none is dealt on the strength of
 another that never came.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import product
 
 import numpy as np
@@ -23,23 +23,21 @@ class Allotment:
         self._work = work
         self._topology: Topology = work.topology
         self._purchase = purchase
-        self.is_unlimited = not any(pool.limits for pool in work.pools)
+        self._is_unlimited = not any(pool.limits for pool in work.pools)
 
     def of(self, demand: Demand, count: int) -> list[tuple[Domains, int]]:
         """Domains and the pods they should take now, best first."""
         keys = self._topology.keys(demand.pods, demand.variant.rules)
         if not keys:
             return [({}, count)]
-        combos = self._combinations(demand, keys)
-        return self._shares(demand, combos, count if self.is_unlimited else 1)
+        combos, is_bought = self._combinations(demand, keys)
+        return self._shares(demand, combos, count if self._is_unlimited and is_bought else 1)
 
-    def _combinations(self, demand: Demand, keys: Sequence[str]) -> list[Domains]:
-        """Every combination of domains that some pool can offer the class, cheapest first."""
+    def _combinations(self, demand: Demand, keys: Sequence[str]) -> tuple[list[Domains], bool]:
+        """Every combination of domains that some pool can offer the class, cheapest first; and whether each can be bought for."""
         found: dict[tuple[tuple[str, str], ...], float] = {}
-        for pool in self._work.pools:
-            node = self._purchase.start(pool, demand, {})
-            if node is None:
-                continue
+        bought: set[tuple[tuple[str, str], ...]] = set()
+        for node in self._starts(demand):
             options = [node.values(key) or ("",) for key in keys]
             for values in list(product(*options))[:_COMBINATIONS]:
                 domains = {key: value for key, value in zip(keys, values, strict=True) if value}
@@ -48,7 +46,18 @@ class Allotment:
                     prices = narrowed.pool.market.prices[narrowed.types][:, narrowed.columns]
                     key = tuple(sorted(domains.items()))
                     found[key] = min(found.get(key, np.inf), float(prices.min()))
-        return [dict(key) for key, _ in sorted(found.items(), key=lambda item: (item[1], item[0]))]
+                    bought |= set() if node.reservation else {key}
+        listed: list[Domains] = [dict(key) for key, _ in sorted(found.items(), key=lambda item: (item[1], item[0]))]
+        return listed, len(bought) == len(found)
+
+    def _starts(self, demand: Demand) -> Iterator[NewNode]:
+        """Every sort of node that could be begun for the class."""
+        for pool in self._work.pools:
+            node = self._purchase.start(pool, demand, {})
+            if node is not None:
+                yield node
+            if self._work.reservations:
+                yield from self._purchase.reserved_starts(pool, demand, {})
 
     def _defined(self, demand: Demand, domains: Domains, keys: Sequence[str]) -> bool:
         """A node without the label is no place for a spread or an affinity over it."""

@@ -2,7 +2,7 @@
 
 The program is given what no packing can avoid: every pod's requests, where its required terms, volumes, taints and the weights
 of pools let it run, and that pods which repel each other over hosts have a node each. Nodes that exist have the room that the
-packing left on them, at no price. Whatever else forbids a node (spreads, affinity, limits, minValues) only makes a plan dearer.
+packing left on them, at no price; of a capacity reservation there are so many as it has. Whatever else forbids a node (spreads, affinity, limits, minValues) only makes a plan dearer.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,11 +12,12 @@ import numpy as np
 
 from joinery.apis.labels import HOSTNAME
 from joinery.optimizer.bounding import bound
-from joinery.optimizer.lot import UNBOUNDED, Amounts, Group, Lot, Mask
+from joinery.optimizer.lot import Amounts, Group, Lot, Mask
 from joinery.scheduling.classes import PodClass
-from joinery.scheduling.kinds import Claim, kinds_for
+from joinery.scheduling.kinds import Claim, kinds_for, stocks
 from joinery.scheduling.orders import exclusive
 from joinery.scheduling.pools import Pool, fit
+from joinery.scheduling.reservations import is_bought
 from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated
 from joinery.scheduling.workspace import Workspace
 
@@ -37,6 +38,8 @@ def _lot(work: Workspace, classes: Sequence[PodClass], counts: Amounts) -> Lot:
     kinds = kinds_for(pools, requests, claims)
     free, open_to = _standing(work, classes, requests)
     clashes = _clashes(work, classes)
+    stock, pile = stocks(kinds, work.reservations)
+    alone = np.arange(len(free), dtype=np.int64)
     return Lot(
         requests=requests,
         counts=counts,
@@ -45,7 +48,8 @@ def _lot(work: Workspace, classes: Sequence[PodClass], counts: Amounts) -> Lot:
         admits=np.concatenate([kinds.admits, open_to], axis=1),
         groups=tuple(Group(np.array(members, dtype=np.int64), cap) for members, cap in exclusive(clashes)),
         clashes=clashes,
-        stock=np.concatenate([np.full(len(kinds.price), UNBOUNDED), np.ones(len(free), dtype=np.int64)]),
+        stock=np.concatenate([stock, np.ones_like(alone)]),
+        pile=np.concatenate([pile, alone + pile.max(initial=0) + 1]),
     )
 
 
@@ -77,14 +81,17 @@ def _suits(work: Workspace, pods: PodClass, pool: Pool) -> Iterator[tuple[Mask, 
 
 
 def _takes_all(work: Workspace, pods: PodClass, pool: Pool) -> bool:
-    """Whether nothing could send a pod of the class to a lighter pool: no preference, no other pod, and no choice of terms or
-    volumes, each of which is tried on all pools (scheduling.md 3.6).
+    """Whether nothing could send a pod of the class to a lighter pool: no preference, no other pod, no reservation that is used
+    up, and no choice of terms or volumes, each of which is tried on all pools (scheduling.md 3.6).
     """
     rules, taints = work.topology.rules[id(pods)], pool.node_pool.spec.template.spec.taints
     is_single_minded = len(pods.terms) == len(pods.volumes.alternatives) == 1 and not pods.preferred
     joins_others = any(rule.kind == "affinity" for rule in rules) or bool(work.topology.keys(pods, rules))
     is_plain = not pool.limits and not pool.min_values and first_untolerated(pods.tolerations, taints) is None
-    return is_plain and is_single_minded and not joins_others and not pods.ports
+    if not is_plain or not is_single_minded or joins_others or pods.ports:
+        return False
+    wanted = pods.terms[0].intersect(pods.volumes.alternatives[0])
+    return is_bought(pool, fit(pool, wanted), work.axis.vector(pods.requests))
 
 
 def _standing(work: Workspace, classes: Sequence[PodClass], requests: Amounts) -> tuple[Amounts, Mask]:

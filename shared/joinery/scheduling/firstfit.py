@@ -14,6 +14,7 @@ from joinery.scheduling.classes import PodClass
 from joinery.scheduling.purchase import Purchase, may_start
 from joinery.scheduling.relaxation import Variant, variants
 from joinery.scheduling.reporter import Reporter
+from joinery.scheduling.reservations import needed
 from joinery.scheduling.targets import Demand, ExistingNode
 from joinery.scheduling.topology import Topology
 from joinery.scheduling.workspace import Workspace
@@ -28,6 +29,7 @@ class FirstFit:
         self._reporter = reporter
         self.purchase = Purchase(work, reporter)
         self._allotment = Allotment(work, self.purchase)
+        self._needed: dict[PodClass, frozenset[str]] = {}
         self._tries: dict[tuple[int, int], tuple[Demand, ...]] = {}
         self.relaxed: dict[str, tuple[str, ...]] = {}
         self.left: dict[PodClass, list[str]] = {}
@@ -37,6 +39,9 @@ class FirstFit:
         """Place everything that can be placed."""
         self.classes = tuple(self._work.ordered(smallest_first=smallest_first))
         self.left = {pods: list(pods.pods) for pods in self.classes}
+        if self._work.reservations:
+            found = ((c, needed(self._work.pools, c, self._work.axis.vector(c.requests))) for c in self.classes)
+            self._needed = {pods: names for pods, names in found if names}
         self._keep_plans()
         self._fill()
 
@@ -107,6 +112,7 @@ class FirstFit:
     def _place_class(self, pods: PodClass, names: list[str]) -> bool:
         """Place as many as possible, giving up one preference after another. Whether any was placed."""
         before = len(names)
+        self.purchase.kept_back = self._kept_back(pods)
         for number, variant in enumerate(self._variants(pods)):
             for demand in self._demands(pods, number, variant):
                 while names and (placed := self._sweep(demand, names)):
@@ -115,6 +121,12 @@ class FirstFit:
             if not names:
                 break
         return len(names) < before
+
+    def _kept_back(self, pods: PodClass) -> frozenset[str]:
+        """The reservations without which other classes that still wait would have nothing: who may be elsewhere goes there."""
+        if pods in self._needed:
+            return frozenset()
+        return frozenset(name for other, names in self._needed.items() if self.left.get(other) for name in names)
 
     def _demands(self, pods: PodClass, number: int, variant: Variant) -> tuple[Demand, ...]:
         """One try each for what the volumes of the class allow; the same objects however often the class is tried."""

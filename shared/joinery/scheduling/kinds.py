@@ -1,23 +1,28 @@
 """What can be bought, as arrays: the kinds of node, and what each admits.
 
 A **kind** is an instance type of a NodePool in some of its offering columns, at its lowest price there. Offering columns that no
-demand tells apart are one, so zones multiply the kinds only where a pod is tied to a zone. Kinds that another one dominates
-(no dearer, no smaller, admits all that they admit, in the same pool) are left out: of 3,000 a hundred stay.
+demand tells apart are one, so zones multiply the kinds only where a pod is tied to a zone; a capacity reservation is always one
+by itself, because there is only so much of it. Kinds that another one dominates
+(no dearer, no smaller, admits all that they admit, in the same pool, and without end) are left out: of 3,000 a hundred stay.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from joinery.apis.labels import SPOT
+from joinery.optimizer.lot import UNBOUNDED
 from joinery.scheduling.pools import Amounts, Mask, Pool, Prices
+from joinery.scheduling.reservations import reserved_columns
 from joinery.scheduling.targets import NewNode
 
 Floats = NDArray[np.float64]
 
 _FRAGILE = 1.25
+_PAID = 100.0
+"""What a reserved node counts as, as a multiple of its price, which solvers would take for nothing at all: fewer of them are better."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +38,7 @@ class Claim:
 @dataclass(frozen=True, eq=False)
 class Kinds:
     """``pool`` (index), ``row`` (type), ``columns`` (mask over the market's), ``price`` ($/h) and ``cost`` (what the price counts
-    as) by kind; ``room``: kinds x resources; ``admits``: items x kinds.
+    as) by kind; ``room``: kinds x resources; ``admits``: items x kinds; ``reservation``: the id, or empty.
     """
 
     pool: Amounts
@@ -43,6 +48,12 @@ class Kinds:
     cost: Prices
     room: Amounts
     admits: NDArray[np.bool_]
+    reservation: tuple[str, ...]
+
+    @property
+    def is_reserved(self) -> Mask:
+        """Which of them are launched in a reservation."""
+        return np.array([bool(name) for name in self.reservation], dtype=np.bool_)
 
     def keep(self, chosen: Amounts) -> "Kinds":
         """These kinds only, in this order."""
@@ -54,6 +65,7 @@ class Kinds:
             self.cost[chosen],
             self.room[chosen],
             self.admits[:, chosen],
+            tuple(self.reservation[i] for i in chosen),
         )
 
 
@@ -78,7 +90,7 @@ def kinds_for(
         width = requests.shape[1]
         none = np.zeros(0, dtype=np.int64)
         empty = np.zeros((len(requests), 0), dtype=np.bool_)
-        return Kinds(none, none, (), np.zeros(0), np.zeros(0), np.zeros((0, width), dtype=np.int64), empty)
+        return Kinds(none, none, (), np.zeros(0), np.zeros(0), np.zeros((0, width), dtype=np.int64), empty, ())
     found = Kinds(
         np.concatenate([part.pool for part in parts]),
         np.concatenate([part.row for part in parts]),
@@ -87,6 +99,7 @@ def kinds_for(
         np.concatenate([_cost(pools, part, factors, spot_types) for part in parts]),
         np.concatenate([part.room for part in parts]),
         np.concatenate([part.admits for part in parts], axis=1),
+        tuple(name for part in parts for name in part.reservation),
     )
     return found.keep(_undominated(found))
 
@@ -96,6 +109,8 @@ def _cost(pools: Sequence[Pool], part: Kinds, factors: Sequence[Floats] | None, 
     if not len(part.row):
         return part.price
     pool = pools[int(part.pool[0])]
+    if part.reservation[0]:
+        return part.price * _PAID
     cost = part.price * factors[int(part.pool[0])][part.row] if factors else part.price
     spot = [column.capacity_type == SPOT for column in pool.market.columns] & part.columns[0]
     if not spot_types or not spot.any():
@@ -104,6 +119,14 @@ def _cost(pools: Sequence[Pool], part: Kinds, factors: Sequence[Floats] | None, 
     sold = part.room[np.isfinite(cheapest)]
     stand_ins = (sold[None] >= part.room[:, None]).all(axis=2).sum(axis=1)
     return np.where((cheapest <= part.price) & (stand_ins < spot_types), cost * _FRAGILE, cost)
+
+
+def stocks(kinds: Kinds, left: Mapping[str, int]) -> tuple[Amounts, Amounts]:
+    """How many nodes there are of each kind, and its pile: kinds of one reservation share what is ``left`` of it, by id."""
+    known = {name: index for index, name in enumerate(sorted(set(kinds.reservation)))}
+    stock = [left.get(name, 0) if name else UNBOUNDED for name in kinds.reservation]
+    pile = [known[name] if name else len(known) + index for index, name in enumerate(kinds.reservation)]
+    return np.array(stock, dtype=np.int64), np.array(pile, dtype=np.int64)
 
 
 def spot_factor(node: NewNode, spot_types: int) -> float:
@@ -118,12 +141,14 @@ def spot_factor(node: NewNode, spot_types: int) -> float:
 
 
 def _atoms(pool: Pool, masks: Sequence[Mask]) -> list[Mask]:
-    """The pool's offering columns, those together that every demand allows or forbids together."""
+    """The pool's offering columns, those together that every demand allows or forbids together; each reservation alone."""
     if not masks:
         return []
     distinct = np.unique(np.array(masks), axis=0)
     signatures, which = np.unique(distinct.T, axis=0, return_inverse=True)
-    atoms = [(which.ravel() == i) & pool.columns for i in range(len(signatures)) if signatures[i].any()]
+    wanted = [which.ravel() == i for i in range(len(signatures)) if signatures[i].any()]
+    atoms = [atom & pool.bought for atom in wanted]
+    atoms += [alone for atom in wanted for _, alone in reserved_columns(pool, atom)]
     return [atom for atom in atoms if atom.any()]
 
 
@@ -135,15 +160,21 @@ def _of_atom(pool: Pool, index: int, atom: Mask, requests: Amounts, claims: Sequ
         if claim.columns[atom].all():
             admits[claim.item] |= claim.types[row]
     admits &= (pool.room[row][None, :, :] >= requests[:, None, :]).all(axis=2)
-    return Kinds(np.full(len(row), index), row, (atom,) * len(row), price[row], price[row], pool.room[row], admits)
+    reservation = next((name for name, _ in reserved_columns(pool, atom)), "")
+    number, prices = len(row), price[row]
+    return Kinds(
+        np.full(number, index), row, (atom,) * number, prices, prices, pool.room[row], admits, (reservation,) * number
+    )
 
 
 def _undominated(kinds: Kinds) -> Amounts:
     order = np.lexsort((kinds.row, -kinds.room.sum(axis=1), kinds.cost))
     order = order[kinds.admits[:, order].any(axis=0)]
+    endless = ~kinds.is_reserved
     kept: list[int] = []
     for kind in order:
-        rivals = np.array(kept, dtype=np.int64)
+        rivals = np.array(kept if endless[kind] else (), dtype=np.int64)
+        rivals = rivals[endless[rivals]]
         rivals = rivals[kinds.pool[rivals] == kinds.pool[kind]]
         rivals = rivals[(kinds.room[rivals] >= kinds.room[kind]).all(axis=1)]
         if len(rivals) and (kinds.admits[:, rivals] | ~kinds.admits[:, [kind]]).all(axis=0).any():

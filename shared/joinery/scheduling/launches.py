@@ -5,7 +5,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, NODE_CLASS, NODE_POOL, WELL_KNOWN, ZONE, is_restricted
+from joinery.apis.labels import (
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    NODE_CLASS,
+    NODE_POOL,
+    RESERVATION_ID,
+    WELL_KNOWN,
+    ZONE,
+    is_restricted,
+)
 from joinery.apis.meta import Requirement
 from joinery.scheduling.packing import Launch, PlacedOffering
 from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Mask, Pool
@@ -39,7 +48,11 @@ def launch_of(node: NewNode, name: str, work: Workspace, slack: "Slack") -> Laun
         requests={name: int(v) for name, v in zip(work.axis.names, requested, strict=True) if v},
         instance_types=tuple(market.types[row].name for row in choice.rows),
         offering=PlacedOffering(
-            cheapest.name, column.zone, column.capacity_type, float(market.prices[choice.rows[0], choice.column])
+            cheapest.name,
+            column.zone,
+            column.capacity_type,
+            float(market.prices[choice.rows[0], choice.column]),
+            node.reservation,
         ),
         pods=node.pods,
         min_values_relaxed=node.is_relaxed,
@@ -96,7 +109,10 @@ def _with_min_values(node: NewNode, ordered: Amounts, most: int) -> Sequence[int
 
 
 def _requirements(node: NewNode, types: Sequence[str]) -> tuple[Requirement, ...]:
-    """The final intersection, with the instance types spelled out and zone and capacity type tied to what is left."""
+    """The final intersection, with the instance types spelled out and zone and capacity type tied to what is left.
+
+    A node in a reservation names it, so that no two launches count on one place in it.
+    """
     market = node.pool.market
     columns = [market.columns[i] for i in np.flatnonzero(node.columns)]
     sets = {
@@ -107,6 +123,8 @@ def _requirements(node: NewNode, types: Sequence[str]) -> tuple[Requirement, ...
     sets[INSTANCE_TYPE] = one_of(types)
     sets[ZONE] = one_of(column.zone for column in columns)
     sets[CAPACITY_TYPE] = one_of(column.capacity_type for column in columns)
+    if node.reservation:
+        sets[RESERVATION_ID] = one_of((node.reservation,))
     return tuple(entry for key in sorted(sets) for entry in written(key, sets[key], node.min_values.get(key)))
 
 

@@ -60,7 +60,14 @@ class OpenedNodes:
         if known is None:
             node = self.nodes[index]
             asked = tuple((batch.demand, *sorted(batch.domains.items())) for batch in node.placed)
-            shape = node.pool.name, asked, node.used.tobytes(), node.types.tobytes(), self.worth[index]
+            shape = (
+                self.worth[index],
+                node.pool.name,
+                asked,
+                node.used.tobytes(),
+                node.types.tobytes(),
+                node.reservation,
+            )
             known = self._shapes[index] = self._numbers.setdefault(shape, len(self._numbers))
         return known
 

@@ -17,11 +17,12 @@ from joinery.optimizer.effort import Effort
 from joinery.optimizer.lot import Amounts, Floats, Group, Lot, Shape
 from joinery.optimizer.promising import dearer
 from joinery.optimizer.search import pack
-from joinery.scheduling.kinds import Claim, Kinds, kinds_for, spot_factor
+from joinery.scheduling.kinds import Claim, Kinds, kinds_for, spot_factor, stocks
 from joinery.scheduling.orders import Order, gathers, host_rules, orders_of
 from joinery.scheduling.pools import Pool
 from joinery.scheduling.purchase import Purchase, Worth
 from joinery.scheduling.reporter import SILENT
+from joinery.scheduling.reservations import must_reserve
 from joinery.scheduling.resources import requests_of
 from joinery.scheduling.sizes import factors
 from joinery.scheduling.targets import NewNode
@@ -38,7 +39,7 @@ class Better:
 
 def cheaper(work: Workspace, bought: Purchase, effort: Effort) -> Better | None:
     """Nodes that cost less as their size is preferred; None if none were found."""
-    kept, free = _divided(bought.opened.nodes)
+    kept, free = _divided(work, bought.opened.nodes)
     orders = orders_of(free)
     if not orders:
         return None
@@ -77,16 +78,24 @@ def _cost(work: Workspace, purchase: Purchase, scales: Mapping[str, Floats]) -> 
     return sum(price * float(scales[n.pool.name][n.cheapest()]) * spot_factor(n, spot_types) for n, price in prices)
 
 
-def _divided(nodes: Sequence[NewNode]) -> tuple[list[NewNode], list[NewNode]]:
+def _divided(work: Workspace, nodes: Sequence[NewNode]) -> tuple[list[NewNode], list[NewNode]]:
     """Nodes that stay as they are, and those that may change.
 
-    Pods that gather on a host stay; so does a limited pool's node while lighter pools are used too: another packing might
+    Pods that gather on a host stay, and those that have nothing but a capacity reservation; so does a limited pool's node while lighter pools are used too: another packing might
     leave room under the limit, and then those pods would be in the wrong pool.
     """
     lightest = min((node.pool.weight for node in nodes), default=0)
-    stays = [gathers(node) or (bool(node.pool.limits) and node.pool.weight > lightest) for node in nodes]
+    stays = [
+        gathers(node) or _has_no_choice(work, node) or (bool(node.pool.limits) and node.pool.weight > lightest)
+        for node in nodes
+    ]
     kept = [node for node, stay in zip(nodes, stays, strict=True) if stay]
     return kept, [node for node, stay in zip(nodes, stays, strict=True) if not stay]
+
+
+def _has_no_choice(work: Workspace, node: NewNode) -> bool:
+    pools = [pool for pool in work.pools if pool.weight == node.pool.weight]
+    return bool(node.reservation) and any(must_reserve(pools, b.demand, b.domains) for b in node.placed)
 
 
 class _Rebuilt:
@@ -119,6 +128,7 @@ class _Rebuilt:
 
     def _lot(self, requests: Amounts, kinds: Kinds) -> Lot:
         rules = host_rules(self._orders, self._work.topology)
+        stock, pile = stocks(kinds, self._purchase.reservations.remaining())
         return Lot(
             requests=requests,
             counts=np.array([len(order.pods) for order in self._orders], dtype=np.int64),
@@ -127,11 +137,14 @@ class _Rebuilt:
             admits=kinds.admits,
             groups=tuple(Group(np.array(members, dtype=np.int64), cap) for members, cap in rules.groups),
             clashes=rules.clashes,
+            stock=stock,
+            pile=pile,
         )
 
     def _build(self, kinds: Kinds, shape: Shape) -> None:
         """Buy the shape's nodes; pods that one does not take after all stay for later."""
         pool, row = self._work.pools[int(kinds.pool[shape.kind])], int(kinds.row[shape.kind])
+        reserved = kinds.columns[shape.kind] if kinds.reservation[shape.kind] else None
         items = [(int(item), int(shape.pods[item])) for item in np.flatnonzero(shape.pods)]
         model: NewNode | None = None
         for _ in range(shape.times):
@@ -139,10 +152,10 @@ class _Rebuilt:
             if model is not None:
                 self._purchase.repeat(model, wanted)
                 continue
-            node = self._purchase.build(pool, row, wanted)
+            node = self._purchase.build(pool, row, wanted, reserved=reserved)
             for (item, _), (_, _, names) in zip(items, wanted, strict=True):
                 self._pods[item] += names
-            model = None if pool.limits or any(names for _, _, names in wanted) else node
+            model = None if pool.limits or node.reservation or any(names for _, _, names in wanted) else node
 
     def _take(self, item: int, count: int) -> list[str]:
         names, self._pods[item] = self._pods[item][:count], self._pods[item][count:]

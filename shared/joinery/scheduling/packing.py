@@ -24,12 +24,13 @@ class Reason:
 
 @dataclass(frozen=True, slots=True)
 class PlacedOffering:
-    """The offering a launch counts on; price in $/h."""
+    """The offering a launch counts on; price in $/h. ``reservation``: the id of the capacity reservation, where it is in one."""
 
     instance_type: str
     zone: str
     capacity_type: str
     price: float
+    reservation: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)

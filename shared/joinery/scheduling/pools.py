@@ -2,7 +2,7 @@
 
 Resources are columns of an integer matrix (one row per instance type), offerings are columns of a price matrix (one
 column per zone and capacity type), and a requirement is a mask over the one or the other. What fits a pod is then a few
-vector operations, whatever the number of types.
+vector operations, whatever the number of types. A capacity reservation is a column of its own, in which one type is sold.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,11 +12,19 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from joinery.apis.labels import CAPACITY_TYPE, WELL_KNOWN, ZONE, ZONE_ID, is_restricted
+from joinery.apis.labels import (
+    CAPACITY_TYPE,
+    RESERVATION_ID,
+    RESERVATION_LABELS,
+    WELL_KNOWN,
+    ZONE,
+    ZONE_ID,
+    is_restricted,
+)
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources
 from joinery.scheduling.requirements import Requirements, ValueSet
-from joinery.state.offerings import InstanceType
+from joinery.state.offerings import InstanceType, Reservation
 
 Mask = NDArray[np.bool_]
 Amounts = NDArray[np.int64]
@@ -51,12 +59,18 @@ class OfferingColumn:
     zone: str
     zone_id: str
     capacity_type: str
+    reservation: Reservation | None = None
 
-    def value(self, key: str) -> str:
+    def value(self, key: str) -> str | None:
+        """Of a label that offerings decide; None where the node has no such label."""
+        if key in RESERVATION_LABELS:
+            return self.reservation.labels[key] if self.reservation else None
         return {ZONE: self.zone, ZONE_ID: self.zone_id, CAPACITY_TYPE: self.capacity_type}[key]
 
 
-OFFERING_KEYS = (ZONE, ZONE_ID, CAPACITY_TYPE)
+OFFERING_KEYS = (ZONE, ZONE_ID, CAPACITY_TYPE, *RESERVATION_LABELS)
+_FREE = 1e-12
+"""What a price of nothing counts as, so that ratios stay numbers ($/h)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +102,15 @@ class Market:
         return known
 
     def column_mask(self, key: str, allowed: ValueSet) -> Mask:
-        """The offering columns that a requirement on zone, zone id or capacity type admits."""
-        return np.array([allowed.has(column.value(key)) for column in self.columns], dtype=np.bool_)
+        """The offering columns that a requirement on zone, zone id, capacity type or reservation admits."""
+        values = (column.value(key) for column in self.columns)
+        admitted = (allowed.absent if value is None else allowed.has(value) for value in values)
+        return np.fromiter(admitted, dtype=np.bool_, count=len(self.columns))
+
+    @cached_property
+    def reserved(self) -> Mask:
+        """The columns that are capacity reservations."""
+        return np.array([column.reservation is not None for column in self.columns], dtype=np.bool_)
 
     @cached_property
     def type_keys(self) -> frozenset[str]:
@@ -99,16 +120,13 @@ class Market:
 
 def market(types: Sequence[InstanceType], axis: Axis) -> Market:
     listed = tuple(sorted(types, key=lambda kind: kind.name))
-    columns = tuple(
-        OfferingColumn(*key)
-        for key in sorted({(o.zone, o.zone_id, o.capacity_type) for kind in listed for o in kind.offerings})
-    )
-    where = {(c.zone, c.capacity_type): i for i, c in enumerate(columns)}
+    columns = _columns(listed)
+    where = {(c.zone, c.capacity_type, c.value(RESERVATION_ID) or ""): i for i, c in enumerate(columns)}
     prices = np.full((len(listed), len(columns)), np.inf)
     for row, kind in enumerate(listed):
         for o in kind.offerings:
             if o.available:
-                prices[row, where[o.zone, o.capacity_type]] = o.price
+                prices[row, where[o.zone, o.capacity_type, o.reservation_id]] = max(o.price, _FREE)
     return Market(
         listed,
         columns,
@@ -116,6 +134,13 @@ def market(types: Sequence[InstanceType], axis: Axis) -> Market:
         axis.matrix([kind.capacity for kind in listed]),
         prices,
     )
+
+
+def _columns(types: Sequence[InstanceType]) -> tuple[OfferingColumn, ...]:
+    """All places in which something is sold, reservations last."""
+    offered = {(o.reservation_id, o.zone, o.zone_id, o.capacity_type): o for kind in types for o in kind.offerings}
+    listed = (offered[key] for key in sorted(offered))
+    return tuple(OfferingColumn(o.zone, o.zone_id, o.capacity_type, o.reservation) for o in listed)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -143,6 +168,11 @@ class Pool:
     def name(self) -> str:
         return self.node_pool.metadata.name
 
+    @cached_property
+    def bought(self) -> Mask:
+        """The columns of spot and on-demand: all but reservations, of which there are only so many."""
+        return self.columns & ~self.market.reserved if self.market.reserved.any() else self.columns
+
     @property
     def weight(self) -> int:
         return self.node_pool.spec.weight or 0
@@ -154,7 +184,7 @@ class Pool:
         """
         if key in OFFERING_KEYS:
             sold = np.isfinite(self.market.prices[types]).any(axis=0) & columns
-            return len({self.market.columns[i].value(key) for i in np.flatnonzero(sold)})
+            return len({self.market.columns[i].value(key) for i in np.flatnonzero(sold)} - {None})
         listed = (self.market.types[i].labels.get(key, ()) for i in np.flatnonzero(types))
         return len({value for values in listed for value in values})
 

@@ -16,6 +16,7 @@ from joinery.scheduling.limits import Limits
 from joinery.scheduling.opened import OpenedNodes
 from joinery.scheduling.pools import Amounts, Mask, Pool, Prices
 from joinery.scheduling.reporter import Reporter
+from joinery.scheduling.reservations import Reservations, reserved_columns
 from joinery.scheduling.targets import Batch, Demand, Domains, NewNode, empty_node
 from joinery.scheduling.topology import Topology
 from joinery.scheduling.value import bearable_ratio, best_start, grown, worth_of_one
@@ -27,7 +28,7 @@ Worth = Callable[[Demand], float | None]
 
 class Purchase:
     """The nodes of one packing. ``worth`` may be set once a program has priced the classes; ``prefix`` keeps the names of its
-    nodes apart from those of another packing.
+    nodes apart from those of another packing. ``kept_back``: reservations for which other pods have nothing else.
     """
 
     def __init__(self, work: Workspace, reporter: Reporter, *, prefix: str = "") -> None:
@@ -36,6 +37,8 @@ class Purchase:
         self._topology: Topology = work.topology
         self._reporter = reporter
         self._limits = {pool.name: Limits(pool) for pool in work.pools}
+        self.reservations = Reservations(work.reservations)
+        self.kept_back: frozenset[str] = frozenset()
         self._units: dict[tuple[int, str], float] = {}
         self._refused: dict[tuple[object, ...], int] = {}
         self.tiers = [tuple(group) for _, group in groupby(work.pools, key=lambda pool: pool.weight)]
@@ -43,22 +46,68 @@ class Purchase:
         self.worth: Worth = lambda demand: None
 
     def note_usage(self) -> None:
-        """Tell the workspace what the new nodes take of their pools' limits, for the reasons."""
+        """Tell the workspace what the new nodes take of limits and leave of reservations, for the reasons."""
         self._work.bought = Counter(node.pool.name for node in self.opened.nodes)
         self._work.charged = {name: self._limits[name].spent for name in self._work.bought}
+        self._work.left_reserved = self.reservations.remaining()
 
     def into_tier(self, tier: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]) -> None:
         """Pools of one weight: nodes being bought first, then more of them."""
         pools = [pool for pool in tier if not demand.is_repelled(tuple(pool.node_pool.spec.template.spec.taints))]
         if not pools or not names:
             return
-        units = {pool.name: self._unit(demand, pool) for pool in pools}
-        for index in self.opened.promising(demand, len(names), units):
-            if not names:
-                return
-            self._into_open(int(index), demand, domains, names)
+        if self._work.reservations:
+            self._into_reservations(pools, demand, domains, names)
+        self._into_opened(pools, demand, domains, names)
         while names and self._open(pools, demand, domains, names):
             pass
+
+    def _into_reservations(self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]) -> None:
+        """What is reserved is paid for already: no bought node grows while it has room."""
+        self._into_opened(pools, demand, domains, names, reserved=True)
+        while names and (node := self._best_reserved(pools, demand, domains, names)) is not None:
+            most, rows, counts = node.holds(demand, self._limits[node.pool.name].mask(None))
+            count = min(most, self._allowed_on_host(demand, node.name), len(names))
+            batch = [names.pop(0) for _ in range(count)]
+            self.put(self.opened.append(node), node, demand, domains, batch, rows[counts >= count])
+
+    def _into_opened(
+        self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: list[str], *, reserved: bool = False
+    ) -> None:
+        units = {pool.name: self._unit(demand, pool) for pool in pools}
+        for index in self.opened.promising(demand, len(names), units) if names else ():
+            if reserved and not self.opened.nodes[int(index)].reservation:
+                continue
+            self._into_open(int(index), demand, domains, names)
+            if not names:
+                return
+
+    def _best_reserved(
+        self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]
+    ) -> NewNode | None:
+        """A node in the reservation that is cheapest for the pods it would hold: large ones are not spent on few."""
+        best: tuple[float, NewNode] | None = None
+        for node in (node for pool in pools for node in self.reserved_starts(pool, demand, domains)):
+            most, rows, counts = node.holds(demand, self._limits[node.pool.name].mask(None))
+            most = min(most, self._allowed_on_host(demand, node.name), len(names))
+            if most <= 0 or not may_start(self._topology, demand, most, len(names)):
+                continue
+            price = float(node.least_prices[rows[counts >= most]].min()) / most
+            if best is None or price < best[0] * (1 - 1e-9):
+                best = price, node
+        return None if best is None else best[1]
+
+    def reserved_starts(self, pool: Pool, demand: Demand, domains: Domains) -> list[NewNode]:
+        """A fresh node in each reservation of the pool that suits the pods and has some left."""
+        wanted, found = demand.fit(pool, domains)
+        if found.conflict or not self._limits[pool.name].more_nodes():
+            return []
+        blanks = [
+            self._empty(pool, reserved=alone)
+            for name, alone in reserved_columns(pool, found.columns)
+            if name not in self.kept_back and self.reservations.left(name) > 0
+        ]
+        return [node for blank in blanks if (node := blank.narrowed(demand, domains)) is not None]
 
     def _into_open(self, index: int, demand: Demand, domains: Domains, names: list[str]) -> None:
         """As many pods as leave the node good value; where one refuses all, others of its shape are not asked again."""
@@ -116,22 +165,32 @@ class Purchase:
             return None
         return self._empty(pool).narrowed(demand, domains)
 
-    def _empty(self, pool: Pool) -> NewNode:
-        return empty_node(pool, f"{self._prefix}{pool.name}-{len(self.opened.nodes) + 1}", self._work.axis)
+    def _empty(self, pool: Pool, *, reserved: Mask | None = None) -> NewNode:
+        name = f"{self._prefix}{pool.name}-{len(self.opened.nodes) + 1}"
+        return empty_node(pool, name, self._work.axis, reserved=reserved)
 
     def adopt(self, node: NewNode) -> None:
         """Take over a node of another packing as it is."""
         worth = sum(self._unit(batch.demand, node.pool) * len(batch.pods) for batch in node.placed)
         self.opened.replace(self.opened.append(node), node, worth)
-        self._limits[node.pool.name].charge(node)
+        self._charge(node)
 
-    def build(self, pool: Pool, row: int, wanted: Sequence[tuple[Demand, Domains, list[str]]]) -> NewNode:
+    def build(
+        self,
+        pool: Pool,
+        row: int,
+        wanted: Sequence[tuple[Demand, Domains, list[str]]],
+        *,
+        reserved: Mask | None = None,
+    ) -> NewNode:
         """Buy a node of that instance type (its row), or a cheaper one that does, and move the pods onto it that it takes.
 
-        Returns the node; an empty one if it takes none.
+        ``reserved``: the column of the reservation in which it is launched instead. Returns the node; an empty one if it takes none.
         """
         limits, index = self._limits[pool.name], -1
-        node = self._empty(pool)
+        node = self._empty(pool, reserved=reserved)
+        if node.reservation and self.reservations.left(node.reservation) <= 0:
+            return node
         for demand, domains, names in wanted:
             grown = node.narrowed(demand, domains) if index >= 0 or limits.more_nodes() else None
             if grown is None:
@@ -151,7 +210,7 @@ class Purchase:
         node = replace(model, name=self._empty(model.pool).name, placed=[])
         worth = sum(self._unit(demand, node.pool) * len(names) for demand, _, names in wanted)
         self.opened.replace(self.opened.append(node), node, worth)
-        self._limits[node.pool.name].charge(node)
+        self._charge(node)
         for demand, domains, names in wanted:
             self._settle(node, demand, domains, tuple(names))
             names.clear()
@@ -183,8 +242,13 @@ class Purchase:
         node.used = node.used + demand.row * len(batch)
         node.ports = node.ports | demand.pods.ports
         self.opened.replace(index, node, self._unit(demand, node.pool) * len(batch))
-        self._limits[node.pool.name].charge(node)
+        self._charge(node)
         self._settle(node, demand, domains, tuple(batch))
+
+    def _charge(self, node: NewNode) -> None:
+        """Count it against its pool's limits, and against the reservation that it takes a place of."""
+        self._limits[node.pool.name].charge(node)
+        self.reservations.charge(node)
 
     def _settle(self, node: NewNode, demand: Demand, domains: Domains, pods: tuple[str, ...]) -> None:
         """Note the pods on the node and in the counts."""

@@ -3,7 +3,7 @@
 Every reason must be true by itself: what is named here would keep the pod pending even if all else were well.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from joinery.scheduling.classes import PodClass
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.pools import OFFERING_KEYS, Fit, Mask, Pool, fit
 from joinery.scheduling.requirements import Requirements
+from joinery.scheduling.reservations import is_bought, spent
 from joinery.scheduling.resources import ports_clash
 from joinery.scheduling.shortfall import counted, shortages
 from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated, shown
@@ -65,6 +66,8 @@ def _of_pool(work: Workspace, pods: PodClass, pool: Pool) -> Reason:
         which = next(i for i, choice in enumerate(choices) if not _is_contradictory(*choice))
         return Reason("Requirements", _conflict(*choices[which], pool, fits[which].conflict), subject)
     sold = [(found, _sold(pool, found)) for found in possible]
+    if used := _used_up(work, pods, pool, possible):
+        return Reason("Reserved", used, subject)
     if not any(types.any() for _, types in sold):
         return Reason("Offerings", "no instance type that it allows is on offer where the pod may run", subject)
     row = work.axis.vector(pods.requests)
@@ -80,6 +83,15 @@ def _of_pool(work: Workspace, pods: PodClass, pool: Pool) -> Reason:
 def _sold(pool: Pool, found: Fit) -> Mask:
     sold: Mask = found.types & np.isfinite(pool.market.prices[:, found.columns]).any(axis=1)
     return sold
+
+
+def _used_up(work: Workspace, pods: PodClass, pool: Pool, possible: Sequence[Fit]) -> str:
+    """What to say of a pod that has nothing but capacity reservations of which nothing is left; empty for any other."""
+    row = work.axis.vector(pods.requests)
+    if not work.reservations or any(is_bought(pool, found, row) for found in possible):
+        return ""
+    columns = np.logical_or.reduce([found.columns for found in possible])
+    return spent(pool, columns, work.left_reserved)
 
 
 # --- labels ---

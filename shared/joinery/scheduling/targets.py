@@ -125,6 +125,8 @@ class ExistingNode:
 class NewNode:
     """A node of a pool that is still taking shape: it may be any of ``types`` in any of ``columns`` that holds ``used``.
 
+    It is bought as spot or on-demand, or launched in one capacity reservation, its only column.
+
     ``min_values``: how many values of a label must stay possible; lower than the pool's where those were relaxed.
     """
 
@@ -143,6 +145,13 @@ class NewNode:
         """Whether its minValues were lowered to what was possible (BestEffort)."""
         return self.min_values != self.pool.min_values
 
+    @cached_property
+    def reservation(self) -> str:
+        """The capacity reservation that it is launched in; empty for one that is bought."""
+        market = self.pool.market
+        known = (market.columns[i].reservation for i in np.flatnonzero(self.columns & market.reserved))
+        return next((found.id for found in known if found), "")
+
     @property
     def pods(self) -> tuple[str, ...]:
         """The names of its pods, in order."""
@@ -152,7 +161,8 @@ class NewNode:
     def recipe(self) -> Hashable:
         """Equal for nodes whose launches differ in name and pods only."""
         batches = ((id(b.demand), tuple(sorted(b.domains.items())), len(b.pods)) for b in self.placed)
-        return self.pool.name, self.types.tobytes(), tuple(sorted(batches)), tuple(sorted(self.min_values.items()))
+        rest = tuple(sorted(batches)), tuple(sorted(self.min_values.items())), self.reservation
+        return self.pool.name, self.types.tobytes(), *rest
 
     def narrowed(self, demand: Demand, domains: Domains) -> "NewNode | None":
         """The same node with the class's requirements and these domains on top; None where they contradict it."""
@@ -256,10 +266,13 @@ class NewNode:
         else:
             allowed = self.requirements.get(key)
             listed = set(allowed.values) if not allowed.complement else set()
-        return tuple(sorted(listed - {""}))
+        return tuple(sorted(value for value in listed if value))
 
 
-def empty_node(pool: Pool, name: str, axis: Axis) -> NewNode:
-    """A node of the pool before any pod."""
+def empty_node(pool: Pool, name: str, axis: Axis, *, reserved: Mask | None = None) -> NewNode:
+    """A node of the pool before any pod. ``reserved``: the column of the reservation that it is launched in."""
     used = np.zeros(len(axis.names), dtype=np.int64)
-    return NewNode(name, pool, pool.requirements, pool.types, pool.columns, used, pool.min_values)
+    if reserved is None:
+        return NewNode(name, pool, pool.requirements, pool.types, pool.bought, used, pool.min_values)
+    types = pool.types & np.isfinite(pool.market.prices[:, reserved]).any(axis=1)
+    return NewNode(name, pool, pool.requirements, types, reserved, used, pool.min_values)

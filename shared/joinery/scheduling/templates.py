@@ -18,6 +18,7 @@ from joinery.scheduling.packing import Reason
 from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Axis, Fit, Market, Mask, Pool, fit, market
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.requirements import Requirements, UnknownOperatorError, of_labels, one_of, read
+from joinery.scheduling.reservations import spent
 from joinery.scheduling.resources import host_ports_of, requests_of
 from joinery.scheduling.sizes import most_pods
 from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated
@@ -182,7 +183,7 @@ class PoolBuilder:
         admitted = fit(bare, _on_types(requirements, known))
         sold = admitted.types & np.isfinite(known.prices[:, admitted.columns]).any(axis=1)
         if admitted.conflict or not sold.any():
-            return _nothing_left(admitted, node_pool)
+            return _nothing_left(admitted, bare)
         overhead, ports = self._overhead(node_pool, known, bare)
         pool = Pool(
             node_pool=node_pool,
@@ -284,12 +285,17 @@ def _daemon_term(term: Requirements) -> Requirements:
     return Requirements({key: allowed for key, allowed in term.sets.items() if key not in skipped})
 
 
-def _nothing_left(admitted: Fit, node_pool: NodePool) -> Reason:
-    name = node_pool.spec.template.spec.node_class_ref.name
+def _nothing_left(admitted: Fit, pool: Pool) -> Reason:
+    name = pool.node_pool.spec.template.spec.node_class_ref.name
     if admitted.conflict:
         allowed = admitted.requirements.get(admitted.conflict)
         return Reason("Requirements", f"no instance type of EC2NodeClass {name} has {admitted.conflict} {allowed}")
-    return Reason("Offerings", "no instance type that it allows has an available offering")
+    used = spent(pool, admitted.columns, {}) if not (admitted.columns & pool.bought).any() else ""
+    return (
+        Reason("Reserved", used)
+        if used
+        else Reason("Offerings", "no instance type that it allows has an available offering")
+    )
 
 
 def _class_readiness(node_class: EC2NodeClass) -> Reason | None:

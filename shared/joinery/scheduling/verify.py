@@ -18,6 +18,7 @@ packing core beyond the object models. The files, by what they know:
 ``verify_launches``      each launch against its NodePool and the catalogue
 ``verify_alternatives``  what else EC2 may pick of a launch
 ``verify_pools``         limits, minimal values, weights
+``verify_reservations``  what each capacity reservation still takes
 ==================  ==========================================================================================
 
 Every wrong plan is refused with reasons whose code names the rule and whose subject names the pod, launch or NodePool.
@@ -35,6 +36,7 @@ from joinery.scheduling.verify_launches import Choices, check_launches
 from joinery.scheduling.verify_market import Market
 from joinery.scheduling.verify_placements import check_placements
 from joinery.scheduling.verify_pools import check_limits, check_min_values, check_weights
+from joinery.scheduling.verify_reservations import check_reservations
 from joinery.scheduling.verify_spread import check_spread
 from joinery.scheduling.verify_volumes import check_volumes
 from joinery.scheduling.verify_world import World, final_state
@@ -66,6 +68,7 @@ def _checks(world: World) -> Iterator[Reason]:
     yield from check_limits(world)
     yield from check_min_values(world)
     yield from check_weights(world, market)
+    yield from check_reservations(world, choices)
     yield from _check_cost(world.packing)
 
 

@@ -35,10 +35,10 @@ def check_alternatives(world: World, census: Census, *, choices: Choices, market
 
 def _elsewhere(world: World, launch: Launch, node: FinalNode, choices: Choices) -> Iterator[Labels]:
     """The node's labels, had it come from another zone or capacity type that the launch allows."""
-    places = {place for choice in choices.of(launch).values() if choice for place in choice.places}
-    kind = world.types_of(world.pools[launch.node_pool])[launch.offering.instance_type]
-    for zone, capacity_type in sorted(places - {(launch.offering.zone, launch.offering.capacity_type)}):
-        yield with_offering(node.labels, kind, zone, capacity_type)
+    places = {place: o for choice in choices.of(launch).values() if choice for place, o in choice.places.items()}
+    kind, own = world.types_of(world.pools[launch.node_pool])[launch.offering.instance_type], launch.offering
+    for place in sorted(places.keys() - {(own.zone, own.capacity_type, own.reservation)}):
+        yield with_offering(node.labels, kind, places[place])
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from joinery.scheduling.verify_nodes import (
     DECIDED_BY_OFFERING,
     FinalNode,
     node_labels,
+    sold,
     with_aliases,
     with_offering,
 )
@@ -26,6 +27,7 @@ from joinery.state.offerings import InstanceType, Offering
 
 #: Prices are copied, so they agree to the last digit but for how they were written.
 PRICE_TOLERANCE = 1e-6
+Place = tuple[str, str, str]
 _ENCODE = msgspec.json.Encoder().encode
 
 
@@ -51,15 +53,15 @@ class Choice:
         return {name: amount - self.daemons.get(name, 0) for name, amount in self.kind.allocatable.items()}
 
     @cached_property
-    def places(self) -> frozenset[tuple[str, str]]:
-        """Zones and capacity types."""
-        return frozenset((offering.zone, offering.capacity_type) for offering in self.offerings)
+    def places(self) -> Mapping[Place, Offering]:
+        """One offering for every zone, capacity type and reservation."""
+        return {(o.zone, o.capacity_type, o.reservation_id): o for o in self.offerings}
 
     def suits(self, found: PodClass) -> bool:
         """Whether the pods' own node selection allows every one of the offerings."""
         return all(
-            selects_node(found.pod.spec, with_offering(self.labels, self.kind, zone, capacity_type), "")
-            for zone, capacity_type in self.places
+            selects_node(found.pod.spec, with_offering(self.labels, self.kind, offering), "")
+            for offering in self.places.values()
         )
 
 
@@ -71,7 +73,7 @@ class Choices:
     _known: dict[bytes, dict[str, Choice | None]] = field(default_factory=dict)
     _suits: dict[tuple[Choice, PodClass], bool] = field(default_factory=dict)
     _of_launch: dict[str, dict[str, Choice | None]] = field(default_factory=dict)
-    _of_place: dict[tuple[int, str, str], Labels] = field(default_factory=dict)
+    _of_place: dict[tuple[int, str, str, str], Labels] = field(default_factory=dict)
 
     def of(self, launch: Launch) -> Mapping[str, Choice | None]:
         """A choice for every instance type that the launch names; None for one that gives no usable offering."""
@@ -112,10 +114,10 @@ class Choices:
 
     def _of_offering(self, kind: InstanceType, offering: Offering) -> Labels:
         """The labels that a node of the kind has from the offering."""
-        place = id(kind), offering.zone, offering.capacity_type
+        place = id(kind), offering.zone, offering.capacity_type, offering.reservation_id
         known = self._of_place.get(place)
         if known is None:
-            known = self._of_place[place] = with_offering({}, kind, offering.zone, offering.capacity_type)
+            known = self._of_place[place] = with_offering({}, kind, offering)
         return known
 
     def suit(self, choice: Choice, found: PodClass) -> bool:
@@ -198,14 +200,7 @@ def _offering_problems(launch: Launch, types: Mapping[str, InstanceType]) -> Ite
     where = f"{chosen.instance_type} in {chosen.zone} as {chosen.capacity_type}"
     if chosen.instance_type not in launch.instance_types:
         yield "InstanceTypes", f"the offering's type {chosen.instance_type} is not among the launch's instance types"
-    known = next(
-        (
-            o
-            for o in types[chosen.instance_type].offerings
-            if o.zone == chosen.zone and o.capacity_type == chosen.capacity_type
-        ),
-        None,
-    )
+    known = sold(types[chosen.instance_type], chosen)
     if known is None:
         yield "Offering", f"{where} is not sold"
     elif not known.available:

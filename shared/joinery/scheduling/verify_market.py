@@ -59,7 +59,7 @@ class Market:
         if not offerings or _known_mismatch(rules, kind):
             return None
         labels = node_labels(pool.spec.template.metadata.labels, pool, kind, requirements=())
-        labels |= offering_labels(kind, offerings[0].zone, offerings[0].capacity_type)
+        labels |= offering_labels(kind, offerings[0])
         node = FinalNode(name="", labels=labels, taints=hard_taints(pool.spec.template.spec.taints), room={})
         daemons = self.world.daemon_requests(node)
         room = {name: amount - daemons.get(name, 0) for name, amount in kind.allocatable.items()}
@@ -151,7 +151,9 @@ def _offered(offering: Offering, key: str) -> str | None:
             return offering.zone
         case keys.CAPACITY_TYPE:
             return offering.capacity_type
-    return offering.zone_id or None
+        case keys.ZONE_ID:
+            return offering.zone_id or None
+    return offering.reservation.labels.get(key) if offering.reservation else None
 
 
 def _known_mismatch(rules: Iterable[Expression], kind: InstanceType) -> bool:

@@ -9,15 +9,15 @@ from joinery.apis.core import Node, Taint
 from joinery.apis.meta import Requirement
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources
-from joinery.scheduling.packing import Launch
+from joinery.scheduling.packing import Launch, PlacedOffering
 from joinery.scheduling.verify_rules import allows
 from joinery.state.nodes import NodeView
-from joinery.state.offerings import InstanceType
+from joinery.state.offerings import InstanceType, Offering
 
 if TYPE_CHECKING:
     from joinery.scheduling.verify_world import PodClass
 
-DECIDED_BY_OFFERING = (keys.ZONE, keys.CAPACITY_TYPE, keys.ZONE_ID)
+DECIDED_BY_OFFERING = (keys.ZONE, keys.CAPACITY_TYPE, keys.ZONE_ID, *keys.RESERVATION_LABELS)
 _USUAL = {keys.OS: "linux", f"{keys.AWS_GROUP}/instance-tenancy": "default"}
 
 
@@ -60,10 +60,10 @@ def existing_node(view: NodeView, node: Node | None) -> FinalNode:
     )
 
 
-def launched_node(launch: Launch, pool: NodePool, kind: InstanceType, *, zone: str, capacity_type: str) -> FinalNode:
+def launched_node(launch: Launch, pool: NodePool, kind: InstanceType, offering: Offering) -> FinalNode:
     """The node that one offering would give: what the type and the offering say of a label wins over the launch."""
     labels = node_labels(launch.labels, pool, kind, requirements=(*launch.requirements,))
-    labels |= offering_labels(kind, zone, capacity_type)
+    labels |= offering_labels(kind, offering)
     labels |= {keys.HOSTNAME: launch.name}
     _add_aliases(labels)
     return FinalNode(
@@ -103,11 +103,19 @@ def _pick(key: str, values: tuple[str, ...], asked: str, wanted: Iterable[Requir
     return next((v for v in ordered if all(allows(r, v) for r in rules)), ordered[0])
 
 
-def offering_labels(kind: InstanceType, zone: str, capacity_type: str) -> dict[str, str]:
-    """What the offering decides: zone, its id, capacity type."""
-    found = {keys.ZONE: zone, keys.CAPACITY_TYPE: capacity_type}
-    zone_id = next((o.zone_id for o in kind.offerings if o.zone == zone and o.zone_id), "")
+def offering_labels(kind: InstanceType, offering: Offering) -> dict[str, str]:
+    """What the offering decides: zone, its id, capacity type, and the capacity reservation if it draws on one."""
+    found = {keys.ZONE: offering.zone, keys.CAPACITY_TYPE: offering.capacity_type}
+    zone_id = next((o.zone_id for o in kind.offerings if o.zone == offering.zone and o.zone_id), "")
+    if offering.reservation:
+        found |= offering.reservation.labels
     return found | {keys.ZONE_ID: zone_id} if zone_id else found
+
+
+def sold(kind: InstanceType, chosen: PlacedOffering) -> Offering | None:
+    """The offering of the type that a launch counts on."""
+    wanted = (chosen.zone, chosen.capacity_type, chosen.reservation)
+    return next((o for o in kind.offerings if (o.zone, o.capacity_type, o.reservation_id) == wanted), None)
 
 
 def _add_aliases(labels: dict[str, str]) -> None:
@@ -118,9 +126,10 @@ def _add_aliases(labels: dict[str, str]) -> None:
                 labels[alias] = labels[key]
 
 
-def with_offering(labels: Mapping[str, str], kind: InstanceType, zone: str, capacity_type: str) -> dict[str, str]:
+def with_offering(labels: Mapping[str, str], kind: InstanceType, offering: Offering) -> dict[str, str]:
     """The same node's labels, from another offering."""
-    changed = {**labels, **offering_labels(kind, zone, capacity_type)}
+    kept = {key: value for key, value in labels.items() if key not in keys.RESERVATION_LABELS}
+    changed = {**kept, **offering_labels(kind, offering)}
     _add_aliases(changed)
     return changed
 

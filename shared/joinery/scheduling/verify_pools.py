@@ -155,7 +155,9 @@ class _Comparison:
     def _places(self, pool: NodePool, ware: Ware, found: PodClass) -> frozenset[tuple[str, str]]:
         known = self._offered.setdefault((pool.metadata.name, found), {})
         if ware.kind.name not in known:
-            known[ware.kind.name] = frozenset((o.zone, o.capacity_type) for o in usable(found, pool, ware))
+            # A reservation may be used up by others: what is certain is what may be bought.
+            places = ((o.zone, o.capacity_type) for o in usable(found, pool, ware) if o.reservation is None)
+            known[ware.kind.name] = frozenset(places)
         return known[ware.kind.name]
 
 

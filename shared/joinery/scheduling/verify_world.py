@@ -18,7 +18,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, total
 from joinery.scheduling.packing import Launch, Packing, Reason
 from joinery.scheduling.problem import Problem
-from joinery.scheduling.verify_nodes import FinalNode, existing_node, launched_node
+from joinery.scheduling.verify_nodes import FinalNode, existing_node, launched_node, sold
 from joinery.scheduling.verify_rules import (
     Labels,
     Port,
@@ -28,7 +28,7 @@ from joinery.scheduling.verify_rules import (
     selects_node,
 )
 from joinery.state.nodes import views
-from joinery.state.offerings import InstanceType
+from joinery.state.offerings import InstanceType, Offering
 from joinery.state.pods import is_daemon, is_terminal, lasting
 
 _ENCODE = msgspec.json.Encoder().encode
@@ -141,7 +141,8 @@ class World:
         likeness = launch.node_pool, offering, *map(id, shared)
         known = self._booted.get(likeness)
         if known is None:
-            known = launched_node(launch, pool, kind, zone=offering.zone, capacity_type=offering.capacity_type)
+            found = sold(kind, offering) or Offering(offering.zone, offering.capacity_type, offering.price)
+            known = launched_node(launch, pool, kind, found)
             self._booted[likeness] = known
         return replace(
             known, name=launch.name, labels={**known.labels, keys.HOSTNAME: launch.name}, held={}, planned={}

@@ -16,6 +16,7 @@ from joinery.scheduling.classes import Classifier, PodClass
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.pools import Amounts, Fit, Pool, Prices, fit
 from joinery.scheduling.problem import Problem
+from joinery.scheduling.reservations import stock
 from joinery.scheduling.resources import host_ports_of, requests_of
 from joinery.scheduling.rules import selector_keys
 from joinery.scheduling.selectors import read
@@ -30,7 +31,10 @@ from joinery.state.snapshot import Snapshot
 
 
 class Workspace:
-    """Everything a packing needs, in the shape it needs it. ``strays``: domains that an earlier packing found (``strays``)."""
+    """Everything a packing needs, in the shape it needs it. ``strays``: domains that an earlier packing found (``strays``).
+
+    ``reservations``: how many nodes each capacity reservation takes before the packing.
+    """
 
     def __init__(self, problem: Problem, strays: Iterable[Stray] = ()) -> None:
         snapshot = problem.snapshot
@@ -54,6 +58,8 @@ class Workspace:
         self.memo: dict[int, tuple[Prices, Prices]] = {}
         self.bought: dict[str, int] = {}
         self.charged: dict[str, Amounts] = {}
+        self.reservations: Mapping[str, int] = stock(self.pools, snapshot.node_claims)
+        self.left_reserved: Mapping[str, int] = self.reservations
         self.topology = Topology(self.possible, self.views, snapshot.namespaces, self.universe, strays)
 
     @cached_property

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from joinery.apis.conditions import NODE_CLAIM_DEPENDENTS, Observation, awaiting, find, put, with_ready
-from joinery.apis.labels import AWS_GROUP, INTERRUPTED_AT, TERMINATION_FINALIZER
+from joinery.apis.labels import AWS_GROUP, INTERRUPTED_AT, RESERVATION_ID, TERMINATION_FINALIZER
 from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
 
@@ -24,6 +24,14 @@ def is_managed(claim: NodeClaim) -> bool:
 def awaits_launch(claim: NodeClaim) -> bool:
     """Whether it was written for an instance that it does not have yet."""
     return is_managed(claim) and not claim.status.provider_id and not claim.is_deleting
+
+
+def awaited_reservations(claim: NodeClaim) -> tuple[str, ...]:
+    """The capacity reservations in which it may still be launched: EC2 counts its instance in none of them yet."""
+    if not awaits_launch(claim):
+        return ()
+    rules = [rule for rule in claim.spec.requirements if (rule.key, rule.operator) == (RESERVATION_ID, "In")]
+    return tuple(value for rule in rules for value in rule.values)
 
 
 def leaving_since(claim: NodeClaim) -> datetime | None:

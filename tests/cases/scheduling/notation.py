@@ -20,6 +20,7 @@ SHORT = {
     "type": keys.INSTANCE_TYPE,
     "region": keys.REGION,
     "pool": keys.NODE_POOL,
+    "reservation": keys.RESERVATION_ID,
     **{name: f"{keys.AWS_GROUP}/{name}" for name in ("instance-family", "instance-size", "instance-cpu", "instance-category")},
     **{name: f"{keys.AWS_GROUP}/{name}" for name in ("instance-memory", "instance-gpu-name", "instance-generation")},
 }  # fmt: skip

@@ -6,7 +6,7 @@ so many pods of one description, called ``web-1``, ``web-2`` and so on.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +20,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amounts, text
 from joinery.scheduling.problem import Options, Problem
-from joinery.state.offerings import InstanceType, Offering
+from joinery.state.offerings import InstanceType, Offering, Reservation
 from joinery.state.snapshot import Invalid, Snapshot
 from simulator import builders
 from tests.cases.scheduling import notation
@@ -94,8 +94,11 @@ def _problem(given: Document, pods: list[core.Pod]) -> Problem:
         invalid=tuple(Invalid(**i) for i in given.get("invalid", [])),
     )
     types = tuple(instance_type(t) for t in given.get("types", standard_types()))
+    by_class = {
+        c.metadata.name: tuple(with_reserved(t, c.metadata.name, given) for t in types) for c in known.node_classes
+    }
     options = Options(**{"only_marked_unschedulable": False, **given.get("options", {})})
-    return Problem(snapshot=known, instance_types={c.metadata.name: types for c in known.node_classes}, options=options)
+    return Problem(snapshot=known, instance_types=by_class, options=options)
 
 
 def instance_type(given: Document) -> InstanceType:
@@ -120,6 +123,27 @@ def instance_type(given: Document) -> InstanceType:
             for zone in zones for kind, share in shares.items()
         ),
     )  # fmt: skip
+
+
+def with_reserved(kind: InstanceType, node_class: str, given: Document) -> InstanceType:
+    """The type with what is reserved of it: ``reservations: [{id, type, zone, count, kind, interruptible, ending, class}]``.
+
+    ``ending``: nothing more may be launched in it; ``class``: the one EC2NodeClass that selects it.
+    """
+    listed = [r for r in given.get("reservations", []) if r["type"] == kind.name]
+    found = [_reserved(kind, r) for r in listed if r.get("class", node_class) == node_class]
+    if not found:
+        return kind
+    ways = (*kind.labels[keys.CAPACITY_TYPE], keys.RESERVED)
+    labels = {**kind.labels, keys.CAPACITY_TYPE: ways, keys.RESERVATION_ID: tuple(o.reservation_id for o in found)}
+    return replace(kind, labels=labels, offerings=(*kind.offerings, *found))
+
+
+def _reserved(kind: InstanceType, given: Document) -> Offering:
+    zone, count = given.get("zone", "z1"), given.get("count", 1)
+    about = Reservation(given["id"], given.get("kind", "default"), given.get("interruptible", False), count)
+    price = (kind.price(zone, keys.ON_DEMAND) or 0) / 10_000_000
+    return Offering(zone, keys.RESERVED, price, count > 0 and not given.get("ending"), f"id-{zone}", about)
 
 
 def _price(given: Document, zone: str) -> float:
@@ -300,6 +324,7 @@ def _claim(given: Any, state: str, pool: str) -> NodeClaim:
         conditions=_REACHED[state],
         labels=notation.label_map(given.get("labels", {})),
         annotations={**planned, **warned},
+        requirements=notation.expressions(given.get("requirements", [])),
         resources=_room(given),
         requests=_room(given),
         deleted=builders.EPOCH if given.get("deleting") else None,

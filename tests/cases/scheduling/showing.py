@@ -137,6 +137,7 @@ _FIELDS: dict[str, Callable[[Launch], Any]] = {
     "startupTaints": lambda launch: [_taint(t) for t in launch.startup_taints],
     "minValuesRelaxed": lambda launch: launch.min_values_relaxed,
     "count": lambda launch: len(launch.pods),
+    "reservation": lambda launch: launch.offering.reservation,
 }
 _SUBSETS: dict[str, Callable[[Launch, Any], Any]] = {
     "labels": lambda launch, shape: {name: launch.labels.get(notation.key(name), "none") for name in shape},

@@ -51,6 +51,30 @@ def test_bound_optimum_and_plan_come_in_that_order(world: World) -> None:
     assert least <= plan.hourly + PENNY
 
 
+@settings(UNHURRIED, max_examples=50)
+@given(worlds(most=5, reservations=2))
+def test_the_same_holds_where_capacity_is_reserved(world: World) -> None:
+    """Reservations are a stock: the best use of it is never dearer than the bound, and no plan has more of it than there is."""
+    plan = solve(world.problem)
+    least = Exhaustive(world, plan).least()
+    assert verify(world.problem, plan) == ()
+    assert 0 <= plan.lower_bound <= least + PENNY
+    assert least <= plan.hourly + PENNY
+
+
+@UNHURRIED
+@given(worlds(most=4, copies=6, reservations=3), st.integers(0, 99))
+def test_what_is_reserved_depends_on_no_order(world: World, seed: int) -> None:
+    """One problem and seed give one plan, right by every rule, that costs no more than first-fit's."""
+    asked = replace(world.problem, options=replace(CHEAPEST, seed=seed))
+    plan, alone = solve(asked), first_fit(asked)
+    assert verify(asked, plan) == ()
+    assert solve(shuffled(asked, Random(seed))) == plan
+    if not alone.left:
+        assert not plan.unplaced
+        assert plan.hourly <= _price(alone) + PENNY
+
+
 @UNHURRIED
 @given(worlds(most=4, copies=8))
 def test_a_plan_is_right_and_costs_no_more_than_first_fit(world: World) -> None:

@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 from hypothesis import strategies as st
 
 from joinery.apis.core import Pod
-from joinery.apis.labels import HOSTNAME, INSTANCE_TYPE, ZONE
+from joinery.apis.labels import HOSTNAME, INSTANCE_TYPE, ON_DEMAND, RESERVED, ZONE
 from joinery.apis.nodepool import NodePool
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Options, Problem
-from joinery.state.offerings import InstanceType
+from joinery.state.offerings import InstanceType, Offering, Reservation
 from simulator.builders import daemon_set, instance_type, node, node_pool, pod
 from tests.unit.verify.plans import A, B, problem
 
@@ -107,9 +107,23 @@ def _cheaper_in_b(kind: InstanceType) -> InstanceType:
     return replace(kind, offerings=offerings)
 
 
+def _reserved(kind: InstanceType, places: Sequence[tuple[str, str, int]]) -> InstanceType:
+    """The type with what is reserved of it: (type, zone, how many)."""
+    found = tuple(
+        Offering(
+            zone, RESERVED, (kind.price(zone, ON_DEMAND) or 0) / 1e7, True, "", Reservation(f"cr-{i}", remaining=count)
+        )
+        for i, (name, zone, count) in enumerate(places)
+        if name == kind.name
+    )
+    return replace(kind, offerings=(*kind.offerings, *found))
+
+
 @dataclass(frozen=True)
 class World:
-    """``pools``: name to what is said of it; ``rooms``: vCPUs and zone of nodes that exist; ``overhead``: of a DaemonSet."""
+    """``pools``: name to what is said of it; ``rooms``: vCPUs and zone of nodes that exist; ``overhead``: of a DaemonSet; ``reserved``:
+    type, zone and number of capacity reservations.
+    """
 
     wishes: tuple[Wish, ...]
     pools: tuple[NodePool, ...]
@@ -117,6 +131,7 @@ class World:
     types: tuple[InstanceType, ...]
     has_daemon: bool
     node_size: str = "cheapest"
+    reserved: tuple[tuple[str, str, int], ...] = ()
 
     @cached_property
     def problem(self) -> Problem:
@@ -150,15 +165,26 @@ def _pools(draw: st.DrawFn) -> tuple[NodePool, ...]:
     return tuple(found)
 
 
+def _reservations(most: int) -> st.SearchStrategy[tuple[tuple[str, str, int], ...]]:
+    """Up to so many capacity reservations, of one place or two each."""
+    names = st.sampled_from(("c7a.large", "m7a.large", "r7a.2xlarge"))
+    one = st.tuples(names, st.sampled_from(ZONES), st.integers(1, 2))
+    return st.lists(one, min_size=min(most, 1), max_size=most).map(tuple)
+
+
 @st.composite
-def worlds(draw: st.DrawFn, *, most: int = 6, copies: int = 1, rules: Sequence[str] = tuple(RULES)) -> World:
+def worlds(
+    draw: st.DrawFn, *, most: int = 6, copies: int = 1, rules: Sequence[str] = tuple(RULES), reservations: int = 0
+) -> World:
     """Up to ``most`` different pods, up to ``copies`` of each."""
+    reserved = draw(_reservations(reservations))
     listed = draw(st.lists(wishes(rules), min_size=1, max_size=most))
     return World(
         wishes=tuple(wish for wish in listed for _ in range(draw(st.integers(1, copies)))),
         pools=draw(_pools()),
         rooms=tuple(draw(st.lists(st.tuples(st.sampled_from((1, 2)), st.sampled_from(ZONES)), max_size=2))),
-        types=_types(draw(st.booleans())),
+        types=tuple(_reserved(kind, reserved) for kind in _types(draw(st.booleans()))),
+        reserved=reserved,
         has_daemon=draw(st.booleans()),
         node_size=draw(st.sampled_from(("cheapest", "balanced", "small"))),
     )
@@ -167,7 +193,7 @@ def worlds(draw: st.DrawFn, *, most: int = 6, copies: int = 1, rules: Sequence[s
 class Exhaustive:
     """Tries every way to put the launched pods of a plan on nodes: new ones, and what the plan leaves free of others.
 
-    Limits are left out: they only make nodes dearer. Pods that repel each other are apart, ports are used once, and the
+    A new node is bought in a zone, or takes a place in a reservation. Limits are left out: they only make nodes dearer. Pods that repel each other are apart, ports are used once, and the
     counts of zones differ by one at most where a pod says so.
     """
 
@@ -177,6 +203,9 @@ class Exhaustive:
         placed = {found.node: [world.wish(key) for key in found.pods] for found in plan.existing}
         self._standing = [placed.get(f"n{i}", []) for i in range(len(world.rooms))]
         self._prices: dict[tuple[tuple[int, ...], str], float] = {}
+        self._zones = {zone: zone for zone in ZONES}
+        self._zones |= {f"cr-{i}": zone for i, (_, zone, _) in enumerate(world.reserved)}
+        self._stock = {f"cr-{i}": count for i, (_, _, count) in enumerate(world.reserved)}
 
     def least(self) -> float:
         """$/h of the cheapest new nodes."""
@@ -185,7 +214,7 @@ class Exhaustive:
         return self._best
 
     def _place(self, index: int, standing: list[list[Wish]], nodes: list[list[int]], zones: list[str]) -> None:
-        """Pod after pod onto each node there is, or onto one more in each zone."""
+        """Pod after pod onto each node there is, or onto one more in each zone and reservation."""
         prices = [self._price(tuple(pods), zone) for pods, zone in zip(nodes, zones, strict=True)]
         if sum(prices) >= self._best:
             return
@@ -198,8 +227,9 @@ class Exhaustive:
                 self._place(index + 1, [*standing[:place], [*there, wish], *standing[place + 1 :]], nodes, zones)
         for place, here in enumerate(nodes):
             self._place(index + 1, standing, [*nodes[:place], [*here, index], *nodes[place + 1 :]], zones)
-        for zone in ZONES:
-            self._place(index + 1, standing, [*nodes, [index]], [*zones, zone])
+        for zone in self._zones:
+            if zones.count(zone) < self._stock.get(zone, len(self._wishes)):
+                self._place(index + 1, standing, [*nodes, [index]], [*zones, zone])
 
     def _may_stand(self, place: int, there: Sequence[Wish]) -> bool:
         cpu, zone = self._world.rooms[place]
@@ -213,11 +243,11 @@ class Exhaustive:
         return total
 
     def _price(self, pods: tuple[int, ...], zone: str) -> float:
-        """$/h of the cheapest node in the zone that may hold exactly these."""
+        """$/h of the cheapest node in the zone, or of one in the reservation, that may hold exactly these."""
         key = (pods, zone)
         if key not in self._prices:
             here = [self._wishes[i] for i in pods]
-            right = _may_meet(here) and all(wish.zone in ("", zone) for wish in here)
+            right = _may_meet(here) and all(wish.zone in ("", self._zones[zone]) for wish in here)
             self._prices[key] = min(self._offers(here, zone), default=float("inf")) if right else float("inf")
         return self._prices[key]
 
@@ -226,7 +256,7 @@ class Exhaustive:
             if all(self._may_use(wish, pool) for wish in here):
                 for kind in _kinds(pool, self._world.types):
                     if _fits(kind.allocatable, self._total(here)):
-                        yield from (offer.price for offer in kind.offerings if offer.zone == zone)
+                        yield from (o.price for o in kind.offerings if zone == (o.reservation_id or o.zone))
 
     def _may_use(self, wish: Wish, pool: NodePool) -> bool:
         """Whether the pod tolerates the pool, and no heavier one must take it."""
@@ -241,7 +271,7 @@ class Exhaustive:
         return any(_fits(kind.allocatable, self._total([wish])) for kind in _kinds(pool, self._world.types))
 
     def _is_spread(self, standing: list[list[Wish]], nodes: list[list[int]], zones: list[str]) -> bool:
-        new = [(self._wishes[i], zone) for pods, zone in zip(nodes, zones, strict=True) for i in pods]
+        new = [(self._wishes[i], self._zones[z]) for pods, z in zip(nodes, zones, strict=True) for i in pods]
         old = [(wish, self._world.rooms[place][1]) for place, there in enumerate(standing) for wish in there]
         counts = Counter(zone for wish, zone in (*new, *old) if wish.app == "red")
         least = min(counts[zone] for zone in ZONES)

@@ -1,0 +1,153 @@
+"""Capacity reservations: what a class's terms select, and what that is as offerings."""
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import msgspec
+import pytest
+
+from joinery.apis import labels
+from joinery.apis.ec2nodeclass import CapacityReservationSelectorTerm, EC2NodeClass
+from joinery.cloudprovider.catalog import Catalog, decode, encode
+from joinery.cloudprovider.instancetypes import resolve
+from joinery.cloudprovider.reservations import CapacityReservation, selected, uncounted
+from joinery.state.offerings import InstanceType, Offering
+from tests.cloudprovider.test_instance_types import node_class
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ZONE = "us-east-1a"
+
+
+def _entry(name: str = "cr-1", **given: Any) -> dict[str, Any]:
+    """As EC2 prints it."""
+    return {
+        "CapacityReservationId": name, "InstanceType": "m5.large", "AvailabilityZone": ZONE, "OwnerId": "111122223333",
+        "AvailableInstanceCount": 3, "TotalInstanceCount": 5, "InstanceMatchCriteria": "targeted",
+        "ReservationType": "default", "State": "active", "Tags": [{"Key": "team", "Value": "web"}], **given,
+    }  # fmt: skip
+
+
+def _reservation(name: str = "cr-1", **given: Any) -> CapacityReservation:
+    return msgspec.convert(_entry(name, **given), CapacityReservation)
+
+
+def _block(end: timedelta) -> CapacityReservation:
+    return _reservation(ReservationType="capacity-block", EndDate=(NOW + end).isoformat())
+
+
+def _ids(term: dict[str, Any], *known: CapacityReservation) -> list[str]:
+    return [found.id for found in selected([CapacityReservationSelectorTerm.model_validate(term)], known, NOW)]
+
+
+def _reserved(
+    of: EC2NodeClass, catalog: Catalog, *known: CapacityReservation
+) -> tuple[InstanceType, tuple[Offering, ...]]:
+    """m5.large as nodes of the class have it, and its reserved offerings."""
+    kinds = resolve(msgspec.structs.replace(catalog, capacity_reservations=known), of, now=NOW)
+    kind = next(kind for kind in kinds if kind.name == "m5.large")
+    return kind, tuple(o for o in kind.offerings if o.capacity_type == labels.RESERVED)
+
+
+@pytest.mark.parametrize(
+    ("term", "expected"),
+    [
+        ({"id": "cr-2"}, ["cr-2"]),
+        ({"id": "cr-9"}, []),
+        ({"tags": {"team": "web"}}, ["cr-1"]),
+        ({"tags": {"team": "*"}}, ["cr-1", "cr-2"]),
+        ({"tags": {"team": "web", "other": "*"}}, []),
+        ({"tags": {"team": "*"}, "ownerID": "444455556666"}, ["cr-2"]),
+        ({"instanceMatchCriteria": "open"}, ["cr-2"]),
+    ],
+)
+def test_terms_select_by_id_tags_owner_and_criteria(term: dict[str, Any], expected: list[str]) -> None:
+    """A tag's value may be anything; all that a term says must hold; ids come in order."""
+    other = _reservation(
+        "cr-2", OwnerId="444455556666", InstanceMatchCriteria="open", Tags=[{"Key": "team", "Value": "db"}]
+    )
+    assert _ids(term, other, _reservation()) == expected
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"State": "expired"},
+        {"EndDate": "2025-12-31T00:00:00Z"},
+        {"ReservationType": "scheduled"},
+        {"InstanceMatchCriteria": "whatever"},
+    ],
+)
+def test_what_is_over_or_of_an_unknown_sort_is_not_selected(given: dict[str, Any]) -> None:
+    """EC2 may know sorts of reservation that we do not."""
+    assert _ids({"id": "cr-1"}, _reservation(**given)) == []
+
+
+@pytest.mark.parametrize(("minutes", "state"), [(41, "active"), (40, "expiring")])
+def test_a_capacity_block_expires_forty_minutes_before_its_end(minutes: int, state: str) -> None:
+    """EC2 takes its instances back half an hour before the end."""
+    terms = [CapacityReservationSelectorTerm(id="cr-1")]
+    (found,) = selected(terms, [_block(timedelta(minutes=minutes))], NOW)
+    assert found.state == state
+
+
+def test_a_reservation_is_an_offering_of_its_type_for_next_to_nothing(catalog: Catalog) -> None:
+    """It costs a ten-millionth of the on-demand price, says how much is left of it, and the type's labels name it."""
+    kind, (found,) = _reserved(node_class(capacityReservationSelectorTerms=[{"id": "cr-1"}]), catalog, _reservation())
+    assert found.price == pytest.approx((kind.price(ZONE, labels.ON_DEMAND) or 0) / 10_000_000)
+    assert (found.available, found.zone, found.reservation and found.reservation.remaining) == (True, ZONE, 3)
+    assert found.reservation is not None
+    assert found.reservation.labels == {
+        labels.RESERVATION_ID: "cr-1", labels.RESERVATION_TYPE: "default", labels.RESERVATION_INTERRUPTIBLE: "false",
+    }  # fmt: skip
+    assert labels.RESERVED in kind.labels[labels.CAPACITY_TYPE]
+    assert kind.labels[labels.RESERVATION_ID] == ("cr-1",)
+
+
+def test_a_class_without_terms_has_no_reserved_offering(catalog: Catalog) -> None:
+    """What the catalogue knows is for those who select it."""
+    kind, found = _reserved(node_class(), catalog, _reservation())
+    assert found == ()
+    assert labels.RESERVATION_ID not in kind.labels
+    assert labels.RESERVED not in kind.labels[labels.CAPACITY_TYPE]
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        _reservation(AvailableInstanceCount=0),
+        _reservation(AvailabilityZone="us-east-1z"),
+        _block(timedelta(minutes=39)),
+        msgspec.structs.replace(_reservation(), available_instance_count=None),
+    ],
+    ids=["nothing left", "a zone out of reach", "about to end", "nobody knows how much is left"],
+)
+def test_nothing_is_launched_into_what_cannot_take_it(catalog: Catalog, known: CapacityReservation) -> None:
+    """The offering is there, so that a reason can name it, and is not available."""
+    _, (found,) = _reserved(node_class(capacityReservationSelectorTerms=[{"id": "cr-1"}]), catalog, known)
+    assert not found.available
+
+
+def test_a_status_is_believed_before_the_terms(catalog: Catalog) -> None:
+    """Whoever looked at EC2 has the last word on what the class has; the catalogue only tells how much is left."""
+    seen = {
+        "id": "cr-2", "availabilityZone": ZONE, "instanceType": "m5.large", "ownerID": "111122223333",
+        "instanceMatchCriteria": "open", "reservationType": "default", "state": "active",
+    }  # fmt: skip
+    of = node_class({"capacityReservations": [seen]}, capacityReservationSelectorTerms=[{"id": "cr-1"}])
+    _, (found,) = _reserved(of, catalog, _reservation("cr-1"), _reservation("cr-2"))
+    assert found.reservation_id == "cr-2"
+    assert uncounted(of, [_reservation("cr-1")], NOW) == ["cr-2"]
+    none = node_class(
+        {"conditions": [{"type": "CapacityReservationsReady", "status": "True"}]},
+        capacityReservationSelectorTerms=[{"id": "cr-1"}],
+    )
+    assert _reserved(none, catalog, _reservation("cr-1"))[1] == ()
+
+
+def test_a_catalogue_keeps_its_reservations() -> None:
+    """Written and read again they are the same, and a catalogue of before has none."""
+    document = {"region": "us-east-1", "capacityReservations": [_entry(EndDate="2026-02-01T00:00:00Z")]}
+    read = decode(msgspec.json.encode({"apiVersion": "joinery.dev/v1", "kind": "Catalog", **document}))
+    assert decode(encode(read)) == read
+    assert read.capacity_reservations[0].available_instance_count == 3
+    assert decode(b'{"kind": "Catalog", "region": "us-east-1"}').capacity_reservations == ()
