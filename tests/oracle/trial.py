@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from random import Random
 
 from joinery.apis.core import Pod
 from joinery.apis.nodeclaim import NodeClaim
@@ -16,12 +17,15 @@ from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.solve import solve
 from joinery.scheduling.verify import verify
+from joinery.state.nodes import planned_pods
 from joinery.state.snapshot import Snapshot
 from simulator import builders
 from tests.oracle.arena import PATIENT_SECONDS, Arena
 from tests.oracle.probes import probes
 from tests.oracle.worlds import WORLD, World, types, world
 
+#: How long nothing must have happened before the slower half of the nodes comes.
+WAVE_SECONDS = 1.5
 #: How often what stays pending is planned again.
 REPLANS = 2
 WORST, MEDIAN = 0.08, 0.03
@@ -119,10 +123,11 @@ def run(arena: Arena, seeds: Iterable[int]) -> list[Trial]:
 
 
 def _round(arena: Arena, trials: Sequence[Trial], seen: Snapshot) -> Snapshot:
-    """Plan, buy, steer and wait. What there is then."""
+    """Plan, buy, steer and wait; nodes come in no order, and not at once. What there is then."""
     fresh = [claim for trial in trials for claim in _plan(arena, trial, seen)]
-    arena.boot(fresh)
-    arena.register(fresh)
+    Random(trials[0].world.seed).shuffle(fresh)
+    for wave in (fresh[::2], fresh[1::2]):
+        _join(arena, wave)
     _settled(arena, trials)
     arena.release()
     bound = _settled(arena, trials)
@@ -130,6 +135,14 @@ def _round(arena: Arena, trials: Sequence[Trial], seen: Snapshot) -> Snapshot:
         trial.missing.append(trial.expected - trial.bound(bound))
     arena.initialize(arena.look())
     return arena.look()
+
+
+def _join(arena: Arena, claims: Sequence[NodeClaim]) -> None:
+    """Nodes come, and the scheduler does what it can with these alone: others may boot more slowly."""
+    arena.boot(claims)
+    arena.register(claims)
+    pods = {key for claim in claims for key in planned_pods(claim)}
+    arena.settle(lambda bound: pods <= bound, WAVE_SECONDS)
 
 
 def _settled(arena: Arena, trials: Sequence[Trial]) -> frozenset[str]:

@@ -9,7 +9,7 @@ none of them waits any more, or when they had their time; who still waits then i
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from msgspec.structs import replace
 
@@ -28,9 +28,9 @@ from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot
 
 #: How long the scheduler has, once the node is fit: three of its longest back-offs. A pod may have to wait for others, for
-#: those that it wants to be near or that a spread wants first.
+#: those that it wants to be near or that a spread wants first; so the time of nodes that come together ends together.
 PATIENCE = timedelta(seconds=30)
-#: How long a node is kept that does not get fit, from its registration.
+#: How long a node is kept at most, from its registration: it or one that its pods wait for may never get fit.
 LONGEST = timedelta(minutes=5)
 #: What the DaemonSet controller lets every pod of its own tolerate.
 _DAEMONS_TOLERATE = tuple(
@@ -61,7 +61,7 @@ def steer(view: View, claim: NodeClaim, node: Node | None) -> Steered:
         return Steered(node)
     why = ended(view, claim, node)
     if why:
-        return Steered(released(node), ended=why, is_short=any(_waiting(view, claim)))
+        return Steered(released(node), ended=why, is_short=bool(_waiting(view, claim)))
     return Steered(node, tolerations(view, claim), is_kept=True)
 
 
@@ -75,7 +75,7 @@ def tolerations(view: View, claim: NodeClaim) -> tuple[Tolerate, ...]:
 
 def kept(view: View, claim: NodeClaim, node: Node) -> Node:
     """The node with the taint of its claim, if any pod waits for it."""
-    if not any(_waiting(view, claim)):
+    if not _waiting(view, claim):
         return node
     return replace(node, spec=replace(node.spec, taints=[*node.spec.taints, kept_by(claim)]))
 
@@ -92,10 +92,10 @@ def is_steered(node: Node) -> bool:
 
 def ended(view: View, claim: NodeClaim, node: Node) -> str:
     """Why the node is not to be kept any longer; empty while it is."""
-    waiting = sum(1 for _ in _waiting(view, claim))
+    waiting = len(_waiting(view, claim))
     if not waiting:
         return "none of the pods it was bought for waits any more"
-    if _is_over(claim, view):
+    if _is_over(view, claim):
         return f"{waiting} pods it was bought for had their time to bind"
     blocked = _blocked(view, claim, node)
     return f"DaemonSet {blocked} must run before it is fit, and does not tolerate its taint" if blocked else ""
@@ -121,13 +121,27 @@ def promises(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
     return tuple(found)
 
 
-def _is_over(claim: NodeClaim, view: View) -> bool:
-    """Whether the pods had their time: after the node was fit, or after it should have been."""
-    for kind, time in ((INITIALIZED, PATIENCE), (REGISTERED, LONGEST)):
-        found = claim.condition(kind)
-        if found is not None and found.status == "True" and found.last_transition_time is not None:
-            return view.snapshot.now - found.last_transition_time >= time
-    return False
+def _is_over(view: View, claim: NodeClaim) -> bool:
+    """Whether the pods had their time, and so had those of nodes that were on their way with this one: they may wait for them."""
+    now, registered, fit = view.snapshot.now, _since(claim, REGISTERED), _since(claim, INITIALIZED)
+    if registered is not None and now - registered >= LONGEST:
+        return True
+    if fit is None or now - fit < PATIENCE:
+        return False
+    return not any(_may_be_awaited(other, fit, now) for other in view.snapshot.node_claims)
+
+
+def _may_be_awaited(claim: NodeClaim, by: datetime, now: datetime) -> bool:
+    """Whether pods of a claim that there was by then are still to come, or have just been given their node."""
+    created, fit = claim.metadata.creation_timestamp, _since(claim, INITIALIZED)
+    if claim.is_deleting or created is None or created > by or not planned_pods(claim):
+        return False
+    return fit is None or now - fit < PATIENCE
+
+
+def _since(claim: NodeClaim, kind: str) -> datetime | None:
+    found = claim.condition(kind)
+    return found.last_transition_time if found is not None and found.status == "True" else None
 
 
 def _blocked(view: View, claim: NodeClaim, node: Node) -> str:
@@ -148,9 +162,8 @@ def _hard(taints: Iterable[Taint]) -> list[Taint]:
     return [taint for taint in taints if taint.effect in (NO_SCHEDULE, NO_EXECUTE)]
 
 
-def _waiting(view: View, claim: NodeClaim) -> Iterable[Pod]:
-    planned = set(planned_pods(claim))
-    return (pod for pod in view.snapshot.pods if pod.key in planned and _waits(pod))
+def _waiting(view: View, claim: NodeClaim) -> list[Pod]:
+    return [view.waiting[key] for key in planned_pods(claim) if key in view.waiting]
 
 
 def _waits(pod: Pod) -> bool:

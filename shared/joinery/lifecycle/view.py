@@ -12,6 +12,7 @@ from joinery.apis.core import Node, Pod
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Command
 from joinery.state.instances import Instance, instance_id
+from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot
 
 
@@ -31,12 +32,13 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """``instances`` are those that EC2 still has, by id; the rest indexes the snapshot."""
+    """``instances`` are those that EC2 still has, by id; the rest indexes the snapshot: ``waiting`` the pods without a node."""
 
     snapshot: Snapshot
     instances: Mapping[str, Instance]
     nodes: Mapping[str, tuple[Node, ...]]
     pods: Mapping[str, tuple[Pod, ...]]
+    waiting: Mapping[str, Pod]
 
     def nodes_of(self, claim: NodeClaim) -> tuple[Node, ...]:
         """The Nodes of a claim's instance: one, if all is well."""
@@ -65,6 +67,7 @@ def view(snapshot: Snapshot, instances: Iterable[Instance]) -> View:
         instances={instance.instance_id: instance for instance in instances},
         nodes={provider_id: tuple(listed) for provider_id, listed in nodes.items() if provider_id},
         pods={name: tuple(listed) for name, listed in pods.items() if name},
+        waiting={pod.key: pod for pod in pods[""] if is_active(pod)},
     )
 
 

@@ -125,6 +125,39 @@ def test_a_node_that_does_not_get_fit_is_not_kept_for_ever() -> None:
     assert _is_released(_step(_claim("Registered"), node, pods=pods, after=LONGEST))
 
 
+def _beside(*reached: str, created: timedelta = timedelta(0), planned: str = '["default/b"]', **given: Any) -> bool:
+    """Whether a node whose time is over is released beside another claim, so much younger, that has reached this."""
+    claim = _claim(*LIVING)
+    fit = claim.condition("Initialized")
+    assert fit is not None
+    assert fit.last_transition_time is not None
+    other = builders.node_claim(
+        "claim-2",
+        conditions=("Launched", *reached),
+        created=fit.last_transition_time + created,
+        annotations={PLANNED_PODS: planned},
+        **given,
+    )
+    snapshot = Snapshot(
+        now=fit.last_transition_time + PATIENCE, node_claims=(claim, other), nodes=(_kept(),), pods=(builders.pod("a"),)
+    )
+    return _is_released(advance(view(snapshot, [INSTANCE]), claim))
+
+
+def test_nodes_that_come_together_are_kept_together() -> None:
+    """A spread may want the pods of a node that boots more slowly first: theirs may be what these wait for."""
+    assert not _beside()
+    assert not _beside("Registered")
+
+
+def test_nodes_that_cannot_be_awaited_are_not() -> None:
+    """One that goes, one that was bought for nobody, one that was bought later, one that had its time."""
+    assert _beside(deleted=START)
+    assert _beside(planned="[]")
+    assert _beside(created=timedelta(seconds=1))
+    assert _beside(*LIVING)
+
+
 @pytest.mark.parametrize(
     ("daemon", "node", "is_released"),
     [
