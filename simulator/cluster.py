@@ -4,7 +4,8 @@ What a controller may do goes through the Protocol's methods and meets the same 
 the simulated actors (scheduler, kubelets, workload controllers) also put, look at and remove objects directly.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -213,10 +214,12 @@ class InMemoryCluster:
         if told != stored.status.conditions:
             self.api.update(with_fields(stored, status=with_fields(stored.status, conditions=told)))
 
-    def tolerate(self, pod: Pod, toleration: Toleration) -> None:
-        stored = self._pod(pod)
-        given = [*stored.spec.tolerations, toleration]
-        self.api.update(with_fields(stored, spec=with_fields(stored.spec, tolerations=given)))
+    def tolerate(self, pods: Sequence[Pod], toleration: Toleration) -> None:
+        for pod in pods:
+            with suppress(NotFoundError):
+                stored = self._pod(pod)
+                given = [*stored.spec.tolerations, toleration]
+                self.api.update(with_fields(stored, spec=with_fields(stored.spec, tolerations=given)))
 
     def evict(self, pod: Pod) -> Eviction:
         try:

@@ -86,9 +86,9 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Tolerate:
-    """Let a pod that waits onto the node that is kept for it."""
+    """Let pods that wait onto the node that is kept for them."""
 
-    pod: Pod
+    pods: tuple[Pod, ...]
     toleration: Toleration
     reason: str
 

@@ -76,7 +76,7 @@ def tell(cluster: Cluster) -> Story:
     change = {"spec": {"template": {"spec": {"expireAfter": "Never"}}}}
     cluster.admin.request("PATCH", "/apis/karpenter.sh/v1/nodepools/dedicated", change, content_type=MERGE_PATCH)
     cluster.expire(expired, OLD)
-    last = cluster.until(lambda seen: is_gone(seen, expired) and all_run(seen))
+    last = cluster.until(lambda seen: is_gone(seen, expired) and is_open(seen) and all_run(seen))
     return Story(cluster, interrupted, expired, first, second, last, cluster.events("Nominated"), refusal)
 
 
@@ -132,6 +132,11 @@ def is_gone(seen: Snapshot, claim: NodeClaim) -> bool:
     return claim.metadata.name not in claims and claim.status.node_name not in nodes
 
 
+def is_open(seen: Snapshot) -> bool:
+    """Whether no node is kept for anybody."""
+    return not any(taint.key == keys.PLANNED_TAINT for node in seen.nodes for taint in node.spec.taints)
+
+
 def fullest_spot(seen: Snapshot) -> NodeClaim:
     """The spot claim with the most web pods."""
     web = Counter(pod.spec.node_name for pod in seen.pods if pod.metadata.labels["app"] == "web")
@@ -180,12 +185,13 @@ def test_the_doors_work_with_the_rights_of_the_cluster_role(story: Story) -> Non
 
 
 def test_every_node_gets_from_the_real_scheduler_what_it_was_bought_for(story: Story) -> None:
-    """Steering: as many pods of each workload as were planned, on every node. Pods of one workload may change places."""
+    """Steering: as many pods of each workload as were planned, on every node; in the end the nodes are open to all again."""
     assert {pod.spec.node_name for pod in story.first.pods} == {node.metadata.name for node in story.first.nodes}
     app = {pod.key: pod.metadata.labels["app"] for pod in story.first.pods}
     for claim in story.first.node_claims:
         bound = Counter(app[pod.key] for pod in story.first.pods if pod.spec.node_name == claim.status.node_name)
         assert bound == Counter(app[key] for key in planned_pods(claim))
+    assert is_open(story.last)
 
 
 def test_zones_and_hosts_are_as_the_pods_demand(story: Story) -> None:

@@ -20,11 +20,11 @@ from joinery.apis.labels import INITIALIZED, UNREGISTERED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster import lists
 from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.commands import Tolerate, UpdateClaim
+from joinery.commands import UpdateClaim
 from joinery.errors import ConflictError
 from joinery.lifecycle.launch import Group, Outcome, settle
 from joinery.lifecycle.registration import register
-from joinery.lifecycle.steering import is_steered, released, tolerations
+from joinery.lifecycle.steering import invited, is_steered, released
 from joinery.lifecycle.view import View, view
 from joinery.state.instances import Instance
 from joinery.state.offerings import InstanceType
@@ -112,7 +112,9 @@ class Arena:
 
     def _register(self, world: View, claim: NodeClaim) -> bool:
         (before,) = world.nodes_of(claim)
-        self._each(self._tolerate, tolerations(world, claim))
+        pods = invited(world, claim)
+        if pods is not None:
+            self._cluster.tolerate(pods.pods, pods.toleration)
         _, node, _ = register(world, claim)
         return node is not None and self._update(before, node)
 
@@ -181,9 +183,6 @@ class Arena:
         except ConflictError:
             return False
         return True
-
-    def _tolerate(self, command: Tolerate) -> None:
-        self._cluster.tolerate(command.pod, command.toleration)
 
     def _each(self, action: Callable[[T], object], items: Sequence[T]) -> None:
         with ThreadPoolExecutor(HANDS) as hands:

@@ -4,7 +4,7 @@ Writes take the object as it was read and as it should be; the difference is sen
 was read. Every method may raise ``UnavailableError`` (throttled, timed out, server error).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -86,8 +86,11 @@ class Cluster(Protocol):
         """Write ``ValidationSucceeded=False`` on a custom resource that does not even parse."""
         ...
 
-    def tolerate(self, pod: Pod, toleration: Toleration) -> None:
-        """Add a toleration, which is all that Kubernetes lets a pod gain. ``NotFoundError`` if the pod is gone."""
+    def tolerate(self, pods: Sequence[Pod], toleration: Toleration) -> None:
+        """Add a toleration, which is all that Kubernetes lets a pod gain. Pods that are gone are left out.
+
+        Every pod is tried; what was wrong with the first that was refused is raised at the end.
+        """
         ...
 
     def evict(self, pod: Pod) -> Eviction:

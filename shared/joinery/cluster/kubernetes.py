@@ -5,7 +5,7 @@ object whose metadata and status both changed takes two requests.
 """
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, TypeVar
@@ -29,6 +29,8 @@ from joinery.state.snapshot import Snapshot
 M = TypeVar("M", bound=CustomResource)
 #: How many lists are read at once. The API server answers them side by side; decoding holds the interpreter.
 READERS = 4
+#: How many pods are written to at once: a plan may be about thousands, and a function has a minute.
+WRITERS = 8
 _MANY_BUDGETS = "more than one PodDisruptionBudget"
 
 
@@ -96,7 +98,14 @@ class KubernetesCluster:
         if after != before:
             self._send(f"{path}/status", {"status": {"conditions": after}}, found["metadata"]["resourceVersion"])
 
-    def tolerate(self, pod: Pod, toleration: Toleration) -> None:
+    def tolerate(self, pods: Sequence[Pod], toleration: Toleration) -> None:
+        with ThreadPoolExecutor(WRITERS) as writers:
+            writing = [writers.submit(self._tolerate, pod, toleration) for pod in pods]
+        for written in writing:
+            with contextlib.suppress(NotFoundError):
+                written.result()
+
+    def _tolerate(self, pod: Pod, toleration: Toleration) -> None:
         # Appended where the list is now: a list that was read may be out of date, and none may be shortened.
         added = msgspec.to_builtins(toleration)
         where, value = ("/spec/tolerations/-", added) if pod.spec.tolerations else ("/spec/tolerations", [added])

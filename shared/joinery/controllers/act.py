@@ -112,8 +112,8 @@ class Actor:
                 cluster.update_node_class(before_class, after_class)
             case Reject(kind, name, reason):
                 cluster.reject(kind, name, reason)
-            case Tolerate(pod, toleration):
-                cluster.tolerate(pod, toleration)
+            case Tolerate(pods, toleration):
+                cluster.tolerate(pods, toleration)
             case Evict():
                 self._evict(command)
             case DeletePod(pod, seconds):
@@ -140,7 +140,7 @@ class Actor:
 
 
 def _is_done_when_gone(command: Command) -> bool:
-    return isinstance(command, DeleteClaim | DeleteNode | DeletePod | TerminateInstance | TagInstance | Tolerate)
+    return isinstance(command, DeleteClaim | DeleteNode | DeletePod | TerminateInstance | TagInstance)
 
 
 def _line(command: Command) -> dict[str, object]:
@@ -156,7 +156,9 @@ def _subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
             return claim.metadata.name
         case DeleteNode(node):
             return node.metadata.name
-        case Tolerate(pod) | Evict(pod) | DeletePod(pod):
+        case Tolerate(pods):
+            return f"{len(pods)} pods, first {pods[0].key}"
+        case Evict(pod) | DeletePod(pod):
             return pod.key
         case TerminateInstance(instance_id) | TagInstance(instance_id):
             return instance_id

@@ -40,7 +40,8 @@ class LifecycleController:
         changed = self._ready(world, actor)
         steps = self._steps(world, actor)
         given_up = self._act(world, steps, actor)
-        actor.carry_out(*unknown_instances(world))
+        # Last of all, for there may be thousands: a pod that is let in late finds its node kept for it.
+        actor.carry_out(*unknown_instances(world), *((step.invited,) for step in steps if step.invited))
         in_progress = sum(step.in_progress for step in steps)
         self._ring(in_progress > 0, provisioning=changed or given_up or any(step.is_short for step in steps))
         actor.conclude()
@@ -66,7 +67,6 @@ class LifecycleController:
         launches: list[NodeClaim] = []
         is_lost = False
         for step in steps:
-            actor.carry_out(*((command,) for command in step.tolerations))
             launches += [command.claim for command in step.commands if isinstance(command, LaunchClaim)]
             actor.attempt([command for command in step.commands if not isinstance(command, LaunchClaim)])
             is_lost |= any(isinstance(command, DeleteClaim) for command in step.commands)

@@ -47,7 +47,7 @@ class Steered:
     """The node as steering leaves it. ``ended``: why it is not kept any longer; ``is_short``: although some pods still wait."""
 
     node: Node | None
-    tolerations: tuple[Tolerate, ...] = ()
+    invited: Tolerate | None = None
     is_kept: bool = False
     ended: str = ""
     is_short: bool = False
@@ -56,21 +56,21 @@ class Steered:
 def steer(view: View, claim: NodeClaim, node: Node | None) -> Steered:
     """One step: let pods onto the node that comes or is kept for them, or keep it no longer."""
     if node is None:
-        return Steered(None, () if claim.is_true(REGISTERED) else tolerations(view, claim))
+        return Steered(None, None if claim.is_true(REGISTERED) else invited(view, claim))
     if not is_steered(node):
         return Steered(node)
     why = ended(view, claim, node)
     if why:
         return Steered(released(node), ended=why, is_short=bool(_waiting(view, claim)))
-    return Steered(node, tolerations(view, claim), is_kept=True)
+    return Steered(node, invited(view, claim), is_kept=True)
 
 
-def tolerations(view: View, claim: NodeClaim) -> tuple[Tolerate, ...]:
+def invited(view: View, claim: NodeClaim) -> Tolerate | None:
     """Let the pods that the claim was launched for onto its node, as far as they wait and nobody has done so yet."""
-    taint, why = kept_by(claim), f"{claim.metadata.name} was bought for it"
+    taint, why = kept_by(claim), f"{claim.metadata.name} was bought for them"
     ours = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
-    barred = (pod for pod in _waiting(view, claim) if first_untolerated(pod.spec.tolerations, [taint]))
-    return tuple(Tolerate(pod, ours, why) for pod in barred)
+    barred = tuple(pod for pod in _waiting(view, claim) if first_untolerated(pod.spec.tolerations, [taint]))
+    return Tolerate(barred, ours, why) if barred else None
 
 
 def kept(view: View, claim: NodeClaim, node: Node) -> Node:

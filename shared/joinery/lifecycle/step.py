@@ -85,7 +85,7 @@ def _living(view: View, claim: NodeClaim) -> Step:
     return Step(
         (*before_node, *tags, *_written(view, claim, after, steered)),
         in_progress=is_young or steered.is_kept,
-        tolerations=steered.tolerations,
+        invited=steered.invited,
         is_short=steered.is_short,
     )
 

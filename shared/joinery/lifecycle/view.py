@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from joinery.apis.core import Node, Pod
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Command
+from joinery.commands import Command, Tolerate
 from joinery.state.instances import Instance, instance_id
 from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot
@@ -20,13 +20,13 @@ from joinery.state.snapshot import Snapshot
 class Step:
     """What to do for one object now, and whether it will need another step soon.
 
-    ``tolerations``: what may fail without keeping the commands from being carried out. ``is_short``: pods that it was bought
-    for have no place after all, and have to be planned anew.
+    ``invited``: pods to be let onto its node, which may fail without keeping the commands from being carried out. ``is_short``:
+    pods that it was bought for have no place after all, and have to be planned anew.
     """
 
     commands: tuple[Command, ...] = ()
     in_progress: bool = False
-    tolerations: tuple[Command, ...] = ()
+    invited: Tolerate | None = None
     is_short: bool = False
 
 

@@ -8,7 +8,7 @@ import pytest
 from joinery.apis.core import Node, Pod, Toleration
 from joinery.apis.labels import PLANNED_PODS, PLANNED_TAINT, UNREGISTERED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Tolerate, UpdateNode
+from joinery.commands import UpdateNode
 from joinery.lifecycle.steering import LONGEST, PATIENCE, promises
 from joinery.lifecycle.step import advance
 from joinery.lifecycle.view import Step, view
@@ -68,16 +68,16 @@ LIVING = ("Registered", "Initialized")
 def test_planned_pods_may_go_to_their_node_before_it_is_there() -> None:
     """Their tolerations are written while the instance boots, so that the scheduler does not wait for us then."""
     pods = (builders.pod("a"), builders.pod("b"), builders.pod("done", node="node-9"))
-    (command,) = _step(_claim(planned='["default/a", "default/done", "default/gone"]'), pods=pods).tolerations
-    assert isinstance(command, Tolerate)
+    command = _step(_claim(planned='["default/a", "default/done", "default/gone"]'), pods=pods).invited
+    assert command is not None
     given = command.toleration
-    assert (command.pod.key, given.key, given.value, given.effect) == ("default/a", *TAINT.values())
+    assert (command.pods, given.key, given.value, given.effect) == (pods[:1], *TAINT.values())
 
 
 @pytest.mark.parametrize("tolerated", [OURS, {"operator": "Exists"}])
 def test_a_pod_that_may_go_there_already_is_left_alone(tolerated: dict[str, str]) -> None:
     """A toleration is written once."""
-    assert _step(_claim(), pods=(builders.pod("a", tolerations=[tolerated]),)).tolerations == ()
+    assert _step(_claim(), pods=(builders.pod("a", tolerations=[tolerated]),)).invited is None
 
 
 def test_a_node_registers_with_the_taint_that_keeps_it() -> None:
@@ -88,7 +88,7 @@ def test_a_node_registers_with_the_taint_that_keeps_it() -> None:
         pods=(builders.pod("a"),),
     )
     assert _taints(step) == [PLANNED_TAINT]
-    assert len(step.tolerations) == 1
+    assert step.invited is not None
     assert step.in_progress
 
 
@@ -198,8 +198,8 @@ def test_the_taint_names_the_claim_in_63_characters() -> None:
     claim = builders.node_claim(
         "-".join(["pool" * 15, "abcde", "7kx2p"]), conditions=("Launched",), annotations={PLANNED_PODS: '["default/a"]'}
     )
-    (command,) = _step(claim.model_copy(update={"status": _claim().status}), pods=(builders.pod("a"),)).tolerations
-    assert isinstance(command, Tolerate)
+    command = _step(claim.model_copy(update={"status": _claim().status}), pods=(builders.pod("a"),)).invited
+    assert command is not None
     assert command.toleration.value.endswith("pool-abcde-7kx2p")
     assert len(command.toleration.value) <= 63
 
@@ -227,6 +227,6 @@ def test_a_node_that_is_open_to_all_needs_no_promise() -> None:
 def test_tolerations_of_other_claims_do_not_help() -> None:
     """A pod that was planned elsewhere before is let onto this node too."""
     pod = builders.pod("a", tolerations=[{**OURS, "value": "claim-0"}])
-    (command,) = _step(_claim(), pods=(pod,)).tolerations
-    assert isinstance(command, Tolerate)
+    command = _step(_claim(), pods=(pod,)).invited
+    assert command is not None
     assert command.toleration == Toleration(key=PLANNED_TAINT, value="claim-1", effect="NoSchedule")
