@@ -38,12 +38,15 @@ _ROUNDS = 8
 
 @dataclass(frozen=True, eq=False)
 class Assignment:
-    """``nodes``, ``reduced`` cost: by kind; ``shares``: items x kinds; ``worth``: items, in $/h; ``price``: the optimum in $/h."""
+    """``nodes``, ``reduced`` cost: by kind; ``shares``: items x kinds; ``worth``: items, in $/h; ``room``: what a unit of each
+    resource is charged on each kind (kinds x resources), in $/h; ``price``: the optimum in $/h.
+    """
 
     nodes: Floats
     reduced: Floats
     shares: Floats
     worth: Floats
+    room: Floats
     price: float
 
 
@@ -76,16 +79,20 @@ class AssignmentProgram:
         if stock is not None and self._lot.scarce.any():
             self._solver.limit(_endless(stock))
             self._solver.cap(self._base, np.array([stock[kinds[0]] for kinds in self._shared], dtype=np.float64))
-        solution = self._solver.solve(counts.astype(np.float64))
+        wanted = counts.astype(np.float64)
+        solution = self._solver.solve(wanted, wanted)
         while solution is not None and self._rounds < _ROUNDS and self._cut(solution):
-            solution = self._solver.solve(counts.astype(np.float64))
+            solution = self._solver.solve(wanted, wanted)
         if solution is None:
             return None
         self._duals = solution.duals
         nodes = solution.values[: self._width]
         worth = np.maximum(solution.duals[: self._height], 0.0)
         price = float(self._lot.price @ nodes)
-        return Assignment(nodes, solution.reduced[: self._width], self._shares(solution), worth, price)
+        room = np.zeros(self._lot.room.shape)
+        room[:, self._used] = self._charged()
+        reduced, shares = solution.reduced[: self._width], self._shares(solution)
+        return Assignment(nodes, reduced, shares, worth, room / self._lot.scale, price)
 
     @property
     def _base(self) -> int:
@@ -97,7 +104,7 @@ class AssignmentProgram:
         charged beyond their price: ``counts @ charges - excess`` is a proven bound.
         """
         lot, base = self._lot, self._base
-        room = np.maximum(-self._duals[self._height : base].reshape(len(self._used), self._width).T, 0.0)
+        room = self._charged()
         caps = list(zip(self._caps, np.maximum(-self._duals[base + len(self._shared) :], 0.0), strict=True))
         charged = (room * (lot.room / lot.scale)[:, self._used]).sum(axis=1)
         for cap, price in caps:
@@ -108,6 +115,10 @@ class AssignmentProgram:
             paid[cap.members, cap.kind] += price * fair[cap.kind]
         least = np.where(lot.admits, paid, np.inf).min(axis=1, initial=np.inf)
         return least, _excess(lot, np.maximum(charged - lot.price, 0.0))
+
+    def _charged(self) -> Floats:
+        """What the last optimum charges for the largest room there is, by kind and resource in use."""
+        return np.maximum(-self._duals[self._height : self._base].reshape(len(self._used), self._width).T, 0.0)
 
     def _shares(self, solution: Solution) -> Floats:
         shares = np.zeros(self._lot.admits.shape)

@@ -8,12 +8,12 @@ from joinery.optimizer.lot import Lot
 
 @dataclass(kw_only=True)
 class Effort:
-    """``starts``: how many more packings are rounded; ``tries``: of local search; both end when ``allowance`` (about
+    """``rounds``: how often patterns are sought; ``tries``: of local search; both end when ``allowance`` (about
     milliseconds of a slow core) is used up. ``is_time_up``: the caller's stopwatch; once it says so, the best packing so far is
     the answer, and ``struck`` says that it did.
     """
 
-    starts: int = 12
+    rounds: int = 60
     tries: int = 40
     allowance: float = 400.0
     seed: int = 0
@@ -21,9 +21,9 @@ class Effort:
     struck: bool = field(default=False, init=False)
     _left: float = field(default=0.0, init=False)
 
-    def begin(self, parts: int) -> None:
-        """Start on one of so many parts, with its share of the allowance."""
-        self._left = self.allowance / parts
+    def begin(self) -> None:
+        """Start on a lot, with the whole allowance."""
+        self._left = self.allowance
 
     def use(self, lot: Lot) -> None:
         """Note one round over a lot: solving its program again, and filling nodes."""

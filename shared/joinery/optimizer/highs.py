@@ -1,4 +1,4 @@
-"""The one place that talks to HiGHS: a linear program in arrays, solved again and again with other right-hand sides."""
+"""The one place that talks to HiGHS: a linear program in arrays, solved again and again with other bounds, rows, columns or costs."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -36,13 +36,15 @@ class Solution:
 class Solver:
     """A program that HiGHS keeps, with its last basis. Single-threaded and deterministic."""
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, *, grows: bool = False) -> None:
         import highspy  # a tenth of a second, which doors that pack nothing need not spend
 
         self._optimal = highspy.HighsModelStatus.kOptimal
         self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         for name, value in (("output_flag", False), ("threads", 1), ("random_seed", 0)):
             self._highs.setOptionValue(name, value)
+        if grows:
+            self._highs.setOptionValue("simplex_strategy", 4)
         model = highspy.HighsLp()
         model.num_col_, model.num_row_ = len(program.cost), len(program.lower)
         model.col_cost_ = program.cost
@@ -67,10 +69,24 @@ class Solver:
         rows: Indices = np.arange(first, first + len(most), dtype=np.int32)
         self._highs.changeRowsBounds(len(most), rows, np.full(len(most), -np.inf), most)
 
-    def solve(self, equal: Floats) -> Solution | None:
-        """The optimum where the first rows equal these values; None if there is none."""
-        rows: Indices = np.arange(len(equal), dtype=np.int32)
-        self._highs.changeRowsBounds(len(equal), rows, equal, equal)
+    def widen(self, cost: Floats, values: Floats) -> None:
+        """More columns without upper end: their costs, and their values in every row (rows x columns)."""
+        columns, rows = np.nonzero(values.T)
+        starts = np.searchsorted(columns, np.arange(len(cost))).astype(np.int32)
+        ends = np.full(len(cost), np.inf)
+        entries = values.T[columns, rows].astype(np.float64)
+        self._highs.addCols(
+            len(cost), cost, np.zeros(len(cost)), ends, len(rows), starts, rows.astype(np.int32), entries
+        )
+
+    def reprice(self, cost: Floats) -> None:
+        """Other costs for the first columns."""
+        self._highs.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), cost)
+
+    def solve(self, lower: Floats, upper: Floats) -> Solution | None:
+        """The optimum where the first rows lie between these values; None if there is none."""
+        rows: Indices = np.arange(len(lower), dtype=np.int32)
+        self._highs.changeRowsBounds(len(lower), rows, lower, upper)
         self._highs.run()
         if self._highs.getModelStatus() != self._optimal:
             return None

@@ -76,7 +76,7 @@ class CoarseProgram:
         part = counts / np.maximum(together[self._cells.of], 1)
         shares = np.where(self._lot.admits, answer.shares[self._cells.of] * part[:, None], 0.0)
         worth = answer.worth[self._cells.of] * self._size
-        return Assignment(answer.nodes, answer.reduced, shares, worth, answer.price)
+        return Assignment(answer.nodes, answer.reduced, shares, worth, answer.room, answer.price)
 
 
 def _divided(lot: Lot, parts: list[Amounts]) -> list[Amounts]:

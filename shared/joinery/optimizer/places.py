@@ -1,10 +1,10 @@
-"""A lot that spans places (zones) is packed place by place: pods that are tied to one never share a node with those of another."""
+"""A lot that spans places (zones) is first packed place by place: pods that are tied to one never share a node with those of another."""
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from joinery.optimizer.lot import Amounts, Floats, Lot
+from joinery.optimizer.lot import Amounts, Floats, Lot, Mask, Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -15,13 +15,19 @@ class Part:
     kinds: Amounts
     lot: Lot
 
+    def restore(self, shape: Shape, width: int) -> Shape:
+        """A shape of the part as one of the whole lot, which has ``width`` items."""
+        pods = np.zeros(width, dtype=np.int64)
+        pods[self.items] = shape.pods
+        return Shape(int(self.kinds[shape.kind]), pods, shape.times)
 
-def by_place(lot: Lot, place: Amounts) -> list[Part]:
-    """One part for every place that pods go to; ``place``: by kind. Pods that may be anywhere are dealt out as the tied ones are."""
+
+def by_place(lot: Lot, place: Amounts, counts: Amounts) -> list[Part]:
+    """One part for every place that some of so many pods go to; ``place``: by kind. Pods that may be anywhere are dealt out as the
+    tied ones are.
+    """
     count = int(place.max(initial=0)) + 1
-    if count == 1:
-        return [Part(np.arange(len(lot.counts)), np.arange(len(lot.price)), lot)]
-    shares = _shares(lot, np.stack([lot.admits[:, place == p].any(axis=1) for p in range(count)], axis=1))
+    shares = _shares(lot, counts, np.stack([lot.admits[:, place == p].any(axis=1) for p in range(count)], axis=1))
     parts = []
     for p in range(count):
         items, kinds = np.flatnonzero(shares[:, p]), np.flatnonzero(place == p)
@@ -30,15 +36,15 @@ def by_place(lot: Lot, place: Amounts) -> list[Part]:
     return parts
 
 
-def _shares(lot: Lot, may: Amounts) -> Amounts:
+def _shares(lot: Lot, counts: Amounts, may: Mask) -> Amounts:
     """How many pods of each item go to each place: items x places."""
-    size = lot.counts * (lot.requests / lot.scale).max(axis=1, initial=0.0)
+    size = counts * (lot.requests / lot.scale).max(axis=1, initial=0.0)
     tied = may.sum(axis=1) == 1
     load: Floats = (size[:, None] * (may & tied[:, None])).sum(axis=0) + 1e-9
     wanted = may * load
-    exact = lot.counts[:, None] * wanted / np.maximum(wanted.sum(axis=1, keepdims=True), 1e-300)
+    exact = counts[:, None] * wanted / np.maximum(wanted.sum(axis=1, keepdims=True), 1e-300)
     shares: Amounts = np.floor(exact + 1e-9).astype(np.int64)
-    for item in np.flatnonzero(shares.sum(axis=1) < lot.counts):
+    for item in np.flatnonzero(shares.sum(axis=1) < counts):
         order = np.argsort(shares[item] - np.where(may[item], exact[item], -np.inf), kind="stable")
-        shares[item, order[: lot.counts[item] - shares[item].sum()]] += 1
+        shares[item, order[: counts[item] - shares[item].sum()]] += 1
     return shares

@@ -7,6 +7,7 @@ import numpy as np
 from joinery.optimizer.assignment import AssignmentProgram
 from joinery.optimizer.effort import Effort
 from joinery.optimizer.lot import Amounts, Floats, Lot, Shape, price_of
+from joinery.optimizer.places import Part
 from joinery.optimizer.rounding import Judgement, round_up
 
 _MOST_NODES = 7
@@ -56,11 +57,11 @@ def _again(
     counts: Amounts = np.sum([node.pods for node in nodes], axis=0)
     for other in (node for i, node in enumerate(every) if i not in set(chosen)):
         stock = lot.less(stock, other.kind, 1)
-    items = np.flatnonzero(counts)
-    part = replace(lot.part(items, np.arange(len(lot.price)), counts[items]), stock=stock)
+    items, kinds = np.flatnonzero(counts), np.arange(len(lot.price))
+    part = Part(items, kinds, replace(lot.part(items, kinds, counts[items]), stock=stock))
     found = round_up(
-        part,
-        AssignmentProgram(part),
+        part.lot,
+        AssignmentProgram(part.lot),
         Judgement(
             share=1.0,
             band=0.0,
@@ -73,10 +74,5 @@ def _again(
     )
     if found is None or found[1].any():
         return None
-    return [_widened(shape, items, len(lot.counts)) for shape in found[0] for _ in range(shape.times)]
-
-
-def _widened(shape: Shape, items: Amounts, length: int) -> Shape:
-    pods = np.zeros(length, dtype=np.int64)
-    pods[items] = shape.pods
-    return Shape(shape.kind, pods)
+    whole = (part.restore(shape, len(lot.counts)) for shape in found[0])
+    return [Shape(shape.kind, shape.pods) for shape in whole for _ in range(shape.times)]

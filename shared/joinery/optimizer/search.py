@@ -1,9 +1,12 @@
-"""The whole search for a lot: which kinds matter, whole nodes from the program, other starts, and local search."""
+"""The whole search for a lot: which kinds matter, whole nodes from the program, patterns, and local search."""
+
+from dataclasses import replace
 
 import numpy as np
 
-from joinery.optimizer.assignment import Assignment, AssignmentProgram
+from joinery.optimizer.assignment import AssignmentProgram
 from joinery.optimizer.effort import Effort
+from joinery.optimizer.generation import Outlook, by_patterns
 from joinery.optimizer.lot import Amounts, Lot, Shape, price_of
 from joinery.optimizer.merging import MOST_ITEMS, CoarseProgram
 from joinery.optimizer.places import by_place
@@ -15,63 +18,66 @@ _SORTS = 50
 """So many sorts of kind are considered after the first look."""
 _GOOD_ENOUGH = 1.002
 """A packing this close to what the program says is possible is not improved."""
+_FEW_ITEMS = 400
+"""Patterns are sought for lots of no more items than that."""
+_HASTY = Judgement(share=1.0, band=0.01)
+"""A packing to start from is soon found; patterns make up for it."""
 
 
 def pack(lot: Lot, place: Amounts, effort: Effort) -> list[Shape]:
     """Nodes for the pods of the lot, nearly the cheapest. Pods may be left over where the effort was over before.
 
-    ``place``: by kind; nodes of one place are packed by themselves.
+    ``place``: by kind; nodes of one place are packed by themselves at first.
     """
     kinds = promising(lot, _SORTS)
     few = lot.part(np.arange(len(lot.counts)), kinds, lot.counts)
-    parts = by_place(few, place[kinds])
-    shapes: list[Shape] = []
-    for part in parts:
-        effort.begin(len(parts))
-        for shape in _pack(part.lot, effort):
-            pods = np.zeros(len(lot.counts), dtype=np.int64)
-            pods[part.items] = shape.pods
-            shapes.append(Shape(int(kinds[part.kinds[shape.kind]]), pods, shape.times))
-    return shapes
+    return [Shape(int(kinds[shape.kind]), shape.pods, shape.times) for shape in _pack(few, place[kinds], effort)]
 
 
-def _pack(lot: Lot, effort: Effort) -> list[Shape]:
-    program = AssignmentProgram(lot) if len(lot.counts) <= MOST_ITEMS else CoarseProgram(lot)
-    first = program.solve(lot.counts)
-    if first is None:
-        return []
+def _pack(lot: Lot, place: Amounts, effort: Effort) -> list[Shape]:
     random = np.random.default_rng(effort.seed)
-    best, left = round_up(lot, program, Judgement(), random, first=first, effort=effort) or ([], lot.counts)
-    if left.any():
+    effort.begin()
+    has_few = len(lot.counts) <= _FEW_ITEMS
+    best, outlook = _started(lot, place, _HASTY if has_few else Judgement(), effort, random)
+    if outlook is None:
         return best
-    enough = first.price * _GOOD_ENOUGH
-    best = _other_starts(lot, program, first, best, effort, random)
-    return refine(lot, best, first.worth, enough, effort, random)
+
+    def finish(left: Amounts, stock: Amounts) -> list[Shape] | None:
+        shapes, found = _rounded(replace(lot, stock=stock), place, left, Judgement(), effort, random)
+        return None if found is None else shapes
+
+    enough = outlook.price * _GOOD_ENOUGH
+    if has_few and price_of(lot, best) > enough:
+        best = by_patterns(lot, outlook, best, finish, effort, random)
+    return refine(lot, best, outlook.worth, enough, effort, random)
 
 
-def _other_starts(
-    lot: Lot,
-    program: AssignmentProgram | CoarseProgram,
-    first: Assignment,
-    best: list[Shape],
-    effort: Effort,
-    random: np.random.Generator,
-) -> list[Shape]:
-    """Round again with shaken judgement while that has a chance."""
-    for _ in range(effort.starts):
-        price = price_of(lot, best)
-        if price <= first.price * _GOOD_ENOUGH or effort.is_spent():
-            break
-        found = round_up(lot, program, _shaken(lot, random), random, first=first, effort=effort, below=price)
-        if found is not None and not found[1].any():
-            best = found[0]
-    return best
+def _started(
+    lot: Lot, place: Amounts, judgement: Judgement, effort: Effort, random: np.random.Generator
+) -> tuple[list[Shape], Outlook | None]:
+    """A packing to start from, the better of two where some kinds are scarce; and what the programs say."""
+    best, outlook = _rounded(lot, place, lot.counts, judgement, effort, random)
+    if outlook is not None and lot.scarce.any():
+        other, found = _rounded(lot, place, lot.counts, replace(judgement, outside=True), effort, random)
+        if found is not None and price_of(lot, other) < price_of(lot, best):
+            best = other
+    return best, outlook
 
 
-def _shaken(lot: Lot, random: np.random.Generator) -> Judgement:
-    return Judgement(
-        share=float(random.choice((0.5, 0.8, 1.0))),
-        band=float(random.choice((0.0, 0.01))),
-        noise=float(random.choice((0.003, 0.01, 0.02))),
-        outside=bool(lot.scarce.any() and random.integers(2)),
-    )
+def _rounded(
+    lot: Lot, place: Amounts, counts: Amounts, judgement: Judgement, effort: Effort, random: np.random.Generator
+) -> tuple[list[Shape], Outlook | None]:
+    """Nodes for so many pods, place by place, and what the programs say of them; None if pods are left over."""
+    outlook, shapes, is_whole = Outlook.of_nothing(lot), list[Shape](), True
+    for part in by_place(lot, place, counts):
+        program = AssignmentProgram(part.lot) if len(part.items) <= MOST_ITEMS else CoarseProgram(part.lot)
+        first = program.solve(part.lot.counts)
+        if first is None:
+            is_whole = False
+            continue
+        found = round_up(part.lot, program, judgement, random, first=first, effort=effort)
+        bought, left = ([], part.lot.counts) if found is None else found
+        shapes += [part.restore(shape, len(counts)) for shape in bought]
+        is_whole = is_whole and not left.any()
+        outlook.note(part, first)
+    return shapes, outlook if is_whole else None

@@ -19,7 +19,7 @@ PENNY = 1e-7
 @given(lots(), st.data())
 def test_bound_optimum_and_packing_come_in_that_order(lot: Lot, data: st.DataObject) -> None:
     """No proof claims more than the best possible costs, and no packing costs less; whatever is packed is allowed."""
-    shapes = pack(lot, data.draw(places(lot)), Effort(starts=2, tries=4))
+    shapes = pack(lot, data.draw(places(lot)), Effort(rounds=4, tries=4))
     assert wrong(lot, shapes) == []
     assert bound(lot) <= cheapest(lot) + PENNY
     assert cheapest(lot) <= price_of(lot, shapes) + PENNY
@@ -37,7 +37,7 @@ def test_free_nodes_of_a_limited_stock_only_lower_the_bound(lot: Lot) -> None:
 @given(lots(stocked=True), st.integers(0, 99))
 def test_no_packing_uses_more_nodes_than_there_are(lot: Lot, seed: int) -> None:
     """Of what is scarce no more is taken than there is, whichever kinds share it, and every pod has its place."""
-    shapes = pack(lot, np.zeros(len(lot.price), dtype=np.int64), Effort(starts=3, tries=6, seed=seed))
+    shapes = pack(lot, np.zeros(len(lot.price), dtype=np.int64), Effort(rounds=3, tries=6, seed=seed))
     assert wrong(lot, shapes) == []
     assert cheapest(lot) <= price_of(lot, shapes) + PENNY
 

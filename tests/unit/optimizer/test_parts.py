@@ -19,7 +19,7 @@ def test_places_share_out_every_pod_and_never_mix(lot: Lot, data: st.DataObject)
     """Each part has kinds of one place only, its pods may all run there, and together the parts have every pod once."""
     place = data.draw(places(lot))
     total = np.zeros_like(lot.counts)
-    for part in by_place(lot, place):
+    for part in by_place(lot, place, lot.counts):
         assert len(set(place[part.kinds].tolist())) == 1 or len(set(place.tolist())) == 1
         assert part.lot.admits[part.lot.counts > 0].any(axis=1).all()
         assert (part.lot.requests == lot.requests[part.items]).all()

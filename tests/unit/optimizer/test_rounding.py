@@ -24,7 +24,7 @@ JUDGEMENTS = st.builds(
 
 def _begun(**given: int) -> Effort:
     effort = Effort(**given)  # type: ignore[arg-type]
-    effort.begin(1)
+    effort.begin()
     return effort
 
 
@@ -100,15 +100,15 @@ def test_local_search_finds_what_single_nodes_waste() -> None:
 def test_one_seed_gives_one_packing(lot: Lot, data: st.DataObject) -> None:
     """The same lot and seed give the very same nodes."""
     place, seed = data.draw(places(lot)), data.draw(st.integers(0, 99))
-    first, second = (pack(lot, place, Effort(seed=seed, starts=3, tries=4)) for _ in range(2))
+    first, second = (pack(lot, place, Effort(seed=seed, rounds=3, tries=4)) for _ in range(2))
     assert [(s.kind, s.pods.tolist(), s.times) for s in first] == [(s.kind, s.pods.tolist(), s.times) for s in second]
 
 
 def test_more_effort_never_costs_more() -> None:
-    """Further starts and local search only replace a packing by a cheaper one."""
+    """Patterns and local search only replace a packing by a cheaper one."""
     lot = seeded(40)
     place = np.zeros(len(lot.price), dtype=np.int64)
-    prices = [price_of(lot, pack(lot, place, Effort(starts=n, tries=t))) for n, t in ((0, 0), (6, 0), (6, 30))]
+    prices = [price_of(lot, pack(lot, place, Effort(rounds=n, tries=t))) for n, t in ((0, 0), (60, 0), (60, 30))]
     assert prices == sorted(prices, reverse=True)
 
 
@@ -133,7 +133,7 @@ def test_a_search_whose_time_is_up_midway_keeps_what_it_has() -> None:
 def test_effort_is_counted_not_timed() -> None:
     """Improving ends when the allowance is used up, on a machine of any speed, and not because a stopwatch said so."""
     lot, effort = seeded(40), Effort(allowance=50.0)
-    effort.begin(2)
+    effort.begin()
     assert not effort.is_spent()
     for _ in range(100):
         effort.use(lot)
