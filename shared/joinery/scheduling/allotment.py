@@ -1,8 +1,8 @@
 """How many pods of a class each combination of domains should take, by the counts alone.
 
 Where nothing but topology can stop a pod, the whole class is dealt out at once, each pod where it presses least; the final
-state is what counts, not the order. Where limits may stop pods, or the end of a capacity reservation, one is dealt at a time, so that none is dealt on the strength of
-another that never came.
+state is what counts, not the order. Where limits may stop pods, or the end of a capacity reservation, one is dealt at a time, so
+that none is dealt on the strength of another that never came.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,6 +23,7 @@ class Allotment:
         self._work = work
         self._topology: Topology = work.topology
         self._purchase = purchase
+        self._known: dict[int, tuple[Demand, tuple[list[Domains], bool]]] = {}
         self._is_unlimited = not any(pool.limits for pool in work.pools)
 
     def of(self, demand: Demand, count: int) -> list[tuple[Domains, int]]:
@@ -30,8 +31,17 @@ class Allotment:
         keys = self._topology.keys(demand.pods, demand.variant.rules)
         if not keys:
             return [({}, count)]
-        combos, is_bought = self._combinations(demand, keys)
+        combos, is_bought = self._offered(demand, keys)
         return self._shares(demand, combos, count if self._is_unlimited and is_bought else 1)
+
+    def _offered(self, demand: Demand, keys: Sequence[str]) -> tuple[list[Domains], bool]:
+        """The combinations, sought once for each demand where no reservation can run out."""
+        if self._work.reservations:
+            return self._combinations(demand, keys)
+        known = self._known.get(id(demand))
+        if known is None:
+            known = self._known[id(demand)] = demand, self._combinations(demand, keys)
+        return known[1]
 
     def _combinations(self, demand: Demand, keys: Sequence[str]) -> tuple[list[Domains], bool]:
         """Every combination of domains that some pool can offer the class, cheapest first; and whether each can be bought for."""

@@ -40,6 +40,12 @@ class OpenedNodes:
         self._shapes.append(None)
         return len(self.nodes) - 1
 
+    def repeat(self, node: NewNode) -> None:
+        """Take in a node just like the last one."""
+        last, index = len(self.nodes) - 1, self.append(node)
+        self.worth[index], self.price[index] = self.worth[last], self.price[last]
+        self._room[index], self._value[index] = self._room[last], self._value[last]
+
     def replace(self, index: int, node: NewNode, added_worth: float) -> None:
         """Note the node's new shape."""
         self.nodes[index] = node

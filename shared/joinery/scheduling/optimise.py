@@ -146,16 +146,16 @@ class _Rebuilt:
         pool, row = self._work.pools[int(kinds.pool[shape.kind])], int(kinds.row[shape.kind])
         reserved = kinds.columns[shape.kind] if kinds.reservation[shape.kind] else None
         items = [(int(item), int(shape.pods[item])) for item in np.flatnonzero(shape.pods)]
-        model: NewNode | None = None
+        is_alike = False
         for _ in range(shape.times):
             wanted = [(self._orders[item].demand, self._orders[item].domains, self._take(item, n)) for item, n in items]
-            if model is not None:
-                self._purchase.repeat(model, wanted)
+            if is_alike:
+                self._purchase.repeat(wanted)
                 continue
             node = self._purchase.build(pool, row, wanted, reserved=reserved)
             for (item, _), (_, _, names) in zip(items, wanted, strict=True):
                 self._pods[item] += names
-            model = None if pool.limits or node.reservation or any(names for _, _, names in wanted) else node
+            is_alike = not (pool.limits or node.reservation or any(names for _, _, names in wanted))
 
     def _take(self, item: int, count: int) -> list[str]:
         names, self._pods[item] = self._pods[item][:count], self._pods[item][count:]

@@ -41,6 +41,7 @@ class Purchase:
         self.kept_back: frozenset[str] = frozenset()
         self._units: dict[tuple[int, str], float] = {}
         self._refused: dict[tuple[object, ...], int] = {}
+        self._least_prices: dict[str, Prices] = {}
         self.tiers = [tuple(group) for _, group in groupby(work.pools, key=lambda pool: pool.weight)]
         self.opened = OpenedNodes(len(work.axis.names))
         self.worth: Worth = lambda demand: None
@@ -166,8 +167,16 @@ class Purchase:
         return self._empty(pool).narrowed(demand, domains)
 
     def _empty(self, pool: Pool, *, reserved: Mask | None = None) -> NewNode:
-        name = f"{self._prefix}{pool.name}-{len(self.opened.nodes) + 1}"
-        return empty_node(pool, name, self._work.axis, reserved=reserved)
+        node = empty_node(pool, self._next_name(pool), self._work.axis, reserved=reserved)
+        if reserved is None:
+            known = self._least_prices.get(pool.name)
+            if known is None:
+                known = self._least_prices[pool.name] = node.least_prices
+            node.least_prices = known
+        return node
+
+    def _next_name(self, pool: Pool) -> str:
+        return f"{self._prefix}{pool.name}-{len(self.opened.nodes) + 1}"
 
     def adopt(self, node: NewNode) -> None:
         """Take over a node of another packing as it is."""
@@ -205,11 +214,12 @@ class Purchase:
                 self.put(index, node, demand, domains, batch, rows[counts >= count])
         return node
 
-    def repeat(self, model: NewNode, wanted: Sequence[tuple[Demand, Domains, list[str]]]) -> None:
-        """Buy one more node like this one of the packing, for as many other pods, in a pool without limits."""
-        node = replace(model, name=self._empty(model.pool).name, placed=[])
-        worth = sum(self._unit(demand, node.pool) * len(names) for demand, _, names in wanted)
-        self.opened.replace(self.opened.append(node), node, worth)
+    def repeat(self, wanted: Sequence[tuple[Demand, Domains, list[str]]]) -> None:
+        """Buy one more node like the last one, for as many other pods, in a pool without limits."""
+        last = self.opened.nodes[-1]
+        node = replace(last, name=self._next_name(last.pool), placed=[])
+        node.least_prices = last.least_prices
+        self.opened.repeat(node)
         self._charge(node)
         for demand, domains, names in wanted:
             self._settle(node, demand, domains, tuple(names))
@@ -232,6 +242,12 @@ class Purchase:
                 count = most if host_bound else best_start(node.least_prices[rows], counts, most)
                 batch = [names.pop(0) for _ in range(count)]
                 self.put(self.opened.append(node), node, demand, domains, batch, rows[counts >= count])
+                if not pool.limits and not any(
+                    r.key == HOSTNAME and r.kind == "affinity" for r in demand.variant.rules
+                ):
+                    while len(names) >= most:  # the next node would begin just like this one
+                        batch, names[:count] = names[:count], []
+                        self.repeat([(demand, domains, batch)])
                 return True
         return False
 

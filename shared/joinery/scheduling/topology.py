@@ -82,6 +82,7 @@ class Topology:
         self._of_rule: dict[int, tuple[Rule, Group]] = {}
         self._reach: dict[tuple[int, int], frozenset[str]] = {}
         self._foreign: dict[int, tuple[Group, ...]] = {}
+        self._foreign_over: dict[tuple[int, str], tuple[Group, ...]] = {}
         self._meeting: dict[object, frozenset[str]] = {}
         self._classes = classes
         self.rules: dict[int, tuple[Rule, ...]] = {}
@@ -101,14 +102,15 @@ class Topology:
     def reach(self, pods: PodClass, rule: Rule) -> frozenset[str]:
         """The domains that a spread of this class ranges over: of nodes that count for it, and of what it could buy."""
         key = (id(pods), id(self.group(rule)))
-        if key not in self._reach:
+        known = self._reach.get(key)
+        if known is None:
             existing = frozenset(
                 view.labels[rule.key] for view in self._nodes if rule.key in view.labels and admits(rule.nodes, view)
             )
             bought = frozenset() if rule.key == HOSTNAME else self._universe(pods, rule.key)
             also = frozenset(stray.domain for stray in self._strays if stray.rule == rule.identity)
-            self._reach[key] = existing | bought | also
-        return self._reach[key]
+            known = self._reach[key] = existing | bought | also
+        return known
 
     def _count_bound(self, namespaces: Sequence[Namespace]) -> None:
         known = tuple(namespaces)
@@ -147,6 +149,14 @@ class Topology:
             self._foreign[id(pods)] = known
         return known
 
+    def foreign_over(self, pods: PodClass, key: str) -> tuple[Group, ...]:
+        """Those of them that are over this key."""
+        known = self._foreign_over.get((id(pods), key))
+        if known is None:
+            known = tuple(group for group in self.foreign(pods) if group.rule.key == key)
+            self._foreign_over[id(pods), key] = known
+        return known
+
     def keys(self, pods: PodClass, rules: Iterable[Rule]) -> tuple[str, ...]:
         """The keys whose domain must be known where the class goes, hosts apart."""
         keys = {rule.key for rule in rules} | {group.rule.key for group in self.foreign(pods)}
@@ -159,8 +169,8 @@ class Topology:
         for rule in rules:
             if rule.key == key and allowed > 0:
                 allowed = min(allowed, self._owned(pods, rule, domain))
-        for group in self.foreign(pods):
-            if group.rule.key == key and allowed > 0:
+        for group in self.foreign_over(pods, key):
+            if allowed > 0:
                 allowed = min(allowed, _counted(group, domain, cautious))
         return allowed
 
@@ -220,7 +230,7 @@ class Topology:
     def pressure(self, pods: PodClass, rules: Iterable[Rule], key: str, domain: str) -> int:
         """How many counted pods the domain has already: the emptier the better."""
         groups = [self.group(rule) for rule in rules if rule.key == key and rule.kind == "spread"]
-        groups += [g for g in self.foreign(pods) if g.rule.key == key and g.rule.kind == "spread"]
+        groups += [group for group in self.foreign_over(pods, key) if group.rule.kind == "spread"]
         return sum(group.counts[domain] for group in groups)
 
     def record(
@@ -230,14 +240,14 @@ class Topology:
 
         ``counts`` says whether a node filter admits the target, for spreads that leave some nodes out. Returns what was noted.
         """
-        active = {rule.identity for rule in rules}
+        active = [self.group(rule) for rule in rules]
         tallies: list[tuple[Counter[str], str]] = []
         for rule in self.rules[id(pods)]:
             group = self.group(rule)
             domain = domains.get(rule.key)
             if domain is None:
                 continue
-            if rule.identity in active and rule.weight is None:
+            if rule.weight is None and group in active:
                 tallies.append((group.owners, domain))
             if group.selects(pods) and counts(group.rule.nodes):
                 tallies.append((group.counts, domain))
