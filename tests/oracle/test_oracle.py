@@ -1,4 +1,4 @@
-"""A handful of seeded clusters before the real scheduler; ``make oracle`` tries hundreds."""
+"""A handful of seeded clusters before the real scheduler, some that were hard to steer; ``make oracle`` tries hundreds."""
 
 from collections.abc import Iterator
 
@@ -11,7 +11,7 @@ from tests.oracle.arena import Arena
 from tests.oracle.trial import REPLANS, WORST, run
 from tools.controlplane.plane import running
 
-SEEDS = (0, 1, 5, 8)
+SEEDS = (0, 22, 27, 28, 168)
 
 pytestmark = pytest.mark.xdist_group("control_plane")
 
