@@ -1,7 +1,7 @@
 """An AWS account in moto: what the adapters need and moto lacks (moto-capabilities.md, 8).
 
-moto's CreateFleet takes the first override always, never runs out of a pool and knows no tokens; its SSM has no EKS
-parameters and its images are of 2017. ``Account`` puts that right from the inside, so it works in the process that
+moto's CreateFleet takes the first override always, never runs out of a pool and knows no tokens; it has no capacity reservations;
+its SSM has no EKS parameters and its images are of 2017. ``Account`` puts that right from the inside, so it works in the process that
 serves moto. Nothing of Joinery's own is touched.
 """
 
@@ -23,21 +23,24 @@ _ARCHES = {"amd64": "x86_64", "arm64": "arm64"}
 
 @dataclass
 class Account:
-    """The pools that are out, the launches by their token, and how the account is filled."""
+    """The pools that are out, the launches by their token, and how the account is filled. ``reservations``: as EC2 prints them."""
 
     out_of: set[OfferingKey] = field(default_factory=set)
     answers: dict[str, tuple[str, Any]] = field(default_factory=dict)
     errors: list[dict[str, Any]] = field(default_factory=list)
+    reservations: list[dict[str, Any]] = field(default_factory=list)
 
     def reset(self) -> None:
         """As new; moto's own state is moto's to reset."""
         self.out_of.clear()
         self.answers.clear()
+        self.reservations.clear()
 
     @contextmanager
     def corrected(self) -> Iterator[None]:
         """Serve moto within this."""
         from moto.ec2.models.fleets import FleetsBackend
+        from moto.ec2.responses import EC2Response
         from moto.ec2.responses.fleets import Fleets
         from moto.ec2.responses.tags import TagResponse
 
@@ -48,6 +51,8 @@ class Account:
                 (TagResponse, "create_tags", _looking(TagResponse.create_tags)),
             ):
                 corrections.enter_context(patch.object(place, name, correction))
+            listing = patch.object(EC2Response, "describe_capacity_reservations", _reserved(self), create=True)
+            corrections.enter_context(listing)
             yield
 
     def seed_images(self, alias: str, version: str, created_at: datetime) -> list[str]:
@@ -82,6 +87,41 @@ def _looking(create_tags: Callable[[Any], Any]) -> Callable[[Any], Any]:
         return create_tags(response)
 
     return tag
+
+
+def _reserved(account: Account) -> Callable[[Any], Any]:
+    """DescribeCapacityReservations by ids or by filters."""
+
+    def describe(response: Any) -> Any:
+        from moto.core.responses import ActionResult
+        from moto.ec2.exceptions import EC2ClientError
+
+        ids = response._get_param("CapacityReservationIds", [])
+        filters = {each["Name"]: each["Values"] for each in response._get_param("Filters", [])}
+        known = {each["CapacityReservationId"] for each in account.reservations}
+        if missing := [each for each in ids if each not in known]:
+            raise EC2ClientError("InvalidCapacityReservationId.NotFound", f"{missing[0]} does not exist")
+        found = [each for each in account.reservations if not ids or each["CapacityReservationId"] in ids]
+        return ActionResult({"CapacityReservations": [each for each in found if _passes(each, filters)]})
+
+    return describe
+
+
+_BY_FILTER = {"state": "State", "owner-id": "OwnerId", "instance-match-criteria": "InstanceMatchCriteria"}
+
+
+def _passes(reservation: dict[str, Any], filters: dict[str, list[str]]) -> bool:
+    tags = {tag["Key"]: tag["Value"] for tag in reservation.get("Tags", ())}
+    for name, values in filters.items():
+        if name == "tag-key":
+            passes = any(value in tags for value in values)
+        elif name.startswith("tag:"):
+            passes = tags.get(name.removeprefix("tag:")) in values
+        else:
+            passes = reservation.get(_BY_FILTER[name]) in values
+        if not passes:
+            return False
+    return True
 
 
 def _answering(account: Account, create_fleet: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -237,7 +237,7 @@ def node_class(name: str = "default", *, zones: Sequence[str] = ZONES, ready: bo
             "securityGroups": [{"id": "sg-nodes", "name": "nodes"}], "amis": images, "instanceProfile": "joinery-node",
             "conditions": _true(
                 "SubnetsReady", "SecurityGroupsReady", "AMIsReady", "InstanceProfileReady", "PlacementGroupReady",
-                "ValidationSucceeded", "Ready",
+                "CapacityReservationsReady", "ValidationSucceeded", "Ready",
             ) if ready else [],
         },
     })  # fmt: skip

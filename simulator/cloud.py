@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+import msgspec
+
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClass, EC2NodeClassStatus
 from joinery.cloudprovider.catalog import Catalog
@@ -23,6 +25,7 @@ from joinery.cloudprovider.gateway import (
 )
 from joinery.cloudprovider.instancetypes import resolve
 from joinery.cloudprovider.readiness import status
+from joinery.cloudprovider.reservations import CapacityReservation, selected
 from joinery.cloudprovider.tags import instance_tags
 from joinery.errors import ConfigurationError, NotFoundError
 from joinery.state.offerings import OfferingKey
@@ -58,7 +61,7 @@ class InMemoryCloud:
     """Implements ``joinery.cloudprovider.gateway.Cloud``.
 
     ``requests`` are the launches asked for, in order, for tests to look at. ``stock`` holds the pools that are limited:
-    how many instances are left in each.
+    how many instances are left in each. ``reserved`` holds the capacity reservations by id, as they were before any launch.
     """
 
     def __init__(self, clock: Clock, catalog: Catalog, *, cluster: str = "joinery") -> None:
@@ -66,6 +69,7 @@ class InMemoryCloud:
         self.cluster = cluster
         self.network = Network.of(cluster, catalog)
         self.stock: dict[OfferingKey, int] = {}
+        self.reserved: dict[str, CapacityReservation] = {}
         self.requests: list[LaunchRequest] = []
         self._catalog = catalog
         self._machines: dict[str, _Machine] = {}
@@ -130,11 +134,23 @@ class InMemoryCloud:
 
     def catalog(self) -> Catalog:
         self._fail("catalog")
-        return self._catalog
+        if not self.reserved:
+            return self._catalog
+        return msgspec.structs.replace(self._catalog, capacity_reservations=self.reservations(sorted(self.reserved)))
 
     def resolve(self, node_class: EC2NodeClass) -> EC2NodeClassStatus:
         self._fail("resolve")
-        return status(node_class, self.network.find(node_class), self.clock.now())
+        now = self.clock.now()
+        reserved = selected(node_class.spec.capacity_reservation_selector_terms, self.reserved.values(), now)
+        return status(node_class, replace(self.network.find(node_class), capacity_reservations=reserved), now)
+
+    def reservations(self, ids: Sequence[str]) -> tuple[CapacityReservation, ...]:
+        self._fail("reservations")
+        known = [self.reserved[name] for name in ids if name in self.reserved]
+        return tuple(
+            msgspec.structs.replace(each, available_instance_count=self._left_in(each.capacity_reservation_id))
+            for each in known
+        )
 
     def launch(self, request: LaunchRequest) -> LaunchResult:
         self._fail("launch")
@@ -203,7 +219,8 @@ class InMemoryCloud:
         for override in sorted(request.overrides, key=lambda o: (o.price, o.instance_type, o.zone)):
             pool = OfferingKey(override.instance_type, override.zone, request.capacity_type)
             wanted = request.count - len(launched)
-            got = self._take(pool, wanted)
+            within = override.reservation.id if override.reservation else ""
+            got = self._take(pool, min(wanted, self._left_in(within)) if within else wanted)
             launched += [self._start(pool, override, images(override.instance_type), tags) for _ in range(got)]
             if got == wanted:
                 break
@@ -217,6 +234,13 @@ class InMemoryCloud:
         self.stock[pool] = left - min(left, wanted)
         return min(left, wanted)
 
+    def _left_in(self, reservation: str) -> int:
+        """How many more instances a reservation takes: those that are going have given their place back."""
+        known, now = self.reserved.get(reservation), self.clock.now()
+        inside = [m for m in self._machines.values() if m.instance.reservation == reservation]
+        running = sum(machine.state(now) in ("pending", "running") for machine in inside)
+        return max(((known.available_instance_count or 0) if known else 0) - running, 0)
+
     def _start(self, pool: OfferingKey, override: Override, image: str, tags: Mapping[str, str]) -> LaunchedInstance:
         instance_id = f"i-{len(self._machines) + 1:017x}"
         instance = Instance(
@@ -228,10 +252,13 @@ class InMemoryCloud:
             launched_at=self.clock.now(),
             image_id=image,
             tags=dict(tags),
+            reservation=override.reservation.id if override.reservation else "",
         )
         self._machines[instance_id] = _Machine(instance=instance, price=override.price)
         self._tell(instance_id)
-        return LaunchedInstance(instance_id, pool.instance_type, pool.zone, pool.capacity_type, image)
+        return LaunchedInstance(
+            instance_id, pool.instance_type, pool.zone, pool.capacity_type, image, instance.reservation
+        )
 
     def _images(self, node_class: EC2NodeClass) -> Callable[[str], str]:
         amis: Iterable[AMIStatus] = node_class.status.amis
@@ -247,5 +274,8 @@ class InMemoryCloud:
 
 
 def _out_of(pool: OfferingKey) -> LaunchFailure:
+    if pool.capacity_type == labels.RESERVED:
+        message = "The requested instance count exceeds what is left of the Capacity Reservation."
+        return LaunchFailure(pool, "ReservationCapacityExceeded", message, True)
     message = f"We currently do not have sufficient {pool.instance_type} capacity in {pool.zone}."
     return LaunchFailure(pool, "InsufficientInstanceCapacity", message, True)

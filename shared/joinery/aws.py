@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 NOT_FOUND = frozenset(
     {
+        "InvalidCapacityReservationId.NotFound",
         "InvalidInstanceID.NotFound",
         "InvalidLaunchTemplateName.NotFoundException",
         "InvalidLaunchTemplateId.NotFound",

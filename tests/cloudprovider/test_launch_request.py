@@ -11,9 +11,10 @@ from joinery.cloudprovider.codes import is_capacity
 from joinery.cloudprovider.fleet import fleet, result
 from joinery.cloudprovider.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, Override
 from joinery.cloudprovider.images import Image, statuses, variants
+from joinery.cloudprovider.running import as_ours
 from joinery.cloudprovider.templates import Machine, template
 from joinery.errors import ConfigurationError
-from joinery.state.offerings import OfferingKey
+from joinery.state.offerings import OfferingKey, Reservation
 
 STATUS = {
     "subnets": [
@@ -111,7 +112,62 @@ def test_a_template_holds_all_that_instances_have_in_common() -> None:
             {"ResourceType": "spot-instances-request", "Tags": tags},
         ],
         "Placement": {"Tenancy": "default"},
+        "CapacityReservationSpecification": {"CapacityReservationPreference": "none"},
     }
+
+
+@pytest.mark.parametrize(
+    ("reservation", "market", "target", "options"),
+    [
+        (Reservation("cr-1"), None, "on-demand", {"OnDemandOptions": {"AllocationStrategy": "lowest-price"}}),
+        (Reservation("cr-1", "capacity-block"), "capacity-block", "capacity-block", {}),
+        (
+            Reservation("cr-1", is_interruptible=True),
+            "interruptible-capacity-reservation",
+            "reserved-capacity",
+            {"ReservedCapacityOptions": {"ReservationTypes": ["interruptible-capacity-reservation"]}},
+        ),
+    ],
+    ids=["ordinary", "capacity block", "interruptible"],
+)
+def test_a_reserved_launch_goes_into_its_reservation_alone(
+    reservation: Reservation, market: str | None, target: str, options: dict[str, Any]
+) -> None:
+    """The template names the reservation, and the request says what EC2 calls such a launch (aws-provider.md 2.5, 2.6)."""
+    machine = replace(MACHINE, capacity_type="reserved", reservation=reservation)
+    data = template(node_class(), machine, {}).data
+    assert data["CapacityReservationSpecification"] == {
+        "CapacityReservationPreference": "capacity-reservations-only",
+        "CapacityReservationTarget": {"CapacityReservationId": "cr-1"},
+    }
+    assert data.get("InstanceMarketOptions") == ({"MarketType": market} if market else None)
+    override = Override("m5.large", "us-east-1a", 0.0, 29, reservation)
+    request = fleet(asked(capacity_type="reserved", overrides=(override,)), [], {})
+    assert request["TargetCapacitySpecification"]["DefaultTargetCapacityType"] == target
+    chosen = ("OnDemandOptions", "SpotOptions", "ReservedCapacityOptions")
+    assert {key: request[key] for key in chosen if key in request} == options
+
+
+def test_an_instance_in_a_reservation_says_which() -> None:
+    """EC2 calls it on-demand; what was asked for tells."""
+    override = Override("m5.large", "us-east-1a", 0.0, 29, Reservation("cr-1"))
+    where = {"Overrides": {"InstanceType": "m5.large", "AvailabilityZone": "us-east-1a"}}
+    answer = {"Instances": [{"LaunchTemplateAndOverrides": where, "Lifecycle": "on-demand", "InstanceIds": ["i-1"]}]}
+    (found,) = result(asked(capacity_type="reserved", overrides=(override,)), answer, {}).instances
+    assert (found.capacity_type, found.reservation) == ("reserved", "cr-1")
+
+
+@pytest.mark.parametrize(
+    ("preference", "expected"), [("capacity-reservations-only", ("reserved", "cr-1")), ("open", ("on-demand", ""))]
+)
+def test_only_what_was_launched_for_its_reservation_is_reserved(preference: str, expected: tuple[str, str]) -> None:
+    """An on-demand instance that happens to use an open reservation stays one (aws-provider.md 2.9)."""
+    instance = as_ours({
+        "InstanceId": "i-1", "InstanceType": "m5.large", "Placement": {"AvailabilityZone": "us-east-1a"},
+        "State": {"Name": "running"}, "LaunchTime": datetime(2026, 1, 1, tzinfo=UTC), "CapacityReservationId": "cr-1",
+        "CapacityReservationSpecification": {"CapacityReservationPreference": preference},
+    })  # fmt: skip
+    assert (instance.capacity_type, instance.reservation) == expected
 
 
 def test_a_template_is_named_after_its_content() -> None:

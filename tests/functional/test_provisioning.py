@@ -280,17 +280,6 @@ def test_a_class_that_asks_for_what_is_not_supported_is_not_used(stand: Stand) -
     assert (pool["NodeClassReady"].status, pool["NodeClassReady"].reason) == ("False", "UnsupportedPlacementGroup")
 
 
-def test_reservations_that_are_not_used_are_told_on_the_class(stand: Stand) -> None:
-    """They are a price, and no reason to leave pods waiting."""
-    stand.world.cluster.add(builders.node_class(capacityReservationSelectorTerms=[{"tags": {"team": "a"}}]))
-    stand.live()
-    found = {each.type: each for each in stand.world.cluster.node_classes["default"].status.conditions}
-    assert (found["Ready"].status, found["CapacityReservationsReady"].status) == ("True", "False")
-    assert "not supported yet: spec.capacityReservationSelectorTerms" in found["CapacityReservationsReady"].message
-    stand.pods(1)
-    assert stand.provision()["launched"] == 1
-
-
 def test_the_first_run_of_an_installation_reads_the_catalogue_itself(stand: Stand) -> None:
     """Pods should not wait for a schedule."""
     stand.world.store.stored = None

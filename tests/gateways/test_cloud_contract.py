@@ -5,14 +5,16 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import boto3
+import msgspec
 import pytest
 
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cloudprovider.catalog import Catalog, CatalogOffering, Zone, entry
 from joinery.cloudprovider.ec2 import Ec2Cloud
 from joinery.cloudprovider.gateway import Cloud, LaunchRequest, Override, capacity_pools
+from joinery.cloudprovider.reservations import CapacityReservation
 from joinery.errors import ConfigurationError, NotFoundError
-from joinery.state.offerings import OfferingKey
+from joinery.state.offerings import OfferingKey, Reservation
 from simulator.account import DISCOVERY, REGION, Account
 from simulator.clock import Clock
 from simulator.cloud import InMemoryCloud
@@ -34,6 +36,10 @@ class Region(Protocol):
         """From now on the pools are out."""
         ...
 
+    def reserve(self, *reservations: dict[str, Any]) -> None:
+        """There are these capacity reservations, as EC2 prints them."""
+        ...
+
 
 class _InMemory:
     def __init__(self) -> None:
@@ -41,6 +47,10 @@ class _InMemory:
 
     def run_out(self, *pools: OfferingKey) -> None:
         self.cloud.run_out(*pools)
+
+    def reserve(self, *reservations: dict[str, Any]) -> None:
+        for each in reservations:
+            self.cloud.reserved[each["CapacityReservationId"]] = msgspec.convert(each, CapacityReservation)
 
 
 class _Ec2:
@@ -51,6 +61,9 @@ class _Ec2:
 
     def run_out(self, *pools: OfferingKey) -> None:
         self._account.out_of.update(pools)
+
+    def reserve(self, *reservations: dict[str, Any]) -> None:
+        self._account.reservations.extend(reservations)
 
 
 def seed(account: Account) -> None:
@@ -155,6 +168,54 @@ def test_what_is_missing_is_named_in_a_condition(region: Region, spec: dict[str,
     found = conditions(region.cloud, node_class(**spec))
     assert found[kind] == ("False", reason)
     assert found["Ready"][0] == "False"
+
+
+def _reservation(name: str, **given: Any) -> dict[str, Any]:
+    return {
+        "CapacityReservationId": name, "InstanceType": "m5.large", "AvailabilityZone": ZONES[0], "OwnerId": "111122223333",
+        "TotalInstanceCount": 5, "AvailableInstanceCount": 2, "InstanceMatchCriteria": "targeted", "State": "active",
+        "ReservationType": "default", "Tags": [{"Key": "team", "Value": "a"}], **given,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("terms", "expected"),
+    [
+        ([{"id": "cr-1"}, {"id": "cr-9"}], ["cr-1"]),
+        ([{"tags": {"team": "*"}}], ["cr-1", "cr-2"]),
+        ([{"tags": {"team": "a"}, "ownerID": "444455556666"}], []),
+        ([{"instanceMatchCriteria": "open"}, {"id": "cr-1"}], ["cr-1", "cr-2"]),
+        ([{"tags": {"absent": "*"}}], []),
+    ],
+)
+def test_terms_select_active_capacity_reservations(region: Region, terms: list[Any], expected: list[str]) -> None:
+    """By id, of which one that EC2 does not know is nothing; by tags, owner and criteria; and the class is Ready in any case."""
+    region.reserve(
+        _reservation("cr-1"),
+        _reservation("cr-2", InstanceMatchCriteria="open", Tags=[{"Key": "team", "Value": "b"}]),
+        _reservation("cr-3", State="expired"),
+    )
+    status = region.cloud.resolve(node_class(capacityReservationSelectorTerms=terms))
+    assert [found.id for found in status.capacity_reservations] == expected
+    told = {c.type: c.status for c in status.conditions}
+    assert (told["CapacityReservationsReady"], told["Ready"]) == ("True", "True")
+
+
+def test_what_is_left_of_reservations_is_asked_by_id(region: Region) -> None:
+    """One that EC2 has forgotten does not keep the others from being answered."""
+    region.reserve(_reservation("cr-1"))
+    found = region.cloud.reservations(["cr-1", "cr-9"])
+    assert [(each.capacity_reservation_id, each.available_instance_count) for each in found] == [("cr-1", 2)]
+    assert region.cloud.reservations(["cr-9"]) == region.cloud.reservations([]) == ()
+
+
+def test_a_launch_in_a_reservation_says_so(region: Region) -> None:
+    """Its instance is reserved, in the one that was asked for."""
+    region.reserve(_reservation("cr-1"))
+    override = Override("m5.large", ZONES[0], 0.0, 29, Reservation("cr-1", remaining=2))
+    asked = replace(request_for(region.cloud), capacity_type="reserved", overrides=(override,))
+    (launched,) = region.cloud.launch(asked).instances
+    assert (launched.instance_type, launched.capacity_type, launched.reservation) == ("m5.large", "reserved", "cr-1")
 
 
 def test_a_condition_that_did_not_change_keeps_its_time(region: Region) -> None:

@@ -1,7 +1,6 @@
 """What a valid EC2NodeClass may ask for and Joinery does not do yet: told wherever the class is met, never ignored.
 
-What changes the nodes themselves keeps the class from being used. What does not (a reservation is a price) is told, and
-nodes are launched without it.
+All of it changes the nodes themselves, and so keeps the class from being used.
 """
 
 from collections.abc import Iterator
@@ -15,13 +14,12 @@ LAUNCHABLE = ("AL2023", "AL2", "Bottlerocket", "Custom")
 
 @dataclass(frozen=True, slots=True)
 class Unsupported:
-    """A field that does not act. ``condition`` and ``reason`` are how the status names it; ``blocks`` the use of the class."""
+    """A field that does not act. ``condition`` and ``reason`` are how the status names it."""
 
     field: str
     problem: str
     condition: str
     reason: str
-    blocks: bool = True
 
     def __str__(self) -> str:
         return f"not supported yet: {self.field}: {self.problem}"
@@ -33,14 +31,6 @@ def unsupported(spec: EC2NodeClassSpec) -> tuple[Unsupported, ...]:
 
 
 def _unsupported(spec: EC2NodeClassSpec) -> Iterator[Unsupported]:
-    if spec.capacity_reservation_selector_terms:
-        yield Unsupported(
-            "spec.capacityReservationSelectorTerms",
-            "reservations are not looked for, and nodes are bought as spot and on-demand alone",
-            condition="CapacityReservationsReady",
-            reason="UnsupportedCapacityReservations",
-            blocks=False,
-        )
     if spec.placement_group_selector is not None:
         yield Unsupported(
             "spec.placementGroupSelector",
@@ -59,4 +49,4 @@ def _unsupported(spec: EC2NodeClassSpec) -> Iterator[Unsupported]:
 
 def unusable(node_class: EC2NodeClass) -> Unsupported | None:
     """Why no node may be made from the class, if Joinery lacks something."""
-    return next((found for found in unsupported(node_class.spec) if found.blocks), None)
+    return next(iter(unsupported(node_class.spec)), None)

@@ -1,18 +1,23 @@
-"""Finding what an EC2NodeClass selects: subnets and security groups (aws-provider.md 5.2).
+"""Finding what an EC2NodeClass selects: subnets, security groups and capacity reservations (aws-provider.md 2.9, 5.2).
 
 Ids and names of all terms are asked for together; a term of tags is a question of its own, whose tags must all match.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 from joinery.apis.ec2nodeclass import (
+    CapacityReservationSelectorTerm,
+    CapacityReservationStatus,
     SecurityGroupSelectorTerm,
     SecurityGroupStatus,
     SubnetSelectorTerm,
     SubnetStatus,
 )
 from joinery.aws import Clients, translated
+from joinery.cloudprovider.reservations import CapacityReservation, selected
+from joinery.errors import NotFoundError
 
 Filters = list[dict[str, Any]]
 
@@ -58,3 +63,45 @@ def security_groups(clients: Clients, terms: Sequence[SecurityGroupSelectorTerm]
             for page in pages.paginate(Filters=filters):  # type: ignore[arg-type]
                 found |= {group["GroupId"]: group["GroupName"] for group in page["SecurityGroups"]}
     return [SecurityGroupStatus(id=key, name=found[key]) for key in sorted(found)]
+
+
+def capacity_reservations(
+    clients: Clients, terms: Sequence[CapacityReservationSelectorTerm], now: datetime
+) -> list[CapacityReservationStatus]:
+    """The active reservations that any term selects. Nobody is asked where there are no terms."""
+    known = list(reservations_by_id(clients, [term.id for term in terms if term.id]))
+    for term in terms:
+        if not term.id:
+            known += active_reservations(clients, _reservation_filters(term))
+    return selected(terms, known, now)
+
+
+def active_reservations(clients: Clients, filters: Filters) -> list[CapacityReservation]:
+    """All active ones that also meet the filters."""
+    asked: Any = [{"Name": "state", "Values": ["active"]}, *filters]
+    with translated("describing capacity reservations"):
+        pages = clients.ec2.get_paginator("describe_capacity_reservations").paginate(Filters=asked)
+        return [_reservation(entry) for page in pages for entry in page["CapacityReservations"]]
+
+
+def reservations_by_id(clients: Clients, ids: Sequence[str]) -> tuple[CapacityReservation, ...]:
+    """Those of them that EC2 knows. It refuses a whole call over one id it does not know, so then each is asked for alone."""
+    if not ids:
+        return ()
+    try:
+        with translated("describing capacity reservations"):
+            answer = clients.ec2.describe_capacity_reservations(CapacityReservationIds=list(ids))
+    except NotFoundError:
+        return tuple(found for each in ids for found in reservations_by_id(clients, [each])) if len(ids) > 1 else ()
+    return tuple(_reservation(entry) for entry in answer["CapacityReservations"])
+
+
+def _reservation_filters(term: CapacityReservationSelectorTerm) -> Filters:
+    named = {"owner-id": term.owner_id, "instance-match-criteria": term.instance_match_criteria}
+    return tag_filters(term.tags) + [{"Name": name, "Values": [value]} for name, value in named.items() if value]
+
+
+def _reservation(entry: Any) -> CapacityReservation:
+    import msgspec
+
+    return msgspec.convert(entry, CapacityReservation)

@@ -16,6 +16,7 @@ from joinery.cloudprovider.imagesearch import ImageSearch
 from joinery.cloudprovider.launching import Launching
 from joinery.cloudprovider.profiles import Profiles
 from joinery.cloudprovider.readiness import Found, Problem, status
+from joinery.cloudprovider.reservations import CapacityReservation
 from joinery.cloudprovider.running import described
 from joinery.cloudprovider.tags import CLUSTER_NAME
 from joinery.errors import ConfigurationError, NotFoundError
@@ -51,10 +52,16 @@ class Ec2Cloud:
             security_groups=discovery.security_groups(self._clients, spec.security_group_selector_terms),
             amis=amis,
             instance_profile=profile,
+            capacity_reservations=discovery.capacity_reservations(
+                self._clients, spec.capacity_reservation_selector_terms, self._now()
+            ),
             ami_problem=ami_problem,
             profile_problem=profile_problem,
         )
         return status(node_class, found, self._now())
+
+    def reservations(self, ids: Sequence[str]) -> tuple[CapacityReservation, ...]:
+        return discovery.reservations_by_id(self._clients, ids)
 
     def launch(self, request: LaunchRequest) -> LaunchResult:
         return self._launching.launch(request, self.facts)

@@ -11,9 +11,12 @@ from joinery.apis import labels
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cloudprovider.codes import is_capacity
 from joinery.cloudprovider.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, LaunchResult, Override
+from joinery.cloudprovider.reservations import CAPACITY_BLOCK
 from joinery.cloudprovider.templates import tag_specifications
 from joinery.errors import ConfigurationError
 from joinery.state.offerings import OfferingKey
+
+_INTERRUPTIBLE = "reserved-capacity"
 
 
 def subnets_by_zone(node_class: EC2NodeClass) -> dict[str, str]:
@@ -37,7 +40,7 @@ def fleet(
         "ClientToken": request.token,
         "TargetCapacitySpecification": {
             "TotalTargetCapacity": request.count,
-            "DefaultTargetCapacityType": request.capacity_type,
+            "DefaultTargetCapacityType": target_type(request),
         },
         "LaunchTemplateConfigs": [
             {
@@ -48,11 +51,27 @@ def fleet(
         ],
         "TagSpecifications": tag_specifications(("instance", "volume", "fleet"), tags),
     }
-    if request.capacity_type == labels.SPOT:
-        found["SpotOptions"] = {"AllocationStrategy": "price-capacity-optimized"}
-    else:
-        found["OnDemandOptions"] = {"AllocationStrategy": "lowest-price"}
-    return found | ({"Context": spec.context} if spec.context else {})
+    return found | _options(target_type(request)) | ({"Context": spec.context} if spec.context else {})
+
+
+def target_type(request: LaunchRequest) -> str:
+    """How EC2 calls what is bought: a place in an ordinary capacity reservation is on-demand to it."""
+    if request.capacity_type != labels.RESERVED:
+        return request.capacity_type
+    found = request.overrides[0].reservation
+    if found is not None and found.kind == CAPACITY_BLOCK:
+        return CAPACITY_BLOCK
+    return _INTERRUPTIBLE if found is not None and found.is_interruptible else labels.ON_DEMAND
+
+
+def _options(target: str) -> dict[str, Any]:
+    """How EC2 chooses among the pools; of a capacity block there is nothing to choose."""
+    options: dict[str, dict[str, Any]] = {
+        labels.SPOT: {"SpotOptions": {"AllocationStrategy": "price-capacity-optimized"}},
+        labels.ON_DEMAND: {"OnDemandOptions": {"AllocationStrategy": "lowest-price"}},
+        _INTERRUPTIBLE: {"ReservedCapacityOptions": {"ReservationTypes": ["interruptible-capacity-reservation"]}},
+    }
+    return options.get(target, {})
 
 
 def _override(pool: Override, subnet: str) -> dict[str, Any]:
@@ -86,7 +105,10 @@ def _launched(
     pool = _pool(entry, request.capacity_type, zones)
     kind = entry.get("InstanceType") or pool.instance_type
     capacity_type = labels.SPOT if entry.get("Lifecycle") == "spot" else request.capacity_type
-    return LaunchedInstance(instance_id, kind, pool.zone, capacity_type, images.get(kind, ""))
+    within = {(each.instance_type, each.zone): each.reservation for each in request.overrides}.get((kind, pool.zone))
+    return LaunchedInstance(
+        instance_id, kind, pool.zone, capacity_type, images.get(kind, ""), within.id if within else ""
+    )
 
 
 def _failure(entry: Mapping[str, Any], capacity_type: str, zones: Mapping[str, str]) -> LaunchFailure:

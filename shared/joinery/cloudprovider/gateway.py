@@ -11,18 +11,20 @@ from typing import Protocol
 from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
 from joinery.apis.meta import Taint
 from joinery.cloudprovider.catalog import Catalog
+from joinery.cloudprovider.reservations import CapacityReservation
 from joinery.state.instances import Instance as Instance
-from joinery.state.offerings import OfferingKey
+from joinery.state.offerings import OfferingKey, Reservation
 
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One capacity pool that a launch may be served from."""
+    """One capacity pool that a launch may be served from. ``reservation``: the one it is in, for a reserved launch."""
 
     instance_type: str
     zone: str
     price: float
     max_pods: int
+    reservation: Reservation | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,11 +43,14 @@ class LaunchRequest:
 
 @dataclass(frozen=True, slots=True)
 class LaunchedInstance:
+    """``reservation``: the id of the capacity reservation that it is in."""
+
     instance_id: str
     instance_type: str
     zone: str
     capacity_type: str
     image_id: str
+    reservation: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +79,13 @@ class Cloud(Protocol):
         ...
 
     def resolve(self, node_class: EC2NodeClass) -> EC2NodeClassStatus:
-        """What the class's selectors select now: subnets, security groups, AMIs, instance profile; conditions say what is missing."""
+        """What the class's selectors select now: subnets, security groups, AMIs, reservations, instance profile; conditions say
+        what is missing.
+        """
+        ...
+
+    def reservations(self, ids: Sequence[str]) -> tuple[CapacityReservation, ...]:
+        """Those capacity reservations as they are now, with what is left of each; an id that EC2 does not know is left out."""
         ...
 
     def launch(self, request: LaunchRequest) -> LaunchResult:

@@ -5,7 +5,7 @@ what it holds, where it may stand and whether it can boot at all. Whatever the c
 offerings that are not available, so that its price stays known for the nodes that exist.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -16,7 +16,7 @@ from joinery.cloudprovider.capacity import Terms, allocatable, capacity, terms
 from joinery.cloudprovider.catalog import Catalog
 from joinery.cloudprovider.compatibility import image_for, serves
 from joinery.cloudprovider.description import Description
-from joinery.cloudprovider.reservations import reserved_offerings, usage
+from joinery.cloudprovider.reservations import CapacityReservation, reserved_offerings, usage
 from joinery.cloudprovider.typelabels import type_labels
 from joinery.state.offerings import InstanceType, Offering
 
@@ -39,17 +39,20 @@ def resolve(
     node_class: EC2NodeClass,
     *,
     now: datetime = _LONG_AGO,
+    reservations: Sequence[CapacityReservation] | None = None,
     vm_memory_overhead: float = 0.075,
     reserved_enis: int = 0,
 ) -> tuple[InstanceType, ...]:
     """The catalogue's types for a class; a class without subnets in its status has all zones.
 
-    ``now`` decides which capacity reservations are about to end; none is where it is not said. Whether the class is Ready is for the caller to ask. Raises ``ConfigurationError`` for a broken catalogue. Cost: about
+    ``now`` decides which capacity reservations are about to end; none is where it is not said. ``reservations``: what is left of
+    them, where that is known better than by the catalogue. Whether the class is Ready is for the caller to ask. Raises ``ConfigurationError`` for a broken catalogue. Cost: about
     40 microseconds a type.
     """
     settings = terms(node_class.spec, vm_memory_overhead=vm_memory_overhead, reserved_enis=reserved_enis)
     zones = _zones(catalog, node_class)
-    reserved = reserved_offerings(node_class, catalog.capacity_reservations, catalog.sold, zones, now)
+    known = catalog.capacity_reservations if reservations is None else reservations
+    reserved = reserved_offerings(node_class, known, catalog.sold, zones, now)
     region = _Region(catalog.region, zones, catalog.sold, reserved)
     return tuple(_resolve(kind, node_class, settings, region) for kind in catalog.described)
 

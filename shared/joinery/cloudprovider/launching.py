@@ -23,9 +23,10 @@ from joinery.cloudprovider.templates import Machine, Template, tag_specification
 from joinery.cloudprovider.typelabels import type_labels
 from joinery.cloudprovider.userdata import bootstrap, user_data
 from joinery.errors import CapacityError, ConfigurationError
+from joinery.state.offerings import Reservation
 
-Group = tuple[str, int]
-"""Image id and pod count."""
+Group = tuple[str, int, Reservation | None]
+"""Image id, pod count and the capacity reservation, all of which are in the template."""
 
 
 class Launching:
@@ -75,7 +76,9 @@ class Launching:
         """What a launch whose answer was lost has launched, when prices or stock have changed the request since."""
         found = described(self._clients, Filters=[{"Name": f"tag:{labels.LAUNCH_TOKEN}", "Values": [token]}])
         return tuple(
-            LaunchedInstance(each.instance_id, each.instance_type, each.zone, each.capacity_type, each.image_id)
+            LaunchedInstance(
+                each.instance_id, each.instance_type, each.zone, each.capacity_type, each.image_id, each.reservation
+            )
             for each in found
             if not each.is_going
         )
@@ -130,13 +133,14 @@ def _groups(overrides: Iterable[Override], images: Mapping[str, str]) -> dict[Gr
         pool = (override.instance_type, override.zone)
         if override.instance_type in images and pool not in seen:
             seen.add(pool)
-            found.setdefault((images[override.instance_type], override.max_pods), []).append(override)
+            group = images[override.instance_type], override.max_pods, override.reservation
+            found.setdefault(group, []).append(override)
     return found
 
 
 def _template(request: LaunchRequest, facts: ClusterFacts, group: Group, region: str) -> Template:
     node_class: EC2NodeClass = request.node_class
-    image, max_pods = group
+    image, max_pods, reservation = group
     told = bootstrap(
         facts,
         labelled=request.labels,
@@ -150,5 +154,6 @@ def _template(request: LaunchRequest, facts: ClusterFacts, group: Group, region:
         capacity_type=request.capacity_type,
         region=region,
         ipv6=facts.ipv6,
+        reservation=reservation,
     )
     return template(node_class, machine, instance_tags(facts.name, node_class, request.node_pool))

@@ -12,6 +12,7 @@ from joinery.apis import labels
 from joinery.aws import Clients, translated
 from joinery.cloudprovider import pricing
 from joinery.cloudprovider.catalog import Catalog, CatalogOffering, Zone, entry
+from joinery.cloudprovider.discovery import active_reservations
 from joinery.errors import ConfigurationError
 
 _FILTERS = {
@@ -35,6 +36,7 @@ def read(clients: Clients, now: datetime) -> Catalog:
         zones=_zones(clients, {zone for zones in places.values() for zone in zones}),
         instance_types=tuple(entry(types[name]) for name in sorted(types)),
         offerings=found,
+        capacity_reservations=tuple(active_reservations(clients, [])),
     )
 
 

@@ -11,6 +11,7 @@ from datetime import datetime
 from joinery.apis.conditions import READY, Observation, false, put, true
 from joinery.apis.ec2nodeclass import (
     AMIStatus,
+    CapacityReservationStatus,
     EC2NodeClass,
     EC2NodeClassStatus,
     SecurityGroupStatus,
@@ -18,6 +19,7 @@ from joinery.apis.ec2nodeclass import (
 )
 from joinery.apis.meta import Condition
 from joinery.apis.support import Unsupported, unsupported
+from joinery.cloudprovider.reservations import READY as RESERVATIONS_READY
 from joinery.cloudprovider.tags import restricted
 
 
@@ -36,6 +38,7 @@ class Found:
     subnets: Sequence[SubnetStatus] = ()
     security_groups: Sequence[SecurityGroupStatus] = ()
     amis: Sequence[AMIStatus] = ()
+    capacity_reservations: Sequence[CapacityReservationStatus] = ()
     instance_profile: str = ""
     ami_problem: Problem | None = None
     profile_problem: Problem | None = None
@@ -47,6 +50,7 @@ def status(node_class: EC2NodeClass, found: Found, now: datetime) -> EC2NodeClas
         subnets=list(found.subnets),
         security_groups=list(found.security_groups),
         amis=list(found.amis),
+        capacity_reservations=list(found.capacity_reservations),
         instance_profile=found.instance_profile,
         conditions=_conditions(node_class, found, now),
     )
@@ -62,12 +66,12 @@ def _conditions(node_class: EC2NodeClass, found: Found, now: datetime) -> list[C
         "AMIsReady": found.ami_problem or _missing(found.amis, "AMINotFound", "amiSelectorTerms select no image"),
         "InstanceProfileReady": found.profile_problem
         or _missing(found.instance_profile, "InstanceProfileNotFound", "the instance profile does not exist"),
+        # Whatever they select, nothing among it: what is not reserved is bought.
+        RESERVATIONS_READY: None,
         "PlacementGroupReady": _lacks(lacking.get("PlacementGroupReady")),
         "ValidationSucceeded": _forbidden(node_class) or _lacks(lacking.get("ValidationSucceeded")),
     }
     problems[READY] = next(filter(None, problems.values()), None)
-    # Told, and no part of Ready: nodes are launched without it.
-    problems |= {kind: _lacks(found) for kind, found in lacking.items() if not found.blocks}
     return _told(node_class, problems, now)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from joinery.apis import labels
 from joinery.aws import Clients, translated
+from joinery.cloudprovider.templates import RESERVED_ONLY
 from joinery.state.instances import Instance
 
 
@@ -13,21 +14,32 @@ def described(clients: Clients, **asked: Any) -> tuple[Instance, ...]:
     with translated("describing instances"):
         pages = clients.ec2.get_paginator("describe_instances").paginate(**asked)
         return tuple(
-            _instance(found)
+            as_ours(found)
             for page in pages
             for reservation in page["Reservations"]
             for found in reservation["Instances"]
         )
 
 
-def _instance(found: Mapping[str, Any]) -> Instance:
+def as_ours(found: Mapping[str, Any]) -> Instance:
+    """One entry of DescribeInstances."""
     return Instance(
         instance_id=found["InstanceId"],
         instance_type=found["InstanceType"],
         zone=found["Placement"]["AvailabilityZone"],
-        capacity_type=labels.SPOT if found.get("InstanceLifecycle") == "spot" else labels.ON_DEMAND,
+        capacity_type=_capacity_type(found),
         state=found["State"]["Name"],
         launched_at=found["LaunchTime"],
         image_id=found.get("ImageId", ""),
         tags={tag["Key"]: tag["Value"] for tag in found.get("Tags", ())},
+        reservation=found.get("CapacityReservationId", "") if _capacity_type(found) == labels.RESERVED else "",
     )
+
+
+def _capacity_type(found: Mapping[str, Any]) -> str:
+    """Reserved is what was launched for its reservation alone; an instance that happens to be in one is on-demand (2.9)."""
+    if found.get("InstanceLifecycle") == "spot":
+        return labels.SPOT
+    preference = found.get("CapacityReservationSpecification", {}).get("CapacityReservationPreference")
+    is_reserved = bool(found.get("CapacityReservationId")) and preference == RESERVED_ONLY
+    return labels.RESERVED if is_reserved else labels.ON_DEMAND

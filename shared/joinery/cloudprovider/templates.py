@@ -14,8 +14,11 @@ from joinery.apis import labels
 from joinery.apis.ec2nodeclass import BlockDevice, EC2NodeClass, EC2NodeClassSpec, NetworkInterface
 from joinery.apis.quantity import amount
 from joinery.cloudprovider.families import FAMILIES
+from joinery.cloudprovider.reservations import CAPACITY_BLOCK
+from joinery.state.offerings import Reservation
 
 PREFIX = "karpenter.k8s.aws/"
+RESERVED_ONLY = "capacity-reservations-only"
 _ISOLATED = ("us-iso-", "us-isob-", "us-isof-")
 
 
@@ -37,6 +40,7 @@ class Machine:
     capacity_type: str
     region: str
     ipv6: bool
+    reservation: Reservation | None = None
 
 
 def template(node_class: EC2NodeClass, machine: Machine, tags: Mapping[str, str]) -> Template:
@@ -63,13 +67,31 @@ def _data(node_class: EC2NodeClass, machine: Machine, tags: Mapping[str, str]) -
         "NetworkInterfaces": _interfaces(node_class, machine.ipv6),
         "TagSpecifications": tag_specifications(("network-interface", *spot), tags),
         "Placement": {"Tenancy": "default"},
+        "CapacityReservationSpecification": _reservation(machine.reservation),
     }
     optional = {
         "UserData": machine.user_data,
         "BlockDeviceMappings": _disks(spec),
         "CpuOptions": _cpu(spec),
+        "InstanceMarketOptions": _market(machine.reservation),
     }
     return data | {key: value for key, value in optional.items() if value}
+
+
+def _reservation(found: Reservation | None) -> dict[str, Any]:
+    """In that reservation and nowhere else; or in none, so that no open reservation is used up unnoticed."""
+    if found is None:
+        return {"CapacityReservationPreference": "none"}
+    target = {"CapacityReservationId": found.id}
+    return {"CapacityReservationPreference": RESERVED_ONLY, "CapacityReservationTarget": target}
+
+
+def _market(found: Reservation | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    if found.kind == CAPACITY_BLOCK:
+        return {"MarketType": "capacity-block"}
+    return {"MarketType": "interruptible-capacity-reservation"} if found.is_interruptible else {}
 
 
 def _metadata(spec: EC2NodeClassSpec, region: str) -> dict[str, Any]:

@@ -118,7 +118,7 @@ def _request(group: Group, node_class: EC2NodeClass, choice: Choice) -> LaunchRe
 
 def _overrides(choice: Choice) -> tuple[Override, ...]:
     return tuple(
-        Override(kind.name, offering.zone, offering.price, kind.capacity.get("pods", 0))
+        Override(kind.name, offering.zone, offering.price, kind.capacity.get("pods", 0), offering.reservation)
         for kind in choice.types
         for offering in sorted(kind.offerings, key=lambda each: (each.price, each.zone))
     )
@@ -143,4 +143,5 @@ def _instance(launched: LaunchedInstance, now: datetime) -> Instance:
         state="pending",
         launched_at=now,
         image_id=launched.image_id,
+        reservation=launched.reservation,
     )

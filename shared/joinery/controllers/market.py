@@ -1,4 +1,7 @@
-"""What can be bought now: the catalogue as each EC2NodeClass has it, less what EC2 was out of lately."""
+"""What can be bought now: the catalogue as each EC2NodeClass has it, less what EC2 was out of lately.
+
+What is left of a capacity reservation changes with every launch, so that is asked of EC2, and not of the catalogue.
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -21,7 +24,11 @@ class Market:
 
 def market(gateways: Gateways, node_classes: Iterable[EC2NodeClass], now: datetime) -> Market:
     """Read it. Costs about 40 ms a class."""
-    catalog = current(gateways)
+    classes, catalog = tuple(node_classes), current(gateways)
+    ids = sorted({found.id for each in classes for found in each.status.capacity_reservations})
+    left = gateways.cloud.reservations(ids) if ids else ()
     unavailable = gateways.memory.unavailable(now)
-    types = {each.metadata.name: without(resolve(catalog, each, now=now), unavailable) for each in node_classes}
+    types = {
+        each.metadata.name: without(resolve(catalog, each, now=now, reservations=left), unavailable) for each in classes
+    }
     return Market(types, unavailable)

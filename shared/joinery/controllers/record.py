@@ -2,7 +2,7 @@
 
 The document is a Kubernetes ``List`` of every object of the snapshot, which is what ``joinery plan -f`` reads, so that a
 recorded decision can be made again on anybody's desk. What is not an object (the moment, the policies, the offerings that
-EC2 was out of, the result) is beside it under ``joinery``.
+EC2 was out of, what was left of capacity reservations, the result) is beside it under ``joinery``.
 """
 
 from collections.abc import Iterable
@@ -42,9 +42,18 @@ def decision(problem: Problem, packing: Packing, unavailable: Iterable[OfferingK
             "now": problem.snapshot.now.isoformat(),
             "options": _plain(problem.options),
             "unavailable": _plain(sorted(unavailable)),
+            "reservations": dict(sorted(_reservations(problem))),
             "result": _plain(packing),
         },
     }
+
+
+def _reservations(problem: Problem) -> Iterable[tuple[str, int]]:
+    """By id, how much was left."""
+    for kind in (kind for types in problem.instance_types.values() for kind in types):
+        for offering in kind.offerings:
+            if offering.reservation:
+                yield offering.reservation.id, offering.reservation.remaining
 
 
 def _items(snapshot: Snapshot) -> Iterable[dict[str, Any]]:

@@ -16,7 +16,7 @@ from datetime import datetime
 
 from joinery.apis.conditions import true, unknown
 from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_PROFILE, LAUNCH_TOKEN, ZONE, ZONE_ID
+from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_PROFILE, LAUNCH_TOKEN, RESERVATION_LABELS, ZONE, ZONE_ID
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import Resources, amounts, texts
 from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, UpdateClaim
@@ -155,7 +155,10 @@ def _served(
 
 def _type_labels(kind: InstanceType, instance: Instance) -> dict[str, str]:
     """The labels that the instance decides: those of its type that have one value, and where and how it was bought."""
-    single = {key: values[0] for key, values in kind.labels.items() if len(values) == 1}
+    single = {k: values[0] for k, values in kind.labels.items() if len(values) == 1 and k not in RESERVATION_LABELS}
+    for offering in kind.offerings:
+        if offering.reservation and offering.reservation_id == instance.reservation:
+            single |= offering.reservation.labels
     zone_id = next((offering.zone_id for offering in kind.offerings if offering.zone == instance.zone), "")
     bought = {ZONE: instance.zone, ZONE_ID: zone_id, CAPACITY_TYPE: instance.capacity_type}
     return {**single, **{key: value for key, value in bought.items() if value}}

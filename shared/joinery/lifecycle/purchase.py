@@ -1,15 +1,24 @@
 """Narrowing: what a claim asks EC2 for, out of everything it allows (aws-provider.md 2.2, 2.3).
 
 A claim allows every type that can hold its pods. Of those, this leaves what is on sale now, nothing exotic (a GPU, bare
-metal) where something generic does, no spot dearer than on-demand, and the sixty cheapest types, under one capacity type:
-EC2 does not fall back from one to another within a call, so the choice between them is made here.
+metal) where something generic does, no spot dearer than on-demand, and the sixty cheapest types, under one capacity type;
+of what is reserved, one sort of reservation, because a call can ask for one sort only. EC2 does not fall back from one to another within a call, so the choice between them is made here.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from joinery.apis.labels import CAPACITY_TYPE, MIN_VALUES_RELAXED, ON_DEMAND, RESERVED, SPOT, ZONE, ZONE_ID
+from joinery.apis.labels import (
+    CAPACITY_TYPE,
+    MIN_VALUES_RELAXED,
+    ON_DEMAND,
+    RESERVATION_LABELS,
+    RESERVED,
+    SPOT,
+    ZONE,
+    ZONE_ID,
+)
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import Resources, amounts, fits
 from joinery.scheduling.requirements import Requirements, read
@@ -17,7 +26,8 @@ from joinery.state.offerings import InstanceType, Offering
 
 LARGEST_REQUEST = 60
 _BY_PRIORITY = (RESERVED, SPOT, ON_DEMAND)
-_PER_OFFERING = (ZONE, ZONE_ID, CAPACITY_TYPE)
+_PER_OFFERING = (ZONE, ZONE_ID, CAPACITY_TYPE, *RESERVATION_LABELS)
+_SORTS = ("default", "capacity-block")
 _EXOTIC = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neuroncore", "habana.ai/gaudi")
 
 
@@ -36,7 +46,7 @@ def choose(claim: NodeClaim, types: Iterable[InstanceType], requests: Resources 
     """
     allowed = read(claim.spec.requirements)
     wanted = amounts(claim.spec.resources.requests) if requests is None else requests
-    found = [kind for each in types if (kind := _compatible(claim, allowed, each, wanted))]
+    found = _reserved([kind for each in types if (kind := _compatible(claim, allowed, each, wanted))])
     if not _wants_variety(claim):
         found = _generic(found)
         found = _no_dear_spot(found)
@@ -64,7 +74,42 @@ def _admits(claim: NodeClaim, allowed: Requirements, kind: InstanceType, key: st
 
 def _sells(allowed: Requirements, offering: Offering) -> bool:
     spoken = {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type, ZONE_ID: offering.zone_id}
-    return all(allowed.get(key).has(value) for key, value in spoken.items() if value)
+    if not all(allowed.get(key).has(value) for key, value in spoken.items() if value):
+        return False
+    within = offering.reservation.labels if offering.reservation else {}
+    known = ((allowed.get(key), within.get(key)) for key in RESERVATION_LABELS)
+    return all(found.absent if value is None else found.has(value) for found, value in known)
+
+
+def _reserved(types: list[InstanceType]) -> list[InstanceType]:
+    """Where something is reserved, that alone: of the cheapest sort, one reservation a type and zone, the one with most left.
+
+    Of capacity blocks, one in all.
+    """
+    listed = [(kind, o) for kind in types for o in kind.offerings if o.reservation]
+    if not listed:
+        return types
+    cheapest = min(listed, key=lambda each: (each[1].price, _sort(each[1]), each[0].name, each[1].reservation_id))
+    if _sort(cheapest[1])[0]:
+        return [replace(cheapest[0], offerings=(cheapest[1],))]
+    alike = _filtered(types, lambda o: o.reservation is not None and _sort(o) == _sort(cheapest[1]))
+    return [replace(kind, offerings=_fullest(kind.offerings)) for kind in alike]
+
+
+def _sort(offering: Offering) -> tuple[int, bool]:
+    """Ordinary reservations before capacity blocks before those that can be interrupted."""
+    found = offering.reservation
+    return (_SORTS.index(found.kind), found.is_interruptible) if found else (0, False)
+
+
+def _fullest(offerings: Iterable[Offering]) -> tuple[Offering, ...]:
+    """Of each zone's reservations the one with the most left."""
+    found: dict[str, Offering] = {}
+    for offering in sorted(
+        offerings, key=lambda o: (-(o.reservation.remaining if o.reservation else 0), o.reservation_id)
+    ):
+        found.setdefault(offering.zone, offering)
+    return tuple(found[zone] for zone in sorted(found))
 
 
 def _generic(types: list[InstanceType]) -> list[InstanceType]:

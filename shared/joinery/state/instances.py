@@ -10,7 +10,7 @@ GOING = ("shutting-down", "terminated")
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An instance of ours, as EC2 has it now. ``state`` is EC2's word."""
+    """An instance of ours, as EC2 has it now. ``state`` is EC2's word; ``reservation`` the id of one that it was launched in."""
 
     instance_id: str
     instance_type: str
@@ -20,6 +20,7 @@ class Instance:
     launched_at: datetime
     image_id: str = ""
     tags: Mapping[str, str] | None = None
+    reservation: str = ""
 
     @property
     def provider_id(self) -> str:

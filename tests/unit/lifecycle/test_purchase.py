@@ -1,12 +1,13 @@
 """What a claim asks EC2 for."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, SPOT, ZONE
+from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVATION_ID, RESERVED, SPOT, ZONE
 from joinery.lifecycle.purchase import LARGEST_REQUEST, Choice, choose
-from joinery.state.offerings import InstanceType, OfferingKey, without
+from joinery.state.offerings import InstanceType, Offering, OfferingKey, Reservation, without
 from simulator import builders
 
 LARGE = builders.instance_type("m7a.large", price=0.10)
@@ -117,3 +118,49 @@ def test_min_values_keep_variety_or_refuse() -> None:
     family = {"key": "karpenter.k8s.aws/instance-family", "operator": "Exists", "minValues": 2}
     assert _names(_choose(LARGE, GPU, requirements=[family])) == ["g5.xlarge", "m7a.large"]
     assert _choose(LARGE, XLARGE, requirements=[family]) is None
+
+
+def _with(kind: InstanceType, *given: Reservation, zone: str = builders.ZONES[0]) -> InstanceType:
+    """The type with what is reserved of it."""
+    found = tuple(Offering(zone, RESERVED, 1e-8, each.remaining > 0, "", each) for each in given)
+    return replace(kind, offerings=(*kind.offerings, *found))
+
+
+def _reservations(choice: Choice | None) -> list[str]:
+    return [o.reservation_id for kind in choice.types for o in kind.offerings] if choice else []
+
+
+def test_what_is_reserved_comes_before_what_is_bought() -> None:
+    """It is paid for; a claim that may have both gets it, and one that may not is never launched into it."""
+    kind = _with(LARGE, Reservation("cr-1", remaining=1))
+    both, bought = _choose(kind), _choose(kind, requirements=[f"{CAPACITY_TYPE}=spot,on-demand"])
+    assert both is not None
+    assert (both.capacity_type, _reservations(both)) == (RESERVED, ["cr-1"])
+    assert bought is not None
+    assert (bought.capacity_type, set(_reservations(bought))) == (SPOT, {""})
+
+
+def test_a_claim_is_launched_in_the_reservation_that_it_names() -> None:
+    """The plan counted on that one; with nothing left of it there is nothing to ask for."""
+    rules = [f"{CAPACITY_TYPE}=reserved", f"{RESERVATION_ID}=cr-2"]
+    full = _with(LARGE, Reservation("cr-1", remaining=5), Reservation("cr-2", remaining=1))
+    spent = _with(LARGE, Reservation("cr-1", remaining=5), Reservation("cr-2", remaining=0))
+    assert _reservations(_choose(full, requirements=rules)) == ["cr-2"]
+    assert _choose(spent, requirements=rules) is None
+
+
+def test_of_several_reservations_the_fullest_of_each_zone_is_asked_for() -> None:
+    """EC2 refuses one pool twice in a request (aws-provider.md 2.2)."""
+    kind = _with(LARGE, Reservation("cr-1", remaining=1), Reservation("cr-2", remaining=3))
+    kind = _with(kind, Reservation("cr-3", remaining=1), zone=builders.ZONES[1])
+    assert _reservations(_choose(kind)) == ["cr-2", "cr-3"]
+
+
+def test_one_request_is_for_one_sort_of_reservation() -> None:
+    """Ordinary ones before those that can be interrupted; of capacity blocks one, alone."""
+    block, fickle, plain = (
+        Reservation("cr-1", "capacity-block", remaining=9), Reservation("cr-2", "default", True, 9), Reservation("cr-3", remaining=1)
+    )  # fmt: skip
+    assert _reservations(_choose(_with(LARGE, block, fickle, plain))) == ["cr-3"]
+    assert _reservations(_choose(_with(LARGE, fickle, replace(fickle, id="cr-4", remaining=2)))) == ["cr-2"]
+    assert _reservations(_choose(_with(LARGE, block), _with(XLARGE, replace(block, id="cr-5")))) == ["cr-1"]
