@@ -99,6 +99,13 @@ class InMemoryCloud:
         self._end(machine, deadline)
         return deadline
 
+    def cancel(self, reservation: str) -> None:
+        """End a capacity reservation: its instances run on, as on-demand ones."""
+        self.reserved.pop(reservation)
+        for machine in self._machines.values():
+            if machine.instance.reservation == reservation:
+                machine.instance = replace(machine.instance, capacity_type=labels.ON_DEMAND, reservation="")
+
     def watch(self, watcher: Callable[[str], None]) -> None:
         """Call the watcher with an instance's id when it is launched, and when its end is decided or moved."""
         self._watchers.append(watcher)

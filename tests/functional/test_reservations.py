@@ -137,6 +137,36 @@ def test_nothing_is_launched_into_a_capacity_block_that_ends(reserved: Stand) ->
     assert reserved.claim.metadata.labels[CAPACITY_TYPE] == ON_DEMAND
 
 
+def test_a_node_whose_reservation_is_gone_lives_on_as_on_demand(reserved: Stand) -> None:
+    """EC2 bills it so from then on: claim and node say so, and nobody looks for its reservation."""
+    reserved.pods(1)
+    reserved.settle()
+    reserved.world.cloud.cancel("cr-1")
+    reserved.live()
+    (node,) = reserved.world.cluster.nodes.values()
+    for labels in (reserved.claim.metadata.labels, node.metadata.labels):
+        assert (labels[CAPACITY_TYPE], [key for key in RESERVATION_LABELS if key in labels]) == (ON_DEMAND, [])
+    assert len(reserved.alive) == 1
+
+
+def test_nodes_leave_a_capacity_block_before_it_ends(reserved: Stand) -> None:
+    """Forty minutes before the end the claim goes, as one that has expired: its pods get another node first."""
+    end = reserved.world.clock.now() + timedelta(minutes=50)
+    reserved.world.cloud.reserved["cr-1"] = _reservation(
+        "cr-1", ReservationType="capacity-block", EndDate=end.isoformat()
+    )
+    reserved.live()
+    reserved.pods(1)
+    reserved.settle()
+    assert reserved.claim.metadata.labels[RESERVATION_TYPE] == "capacity-block"
+    reserved.expire()
+    assert not reserved.claim.is_deleting
+    reserved.wait(601)
+    reserved.live()
+    reserved.expire()
+    assert reserved.claim.is_deleting
+
+
 def test_a_recorded_decision_says_what_was_left(reserved: Stand) -> None:
     """So that it can be made again."""
     reserved.pods(1)

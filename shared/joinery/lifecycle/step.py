@@ -18,6 +18,7 @@ from joinery.apis.labels import CORE_GROUP, INSTANCE_TAGGED, TERMINATION_FINALIZ
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, LaunchClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.lifecycle.adoption import adopted
+from joinery.lifecycle.demotion import demoted
 from joinery.lifecycle.finalization import finalize
 from joinery.lifecycle.garbage import lost_instance
 from joinery.lifecycle.initialization import initialize
@@ -78,6 +79,8 @@ def _living(view: View, claim: NodeClaim) -> Step:
     after, node, before_node = _joined(view, claim)
     if after.is_true(REGISTERED) and not after.is_true(INITIALIZED):
         after, node = initialize(view, after, node)
+    if claim.is_true(INITIALIZED):
+        after, node = demoted(view, after, node)
     steered = steer(view, after, node)
     after = adopted(view, settled(after, view.snapshot.now))
     after, tags = _tagged(after) if claim.is_true(INITIALIZED) else (after, ())

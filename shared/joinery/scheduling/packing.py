@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from joinery.apis.meta import Requirement, Taint
 from joinery.apis.quantity import Resources
 
+_NOTHING = 1e-6
+"""$/h: what reserved nodes cost."""
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class Reason:
@@ -102,5 +105,6 @@ class Packing:
 
     @property
     def gap(self) -> float:
-        """How far the price may be above the best possible: 0.02 is two percent."""
-        return (self.hourly - self.lower_bound) / self.lower_bound if self.launches and self.lower_bound > 0 else 0.0
+        """How far the price may be above the best possible: 0.02 is two percent. Where all is reserved there is nothing to gain."""
+        above = self.hourly - self.lower_bound
+        return above / self.lower_bound if above > _NOTHING and self.lower_bound > 0 else 0.0

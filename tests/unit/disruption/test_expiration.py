@@ -5,6 +5,8 @@ from typing import Any
 
 import pytest
 
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.labels import RESERVATION_ID
 from joinery.commands import DeleteClaim
 from joinery.disruption.expiration import expire
 from joinery.state.snapshot import Snapshot
@@ -54,3 +56,21 @@ def test_the_oldest_claim_goes_first() -> None:
         builders.node_claim(f"c{days}", expire_after="1h", created=START - timedelta(days=days)) for days in (1, 3, 2)
     ]
     assert _expired(*claims) == ["c3", "c2", "c1"]
+
+
+@pytest.mark.parametrize(("state", "expected"), [("active", []), ("expiring", ["within"])])
+def test_a_claim_leaves_a_capacity_block_that_ends(state: str, expected: list[str]) -> None:
+    """EC2 takes its instances back before the end; nodes elsewhere stay."""
+    block = {
+        "id": "cr-1", "availabilityZone": "us-east-1a", "instanceType": "p5.48xlarge", "ownerID": "111122223333",
+        "instanceMatchCriteria": "targeted", "reservationType": "capacity-block", "state": state,
+    }  # fmt: skip
+    given = builders.node_class().to_wire()
+    node_class = EC2NodeClass.model_validate({**given, "status": {"capacityReservations": [block]}})
+    within = builders.node_claim("within", labels={RESERVATION_ID: "cr-1"}, capacity_type="reserved", created=START)
+    others = [
+        builders.node_claim("other", labels={RESERVATION_ID: "cr-2"}, created=START),
+        builders.node_claim("plain", created=START),
+    ]
+    chains = expire(Snapshot(now=START, node_claims=(within, *others), node_classes=(node_class,)))
+    assert [c.claim.metadata.name for chain in chains for c in chain if isinstance(c, DeleteClaim)] == expected
