@@ -1,5 +1,6 @@
 """A packing in print: the JSON byte for byte, the table line for line."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -41,3 +42,9 @@ def test_a_bound_is_never_rounded_above_the_cost() -> None:
     cost = plan_document(Packing(launches=(LAUNCH,), lower_bound=0.05655), now=EPOCH, seconds=0)["cost"]
     assert cost == {"hourly": 0.05655, "lowerBound": pytest.approx(0.05655, abs=1e-6), "gap": 0.0, "resilience": 0.0}
     assert cost["lowerBound"] <= cost["hourly"]
+
+
+def test_a_bound_of_next_to_nothing_is_no_measure(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where all might have been reserved, how far a plan is above that tells nobody anything."""
+    print_plan(view(PROBLEM, replace(PACKING, lower_bound=1e-8), seconds=0.31))
+    assert "proven bound $0.0000/h\n" in capsys.readouterr().out

@@ -149,6 +149,16 @@ def test_a_node_whose_reservation_is_gone_lives_on_as_on_demand(reserved: Stand)
     assert len(reserved.alive) == 1
 
 
+def test_a_reservation_that_takes_its_instance_back_is_left_alone_for_a_while(reserved: Stand) -> None:
+    """The pods of an interrupted node get one that is bought: the place is not theirs any more."""
+    reserved.pods(1)
+    reserved.settle()
+    reserved.receive("interruption_capacity_reservation", reserved.alive[0])
+    assert reserved.world.memory.unavailable(reserved.world.clock.now()) == {OfferingKey(KIND, ZONE, RESERVED)}
+    reserved.provision()
+    assert sorted(claim.metadata.labels[CAPACITY_TYPE] for claim in reserved.claims) == [ON_DEMAND, RESERVED]
+
+
 def test_nodes_leave_a_capacity_block_before_it_ends(reserved: Stand) -> None:
     """Forty minutes before the end the claim goes, as one that has expired: its pods get another node first."""
     end = reserved.world.clock.now() + timedelta(minutes=50)

@@ -94,6 +94,17 @@ def launch(cloud: Ec2Cloud, token: str = "t-1", *kinds: str) -> LaunchRequest:
     )
 
 
+def test_the_live_catalogue_lists_the_active_reservations(cloud: Ec2Cloud, account: Account, price_list: None) -> None:
+    """With what is left of each, so that a plan on somebody's desk can count on them."""
+    entry = {"InstanceType": "m5.large", "AvailabilityZone": "us-east-1a", "AvailableInstanceCount": 2}
+    account.reservations += [
+        {"CapacityReservationId": "cr-1", "State": "active", **entry},
+        {"CapacityReservationId": "cr-2", "State": "cancelled", **entry},
+    ]
+    found = cloud.catalog().capacity_reservations
+    assert [(each.capacity_reservation_id, each.available_instance_count) for each in found] == [("cr-1", 2)]
+
+
 def test_the_live_catalogue_holds_what_has_a_price(cloud: Ec2Cloud, price_list: None) -> None:
     """Types as EC2 describes them, bare metal among them, in the zones that sell them, at their prices."""
     catalog = cloud.catalog()

@@ -10,6 +10,8 @@ _LARGE, _MANY = 100, 1000
 #: As AWS bills a month.
 _HOURS_A_MONTH = 730
 _MEASURED = ("cpu", "memory")
+#: A gap beyond this is not worth a person's look: the bound is next to nothing, where all might have been reserved.
+TELLING = 10.0
 _UNITS = {"memory": "GiB", "ephemeral-storage": "GiB", "nvidia.com/gpu": "GPU", "cpu": "cpu"}
 
 

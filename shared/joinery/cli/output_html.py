@@ -12,7 +12,7 @@ from importlib import resources
 from string import Template
 
 from joinery.cli import page_rows as rows
-from joinery.cli.figures import count, money, monthly
+from joinery.cli.figures import TELLING, count, money, monthly
 from joinery.cli.page_text import NOTHING, Html, element, join, text
 from joinery.cli.plan_view import PlanView
 
@@ -75,7 +75,8 @@ def _figures(plan: PlanView) -> Html:
     figures = [_figure("hourly", "Cost", f"{money(packing.hourly)}/h", monthly(packing.hourly))]
     if packing.launches:
         figures.append(_figure("lower-bound", "Proven bound", f"{money(packing.lower_bound)}/h", "no plan costs less"))
-        figures.append(_figure("gap", "Gap", f"{packing.gap:.1%}", "above the bound at most"))
+        if packing.gap < TELLING:
+            figures.append(_figure("gap", "Gap", f"{packing.gap:.1%}", "above the bound at most"))
         if packing.resilience_cost >= 0.01:
             figures.append(
                 _figure(

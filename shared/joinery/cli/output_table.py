@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from joinery.cli.figures import amount, count, money, monthly, natural, share, size, unit
+from joinery.cli.figures import TELLING, amount, count, money, monthly, natural, share, size, unit
 from joinery.cli.plan_view import Existing, Filled, Group, PlanView, Refused
 from joinery.state.offerings import InstanceType
 
@@ -223,9 +223,10 @@ def _cost(plan: PlanView) -> str:
     packing = plan.packing
     if not packing.launches:
         return "[bold]$0/h[/bold]: no new node"
+    within = f", so at most {packing.gap:.1%} above the best possible" if packing.gap < TELLING else ""
     return (
-        f"[bold]{money(packing.hourly)}/h[/bold] ({monthly(packing.hourly)}); proven bound {money(packing.lower_bound)}/h, "
-        f"so at most {packing.gap:.1%} above the best possible{_resilience(packing.resilience_cost)}"
+        f"[bold]{money(packing.hourly)}/h[/bold] ({monthly(packing.hourly)}); proven bound {money(packing.lower_bound)}/h"
+        f"{within}{_resilience(packing.resilience_cost)}"
     )
 
 
