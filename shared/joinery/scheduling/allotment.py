@@ -1,11 +1,13 @@
 """How many pods of a class each combination of domains should take, by the counts alone.
 
 Where nothing but topology can stop a pod, the whole class is dealt out at once, each pod where it presses least; the final
-state is what counts, not the order. Where limits may stop pods, or the end of a capacity reservation, one is dealt at a time, so
-that none is dealt on the strength of another that never came.
+state is what counts, not the order. None may be dealt on the strength of another that never comes: where limits may stop pods, or the
+end of a capacity reservation, one is dealt at a time; and pods that gather on a host, which only one domain has, are dealt to each
+domain as if there were no other.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import product
 
 import numpy as np
@@ -25,14 +27,36 @@ class Allotment:
         self._purchase = purchase
         self._known: dict[int, tuple[Demand, tuple[list[Domains], bool]]] = {}
         self._is_unlimited = not any(pool.limits for pool in work.pools)
+        self._relaxes = work.problem.options.best_effort_min_values
 
-    def of(self, demand: Demand, count: int) -> list[tuple[Domains, int]]:
-        """Domains and the pods they should take now, best first."""
+    @cached_property
+    def _telling(self) -> frozenset[str]:
+        """Keys that nodes of some pools have and others may lack: there a node without the label is a place of its own."""
+        return frozenset().union(*(pool.requirements.sets.keys() | pool.market.type_keys for pool in self._work.pools))
+
+    def of(self, demand: Demand, count: int) -> Iterator[tuple[Domains, int]]:
+        """Domains and the pods they should take now, best first. Each is to be acted upon before the next is asked for."""
         keys = self._topology.keys(demand.pods, demand.variant.rules)
         if not keys:
-            return [({}, count)]
+            yield {}, count
+            return
         combos, is_bought = self._offered(demand, keys)
-        return self._shares(demand, combos, count if self._is_unlimited and is_bought else 1)
+        if demand.gathers:
+            yield from self._alone(demand, combos, count)
+        else:
+            yield from self._shares(demand, combos, count if self._is_unlimited and is_bought else 1)
+
+    def _alone(self, demand: Demand, combos: list[Domains], count: int) -> Iterator[tuple[Domains, int]]:
+        """Each combination with what it may take while the others take nothing, the most first."""
+        room = [self._most(demand, domains, count) for domains in combos]
+        for index in sorted(range(len(combos)), key=lambda i: -room[i]):
+            share = self._most(demand, combos[index], count)
+            if share:
+                yield combos[index], share
+
+    def _most(self, demand: Demand, domains: Domains, count: int) -> int:
+        dealt = self._shares(demand, [domains], count)
+        return dealt[0][1] if dealt else 0
 
     def _offered(self, demand: Demand, keys: Sequence[str]) -> tuple[list[Domains], bool]:
         """The combinations, sought once for each demand where no reservation can run out."""
@@ -44,18 +68,22 @@ class Allotment:
         return known[1]
 
     def _combinations(self, demand: Demand, keys: Sequence[str]) -> tuple[list[Domains], bool]:
-        """Every combination of domains that some pool can offer the class, cheapest first; and whether each can be bought for."""
-        found: dict[tuple[tuple[str, str], ...], float] = {}
+        """Every combination of domains that some pool can offer the class, those of heavier pools first, then the cheapest; and
+        whether each can be bought for.
+        """
+        found: dict[tuple[tuple[str, str], ...], tuple[int, float]] = {}
         bought: set[tuple[tuple[str, str], ...]] = set()
         for node in self._starts(demand):
             options = [node.values(key) or ("",) for key in keys]
             for values in list(product(*options))[:_COMBINATIONS]:
-                domains = {key: value for key, value in zip(keys, values, strict=True) if value}
+                named = zip(keys, values, strict=True)
+                domains = {key: value for key, value in named if value or key in self._telling}
                 narrowed = node.narrowed(demand, domains)
-                if narrowed is not None and _has_room(narrowed, demand) and self._defined(demand, domains, keys):
+                if narrowed is not None and self._has_room(narrowed, demand) and self._defined(demand, domains, keys):
                     prices = narrowed.pool.market.prices[narrowed.types][:, narrowed.columns]
                     key = tuple(sorted(domains.items()))
-                    found[key] = min(found.get(key, np.inf), float(prices.min()))
+                    offer = -node.pool.weight, float(prices.min())
+                    found[key] = min(found.get(key, offer), offer)
                     bought |= set() if node.reservation else {key}
         listed: list[Domains] = [dict(key) for key, _ in sorted(found.items(), key=lambda item: (item[1], item[0]))]
         return listed, len(bought) == len(found)
@@ -71,7 +99,7 @@ class Allotment:
 
     def _defined(self, demand: Demand, domains: Domains, keys: Sequence[str]) -> bool:
         """A node without the label is no place for a spread or an affinity over it."""
-        missing = [key for key in keys if key not in domains]
+        missing = [key for key in keys if not domains.get(key)]
         return not any(rule.key in missing and rule.kind != "anti-affinity" for rule in demand.variant.rules)
 
     def _shares(self, demand: Demand, combos: list[Domains], count: int) -> list[tuple[Domains, int]]:
@@ -100,15 +128,14 @@ class Allotment:
         best: tuple[int, int, int] | None = None
         for index, domains in enumerate(combos):
             allowed, pressure = UNLIMITED, 0
-            for key, domain in domains.items():
+            for key, domain in ((key, domain) for key, domain in domains.items() if domain):
                 allowed = min(allowed, self._topology.allowance(pods, rules, key, domain, cautious=cautious))
                 pressure += self._topology.pressure(pods, rules, key, domain)
             if allowed > 0 and (best is None or pressure < best[0]):
                 best = (pressure, index, allowed)
         return None if best is None else (best[1], best[2])
 
-
-def _has_room(node: NewNode, demand: Demand) -> bool:
-    """Whether anything that the node may be holds one pod: a share dealt to a domain without would let others in elsewhere."""
-    _, _, counts = node.holds(demand, np.ones_like(node.types))
-    return bool((counts > 0).any())
+    def _has_room(self, node: NewNode, demand: Demand) -> bool:
+        """Whether anything that the node may be holds one pod: a share dealt to a domain without would let others in elsewhere."""
+        most, _, counts = node.holds(demand, np.ones_like(node.types))
+        return most > 0 or (self._relaxes and bool((counts > 0).any()))

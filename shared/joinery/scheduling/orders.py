@@ -57,9 +57,7 @@ def orders_of(nodes: Iterable[NewNode]) -> tuple[Order, ...]:
 
 def gathers(node: NewNode) -> bool:
     """Whether pods of the node must share their host with others: such a node stays as first-fit made it."""
-    return any(
-        rule.key == HOSTNAME and rule.kind == "affinity" for batch in node.placed for rule in batch.demand.variant.rules
-    )
+    return any(batch.demand.gathers for batch in node.placed)
 
 
 def host_rules(orders: Sequence[Order], topology: Topology) -> HostRules:

@@ -179,7 +179,8 @@ class Purchase:
         return f"{self._prefix}{pool.name}-{len(self.opened.nodes) + 1}"
 
     def adopt(self, node: NewNode) -> None:
-        """Take over a node of another packing as it is."""
+        """Take over a node of another packing as it is; what it gets more is not that packing's."""
+        node = replace(node, placed=list(node.placed))
         worth = sum(self._unit(batch.demand, node.pool) * len(batch.pods) for batch in node.placed)
         self.opened.replace(self.opened.append(node), node, worth)
         self._charge(node)

@@ -144,7 +144,7 @@ def _beyond_size(work: Workspace, pods: PodClass, pool: Pool, found: Fit, holdin
     if pool.limits and _is_limited(work, pool, holding):
         words = f"its limits ({_limits(work, pool)}) leave no room for a node that holds the pod"
         return Reason("Limits", words, subject)
-    return Reason("Topology", blocking_rules(work.topology, pods, work.universe), subject)
+    return Reason("Topology", blocking_rules(work.topology, pods, lambda key: work.offered(pool, pods, key)), subject)
 
 
 def _is_limited(work: Workspace, pool: Pool, holding: Mask) -> bool:

@@ -16,7 +16,7 @@ from joinery.apis.core import (
     Toleration,
     TopologySpreadConstraint,
 )
-from joinery.apis.labels import canonical
+from joinery.apis.labels import HOSTNAME, canonical
 from joinery.scheduling.classes import PodClass
 from joinery.scheduling.requirements import Requirements
 from joinery.scheduling.selectors import Selector, label_clauses, namespaces_of, of_affinity_term, read, terms_of
@@ -37,10 +37,14 @@ class Matcher:
 
 @dataclass(frozen=True, slots=True)
 class NodeFilter:
-    """Which nodes count for a spread: those that its pods' affinity (Honor) and tolerations (Honor) admit."""
+    """Which nodes count for a spread: those that its pods' affinity (Honor) and tolerations (Honor) admit.
+
+    ``keys``: labels that they need besides, those of the pods' other hard spreads, as for kube-scheduler.
+    """
 
     terms: tuple[Requirements, ...] | None = field(compare=False, default=None)
     tolerations: tuple[Toleration, ...] | None = field(compare=False, default=None)
+    keys: frozenset[str] = frozenset()
     identity: str = ""
 
 
@@ -138,10 +142,20 @@ def _spread(constraint: TopologySpreadConstraint, pods: PodClass) -> Rule:
 def _node_filter(constraint: TopologySpreadConstraint, pods: PodClass) -> NodeFilter:
     terms = pods.terms if constraint.node_affinity_policy == "Honor" and any(pods.terms) else None
     tolerations = pods.tolerations if constraint.node_taints_policy == "Honor" else None
-    if terms is None and tolerations is None:
+    keys = _other_keys(constraint, pods)
+    if terms is None and tolerations is None and not keys:
         return ALL_NODES
     shown = sorted(str(t) for t in terms) if terms is not None else None
-    return NodeFilter(terms, tolerations, f"{shown} {tolerations}")
+    return NodeFilter(terms, tolerations, keys, f"{shown} {tolerations}")
+
+
+def _other_keys(constraint: TopologySpreadConstraint, pods: PodClass) -> frozenset[str]:
+    """Keys of the other hard spreads; every node has a hostname, and who spreads over hosts alone counts on its own."""
+    if constraint.when_unsatisfiable != "DoNotSchedule" or constraint.topology_key == HOSTNAME:
+        return frozenset()
+    listed = pods.example.spec.topology_spread_constraints
+    keys = {canonical(c.topology_key) for c in listed if c.when_unsatisfiable == "DoNotSchedule"}
+    return frozenset(keys - {HOSTNAME, canonical(constraint.topology_key)})
 
 
 def _affinity_rules(

@@ -33,42 +33,67 @@ def solve(problem: Problem, *, reporter: Reporter = SILENT, stopwatch: Stopwatch
     """
     limit = problem.options.time_limit
     effort = Effort(seed=problem.options.seed, is_time_up=lambda: limit is not None and stopwatch() >= limit)
-    first = _attempt(problem, frozenset(), reporter, effort)
-    return min(_without_strays(problem, first, effort), key=_Attempt.rank).packing if first.strays else first.packing
+    staying: dict[str, Unplaced] = {}
+    while True:
+        found = _settled(_Asked(problem, staying=frozenset(staying)), reporter, effort)
+        more = {one.pod: one for one in found.packing.unplaced if one.pod in found.staying}
+        if not more:
+            break
+        staying |= more
+    unplaced = sorted((*found.packing.unplaced, *staying.values()), key=lambda one: one.pod)
+    return replace(found.packing, unplaced=tuple(unplaced))
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A problem, with what earlier attempts found (``Workspace``)."""
+
+    problem: Problem
+    strays: frozenset[Stray] = frozenset()
+    staying: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
 class _Attempt:
-    """A packing, how many pods of each priority it leaves, and the domains that nobody had reckoned with; ``closable``: those of
-    them that can be kept out of the plan altogether.
+    """A packing, how many pods of each priority it leaves, and what it found out that it had not reckoned with.
+
+    ``strays``: domains; ``closable``: those of them that can be kept out of the plan altogether. ``staying``: pods that it left on a
+    node that is going, where rules count them until the node is gone.
     """
 
     packing: Packing
     left: Sequence[tuple[int, int]]
     strays: frozenset[Stray]
     closable: frozenset[str]
+    staying: frozenset[str]
 
     def rank(self) -> tuple[bool, Sequence[tuple[int, int]], float]:
         return bool(self.strays), self.left, self.packing.hourly
 
 
-def _without_strays(problem: Problem, first: _Attempt, effort: Effort) -> Iterator[_Attempt]:
+def _settled(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
+    """A packing without strays, or the best there is."""
+    first = _attempt(asked, reporter, effort)
+    return min(_without_strays(asked, first, effort), key=_Attempt.rank) if first.strays else first
+
+
+def _without_strays(asked: _Asked, first: _Attempt, effort: Effort) -> Iterator[_Attempt]:
     """Packings that reckon with what the first one found: as domains, and with their zones closed to everybody."""
-    choices = [(problem, first.strays)]
+    choices = [replace(asked, strays=first.strays)]
     if first.closable:
-        choices.append((closed(problem, first.closable), frozenset()))
-    for asked, known in choices:
-        found = _attempt(asked, known, SILENT, effort)
+        choices.append(replace(asked, problem=closed(asked.problem, first.closable)))
+    for choice in choices:
+        found = _attempt(choice, SILENT, effort)
         for _ in range(_ROUNDS):
             if not found.strays:
                 break
-            known |= found.strays
-            found = _attempt(asked, known, SILENT, effort)
+            choice = replace(choice, strays=choice.strays | found.strays)
+            found = _attempt(choice, SILENT, effort)
         yield found
 
 
-def _attempt(problem: Problem, known: frozenset[Stray], reporter: Reporter, effort: Effort) -> _Attempt:
-    work, packer = _first_fit(problem, known, reporter)
+def _attempt(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
+    work, packer = _first_fit(asked, reporter)
     better = cheaper(work, packer.purchase, effort)
     if better is not None:
         packer.go_on(better.purchase)
@@ -85,7 +110,15 @@ def _attempt(problem: Problem, known: frozenset[Stray], reporter: Reporter, effo
         resilience_cost=better.resilience_cost if better else 0.0,
     )
     found = strays(work, packer.purchase.opened.nodes, packing.launches)
-    return _Attempt(packing, _left_by_priority(packer), found, closable(work, found))
+    return _Attempt(packing, _left_by_priority(packer), found, closable(work, found), _staying(work, packer))
+
+
+def _staying(work: Workspace, packer: FirstFit) -> frozenset[str]:
+    """Pods without a new place whose node is going, if any rule about pods is theirs or looks at them."""
+    left = [*packer.left.items(), *((pods, list(pods.pods)) for pods in work.classes if pods.problems)]
+    return frozenset(
+        name for pods, names in left for name in names if name not in work.waiting and work.topology.minds(pods)
+    )
 
 
 def _launched(purchase: Purchase) -> Counter[PodClass]:
@@ -96,20 +129,18 @@ def _launched(purchase: Purchase) -> Counter[PodClass]:
     return placed
 
 
-def _first_fit(problem: Problem, known: frozenset[Stray], reporter: Reporter) -> tuple[Workspace, FirstFit]:
+def _first_fit(asked: _Asked, reporter: Reporter) -> tuple[Workspace, FirstFit]:
     """Large pods first, which packs best. Where room is bounded and pods are left out, small ones first if that places more."""
-    work, packer = _run(problem, known, reporter, smallest_first=False)
+    work, packer = _run(asked, reporter, smallest_first=False)
     if packer.left and (not work.pools or any(pool.limits for pool in work.pools)):
-        other_work, other = _run(problem, known, SILENT, smallest_first=True)
+        other_work, other = _run(asked, SILENT, smallest_first=True)
         if _left_by_priority(other) < _left_by_priority(packer):
             work, packer = other_work, other
     return work, packer
 
 
-def _run(
-    problem: Problem, known: frozenset[Stray], reporter: Reporter, *, smallest_first: bool
-) -> tuple[Workspace, FirstFit]:
-    work = Workspace(problem, known)
+def _run(asked: _Asked, reporter: Reporter, *, smallest_first: bool) -> tuple[Workspace, FirstFit]:
+    work = Workspace(asked.problem, asked.strays, asked.staying)
     packer = FirstFit(work, reporter)
     packer.run(smallest_first=smallest_first)
     return work, packer

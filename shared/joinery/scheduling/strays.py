@@ -27,7 +27,7 @@ def strays(work: Workspace, nodes: Sequence[NewNode], launches: Sequence[Launch]
                 continue
             if rule.key not in bought:
                 bought[rule.key] = _by_domain(rule.key, nodes, launches)
-            for domain in bought[rule.key].keys() - work.topology.reach(pods, rule):
+            for domain in bought[rule.key].keys() - work.topology.group(rule).domains:
                 inside = _inside(rule, domain)
                 if any(node.counts(inside) for node in bought[rule.key][domain]):
                     found.add(Stray(rule.identity, rule.key, domain))
@@ -66,7 +66,7 @@ def closable(work: Workspace, found: Iterable[Stray]) -> frozenset[str]:
         for pods in work.possible
         for rule in work.topology.rules[id(pods)]
         if rule.kind == "spread" and rule.key == ZONE
-        for domain in work.topology.reach(pods, rule)
+        for domain in work.topology.group(rule).domains
     }
     return frozenset(stray.domain for stray in found if stray.key == ZONE) - ranged
 

@@ -14,7 +14,7 @@ from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.classes import PodClass
 from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Axis, Fit, Mask, Pool, Prices, fit
 from joinery.scheduling.relaxation import Variant
-from joinery.scheduling.requirements import NO_REQUIREMENTS, Requirements, one_of
+from joinery.scheduling.requirements import ABSENT, NO_REQUIREMENTS, Requirements, one_of
 from joinery.scheduling.resources import ports_clash
 from joinery.scheduling.rules import NodeFilter
 from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated
@@ -22,7 +22,7 @@ from joinery.scheduling.topology import Entry, admits
 from joinery.state.nodes import NodeView
 
 Domains = Mapping[str, str]
-"""Topology key to the one domain it is pinned to."""
+"""Topology key to the one domain it is pinned to; to the empty string where the node must lack the label."""
 
 
 @dataclass(eq=False)
@@ -46,10 +46,15 @@ class Demand:
         key = (pool.name, tuple(sorted(domains.items())))
         known = self._fits.get(key)
         if known is None:
-            pinned = {key: one_of((value,)) for key, value in domains.items() if key != HOSTNAME}
+            pinned = {key: one_of((value,)) if value else ABSENT for key, value in domains.items() if key != HOSTNAME}
             wanted = self.requirements.intersect(Requirements(pinned))
             known = self._fits[key] = (wanted, fit(pool, wanted))
         return known
+
+    @cached_property
+    def gathers(self) -> bool:
+        """Whether the pods must share their host with others."""
+        return any(rule.key == HOSTNAME and rule.kind == "affinity" for rule in self.variant.rules)
 
     def is_repelled(self, taints: tuple[object, ...]) -> bool:
         """Whether some taint keeps the class away."""
@@ -239,6 +244,8 @@ class NewNode:
 
     def counts(self, nodes: NodeFilter) -> bool:
         """Whether the node will count for a spread with that filter, as far as its labels are settled."""
+        if any(not self.values(key) for key in nodes.keys):
+            return False
         if nodes.terms is not None and not any(self._may_match(term) for term in nodes.terms):
             return False
         if nodes.tolerations is None:
@@ -265,8 +272,9 @@ class NewNode:
             listed = {value for values in found for value in values if allowed.has(value)}
         else:
             allowed = self.requirements.get(key)
-            listed = set(allowed.values) if not allowed.complement else set()
-        return tuple(sorted(value for value in listed if value))
+            open_to_any = {allowed.pick()} if key in self.pool.requirements.sets else set()
+            listed = open_to_any if allowed.complement else set(allowed.values)
+        return tuple(sorted(listed - {""}))
 
 
 def empty_node(pool: Pool, name: str, axis: Axis, *, reserved: Mask | None = None) -> NewNode:

@@ -1,6 +1,7 @@
 """Counts per domain, and how many more pods of a class a domain may take.
 
-One ``Group`` keeps the counts of one rule. Rules bind in both directions, because kube-scheduler judges the final state as
+One ``Group`` keeps the counts of one rule, for all classes that say the same and, of a spread, can reach the same domains: the
+emptiest domain is another one for pods that a taint keeps out of it. Rules bind in both directions, because kube-scheduler judges the final state as
 the pods of a plan arrive in any order:
 
 - a pod obeys the rules it owns;
@@ -40,13 +41,17 @@ class Stray:
 
 @dataclass(eq=False)
 class Group:
-    """One rule's counts: pods it selects by domain, and hard owners by domain. ``awaited``: owners still to be placed."""
+    """One rule's counts: pods it selects by domain, and hard owners by domain. ``awaited``: owners still to be placed.
+
+    ``domains`` are those that a spread ranges over; ``is_hard``: somebody owns it as a rule that must hold.
+    """
 
     rule: Rule
+    domains: frozenset[str] = frozenset()
     counts: Counter[str] = field(default_factory=Counter)
     owners: Counter[str] = field(default_factory=Counter)
-    domains: frozenset[str] = frozenset()
     awaited: int = 0
+    is_hard: bool = False
     _selected: dict[int, bool] = field(default_factory=dict)
 
     def selects(self, pods: PodClass) -> bool:
@@ -57,11 +62,26 @@ class Group:
             self._selected[id(pods)] = known
         return known
 
-    def least(self, domains: frozenset[str]) -> int:
+    @property
+    def least(self) -> int:
         """The smallest count that a spread compares with; 0 with fewer domains than minDomains, or over hosts."""
-        if self.rule.key == HOSTNAME or len(domains) < self.rule.min_domains:
+        if self.rule.key == HOSTNAME or len(self.domains) < self.rule.min_domains:
             return 0
-        return min((self.counts[domain] for domain in domains), default=0)
+        return min((self.counts[domain] for domain in self.domains), default=0)
+
+    @property
+    def is_lonely(self) -> bool:
+        """Whether the one pod that the rule counts is an owner: it could begin without a neighbour only as long as there is none."""
+        found = 0
+        for count in self.counts.values():
+            found += count
+            if found > 1:
+                return False
+        return found == 1 and any(self.owners[domain] for domain, count in self.counts.items() if count)
+
+    def ranges_over(self, domain: str) -> bool:
+        """Whether pods in that domain are within the spread; every host is."""
+        return self.rule.key == HOSTNAME or domain in self.domains
 
 
 class Topology:
@@ -80,9 +100,9 @@ class Topology:
         self._universe = universe
         self._groups: dict[object, Group] = {}
         self._of_rule: dict[int, tuple[Rule, Group]] = {}
-        self._reach: dict[tuple[int, int], frozenset[str]] = {}
         self._foreign: dict[int, tuple[Group, ...]] = {}
         self._foreign_over: dict[tuple[int, str], tuple[Group, ...]] = {}
+        self._strange: dict[int, tuple[Group, ...]] = {}
         self._meeting: dict[object, frozenset[str]] = {}
         self._classes = classes
         self.rules: dict[int, tuple[Rule, ...]] = {}
@@ -93,31 +113,28 @@ class Topology:
         self._count_bound(namespaces)
 
     def _adopt(self, rule: Rule, pods: PodClass) -> None:
-        group = self._groups.setdefault(rule.identity, Group(rule))
+        domains = self._domains(pods, rule) if rule.kind == "spread" and rule.key != HOSTNAME else frozenset()
+        group = self._groups.setdefault((rule.identity, domains), Group(rule, domains))
+        self._of_rule[id(rule)] = (rule, group)
         if rule.weight is None:
+            group.is_hard = True
             group.awaited += len(pods.pods)
-        if rule.kind == "spread":
-            group.domains |= self.reach(pods, rule)
 
-    def reach(self, pods: PodClass, rule: Rule) -> frozenset[str]:
-        """The domains that a spread of this class ranges over: of nodes that count for it, and of what it could buy."""
-        key = (id(pods), id(self.group(rule)))
-        known = self._reach.get(key)
-        if known is None:
-            existing = frozenset(
-                view.labels[rule.key] for view in self._nodes if rule.key in view.labels and admits(rule.nodes, view)
-            )
-            bought = frozenset() if rule.key == HOSTNAME else self._universe(pods, rule.key)
-            also = frozenset(stray.domain for stray in self._strays if stray.rule == rule.identity)
-            known = self._reach[key] = existing | bought | also
-        return known
+    def _domains(self, pods: PodClass, rule: Rule) -> frozenset[str]:
+        """What a spread of this class ranges over: domains of nodes that count for it, and of what it could buy."""
+        existing = frozenset(
+            view.labels[rule.key] for view in self._nodes if rule.key in view.labels and admits(rule.nodes, view)
+        )
+        also = frozenset(stray.domain for stray in self._strays if stray.rule == rule.identity)
+        return existing | self._universe(pods, rule.key) | also
 
     def _count_bound(self, namespaces: Sequence[Namespace]) -> None:
         known = tuple(namespaces)
         for view in self._nodes:
             for pod in view.pods:
                 for rule in required_anti_affinity(pod, known):
-                    group = self._groups.setdefault(rule.identity, Group(rule))
+                    group = self._groups.setdefault((rule.identity, frozenset()), Group(rule))
+                    group.is_hard = True
                     if rule.key in view.labels:
                         group.owners[view.labels[rule.key]] += 1
         for group in self._groups.values():
@@ -134,19 +151,20 @@ class Topology:
                     group.counts[view.labels[key]] += 1
 
     def group(self, rule: Rule) -> Group:
-        """The counts of the rule. Remembered by the rule itself: hashing what it says takes longer than all else here."""
-        known = self._of_rule.get(id(rule))
-        if known is None:
-            known = self._of_rule[id(rule)] = (rule, self._groups[rule.identity])
-        return known[1]
+        """The counts of the rule, which is one of a class of this topology."""
+        return self._of_rule[id(rule)][1]
 
     def foreign(self, pods: PodClass) -> tuple[Group, ...]:
-        """Groups that count the class without being its own: others' spreads, affinities and anti-affinities."""
+        """Groups by which others bind the class: spreads, affinities and anti-affinities that count it.
+
+        Its own preference may be somebody else's hard rule, and binds it still once it is given up.
+        """
         known = self._foreign.get(id(pods))
         if known is None:
-            own = {rule.identity for rule in self.rules[id(pods)]}
-            known = tuple(g for identity, g in self._groups.items() if identity not in own and g.selects(pods))
-            self._foreign[id(pods)] = known
+            own = [self.group(rule) for rule in self.rules[id(pods)]]
+            preferred = [g for g in own if g.is_hard and g.rule.kind != "affinity" and not self._is_held(g, pods)]
+            alike = [g for g in dict.fromkeys(preferred) if g.selects(pods)]
+            known = self._foreign[id(pods)] = (*self._strangers(pods), *alike)
         return known
 
     def foreign_over(self, pods: PodClass, key: str) -> tuple[Group, ...]:
@@ -156,6 +174,23 @@ class Topology:
             known = tuple(group for group in self.foreign(pods) if group.rule.key == key)
             self._foreign_over[id(pods), key] = known
         return known
+
+    def _is_held(self, group: Group, pods: PodClass) -> bool:
+        return any(rule.weight is None and self.group(rule) is group for rule in self.rules[id(pods)])
+
+    def _strangers(self, pods: PodClass) -> tuple[Group, ...]:
+        """Groups that count the class without being its own in any way."""
+        known = self._strange.get(id(pods))
+        if known is None:
+            own = {id(self.group(rule)) for rule in self.rules[id(pods)]}
+            known = tuple(g for g in self._groups.values() if id(g) not in own and g.selects(pods))
+            self._strange[id(pods)] = known
+        return known
+
+    def minds(self, pods: PodClass) -> bool:
+        """Whether any rule is of the class, or looks at it; the class may be one that is not to be placed."""
+        affinity = pods.affinity.pod_anti_affinity
+        return affinity is not None or any(group.selects(pods) for group in self._groups.values())
 
     def keys(self, pods: PodClass, rules: Iterable[Rule]) -> tuple[str, ...]:
         """The keys whose domain must be known where the class goes, hosts apart."""
@@ -171,7 +206,7 @@ class Topology:
                 allowed = min(allowed, self._owned(pods, rule, domain))
         for group in self.foreign_over(pods, key):
             if allowed > 0:
-                allowed = min(allowed, _counted(group, domain, cautious))
+                allowed = min(allowed, counted(group, domain, cautious=cautious))
         return allowed
 
     def _owned(self, pods: PodClass, rule: Rule, domain: str) -> int:
@@ -189,17 +224,22 @@ class Topology:
         if rule.key == HOSTNAME:
             left = rule.max_skew - group.counts[domain]
         else:
-            domains = self.reach(pods, rule)
-            if domain not in domains:
+            if not group.ranges_over(domain):
                 return 0
-            left = rule.max_skew + group.least(domains) - group.counts[domain]
+            left = rule.max_skew + group.least - group.counts[domain]
         if group.selects(pods):
             return max(0, left)
         return UNLIMITED if left >= 0 else 0
 
     def may_begin(self, group: Group, pods: PodClass) -> bool:
-        """Whether this is the first of a self-affine group: nobody matches anywhere, and the pod matches itself."""
-        return group.selects(pods) and not any(group.counts.values())
+        """Whether this is the first of a self-affine group: nobody matches anywhere, and the pod matches itself.
+
+        Where several terms are required, nobody may match where any of them looks.
+        """
+        if not group.selects(pods) or any(group.counts.values()):
+            return False
+        required = (r for r in self.rules[id(pods)] if r.kind == "affinity" and r.weight is None and not r.claim)
+        return not group.is_hard or not any(any(self.group(rule).counts.values()) for rule in required)
 
     def _begins_at(self, group: Group, pods: PodClass, domain: str) -> bool:
         """Whether the group may begin in that domain: where all its owners can go, if there is such a domain."""
@@ -230,7 +270,9 @@ class Topology:
     def pressure(self, pods: PodClass, rules: Iterable[Rule], key: str, domain: str) -> int:
         """How many counted pods the domain has already: the emptier the better."""
         groups = [self.group(rule) for rule in rules if rule.key == key and rule.kind == "spread"]
-        groups += [group for group in self.foreign_over(pods, key) if group.rule.kind == "spread"]
+        groups += [
+            group for group in self.foreign_over(pods, key) if group.rule.kind == "spread" and group not in groups
+        ]
         return sum(group.counts[domain] for group in groups)
 
     def record(
@@ -245,15 +287,15 @@ class Topology:
         for rule in self.rules[id(pods)]:
             group = self.group(rule)
             domain = domains.get(rule.key)
-            if domain is None:
+            if not domain:
                 continue
             if rule.weight is None and group in active:
                 tallies.append((group.owners, domain))
             if group.selects(pods) and counts(group.rule.nodes):
                 tallies.append((group.counts, domain))
-        for group in self.foreign(pods):
+        for group in self._strangers(pods):
             domain = domains.get(group.rule.key)
-            if domain is not None and counts(group.rule.nodes):
+            if domain and counts(group.rule.nodes):
                 tallies.append((group.counts, domain))
         entry = Entry(pods, count, tuple(tallies))
         self._book(entry, count)
@@ -307,19 +349,21 @@ Saved = Mapping[object, tuple[Counter[str], Counter[str], int]]
 Counts = Callable[[NodeFilter], bool]
 
 
-def _counted(group: Group, domain: str, cautious: bool) -> int:
-    """What someone else's rule allows a pod that it counts."""
+def counted(group: Group, domain: str, *, cautious: bool) -> int:
+    """What someone else's rule allows a pod that it counts (``Topology.foreign``)."""
     if group.rule.kind == "anti-affinity":
         return 0 if group.owners[domain] else UNLIMITED
     if group.rule.kind == "affinity":
-        return UNLIMITED
-    if group.owners[domain] or (cautious and group.awaited > 0):
-        return max(0, group.rule.max_skew + group.least(group.domains) - group.counts[domain])
+        return UNLIMITED if group.owners[domain] or not group.is_lonely else 0
+    if group.ranges_over(domain) and (group.owners[domain] or (cautious and group.awaited > 0)):
+        return max(0, group.rule.max_skew + group.least - group.counts[domain])
     return UNLIMITED
 
 
 def admits(nodes: NodeFilter, view: NodeView) -> bool:
     """Whether an existing node counts for a spread."""
+    if any(key not in view.labels for key in nodes.keys):
+        return False
     if nodes.terms is not None and not any(term.matches(view.labels) for term in nodes.terms):
         return False
     hard = [taint for taint in view.taints if taint.effect != "PreferNoSchedule"]

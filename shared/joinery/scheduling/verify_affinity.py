@@ -219,15 +219,15 @@ class _Bound:
         self._keys = {key for group in groups for key in group.keys}
         self._needy = {group.owner for group in groups}
         self._relevant = {found for group in groups for found in group.matched}
-        self._total: dict[PodClass, int] = defaultdict(int)
+        self._total: dict[tuple[PodClass, str], int] = defaultdict(int)
         self._at: dict[tuple[PodClass, str, str], int] = defaultdict(int)
         for found in self._relevant:
             for node, count in found.places.items():
                 self._add(found, node, count - len(node.planned.get(found, ())))
 
     def _add(self, found: PodClass, node: FinalNode, count: int) -> None:
-        self._total[found] += count
         for key in self._keys & node.labels.keys():
+            self._total[found, key] += count
             self._at[found, key, node.labels[key]] += count
 
     def bind(self, step: _Step) -> None:
@@ -250,5 +250,6 @@ class _Bound:
         )
 
     def may_start(self, step: _Step) -> bool:
-        """Whether nothing it matches runs anywhere, and it matches itself."""
-        return step.group.matches_itself and not any(self._total[found] > 0 for found in step.group.matched)
+        """Whether it matches itself, and nothing that it matches runs where its terms look: on nodes with one of their keys."""
+        counted = ((found, key) for found in step.group.matched for key in step.group.keys)
+        return step.group.matches_itself and not any(self._total.get(pair, 0) > 0 for pair in counted)

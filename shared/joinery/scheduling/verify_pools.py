@@ -8,9 +8,12 @@ from joinery.apis.labels import PREFER_NO_SCHEDULE
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, amounts, total
 from joinery.scheduling.packing import Launch, Reason
+from joinery.scheduling.verify_affinity import repellents
+from joinery.scheduling.verify_census import Census
 from joinery.scheduling.verify_market import Market, Ware, usable
 from joinery.scheduling.verify_nodes import FinalNode
 from joinery.scheduling.verify_rules import refused_taint
+from joinery.scheduling.verify_spread import hard_spread
 from joinery.scheduling.verify_world import PodClass, World
 from joinery.state.offerings import InstanceType
 
@@ -64,25 +67,36 @@ def _distinct(launch: Launch, key: str, types: Mapping[str, InstanceType]) -> in
     return len({v for name in launch.instance_types if name in types for v in types[name].labels.get(key, ())})
 
 
-def check_weights(world: World, market: Market) -> Iterator[Reason]:
+def check_weights(world: World, market: Market, census: Census) -> Iterator[Reason]:
     """No launch of pods that a pool of higher weight would have taken, all of them on one node of its own.
 
-    Only what is certain is refused: pods with preferences, with a choice of terms or with rules about other pods may have
-    had their reasons, and so may a pool with minimal values. A limit counts as it does in scheduling.md 3.11: each launch
+    Only what is certain is refused: pods with preferences, with a choice of terms, with rules about other pods or that rules of
+    others keep balanced may have had their reasons, and so may a pool with minimal values. A limit counts as it does in scheduling.md 3.11: each launch
     takes the most that any of its types would.
     """
     pools = sorted(market.pools, key=lambda pool: -_weight(pool))
     if not world.launched or _weight(pools[0] if pools else None) == _weight(pools[-1] if pools else None):
         return
+    watched = _watched(world, census)
     comparison = _Comparison(world, market, _room_left(world))
     for launch, node in world.launched:
         own = world.pools[launch.node_pool]
-        if all(_is_plain(found) for found in node.planned):
+        if all(_is_plain(found) and found not in watched for found in node.planned):
             for pool in pools:
                 if _weight(pool) > _weight(own) and comparison.would_take(pool, node):
                     message = f"NodePool {pool.metadata.name} has a higher weight and would have taken its pods"
                     yield Reason("Weight", message, f"launch {launch.name}")
                     break
+
+
+def _watched(world: World, census: Census) -> set[PodClass]:
+    """Pods that rules of others keep balanced or away over more than hosts: where they may go is not theirs to say."""
+    watched: set[PodClass] = set()
+    for found in world.classes.values():
+        for constraint in hard_spread(found):
+            if constraint.topology_key != keys.HOSTNAME:
+                watched.update(census.matching(constraint.label_selector, frozenset({found.namespace})))
+    return watched.union(*(term.matched for term in repellents(world, census) if term.key != keys.HOSTNAME))
 
 
 def _weight(pool: NodePool | None) -> int:

@@ -3,7 +3,7 @@
 Built once per solve from the frozen problem; the packing mutates what is in here and nothing else.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 
@@ -31,17 +31,19 @@ from joinery.state.snapshot import Snapshot
 
 
 class Workspace:
-    """Everything a packing needs, in the shape it needs it. ``strays``: domains that an earlier packing found (``strays``).
+    """Everything a packing needs, in the shape it needs it.
 
-    ``reservations``: how many nodes each capacity reservation takes before the packing.
+    What earlier packings found: ``strays``, domains that nobody had reckoned with (``strays``); ``staying``, pods that stay on a node
+    that is going because they have no other place, and count there. ``reservations``: how many nodes each capacity reservation takes
+    before the packing.
     """
 
-    def __init__(self, problem: Problem, strays: Iterable[Stray] = ()) -> None:
+    def __init__(self, problem: Problem, strays: Iterable[Stray] = (), staying: Container[str] = frozenset()) -> None:
         snapshot = problem.snapshot
         self.problem = problem
         known = views(snapshot)
         self.volumes = Volumes(snapshot)
-        self.pending = pending(problem, known)
+        self.pending = tuple(pod for pod in pending(problem, known) if pod.key not in staying)
         self.waiting = frozenset(pod.key for pod in self.pending if not pod.spec.node_name)
         self.views = _without(known, frozenset(pod.key for pod in self.pending))
         self._daemons = daemons(snapshot.daemon_sets, snapshot.pods)
@@ -101,15 +103,17 @@ class Workspace:
 
     def universe(self, pods: PodClass, key: str) -> frozenset[str]:
         """The domains in which some pool that the class may use has an available offering that holds one of its pods."""
-        row = self.axis.vector(pods.requests)
         found: set[str] = set()
         for pool in self.pools:
             taints = pool.node_pool.spec.template.spec.taints
-            if first_untolerated((*pods.tolerations, TOLERATE_PREFERRED), taints) is not None:
-                continue
-            for term in pods.terms:
-                found |= _reachable(pool, fit(pool, term), row, key)
+            if first_untolerated((*pods.tolerations, TOLERATE_PREFERRED), taints) is None:
+                found |= self.offered(pool, pods, key)
         return frozenset(found)
+
+    def offered(self, pool: Pool, pods: PodClass, key: str) -> set[str]:
+        """The domains in which the pool has an available offering that holds one of the pods; taints do not matter."""
+        row = self.axis.vector(pods.requests)
+        return {domain for term in pods.terms for domain in _reachable(pool, fit(pool, term), row, key)}
 
     def _existing(self, view: NodeView) -> ExistingNode:
         free = self.axis.vector(view.allocatable)

@@ -85,9 +85,8 @@ def wishes(rules: Sequence[str] = tuple(RULES)) -> st.SearchStrategy[Wish]:
 
 
 def _sensible(wish: Wish) -> Wish:
-    """Blue pods have no rules; who is spread over zones may be in any."""
-    wish = replace(wish, rule=wish.rule if wish.app == "red" else "none")
-    return replace(wish, zone="", tolerates=True) if wish.rule == "zones" else wish
+    """Blue pods have no rules."""
+    return replace(wish, rule=wish.rule if wish.app == "red" else "none")
 
 
 def _types(cheap_b: bool) -> tuple[InstanceType, ...]:
@@ -274,8 +273,20 @@ class Exhaustive:
         new = [(self._wishes[i], self._zones[z]) for pods, z in zip(nodes, zones, strict=True) for i in pods]
         old = [(wish, self._world.rooms[place][1]) for place, there in enumerate(standing) for wish in there]
         counts = Counter(zone for wish, zone in (*new, *old) if wish.app == "red")
-        least = min(counts[zone] for zone in ZONES)
-        return all(counts[zone] - least <= 1 for wish, zone in new if wish.rule == "zones")
+        return all(
+            counts[zone] - min(counts[other] for other in self._domains(wish, zones)) <= 1
+            for wish, zone in new
+            if wish.rule == "zones"
+        )
+
+    def _domains(self, wish: Wish, zones: Sequence[str]) -> set[str]:
+        """The zones that a spread of the pod ranges over: where nodes are, and where it could get one."""
+        if wish.zone:
+            return {wish.zone}
+        needs = self._total([wish])
+        pools = (pool for pool in self._world.pools if _tolerates(wish, pool))
+        may_buy = any(_fits(kind.allocatable, needs) for pool in pools for kind in _kinds(pool, self._world.types))
+        return {*(self._zones[z] for z in zones), *(zone for _, zone in self._world.rooms), *(ZONES if may_buy else ())}
 
 
 def _fits(room: Mapping[str, int], needs: Mapping[str, int]) -> bool:
