@@ -13,24 +13,22 @@ def fill(lot: Lot, kinds: Amounts, sequences: Amounts, counts: Amounts, start: A
     each = np.arange(len(kinds))
     pods = np.zeros((len(kinds), len(lot.counts)), dtype=np.int64) if start is None else start.copy()
     free = lot.room[kinds] - pods @ lot.requests
-    caps = lot.caps[None, :] - pods @ lot.members
-    clashing = bool(lot.clashes.any())
-    for step in range(sequences.shape[1]):
-        item = sequences[:, step]
-        asked = lot.requests[item]
-        room = np.where(asked > 0, free // np.maximum(asked, 1), UNBOUNDED).min(axis=1, initial=UNBOUNDED)
-        taken = np.minimum(room, counts[item] - pods[each, item])
-        taken = np.where(lot.admits[item, kinds], taken, 0)
-        if len(lot.groups):
-            inside = lot.members[item]
-            taken = np.minimum(taken, np.where(inside, caps, UNBOUNDED).min(axis=1))
-        if clashing:
+    may = np.minimum(counts, lot.most.T[kinds]) - pods
+    unit, spare = np.maximum(lot.requests, 1), np.where(lot.requests > 0, 0, UNBOUNDED)
+    shared = np.flatnonzero(lot.members.sum(axis=0) > 1)  # what binds one item alone is in ``most``
+    members, caps = lot.members[:, shared], lot.caps[shared] - pods @ lot.members[:, shared]
+    for item in sequences.T:
+        room = (free // unit[item] + spare[item]).min(axis=1, initial=UNBOUNDED)
+        taken = np.minimum(room, may[each, item])
+        if len(shared):
+            taken = np.minimum(taken, np.where(members[item], caps, UNBOUNDED).min(axis=1))
+        if lot.has_strangers:
             taken = np.minimum(taken, _beside(lot, item, pods))
         taken = np.maximum(taken, 0)
         pods[each, item] += taken
-        free -= taken[:, None] * asked
-        if len(lot.groups):
-            caps -= taken[:, None] * inside
+        free -= taken[:, None] * lot.requests[item]
+        if len(shared):
+            caps -= taken[:, None] * members[item]
     return pods
 
 
@@ -48,6 +46,9 @@ def _beside(lot: Lot, item: Amounts, pods: Amounts) -> Amounts:
 
 def apart(lot: Lot, pods: Amounts, worth: Floats) -> Amounts:
     """The nodes (rows x items) without pods that clash with others on them; those of more worth stay."""
+    if not lot.has_strangers:
+        single: Amounts = np.minimum(pods, np.where(lot.clashes.diagonal(), 1, UNBOUNDED))
+        return single
     clashing = np.flatnonzero(lot.clashes.any(axis=1))
     kept = pods.copy()
     kept[:, clashing] = 0

@@ -73,6 +73,11 @@ class Lot:
         return alone
 
     @cached_property
+    def has_strangers(self) -> bool:
+        """Whether some item clashes with another one than itself."""
+        return bool((self.clashes & ~np.eye(len(self.counts), dtype=np.bool_)).any())
+
+    @cached_property
     def members(self) -> Mask:
         """Which item is in which group: items x groups."""
         found = np.zeros((len(self.counts), len(self.groups)), dtype=np.bool_)

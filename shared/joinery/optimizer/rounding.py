@@ -86,12 +86,14 @@ def _candidates(
     lot: Lot, answer: Assignment, left: Amounts, judgement: Judgement, random: np.random.Generator
 ) -> _Candidates:
     live = np.flatnonzero(left)
-    kinds, pods = _mixes(lot, answer, left, live)
+    kinds, mixes, begun = _mixes(lot, answer, left, live)
     near = np.flatnonzero(answer.reduced <= _NEAR * lot.price)
     others, orders = sequences(lot, answer.worth, near, live)
-    filled = fill(lot, others, orders, left)
-    wanted = np.concatenate([answer.nodes[kinds] * judgement.share, _times(filled, left) * judgement.share])
-    every, nodes = np.concatenate([kinds, others]), np.concatenate([pods, filled])
+    every = np.concatenate([kinds, others])
+    empty = np.zeros((len(others), len(left)), dtype=np.int64)
+    nodes = fill(lot, every, np.concatenate([mixes, orders]), left, np.concatenate([begun, empty]))
+    often = np.concatenate([answer.nodes[kinds], _times(nodes[len(kinds) :], left)])
+    wanted = often * judgement.share
     value = (nodes @ answer.worth) / lot.price[every]
     if judgement.noise:
         value = value + random.normal(0.0, judgement.noise, len(value))
@@ -113,8 +115,11 @@ def _outside(lot: Lot, program: AssignmentProgram | CoarseProgram, left: Amounts
     return _Candidates(kinds[order], pods[order], value[order], np.zeros(len(order)))
 
 
-def _mixes(lot: Lot, answer: Assignment, left: Amounts, live: Amounts) -> tuple[Amounts, Amounts]:
-    """The program's own nodes: the whole part of the mix on each kind, filled up by the largest fractions or by worth."""
+def _mixes(lot: Lot, answer: Assignment, left: Amounts, live: Amounts) -> tuple[Amounts, Amounts, Amounts]:
+    """The program's own nodes: the whole part of the mix on each kind, to be filled up by the largest fractions or by worth.
+
+    Returns kinds, sequences and the pods that are on already, by row.
+    """
     used = np.flatnonzero(answer.nodes > 1e-6)
     mix = (answer.shares[:, used] / answer.nodes[used]).T
     whole = apart(lot, np.minimum(np.floor(mix + 1e-9).astype(np.int64), left), answer.worth)
@@ -123,8 +128,8 @@ def _mixes(lot: Lot, answer: Assignment, left: Amounts, live: Amounts) -> tuple[
         -fraction - 1e-3 * worth / (worth.max(initial=0.0) + 1e-9),
         -worth * (mix[:, live] > 1e-9) - 1e-6 * worth,
     )
-    filled = [fill(lot, used, live[np.argsort(way, axis=1, kind="stable")], left, whole) for way in ways]
-    return np.tile(used, len(ways)), np.concatenate(filled)
+    orders = np.concatenate([live[np.argsort(way, axis=1, kind="stable")] for way in ways])
+    return np.tile(used, len(ways)), orders, np.tile(whole, (len(ways), 1))
 
 
 def _times(pods: Amounts, left: Amounts) -> Floats:

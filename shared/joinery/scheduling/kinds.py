@@ -21,6 +21,8 @@ from joinery.scheduling.targets import NewNode
 Floats = NDArray[np.float64]
 
 _FRAGILE = 1.25
+_AT_ONCE = 64
+"""So many kinds are compared with others together."""
 _PAID = 100.0
 """What a reserved node counts as, as a multiple of its price, which solvers would take for nothing at all: fewer of them are better."""
 
@@ -170,14 +172,28 @@ def _of_atom(pool: Pool, index: int, atom: Mask, requests: Amounts, claims: Sequ
 def _undominated(kinds: Kinds) -> Amounts:
     order = np.lexsort((kinds.row, -kinds.room.sum(axis=1), kinds.cost))
     order = order[kinds.admits[:, order].any(axis=0)]
-    endless = ~kinds.is_reserved
-    kept: list[int] = []
-    for kind in order:
-        rivals = np.array(kept if endless[kind] else (), dtype=np.int64)
-        rivals = rivals[endless[rivals]]
-        rivals = rivals[kinds.pool[rivals] == kinds.pool[kind]]
-        rivals = rivals[(kinds.room[rivals] >= kinds.room[kind]).all(axis=1)]
-        if len(rivals) and (kinds.admits[:, rivals] | ~kinds.admits[:, [kind]]).all(axis=0).any():
-            continue
-        kept.append(int(kind))
-    return np.array(sorted(kept), dtype=np.int64)
+    kept: Amounts = np.flatnonzero(kinds.is_reserved)
+    kept = kept[np.isin(kept, order)]
+    bought = order[~kinds.is_reserved[order]]
+    for pool in np.unique(kinds.pool[bought]):
+        kept = np.concatenate([kept, _best_of_pool(kinds, bought[kinds.pool[bought] == pool])])
+    return np.sort(kept)
+
+
+def _best_of_pool(kinds: Kinds, order: Amounts) -> Amounts:
+    """The kinds that none before them in ``order`` dominates, sought many at a time."""
+    kept: Amounts = order[:0]
+    for start in range(0, len(order), _AT_ONCE):
+        some = order[start : start + _AT_ONCE]
+        # Whatever is dominated by a kind that was left out is dominated by what dominates that.
+        within = np.tril(_dominates(kinds, some, some), -1)
+        kept = np.concatenate([kept, some[~within.any(axis=1) & ~_dominates(kinds, some, kept).any(axis=1)]])
+    return kept
+
+
+def _dominates(kinds: Kinds, some: Amounts, rivals: Amounts) -> Mask:
+    """Whether each rival (column) is as large and admits as much as each of some kinds (row)."""
+    large = (kinds.room[rivals][None] >= kinds.room[some][:, None]).all(axis=2)
+    mine, refused = (np.packbits(mask, axis=0).T for mask in (kinds.admits[:, some], ~kinds.admits[:, rivals]))
+    misses: Mask = np.asarray((mine[:, None] & refused[None]).any(axis=2))
+    return np.asarray(large & ~misses)
