@@ -5,7 +5,7 @@ column per zone and capacity type), and a requirement is a mask over the one or 
 vector operations, whatever the number of types. A capacity reservation is a column of its own, in which one type is sold.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -111,6 +111,16 @@ class Market:
     def reserved(self) -> Mask:
         """The columns that are capacity reservations."""
         return np.array([column.reservation is not None for column in self.columns], dtype=np.bool_)
+
+    @cached_property
+    def likeness(self) -> tuple[Hashable, ...]:
+        """By column: equal for reservations that differ in nothing but their id and how much is left of them."""
+        types = np.isfinite(self.prices).argmax(axis=0)
+        known = ((c.zone, c.capacity_type, c.reservation) for c in self.columns)
+        return tuple(
+            (zone, way, int(row), found.kind if found else "", bool(found and found.is_interruptible))
+            for row, (zone, way, found) in zip(types, known, strict=True)
+        )
 
     @cached_property
     def type_keys(self) -> frozenset[str]:

@@ -5,7 +5,7 @@ until nothing fits, the common way, ends on the one type that holds everything a
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -99,15 +99,15 @@ class Purchase:
         return None if best is None else best[1]
 
     def reserved_starts(self, pool: Pool, demand: Demand, domains: Domains) -> list[NewNode]:
-        """A fresh node in each reservation of the pool that suits the pods and has some left."""
-        wanted, found = demand.fit(pool, domains)
+        """A fresh node in each reservation of the pool that suits the pods and has some left; of those that are alike in one."""
+        _, found = demand.fit(pool, domains)
         if found.conflict or not self._limits[pool.name].more_nodes():
             return []
-        blanks = [
-            self._empty(pool, reserved=alone)
-            for name, alone in reserved_columns(pool, found.columns)
-            if name not in self.kept_back and self.reservations.left(name) > 0
-        ]
+        chosen: dict[Hashable, Mask] = {}
+        for name, alone in reserved_columns(pool, found.columns):
+            if name not in self.kept_back and self.reservations.left(name) > 0:
+                chosen.setdefault(pool.market.likeness[int(alone.argmax())], alone)
+        blanks = (self._empty(pool, reserved=alone) for alone in chosen.values())
         return [node for blank in blanks if (node := blank.narrowed(demand, domains)) is not None]
 
     def _into_open(self, index: int, demand: Demand, domains: Domains, names: list[str]) -> None:
