@@ -51,10 +51,14 @@ class Assignment:
 
 
 class AssignmentProgram:
-    """The program of a lot, to be solved for any counts up to the lot's."""
+    """The program of a lot, to be solved for any counts up to the lot's.
 
-    def __init__(self, lot: Lot) -> None:
-        self._lot = lot
+    ``swift``: begin at a plain packing instead of at nothing. That takes a third of the time and ends at another of the vertices
+    that are optimal, one which in the mean rounds a quarter of a percent worse.
+    """
+
+    def __init__(self, lot: Lot, *, swift: bool = False) -> None:
+        self._lot, self._swift = lot, swift
         self._items, self._on = np.nonzero(lot.admits)
         self._height, self._width = lot.admits.shape
         self._used = np.flatnonzero((lot.requests > 0).any(axis=0))
@@ -79,6 +83,8 @@ class AssignmentProgram:
         if stock is not None and self._lot.scarce.any():
             self._solver.limit(_endless(stock))
             self._solver.cap(self._base, np.array([stock[kinds[0]] for kinds in self._shared], dtype=np.float64))
+        if self._swift and not len(self._duals) and self._lot.admits.any(axis=1).all():
+            self._begin(counts)
         wanted = counts.astype(np.float64)
         solution = self._solver.solve(wanted, wanted)
         while solution is not None and self._rounds < _ROUNDS and self._cut(solution):
@@ -93,6 +99,27 @@ class AssignmentProgram:
         room[:, self._used] = self._charged()
         reduced, shares = solution.reduced[: self._width], self._shares(solution)
         return Assignment(nodes, reduced, shares, worth, room / self._lot.scale, price)
+
+    def _begin(self, counts: Amounts) -> None:
+        """Start the first solve with every item on the kind where it would cost least alone, the largest of those, and with as many
+        nodes of that kind as its scarcest room or cap asks for.
+        """
+        lot, items = self._lot, np.arange(self._height)
+        share = (lot.requests[:, None] / np.maximum(lot.room, 1)[None]).max(axis=2, initial=0.0)
+        alone = lot.price * np.maximum(share, 1.0 / np.maximum(self._most, 1))
+        alone *= 1.0 - 1e-3 * (lot.room / lot.scale).mean(axis=1)
+        kind = np.where(lot.admits, alone + np.where(lot.scarce, lot.price.sum() + 1.0, 0.0), np.inf).argmin(axis=1)
+        load = np.zeros((self._width, len(self._used)))
+        np.add.at(load, kind, counts[:, None] * lot.requests[:, self._used])
+        load /= np.maximum(lot.room[:, self._used], 1)
+        fullest, row = load.max(axis=1, initial=0.0), self._height + load.argmax(axis=1) * self._width
+        row += np.arange(self._width)
+        for number, cap in enumerate(self._caps, start=self._base + len(self._shared)):
+            held = counts[cap.members[kind[cap.members] == cap.kind]].sum() / cap.most
+            if held > fullest[cap.kind]:
+                fullest[cap.kind], row[cap.kind] = held, number
+        bought = np.unique(kind)
+        self._solver.begin(np.concatenate([self._where[items, kind], bought]), np.concatenate([items, row[bought]]))
 
     @property
     def _base(self) -> int:

@@ -24,7 +24,7 @@ def bound(lot: Lot) -> float:
     if len(lot.counts) > MOST_ITEMS:
         kinds = np.union1d(promising(lot, _SORTS), np.flatnonzero(lot.scarce))
     few = lot.part(np.arange(len(lot.counts)), kinds, lot.counts)
-    program = AssignmentProgram(few)
+    program = AssignmentProgram(few, swift=True)
     if program.solve(few.counts) is None:
         return 0.0
     least, excess = program.charges()

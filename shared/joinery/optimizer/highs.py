@@ -6,9 +6,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from joinery.optimizer.lot import Floats
+from joinery.optimizer.lot import Amounts, Floats
 
 Indices = NDArray[np.int32]
+
+_DUAL, _PRIMAL = 1, 4
+"""HiGHS's strategies: the one goes on where rows or bounds have changed, the other from a given vertex or where columns were added."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -40,11 +43,13 @@ class Solver:
         import highspy  # a tenth of a second, which doors that pack nothing need not spend
 
         self._optimal = highspy.HighsModelStatus.kOptimal
+        self._status = highspy.HighsBasisStatus
+        self._new_basis: Any = highspy.HighsBasis
         self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         for name, value in (("output_flag", False), ("threads", 1), ("random_seed", 0)):
             self._highs.setOptionValue(name, value)
-        if grows:
-            self._highs.setOptionValue("simplex_strategy", 4)
+        self._strategy = _PRIMAL if grows else _DUAL
+        self._highs.setOptionValue("simplex_strategy", self._strategy)
         model = highspy.HighsLp()
         model.num_col_, model.num_row_ = len(program.cost), len(program.lower)
         model.col_cost_ = program.cost
@@ -54,6 +59,18 @@ class Solver:
         model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = _by_column(program)
         self._highs.passModel(model)
+
+    def begin(self, basic: Amounts, tight: Amounts) -> None:
+        """Start the next solve from a vertex: only these variables are above zero, and of these rows none has slack."""
+        columns, rows = [self._status.kLower] * self._highs.getNumCol(), [self._status.kBasic] * self._highs.getNumRow()
+        for column in basic:
+            columns[column] = self._status.kBasic
+        for row in tight:
+            rows[row] = self._status.kUpper
+        basis = self._new_basis()
+        basis.col_status, basis.row_status, basis.valid = columns, rows, True
+        self._highs.setBasis(basis)
+        self._highs.setOptionValue("simplex_strategy", _PRIMAL)
 
     def add(self, columns: Indices, values: Floats) -> None:
         """One more row: the sum of these columns times these values is at most zero."""
@@ -88,6 +105,7 @@ class Solver:
         rows: Indices = np.arange(len(lower), dtype=np.int32)
         self._highs.changeRowsBounds(len(lower), rows, lower, upper)
         self._highs.run()
+        self._highs.setOptionValue("simplex_strategy", self._strategy)
         if self._highs.getModelStatus() != self._optimal:
             return None
         found = self._highs.getSolution()

@@ -64,7 +64,7 @@ class CoarseProgram:
     def __init__(self, lot: Lot) -> None:
         self._lot = lot
         self._cells = cells(lot)
-        self._program = AssignmentProgram(self._cells.lot)
+        self._program = AssignmentProgram(self._cells.lot, swift=True)
         self._size = (lot.requests / lot.scale).sum(axis=1) / self._cells.size[self._cells.of]
 
     def solve(self, counts: Amounts, stock: Amounts | None = None) -> Assignment | None:

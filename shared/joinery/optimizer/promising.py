@@ -17,7 +17,7 @@ def promising(lot: Lot, sorts: int) -> Amounts:
     sort, plain = _without_places(lot)
     if len(plain.counts) > MOST_ITEMS:
         plain = cells(plain).lot
-    answer = AssignmentProgram(plain).solve(plain.counts)
+    answer = AssignmentProgram(plain, swift=True).solve(plain.counts)
     if answer is None:
         return np.arange(len(lot.price))
     used = answer.nodes > 1e-9
@@ -44,7 +44,7 @@ def _outlook(lot: Lot, prices: Floats, hourly: Floats) -> tuple[float, float]:
     """The nodes that are best by some prices: what they cost by the hour, and as the lot counts it. Zeros if there are none."""
     sort, plain = _without_places(replace(lot, price=prices))
     plain = cells(plain).lot if len(plain.counts) > MOST_ITEMS else plain
-    answer = AssignmentProgram(plain).solve(plain.counts)
+    answer = AssignmentProgram(plain, swift=True).solve(plain.counts)
     if answer is None:
         return 0.0, 0.0
     heads = _first_of_each(sort)

@@ -39,8 +39,8 @@ def pack(lot: Lot, place: Amounts, effort: Effort) -> list[Shape]:
 def _pack(lot: Lot, place: Amounts, effort: Effort) -> list[Shape]:
     random = np.random.default_rng(effort.seed)
     effort.begin()
-    has_few = int(lot.admits.sum()) <= _FEW_PAIRS
-    best, outlook = _started(lot, place, _HASTY if has_few else Judgement(), effort, random)
+    is_small = _is_small(lot)
+    best, outlook = _started(lot, place, _HASTY if is_small else Judgement(), effort, random)
     if outlook is None:
         return best
 
@@ -49,7 +49,7 @@ def _pack(lot: Lot, place: Amounts, effort: Effort) -> list[Shape]:
         return None if found is None else shapes
 
     enough = outlook.price * _GOOD_ENOUGH
-    if has_few and price_of(lot, best) > enough:
+    if is_small and price_of(lot, best) > enough:
         best = by_patterns(lot, outlook, best, finish, effort, random)
     return refine(lot, best, outlook.worth, enough, effort, random)
 
@@ -72,7 +72,7 @@ def _rounded(
     """Nodes for so many pods, place by place, and what the programs say of them; None if pods are left over."""
     outlook, shapes, is_whole = Outlook.of_nothing(lot), list[Shape](), True
     for part in by_place(lot, place, counts):
-        program = AssignmentProgram(part.lot) if len(part.items) <= MOST_ITEMS else CoarseProgram(part.lot)
+        program = _program(part.lot, swift=not _is_small(lot))
         first = program.solve(part.lot.counts)
         if first is None:
             is_whole = False
@@ -83,3 +83,11 @@ def _rounded(
         is_whole = is_whole and not left.any()
         outlook.note(part, first)
     return shapes, outlook if is_whole else None
+
+
+def _is_small(lot: Lot) -> bool:
+    return int(lot.admits.sum()) <= _FEW_PAIRS
+
+
+def _program(lot: Lot, *, swift: bool) -> AssignmentProgram | CoarseProgram:
+    return AssignmentProgram(lot, swift=swift) if len(lot.counts) <= MOST_ITEMS else CoarseProgram(lot)
