@@ -22,20 +22,21 @@ from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated
 from joinery.scheduling.workspace import Workspace
 
 
-def lower_bound(work: Workspace, launched: Mapping[PodClass, int]) -> float:
-    """$/h that no set of new nodes for these pods can undercut; pods by class."""
+def lower_bound(work: Workspace, launched: Mapping[PodClass, int], pools: Sequence[Pool]) -> float:
+    """$/h that no set of new nodes for these pods can undercut; pods by class. ``pools``: with all that they sell, also what the
+    packing kept out of.
+    """
     classes = [pods for pods, count in launched.items() if count]
     if not classes:
         return 0.0
-    return bound(_lot(work, classes, np.array([launched[pods] for pods in classes], dtype=np.int64)))
+    return bound(_lot(work, classes, np.array([launched[pods] for pods in classes], dtype=np.int64), pools))
 
 
-def _lot(work: Workspace, classes: Sequence[PodClass], counts: Amounts) -> Lot:
+def _lot(work: Workspace, classes: Sequence[PodClass], counts: Amounts, pools: Sequence[Pool]) -> Lot:
     requests = np.array([work.axis.vector(pods.requests) for pods in classes], dtype=np.int64)
-    claims = [claim for item, pods in enumerate(classes) for claim in _claims(work, pods, item)]
+    claims = [claim for item, pods in enumerate(classes) for claim in _claims(work, pods, item, pools)]
     # What users want of a node's size is no part of the bound.
-    pools = [replace(pool, room=pool.market.allocatable - pool.overhead) for pool in work.pools]
-    kinds = kinds_for(pools, requests, claims)
+    kinds = kinds_for([replace(pool, room=pool.market.allocatable - pool.overhead) for pool in pools], requests, claims)
     free, open_to = _standing(work, classes, requests)
     clashes = _clashes(work, classes)
     stock, pile = stocks(kinds, work.reservations)
@@ -53,11 +54,11 @@ def _lot(work: Workspace, classes: Sequence[PodClass], counts: Amounts) -> Lot:
     )
 
 
-def _claims(work: Workspace, pods: PodClass, item: int) -> list[Claim]:
+def _claims(work: Workspace, pods: PodClass, item: int, pools: Sequence[Pool]) -> list[Claim]:
     """Where required terms, volumes and taints let the class run; below the first pool that takes all of it nothing else may be used."""
     claims: list[Claim] = []
     weight: int | None = None
-    for index, pool in enumerate(work.pools):
+    for index, pool in enumerate(pools):
         if weight is not None and pool.weight < weight:
             break
         taints = pool.node_pool.spec.template.spec.taints

@@ -46,11 +46,12 @@ def solve(problem: Problem, *, reporter: Reporter = SILENT, stopwatch: Stopwatch
 
 @dataclass(frozen=True)
 class _Asked:
-    """A problem, with what earlier attempts found (``Workspace``)."""
+    """A problem, with what earlier attempts found (``Workspace``), and the zones that are closed to everybody."""
 
     problem: Problem
     strays: frozenset[Stray] = frozenset()
     staying: frozenset[str] = frozenset()
+    closed: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def _without_strays(asked: _Asked, first: _Attempt, effort: Effort) -> Iterator[
     """Packings that reckon with what the first one found: as domains, and with their zones closed to everybody."""
     choices = [replace(asked, strays=first.strays)]
     if first.closable:
-        choices.append(replace(asked, problem=closed(asked.problem, first.closable)))
+        choices.append(replace(asked, closed=first.closable))
     for choice in choices:
         found = _attempt(choice, SILENT, effort)
         for _ in range(_ROUNDS):
@@ -104,7 +105,9 @@ def _attempt(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
         unplaced=_unplaced(work, packer),
         relaxed=tuple(Relaxed(pod, packer.relaxed[pod]) for pod in sorted(packer.relaxed)),
         pool_reasons=work.rejected_pools,
-        lower_bound=lower_bound(work, _launched(packer.purchase)),
+        lower_bound=lower_bound(
+            work, _launched(packer.purchase), Workspace(asked.problem).pools if asked.closed else work.pools
+        ),
         method="assignment" if better else "first-fit",
         limit_struck=effort.struck,
         resilience_cost=better.resilience_cost if better else 0.0,
@@ -140,7 +143,8 @@ def _first_fit(asked: _Asked, reporter: Reporter) -> tuple[Workspace, FirstFit]:
 
 
 def _run(asked: _Asked, reporter: Reporter, *, smallest_first: bool) -> tuple[Workspace, FirstFit]:
-    work = Workspace(asked.problem, asked.strays, asked.staying)
+    problem = closed(asked.problem, asked.closed) if asked.closed else asked.problem
+    work = Workspace(problem, asked.strays, asked.staying)
     packer = FirstFit(work, reporter)
     packer.run(smallest_first=smallest_first)
     return work, packer

@@ -18,10 +18,15 @@ from joinery.scheduling.workspace import Workspace
 
 
 def strays(work: Workspace, nodes: Sequence[NewNode], launches: Sequence[Launch]) -> frozenset[Stray]:
-    """Hard spreads with a domain that they did not range over and that a new node is in, one that counts for them."""
+    """Hard spreads with a domain that they did not range over and that a new node is in, one that counts for them.
+
+    Only of pods that have a place: whoever has none minds nothing.
+    """
     bought: dict[str, Mapping[str, list[NewNode]]] = {}
     found = set()
-    for pods in work.possible:
+    placed = {id(batch.demand.pods) for node in nodes for batch in node.placed}
+    placed |= {id(pods) for standing in work.nodes for pods, _ in standing.placed}
+    for pods in (each for each in work.possible if id(each) in placed):
         for rule in work.topology.rules[id(pods)]:
             if rule.kind != "spread" or rule.weight is not None or rule.key == HOSTNAME:
                 continue

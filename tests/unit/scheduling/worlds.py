@@ -275,7 +275,7 @@ class Exhaustive:
         counts = Counter(zone for wish, zone in (*new, *old) if wish.app == "red")
         return all(
             counts[zone] - min(counts[other] for other in self._domains(wish, zones)) <= 1
-            for wish, zone in new
+            for wish, zone in (*new, *old)
             if wish.rule == "zones"
         )
 
