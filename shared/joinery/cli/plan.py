@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from joinery.cloudprovider.catalog import Catalog
     from joinery.scheduling.packing import Packing
+    from joinery.scheduling.planning import Plan
     from joinery.scheduling.problem import Options, Problem
     from joinery.state.snapshot import Snapshot
 
@@ -85,22 +86,22 @@ def _not_counted(snapshot: "Snapshot", catalogue: "Catalog") -> Iterator[str]:
 def _solve(snapshot: "Snapshot", catalogue: "Catalog", options: "Options") -> tuple["Problem", "Packing", float]:
     """The problem, its verified plan, and how long it took from parsed objects. Raises ``RefusedError`` for a wrong one."""
     from joinery.cloudprovider.instancetypes import resolve
+    from joinery.scheduling.planning import plan as planned
     from joinery.scheduling.problem import Problem
-    from joinery.scheduling.solve import solve
 
     started = time.perf_counter()
     types = {one.metadata.name: resolve(catalogue, one, now=snapshot.now) for one in snapshot.node_classes}
     problem = Problem(snapshot=snapshot, instance_types=types, options=options)
-    packing = solve(problem, stopwatch=lambda: time.perf_counter() - started)
-    check(problem, packing)
-    return problem, packing, time.perf_counter() - started
+    made = planned(problem, stopwatch=lambda: time.perf_counter() - started)
+    for warning in made.warnings:
+        print(f"warning: {warning}", file=sys.stderr)
+    check(made)
+    return problem, made.packing, time.perf_counter() - started
 
 
-def check(problem: "Problem", packing: "Packing") -> None:
+def check(made: "Plan") -> None:
     """Nobody sees a wrong plan: it is an error of ours, with what is wrong. Raises ``RefusedError``."""
-    from joinery.scheduling.verify import verify
-
-    wrong = verify(problem, packing)
+    wrong = made.violations
     if wrong:
         listed = [f"  {reason}" for reason in wrong[:_SHOWN_VIOLATIONS]]
         if len(wrong) > _SHOWN_VIOLATIONS:

@@ -4,7 +4,8 @@ Between reading the snapshot and writing the claims the Lease is held, so that n
 does not get it raises, and its door rings again. The claims are complete when they are written, so the Lease is given back
 before EC2 is asked: whatever stops after that is finished by lifecycle.
 
-A plan is acted upon as a whole or not at all: one that fails verification, or exceeds a cap, is refused loudly.
+A plan is acted upon as a whole or not at all. One that fails verification is made anew, simpler and at last without the pods at fault
+(``scheduling.planning``); one that still fails, or exceeds a cap, is refused loudly.
 """
 
 from collections.abc import Iterable, Mapping
@@ -26,9 +27,8 @@ from joinery.lifecycle.replacement import replaced
 from joinery.lifecycle.steering import promises
 from joinery.observability import COST, NODE_CLAIM, NODE_POOL, POD, REASON, RECORD, logger, said
 from joinery.scheduling.packing import Launch, Packing
+from joinery.scheduling.planning import Plan, plan
 from joinery.scheduling.problem import Options, Problem
-from joinery.scheduling.solve import solve
-from joinery.scheduling.verify import verify
 from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
 from joinery.state.snapshot import Snapshot
@@ -112,13 +112,16 @@ class ProvisioningController:
         problem = Problem(
             snapshot=snapshot, instance_types=found.types, options=Options(node_size=self._settings.node_size)
         )
-        plan = _Plan(problem, solve(problem), found)
+        made = plan(problem)
+        for warning in made.warnings:
+            logger.error("a plan was refused", extra=said(**{REASON: warning}))
+        decided = _Plan(problem, made.packing, found)
         try:
-            check(problem, plan.packing, self._settings)
+            check(made, self._settings)
         except RefusedError:
-            self._record(plan, "refused")
+            self._record(decided, "refused")
             raise
-        return plan
+        return decided
 
     def _record(self, plan: _Plan, what: str) -> None:
         """Keep the decision: a plan that was refused is the one that somebody will want to look at."""
@@ -173,9 +176,9 @@ class ProvisioningController:
         events(self._gateways, [*_nominated(packing, claims, pods), *_failed(packing, pods)])
 
 
-def check(problem: Problem, packing: Packing, settings: Settings) -> None:
+def check(made: Plan, settings: Settings) -> None:
     """Raise ``RefusedError`` for a plan that must not be acted upon: it breaks a rule, or exceeds a cap of the settings."""
-    violations = verify(problem, packing)
+    packing, violations = made.packing, made.violations
     if violations:
         shown = "; ".join(str(violation) for violation in violations[:5])
         raise RefusedError(f"the plan breaks {len(violations)} rules: {shown}")

@@ -17,6 +17,7 @@ class Options:
     after which a plan is no longer improved; the packing says whether it struck. ``launch_types``: so many types
     does a launch carry at most (EC2 CreateFleet); ``spot_types``: so many should a spot launch carry at least, where the rules
     allow: with fewer than five EC2 warns of interruptions. ``node_size``: the preference of pools that have none of their own (``sizes``).
+    ``first_fit_only``: nodes as first-fit buys them, not optimised; for when the optimised ones are refused (``planning``).
     """
 
     only_marked_unschedulable: bool = True
@@ -27,6 +28,7 @@ class Options:
     seed: int = 0
     node_size: str = BALANCED
     time_limit: float | None = None
+    first_fit_only: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

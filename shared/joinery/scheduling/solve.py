@@ -1,8 +1,9 @@
 """The packing core's one door: ``solve(problem, *, reporter)``."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
 from joinery.optimizer.effort import Effort
 from joinery.scheduling.bound import lower_bound
@@ -24,16 +25,22 @@ Stopwatch = Callable[[], float]
 """Seconds since some beginning. The core has no clock of its own."""
 
 
-def solve(problem: Problem, *, reporter: Reporter = SILENT, stopwatch: Stopwatch = lambda: 0.0) -> Packing:
+def solve(
+    problem: Problem,
+    *,
+    reporter: Reporter = SILENT,
+    stopwatch: Stopwatch = lambda: 0.0,
+    refused: Mapping[str, Unplaced] = MappingProxyType({}),
+) -> Packing:
     """Where every pending pod goes and what to buy for it.
 
     Pure and deterministic: one problem gives one packing, whatever the order of its objects, unless the time limit strikes.
-    ``stopwatch`` gives the seconds since the caller began. Costs about a second for ten thousand pods in fifty classes. A pod
+    ``stopwatch`` gives the seconds since the caller began; pods that are ``refused`` are not packed. Costs about a second for ten thousand pods in fifty classes. A pod
     without a place is a result with reasons, never an exception.
     """
     limit = problem.options.time_limit
     effort = Effort(seed=problem.options.seed, is_time_up=lambda: limit is not None and stopwatch() >= limit)
-    staying: dict[str, Unplaced] = {}
+    staying = dict(refused)
     while True:
         found = _settled(_Asked(problem, staying=frozenset(staying)), reporter, effort)
         more = {one.pod: one for one in found.packing.unplaced if one.pod in found.staying}
@@ -95,7 +102,7 @@ def _without_strays(asked: _Asked, first: _Attempt, effort: Effort) -> Iterator[
 
 def _attempt(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
     work, packer = _first_fit(asked, reporter)
-    better = cheaper(work, packer.purchase, effort)
+    better = None if asked.problem.options.first_fit_only else cheaper(work, packer.purchase, effort)
     if better is not None:
         packer.go_on(better.purchase)
     packer.purchase.note_usage()
