@@ -11,16 +11,15 @@ from datetime import UTC, datetime
 
 import msgspec
 
-from joinery.apis.core import Affinity, LabelSelector, NodeAffinity, Pod, PodSpec, Toleration
+from joinery.apis.core import Affinity, NodeAffinity, Pod, PodSpec, Toleration
 from joinery.scheduling.packing import Reason
+from joinery.scheduling.pod_validation import invalid
 from joinery.scheduling.requirements import Requirements, UnknownOperatorError, of_labels, read
 from joinery.scheduling.resources import host_ports_of, negative_in, requests_of
-from joinery.scheduling.selectors import terms_of, unknown_operator
 from joinery.scheduling.volumes import VolumeNeeds, Volumes
 from joinery.state.pods import lasting
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
-_TOLERATION_OPERATORS = ("", "Equal", "Exists", "Gt", "Lt")
 _SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
@@ -228,23 +227,4 @@ def _unsupported(pod: Pod) -> Iterable[Reason]:
     spec = pod.spec
     if spec.resource_claims or any(c.resources.claims for c in (*spec.containers, *spec.init_containers)):
         yield Reason("NotSupported", "not supported yet: dynamic resource allocation (resourceClaims)")
-    for toleration in spec.tolerations:
-        if toleration.operator not in _TOLERATION_OPERATORS:
-            yield Reason("Taints", f"the toleration operator {toleration.operator!r} is not known")
-    for whose, selector in _selectors(spec):
-        operator = unknown_operator(selector)
-        if operator:
-            yield Reason(
-                "Selectors", f"the label selector of its {whose} has an operator that is not known: {operator}"
-            )
-
-
-def _selectors(spec: PodSpec) -> Iterable[tuple[str, LabelSelector | None]]:
-    """Every selector over pods or namespaces, and whose it is."""
-    for constraint in spec.topology_spread_constraints:
-        yield f"topology spread over {constraint.topology_key}", constraint.label_selector
-    affinity = spec.affinity or Affinity()
-    for whose, side in (("pod affinity", affinity.pod_affinity), ("pod anti-affinity", affinity.pod_anti_affinity)):
-        for term in terms_of(side):
-            yield f"{whose} over {term.topology_key}", term.label_selector
-            yield f"{whose} over {term.topology_key}", term.namespace_selector
+    yield from invalid(spec)

@@ -50,17 +50,22 @@ _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 def read(selector: LabelSelector | None, extra: Iterable[Clause] = ()) -> Selector:
     """A selector with more clauses added. No selector, or an invalid one, selects nothing; an empty one everything."""
-    if selector is None or unknown_operator(selector):
+    if selector is None or unreadable(selector):
         return NOTHING
     clauses = {Clause(key, "In", (value,)) for key, value in selector.match_labels.items()}
     clauses |= {Clause(e.key, e.operator, tuple(sorted(set(e.values)))) for e in selector.match_expressions}
     return Selector(tuple(sorted(clauses | set(extra))))
 
 
-def unknown_operator(selector: LabelSelector | None) -> str:
-    """The first operator that Kubernetes does not know; empty for a selector that can be read."""
-    listed = selector.match_expressions if selector is not None else []
-    return next((repr(e.operator) for e in listed if e.operator not in _OPERATORS), "")
+def unreadable(selector: LabelSelector | None) -> str:
+    """What is wrong with the first expression that Kubernetes could not read; empty for a selector that can be read."""
+    for expression in selector.match_expressions if selector is not None else []:
+        operator = expression.operator
+        if operator not in _OPERATORS:
+            return f"has an operator that is not known: {operator!r}"
+        if bool(expression.values) != (operator in ("In", "NotIn")):
+            return f"has {'no values' if not expression.values else 'values'} for {expression.key} {operator}"
+    return ""
 
 
 def terms_of(side: PodAffinity | None) -> Iterable[PodAffinityTerm]:

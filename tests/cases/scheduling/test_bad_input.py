@@ -24,6 +24,25 @@ BAD_PODS: dict[str, Document] = {
     "a selector that cannot be read": {
         "spread": [{"over": "zone", "of": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}]
     },
+    "a selector without values": {"spread": [{"over": "zone", "of": {"matchExpressions": [{"key": "a", "operator": "In"}]}}]},
+    "a selector with values too many": {
+        "apart": [{"over": "zone", "of": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}}]
+    },
+    "no skew at all": {"spread": [{"over": "zone", "of": {"app": "bad"}, "maxSkew": 0}]},
+    "an unknown way to be unsatisfiable": {"spread": [{"over": "zone", "of": {"app": "bad"}, "whenUnsatisfiable": "Maybe"}]},
+    "no domains at least": {"spread": [{"over": "zone", "of": {"app": "bad"}, "minDomains": 0}]},
+    "an unknown node affinity policy": {"spread": [{"over": "zone", "of": {"app": "bad"}, "nodeAffinityPolicy": "Perhaps"}]},
+    "an unknown node taints policy": {"spread": [{"over": "zone", "of": {"app": "bad"}, "nodeTaintsPolicy": "Perhaps"}]},
+    "a spread over nothing": {"spread": [{"over": "", "of": {"app": "bad"}}]},
+    "an affinity over nothing": {"near": [{"over": "", "of": {"app": "bad"}}]},
+    "a weight of nothing": {"apart": [{"over": "zone", "of": {"app": "bad"}, "weight": 0}]},
+    "a weight beyond all": {"prefer": ["101: zone In z2"]},
+    "an operator that only NodePools may use": {"require": ["instance-cpu Gte 2"]},
+    "an unknown preferred operator": {"prefer": ["10: zone Near z2"]},
+    "an unknown effect": {"tolerate": [{"key": "a", "operator": "Exists", "effect": "Never"}]},
+    "a toleration of nothing": {"tolerate": [{"operator": "Equal", "value": "a"}]},
+    "a port beyond all": {"hostPorts": [70000]},
+    "an unknown protocol": {"hostPorts": [{"hostPort": 80, "protocol": "HTTP"}]},
     "a namespace selector that cannot be read": {
         "near": [{"over": "zone", "of": {"app": "x"}, "inNamespaces": {"matchExpressions": [{"key": "a", "operator": "?"}]}}]
     },
