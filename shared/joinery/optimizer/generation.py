@@ -15,7 +15,8 @@ from joinery.optimizer.pricing import Pricing
 _BANDS = (0.02, 0.05, 0.1, 0.2, 0.5, np.inf)
 """How far prices may stray from the assignment program's, in turn."""
 _FEW = 5
-"""The next band is due when fewer new patterns than that were found."""
+_SLOW = 1e-4
+"""The next band is due when fewer new patterns than that were found, or they made less of a difference than this share."""
 _WAYS = 6
 """So often each kind is filled in a round."""
 _NEAR = 0.05
@@ -24,8 +25,10 @@ _BEST = 30
 """So many of the filled nodes are improved on, besides those that the program buys."""
 _OF_A_KIND = 8
 """So many new patterns of one kind at most are made known in a round."""
-_LIKELY = 0.5
-"""A pattern that is wanted this often may be bought whole once nothing is wanted once."""
+_LIKELY = (0.5, 1.0, 0.0)
+"""Once nothing is wanted once, the pattern that is wanted most may be bought if it is wanted so often. Tried in turn."""
+_GOOD_ENOUGH = 1.002
+"""Nodes this close to what the patterns cost in fractions are not tried for again."""
 
 
 @dataclass(eq=False)
@@ -67,14 +70,15 @@ def by_patterns(
     answer = _generate(lot, patterns, outlook, effort, random)
     if answer is None:
         return best
-    cart = Cart(lot)
-    cart.take_whole(patterns.known, answer)
-    for deeper in (False, True):
-        if deeper:
-            _dive(patterns, cart)
+    for likely in _LIKELY:
+        cart = Cart(lot)
+        cart.take_whole(patterns.known, answer)
+        _dive(patterns, cart, likely)
         rest = finish(cart.left, cart.stock) if cart.left.any() else []
         if rest is not None and price_of(lot, cart.shapes + rest) < price_of(lot, best) * (1 - 1e-9):
             best = cart.shapes + rest
+        if price_of(lot, best) <= answer.price * _GOOD_ENOUGH or effort.is_spent():
+            break
     return best
 
 
@@ -85,13 +89,16 @@ def _generate(
     near = np.flatnonzero(outlook.reduced <= _NEAR * lot.price)
     pricing = Pricing(lot, lot.requests @ outlook.room.T, near)
     bands = iter(_BANDS)
-    band = next(bands)
+    band, before = next(bands), np.inf
     for _ in range(effort.rounds):
         answer = patterns.solve(lot.counts, lot.stock, band)
         if answer is None or effort.is_over():
             return None
-        if patterns.add(_wanted(_found(patterns, pricing, answer, random), answer)) < _FEW:
-            band = next(bands, 0.0)
+        fresh = patterns.add(_wanted(_found(patterns, pricing, answer, random), answer))
+        is_slow = fresh < _FEW or answer.total > before - _SLOW * abs(answer.total)
+        before = answer.total
+        if is_slow:
+            band, before = next(bands, 0.0), np.inf
             if not band:
                 break
     return patterns.solve(lot.counts, lot.stock)
@@ -117,13 +124,13 @@ def _wanted(found: Patterns, answer: Purchase) -> Patterns:
     return found.part(order[rank < _OF_A_KIND])
 
 
-def _dive(patterns: PatternProgram, cart: "Cart") -> None:
-    """Buy what is wanted for the pods that are left, a little at a time."""
-    while cart.left.any():
+def _dive(patterns: PatternProgram, cart: "Cart", likely: float) -> None:
+    """Buy what is wanted for the pods that are left, a little at a time, while something is wanted so often."""
+    while cart.left.any() and likely < 1:
         answer = patterns.solve(cart.left, cart.stock)
-        if answer is None or not (
-            cart.take_whole(patterns.known, answer) or cart.take_likeliest(patterns.known, answer)
-        ):
+        if answer is None:
+            break
+        if not (cart.take_whole(patterns.known, answer) or cart.take_likeliest(patterns.known, answer, likely)):
             break
 
 
@@ -142,12 +149,12 @@ class Cart:
             self._take(int(known.kinds[index]), known.pods[index], int(answer.times[index] + 1e-6))
         return len(self.shapes) > before
 
-    def take_likeliest(self, known: Patterns, answer: Purchase) -> bool:
+    def take_likeliest(self, known: Patterns, answer: Purchase, likely: float) -> bool:
         """One node of the pattern that is wanted most, of those for which there are pods, if it is wanted at all."""
         times = np.where((known.pods <= self.left).all(axis=1), answer.times, 0.0)
         index = int(times.argmax())
         before = len(self.shapes)
-        if times[index] >= _LIKELY:
+        if times[index] >= max(likely, 1e-6):
             self._take(int(known.kinds[index]), known.pods[index], 1)
         return len(self.shapes) > before
 

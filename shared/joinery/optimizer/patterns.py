@@ -38,13 +38,14 @@ class Patterns:
 @dataclass(frozen=True, eq=False)
 class Purchase:
     """An optimum. ``times``: by pattern, in fractions; ``worth``: what a pod is charged, by item; ``cost``: what a node of each
-    kind costs, its scarcity included; ``price``: $/h of the nodes.
+    kind costs, its scarcity included; ``price``: $/h of the nodes; ``total``: with what the band adds to it.
     """
 
     times: Floats
     worth: Floats
     cost: Floats
     price: float
+    total: float
 
 
 class PatternProgram:
@@ -89,7 +90,9 @@ class PatternProgram:
             cost[self._lot.scarce & (self._lot.pile == pile)] -= min(float(dual), 0.0)
         times = solution.values[2 * self._height :]
         worth = np.maximum(solution.duals[: self._height], 0.0)
-        return Purchase(times, worth, cost, float(self._lot.price[self.known.kinds] @ times))
+        price = float(self._lot.price[self.known.kinds] @ times)
+        beside = float(self._band_costs(band) @ solution.values[: 2 * self._height])
+        return Purchase(times, worth, cost, price, price + beside)
 
     def _band_costs(self, band: float) -> Floats:
         """A pod may be had for a little more than its worth, and given away for a little less: so its price lies between."""

@@ -25,13 +25,14 @@ class Judgement:
     """What is bought in a round. ``share``: of the nodes that the program wants of a kind; ``band``: nodes that waste at most so
     much more than the best are bought too; ``noise``: how far the judgement of waste is shaken, which finds other packings.
     ``outside``: what is scarce goes to the pods that would cost most on other nodes. The program's own prices may tell otherwise,
-    because it puts parts of pods there.
+    because it puts parts of pods there. ``stale``: prices are not asked for anew, which is soon done and dearer.
     """
 
     share: float = 0.8
     band: float = 0.003
     noise: float = 0.0
     outside: bool = False
+    stale: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,10 +61,10 @@ def round_up(
     """
     left, stock, spent, shapes = lot.counts.copy(), lot.stock, 0.0, list[Shape]()
     while left.any() and not effort.is_over():
-        answer = first if first is not None and not shapes else program.solve(left, stock)
+        answer = first if first is not None and (judgement.stale or not shapes) else program.solve(left, stock)
         if answer is None:
             break
-        if spent + answer.price >= below - 1e-9:
+        if not judgement.stale and spent + answer.price >= below - 1e-9:
             return None
         effort.use(lot)
         found = _candidates(lot, answer, left, judgement, random)

@@ -22,8 +22,8 @@ _FEW_PAIRS = 5_000
 """Patterns are sought for lots of no more pairs of an item and a kind that admits it: the work grows with them, and where there
 are more (many small demands in many zones) it triples to save one percent.
 """
-_HASTY = Judgement(share=1.0, band=0.01)
-"""A packing to start from is soon found; patterns make up for it."""
+_HASTY = Judgement(share=1.0, band=0.2, stale=True)
+"""A packing to start from is soon found, and patterns make up for it; what is scarce is dealt out with more care."""
 
 
 def pack(lot: Lot, place: Amounts, effort: Effort) -> list[Shape]:
@@ -38,9 +38,9 @@ def pack(lot: Lot, place: Amounts, effort: Effort) -> list[Shape]:
 
 def _pack(lot: Lot, place: Amounts, effort: Effort) -> list[Shape]:
     random = np.random.default_rng(effort.seed)
-    effort.begin()
     is_small = _is_small(lot)
-    best, outlook = _started(lot, place, _HASTY if is_small else Judgement(), effort, random)
+    judgement = _HASTY if is_small and not lot.scarce.any() else Judgement()
+    best, outlook = _started(lot, place, judgement, effort, random)
     if outlook is None:
         return best
 
@@ -49,6 +49,7 @@ def _pack(lot: Lot, place: Amounts, effort: Effort) -> list[Shape]:
         return None if found is None else shapes
 
     enough = outlook.price * _GOOD_ENOUGH
+    effort.begin()
     if is_small and price_of(lot, best) > enough:
         best = by_patterns(lot, outlook, best, finish, effort, random)
     return refine(lot, best, outlook.worth, enough, effort, random)
