@@ -167,7 +167,9 @@ class AssignmentProgram:
         """The columns and values of a cap's row."""
         held = self._where[cap.members, cap.kind]
         held = held[held >= 0]
-        return np.append(held, cap.kind), np.append(np.ones(len(held)), -float(cap.most))
+        columns, values = np.full(len(held) + 1, cap.kind), np.ones(len(held) + 1)
+        columns[:-1], values[-1] = held, -float(cap.most)
+        return columns, values
 
     def _program(self) -> Program:
         pairs = np.arange(len(self._items)) + self._width

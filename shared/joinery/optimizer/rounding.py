@@ -15,6 +15,9 @@ from joinery.optimizer.effort import Effort
 from joinery.optimizer.filling import apart, fill, sequences
 from joinery.optimizer.lot import Amounts, Floats, Lot, Shape
 from joinery.optimizer.merging import CoarseProgram
+from joinery.optimizer.shrinking import ShrinkingProgram
+
+AnyProgram = AssignmentProgram | ShrinkingProgram | CoarseProgram
 
 _NEAR = 0.005
 """Kinds whose reduced cost is at most this share of their price are tried though the program does not buy them."""
@@ -47,7 +50,7 @@ class _Candidates:
 
 def round_up(
     lot: Lot,
-    program: AssignmentProgram | CoarseProgram,
+    program: AnyProgram,
     judgement: Judgement,
     random: np.random.Generator,
     *,
@@ -103,7 +106,7 @@ def _candidates(
     return _Candidates(every[order], nodes[order], value[order], wanted[order])
 
 
-def _outside(lot: Lot, program: AssignmentProgram | CoarseProgram, left: Amounts, stock: Amounts) -> _Candidates | None:
+def _outside(lot: Lot, program: AnyProgram, left: Amounts, stock: Amounts) -> _Candidates | None:
     """Nodes of scarce kinds for what is worth most where nothing is scarce; None if some pods have nothing else."""
     answer = program.solve(left, np.where(lot.scarce, 0, stock))
     if answer is None:

@@ -13,6 +13,7 @@ from joinery.optimizer.places import by_place
 from joinery.optimizer.promising import promising
 from joinery.optimizer.refinement import refine
 from joinery.optimizer.rounding import Judgement, round_up
+from joinery.optimizer.shrinking import ShrinkingProgram
 
 _SORTS = 50
 """So many sorts of kind are considered after the first look."""
@@ -73,7 +74,7 @@ def _rounded(
     """Nodes for so many pods, place by place, and what the programs say of them; None if pods are left over."""
     outlook, shapes, is_whole = Outlook.of_nothing(lot), list[Shape](), True
     for part in by_place(lot, place, counts):
-        program = _program(part.lot, swift=not _is_small(lot))
+        program = _program(part.lot, is_swift=not _is_small(lot))
         first = program.solve(part.lot.counts)
         if first is None:
             is_whole = False
@@ -90,5 +91,7 @@ def _is_small(lot: Lot) -> bool:
     return int(lot.admits.sum()) <= _FEW_PAIRS
 
 
-def _program(lot: Lot, *, swift: bool) -> AssignmentProgram | CoarseProgram:
-    return AssignmentProgram(lot, swift=swift) if len(lot.counts) <= MOST_ITEMS else CoarseProgram(lot)
+def _program(lot: Lot, *, is_swift: bool) -> AssignmentProgram | ShrinkingProgram | CoarseProgram:
+    if len(lot.counts) > MOST_ITEMS:
+        return CoarseProgram(lot)
+    return ShrinkingProgram(lot) if is_swift else AssignmentProgram(lot)

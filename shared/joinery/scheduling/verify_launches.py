@@ -72,14 +72,16 @@ class Choices:
     world: World
     _known: dict[bytes, dict[str, Choice | None]] = field(default_factory=dict)
     _suits: dict[tuple[Choice, PodClass], bool] = field(default_factory=dict)
-    _of_launch: dict[str, dict[str, Choice | None]] = field(default_factory=dict)
+    _of_launch: dict[Hashable, dict[str, Choice | None]] = field(default_factory=dict)
     _of_place: dict[tuple[int, str, str, str], Labels] = field(default_factory=dict)
 
     def of(self, launch: Launch) -> Mapping[str, Choice | None]:
         """A choice for every instance type that the launch names; None for one that gives no usable offering."""
-        if launch.name not in self._of_launch:
-            self._of_launch[launch.name] = self._find(launch, self.world.pools[launch.node_pool])
-        return self._of_launch[launch.name]
+        shared = (launch.requirements, launch.labels, launch.taints, launch.instance_types)
+        asked = launch.node_pool, *map(id, shared)
+        if asked not in self._of_launch:
+            self._of_launch[asked] = self._find(launch, self.world.pools[launch.node_pool])
+        return self._of_launch[asked]
 
     def _find(self, launch: Launch, pool: NodePool) -> dict[str, Choice | None]:
         asked = [(r.key, r.operator, r.values) for r in launch.requirements if r.key != keys.INSTANCE_TYPE]

@@ -1,13 +1,16 @@
 """Lots made smaller: by place, by cells of nearly equal items, by promising kinds. Nothing is lost on the way."""
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from joinery.optimizer.assignment import AssignmentProgram
 from joinery.optimizer.lot import Lot
 from joinery.optimizer.merging import MOST_ITEMS, CoarseProgram, cells
 from joinery.optimizer.places import by_place
 from joinery.optimizer.promising import promising
+from joinery.optimizer.shrinking import ShrinkingProgram
 from tests.unit.optimizer.lots import lots, places, seeded
 
 UNHURRIED = settings(deadline=None, max_examples=100)
@@ -99,3 +102,31 @@ def test_kinds_of_one_room_and_price_are_promising_together() -> None:
     twice = lot.part(np.arange(20), np.tile(np.arange(12), 2), lot.counts)
     kinds = set(promising(twice, 3).tolist())
     assert {(kind + 12) % 24 for kind in kinds} == kinds
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_leaving_out_what_has_run_out_hardly_changes_a_price(seed: int) -> None:
+    """With few items left, others than before, or all again, the smaller program wants what the whole one wants: it may only have
+    fewer of the rows that are added in the course.
+    """
+    lot = seeded(40, seed=seed)
+    items = np.arange(len(lot.counts))
+    shrinking = ShrinkingProgram(lot)
+    for chosen in (items < 40, items < 15, items < 12, items >= 30, items < 40):
+        counts = np.where(chosen, lot.counts, 0)
+        small, whole = shrinking.solve(counts), AssignmentProgram(lot).solve(counts)
+        assert small is not None
+        assert whole is not None
+        assert small.price == pytest.approx(whole.price, rel=0.03)
+        assert float(counts @ small.worth) == pytest.approx(small.price, rel=1e-6)
+        assert np.allclose(small.shares.sum(axis=1), counts)
+
+
+@pytest.mark.parametrize("items", [5, 20, 60])
+def test_a_plain_packing_is_as_good_a_beginning_as_nothing(items: int) -> None:
+    """Wherever the solver begins, its optimum costs the same but for rows that are added in the course."""
+    lot = seeded(items)
+    swift, slow = AssignmentProgram(lot, swift=True).solve(lot.counts), AssignmentProgram(lot).solve(lot.counts)
+    assert swift is not None
+    assert slow is not None
+    assert swift.price == pytest.approx(slow.price, rel=0.01)
