@@ -6,7 +6,7 @@ nothing that its terms match runs anywhere; a plan in which no pod may come firs
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -195,16 +195,27 @@ def _steps(group: Group) -> Iterator[_Step]:
 
 
 def _open(waiting: Sequence[_Step], state: "_Bound") -> list[_Step]:
-    """Bind the pods that start a group, those first that would shut no other out. What is left still waits."""
+    """Bind the pods that start a group, those first that would shut no other out, then those whom nobody else comes to join.
+
+    What is left still waits.
+    """
     left = list(waiting)
+    owners = {step.group.owner for step in waiting}
     while True:
-        starters = {step.group: step for step in reversed(left) if state.may_start(step)}.values()
+        able = sorted((step for step in left if state.may_start(step)), key=lambda step: _is_joined(step, owners))
+        starters = {step.group: step for step in reversed(able)}.values()
         if not starters:
             return left
         harmless = [s for s in starters if not any(_shuts_out(s, other) for other in starters if other is not s)]
-        first = (harmless or list(starters))[0]
+        first = min(harmless or starters, key=lambda step: _is_joined(step, owners))
         state.bind(first)
         left = [step for step in left if step is not first]
+
+
+def _is_joined(step: _Step, owners: Collection[PodClass]) -> bool:
+    """Whether pods that require nobody come to its place as well, so that it can wait for them."""
+    others = (found for found in step.group.matched if found not in owners)
+    return any(step.near(node) for found in others for node in found.places)
 
 
 def _shuts_out(one: _Step, other: _Step) -> bool:
