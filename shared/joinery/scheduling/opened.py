@@ -11,6 +11,13 @@ _LEVELS = np.array([1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 3.0, np.inf])
 """Prices, as multiples of a node's own, up to which its largest possible room is kept."""
 
 
+def _levels(price: float) -> Prices:
+    """The prices up to which room is kept; of a free node, nothing and any price."""
+    levels = np.full(len(_LEVELS), np.inf)
+    levels[:-1] = price * _LEVELS[:-1] * (1 + 1e-9)
+    return levels
+
+
 class OpenedNodes:
     """Grows by one node at a time; ``nodes[i]`` is replaced as it takes shape.
 
@@ -56,7 +63,7 @@ class OpenedNodes:
         prices = node.least_prices[rows]
         price = self.price[index] = float(prices[0])
         room = np.maximum.accumulate(node.pool.room[rows], axis=0)
-        last = np.searchsorted(prices, price * _LEVELS * (1 + 1e-9), side="right") - 1
+        last = np.searchsorted(prices, _levels(price), side="right") - 1
         self._room[index] = room[last] - node.used
         self._value[index] = (price, bearable_ratio(price, self.worth[index]), self.worth[index])
 
@@ -84,7 +91,8 @@ class OpenedNodes:
             return np.zeros(0, dtype=np.int64)
         unit = np.array([units.get(pool, -1.0) for pool in self._pools])
         price, bearable, worth = self._value[:listed].T
-        affordable = np.maximum(bearable * (worth + count * np.maximum(unit, 0)) / price, 1.0)
+        allowed = bearable * (worth + count * np.maximum(unit, 0))
+        affordable = np.maximum(np.divide(allowed, price, out=np.full(listed, np.inf), where=price > 0), 1.0)
         level = np.searchsorted(_LEVELS, affordable)
         room = self._room[np.arange(listed), np.minimum(level, len(_LEVELS) - 1)]
         fits = (room[:, demand.asked] >= demand.row[demand.asked]).all(axis=1)

@@ -284,11 +284,13 @@ class Topology:
         """
         active = [self.group(rule) for rule in rules]
         tallies: list[tuple[Counter[str], str]] = []
+        seen: list[Group] = []
         for rule in self.rules[id(pods)]:
             group = self.group(rule)
             domain = domains.get(rule.key)
-            if not domain:
+            if not domain or group in seen:
                 continue
+            seen.append(group)  # a rule said twice, hard and soft perhaps, counts a pod once
             if rule.weight is None and group in active:
                 tallies.append((group.owners, domain))
             if group.selects(pods) and counts(group.rule.nodes):
