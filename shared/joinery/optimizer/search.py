@@ -42,8 +42,8 @@ def _pack(lot: Lot, place: Amounts, effort: Effort) -> list[Shape]:
     is_small = _is_small(lot)
     judgement = _HASTY if is_small and not lot.scarce.any() else Judgement()
     best, outlook = _started(lot, place, judgement, effort, random)
-    if outlook is None:
-        return best
+    if outlook is None or not is_small:
+        return best  # nodes taken apart would be packed from too many kinds to gain anything in the time
 
     def finish(left: Amounts, stock: Amounts) -> list[Shape] | None:
         shapes, found = _rounded(replace(lot, stock=stock), place, left, Judgement(), effort, random)
@@ -51,7 +51,7 @@ def _pack(lot: Lot, place: Amounts, effort: Effort) -> list[Shape]:
 
     enough = outlook.price * _GOOD_ENOUGH
     effort.begin()
-    if is_small and price_of(lot, best) > enough:
+    if price_of(lot, best) > enough:
         best = by_patterns(lot, outlook, best, finish, effort, random)
     return refine(lot, best, outlook.worth, enough, effort, random)
 
