@@ -74,7 +74,7 @@ def _rounded(
     """Nodes for so many pods, place by place, and what the programs say of them; None if pods are left over."""
     outlook, shapes, is_whole = Outlook.of_nothing(lot), list[Shape](), True
     for part in by_place(lot, place, counts):
-        program = _program(part.lot, is_swift=not _is_small(lot))
+        program = guide(part.lot, is_swift=not _is_small(lot))
         first = program.solve(part.lot.counts)
         if first is None:
             is_whole = False
@@ -91,7 +91,8 @@ def _is_small(lot: Lot) -> bool:
     return int(lot.admits.sum()) <= _FEW_PAIRS
 
 
-def _program(lot: Lot, *, is_swift: bool) -> AssignmentProgram | ShrinkingProgram | CoarseProgram:
+def guide(lot: Lot, *, is_swift: bool) -> AssignmentProgram | ShrinkingProgram | CoarseProgram:
+    """The program that tells what nodes to buy, and what pods are worth. ``is_swift``: soon solved rather than rounded well."""
     if len(lot.counts) > MOST_ITEMS:
         return CoarseProgram(lot)
     return ShrinkingProgram(lot) if is_swift else AssignmentProgram(lot)

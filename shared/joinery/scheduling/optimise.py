@@ -12,11 +12,10 @@ from itertools import groupby
 import numpy as np
 
 from joinery.apis.quantity import total
-from joinery.optimizer.assignment import AssignmentProgram
 from joinery.optimizer.effort import Effort
 from joinery.optimizer.lot import Amounts, Floats, Group, Lot, Shape
 from joinery.optimizer.promising import dearer
-from joinery.optimizer.search import pack
+from joinery.optimizer.search import guide, pack
 from joinery.scheduling.kinds import Claim, Kinds, kinds_for, spot_factor, stocks
 from joinery.scheduling.orders import Order, gathers, host_rules, orders_of
 from joinery.scheduling.pools import Pool
@@ -38,7 +37,9 @@ class Better:
 
 
 def cheaper(work: Workspace, bought: Purchase, effort: Effort) -> Better | None:
-    """Nodes that cost less as their size is preferred; None if none were found."""
+    """Nodes that cost less as their size is preferred; None if none were found, or there is no time to look for them."""
+    if effort.is_over():
+        return None
     kept, free = _divided(work, bought.opened.nodes)
     orders = orders_of(free)
     if not orders:
@@ -171,7 +172,7 @@ class _Rebuilt:
         return None if any(self._pods) else self._purchase
 
     def _worth(self, lot: Lot) -> Worth:
-        answer = AssignmentProgram(lot).solve(lot.counts)
+        answer = guide(lot, is_swift=True).solve(lot.counts)
         if answer is None:
             return self._purchase.worth
         known = {
