@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+import msgspec
+
 from joinery.apis.ec2nodeclass import (
     CapacityReservationSelectorTerm,
     CapacityReservationStatus,
@@ -102,6 +104,4 @@ def _reservation_filters(term: CapacityReservationSelectorTerm) -> Filters:
 
 
 def _reservation(entry: Any) -> CapacityReservation:
-    import msgspec
-
     return msgspec.convert(entry, CapacityReservation)

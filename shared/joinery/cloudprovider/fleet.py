@@ -11,10 +11,9 @@ from joinery.apis import labels
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cloudprovider.codes import is_capacity
 from joinery.cloudprovider.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, LaunchResult, Override
-from joinery.cloudprovider.reservations import CAPACITY_BLOCK
 from joinery.cloudprovider.templates import tag_specifications
 from joinery.errors import ConfigurationError
-from joinery.state.offerings import OfferingKey
+from joinery.state.offerings import CAPACITY_BLOCK, OfferingKey
 
 _INTERRUPTIBLE = "reserved-capacity"
 

@@ -12,15 +12,14 @@ import msgspec
 
 from joinery.apis.ec2nodeclass import CapacityReservationSelectorTerm, CapacityReservationStatus, EC2NodeClass
 from joinery.apis.labels import ON_DEMAND, RESERVED
-from joinery.state.offerings import Offering, Reservation
+from joinery.state.offerings import CAPACITY_BLOCK, RESERVATION_KINDS, Offering, Reservation
 
-CAPACITY_BLOCK = "capacity-block"
 READY = "CapacityReservationsReady"
 #: Next to nothing, and still in order of what the instances cost (aws-provider.md 1.10).
 DISCOUNT = 10_000_000
 #: EC2 takes a block back 30 minutes before its end; ten more to leave (aws-provider.md 2.9).
 _EXPIRING = timedelta(minutes=40)
-_KINDS, _CRITERIA = ("default", CAPACITY_BLOCK), ("open", "targeted")
+_CRITERIA = ("open", "targeted")
 
 
 class Tag(msgspec.Struct, frozen=True):
@@ -46,7 +45,7 @@ class CapacityReservation(msgspec.Struct, frozen=True, rename="pascal", kw_only=
     def is_usable(self, now: datetime) -> bool:
         """Whether it is active, not over, and of a sort that is known."""
         is_over = self.end_date is not None and self.end_date <= now
-        is_known = self.reservation_type in _KINDS and self.instance_match_criteria in _CRITERIA
+        is_known = self.reservation_type in RESERVATION_KINDS and self.instance_match_criteria in _CRITERIA
         return self.state == "active" and is_known and not is_over
 
     def is_expiring(self, now: datetime) -> bool:

@@ -14,8 +14,7 @@ from joinery.apis import labels
 from joinery.apis.ec2nodeclass import BlockDevice, EC2NodeClass, EC2NodeClassSpec, NetworkInterface
 from joinery.apis.quantity import amount
 from joinery.cloudprovider.families import FAMILIES
-from joinery.cloudprovider.reservations import CAPACITY_BLOCK
-from joinery.state.offerings import Reservation
+from joinery.state.offerings import CAPACITY_BLOCK, Reservation
 
 PREFIX = "karpenter.k8s.aws/"
 RESERVED_ONLY = "capacity-reservations-only"
@@ -90,7 +89,7 @@ def _market(found: Reservation | None) -> dict[str, Any]:
     if found is None:
         return {}
     if found.kind == CAPACITY_BLOCK:
-        return {"MarketType": "capacity-block"}
+        return {"MarketType": CAPACITY_BLOCK}
     return {"MarketType": "interruptible-capacity-reservation"} if found.is_interruptible else {}
 
 

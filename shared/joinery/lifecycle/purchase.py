@@ -1,8 +1,9 @@
 """Narrowing: what a claim asks EC2 for, out of everything it allows (aws-provider.md 2.2, 2.3).
 
 A claim allows every type that can hold its pods. Of those, this leaves what is on sale now, nothing exotic (a GPU, bare
-metal) where something generic does, no spot dearer than on-demand, and the sixty cheapest types, under one capacity type;
-of what is reserved, one sort of reservation, because a call can ask for one sort only. EC2 does not fall back from one to another within a call, so the choice between them is made here.
+metal) where something generic does, no spot dearer than on-demand, and the sixty cheapest types, under one capacity type: EC2
+does not fall back from one to another within a call, so the choice between them is made here. Of what is reserved it leaves one
+sort of reservation, because a call can ask for one sort only.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -22,12 +23,11 @@ from joinery.apis.labels import (
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import Resources, amounts, fits
 from joinery.scheduling.requirements import Requirements, read
-from joinery.state.offerings import InstanceType, Offering
+from joinery.state.offerings import RESERVATION_KINDS, InstanceType, Offering
 
 LARGEST_REQUEST = 60
 _BY_PRIORITY = (RESERVED, SPOT, ON_DEMAND)
 _PER_OFFERING = (ZONE, ZONE_ID, CAPACITY_TYPE, *RESERVATION_LABELS)
-_SORTS = ("default", "capacity-block")
 _EXOTIC = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neuroncore", "habana.ai/gaudi")
 
 
@@ -99,7 +99,7 @@ def _reserved(types: list[InstanceType]) -> list[InstanceType]:
 def _sort(offering: Offering) -> tuple[int, bool]:
     """Ordinary reservations before capacity blocks before those that can be interrupted."""
     found = offering.reservation
-    return (_SORTS.index(found.kind), found.is_interruptible) if found else (0, False)
+    return (RESERVATION_KINDS.index(found.kind), found.is_interruptible) if found else (0, False)
 
 
 def _fullest(offerings: Iterable[Offering]) -> tuple[Offering, ...]:

@@ -9,9 +9,9 @@ Buy x_k nodes of kind k and put y_ik pods of item i on them::
                 sum_{k in s} x_k    <= n_s         no pile of nodes is overdrawn
 
 A pile is a kind of which there are only so many (a node that exists, a capacity reservation), or several kinds of which there
-are so many together (a reservation that several pools may use). A group is a rule over hosts, or one item of which only a few fit on a node (c: how many do); rows of the latter sort are added
-where an optimum breaks them, which few do. Every real packing satisfies all rows, so the optimum bounds its price from below; and
-without whole numbers it is found in hundredths of a second.
+are so many together (a reservation that several pools may use). A group is a rule over hosts, or one item of which only a few fit
+on a node (c: how many do); rows of the latter sort are added where an optimum breaks them, which few do. Every real packing
+satisfies all rows, so the optimum bounds its price from below; and without whole numbers it is found in hundredths of a second.
 
 **The proof does not trust the solver.** From its dual prices (l_kj >= 0 on room, m_gk >= 0 on groups) the bound is computed anew.
 Scaled down so that sum_j l_kj room_kj + sum_g m_gk c_gk <= p_k for every kind, any such prices charge a pod of item i at least

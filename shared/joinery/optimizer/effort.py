@@ -8,9 +8,9 @@ from joinery.optimizer.lot import Lot
 
 @dataclass(kw_only=True)
 class Effort:
-    """``rounds``: how often patterns are sought; ``tries``: of local search; both end when ``allowance`` (about
-    milliseconds of a slow core) is used up. ``is_time_up``: the caller's stopwatch; once it says so, the best packing so far is
-    the answer, and ``struck`` says that it did.
+    """``rounds``: how often patterns are sought at most; ``tries``: of local search, which ends when ``allowance`` (about
+    milliseconds of a slow core) is used up, as buying whole patterns in other ways does. ``is_time_up``: the caller's stopwatch;
+    once it says so, the best packing so far is the answer, and ``struck`` says that it did.
     """
 
     rounds: int = 60

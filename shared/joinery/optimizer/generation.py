@@ -106,7 +106,7 @@ def _generate(
 
 def _found(patterns: PatternProgram, pricing: Pricing, answer: Purchase, random: np.random.Generator) -> Patterns:
     filled = pricing.filled(answer.worth, _WAYS, random)
-    value = filled.pods @ answer.worth / np.maximum(answer.cost[filled.kinds], 1e-12)
+    value = filled.pods @ answer.worth / answer.cost[filled.kinds]
     bought = patterns.known.part(np.flatnonzero(answer.times > 1e-9))
     top = filled.part(np.argsort(-value, kind="stable")[:_BEST])
     return filled.join(pricing.exchanged(answer.worth, bought.join(top)))
@@ -114,7 +114,7 @@ def _found(patterns: PatternProgram, pricing: Pricing, answer: Purchase, random:
 
 def _wanted(found: Patterns, answer: Purchase) -> Patterns:
     """Those whose pods are worth more than they cost; of each kind the best few."""
-    cost = np.maximum(answer.cost[found.kinds], 1e-12)
+    cost = answer.cost[found.kinds]
     gain = (found.pods @ answer.worth - cost) / cost
     order = np.argsort(-gain, kind="stable")
     order = order[gain[order] > 1e-7]
@@ -144,24 +144,21 @@ class Cart:
 
     def take_whole(self, known: Patterns, answer: Purchase) -> bool:
         """What is wanted in whole numbers, as far as there are pods and nodes for it; whether there was any."""
-        before = len(self.shapes)
-        for index in np.flatnonzero(answer.times >= 1 - 1e-6):
-            self._take(int(known.kinds[index]), known.pods[index], int(answer.times[index] + 1e-6))
-        return len(self.shapes) > before
+        wanted = np.flatnonzero(answer.times >= 1 - 1e-6)
+        return any([self._take(known, int(index), int(answer.times[index] + 1e-6)) for index in wanted])
 
     def take_likeliest(self, known: Patterns, answer: Purchase, likely: float) -> bool:
         """One node of the pattern that is wanted most, of those for which there are pods, if it is wanted at all."""
         times = np.where((known.pods <= self.left).all(axis=1), answer.times, 0.0)
         index = int(times.argmax())
-        before = len(self.shapes)
-        if times[index] >= max(likely, 1e-6):
-            self._take(int(known.kinds[index]), known.pods[index], 1)
-        return len(self.shapes) > before
+        return bool(times[index] >= max(likely, 1e-6)) and self._take(known, index, 1)
 
-    def _take(self, kind: int, pods: Amounts, times: int) -> None:
+    def _take(self, known: Patterns, index: int, times: int) -> bool:
+        kind, pods = int(known.kinds[index]), known.pods[index]
         held = pods > 0
         times = min(times, int((self.left[held] // pods[held]).min()), int(self.stock[kind]))
         if times > 0:
             self.shapes.append(Shape(kind, pods, times))
             self.left = self.left - pods * times
             self.stock = self._lot.less(self.stock, kind, times)
+        return times > 0

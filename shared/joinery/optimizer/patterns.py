@@ -38,7 +38,7 @@ class Patterns:
 @dataclass(frozen=True, eq=False)
 class Purchase:
     """An optimum. ``times``: by pattern, in fractions; ``worth``: what a pod is charged, by item; ``cost``: what a node of each
-    kind costs, its scarcity included; ``price``: $/h of the nodes; ``total``: with what the band adds to it.
+    kind costs, its scarcity included and never nothing; ``price``: $/h of the nodes; ``total``: with what the band adds to it.
     """
 
     times: Floats
@@ -79,7 +79,8 @@ class PatternProgram:
         """The optimum for these counts and what is left of each kind, with prices that differ by ``band`` (a share) from the first
         ones at most.
         """
-        self._solver.reprice(self._band_costs(band))
+        beside = self._band_costs(band)
+        self._solver.reprice(beside)
         lower = np.concatenate([counts.astype(np.float64), np.full(len(self._piles), -np.inf)])
         upper = np.concatenate([np.full(self._height, np.inf), stock[self._heads].astype(np.float64)])
         solution = self._solver.solve(lower, upper)
@@ -88,11 +89,10 @@ class PatternProgram:
         cost = self._lot.price.copy()
         for pile, dual in zip(self._piles, solution.duals[self._height :], strict=True):
             cost[self._lot.scarce & (self._lot.pile == pile)] -= min(float(dual), 0.0)
-        times = solution.values[2 * self._height :]
+        outside, times = np.split(solution.values, [2 * self._height])
         worth = np.maximum(solution.duals[: self._height], 0.0)
         price = float(self._lot.price[self.known.kinds] @ times)
-        beside = float(self._band_costs(band) @ solution.values[: 2 * self._height])
-        return Purchase(times, worth, cost, price, price + beside)
+        return Purchase(times, worth, np.maximum(cost, 1e-12), price, price + float(beside @ outside))
 
     def _band_costs(self, band: float) -> Floats:
         """A pod may be had for a little more than its worth, and given away for a little less: so its price lies between."""

@@ -12,7 +12,7 @@ from joinery.optimizer.merging import MOST_ITEMS, CoarseProgram
 from joinery.optimizer.places import by_place
 from joinery.optimizer.promising import promising
 from joinery.optimizer.refinement import refine
-from joinery.optimizer.rounding import Judgement, round_up
+from joinery.optimizer.rounding import AnyProgram, Judgement, round_up
 from joinery.optimizer.shrinking import ShrinkingProgram
 
 _SORTS = 50
@@ -91,7 +91,7 @@ def _is_small(lot: Lot) -> bool:
     return int(lot.admits.sum()) <= _FEW_PAIRS
 
 
-def guide(lot: Lot, *, is_swift: bool) -> AssignmentProgram | ShrinkingProgram | CoarseProgram:
+def guide(lot: Lot, *, is_swift: bool) -> AnyProgram:
     """The program that tells what nodes to buy, and what pods are worth. ``is_swift``: soon solved rather than rounded well."""
     if len(lot.counts) > MOST_ITEMS:
         return CoarseProgram(lot)

@@ -82,8 +82,8 @@ def _cost(work: Workspace, purchase: Purchase, scales: Mapping[str, Floats]) -> 
 def _divided(work: Workspace, nodes: Sequence[NewNode]) -> tuple[list[NewNode], list[NewNode]]:
     """Nodes that stay as they are, and those that may change.
 
-    Pods that gather on a host stay, and those that have nothing but a capacity reservation; so does a limited pool's node while lighter pools are used too: another packing might
-    leave room under the limit, and then those pods would be in the wrong pool.
+    Pods that gather on a host stay, and those that have nothing but a capacity reservation; so does a limited pool's node while
+    lighter pools are used too: another packing might leave room under the limit, and then those pods would be in the wrong pool.
     """
     lightest = min((node.pool.weight for node in nodes), default=0)
     stays = [

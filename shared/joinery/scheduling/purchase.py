@@ -66,11 +66,10 @@ class Purchase:
     def _into_reservations(self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]) -> None:
         """What is reserved is paid for already: no bought node grows while it has room."""
         self._into_opened(pools, demand, domains, names, reserved=True)
-        while names and (node := self._best_reserved(pools, demand, domains, names)) is not None:
-            most, rows, counts = node.holds(demand, self._limits[node.pool.name].mask(None))
-            count = min(most, self._allowed_on_host(demand, node.name), len(names))
+        while names and (best := self._best_reserved(pools, demand, domains, len(names))) is not None:
+            node, count, rows = best
             batch = [names.pop(0) for _ in range(count)]
-            self.put(self.opened.append(node), node, demand, domains, batch, rows[counts >= count])
+            self.put(self.opened.append(node), node, demand, domains, batch, rows)
 
     def _into_opened(
         self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: list[str], *, reserved: bool = False
@@ -84,19 +83,23 @@ class Purchase:
                 return
 
     def _best_reserved(
-        self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]
-    ) -> NewNode | None:
-        """A node in the reservation that is cheapest for the pods it would hold: large ones are not spent on few."""
-        best: tuple[float, NewNode] | None = None
+        self, pools: Sequence[Pool], demand: Demand, domains: Domains, wanted: int
+    ) -> tuple[NewNode, int, Amounts] | None:
+        """A node in the reservation that is cheapest for the pods it would hold: large ones are not spent on few.
+
+        With how many of the wanted pods it takes, and the types (rows) that hold them.
+        """
+        best, lowest = None, np.inf
         for node in (node for pool in pools for node in self.reserved_starts(pool, demand, domains)):
             most, rows, counts = node.holds(demand, self._limits[node.pool.name].mask(None))
-            most = min(most, self._allowed_on_host(demand, node.name), len(names))
-            if most <= 0 or not may_start(self._topology, demand, most, len(names)):
+            most = min(most, self._allowed_on_host(demand, node.name), wanted)
+            if most <= 0 or not may_start(self._topology, demand, most, wanted):
                 continue
-            price = float(node.least_prices[rows[counts >= most]].min()) / most
-            if best is None or price < best[0] * (1 - 1e-9):
-                best = price, node
-        return None if best is None else best[1]
+            holding = rows[counts >= most]
+            price = float(node.least_prices[holding].min()) / most
+            if best is None or price < lowest * (1 - 1e-9):
+                best, lowest = (node, most, holding), price
+        return best
 
     def reserved_starts(self, pool: Pool, demand: Demand, domains: Domains) -> list[NewNode]:
         """A fresh node in each reservation of the pool that suits the pods and has some left; of those that are alike in one."""
@@ -243,9 +246,7 @@ class Purchase:
                 count = most if host_bound else best_start(node.least_prices[rows], counts, most)
                 batch = [names.pop(0) for _ in range(count)]
                 self.put(self.opened.append(node), node, demand, domains, batch, rows[counts >= count])
-                if not pool.limits and not any(
-                    r.key == HOSTNAME and r.kind == "affinity" for r in demand.variant.rules
-                ):
+                if not pool.limits and not demand.gathers:
                     while len(names) >= most:  # the next node would begin just like this one
                         batch, names[:count] = names[:count], []
                         self.repeat([(demand, domains, batch)])

@@ -11,6 +11,9 @@ from dataclasses import dataclass, replace
 from joinery.apis.labels import RESERVATION_ID, RESERVATION_INTERRUPTIBLE, RESERVATION_TYPE
 from joinery.apis.quantity import Resources
 
+CAPACITY_BLOCK = "capacity-block"
+RESERVATION_KINDS = ("default", CAPACITY_BLOCK)
+
 
 @dataclass(frozen=True, slots=True, order=True)
 class OfferingKey:
