@@ -73,7 +73,7 @@ class Choices:
     _known: dict[bytes, dict[str, Choice | None]] = field(default_factory=dict)
     _suits: dict[tuple[Choice, PodClass], bool] = field(default_factory=dict)
     _of_launch: dict[Hashable, dict[str, Choice | None]] = field(default_factory=dict)
-    _of_place: dict[tuple[int, str, str, str], Labels] = field(default_factory=dict)
+    _of_place: dict[Hashable, Labels] = field(default_factory=dict)
 
     def of(self, launch: Launch) -> Mapping[str, Choice | None]:
         """A choice for every instance type that the launch names; None for one that gives no usable offering."""
@@ -88,26 +88,21 @@ class Choices:
         taints = [(t.key, t.value, t.effect) for t in launch.taints]
         identity = _ENCODE((launch.node_pool, sorted(launch.labels.items()), taints, asked))
         known = self._known.setdefault(identity, {})
-        types = self.world.types_of(pool)
+        types, asker = self.world.types_of(pool), _Asked(launch, pool)
         for name in launch.instance_types:
             if name not in known:
-                known[name] = self._choice(launch, pool, types.get(name))
+                known[name] = self._choice(asker, types.get(name))
         named = [r for r in launch.requirements if r.key == keys.INSTANCE_TYPE]
         return {name: known[name] if all(allows(r, name) for r in named) else None for name in launch.instance_types}
 
-    def _choice(self, launch: Launch, pool: NodePool, kind: InstanceType | None) -> Choice | None:
+    def _choice(self, asked: "_Asked", kind: InstanceType | None) -> Choice | None:
         if kind is None:
             return None
-        rules: list[Requirement] = [r for r in launch.requirements if r.key != keys.INSTANCE_TYPE]
-        rules += pool.spec.template.spec.requirements
-        of_offering = [r for r in rules if keys.canonical(r.key) in DECIDED_BY_OFFERING]
-        of_type = [r for r in rules if keys.canonical(r.key) not in DECIDED_BY_OFFERING]
+        launch, pool = asked.launch, asked.pool
         labels = with_aliases(node_labels(launch.labels, pool, kind, requirements=launch.requirements))
-        if unmet(of_type, labels) is not None:
+        if unmet(asked.of_type, labels) is not None:
             return None
-        offerings = tuple(
-            o for o in kind.offerings if o.available and unmet(of_offering, self._of_offering(kind, o)) is None
-        )
+        offerings = tuple(o for o in kind.offerings if o.available and asked.allows(self._of_offering(kind, o)))
         if not offerings:
             return None
         own = {**labels, **self._of_offering(kind, offerings[0]), keys.HOSTNAME: launch.name}
@@ -115,8 +110,8 @@ class Choices:
         return Choice(kind=kind, offerings=offerings, daemons=self.world.daemon_requests(node), labels=labels)
 
     def _of_offering(self, kind: InstanceType, offering: Offering) -> Labels:
-        """The labels that a node of the kind has from the offering."""
-        place = id(kind), offering.zone, offering.capacity_type, offering.reservation_id
+        """The labels that a node of the kind has from the offering; one object for all kinds in a place that names its zone's id."""
+        place = offering.zone, offering.zone_id or id(kind), offering.capacity_type, offering.reservation
         known = self._of_place.get(place)
         if known is None:
             known = self._of_place[place] = with_offering({}, kind, offering)
@@ -127,6 +122,25 @@ class Choices:
         known = self._suits.get((choice, found))
         if known is None:
             known = self._suits[choice, found] = choice.suits(found)
+        return known
+
+
+class _Asked:
+    """What one launch and its NodePool ask of a node, apart from its instance type by name."""
+
+    def __init__(self, launch: Launch, pool: NodePool) -> None:
+        self.launch, self.pool = launch, pool
+        rules: list[Requirement] = [r for r in launch.requirements if r.key != keys.INSTANCE_TYPE]
+        rules += pool.spec.template.spec.requirements
+        self._of_offering = [r for r in rules if keys.canonical(r.key) in DECIDED_BY_OFFERING]
+        self.of_type = [r for r in rules if keys.canonical(r.key) not in DECIDED_BY_OFFERING]
+        self._known: dict[int, bool] = {}
+
+    def allows(self, place: Labels) -> bool:
+        """Whether a node may come from an offering that gives it these labels, which outlive this object."""
+        known = self._known.get(id(place))
+        if known is None:
+            known = self._known[id(place)] = unmet(self._of_offering, place) is None
         return known
 
 

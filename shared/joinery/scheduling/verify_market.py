@@ -1,6 +1,6 @@
 """What could be bought: the offerings that a NodePool and a launch allow, and the zones in which a pod could get a node."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -22,9 +22,22 @@ from joinery.state.offerings import InstanceType, Offering
 class Ware:
     """An instance type as one NodePool would buy it: offerings that the pool allows, room after daemons."""
 
+    world: World
+    pool: NodePool
     kind: InstanceType
     offerings: tuple[Offering, ...]
-    room: Resources
+
+    @cached_property
+    def room(self) -> Resources:
+        labels = node_labels(self.pool.spec.template.metadata.labels, self.pool, self.kind, requirements=())
+        labels |= offering_labels(self.kind, self.offerings[0])
+        taints = hard_taints(self.pool.spec.template.spec.taints)
+        daemons = self.world.daemon_requests(FinalNode(name="", labels=labels, taints=taints, room={}))
+        return {name: amount - daemons.get(name, 0) for name, amount in self.kind.allocatable.items()}
+
+    def holds(self, requests: Resources) -> bool:
+        """Whether pods that ask for so much fit beside the daemons, of which types that are too small need not be asked."""
+        return fits(requests, self.kind.allocatable) and fits(requests, self.room)
 
 
 @dataclass
@@ -33,6 +46,7 @@ class Market:
 
     world: World
     _zones: dict[tuple[object, ...], frozenset[str]] = field(default_factory=dict)
+    _selections: dict[tuple[PodClass, str], "_Selection"] = field(default_factory=dict)
 
     @cached_property
     def pools(self) -> Sequence[NodePool]:
@@ -47,23 +61,11 @@ class Market:
         """The pool's instance types with an available offering, the largest first."""
         name = pool.metadata.name
         if name not in self._wares:
-            rules = template_rules(pool)
-            found = (self._ware(pool, kind, rules) for kind in self.world.types_of(pool).values())
-            self._wares[name] = sorted(
-                (ware for ware in found if ware is not None), key=lambda ware: -ware.room.get("cpu", 0)
-            )
+            terms = _Terms(template_rules(pool))
+            kinds = sorted(self.world.types_of(pool).values(), key=lambda kind: -kind.allocatable.get("cpu", 0))
+            sold = ((kind, terms.allowed(kind)) for kind in kinds if terms.admit(kind))
+            self._wares[name] = [Ware(self.world, pool, kind, offerings) for kind, offerings in sold if offerings]
         return self._wares[name]
-
-    def _ware(self, pool: NodePool, kind: InstanceType, rules: Sequence[Requirement]) -> Ware | None:
-        offerings = tuple(_allowed(kind, rules))
-        if not offerings or _known_mismatch(rules, kind):
-            return None
-        labels = node_labels(pool.spec.template.metadata.labels, pool, kind, requirements=())
-        labels |= offering_labels(kind, offerings[0])
-        node = FinalNode(name="", labels=labels, taints=hard_taints(pool.spec.template.spec.taints), room={})
-        daemons = self.world.daemon_requests(node)
-        room = {name: amount - daemons.get(name, 0) for name, amount in kind.allocatable.items()}
-        return Ware(kind, offerings, room)
 
     def zones_for(self, found: PodClass) -> frozenset[str]:
         """The zones in which an allowed pool has an available offering that fits the pod."""
@@ -83,9 +85,44 @@ class Market:
             for ware in wares:
                 if sold <= zones:
                     break
-                if not {o.zone for o in ware.offerings} <= zones and fits(found.requests, ware.room):
-                    zones.update(o.zone for o in usable(found, pool, ware))
+                if not {o.zone for o in ware.offerings} <= zones and ware.holds(found.requests):
+                    zones.update(o.zone for o in self.usable(found, pool, ware))
         return zones
+
+    def usable(self, found: PodClass, pool: NodePool, ware: Ware) -> Iterator[Offering]:
+        """The offerings of the ware on which the pod's own node selection would let it run."""
+        key = found, pool.metadata.name
+        selection = self._selections.get(key)
+        if selection is None:
+            selection = self._selections[key] = _Selection(alternatives(found), pool)
+        return selection.usable(ware)
+
+
+class _Selection:
+    """The node selection of a class of pods, on nodes of one pool; asked once for types that say the same of the labels in it."""
+
+    def __init__(self, every: Sequence[Sequence[NodeSelectorRequirement]], pool: NodePool) -> None:
+        self._alternatives, self._pool = every, pool
+        self._keys = sorted({expression.key for alternative in every for expression in alternative})
+        self._open: dict[Hashable, list[list[NodeSelectorRequirement]]] = {}
+
+    def usable(self, ware: Ware) -> Iterator[Offering]:
+        """The offerings of the ware that some alternative allows."""
+        for by_offering in self._open_to(ware.kind):
+            for offering in ware.offerings:
+                if all(allows(e, _offered(offering, e.key)) for e in by_offering):
+                    yield offering
+
+    def _open_to(self, kind: InstanceType) -> list[list[NodeSelectorRequirement]]:
+        """What the alternatives that the type's own labels meet ask of an offering."""
+        values = tuple(kind.labels.get(key) for key in self._keys)
+        if values not in self._open:
+            self._open[values] = [
+                [e for e in alternative if e.key in DECIDED_BY_OFFERING]
+                for alternative in self._alternatives
+                if not _known_mismatch(alternative, kind) and not _custom_mismatch(alternative, self._pool, kind)
+            ]
+        return self._open[values]
 
 
 def why_closed(world: World, pool: NodePool) -> str:
@@ -138,11 +175,36 @@ def hard_taints(taints: Iterable[Taint]) -> tuple[CoreTaint, ...]:
     return tuple(CoreTaint(key=t.key, value=t.value, effect=t.effect) for t in taints)
 
 
-def _allowed(kind: InstanceType, rules: Sequence[Requirement]) -> Iterator[Offering]:
-    by_offering = [r for r in rules if r.key in DECIDED_BY_OFFERING]
-    for offering in kind.offerings:
-        if offering.available and all(allows(r, _offered(offering, r.key)) for r in by_offering):
-            yield offering
+class _Terms:
+    """A NodePool's rules, asked once for each place and for each value of a label: instance types share nearly all."""
+
+    def __init__(self, rules: Sequence[Requirement]) -> None:
+        self._of_offering = [r for r in rules if r.key in DECIDED_BY_OFFERING]
+        self._of_type = [r for r in rules if r.key not in DECIDED_BY_OFFERING]
+        self._places: dict[Hashable, bool] = {}
+        self._values: list[dict[Hashable, bool]] = [{} for _ in self._of_type]
+
+    def allowed(self, kind: InstanceType) -> tuple[Offering, ...]:
+        """The type's available offerings that the rules allow."""
+        return tuple(offering for offering in kind.offerings if offering.available and self._allows(offering))
+
+    def _allows(self, offering: Offering) -> bool:
+        place = offering.zone, offering.zone_id, offering.capacity_type, offering.reservation
+        known = self._places.get(place)
+        if known is None:
+            known = self._places[place] = all(allows(r, _offered(offering, r.key)) for r in self._of_offering)
+        return known
+
+    def admit(self, kind: InstanceType) -> bool:
+        """Whether the type may have a value of every well-known label that meets the rules on it."""
+        for rule, known in zip(self._of_type, self._values, strict=True):
+            values = kind.labels.get(rule.key)
+            admits = known.get(values)
+            if admits is None:
+                admits = known[values] = not _known_mismatch((rule,), kind)
+            if not admits:
+                return False
+        return True
 
 
 def _offered(offering: Offering, key: str) -> str | None:
@@ -165,17 +227,6 @@ def _known_mismatch(rules: Iterable[Expression], kind: InstanceType) -> bool:
         and not any(allows(rule, value) for value in kind.labels.get(rule.key) or (None,))
         for rule in rules
     )
-
-
-def usable(found: PodClass, pool: NodePool, ware: Ware) -> Iterator[Offering]:
-    """The offerings of the ware on which the pod's own node selection would let it run."""
-    for alternative in alternatives(found):
-        if _known_mismatch(alternative, ware.kind) or _custom_mismatch(alternative, pool, ware.kind):
-            continue
-        by_offering = [e for e in alternative if e.key in DECIDED_BY_OFFERING]
-        for offering in ware.offerings:
-            if all(allows(e, _offered(offering, e.key)) for e in by_offering):
-                yield offering
 
 
 def alternatives(found: PodClass) -> list[list[NodeSelectorRequirement]]:

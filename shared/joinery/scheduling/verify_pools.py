@@ -10,7 +10,7 @@ from joinery.apis.quantity import Resources, amounts, total
 from joinery.scheduling.packing import Launch, Reason
 from joinery.scheduling.verify_affinity import repellents
 from joinery.scheduling.verify_census import Census
-from joinery.scheduling.verify_market import Market, Ware, usable
+from joinery.scheduling.verify_market import Market, Ware
 from joinery.scheduling.verify_nodes import FinalNode
 from joinery.scheduling.verify_rules import refused_taint
 from joinery.scheduling.verify_spread import hard_spread
@@ -152,9 +152,7 @@ class _Comparison:
         needs = total({k: v * len(p) for k, v in found.requests.items()} for found, p in node.planned.items())
         left = self.left.get(pool.metadata.name)
         return any(
-            _within(ware.kind.capacity, left)
-            and all(value <= ware.room.get(name, 0) for name, value in needs.items() if value > 0)
-            and self._shared(pool, ware, list(node.planned))
+            _within(ware.kind.capacity, left) and ware.holds(needs) and self._shared(pool, ware, list(node.planned))
             for ware in self.market.wares(pool)
         )
 
@@ -170,7 +168,7 @@ class _Comparison:
         known = self._offered.setdefault((pool.metadata.name, found), {})
         if ware.kind.name not in known:
             # A reservation may be used up by others: what is certain is what may be bought.
-            places = ((o.zone, o.capacity_type) for o in usable(found, pool, ware) if o.reservation is None)
+            places = ((o.zone, o.capacity_type) for o in self.market.usable(found, pool, ware) if o.reservation is None)
             known[ware.kind.name] = frozenset(places)
         return known[ware.kind.name]
 
