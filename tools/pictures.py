@@ -16,6 +16,7 @@ from pathlib import Path
 from joinery.apis.core import DaemonSet, Pod
 from joinery.apis.labels import CAPACITY_TYPE, ON_DEMAND, ZONE
 from joinery.apis.quantity import Resources, fits, total
+from joinery.cli.costs import Costs
 from joinery.cli.figures import amount, count, money, share
 from joinery.cli.inputs import load
 from joinery.cli.page_rows import hue
@@ -134,7 +135,7 @@ def _nodes(problem: Problem, packing: Packing) -> list[tuple[str, float, Filled]
     """Instance type, price and filling of every node, the dearest first."""
     return [
         (launch.offering.instance_type, launch.offering.price, node)
-        for section in view(problem, packing, seconds=0).sections
+        for section in view(problem, packing, Costs(), seconds=0).sections
         for group in section.groups
         for launch, node in zip(group.launches, group.nodes, strict=True)
     ]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from joinery.apis.meta import Requirement, Taint
+from joinery.cli.costs import Costs, Running
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, PlacedOffering, Reason, Relaxed, Unplaced
 from joinery.scheduling.problem import Problem
 from joinery.state.snapshot import Snapshot
@@ -45,6 +46,14 @@ PACKING = Packing(
     ),
     relaxed=(Relaxed("default/web-1", ("preferred node affinity: zone In us-east-1b",)),),
     lower_bound=0.1,
+)
+
+COSTS = Costs(
+    by_node_pool={"default": 0.1131},
+    by_capacity_type={"spot": 0.1131},
+    by_namespace={"default": 0.1131},
+    on_demand=0.2318,
+    running=Running(hourly=0.2318, priced=1, unpriced=1),
 )
 
 #: Half a core and a GiB each; the launches' daemons take what is left of their requests.

@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from joinery.cli.costs import Costs
 from joinery.cli.output_html import page
 from joinery.cli.plan_groups import view
 from joinery.scheduling.packing import Packing, Unplaced
 from tests.cli.conftest import NOW, Run, Write, pod_document
-from tests.cli.packings import PACKING, PROBLEM
+from tests.cli.packings import COSTS, PACKING, PROBLEM
 from tools.browser.driver import Browser, Page
 
 HOSTILE = "<script>window.hacked=1</script>"
@@ -41,7 +42,7 @@ def look(browser: Browser, tmp_path: Path) -> Iterator[Look]:
 
 
 def _written(**changes: Any) -> str:
-    return page(view(PROBLEM, replace(PACKING, **changes), seconds=0.31))
+    return page(view(PROBLEM, replace(PACKING, **changes), COSTS, seconds=0.31))
 
 
 def _many_pods(number: int) -> dict[str, Any]:
@@ -91,7 +92,7 @@ def test_the_page_needs_nothing_but_itself() -> None:
 
 def test_a_plan_of_nothing_is_said_in_words() -> None:
     """No empty headings, and no bound where nothing is bought."""
-    text = page(view(PROBLEM, Packing(), seconds=0.01))
+    text = page(view(PROBLEM, Packing(), Costs(), seconds=0.01))
     assert "<h1>Nothing is pending.</h1>" in text
     assert "Proven bound" not in text
 
@@ -161,12 +162,62 @@ def test_the_filter_finds_a_pod_and_escape_shows_everything_again(look: Look) ->
     shown.press("/", "/")
     shown.write("web-3")
     assert shown.ask(visible) == 1
-    assert shown.ask("document.getElementById('found').value") == "1 node, 1 pod"
+    assert shown.ask("document.getElementById('found').value") == "1 node · 1 pod · $0.0566/h"
     assert shown.ask("[...document.querySelectorAll('main section')].filter(one => one.checkVisibility()).length") == 1
     shown.write(" nowhere")
     assert shown.ask("nothing.checkVisibility()") is True
     shown.press("Escape")
     assert shown.ask(visible) == everything
+
+
+def test_the_sums_of_sections_follow_the_filter(look: Look) -> None:
+    """Nodes, pods and dollars of what is shown; without a filter of everything."""
+    shown = look(_written())
+    sums = "[...document.querySelectorAll('section .sum')].filter(one => one.checkVisibility()).map(one => one.textContent)"
+    everything = shown.ask(sums)
+    assert everything[2:4] == ["2 nodes · 3 pods · $0.1131/h", "2 nodes · 5 pods"]
+    shown.ask("filter.focus()")
+    shown.write("default/web")
+    assert shown.ask(sums) == ["2 nodes · 3 pods · $0.1131/h"]
+    shown.write("-3")
+    assert shown.ask(sums) == ["1 node · 1 pod · $0.0566/h"]
+    shown.press("Escape")
+    assert shown.ask(sums) == everything
+
+
+def test_the_filter_looks_at_what_is_bought_not_at_what_else_might_be(look: Look) -> None:
+    """m7a.xlarge could stand in for the new nodes; the only one that there is, exists already."""
+    shown = look(_written())
+    shown.ask("filter.focus()")
+    shown.write("m7a.xlarge")
+    assert shown.ask("[...document.querySelectorAll('[data-launches]')].some(row => row.checkVisibility())") is False
+    assert shown.ask("document.getElementById('found').value") == "2 nodes · 5 pods"
+
+
+def test_pods_that_stay_pending_are_named_without_a_click(look: Look) -> None:
+    """Who opens the page because a pod waits looks for its name."""
+    text = look(_written()).ask("document.querySelector('.reason').innerText")
+    assert "2 pods: default/big-1, default/big-2" in text
+
+
+def test_a_section_folds_to_its_heading(look: Look) -> None:
+    """By a click on it; the heading with its sum stays."""
+    shown = look(_written())
+    visible = "[...document.querySelectorAll('[data-launches]')].filter(row => row.checkVisibility()).length"
+    assert shown.ask(visible) > 0
+    shown.ask("document.querySelector('[data-launches]').closest('section').querySelector('summary').click()")
+    assert shown.ask(visible) == 0
+    assert "NodePool default" in shown.ask("document.body.innerText")
+
+
+def test_the_page_says_who_causes_the_cost(look: Look) -> None:
+    """By NodePool, capacity type and namespace; on demand; and what the nodes there are cost."""
+    text = look(_written()).ask("document.getElementById('costs').innerText")
+    for said in (
+        "namespace of the pods", "$0.1131", "On demand the same nodes would cost $0.2318/h",
+        "The existing nodes cost $0.2318/h (1 node, and 1 without a price in the catalogue)",
+    ):  # fmt: skip
+        assert said in text
 
 
 def test_the_filter_finds_what_is_folded_away(look: Look, run: Run, cluster: str, write: Write) -> None:

@@ -7,8 +7,8 @@ when asked for.
 
 import sys
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from importlib.metadata import EntryPoint, entry_points, version
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperGroup
@@ -67,8 +67,18 @@ app.command()(plan)
 app.command()(catalog)
 
 
+def _print_version(asked: bool) -> None:
+    if asked:
+        print(f"joinery {version('joinery')}")
+        raise typer.Exit
+
+
 @app.callback()
-def joinery() -> None:
+def joinery(
+    is_version_asked: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
+    ] = False,
+) -> None:
     """Keeps ``joinery plan`` a subcommand, whatever else is offered."""
 
 

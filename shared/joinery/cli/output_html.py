@@ -11,6 +11,7 @@ import sys
 from importlib import resources
 from string import Template
 
+from joinery.cli import page_costs
 from joinery.cli import page_rows as rows
 from joinery.cli.figures import TELLING, count, money, monthly
 from joinery.cli.page_text import NOTHING, Html, element, join, text
@@ -44,7 +45,7 @@ def page(plan: PlanView) -> str:
         figures=_figures(plan),
         meter=_meter(plan),
         bound=_bound(plan),
-        sections=rows.sections(plan),
+        sections=join((rows.sections(plan), page_costs.section(plan))),
         legend=rows.legend(plan),
         footer=_footer(plan),
         colours=rows.colours(plan),

@@ -10,6 +10,7 @@ import msgspec
 
 from joinery.apis.meta import Requirement, Taint
 from joinery.apis.quantity import texts
+from joinery.cli.costs import CURRENCY, Costs
 from joinery.scheduling.packing import Launch, Packing
 
 #: Sums of prices, to the millionth of a dollar: floats add up with noise in the last digits.
@@ -21,7 +22,7 @@ def write(document: Any) -> None:
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
 
 
-def plan_document(packing: Packing, *, now: datetime, seconds: float) -> Mapping[str, Any]:
+def plan_document(packing: Packing, costs: Costs, *, now: datetime, seconds: float) -> Mapping[str, Any]:
     """The whole plan, as ``joinery plan -o json`` prints it."""
     return {
         "apiVersion": "joinery.dev/v1",
@@ -31,7 +32,7 @@ def plan_document(packing: Packing, *, now: datetime, seconds: float) -> Mapping
         "launch": [launch_document(launch) for launch in packing.launches],
         "unschedulable": [{"pod": u.pod, "reasons": [str(r) for r in u.reasons]} for u in packing.unplaced],
         "relaxed": [{"pod": r.pod, "dropped": r.dropped} for r in packing.relaxed],
-        "cost": _cost(packing),
+        "cost": _cost(packing, costs),
         "solver": {"method": packing.method, "seconds": round(seconds, 3), "limit": packing.limit_struck},
     }
 
@@ -69,16 +70,31 @@ def _taint(taint: Taint) -> Mapping[str, str]:
     return {"key": taint.key, **value, "effect": taint.effect}
 
 
-def _cost(packing: Packing) -> Mapping[str, float]:
+def _cost(packing: Packing, costs: Costs) -> Mapping[str, Any]:
     scale = 10**_DIGITS
     bound = math.floor(packing.lower_bound * scale) / scale  # rounded down: it must stay a bound
     hourly = round(packing.hourly, _DIGITS)
+    running = costs.running
     return {
+        "currency": CURRENCY,
         "hourly": hourly,
         "lowerBound": min(bound, hourly),
         "gap": max(0.0, round(packing.gap, 4)),
         "resilience": round(packing.resilience_cost, _DIGITS),
+        "onDemand": round(costs.on_demand, _DIGITS),
+        "existing": {
+            "hourly": round(running.hourly, _DIGITS),
+            "priced": running.priced,
+            "unpriced": running.unpriced,
+        },
+        "byNodePool": _rounded(costs.by_node_pool),
+        "byCapacityType": _rounded(costs.by_capacity_type),
+        "byNamespace": _rounded(costs.by_namespace),
     }
+
+
+def _rounded(hourly: Mapping[str, float]) -> Mapping[str, float]:
+    return {name: round(price, _DIGITS) for name, price in hourly.items()}
 
 
 def _moment(moment: datetime) -> str:

@@ -1,27 +1,27 @@
 """A plan for a person at a terminal: what would be bought, what fits already, what stays pending and why, what it costs.
 
-What matters most comes last, where the eye is when a command ends. Rich decides on colours: only on a terminal.
+What matters most comes last, where the eye is when a command ends. A line has eighty columns, and more only where a name
+is longer than that: nothing is ever cut off. Rich decides on colours: only on a terminal.
 """
 
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from textwrap import wrap
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from joinery.cli.figures import TELLING, amount, count, money, monthly, natural, share, size, unit
-from joinery.cli.plan_view import Existing, Filled, Group, PlanView, Refused
+from joinery.cli.plan_view import Existing, Filled, Group, PlanView, Refused, zones_allowed
+from joinery.scheduling.packing import Launch
 from joinery.state.offerings import InstanceType
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-#: Wider than any table: a narrow terminal wraps a line, and no figure is ever cut off.
-_WIDTH = 250
+_WIDTH = 80
+_WIDEST = 250
+"""What no table exceeds: Rich is told that a terminal is so wide, or it would cut figures off."""
 _NAMED_PODS = 3
 _NOTED_COST = 0.01  # $/h
 _NAMED_NODES = 10
@@ -29,22 +29,24 @@ _FULL = 0.8
 
 
 @contextmanager
-def _printing() -> "Iterator[Console]":
+def _printing() -> Iterator[Console]:
     """A console that cuts nothing off; no line ends in blanks."""
-    console = Console(width=_WIDTH, soft_wrap=True, highlight=False)
+    console = Console(width=_WIDEST, soft_wrap=True, highlight=False)
     with console.capture() as captured:
         yield console
     sys.stdout.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
 
 
-def print_plan(plan: PlanView) -> None:
-    """The whole plan on standard output."""
+def print_plan(plan: PlanView, *, with_pods: bool = False) -> None:
+    """The whole plan on standard output. ``with_pods``: a line for every pod that says where it goes."""
     with _printing() as console:
         if plan.sections:
             console.print(_launches(plan), "")
         if plan.existing:
             console.print(_existing(plan.existing, plan.resources))
             _print_rest(console, plan.existing)
+        if with_pods:
+            console.print(_pods(plan), "")
         _print_refused(console, plan.refused)
         _print_dropped(console, plan)
         _print_totals(console, plan)
@@ -58,17 +60,25 @@ def _table(title: str) -> Table:
 
 
 def _launches(plan: PlanView) -> Table:
-    """One line for launches of one instance type at one price, the dearest first; NodePools apart; a sum of several lines."""
+    """An entry for launches of one instance type at one price, the dearest first; NodePools apart; a sum of several.
+
+    The second line of an entry holds what belongs to the figure above it: the NodePool and the capacity type, how large
+    a node is, and what one costs.
+    """
     lines = _lines(plan)
     table = _table(f"Launch {count(len(plan.packing.launches), 'node')}")
-    for heading in ("nodes", "NodePool", "instance type", "zone", "capacity"):
-        table.add_column(heading, justify="right" if heading == "nodes" else "left", no_wrap=True)
-    for heading in ("or any of", "pods", *(_heading(name) for name in plan.resources), "$/h each", "$/h"):
+    table.add_column("nodes", justify="right", no_wrap=True)
+    table.add_column("instance type", overflow="fold", max_width=24)
+    table.add_column("zone", overflow="fold", max_width=16)
+    for heading in ("pods", *(_heading(name) for name in plan.resources), "$/h"):
         table.add_column(heading, justify="right", no_wrap=True)
     for pool, groups in lines:
         table.add_row(*_line(pool, groups, plan.resources))
     if len(lines) > 1:
         table.add_row(*_sum(plan), style="bold")
+    if any(len(launch.instance_types) > 1 for launch in plan.packing.launches):
+        table.caption = "+N: so many other types may stand in for this one; it is the cheapest"
+        table.caption_justify = "left"
     return table
 
 
@@ -89,50 +99,63 @@ def _lines(plan: PlanView) -> list[tuple[str, list[Group]]]:
 def _line(pool: str, groups: Sequence[Group], resources: Sequence[str]) -> list[str]:
     offering = groups[0].launches[0].offering
     nodes = [node for group in groups for node in group.nodes]
+    launches = [launch for group in groups for launch in group.launches]
+    each = f"\n[dim]{offering.price:.4f} each[/dim]" if len(nodes) > 1 else ""
     return [
-        str(len(nodes)), escape(pool), f"[bold]{offering.instance_type}[/bold]", _zones(groups), _tinted(offering.capacity_type),
-        _alternatives(groups), str(sum(node.pods for node in nodes)),
+        str(len(nodes)),
+        f"[bold]{offering.instance_type}[/bold]{_alternatives(groups)}\n[dim]{escape(pool)}[/dim]",
+        f"{_zones(launches)}\n{_tinted(offering.capacity_type)}",
+        str(sum(node.pods for node in nodes)),
         *(_filled(nodes, name) for name in resources),
-        f"{offering.price:.4f}", f"{offering.price * len(nodes):.4f}",
-    ]  # fmt: skip
+        f"{offering.price * len(nodes):.4f}{each}",
+    ]
 
 
-def _zones(groups: Sequence[Group]) -> str:
-    """``us-east-1a``, or several that differ in their last letter as ``us-east-1a,b,f``."""
-    zones = sorted({launch.offering.zone for group in groups for launch in group.launches})
+def _zones(launches: Sequence[Launch]) -> str:
+    """``any of 5 zones`` where a launch may choose; ``us-east-1a``, or several nodes' zones as ``us-east-1a,b,f``."""
+    choices = {choice for launch in launches if (choice := zones_allowed(launch)) > 1}
+    if choices:
+        return f"any of {_range(choices)} zones"
+    zones = sorted({launch.offering.zone for launch in launches})
     regions = {zone[:-1] for zone in zones}
-    return ",".join((zones[0], *(zone[-1] for zone in zones[1:]))) if len(regions) == 1 else ",".join(zones)
+    return ",".join((zones[0], *(zone[-1] for zone in zones[1:]))) if len(regions) == 1 else ", ".join(zones)
 
 
 def _alternatives(groups: Sequence[Group]) -> str:
-    """How many instance types the requests allow."""
-    numbers = {len(launch.instance_types) for group in groups for launch in group.launches}
-    return str(min(numbers)) if len(numbers) == 1 else f"{min(numbers)}-{max(numbers)}"
+    """How many other instance types the requests allow."""
+    others = {len(launch.instance_types) - 1 for group in groups for launch in group.launches}
+    return f" [dim]+{_range(others)}[/dim]" if max(others) > 0 else ""
+
+
+def _range(numbers: Iterable[int]) -> str:
+    smallest, largest = min(numbers := set(numbers)), max(numbers)
+    return str(smallest) if smallest == largest else f"{smallest}-{largest}"
 
 
 def _sum(plan: PlanView) -> list[str]:
     launches = plan.packing.launches
     blank = [""] * len(plan.resources)
     pods = str(sum(len(launch.pods) for launch in launches))
-    return [str(len(launches)), "", "", "", "", "", pods, *blank, "", f"{plan.packing.hourly:.4f}"]
+    return [str(len(launches)), "", "", pods, *blank, f"{plan.packing.hourly:.4f}"]
 
 
 def _tinted(capacity_type: str) -> str:
-    return f"[cyan]{capacity_type}[/cyan]" if capacity_type == "spot" else capacity_type
+    return f"[cyan]{capacity_type}[/cyan]" if capacity_type == "spot" else f"[dim]{capacity_type}[/dim]"
 
 
 def _heading(resource: str) -> str:
-    return f"memory {unit(resource)}" if resource == "memory" else unit(resource)
+    return "memory" if resource == "memory" else unit(resource)
 
 
 def _filled(nodes: Sequence[Filled], resource: str) -> str:
-    """How full the nodes are together, and how large one is: ``97% of 3.9``."""
+    """How full the nodes are together, and below how large one is: ``97%``, ``of 3.9``."""
     used = sum(node.used.get(resource, 0) for node in nodes) / len(nodes)
     whole = sum(node.room.get(resource, 0) for node in nodes) / len(nodes)
     if not whole:
         return amount(resource, used) if used else ""
     colour = "green" if used > _FULL * whole else "default"
-    return f"[{colour}]{share(used, whole)}[/] of {size(resource, whole):>4}"
+    measure = "Gi" if unit(resource) == "GiB" else ""
+    return f"[{colour}]{share(used, whole)}[/]\n[dim]of {size(resource, whole)}{measure}[/dim]"
 
 
 # --- existing capacity ---
@@ -140,17 +163,18 @@ def _filled(nodes: Sequence[Filled], resource: str) -> str:
 
 def _existing(existing: Sequence[Existing], resources: Sequence[str]) -> Table:
     table = _table(f"Room on {count(len(existing), 'existing node')}")
-    for heading in ("node", "NodePool", "instance type"):
-        table.add_column(heading, no_wrap=True)
+    table.add_column("node", overflow="fold", max_width=46)
     for heading in ("+ pods", *(_heading(name) for name in resources)):
         table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("", no_wrap=True)
     for one in _by_pods(existing)[:_NAMED_NODES]:
-        name = escape(one.name) if one.placement.node else f"{escape(one.name)} [dim](on its way)[/dim]"
+        what = ", ".join(part for part in (one.instance_type, one.node_pool, _state(one)) if part)
         fullness = (_filled([one.node], resource) for resource in resources)
-        pods = _named(one.placement.pods, most=1)
-        table.add_row(name, escape(one.node_pool), one.instance_type, str(one.node.pods), *fullness, pods)
+        table.add_row(f"{escape(one.name)}\n[dim]{escape(what)}[/dim]", str(one.node.pods), *fullness)
     return table
+
+
+def _state(existing: Existing) -> str:
+    return "" if existing.placement.node else "on its way"
 
 
 def _by_pods(existing: Iterable[Existing]) -> list[Existing]:
@@ -165,6 +189,27 @@ def _print_rest(console: Console, existing: Sequence[Existing]) -> None:
     console.print()
 
 
+# --- where every pod goes ---
+
+
+def _pods(plan: PlanView) -> Table:
+    """A line for each pod; what may be searched for stands in one line."""
+    homes = {
+        pod: (launch.name, f"new {launch.offering.instance_type}", _zones([launch]))
+        for launch in plan.packing.launches
+        for pod in launch.pods
+    }
+    for one in plan.existing:
+        homes |= {pod: (one.name, _state(one) or "exists", "") for pod in one.placement.pods}
+    homes |= {unplaced.pod: ("-", "stays pending", "") for unplaced in plan.packing.unplaced}
+    table = _table("Where every pod goes")
+    for heading in ("pod", "node", "", "zone"):
+        table.add_column(heading, no_wrap=True)
+    for pod in sorted(homes, key=natural):
+        table.add_row(escape(pod), *map(escape, homes[pod]))
+    return table
+
+
 # --- what did not go as wished ---
 
 
@@ -176,7 +221,7 @@ def _print_refused(console: Console, refused: Sequence[Refused]) -> None:
     for one in refused:
         console.print(f"  [bold]{count(len(one.pods), 'pod')}[/bold] {_named(one.pods)}")
         for reason in one.reasons:
-            console.print(f"    • {escape(reason)}")
+            _print_wrapped(console, reason, first="    • ")
     console.print()
 
 
@@ -186,8 +231,21 @@ def _print_dropped(console: Console, plan: PlanView) -> None:
     pods = count(len(plan.packing.relaxed), "pod")
     console.print(f"[bold yellow]Preferences dropped for {pods}[/bold yellow]")
     for preference, times in plan.dropped:
-        console.print(f"  {times} × {escape(preference)}")
+        _print_wrapped(console, preference, first=f"  {times} × ")
     console.print()
+
+
+def _print_wrapped(console: Console, said: str, *, first: str) -> None:
+    """A sentence in lines of the table's width; a name is never broken."""
+    lines = wrap(
+        said,
+        _WIDTH,
+        initial_indent=first,
+        subsequent_indent=" " * len(first),
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    console.print(escape("\n".join(lines)))
 
 
 # --- totals ---
@@ -197,48 +255,52 @@ def _print_totals(console: Console, plan: PlanView) -> None:
     if not plan.placed and not plan.packing.unplaced:
         console.print("Nothing is pending.")
         return
-    for line in (_placed(plan), _cost(plan), _effort(plan)):
+    console.print(_placed(plan))
+    for line in _cost(plan):
         console.print(line)
+    console.print(_effort(plan))
 
 
 def _placed(plan: PlanView) -> str:
     packing = plan.packing
     existing = sum(len(one.pods) for one in packing.existing)
     homes = (
-        (plan.placed - existing, len(packing.launches), "new node"),
-        (existing, len(packing.existing), "existing node"),
+        (plan.placed - existing, f"on {count(len(packing.launches), 'new node')}"),
+        (existing, f"on {count(len(packing.existing), 'existing node')}"),
     )
-    taken = [(pods, count(nodes, noun)) for pods, nodes, noun in homes if pods]
-    where = (
-        f" on {taken[0][1]}"
-        if len(taken) == 1
-        else ", " + " and ".join(f"{pods:,} on {nodes}" for pods, nodes in taken)
-    )
+    taken = [(pods, where) for pods, where in homes if pods]
+    shares = (f"{pods:,} {where}" if len(taken) > 1 else where for pods, where in taken)
+    where = f"{':' if len(taken) > 1 else ''} {', '.join(shares)}" if taken else ""
     pending = len(packing.unplaced)
-    left = f"[bold red]{pending:,} unschedulable[/bold red]" if pending else "none unschedulable"
-    return f"[bold]{count(plan.placed, 'pod')} placed[/bold]{where if taken else ''}; {left}"
+    left = f"[bold red]{pending:,} unschedulable[/bold red]" if pending else "none left over"
+    return f"[bold]{count(plan.placed, 'pod')} placed[/bold]{where}; {left}"
 
 
-def _cost(plan: PlanView) -> str:
+def _cost(plan: PlanView) -> Iterator[str]:
     packing = plan.packing
     if not packing.launches:
-        return "[bold]$0/h[/bold]: no new node"
-    within = f", so at most {packing.gap:.1%} above the best possible" if packing.gap < TELLING else ""
-    return (
-        f"[bold]{money(packing.hourly)}/h[/bold] ({monthly(packing.hourly)}); proven bound {money(packing.lower_bound)}/h"
-        f"{within}{_resilience(packing.resilience_cost)}"
-    )
+        yield "[bold]$0/h[/bold]: no new node"
+    else:
+        yield f"[bold]{money(packing.hourly)}/h[/bold], {monthly(packing.hourly)}{_on_demand(plan)}"
+        within = f": at most {packing.gap:.1%} above the best possible" if packing.gap < TELLING else ""
+        yield f"Proven lower bound {money(packing.lower_bound)}/h{within}"
+        if packing.resilience_cost >= _NOTED_COST:
+            yield f"Smaller nodes and a choice of spot types are about {money(packing.resilience_cost)}/h of it"
+    running = plan.costs.running
+    if running.priced:
+        without = f", and {running.unpriced:,} without a price here" if running.unpriced else ""
+        yield f"The existing nodes cost {money(running.hourly)}/h ({count(running.priced, 'node')}{without})"
 
 
-def _resilience(hourly: float) -> str:
-    return (
-        f"; smaller nodes and a choice of spot types are about {money(hourly)}/h of it" if hourly >= _NOTED_COST else ""
-    )
+def _on_demand(plan: PlanView) -> str:
+    """What the same nodes would cost on demand, where that is something else."""
+    price = plan.costs.on_demand
+    return f"; on demand {money(price)}/h" if price - plan.packing.hourly >= _NOTED_COST else ""
 
 
 def _effort(plan: PlanView) -> str:
     struck = ", stopped by the time limit" if plan.packing.limit_struck else ""
-    return f"[dim]{plan.packing.method}, {plan.seconds:.2f} s{struck}[/dim]"
+    return f"[dim]Planned in {plan.seconds:.2f} s{struck}[/dim]"
 
 
 def _named(pods: Sequence[str], *, most: int = _NAMED_PODS) -> str:

@@ -19,18 +19,22 @@ def inside(group: Group, *, with_names: bool, detailed: bool) -> Html:
     parts = [_workloads(group.nodes[0]), _request(launch, detailed=detailed)]
     if with_names:
         nodes = zip(group.launches, group.nodes, strict=True)
-        parts.append(element("ol", join(_node(one.name, node) for one, node in nodes)))
+        parts.append(element("ol", join(named_on(one.name, _pods(node)) for one, node in nodes)))
     return element("div", join(parts), class_="inside")
 
 
 def named(pods: Iterable[str]) -> Html:
-    """Names of pods, all of them."""
-    return element("p", text(", ".join(pods)), class_="names")
+    """Names of pods, all of them. The filter looks for them here, between the commas."""
+    return element("span", text(", ".join(pods)), class_="names")
 
 
-def _node(name: str, node: Filled) -> Html:
-    pods = ", ".join(pod for part in node.parts for pod in part.pods)
-    return element("li", element("b", text(f"{name}: ")), text(pods), class_="names")
+def named_on(node: str, pods: Iterable[str]) -> Html:
+    """A node by name, and its pods."""
+    return element("li", element("b", text(f"{node}: ")), named(pods), class_="home")
+
+
+def _pods(node: Filled) -> Iterable[str]:
+    return (pod for part in node.parts for pod in part.pods)
 
 
 def _workloads(node: Filled) -> Html:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from joinery.apis.quantity import Resources
 from joinery.cli.figures import amount, count, listed, money, share, unit
-from joinery.cli.page_details import inside, named
+from joinery.cli.page_details import inside, named, named_on
 from joinery.cli.page_text import NOTHING, Html, element, join, text
 from joinery.cli.plan_view import Existing, Filled, Group, PlanView, Refused, Section, Workload
 
@@ -19,6 +19,8 @@ _OPEN_WORKLOADS = 24
 _DETAILED_GROUPS = 200
 #: Up to so many pods all their names are in the page.
 _NAMED_PODS = 20_000
+#: So many pods of one reason are named without a click.
+_SHOWN_PODS = 12
 #: A pod narrower than this many hundredths of its bar has no line of its own.
 _NARROWEST = 1.4
 #: Neighbours in the list of workloads are far apart on the colour wheel.
@@ -69,19 +71,21 @@ def _launches(section: Section, style: _Style) -> Html:
     heading = join(
         (
             element("h2", text(f"NodePool {section.node_pool}")),
-            element("span", text(section.zone), class_="tag"),
+            element("span", text(section.where), class_="tag"),
             element("span", text(section.capacity_type), class_=f"tag {text(section.capacity_type)}"),
             element("small", text(_fullness(nodes, style.resources))),
             element("span", text(f"{count(len(nodes), 'node')} · {count(pods, 'pod')} · {money(section.price)}/h"), class_="sum"),
         )
     )  # fmt: skip
-    about = f"{section.node_pool} {section.zone} {section.capacity_type}"
+    about = f"{section.node_pool} {section.where} {section.capacity_type}"
     rows = [_group(group, style) for group in section.groups]
     return _section(heading, _folded(rows, "more kinds of nodes"), about=about, before="daemons")
 
 
 def _section(heading: Html, rows: Html, *, about: str = "", before: str = "") -> Html:
-    return element("section", element("header", heading), rows, data_about=about, data_before=before)
+    """It folds; its heading says how many nodes, pods and dollars an hour of it the filter shows."""
+    folding = element("details", element("summary", heading), rows, class_="part", open_="open")
+    return element("section", folding, data_about=about, data_before=before)
 
 
 def _folded(rows: Sequence[Html], what: str) -> Html:
@@ -118,13 +122,21 @@ def _group(group: Group, style: _Style) -> Html:
         )
     )
     content = inside(group, with_names=style.with_names, detailed=style.detailed)
-    return _row(summary, content, nodes=many, pods=sum(node.pods for node in group.nodes), launches=many)
+    return _row(
+        summary,
+        content,
+        nodes=many,
+        pods=sum(node.pods for node in group.nodes),
+        price=launch.offering.price,
+        launches=many,
+    )
 
 
-def _row(summary: Html, content: Html, *, nodes: int, pods: int, launches: int | None = None) -> Html:
+def _row(summary: Html, content: Html, *, nodes: int, pods: int, price: float = 0, launches: int | None = None) -> Html:
+    """``price``: $/h of one of its nodes."""
     return element(
         "details", element("summary", summary), content,
-        class_="node", data_row=1, data_nodes=nodes, data_pods=pods, data_launches=launches,
+        class_="node", data_row=1, data_nodes=nodes, data_pods=pods, data_price=price, data_launches=launches,
     )  # fmt: skip
 
 
@@ -187,7 +199,7 @@ def _existing_row(one: Existing, style: _Style) -> Html:
             _bars(one.node, style),
         )
     )
-    names = named(one.placement.pods) if style.with_names else NOTHING
+    names = element("ol", named_on(one.name, one.placement.pods)) if style.with_names else NOTHING
     claim = element("p", text(f"NodeClaim {one.placement.node_claim}")) if one.placement.node_claim else NOTHING
     return _row(summary, element("div", claim, names, class_="inside"), nodes=1, pods=one.node.pods)
 
@@ -205,9 +217,11 @@ def _pending(refused: Sequence[Refused]) -> Html:
 
 def _refusal(one: Refused) -> Html:
     reasons = element("ul", join(element("li", text(reason)) for reason in one.reasons))
-    pods = element("details", element("summary", text("Which pods")), named(one.pods))
-    many = element("p", element("b", text(count(len(one.pods), "pod"))))
-    return element("div", many, reasons, pods, class_="reason", data_row=1, data_pods=len(one.pods))
+    first, others = one.pods[:_SHOWN_PODS], one.pods[_SHOWN_PODS:]
+    shown = element("p", element("b", text(f"{count(len(one.pods), 'pod')}: ")), named(first))
+    more = element("summary", text(f"and {count(len(others), 'more pod')}"))
+    rest = element("details", more, element("p", named(others))) if others else NOTHING
+    return element("div", shown, rest, reasons, class_="reason", data_row=1, data_pods=len(one.pods))
 
 
 def _dropped(plan: PlanView) -> Html:

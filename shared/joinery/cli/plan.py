@@ -13,6 +13,7 @@ from joinery.errors import ConfigurationError, RefusedError
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from joinery.cli.plan_view import PlanView
     from joinery.cloudprovider.catalog import Catalog
     from joinery.scheduling.packing import Packing
     from joinery.scheduling.planning import Plan
@@ -35,8 +36,12 @@ def plan(
         typer.Option(help="For NodePools that say nothing: how to weigh price against how much one node carries."),
     ] = NodeSize.BALANCED,
     output: Annotated[PlanFormat, typer.Option("-o", "--output", help="How to print it.")] = PlanFormat.TABLE,
+    with_pods: Annotated[bool, typer.Option("--pods", help="In the table: where every single pod goes.")] = False,
 ) -> None:
     """Plan nodes for the pending pods of the files, or without files of the current kubeconfig's cluster, read-only."""
+    from joinery.cli.costs import costs as costs_of
+    from joinery.cli.output_json import plan_document, write
+    from joinery.cli.plan_groups import view
     from joinery.cli.sources import load_catalog, moment
     from joinery.scheduling.problem import Options
 
@@ -48,7 +53,13 @@ def plan(
     for warning in _not_counted(snapshot, catalogue):
         print(f"warning: {warning}", file=sys.stderr)
     problem, packing, seconds = _solve(snapshot, catalogue, options)
-    _print(problem, packing, seconds=seconds, output=output)
+    for reason in packing.pool_reasons:
+        print(f"warning: {reason}", file=sys.stderr)
+    costs = costs_of(problem, packing, catalogue.sold)
+    if output is PlanFormat.JSON:
+        write(plan_document(packing, costs, now=snapshot.now, seconds=seconds))
+    else:
+        _show(view(problem, packing, costs, seconds=seconds), output, with_pods=with_pods)
 
 
 def _snapshot(files: Sequence[str] | None, now: "datetime") -> "Snapshot":
@@ -109,17 +120,7 @@ def check(made: "Plan") -> None:
         raise RefusedError("\n".join(["internal error: the plan fails verification", *listed]))
 
 
-def _print(problem: "Problem", packing: "Packing", *, seconds: float, output: PlanFormat) -> None:
-    for reason in packing.pool_reasons:
-        print(f"warning: {reason}", file=sys.stderr)
-    if output is PlanFormat.JSON:
-        from joinery.cli.output_json import plan_document, write
-
-        write(plan_document(packing, now=problem.snapshot.now, seconds=seconds))
-        return
-    from joinery.cli.plan_groups import view
-
-    plan = view(problem, packing, seconds=seconds)
+def _show(plan: "PlanView", output: PlanFormat, *, with_pods: bool) -> None:
     if output is PlanFormat.HTML:
         from joinery.cli.output_html import print_page
 
@@ -127,4 +128,4 @@ def _print(problem: "Problem", packing: "Packing", *, seconds: float, output: Pl
     else:
         from joinery.cli.output_table import print_plan
 
-        print_plan(plan)
+        print_plan(plan, with_pods=with_pods)

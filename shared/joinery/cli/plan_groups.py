@@ -10,8 +10,9 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from joinery.apis.core import Pod
 from joinery.apis.labels import INSTANCE_TYPE
 from joinery.apis.quantity import NOTHING, Resources, total
+from joinery.cli.costs import Costs
 from joinery.cli.figures import natural
-from joinery.cli.plan_view import Existing, Filled, Group, Part, PlanView, Refused, Section, Workload
+from joinery.cli.plan_view import Existing, Filled, Group, Part, PlanView, Refused, Section, Workload, zones_allowed
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.resources import PODS, requests_of
@@ -25,11 +26,12 @@ _Workloads = Mapping[str, Workload]
 """The workload of each placed pod."""
 
 
-def view(problem: Problem, packing: Packing, *, seconds: float) -> PlanView:
-    """The packing as a person looks at it. Costs a fraction of what finding it cost."""
+def view(problem: Problem, packing: Packing, costs: Costs, *, seconds: float) -> PlanView:
+    """The packing as a person looks at it. Takes a fraction of the time that finding it took."""
     workload_of = _workloads(problem.snapshot.pods, packing)
     return PlanView(
         packing=packing,
+        costs=costs,
         now=problem.snapshot.now,
         seconds=seconds,
         workloads=tuple(sorted(dict.fromkeys(workload_of.values()), key=lambda workload: workload.number)),
@@ -101,15 +103,24 @@ def _sections(problem: Problem, launches: Iterable[Launch], workload_of: _Worklo
     for launch in launches:
         offering = launch.offering
         node = _bought(launch, rooms.get((launch.node_pool, offering.instance_type), NOTHING), workload_of)
-        found[(launch.node_pool, offering.zone, offering.capacity_type)][_likeness(launch, node)].append((launch, node))
+        found[(launch.node_pool, _where(launch), offering.capacity_type)][_likeness(launch, node)].append(
+            (launch, node)
+        )
     sections = [
-        Section(node_pool=pool, zone=zone, capacity_type=capacity, groups=_groups(alike.values()))
-        for (pool, zone, capacity), alike in found.items()
+        Section(node_pool=pool, where=where, capacity_type=capacity, groups=_groups(alike.values()))
+        for (pool, where, capacity), alike in found.items()
     ]
     prices: dict[str, float] = defaultdict(float)
     for section in sections:
         prices[section.node_pool] += section.price
-    return tuple(sorted(sections, key=lambda s: (-prices[s.node_pool], s.node_pool, -s.price, s.zone, s.capacity_type)))
+    return tuple(
+        sorted(sections, key=lambda s: (-prices[s.node_pool], s.node_pool, -s.price, s.where, s.capacity_type))
+    )
+
+
+def _where(launch: Launch) -> str:
+    choice = zones_allowed(launch)
+    return f"any of {choice} zones" if choice > 1 else launch.offering.zone
 
 
 def _rooms(problem: Problem) -> Mapping[tuple[str, str], Resources]:

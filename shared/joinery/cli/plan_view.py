@@ -9,7 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
+from joinery.apis.labels import ZONE
 from joinery.apis.quantity import Resources, total
+from joinery.cli.costs import Costs
 from joinery.cli.figures import in_order
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing
 
@@ -67,12 +69,17 @@ class Group:
         return self.launches[0].offering.price * len(self.launches)
 
 
+def zones_allowed(launch: Launch) -> int:
+    """In how many zones the launch may end; the offering that it counts on is in the cheapest of them."""
+    return next((len(r.values) for r in launch.requirements if r.key == ZONE and r.operator == "In"), 1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """What is bought of one NodePool, zone and capacity type; the dearest group first."""
+    """What is bought of one NodePool, zone and capacity type; the dearest group first. ``where``: a zone, or any of several."""
 
     node_pool: str
-    zone: str
+    where: str
     capacity_type: str
     groups: tuple[Group, ...]
 
@@ -112,6 +119,7 @@ class PlanView:
     """A whole plan to look at. ``seconds``: from parsed objects to verified plan."""
 
     packing: Packing
+    costs: Costs
     now: datetime
     seconds: float
     workloads: tuple[Workload, ...]

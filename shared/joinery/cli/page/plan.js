@@ -3,34 +3,85 @@
   "use strict";
   const all = (selector, from = document) => [...from.querySelectorAll(selector)];
   const one = (id) => document.getElementById(id);
+  const money = (dollars) => `$${dollars.toLocaleString("en", dollars < 100
+    ? { minimumFractionDigits: 4, maximumFractionDigits: 4 } : { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
   const plural = (number, noun) => `${number.toLocaleString("en")} ${noun}${number === 1 ? "" : "s"}`;
 
+  // What a filter looks at is what the plan has: names, types, zones, reasons; not the other types that a request allows.
   const rows = all("[data-row]").map((element) => {
     const section = element.closest("section");
-    return {
+    const homes = all(".home", element).map((home) => ({ name: lower(...said(home, "b")), pods: names(home) }));
+    const workloads = homes.length ? [] : said(element, ".inside td:first-child");
+    const row = {
       element,
       section,
+      about: lower(section.dataset.about, ...said(element, ".kind"), ...workloads),
+      homes,
       nodes: Number(element.dataset.nodes || 0),
       pods: Number(element.dataset.pods || 0),
-      text: `${section.dataset.about || ""} ${element.textContent}`.toLowerCase(),
+      price: Number(element.dataset.price || 0),
     };
+    if (element.matches(".reason")) {
+      row.about = lower(section.dataset.about, ...said(element, "li, .wish p"));
+      row.homes = [{ name: "", pods: names(element) }];
+    }
+    return row;
   });
+  const sums = all("section .sum").map((element) => ({ element, whole: element.textContent }));
   const filter = one("filter");
+
+  function lower(...texts) { return texts.join(" ").toLowerCase(); }
+  function said(element, selector) { return all(selector, element).map((part) => part.textContent); }
+  function names(element) { return said(element, ".names").flatMap((text) => text.toLowerCase().split(", ")).filter(Boolean); }
+
+  // The part of a row that has all the words: the pods that do, on their nodes; or nodes that do with all their pods.
+  function part(row, words) {
+    const has = (text) => words.every((word) => text.includes(word));
+    if (has(row.about)) return { nodes: row.nodes, pods: row.pods, fits: true };
+    let nodes = 0, pods = 0;
+    for (const home of row.homes) {
+      const before = `${row.about} ${home.name} `;
+      const some = home.pods.filter((pod) => has(before + pod)).length;
+      const all = some || (has(before + home.pods.join(" ")) ? home.pods.length : 0);
+      nodes += all > 0 ? 1 : 0;
+      pods += all;
+    }
+    return { nodes: Math.min(nodes, row.nodes), pods, fits: nodes > 0 };
+  }
+
+  function sum({ nodes, pods, price }) {
+    const parts = [nodes && plural(nodes, "node"), pods && plural(pods, "pod"), price && `${money(price)}/h`];
+    return parts.filter(Boolean).join(" · ");
+  }
 
   function show() {
     const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
-    let nodes = 0, pods = 0, found = 0;
+    const none = () => ({ nodes: 0, pods: 0, price: 0 });
+    const whole = none(), bySection = new Map();
     for (const row of rows) {
-      const fits = words.every((word) => row.text.includes(word));
-      row.element.hidden = !fits;
-      if (fits) { nodes += row.nodes; pods += row.pods; found += 1; }
+      const shown = part(row, words);
+      row.element.hidden = !shown.fits;
+      if (!bySection.has(row.section)) bySection.set(row.section, none());
+      for (const total of [whole, bySection.get(row.section)]) {
+        total.nodes += shown.nodes;
+        total.pods += shown.pods;
+        total.price += shown.nodes * row.price;
+      }
     }
-    for (const part of all(".rest, main section")) {
-      part.hidden = words.length > 0 && !all("[data-row]", part).some((row) => !row.hidden);
+    const isFiltered = words.length > 0;
+    for (const fold of all(".rest, .part")) {
+      if (isFiltered) fold.open = true;
+      else if (fold.matches(".rest")) fold.open = false;
     }
-    for (const rest of all(".rest")) rest.open = words.length > 0;
-    one("nothing").hidden = found > 0 || rows.length === 0;
-    one("found").value = words.length ? `${plural(nodes, "node")}, ${plural(pods, "pod")}` : "";
+    for (const place of all(".rest, main section")) {
+      place.hidden = isFiltered && !all("[data-row]", place).some((row) => !row.hidden);
+    }
+    for (const { element, whole: unfiltered } of sums) {
+      const total = bySection.get(element.closest("section"));
+      element.textContent = isFiltered && total ? sum(total) : unfiltered;
+    }
+    one("nothing").hidden = !isFiltered || rows.some((row) => !row.element.hidden);
+    one("found").value = isFiltered ? sum(whole) || "nothing" : "";
   }
   filter.addEventListener("input", show);
 
@@ -54,7 +105,7 @@
     });
   }
   press(one("scale"), (pressed) => document.body.classList.toggle("equal", pressed));
-  press(one("unfold"), (pressed) => { for (const fold of all("main details")) fold.open = pressed; });
+  press(one("unfold"), (pressed) => { for (const fold of all("main details:not(.part)")) fold.open = pressed; });
 
   function mark(button) {
     const again = !button || button.classList.contains("mark");
