@@ -5,11 +5,11 @@ from functools import partial
 
 from joinery.apis import labels as keys
 from joinery.apis.core import Condition, Node, NodeSpec, NodeStatus, ObjectMeta, Pod, Taint
-from joinery.apis.quantity import texts
+from joinery.apis.quantity import Resources, texts
 from joinery.cloudprovider.catalog import Catalog
 from joinery.cloudprovider.gateway import Instance, LaunchRequest
 from joinery.cloudprovider.instancetypes import resolve
-from joinery.state.offerings import InstanceType
+from joinery.state.offerings import EFA, InstanceType
 from simulator.actors import Stage
 from simulator.apiserver import Change
 from simulator.engine import Turn
@@ -119,8 +119,8 @@ class Kubelets:
             metadata=ObjectMeta(name=name, labels=_labels(name, kind, instance, request)),
             spec=NodeSpec(provider_id=instance.provider_id, taints=[NOT_READY, UNREGISTERED, *taints]),
             status=NodeStatus(
-                capacity=dict(texts(kind.capacity)),
-                allocatable=dict(texts(kind.allocatable)),
+                capacity=dict(texts(_attached(kind.capacity, request))),
+                allocatable=dict(texts(_attached(kind.allocatable, request))),
                 conditions=[Condition(type="Ready", status="False", reason="KubeletNotReady")],
             ),
         )
@@ -130,6 +130,12 @@ class Kubelets:
         if owner not in self._types:
             self._types[owner] = {kind.name: kind for kind in resolve(self._catalog, request.node_class)}
         return self._types[owner][name]
+
+
+def _attached(room: Resources, request: LaunchRequest) -> Resources:
+    """Without the network adapters that the type may have and nobody asked EC2 for."""
+    asked = any(found.efa for found in request.overrides) or bool(request.node_class.spec.network_interfaces)
+    return room if asked else {name: value for name, value in room.items() if name != EFA}
 
 
 def _labels(name: str, kind: InstanceType, instance: Instance, request: LaunchRequest) -> dict[str, str]:

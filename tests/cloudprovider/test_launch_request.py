@@ -219,6 +219,28 @@ def test_a_template_has_the_users_disks_and_interfaces() -> None:
     assert made["CpuOptions"] == {"NestedVirtualization": "enabled"}
 
 
+def test_fabric_adapters_take_the_place_of_the_ordinary_interface() -> None:
+    """One a network card; addresses and groups as elsewhere (EC2 API, InterfaceType efa)."""
+    made = template(node_class(ipPrefixCount=2), replace(MACHINE, efa=3), {}).data["NetworkInterfaces"]
+    assert [(each["NetworkCardIndex"], each["DeviceIndex"]) for each in made] == [(0, 0), (1, 1), (2, 1)]
+    assert {each["InterfaceType"] for each in made} == {"efa"}
+    assert all(each["Groups"] == ["sg-1", "sg-2"] and each["Ipv4PrefixCount"] == 2 for each in made)
+
+
+def test_interfaces_that_the_class_declares_stay_as_they_are() -> None:
+    """Whatever the pods ask for: its types promise no other adapters."""
+    declared = [{}, {"deviceIndex": 1, "interfaceType": "efa-only"}]
+    made = template(node_class(networkInterfaces=declared), replace(MACHINE, efa=1), {}).data["NetworkInterfaces"]
+    assert [each["InterfaceType"] for each in made] == ["interface", "efa-only"]
+
+
+def test_hardware_is_dedicated_where_the_request_says_so() -> None:
+    """EC2 API, Placement.Tenancy."""
+    assert template(node_class(), replace(MACHINE, tenancy="dedicated"), {}).data["Placement"] == {
+        "Tenancy": "dedicated"
+    }
+
+
 def test_instances_and_failures_are_read_from_one_answer() -> None:
     """EC2 may group instances in an entry; failures count also when every instance was launched, each once."""
     where = {"Overrides": {"InstanceType": "m5.large", "AvailabilityZone": "us-east-1a"}}

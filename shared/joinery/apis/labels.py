@@ -36,6 +36,10 @@ RESERVATION_TYPE = f"{AWS_GROUP}/capacity-reservation-type"
 RESERVATION_INTERRUPTIBLE = f"{AWS_GROUP}/capacity-reservation-interruptible"
 RESERVATION_LABELS = (RESERVATION_ID, RESERVATION_TYPE, RESERVATION_INTERRUPTIBLE)
 
+# --- whether the hardware is shared with other accounts ---
+TENANCY = f"{AWS_GROUP}/instance-tenancy"
+SHARED_TENANCY, DEDICATED = "default", "dedicated"
+
 # --- annotations ---
 DO_NOT_DISRUPT = f"{CORE_GROUP}/do-not-disrupt"
 NODE_POOL_HASH = f"{CORE_GROUP}/nodepool-hash"

@@ -19,7 +19,7 @@ from joinery.apis.sizes import SIZES, share_of
 #: Labels whose values are known. Others than these cannot be launched.
 KNOWN_VALUES = {
     labels.CAPACITY_TYPE: frozenset({labels.SPOT, labels.ON_DEMAND, labels.RESERVED}),
-    f"{labels.AWS_GROUP}/instance-tenancy": frozenset({"default", "dedicated"}),
+    labels.TENANCY: frozenset({labels.SHARED_TENANCY, labels.DEDICATED}),
 }
 
 _KEY = re.compile(LABEL_KEY)

@@ -13,6 +13,7 @@ from joinery.apis.quantity import Resources, amount, amounts, total
 from joinery.cloudprovider.description import Description
 from joinery.cloudprovider.families import FAMILIES, Family
 from joinery.cloudprovider.tables import branch_interfaces
+from joinery.state.offerings import EFA
 
 MIB = 1 << 20
 PODS_WITHOUT_ENI_LIMIT = 110
@@ -125,7 +126,7 @@ def _extended(kind: Description, terms: Terms) -> dict[str, int]:
     efa = terms.efa_only if terms.efa_only is not None else efa_info.maximum_efa_interfaces if efa_info else 0
     found = {
         "vpc.amazonaws.com/pod-eni": branch_interfaces(kind.instance_type),
-        "vpc.amazonaws.com/efa": efa,
+        EFA: efa,
     }
     if kind.gpu_info or kind.neuron_info:
         found |= _accelerators(kind)

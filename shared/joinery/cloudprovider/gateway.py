@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
+from joinery.apis.labels import SHARED_TENANCY
 from joinery.apis.meta import Taint
 from joinery.cloudprovider.catalog import Catalog
 from joinery.cloudprovider.reservations import CapacityReservation
@@ -18,18 +19,22 @@ from joinery.state.offerings import OfferingKey, Reservation
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One capacity pool that a launch may be served from. ``reservation``: the one it is in, for a reserved launch."""
+    """One capacity pool that a launch may be served from. ``reservation``: the one it is in, for a reserved launch.
+
+    ``efa``: how many Elastic Fabric Adapters the instance gets in place of its ordinary network interface.
+    """
 
     instance_type: str
     zone: str
     price: float
     max_pods: int
     reservation: Reservation | None = None
+    efa: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchRequest:
-    """``count`` identical instances. The token makes a retry return the same instances."""
+    """``count`` identical instances. The token makes a retry return the same instances. ``tenancy`` as EC2 calls it."""
 
     token: str
     count: int
@@ -39,6 +44,7 @@ class LaunchRequest:
     overrides: tuple[Override, ...]
     labels: Mapping[str, str]
     taints: tuple[Taint, ...] = ()
+    tenancy: str = SHARED_TENANCY
 
 
 @dataclass(frozen=True, slots=True)

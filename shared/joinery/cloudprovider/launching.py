@@ -25,8 +25,8 @@ from joinery.cloudprovider.userdata import bootstrap, user_data
 from joinery.errors import CapacityError, ConfigurationError
 from joinery.state.offerings import Reservation
 
-Group = tuple[str, int, Reservation | None]
-"""Image id, pod count and the capacity reservation, all of which are in the template."""
+Group = tuple[str, int, int, Reservation | None]
+"""Image id, pod count, number of EFAs and the capacity reservation, all of which are in the template."""
 
 
 class Launching:
@@ -133,14 +133,14 @@ def _groups(overrides: Iterable[Override], images: Mapping[str, str]) -> dict[Gr
         pool = (override.instance_type, override.zone)
         if override.instance_type in images and pool not in seen:
             seen.add(pool)
-            group = images[override.instance_type], override.max_pods, override.reservation
+            group = images[override.instance_type], override.max_pods, override.efa, override.reservation
             found.setdefault(group, []).append(override)
     return found
 
 
 def _template(request: LaunchRequest, facts: ClusterFacts, group: Group, region: str) -> Template:
     node_class: EC2NodeClass = request.node_class
-    image, max_pods, reservation = group
+    image, max_pods, efa, reservation = group
     told = bootstrap(
         facts,
         labelled=request.labels,
@@ -155,5 +155,7 @@ def _template(request: LaunchRequest, facts: ClusterFacts, group: Group, region:
         region=region,
         ipv6=facts.ipv6,
         reservation=reservation,
+        efa=efa,
+        tenancy=request.tenancy,
     )
     return template(node_class, machine, instance_tags(facts.name, node_class, request.node_pool))

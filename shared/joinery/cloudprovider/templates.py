@@ -32,7 +32,7 @@ class Template:
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What of a template does not come from the class alone."""
+    """What of a template does not come from the class alone. ``efa``: how many Elastic Fabric Adapters."""
 
     image_id: str
     user_data: str
@@ -40,6 +40,8 @@ class Machine:
     region: str
     ipv6: bool
     reservation: Reservation | None = None
+    efa: int = 0
+    tenancy: str = labels.SHARED_TENANCY
 
 
 def template(node_class: EC2NodeClass, machine: Machine, tags: Mapping[str, str]) -> Template:
@@ -63,9 +65,9 @@ def _data(node_class: EC2NodeClass, machine: Machine, tags: Mapping[str, str]) -
         "IamInstanceProfile": {"Name": node_class.status.instance_profile},
         "Monitoring": {"Enabled": bool(spec.detailed_monitoring)},
         "MetadataOptions": _metadata(spec, machine.region),
-        "NetworkInterfaces": _interfaces(node_class, machine.ipv6),
+        "NetworkInterfaces": _interfaces(node_class, machine),
         "TagSpecifications": tag_specifications(("network-interface", *spot), tags),
-        "Placement": {"Tenancy": "default"},
+        "Placement": {"Tenancy": machine.tenancy},
         "CapacityReservationSpecification": _reservation(machine.reservation),
     }
     optional = {
@@ -150,13 +152,20 @@ def _gib(size: str) -> int:
 # --- network ---
 
 
-def _interfaces(node_class: EC2NodeClass, ipv6: bool) -> list[dict[str, Any]]:
+def _interfaces(node_class: EC2NodeClass, machine: Machine) -> list[dict[str, Any]]:
     """Security groups always live inside the interfaces; the subnet comes with the launch."""
-    groups = [group.id for group in node_class.status.security_groups]
-    declared = node_class.spec.network_interfaces
-    if not declared:
-        return [{"DeviceIndex": 0, "Groups": groups} | _addresses(node_class.spec, ipv6)]
-    return [_declared(interface, groups, node_class.spec, ipv6) for interface in declared]
+    groups, spec = [group.id for group in node_class.status.security_groups], node_class.spec
+    if spec.network_interfaces:
+        return [_declared(interface, groups, spec, machine.ipv6) for interface in spec.network_interfaces]
+    if machine.efa:
+        return [_efa(card, groups, spec, machine.ipv6) for card in range(machine.efa)]
+    return [{"DeviceIndex": 0, "Groups": groups} | _addresses(spec, machine.ipv6)]
+
+
+def _efa(card: int, groups: list[str], spec: EC2NodeClassSpec, ipv6: bool) -> dict[str, Any]:
+    """The adapter of one network card. Only the instance's first interface has the device index 0."""
+    place = {"NetworkCardIndex": card, "DeviceIndex": min(card, 1), "InterfaceType": "efa"}
+    return place | {"Groups": groups} | _addresses(spec, ipv6)
 
 
 def _declared(interface: NetworkInterface, groups: list[str], spec: EC2NodeClassSpec, ipv6: bool) -> dict[str, Any]:

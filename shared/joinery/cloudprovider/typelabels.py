@@ -9,7 +9,7 @@ from joinery.cloudprovider.tables import network_bandwidth
 
 _NAME = re.compile(r"^([a-z]+)(?:-[0-9]+tb)?([0-9]+)")
 _AWS = labels.AWS_GROUP
-_TENANCIES = ("default", "dedicated")
+_TENANCIES = (labels.SHARED_TENANCY, labels.DEDICATED)
 
 Labels = dict[str, tuple[str, ...]]
 
@@ -32,7 +32,7 @@ def type_labels(kind: Description, family: Family, region: str) -> Labels:
 
 
 def _system_labels(kind: Description, family: Family) -> Labels:
-    tenancy: Labels = {f"{_AWS}/instance-tenancy": _TENANCIES}
+    tenancy: Labels = {labels.TENANCY: _TENANCIES}
     if not family.windows_build:
         return tenancy | {labels.OS: ("linux",)}
     # There is no Windows for arm64: a type that can run no system is compatible with nothing.

@@ -17,9 +17,9 @@ from joinery.controllers.act import Actor
 from joinery.errors import CapacityError, ConfigurationError, UnavailableError
 from joinery.gateways import Gateways
 from joinery.lifecycle.launch import Group, Outcome, groups, insufficient, postponed, settle, unlaunchable
-from joinery.lifecycle.purchase import Choice, choose
+from joinery.lifecycle.purchase import Choice, choose, tenancy
 from joinery.state.instances import Instance
-from joinery.state.offerings import InstanceType
+from joinery.state.offerings import EFA, InstanceType
 
 _UNREGISTERED = Taint(key=UNREGISTERED_TAINT, effect=NO_EXECUTE)
 _SOLD_OUT = "all requested instance types were unavailable during launch"
@@ -110,15 +110,24 @@ def _request(group: Group, node_class: EC2NodeClass, choice: Choice) -> LaunchRe
         node_pool=claim.metadata.labels.get(NODE_POOL, ""),
         node_class=node_class,
         capacity_type=choice.capacity_type,
-        overrides=_overrides(choice),
+        overrides=_overrides(choice, with_efa=group.requests.get(EFA, 0) > 0),
+        tenancy=tenancy(claim),
         labels=claim.metadata.labels,
         taints=(*claim.spec.taints, *claim.spec.startup_taints, _UNREGISTERED),
     )
 
 
-def _overrides(choice: Choice) -> tuple[Override, ...]:
+def _overrides(choice: Choice, *, with_efa: bool) -> tuple[Override, ...]:
+    """``with_efa``: some pod asks for Elastic Fabric Adapters, so the instance gets all that its type has."""
     return tuple(
-        Override(kind.name, offering.zone, offering.price, kind.capacity.get("pods", 0), offering.reservation)
+        Override(
+            kind.name,
+            offering.zone,
+            offering.price,
+            kind.capacity.get("pods", 0),
+            offering.reservation,
+            kind.capacity.get(EFA, 0) if with_efa else 0,
+        )
         for kind in choice.types
         for offering in sorted(kind.offerings, key=lambda each: (each.price, each.zone))
     )

@@ -30,6 +30,7 @@ from joinery.apis.nodeclaim import ClaimResources, NodeClaim, NodeClaimSpec
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import texts
 from joinery.scheduling.packing import Launch, Packing
+from joinery.state.offerings import EFA
 from joinery.state.snapshot import Snapshot
 
 #: The letters of Kubernetes' generated names: no vowels, so no words.
@@ -148,4 +149,5 @@ def _identity(launch: Launch) -> Any:
     """Everything that CreateFleet will be told about a launch, apart from how many."""
     parts = (launch.requirements, launch.taints, launch.startup_taints)
     text = json.dumps([[item.model_dump() for item in part] for part in parts], sort_keys=True)
-    return launch.node_pool, tuple(sorted(launch.labels.items())), launch.instance_types, text
+    has_efa = launch.requests.get(EFA, 0) > 0
+    return launch.node_pool, tuple(sorted(launch.labels.items())), launch.instance_types, has_efa, text

@@ -11,18 +11,27 @@ Instances are written to their claims before anything is deleted, so that a repe
 import hashlib
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from joinery.apis.conditions import true, unknown
 from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_PROFILE, LAUNCH_TOKEN, RESERVATION_LABELS, ZONE, ZONE_ID
+from joinery.apis.labels import (
+    CAPACITY_TYPE,
+    INSTANCE_PROFILE,
+    LAUNCH_TOKEN,
+    RESERVATION_LABELS,
+    TENANCY,
+    ZONE,
+    ZONE_ID,
+)
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import Resources, amounts, texts
 from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, UpdateClaim
+from joinery.lifecycle.purchase import tenancy
 from joinery.state.claims import LAUNCHED, annotated, observed, settled, with_condition, with_metadata, with_status
 from joinery.state.instances import Instance, instance_id
-from joinery.state.offerings import InstanceType, OfferingKey
+from joinery.state.offerings import EFA, InstanceType, OfferingKey
 
 _LONGEST_MESSAGE = 300
 
@@ -92,11 +101,24 @@ def settle(
     free = group.free(outcome.instances)
     served = list(zip(group.waiting, free, strict=False))
     unserved = group.waiting[len(served) :]
+    known = types if _has_efa(group, node_class) else {name: _without_efa(kind) for name, kind in types.items()}
     return (
-        *(_served(claim, instance, node_class, types.get(instance.instance_type), now) for claim, instance in served),
+        *(_served(claim, instance, node_class, known.get(instance.instance_type), now) for claim, instance in served),
         *((MarkUnavailable(pool, "EC2 is out of it"),) for pool in sorted(outcome.out_of)),
         *(_unserved(claim, outcome, now) for claim in unserved),
     )
+
+
+def _has_efa(group: Group, node_class: EC2NodeClass) -> bool:
+    """Whether the instances were launched with the adapters that their type may have."""
+    return bool(node_class.spec.network_interfaces) or group.requests.get(EFA, 0) > 0
+
+
+def _without_efa(kind: InstanceType) -> InstanceType:
+    if EFA not in kind.capacity:
+        return kind
+    capacity, allocatable = ({k: v for k, v in room.items() if k != EFA} for room in (kind.capacity, kind.allocatable))
+    return replace(kind, capacity=capacity, allocatable=allocatable)
 
 
 def _unserved(claim: NodeClaim, outcome: Outcome, now: datetime) -> tuple[Command, ...]:
@@ -139,7 +161,7 @@ def unlaunchable(claim: NodeClaim, node_class: EC2NodeClass | None, now: datetim
 def _served(
     claim: NodeClaim, instance: Instance, node_class: EC2NodeClass, kind: InstanceType | None, now: datetime
 ) -> tuple[Command, ...]:
-    labels = {**(_type_labels(kind, instance) if kind else {}), **claim.metadata.labels}
+    labels = {**(_type_labels(kind, instance) if kind else {}), TENANCY: tenancy(claim), **claim.metadata.labels}
     annotations = {**claim.metadata.annotations, INSTANCE_PROFILE: node_class.status.instance_profile}
     after = with_status(
         with_metadata(claim, labels=labels, annotations={k: v for k, v in annotations.items() if v}),

@@ -12,11 +12,14 @@ from itertools import chain
 
 from joinery.apis.labels import (
     CAPACITY_TYPE,
+    DEDICATED,
     MIN_VALUES_RELAXED,
     ON_DEMAND,
     RESERVATION_LABELS,
     RESERVED,
+    SHARED_TENANCY,
     SPOT,
+    TENANCY,
     ZONE,
     ZONE_ID,
 )
@@ -52,6 +55,12 @@ def choose(claim: NodeClaim, types: Iterable[InstanceType], requests: Resources 
         found = _no_dear_spot(found)
     kept = sorted(found, key=_cheapest)[:LARGEST_REQUEST]
     return _of_first_capacity_type(kept) if _has_variety(claim, kept) else None
+
+
+def tenancy(claim: NodeClaim) -> str:
+    """Shared hardware where the claim allows it, for the other is dearer."""
+    allowed = read(claim.spec.requirements).get(TENANCY)
+    return DEDICATED if allowed.has(DEDICATED) and not allowed.has(SHARED_TENANCY) else SHARED_TENANCY
 
 
 def _compatible(claim: NodeClaim, allowed: Requirements, kind: InstanceType, wanted: Resources) -> InstanceType | None:

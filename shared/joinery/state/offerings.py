@@ -24,6 +24,10 @@ class OfferingKey:
     capacity_type: str
 
 
+#: Elastic Fabric Adapters, as pods ask for them. An instance has them only if it was launched with them.
+EFA = "vpc.amazonaws.com/efa"
+
+
 @dataclass(frozen=True, slots=True)
 class Reservation:
     """What a reserved offering draws on. ``kind``: default or capacity-block; ``remaining``: how many more instances it takes."""
