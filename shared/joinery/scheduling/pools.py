@@ -159,8 +159,9 @@ class Pool:
 
     ``requirements`` holds the template's, its labels', and the pool's own name. ``room`` (types x resources) is what is left
     for pods on an empty node of each type after its DaemonSets' pods; ``overhead`` is what those take. ``ports``: the host
-    ports that daemons take, by type. ``types`` and ``columns``: what the template itself admits. ``limits``: what the pool
-    may still add, by resource (and ``nodes``).
+    ports that daemons take, by type. ``types`` and ``columns``: what the template itself admits; ``crowded``: the types that it
+    would admit too, but on which the DaemonSets' pods do not fit, in whatever resource. ``limits``: what the pool may still add, by
+    resource (and ``nodes``).
     """
 
     node_pool: NodePool
@@ -171,6 +172,7 @@ class Pool:
     room: Amounts
     ports: tuple[frozenset[tuple[str, str, int]], ...]
     types: Mask
+    crowded: Mask
     columns: Mask
     limits: Mapping[str, int]
 

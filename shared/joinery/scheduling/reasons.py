@@ -4,6 +4,7 @@ Every reason must be true by itself: what is named here would keep the pod pendi
 """
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -14,7 +15,7 @@ from joinery.scheduling.classes import PodClass
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.pools import OFFERING_KEYS, Fit, Mask, Pool, fit
 from joinery.scheduling.requirements import Requirements
-from joinery.scheduling.reservations import is_bought, spent
+from joinery.scheduling.reservations import spent
 from joinery.scheduling.resources import ports_clash
 from joinery.scheduling.shortfall import counted, shortages
 from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated, shown
@@ -59,25 +60,27 @@ def _of_pool(work: Workspace, pods: PodClass, pool: Pool) -> Reason:
     taint = first_untolerated((*pods.tolerations, TOLERATE_PREFERRED), pool.node_pool.spec.template.spec.taints)
     if taint is not None:
         return Reason("Taints", f"the pod does not tolerate its taint {shown(taint)}", subject)
+    whole = replace(pool, types=pool.types | pool.crowded)
     choices = [(term, v) for term in pods.terms for v in pods.volumes.alternatives]
-    fits = [fit(pool, term.intersect(v)) for term, v in choices]
+    fits = [fit(whole, term.intersect(v)) for term, v in choices]
     possible = [found for found in fits if not found.conflict]
     if not possible:
         which = next(i for i, choice in enumerate(choices) if not _is_contradictory(*choice))
-        return Reason("Requirements", _conflict(*choices[which], pool, fits[which].conflict), subject)
-    sold = [(found, _sold(pool, found)) for found in possible]
-    if used := _used_up(work, pods, pool, possible):
-        return Reason("Reserved", used, subject)
-    if not any(types.any() for _, types in sold):
-        return Reason("Offerings", "no instance type that it allows is on offer where the pod may run", subject)
+        return Reason("Requirements", _conflict(*choices[which], whole, fits[which].conflict), subject)
+    sold = [(found, types) for found in possible if (types := _sold(pool, found)).any()]
+    if not sold:
+        return _unsold(work, pool, possible)
     row = work.axis.vector(pods.requests)
-    for found, types in sold:
-        holding = types & (pool.room >= row).all(axis=1)
-        if holding.any():
-            return _beyond_size(work, pods, pool, found, holding)
-    types = next(types for _, types in sold if types.any())
-    words = counted(int(types.sum()), _ALLOWED, shortages(work.axis, pods, pool.room[types], pool.overhead[types]))
-    return Reason("Resources", words, subject)
+    holding = [(found, types & (pool.room >= row).all(axis=1)) for found, types in sold]
+    large = [(found, types) for found, types in holding if types.any()]
+    if not large:
+        types = sold[0][1]
+        words = counted(int(types.sum()), _ALLOWED, shortages(work.axis, pods, pool.room[types], pool.overhead[types]))
+        return Reason("Resources", words, subject)
+    columns = np.logical_or.reduce([_selling(pool, found, types) for found, types in large])
+    if used := _used_up(work, pool, columns):
+        return Reason("Reserved", used, subject)
+    return _beyond_size(work, pods, pool, *large[0])
 
 
 def _sold(pool: Pool, found: Fit) -> Mask:
@@ -85,13 +88,22 @@ def _sold(pool: Pool, found: Fit) -> Mask:
     return sold
 
 
-def _used_up(work: Workspace, pods: PodClass, pool: Pool, possible: Sequence[Fit]) -> str:
-    """What to say of a pod that has nothing but capacity reservations of which nothing is left; empty for any other."""
-    row = work.axis.vector(pods.requests)
-    if not work.reservations or any(is_bought(pool, found, row) for found in possible):
-        return ""
-    columns = np.logical_or.reduce([found.columns for found in possible])
-    return spent(pool, columns, work.left_reserved)
+def _unsold(work: Workspace, pool: Pool, possible: Sequence[Fit]) -> Reason:
+    subject = f"NodePool {pool.name}"
+    if used := _used_up(work, pool, np.logical_or.reduce([found.columns for found in possible])):
+        return Reason("Reserved", used, subject)
+    return Reason("Offerings", "no instance type that it allows is on offer where the pod may run", subject)
+
+
+def _used_up(work: Workspace, pool: Pool, columns: Mask) -> str:
+    """What to say of a pod that could be in none of the columns but capacity reservations of which nothing is left; else empty."""
+    return "" if not work.reservations or (columns & pool.bought).any() else spent(pool, columns, work.left_reserved)
+
+
+def _selling(pool: Pool, found: Fit, types: Mask) -> Mask:
+    """The offering columns in which any of the types is sold where the pod may run."""
+    selling: Mask = found.columns & np.isfinite(pool.market.prices[types]).any(axis=0)
+    return selling
 
 
 # --- labels ---

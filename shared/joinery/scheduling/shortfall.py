@@ -2,8 +2,6 @@
 
 from collections.abc import Iterable, Mapping
 
-import numpy as np
-
 from joinery.apis.quantity import text
 from joinery.scheduling.classes import PodClass
 from joinery.scheduling.pools import Amounts, Axis
@@ -46,11 +44,13 @@ def _shortage(
     axis: Axis, name: str, requests: Mapping[str, int], room: Amounts, taken: Amounts | None
 ) -> tuple[int, str] | None:
     column, asked = axis.index[name], requests.get(name, 0)
-    short = room[:, column] < asked if asked else np.zeros(len(room), dtype=np.bool_)
+    short = room[:, column] < asked
     if not short.any():
         return None
     most = int(taken[short, column].max()) if taken is not None else 0
-    if not most and (room[short, column] <= 0).all() and name not in _WORDS:
+    if asked and not most and (room[short, column] <= 0).all() and name not in _WORDS:
         return int(short.sum()), f"no {name}"
-    daemons = f", DaemonSets take up to {text(name, most)}" if most else ""
-    return int(short.sum()), f"too little {_WORDS.get(name, name)} (the pod asks for {text(name, asked)}{daemons})"
+    parts = [f"the pod asks for {text(name, asked)}"] if asked else []
+    parts += [f"DaemonSets take up to {text(name, most)}"] if most else []
+    why = f"({', '.join(parts)})" if parts else "for what runs there without the pod"
+    return int(short.sum()), f"too little {_WORDS.get(name, name)} {why}"

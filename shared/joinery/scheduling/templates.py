@@ -185,6 +185,7 @@ class PoolBuilder:
         if admitted.conflict or not sold.any():
             return _nothing_left(admitted, bare)
         overhead, ports = self._overhead(node_pool, known, bare)
+        crowded = sold & (known.allocatable < overhead).any(axis=1)
         pool = Pool(
             node_pool=node_pool,
             market=known,
@@ -193,7 +194,8 @@ class PoolBuilder:
             overhead=overhead,
             room=self._capped(node_pool, known.allocatable - overhead),
             ports=ports,
-            types=sold,
+            types=sold & ~crowded,
+            crowded=crowded,
             columns=admitted.columns,
             limits=self._remaining(node_pool),
         )
@@ -252,9 +254,9 @@ def _min_values(requirements: Iterable[Requirement]) -> Mapping[str, int]:
 
 
 def _too_uniform(pool: Pool) -> Reason | None:
-    """A pool whose minValues not even an empty node can meet."""
+    """A pool whose minValues not even a node without DaemonSets could meet."""
     for key, least in sorted(pool.min_values.items()):
-        possible = pool.distinct(key, pool.types, pool.columns)
+        possible = pool.distinct(key, pool.types | pool.crowded, pool.columns)
         if possible < least:
             values = "value" if possible == 1 else "values"
             are = "is" if possible == 1 else "are"
@@ -269,7 +271,7 @@ def _bare(node_pool: NodePool, known: Market, requirements: Requirements, everyt
     nothing = np.zeros_like(known.allocatable)
     return Pool(
         node_pool=node_pool, market=known, requirements=requirements, min_values={}, overhead=nothing,
-        room=known.allocatable, ports=(), types=types, columns=columns, limits={},
+        room=known.allocatable, ports=(), types=types, crowded=np.zeros_like(types), columns=columns, limits={},
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from joinery.apis.meta import Requirement, Taint
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, total
 from joinery.scheduling.packing import Launch, Reason
-from joinery.scheduling.verify_market import hard_taints, why_closed
+from joinery.scheduling.verify_market import hard_taints, left_by, most_of, why_closed
 from joinery.scheduling.verify_nodes import (
     DECIDED_BY_OFFERING,
     FinalNode,
@@ -35,12 +35,14 @@ _ENCODE = msgspec.json.Encoder().encode
 class Choice:
     """An instance type of a launch: the offerings that the request allows, and what a node of it would be like.
 
-    ``labels`` are the node's but for those of the offering.
+    ``daemons``: what the DaemonSets' pods take, for each set of them that some of the offerings would run; ``foreign``: for each
+    that another offering of the type would. ``labels`` are the node's but for those of the offering.
     """
 
     kind: InstanceType
     offerings: tuple[Offering, ...]
-    daemons: Resources
+    daemons: Sequence[Resources]
+    foreign: Sequence[Resources]
     labels: Labels
 
     @cached_property
@@ -49,8 +51,8 @@ class Choice:
 
     @cached_property
     def room(self) -> Resources:
-        """What the daemons leave."""
-        return {name: amount - self.daemons.get(name, 0) for name, amount in self.kind.allocatable.items()}
+        """What the daemons leave wherever they take most; less than nothing where they do not fit themselves."""
+        return left_by(most_of(self.daemons), self.kind)
 
     @cached_property
     def places(self) -> Mapping[Place, Offering]:
@@ -105,9 +107,21 @@ class Choices:
         offerings = tuple(o for o in kind.offerings if o.available and asked.allows(self._of_offering(kind, o)))
         if not offerings:
             return None
-        own = {**labels, **self._of_offering(kind, offerings[0]), keys.HOSTNAME: launch.name}
-        node = FinalNode(name=launch.name, labels=own, taints=hard_taints(launch.taints), room={})
-        return Choice(kind=kind, offerings=offerings, daemons=self.world.daemon_requests(node), labels=labels)
+        own = self._daemons(launch, kind, labels, offerings)
+        every = self._daemons(launch, kind, labels, kind.offerings)
+        return Choice(kind=kind, offerings=offerings, daemons=own, foreign=every, labels=labels)
+
+    def _daemons(
+        self, launch: Launch, kind: InstanceType, labels: Labels, offerings: Sequence[Offering]
+    ) -> Sequence[Resources]:
+        """What the DaemonSets take of a node of the kind: once for each set of them that one of the offerings would run."""
+        taints = hard_taints(launch.taints)
+        found = {}
+        for offering in offerings if self.world.daemons_pick_offerings else offerings[:1]:
+            own = {**labels, **self._of_offering(kind, offering), keys.HOSTNAME: launch.name}
+            daemons = self.world.daemon_requests(FinalNode(name=launch.name, labels=own, taints=taints, room={}))
+            found[id(daemons)] = daemons
+        return tuple(found.values())
 
     def _of_offering(self, kind: InstanceType, offering: Offering) -> Labels:
         """The labels that a node of the kind has from the offering; one object for all kinds in a place that names its zone's id."""
@@ -246,6 +260,12 @@ def _choice_problems(launch: Launch, needs: Resources, choices: Sequence[Choice]
         tight = [c.kind.name for c in choices if c.room.get(name, 0) < amount] if amount > 0 else []
         if tight:
             yield "InstanceTypes", f"{tight[0]} cannot hold the pods: {amount} {name} wanted"
+    for choice in choices:
+        lacking = next((name for name, amount in choice.room.items() if amount < 0), "")
+        if lacking:
+            wanted = most_of(choice.daemons).get(lacking, 0)
+            yield "DaemonSets", f"{choice.kind.name} cannot hold its DaemonSets: {wanted} {lacking} wanted"
+            break
     cheap = [c for c in choices if c.cheapest < launch.offering.price - PRICE_TOLERANCE]
     if cheap:
         yield "Cheapest", f"{cheap[0].kind.name} costs {cheap[0].cheapest}, the offering {launch.offering.price}"
@@ -255,11 +275,15 @@ def _choice_problems(launch: Launch, needs: Resources, choices: Sequence[Choice]
 
 
 def _requests_problem(launch: Launch, needs: Resources, choices: Sequence[Choice]) -> str:
-    """Requests are those of the pods and of the daemons; which daemons may depend on the type."""
-    overheads = list({id(choice.daemons): choice.daemons for choice in choices}.values())
+    """Requests are those of the pods and of the daemons; which daemons may depend on the type, and on the offering.
+
+    A type's daemons may be counted wherever it is launched, although not all of them run in every zone.
+    """
+    own = list({id(one): one for choice in choices for one in choice.daemons}.values()) or [{}]
+    every = list({id(one): one for choice in choices for one in choice.foreign}.values()) or [{}]
     for name in sorted(needs.keys() | launch.requests.keys()):
-        daemons = [overhead.get(name, 0) for overhead in overheads] or [0]
-        stated, least, most = launch.requests.get(name, 0), min(daemons), max(daemons)
+        least = min(daemons.get(name, 0) for daemons in own)
+        stated, most = launch.requests.get(name, 0), max(daemons.get(name, 0) for daemons in every)
         if not least <= stated - needs.get(name, 0) <= most:
             return f"{name} is {stated}, but the pods ask {needs.get(name, 0)} and the daemons {least} to {most}"
     return ""

@@ -9,7 +9,7 @@ from joinery.apis.core import NodeSelectorRequirement, NodeSelectorTerm
 from joinery.apis.core import Taint as CoreTaint
 from joinery.apis.meta import Requirement, Taint
 from joinery.apis.nodepool import NodePool
-from joinery.apis.quantity import Resources, fits
+from joinery.apis.quantity import Resources, fits, total
 from joinery.apis.support import unusable
 from joinery.apis.validation import validate
 from joinery.scheduling.verify_nodes import DECIDED_BY_OFFERING, FinalNode, node_labels, offering_labels
@@ -30,14 +30,18 @@ class Ware:
     @cached_property
     def room(self) -> Resources:
         labels = node_labels(self.pool.spec.template.metadata.labels, self.pool, self.kind, requirements=())
-        labels |= offering_labels(self.kind, self.offerings[0])
         taints = hard_taints(self.pool.spec.template.spec.taints)
-        daemons = self.world.daemon_requests(FinalNode(name="", labels=labels, taints=taints, room={}))
-        return {name: amount - daemons.get(name, 0) for name, amount in self.kind.allocatable.items()}
+        places = self.offerings if self.world.daemons_pick_offerings else self.offerings[:1]
+        nodes = (FinalNode("", {**labels, **offering_labels(self.kind, place)}, taints, {}) for place in places)
+        return left_by(most_of(self.world.daemon_requests(node) for node in nodes), self.kind)
+
+    @cached_property
+    def _holds_daemons(self) -> bool:
+        return min(self.room.values(), default=0) >= 0
 
     def holds(self, requests: Resources) -> bool:
-        """Whether pods that ask for so much fit beside the daemons, of which types that are too small need not be asked."""
-        return fits(requests, self.kind.allocatable) and fits(requests, self.room)
+        """Whether pods that ask for so much fit beside the daemons, and those themselves; types that are too small need not be asked."""
+        return fits(requests, self.kind.allocatable) and self._holds_daemons and fits(requests, self.room)
 
 
 @dataclass
@@ -123,6 +127,20 @@ class _Selection:
                 if not _known_mismatch(alternative, kind) and not _custom_mismatch(alternative, self._pool, kind)
             ]
         return self._open[values]
+
+
+def left_by(daemons: Resources, kind: InstanceType) -> Resources:
+    """What the DaemonSets' pods leave of a type: in every resource that it has or that they ask for."""
+    asked = {name: -amount for name, amount in daemons.items() if amount}
+    return total((kind.allocatable, asked))
+
+
+def most_of(lists: Iterable[Resources]) -> Resources:
+    """The most that any of them asks for, resource by resource."""
+    found: dict[str, int] = {}
+    for resources in lists:
+        found |= {name: max(amount, found.get(name, 0)) for name, amount in resources.items()}
+    return found
 
 
 def why_closed(world: World, pool: NodePool) -> str:

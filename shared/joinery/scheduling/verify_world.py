@@ -18,7 +18,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, total
 from joinery.scheduling.packing import Launch, Packing, Reason
 from joinery.scheduling.problem import Problem
-from joinery.scheduling.verify_nodes import FinalNode, existing_node, launched_node, sold
+from joinery.scheduling.verify_nodes import DECIDED_BY_OFFERING, FinalNode, existing_node, launched_node, sold
 from joinery.scheduling.verify_rules import (
     Labels,
     Port,
@@ -111,6 +111,11 @@ class World:
     @cached_property
     def _daemons_pick_names(self) -> bool:
         return keys.HOSTNAME in self._daemon_keys or any(_has_fields(daemon.pod) for _, daemon in self.daemon_sets)
+
+    @cached_property
+    def daemons_pick_offerings(self) -> bool:
+        """Whether which daemons run on a node may depend on more than its instance type: on zone, capacity type, reservation."""
+        return any(keys.canonical(key) in DECIDED_BY_OFFERING for key in self._daemon_keys)
 
     @cached_property
     def _daemons_by_kind(self) -> dict[object, list[PodClass]]:

@@ -7,6 +7,7 @@ import pytest
 
 from joinery.apis.labels import ARCH, INSTANCE_TYPE, ZONE
 from joinery.apis.meta import Requirement, Taint
+from joinery.apis.quantity import amounts
 from joinery.scheduling.packing import Launch, PlacedOffering
 from joinery.scheduling.problem import Options
 from joinery.state.offerings import OfferingKey, without
@@ -68,6 +69,17 @@ def test_every_type_of_a_launch_holds_its_pods_and_its_daemons() -> None:
     assert found(asked, packing(wide)) == set()
     narrow = launch(asked, "default/web", kind="m7a.large", types=("m7a.large", "m7a.xlarge"), daemons=overhead)
     assert {"InstanceTypes", "Resources"} <= found(asked, packing(narrow))
+
+
+@pytest.mark.parametrize("daemon", [{"cpu": "5"}, {"memory": "12Gi"}, {"requests": {"nvidia.com/gpu": "1"}}])
+def test_every_type_of_a_launch_holds_its_daemons_whatever_the_pods_ask_for(daemon: dict[str, Any]) -> None:
+    """A DaemonSet that stays pending on every node of ours is a node bought in vain, even if the pods would fit."""
+    requests = {"cpu": "100m", "memory": "128Mi", **daemon.pop("requests", {}), **daemon}
+    own = daemon_set(requests=requests)
+    asked = problem(node_pool(), pod("web", cpu="0", memory="0"), own)
+    overhead = {**amounts(requests), "pods": 1}
+    narrow = launch(asked, "default/web", daemons=overhead)
+    assert found(asked, packing(narrow)) == {"DaemonSets"}
 
 
 def test_requests_include_the_daemons() -> None:
