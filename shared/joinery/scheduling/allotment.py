@@ -89,13 +89,15 @@ class Allotment:
         return listed, len(bought) == len(found)
 
     def _starts(self, demand: Demand) -> Iterator[NewNode]:
-        """Every sort of node that could be begun for the class."""
+        """Every sort of node that could be begun for the class, and those begun whose like there may be no more of."""
         for pool in self._work.pools:
             node = self._purchase.start(pool, demand, {})
             if node is not None:
                 yield node
             if self._work.reservations:
                 yield from self._purchase.reserved_starts(pool, demand, {})
+        if self._work.reservations:
+            yield from self._purchase.reserved_nodes(demand)
 
     def _defined(self, demand: Demand, domains: Domains, keys: Sequence[str]) -> bool:
         """A node without the label is no place for a spread or an affinity over it."""

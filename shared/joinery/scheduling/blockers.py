@@ -23,24 +23,25 @@ class _Bar:
     is_total: bool
 
 
-def blocking_rules(topology: Topology, pods: PodClass, offered: Offered) -> str:
-    """The rules that no domain on offer satisfies; where each alone can be satisfied, all that stand in the way somewhere."""
+def blocking_rules(topology: Topology, pods: PodClass, offered: Offered) -> tuple[str, bool]:
+    """The rules that no domain on offer satisfies, and that they are; where each alone can be satisfied, all that stand in the way
+    somewhere.
+    """
     hard = [rule for rule in topology.rules[id(pods)] if rule.weight is None]
     own = [_own(topology, pods, rule, offered) for rule in hard]
     total = [bar.words for bar in own if bar.is_total]
     if total:
-        return f"no node can be added without breaking {'; '.join(total)}"
+        return f"no node can be added without breaking {'; '.join(total)}", True
     foreign = [_foreign(group, offered) for group in topology.foreign(pods)]
     for bar in foreign:
         if bar.is_total:
-            return f"pods that run or are planned keep it away ({bar.words})"
+            return f"pods that run or are planned keep it away ({bar.words})", True
     partial = [bar.words for bar in own if bar.closed] + [f"other pods' {bar.words}" for bar in foreign if bar.closed]
     listed = list(dict.fromkeys(partial)) or [bar.words for bar in own]
     if not listed:
-        return "no place was found that keeps all rules about pods"
-    return (
-        f"no node can be added {'that satisfies all of' if len(listed) > 1 else 'without breaking'} {'; '.join(listed)}"
-    )
+        return "no place was found that keeps all rules about pods", False
+    how = "that satisfies all of" if len(listed) > 1 else "without breaking"
+    return f"no node can be added {how} {'; '.join(listed)}", False
 
 
 def _own(topology: Topology, pods: PodClass, rule: Rule, offered: Offered) -> _Bar:

@@ -200,6 +200,11 @@ class Pool:
         listed = (self.market.types[i].labels.get(key, ()) for i in np.flatnonzero(types))
         return len({value for values in listed for value in values})
 
+    def too_few(self, types: Mask, columns: Mask) -> tuple[str, int] | None:
+        """The first label, in name order, of which the types have fewer values than minValues asks for, and how many."""
+        counts = ((key, self.distinct(key, types, columns)) for key in sorted(self.min_values))
+        return next(((key, count) for key, count in counts if count < self.min_values[key]), None)
+
     @cached_property
     def limited(self) -> tuple[Amounts, Amounts]:
         """Capacity of each type in the limited resources (types x limits), and the limits, in one order."""

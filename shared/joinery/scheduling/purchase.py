@@ -5,7 +5,7 @@ until nothing fits, the common way, ends on the one type that holds everything a
 """
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
 
@@ -112,6 +112,14 @@ class Purchase:
                 chosen.setdefault(pool.market.likeness[int(alone.argmax())], alone)
         blanks = (self._empty(pool, reserved=alone) for alone in chosen.values())
         return [node for blank in blanks if (node := blank.narrowed(demand, domains)) is not None]
+
+    def reserved_nodes(self, demand: Demand) -> Iterator[NewNode]:
+        """The nodes that are launched in a reservation so far, as far as they are open to the class."""
+        for node in self.opened.nodes:
+            if node.reservation and not demand.is_repelled(tuple(node.pool.node_pool.spec.template.spec.taints)):
+                narrowed = node.narrowed(demand, {})
+                if narrowed is not None:
+                    yield narrowed
 
     def _into_open(self, index: int, demand: Demand, domains: Domains, names: list[str]) -> None:
         """As many pods as leave the node good value; where one refuses all, others of its shape are not asked again."""

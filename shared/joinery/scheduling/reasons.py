@@ -9,9 +9,9 @@ from dataclasses import replace
 import numpy as np
 
 from joinery.apis.labels import WELL_KNOWN, is_restricted
-from joinery.apis.quantity import amount, text
 from joinery.scheduling.blockers import blocking_rules
 from joinery.scheduling.classes import PodClass
+from joinery.scheduling.exhaustion import exhausted
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.pools import OFFERING_KEYS, Fit, Mask, Pool, fit
 from joinery.scheduling.requirements import Requirements
@@ -32,7 +32,7 @@ def reasons_for(work: Workspace, pods: PodClass) -> tuple[Reason, ...]:
     contradiction = _contradiction(pods)
     if contradiction is not None:
         return (contradiction,)
-    found = [_of_pool(work, pods, pool) for pool in work.pools]
+    found = [reason for pool in work.pools for reason in _of_pool(work, pods, pool)]
     found += work.rejected_pools
     if not found:
         found = [Reason("NoNodePool", "there is no NodePool that could launch a node for it"), *_of_nodes(work, pods)]
@@ -55,32 +55,32 @@ def _contradiction(pods: PodClass) -> Reason | None:
     return Reason("Requirements", f"{whose} leave no value for {key}")
 
 
-def _of_pool(work: Workspace, pods: PodClass, pool: Pool) -> Reason:
+def _of_pool(work: Workspace, pods: PodClass, pool: Pool) -> tuple[Reason, ...]:
     subject = f"NodePool {pool.name}"
     taint = first_untolerated((*pods.tolerations, TOLERATE_PREFERRED), pool.node_pool.spec.template.spec.taints)
     if taint is not None:
-        return Reason("Taints", f"the pod does not tolerate its taint {shown(taint)}", subject)
+        return (Reason("Taints", f"the pod does not tolerate its taint {shown(taint)}", subject),)
     whole = replace(pool, types=pool.types | pool.crowded)
     choices = [(term, v) for term in pods.terms for v in pods.volumes.alternatives]
     fits = [fit(whole, term.intersect(v)) for term, v in choices]
     possible = [found for found in fits if not found.conflict]
     if not possible:
         which = next(i for i, choice in enumerate(choices) if not _is_contradictory(*choice))
-        return Reason("Requirements", _conflict(*choices[which], whole, fits[which].conflict), subject)
+        return (Reason("Requirements", _conflict(*choices[which], whole, fits[which].conflict), subject),)
     sold = [(found, types) for found in possible if (types := _sold(pool, found)).any()]
     if not sold:
-        return _unsold(work, pool, possible)
+        return (_unsold(work, pool, possible),)
     row = work.axis.vector(pods.requests)
     holding = [(found, types & (pool.room >= row).all(axis=1)) for found, types in sold]
     large = [(found, types) for found, types in holding if types.any()]
     if not large:
         types = sold[0][1]
         words = counted(int(types.sum()), _ALLOWED, shortages(work.axis, pods, pool.room[types], pool.overhead[types]))
-        return Reason("Resources", words, subject)
+        return (Reason("Resources", words, subject),)
     columns = np.logical_or.reduce([_selling(pool, found, types) for found, types in large])
     if used := _used_up(work, pool, columns):
-        return Reason("Reserved", used, subject)
-    return _beyond_size(work, pods, pool, *large[0])
+        return (Reason("Reserved", used, subject),)
+    return _beyond_size(work, pods, pool, large)
 
 
 def _sold(pool: Pool, found: Fit) -> Mask:
@@ -141,47 +141,36 @@ def _partner(pool: Pool, wanted: Requirements, key: str) -> str:
 # --- one pod alone would fit ---
 
 
-def _beyond_size(work: Workspace, pods: PodClass, pool: Pool, found: Fit, holding: Mask) -> Reason:
-    """Limits, minValues, host ports of daemons, or topology stand in the way."""
+def _beyond_size(
+    work: Workspace, pods: PodClass, pool: Pool, holding: Sequence[tuple[Fit, Mask]]
+) -> tuple[Reason, ...]:
+    """Host ports of daemons, minValues, rules about other pods, or limits stand in the way.
+
+    ``holding``: for each way in which the pod may use the pool, the types that hold it. Limits are named where a node more would
+    help: alone if no rule closes the pool, else after the rule.
+    """
     subject = f"NodePool {pool.name}"
-    if pods.ports and all(ports_clash(pods.ports, pool.ports[i]) for i in np.flatnonzero(holding)):
+    types = np.logical_or.reduce([types for _, types in holding])
+    if pods.ports and all(ports_clash(pods.ports, pool.ports[i]) for i in np.flatnonzero(types)):
         taken = ", ".join(f"{port}/{protocol}" for protocol, _, port in sorted(pods.ports))
-        return Reason("HostPorts", f"DaemonSets take one of its host ports ({taken}) on every node", subject)
-    if not work.problem.options.best_effort_min_values:
-        for key, least in sorted(pool.min_values.items()):
-            left = pool.distinct(key, holding, found.columns)
-            if left < least:
-                words = f"only {left} {'value' if left == 1 else 'values'} of {key} {'is' if left == 1 else 'are'} left"
-                return Reason("MinValues", f"{words} for the pod, and its minValues asks for {least}", subject)
-    if pool.limits and _is_limited(work, pool, holding):
-        words = f"its limits ({_limits(work, pool)}) leave no room for a node that holds the pod"
-        return Reason("Limits", words, subject)
-    return Reason("Topology", blocking_rules(work.topology, pods, lambda key: work.offered(pool, pods, key)), subject)
+        return (Reason("HostPorts", f"DaemonSets take one of its host ports ({taken}) on every node", subject),)
+    if words := _too_few_values(work, pool, holding):
+        return (Reason("MinValues", words, subject),)
+    words, is_total = blocking_rules(work.topology, pods, lambda key: work.offered(pool, pods, key))
+    rules, limits = Reason("Topology", words, subject), exhausted(work, pool, holding)
+    if not limits:
+        return (rules,)
+    return (*((rules,) if is_total else ()), Reason("Limits", limits, subject))
 
 
-def _is_limited(work: Workspace, pool: Pool, holding: Mask) -> bool:
-    if pool.limits.get("nodes", 1) <= work.bought.get(pool.name, 0):
-        return True
-    capacity, left = pool.limited
-    return not bool(((capacity <= left - work.charged.get(pool.name, 0)).all(axis=1) & holding).any())
-
-
-def _limits(work: Workspace, pool: Pool) -> str:
-    """Every limit with what is left of it: ``cpu 10, of which 2 are left``."""
-    charged = work.charged.get(pool.name)
-    names = [name for name in sorted(pool.limits) if name != "nodes"]
-    taken = {name: int(charged[i]) for i, name in enumerate(names)} if charged is not None and len(charged) else {}
-    taken["nodes"] = work.bought.get(pool.name, 0)
-    return "; ".join(_limit(pool, name, pool.limits[name] - taken.get(name, 0)) for name in sorted(pool.limits))
-
-
-def _limit(pool: Pool, name: str, left: int) -> str:
-    whole = text(name, amount(name, pool.node_pool.spec.limits[name]))
-    return (
-        f"{name} {whole}, exceeded by {text(name, -left)}"
-        if left < 0
-        else f"{name} {whole}, of which {text(name, left)} are left"
-    )
+def _too_few_values(work: Workspace, pool: Pool, holding: Sequence[tuple[Fit, Mask]]) -> str:
+    """What to say if too few values of some label are left for minValues however the pod is read; else empty."""
+    lacking = [pool.too_few(types, found.columns) for found, types in holding]
+    if work.problem.options.best_effort_min_values or not all(lacking):
+        return ""
+    key, left = lacking[0] or ("", 0)
+    words = f"only {left} {'value' if left == 1 else 'values'} of {key} {'is' if left == 1 else 'are'} left"
+    return f"{words} for the pod, and its minValues asks for {pool.min_values[key]}"
 
 
 # --- clusters that buy nothing ---

@@ -255,14 +255,13 @@ def _min_values(requirements: Iterable[Requirement]) -> Mapping[str, int]:
 
 def _too_uniform(pool: Pool) -> Reason | None:
     """A pool whose minValues not even a node without DaemonSets could meet."""
-    for key, least in sorted(pool.min_values.items()):
-        possible = pool.distinct(key, pool.types | pool.crowded, pool.columns)
-        if possible < least:
-            values = "value" if possible == 1 else "values"
-            are = "is" if possible == 1 else "are"
-            message = f"only {possible} {values} of {key} {are} possible, and its minValues asks for {least}"
-            return Reason("MinValues", message)
-    return None
+    lacking = pool.too_few(pool.types | pool.crowded, pool.columns)
+    if lacking is None:
+        return None
+    key, possible = lacking
+    values = "value is" if possible == 1 else "values are"
+    words = f"only {possible} {values.replace(' ', f' of {key} ')} possible"
+    return Reason("MinValues", f"{words}, and its minValues asks for {pool.min_values[key]}")
 
 
 def _bare(node_pool: NodePool, known: Market, requirements: Requirements, everything: tuple[Mask, Mask]) -> Pool:
