@@ -22,7 +22,7 @@ charged beyond that (their number, times the most that any of its kinds is) is t
 pi_i is also what a pod is *worth* to a packing: the price of the room it takes in the cheapest mix.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -99,6 +99,11 @@ class AssignmentProgram:
         room[:, self._used] = self._charged()
         reduced, shares = solution.reduced[: self._width], self._shares(solution)
         return Assignment(nodes, reduced, shares, worth, room / self._lot.scale, price)
+
+    def reprice(self, price: Floats) -> None:
+        """Other prices of the kinds from the next solve on, which goes on from the last optimum."""
+        self._lot = replace(self._lot, price=price)
+        self._solver.reprice(price)
 
     def _begin(self, counts: Amounts) -> None:
         """Start the first solve with every item on the kind where it would cost least alone, the largest of those, and with as many

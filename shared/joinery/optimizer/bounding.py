@@ -12,7 +12,7 @@ import numpy as np
 from joinery.optimizer.assignment import AssignmentProgram
 from joinery.optimizer.lot import Amounts, Floats, Lot
 from joinery.optimizer.merging import MOST_ITEMS
-from joinery.optimizer.promising import promising
+from joinery.optimizer.promising import Survey
 
 _SORTS = 12
 _STEPS = 48
@@ -22,7 +22,7 @@ def bound(lot: Lot) -> float:
     """$/h that no nodes for all pods of the lot can undercut; 0 where nothing can be proven."""
     kinds: Amounts = np.arange(len(lot.price))
     if len(lot.counts) > MOST_ITEMS:
-        kinds = np.union1d(promising(lot, _SORTS), np.flatnonzero(lot.scarce))
+        kinds = np.union1d(Survey(lot).promising(_SORTS), np.flatnonzero(lot.scarce))
     few = lot.part(np.arange(len(lot.counts)), kinds, lot.counts)
     program = AssignmentProgram(few, swift=True)
     if program.solve(few.counts) is None:

@@ -97,8 +97,9 @@ class Solver:
         )
 
     def reprice(self, cost: Floats) -> None:
-        """Other costs for the first columns."""
+        """Other costs for the first columns. The last vertex is as possible as it was, so the next solve goes on from it."""
         self._highs.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), cost)
+        self._highs.setOptionValue("simplex_strategy", _PRIMAL)
 
     def solve(self, lower: Floats, upper: Floats) -> Solution | None:
         """The optimum where the first rows lie between these values; None if there is none."""

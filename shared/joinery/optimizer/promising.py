@@ -9,46 +9,45 @@ from joinery.optimizer.lot import Amounts, Floats, Group, Lot
 from joinery.optimizer.merging import MOST_ITEMS, cells
 
 
-def promising(lot: Lot, sorts: int) -> Amounts:
-    """The kinds of the best ``sorts``, and for every item at least one that admits it.
-
-    Kinds of one room and price, in several zones, are of one sort. Of what is scarce every kind is worth a look.
+class Survey:
+    """A first look at the whole market of a lot: its program without places. ``hourly``: what kinds cost, where they count as other
+    than that.
     """
-    sort, plain = _without_places(lot)
-    if len(plain.counts) > MOST_ITEMS:
-        plain = cells(plain).lot
-    answer = AssignmentProgram(plain, swift=True).solve(plain.counts)
-    if answer is None:
-        return np.arange(len(lot.price))
-    used = answer.nodes > 1e-9
-    waste = np.divide(answer.reduced, plain.price, out=np.zeros(len(plain.price)), where=plain.price > 0)
-    order = np.argsort(np.where(used, -1.0, waste), kind="stable")
-    chosen = np.isin(sort, order[: max(sorts, int(used.sum()))]) | lot.scarce
-    for item in np.flatnonzero(~lot.admits[:, chosen].any(axis=1)):
-        chosen[_cheapest_for(lot, int(item))] = True
-    return np.flatnonzero(chosen)
 
+    def __init__(self, lot: Lot, hourly: Floats | None = None) -> None:
+        self._lot = lot
+        self._hourly = None if hourly is None or np.array_equal(lot.price, hourly) else hourly
+        self._sort, plain = _without_places(lot, self._hourly)
+        self._plain = cells(plain).lot if len(plain.counts) > MOST_ITEMS else plain
+        self._program = AssignmentProgram(self._plain, swift=True)
+        self._answer = self._program.solve(self._plain.counts)
 
-def dearer(lot: Lot, hourly: Floats) -> float:
-    """About what it costs that kinds count as other than their price (``hourly``), in $/h: by the programs' own nodes."""
-    if np.array_equal(lot.price, hourly):
-        return 0.0
-    least, counted = _outlook(lot, hourly, hourly)
-    if counted <= least * (1 + 1e-9):
-        return 0.0  # what costs least is not counted as dearer: nothing else is wanted
-    spent, _ = _outlook(lot, lot.price, hourly)
-    return max(0.0, spent - least)
+    def promising(self, sorts: int) -> Amounts:
+        """The kinds of the best ``sorts``, and for every item at least one that admits it.
 
+        Kinds of one room and price, in several zones, are of one sort. Of what is scarce every kind is worth a look.
+        """
+        lot, answer = self._lot, self._answer
+        if answer is None:
+            return np.arange(len(lot.price))
+        used = answer.nodes > 1e-9
+        price = self._plain.price
+        waste = np.divide(answer.reduced, price, out=np.zeros(len(price)), where=price > 0)
+        order = np.argsort(np.where(used, -1.0, waste), kind="stable")
+        chosen = np.isin(self._sort, order[: max(sorts, int(used.sum()))]) | lot.scarce
+        for item in np.flatnonzero(~lot.admits[:, chosen].any(axis=1)):
+            chosen[_cheapest_for(lot, int(item))] = True
+        return np.flatnonzero(chosen)
 
-def _outlook(lot: Lot, prices: Floats, hourly: Floats) -> tuple[float, float]:
-    """The nodes that are best by some prices: what they cost by the hour, and as the lot counts it. Zeros if there are none."""
-    sort, plain = _without_places(replace(lot, price=prices))
-    plain = cells(plain).lot if len(plain.counts) > MOST_ITEMS else plain
-    answer = AssignmentProgram(plain, swift=True).solve(plain.counts)
-    if answer is None:
-        return 0.0, 0.0
-    heads = _first_of_each(sort)
-    return float(answer.nodes @ hourly[heads]), float(answer.nodes @ lot.price[heads])
+    def dearer(self) -> float:
+        """About what it costs that kinds count as other than their price, in $/h: by the program's own nodes."""
+        if self._hourly is None or self._answer is None:
+            return 0.0
+        hourly = self._hourly[_first_of_each(self._sort)]
+        counted = self._answer.nodes
+        self._program.reprice(hourly)
+        least = self._program.solve(self._plain.counts)
+        return 0.0 if least is None else max(0.0, float((counted - least.nodes) @ hourly))
 
 
 def _cheapest_for(lot: Lot, item: int) -> int:
@@ -57,16 +56,21 @@ def _cheapest_for(lot: Lot, item: int) -> int:
     return int(kinds[np.argmin(lot.price[kinds] * share)])
 
 
-def _without_places(lot: Lot) -> tuple[Amounts, Lot]:
+def _without_places(lot: Lot, hourly: Floats | None) -> tuple[Amounts, Lot]:
     """The sort of every kind, and the lot with one kind of each sort, where items that then look alike are one too."""
     few = np.where(lot.scarce, lot.pile, -1)
-    sort = _numbered([(r.tobytes(), float(p), int(n)) for r, p, n in zip(lot.room, lot.price, few, strict=True)])
+    looks = zip(lot.room, lot.price, lot.price if hourly is None else hourly, few, strict=True)
+    sort = _numbered([(room.tobytes(), float(price), float(paid), int(pile)) for room, price, paid, pile in looks])
     heads = _first_of_each(sort)
     admits = np.zeros((len(lot.counts), len(heads)), dtype=np.bool_)
     for kind, index in enumerate(sort):
         admits[:, index] |= lot.admits[:, kind]
-    looks = zip(lot.requests, admits, lot.members, strict=True)
-    alike = _numbered([(size.tobytes(), admitted.tobytes(), groups.tobytes()) for size, admitted, groups in looks])
+    alike = _numbered(
+        [
+            (size.tobytes(), admitted.tobytes(), groups.tobytes())
+            for size, admitted, groups in zip(lot.requests, admits, lot.members, strict=True)
+        ]
+    )
     items = _first_of_each(alike)
     counts = np.bincount(alike, weights=lot.counts).astype(np.int64)
     plain = replace(

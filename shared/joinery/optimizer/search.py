@@ -10,7 +10,7 @@ from joinery.optimizer.generation import Outlook, by_patterns
 from joinery.optimizer.lot import Amounts, Lot, Shape, price_of
 from joinery.optimizer.merging import MOST_ITEMS, CoarseProgram
 from joinery.optimizer.places import by_place
-from joinery.optimizer.promising import promising
+from joinery.optimizer.promising import Survey
 from joinery.optimizer.refinement import refine
 from joinery.optimizer.rounding import AnyProgram, Judgement, round_up
 from joinery.optimizer.shrinking import ShrinkingProgram
@@ -27,12 +27,12 @@ _HASTY = Judgement(share=1.0, band=0.2, stale=True)
 """A packing to start from is soon found, and patterns make up for it; what is scarce is dealt out with more care."""
 
 
-def pack(lot: Lot, place: Amounts, effort: Effort) -> list[Shape]:
+def pack(lot: Lot, place: Amounts, effort: Effort, survey: Survey | None = None) -> list[Shape]:
     """Nodes for the pods of the lot, nearly the cheapest. Pods may be left over where the effort was over before.
 
-    ``place``: by kind; nodes of one place are packed by themselves at first.
+    ``place``: by kind; nodes of one place are packed by themselves at first. ``survey``: of the lot, if there is one already.
     """
-    kinds = promising(lot, _SORTS)
+    kinds = (survey or Survey(lot)).promising(_SORTS)
     few = lot.part(np.arange(len(lot.counts)), kinds, lot.counts)
     return [Shape(int(kinds[shape.kind]), shape.pods, shape.times) for shape in _pack(few, place[kinds], effort)]
 

@@ -3,11 +3,12 @@
 A **kind** is an instance type of a NodePool in some of its offering columns, at its lowest price there. Offering columns that no
 demand tells apart are one, so zones multiply the kinds only where a pod is tied to a zone; a capacity reservation is always one
 by itself, because there is only so much of it. Kinds that another one dominates
-(no dearer, no smaller, admits all that they admit, in the same pool, and without end) are left out: of 3,000 a hundred stay.
+(no dearer, no smaller, admits all that they admit, and without end: in the same pool, or in one without limits) are left out: of 3,000 a
+hundred stay.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +85,9 @@ def kinds_for(
     kind that fewer than ``spot_types`` types could stand in for counts as a quarter dearer.
     """
     parts = [
-        _of_atom(pool, index, atom, requests, [claim for claim in claims if claim.pool == index])
+        _priced(
+            pools, _of_atom(pool, index, atom, requests, [c for c in claims if c.pool == index]), factors, spot_types
+        )
         for index, pool in enumerate(pools)
         for atom in _atoms(pool, [claim.columns for claim in claims if claim.pool == index])
     ]
@@ -93,17 +96,24 @@ def kinds_for(
         none = np.zeros(0, dtype=np.int64)
         empty = np.zeros((len(requests), 0), dtype=np.bool_)
         return Kinds(none, none, (), np.zeros(0), np.zeros(0), np.zeros((0, width), dtype=np.int64), empty, ())
+    # One atom's kinds first, of which few stay: all together are compared far fewer.
+    parts = [part.keep(_undominated(part, pools)) for part in parts]
     found = Kinds(
         np.concatenate([part.pool for part in parts]),
         np.concatenate([part.row for part in parts]),
         tuple(columns for part in parts for columns in part.columns),
         np.concatenate([part.price for part in parts]),
-        np.concatenate([_cost(pools, part, factors, spot_types) for part in parts]),
+        np.concatenate([part.cost for part in parts]),
         np.concatenate([part.room for part in parts]),
         np.concatenate([part.admits for part in parts], axis=1),
         tuple(name for part in parts for name in part.reservation),
     )
-    return found.keep(_undominated(found))
+    return found.keep(_undominated(found, pools))
+
+
+def _priced(pools: Sequence[Pool], part: Kinds, factors: Sequence[Floats] | None, spot_types: int) -> Kinds:
+    """An atom's kinds with what their prices count as."""
+    return replace(part, cost=_cost(pools, part, factors, spot_types)) if len(part.row) else part
 
 
 def _cost(pools: Sequence[Pool], part: Kinds, factors: Sequence[Floats] | None, spot_types: int) -> Prices:
@@ -169,31 +179,37 @@ def _of_atom(pool: Pool, index: int, atom: Mask, requests: Amounts, claims: Sequ
     )
 
 
-def _undominated(kinds: Kinds) -> Amounts:
+def _undominated(kinds: Kinds, pools: Sequence[Pool]) -> Amounts:
+    """Every kind in a reservation, and of the others those that none beats: none of their own pool, nor of any pool that is endless."""
     order = np.lexsort((kinds.row, -kinds.room.sum(axis=1), kinds.cost))
     order = order[kinds.admits[:, order].any(axis=0)]
     kept: Amounts = np.flatnonzero(kinds.is_reserved)
     kept = kept[np.isin(kept, order)]
     bought = order[~kinds.is_reserved[order]]
-    for pool in np.unique(kinds.pool[bought]):
-        kept = np.concatenate([kept, _best_of_pool(kinds, bought[kinds.pool[bought] == pool])])
-    return np.sort(kept)
+    endless = np.array([not (pool.limits or pool.min_values) for pool in pools])[kinds.pool[bought]]
+    best = _best(kinds, bought[endless], bought[:0])
+    for pool in np.unique(kinds.pool[bought[~endless]]):
+        kept = np.concatenate([kept, _best(kinds, bought[kinds.pool[bought] == pool], best)])
+    return np.sort(np.concatenate([kept, best]))
 
 
-def _best_of_pool(kinds: Kinds, order: Amounts) -> Amounts:
-    """The kinds that none before them in ``order`` dominates, sought many at a time."""
+def _best(kinds: Kinds, order: Amounts, rivals: Amounts) -> Amounts:
+    """The kinds that neither one before them in ``order`` nor a rival dominates, sought many at a time."""
     kept: Amounts = order[:0]
     for start in range(0, len(order), _AT_ONCE):
         some = order[start : start + _AT_ONCE]
         # Whatever is dominated by a kind that was left out is dominated by what dominates that.
+        some = some[~_dominates(kinds, some, np.concatenate([rivals, kept])).any(axis=1)]
         within = np.tril(_dominates(kinds, some, some), -1)
-        kept = np.concatenate([kept, some[~within.any(axis=1) & ~_dominates(kinds, some, kept).any(axis=1)]])
+        kept = np.concatenate([kept, some[~within.any(axis=1)]])
     return kept
 
 
 def _dominates(kinds: Kinds, some: Amounts, rivals: Amounts) -> Mask:
-    """Whether each rival (column) is as large and admits as much as each of some kinds (row)."""
-    large = (kinds.room[rivals][None] >= kinds.room[some][:, None]).all(axis=2)
+    """Whether each rival (column) is no dearer and as large and admits as much as each of some kinds (row)."""
+    large = kinds.cost[rivals][None] <= kinds.cost[some][:, None]
+    for resource in range(kinds.room.shape[1]):
+        large &= kinds.room[rivals, resource][None] >= kinds.room[some, resource][:, None]
     mine, refused = (np.packbits(mask, axis=0).T for mask in (kinds.admits[:, some], ~kinds.admits[:, rivals]))
     misses: Mask = np.asarray((mine[:, None] & refused[None]).any(axis=2))
     return np.asarray(large & ~misses)

@@ -14,7 +14,7 @@ import numpy as np
 from joinery.apis.quantity import total
 from joinery.optimizer.effort import Effort
 from joinery.optimizer.lot import Amounts, Floats, Group, Lot, Shape
-from joinery.optimizer.promising import dearer
+from joinery.optimizer.promising import Survey
 from joinery.optimizer.search import guide, pack
 from joinery.scheduling.kinds import Claim, Kinds, kinds_for, spot_factor, stocks
 from joinery.scheduling.orders import Order, gathers, host_rules, orders_of
@@ -120,10 +120,10 @@ class _Rebuilt:
         claims = _claims(self._work, self._orders)
         kinds = kinds_for(self._work.pools, requests, claims, self._scales, self._work.problem.options.spot_types)
         lot = self._lot(requests, kinds)
-        self.resilience_cost = dearer(lot, kinds.price)
-        for shape in sorted(
-            pack(lot, _places(kinds, self._work.pools), effort), key=lambda shape: -lot.price[shape.kind]
-        ):
+        survey = Survey(lot, kinds.price)
+        shapes = pack(lot, _places(kinds, self._work.pools), effort, survey)
+        self.resilience_cost = survey.dearer()
+        for shape in sorted(shapes, key=lambda shape: -lot.price[shape.kind]):
             self._build(kinds, shape)
         return self._finished(lot)
 

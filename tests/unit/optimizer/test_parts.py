@@ -9,7 +9,7 @@ from joinery.optimizer.assignment import AssignmentProgram
 from joinery.optimizer.lot import Lot
 from joinery.optimizer.merging import MOST_ITEMS, CoarseProgram, cells
 from joinery.optimizer.places import by_place
-from joinery.optimizer.promising import promising
+from joinery.optimizer.promising import Survey
 from joinery.optimizer.shrinking import ShrinkingProgram
 from tests.unit.optimizer.lots import lots, places, seeded
 
@@ -91,7 +91,7 @@ def test_the_shares_of_many_pods_add_up() -> None:
 @given(lots(most_pods=12), st.integers(1, 4))
 def test_promising_kinds_leave_every_item_one(lot: Lot, sorts: int) -> None:
     """However few sorts are asked for, no item is left without a kind that admits it."""
-    kinds = promising(lot, sorts)
+    kinds = Survey(lot).promising(sorts)
     assert lot.admits[:, kinds].any(axis=1).all()
     assert kinds.tolist() == sorted(set(kinds.tolist()))
 
@@ -100,7 +100,7 @@ def test_kinds_of_one_room_and_price_are_promising_together() -> None:
     """The same type in another zone is as good, and is there for pods that are tied to that zone."""
     lot = seeded(20, kinds=12)
     twice = lot.part(np.arange(20), np.tile(np.arange(12), 2), lot.counts)
-    kinds = set(promising(twice, 3).tolist())
+    kinds = set(Survey(twice).promising(3).tolist())
     assert {(kind + 12) % 24 for kind in kinds} == kinds
 
 
