@@ -267,14 +267,11 @@ def test_pointing_at_a_piece_explains_it(look: Look) -> None:
     assert shown.ask("document.getElementById('tip').textContent") == said
 
 
-def test_hostile_names_are_only_names(look: Look, run: Run, cluster: str, write: Write) -> None:
+def test_hostile_names_are_only_names(look: Look) -> None:
     """A pod, a namespace, a reason called like markup is shown as it is called, and nothing of it runs."""
-    pods = [pod_document(HOSTILE), pod_document(IMAGE, nodeSelector={"team": IMAGE}), pod_document("a")]
-    pods[2]["metadata"] |= {"namespace": '"><b onmouseover=x>', "labels": {"app": "</style><script>"}}
-    files = [write(f"{number}.json", pod) for number, pod in enumerate(pods)]
-    shown = look(
-        run("plan", "--now", NOW, "-f", cluster, *(part for file in files for part in ("-f", file)), "-o", "html").out
-    )
+    reasons = (replace(PACKING.unplaced[0].reasons[0], message=f"no label team={IMAGE}"),)
+    names = (f"default/{HOSTILE}", f"default/{IMAGE}", '"><b onmouseover=x>/a', "default/</style><script>")
+    shown = look(_written(unplaced=tuple(Unplaced(name, reasons) for name in names)))
     shown.ask("document.getElementById('unfold').click()")
     shown.ask("document.querySelectorAll('.workload').forEach(one => one.click())")
     text = shown.ask("document.body.innerText")

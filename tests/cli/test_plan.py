@@ -136,16 +136,15 @@ def test_nulls_are_fields_left_out(run: Run, cluster: str, write: Write) -> None
 def test_objects_that_do_not_count_are_named_and_not_used(run: Run, cluster: str, write: Write) -> None:
     """What should count and does not yet is named one by one; what never counts is counted."""
     others = [
-        {"apiVersion": "karpenter.sh/v2", "kind": "NodePool", "metadata": {"name": "newer"}},
+        {"apiVersion": "karpenter.sh/v1alpha1", "kind": "NodeOverlay", "metadata": {"name": "dearer"}},
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}},
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b"}},
-        {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "web"}},
     ]
     outcome = run(*PLAN, "-f", cluster, "-f", write("others.json", _list(*others)))
     assert outcome.status == 0
     assert outcome.document["launch"] == []
     assert outcome.err.splitlines() == [
-        "warning: not supported yet: NodePool newer (karpenter.sh/v2)",
+        "warning: not supported yet: NodeOverlay dearer (alpha API)",
         "warning: ignored 2 objects of kind ConfigMap: not used in a plan",
     ]
 

@@ -1,102 +1,236 @@
-"""Fields of an object that nobody knows: a misspelt one is an error, any other a warning.
+"""Fields that no API has, at any depth: a misspelt or misplaced one is an error, any other a warning.
 
 Models and structs read what they know and leave the rest, because a newer API server writes more than they know. In a
-file that a person wrote, ``nodeSelectr`` would give a plan for another pod; ``kubectl apply`` refuses it, too.
+file that a person wrote, ``nodeSelectr`` would give a plan for another pod, and 30 CPUs under ``resource:`` a plan for none;
+``kubectl apply`` refuses both. What fields there are is a table made from Kubernetes' own API (``tools/api_fields.py``).
 """
 
+import json
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, get_args
+from functools import cache
+from importlib import resources
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 from pydantic import BaseModel
 
 #: How alike two names must be, and how near in length, for one to be a slip of the other (``roel``, ``limts``).
 _ALIKE, _LONGER = 0.75, 2
-_TEMPLATED = ("DaemonSet",)
-#: The fields of core/v1 PodSpec (Kubernetes 1.36), of which the structs know what scheduling looks at.
-POD_SPEC = frozenset(
-    [
-        "activeDeadlineSeconds",
-        "affinity",
-        "automountServiceAccountToken",
-        "containers",
-        "dnsConfig",
-        "dnsPolicy",
-        "enableServiceLinks",
-        "ephemeralContainers",
-        "hostAliases",
-        "hostIPC",
-        "hostNetwork",
-        "hostPID",
-        "hostUsers",
-        "hostname",
-        "hostnameOverride",
-        "imagePullSecrets",
-        "initContainers",
-        "nodeName",
-        "nodeSelector",
-        "os",
-        "overhead",
-        "preemptionPolicy",
-        "priority",
-        "priorityClassName",
-        "readinessGates",
-        "resourceClaims",
-        "resources",
-        "restartPolicy",
-        "runtimeClassName",
-        "schedulerName",
-        "schedulingGates",
-        "schedulingGroup",
-        "securityContext",
-        "serviceAccount",
-        "serviceAccountName",
-        "setHostnameAsFQDN",
-        "shareProcessNamespace",
-        "subdomain",
-        "terminationGracePeriodSeconds",
-        "tolerations",
-        "topologySpreadConstraints",
-        "volumes",
-        "workloadRef",
-    ]
-)
+#: So long is the beginning of one longer name, of which the rest was forgotten: ``requiredDuringScheduling``, ``claim``.
+_BEGINNING = 5
+#: How far below an object its misplaced field is looked for: a Deployment's ``nodeSelector`` is in ``template.spec``.
+_DEEP = 3
+#: Parts of the API that decide where pods go and have not changed for years: what they lack is no newer field.
+_CLOSED = frozenset(
+    {
+        "Affinity", "LabelSelector", "LabelSelectorRequirement", "NodeAffinity", "NodeSelector", "NodeSelectorRequirement",
+        "NodeSelectorTerm", "PodAffinity", "PodAntiAffinity", "PreferredSchedulingTerm", "ResourceRequirements", "Taint",
+        "Toleration", "VolumeResourceRequirements", "WeightedPodAffinityTerm",
+    }
+)  # fmt: skip
+_COMPUTED = ("cpu", "memory", "ephemeral-storage", "storage")
+_ONE, _ANY = "*", "?"
+_SINGLE = (str, int, float, bool)
 
 
-class _Spec(msgspec.Struct, gc=False):
-    spec: dict[str, msgspec.Raw] | None = None
+class Unknown(NamedTuple):
+    """A field at ``path`` that is not the API's. ``problem`` says why that is an error; it is empty for a mere surprise."""
+
+    path: str
+    problem: str
 
 
-class _Template(msgspec.Struct, gc=False):
-    template: _Spec | None = None
+@cache
+def _table() -> Mapping[str, Any]:
+    loaded: Mapping[str, Any] = json.loads(
+        (resources.files("joinery.cli") / "data" / "kubernetes.json").read_text(encoding="utf-8")
+    )
+    return loaded
 
 
-class _Templated(msgspec.Struct, gc=False):
-    spec: _Template | None = None
+def real_kinds() -> Collection[str]:
+    """Every kind of Kubernetes' own API."""
+    kinds: Collection[str] = _table()["kinds"]
+    return kinds
 
 
-def unknown_in_pod(kind: str, raw: msgspec.Raw | bytes) -> Iterator[tuple[str, str]]:
-    """Path of each unknown field of a pod's spec or a DaemonSet's template, and the field that was probably meant."""
-    if kind in _TEMPLATED:
-        template = (msgspec.json.decode(raw, type=_Templated).spec or _Template()).template
-        yield from _unknown((template or _Spec()).spec or {}, POD_SPEC, "spec.template.spec")
-    elif kind == "Pod":
-        yield from _unknown(msgspec.json.decode(raw, type=_Spec).spec or {}, POD_SPEC, "spec")
+def _fields(name: str) -> Mapping[str, str]:
+    fields: Mapping[str, str] = _table()["types"][name]
+    return fields
 
 
-def unknown_in_model(model: type[BaseModel], document: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """The same for a custom resource's ``spec``, at any depth. The status is not a person's to write."""
+# --- Kubernetes' own kinds ---
+
+
+def unknown_in_object(kind: str, raw: msgspec.Raw | bytes) -> Iterator[Unknown]:
+    """The unknown fields of one object. Costs next to nothing where there is none, as in an export of 10,000 pods."""
+    try:
+        _strict(kind).decode(raw)
+    except msgspec.ValidationError:
+        document = msgspec.json.decode(raw)
+        yield from _Walk(_is_served(document)).of_type(kind, document, "", ())
+
+
+@cache
+def _strict(kind: str) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(_struct(kind))
+
+
+@cache
+def _struct(name: str) -> Any:
+    fields = _fields(name)
+    names = {f"field_{number}": field for number, field in enumerate(fields)}
+    defined = [(attribute, _type(fields[field]), None) for attribute, field in names.items()]
+    return msgspec.defstruct(name, defined, rename=names, forbid_unknown_fields=True, gc=False)
+
+
+def _type(shape: str) -> Any:
+    inner: Any
+    if shape == _ANY:
+        return Any
+    if shape == _ONE:
+        inner = str | int | float | bool
+    elif shape[0] == "[":
+        inner = list[_type(shape[1:-1])]  # type: ignore[misc]
+    else:
+        inner = dict[str, _type(shape[1:-1])] if shape[0] == "{" else _struct(shape)  # type: ignore[misc]
+    return inner | None
+
+
+def _is_served(document: Mapping[str, Any]) -> bool:
+    """Whether an API server has had the object: what it stored is spelt right, and newer than the table at most."""
+    metadata = document.get("metadata")
+    return isinstance(metadata, dict) and bool(metadata.get("uid"))
+
+
+class _Walk:
+    """Looks for the fields by name, once something is known to be wrong."""
+
+    def __init__(self, is_served: bool) -> None:
+        self._is_served = is_served
+
+    def of_type(self, name: str, value: Any, at: str, above: Sequence[tuple[str, str]]) -> Iterator[Unknown]:
+        """``above``: paths and types that the value is inside of."""
+        if not isinstance(value, dict):
+            yield Unknown(at or "object", f"must be a map, is {_called(value)}")
+            return
+        fields, inside = _fields(name), (*above, (at, name))
+        for key, member in value.items():
+            path = f"{at}.{key}" if at else key
+            if key in fields:
+                yield from self._of_shape(fields[key], member, path, inside)
+            else:
+                yield Unknown(path, self._problem(key, member, inside))
+
+    def _of_shape(
+        self, shape: str, value: Any, at: str, above: Sequence[tuple[str, str]]
+    ) -> Iterator[Unknown]:  # fmt: skip
+        if value is None or shape == _ANY:
+            return
+        if shape == _ONE:
+            if not isinstance(value, _SINGLE):
+                yield Unknown(at, f"must be a single value, is {_called(value)}")
+        elif shape[0] == "[":
+            yield from self._of_list(shape[1:-1], value, at, above)
+        elif shape[0] == "{":
+            yield from self._of_map(shape[1:-1], value, at, above)
+        else:
+            yield from self.of_type(shape, value, at, above)
+
+    def _of_list(self, shape: str, value: Any, at: str, above: Sequence[tuple[str, str]]) -> Iterator[Unknown]:
+        if not isinstance(value, list):
+            yield Unknown(at, f"must be a list, is {_called(value)}")
+            return
+        for index, member in enumerate(value):
+            yield from self._of_shape(shape, member, f"{at}[{index}]", above)
+
+    def _of_map(self, shape: str, value: Any, at: str, above: Sequence[tuple[str, str]]) -> Iterator[Unknown]:
+        if not isinstance(value, dict):
+            yield Unknown(at, f"must be a map, is {_called(value)}")
+            return
+        for key, member in value.items():
+            yield from self._of_shape(shape, member, f"{at}.{key}", above)
+
+    def _problem(self, key: str, value: Any, inside: Sequence[tuple[str, str]]) -> str:
+        at, name = inside[-1]
+        in_status = at == "status" or at.startswith("status.")
+        meant = "" if in_status and self._is_served else meant_by(key, _fields(name))
+        if meant:
+            return f"no such field; is it {meant}?"
+        if self._is_served or in_status:
+            return ""
+        if name.endswith("ResourceRequirements") and key in _COMPUTED:
+            return f"no such field; is it requests.{key}?"
+        if place := _place(key, inside):
+            return f"no such field here; it belongs to {place}"
+        if name == "LabelSelector" and isinstance(value, str):
+            return f"no such field; is it matchLabels.{key}?"
+        return "no such field" if name in _CLOSED else ""
+
+
+def _place(key: str, inside: Sequence[tuple[str, str]]) -> str:
+    """Where such a field is: further out, or further in. Empty for a name that no part of the object has."""
+    outside = next((at or "the object itself" for at, name in reversed(inside[:-1]) if key in _fields(name)), "")
+    at, name = inside[-1]
+    below = deque([(at, name, 0)])
+    while below and not outside:
+        at, name, depth = below.popleft()
+        if depth and key in _fields(name):
+            return at
+        if depth < _DEEP:
+            below += [(f"{at}.{field}".lstrip("."), shape, depth + 1) for field, shape in _parts(name)]
+    return outside
+
+
+def _parts(name: str) -> Iterator[tuple[str, str]]:
+    """Fields that are objects or lists of objects. Status and metadata are nobody's place for a lost field."""
+    for field, shape in _fields(name).items():
+        inner = shape.strip("[]")
+        if inner in _table()["types"] and field not in ("status", "metadata"):
+            yield (f"{field}[]" if shape != inner else field), inner
+
+
+def _called(value: Any) -> str:
+    if isinstance(value, dict):
+        return "a map"
+    return "a list" if isinstance(value, list) else f"{value!r:.40}"
+
+
+# --- custom resources ---
+
+
+def unknown_in_model(model: type[BaseModel], document: Mapping[str, Any]) -> Iterator[Unknown]:
+    """The same for a custom resource: its metadata, and its ``spec`` at any depth. The status is not a person's to write."""
+    walk = _Walk(_is_served(document))
+    top = {"apiVersion", "kind", "metadata", "spec", "status"}
+    for key in document:
+        if key not in top:
+            meant = meant_by(key, top)
+            misplaced = key in {field.alias or name for name, field in _spec_fields(model).items()}
+            belongs = "no such field here; it belongs to spec" if misplaced else ""
+            yield Unknown(key, f"no such field; is it {meant}?" if meant else belongs)
+    if isinstance(document.get("metadata"), dict):
+        yield from walk.of_type("ObjectMeta", document["metadata"], "metadata", ())
     inner, spec = _model_in(model.model_fields["spec"].annotation), document.get("spec")
     if inner is not None and isinstance(spec, dict):
         yield from _unknown_inside(inner, spec, "spec")
 
 
-def _unknown_inside(model: type[BaseModel], value: Mapping[str, Any], at: str) -> Iterator[tuple[str, str]]:
+def _spec_fields(model: type[BaseModel]) -> Mapping[str, Any]:
+    inner = _model_in(model.model_fields["spec"].annotation)
+    return inner.model_fields if inner else {}
+
+
+def _unknown_inside(model: type[BaseModel], value: Mapping[str, Any], at: str) -> Iterator[Unknown]:
     known = {field.alias or name: field for name, field in model.model_fields.items()}
-    yield from _unknown(value, known, at)
     for key, member in value.items():
-        inner = _model_in(known[key].annotation) if key in known else None
+        if key not in known:
+            meant = meant_by(key, known)
+            yield Unknown(f"{at}.{key}", f"no such field; is it {meant}?" if meant else "")
+            continue
+        inner = _model_in(known[key].annotation)
         if inner is None:
             continue
         for index, part in enumerate(member if isinstance(member, list) else [member]):
@@ -105,19 +239,26 @@ def _unknown_inside(model: type[BaseModel], value: Mapping[str, Any], at: str) -
                 yield from _unknown_inside(inner, part, place)
 
 
-def _unknown(given: Iterable[str], known: Collection[str], at: str) -> Iterator[tuple[str, str]]:
-    for key in given:
-        if key not in known:
-            yield f"{at}.{key}", _meant(key, sorted(known))
-
-
-def _meant(key: str, known: Sequence[str]) -> str:
-    near = [name for name in known if abs(len(name) - len(key)) <= _LONGER]
-    return next(iter(get_close_matches(key, near, n=1, cutoff=_ALIKE)), "")
-
-
 def _model_in(annotation: Any) -> type[BaseModel] | None:
     """The model in ``list[Annotated[Model, ...]]``, ``Model | None`` and the like."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
     return next((found for part in get_args(annotation) if (found := _model_in(part))), None)
+
+
+# --- names ---
+
+
+def meant_by(key: str, known: Iterable[str]) -> str:
+    """The name that was probably meant, or the empty string: ``topologykey``, ``node_selector``, ``limts``."""
+    names = sorted(known)
+    longer = [name for name in names if len(key) >= _BEGINNING and name.startswith(key)]
+    same = [name for name in names if _plain(name) == _plain(key)] or longer
+    if len(same) == 1:
+        return same[0]
+    near = [name for name in names if abs(len(name) - len(key)) <= _LONGER]
+    return next(iter(get_close_matches(key, near, n=1, cutoff=_ALIKE)), "")
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")

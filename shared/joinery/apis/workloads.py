@@ -1,0 +1,92 @@
+"""What makes pods: Deployment, ReplicaSet, ReplicationController, StatefulSet, Job and CronJob, as far as a plan needs them.
+
+One struct reads them all: what each kind has beside the pod template is a field that the others lack.
+"""
+
+from typing import Any
+
+from joinery.apis.core import Condition, LabelSelector, ObjectMeta, PersistentVolumeClaim, PodTemplateSpec, _Object
+
+
+class Ordinals(_Object, frozen=True):
+    """With which number a StatefulSet begins."""
+
+    start: int = 0
+
+
+class WorkloadSpec(_Object, frozen=True):
+    """``selector`` is a ``LabelSelector``, of a ReplicationController a plain map of labels."""
+
+    replicas: int | None = None
+    selector: dict[str, Any] | None = None
+    template: PodTemplateSpec = PodTemplateSpec()
+    ordinals: Ordinals = Ordinals()
+    volume_claim_templates: list[PersistentVolumeClaim] = []
+    parallelism: int | None = None
+    completions: int | None = None
+    completion_mode: str = ""
+    suspend: bool = False
+    job_template: "JobTemplate | None" = None
+
+
+class JobTemplate(_Object, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: WorkloadSpec = WorkloadSpec()
+
+
+class WorkloadStatus(_Object, frozen=True):
+    conditions: list[Condition] = []
+    succeeded: int = 0
+    last_schedule_time: str = ""
+
+
+class Workload(_Object, frozen=True):
+    metadata: ObjectMeta = ObjectMeta()
+    spec: WorkloadSpec = WorkloadSpec()
+    status: WorkloadStatus = WorkloadStatus()
+
+
+class ScaleTarget(_Object, frozen=True):
+    kind: str = ""
+    name: str = ""
+
+
+class AutoscalerSpec(_Object, frozen=True):
+    scale_target_ref: ScaleTarget = ScaleTarget()
+    min_replicas: int = 1
+    max_replicas: int = 0
+
+
+class HorizontalPodAutoscaler(_Object, frozen=True):
+    """Who decides on a workload's replicas once it runs."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: AutoscalerSpec = AutoscalerSpec()
+
+
+class LimitRangeItem(_Object, frozen=True):
+    type: str = ""
+    default: dict[str, str | int | float] = {}
+    default_request: dict[str, str | int | float] = {}
+
+
+class LimitRangeSpec(_Object, frozen=True):
+    limits: list[LimitRangeItem] = []
+
+
+class LimitRange(_Object, frozen=True):
+    """What containers of a namespace get that ask for nothing."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: LimitRangeSpec = LimitRangeSpec()
+
+
+def label_selector(spec: WorkloadSpec) -> LabelSelector | None:
+    """The selector of any kind as a label selector; ``None`` where there is none. Raises ``msgspec.ValidationError``."""
+    import msgspec
+
+    given = spec.selector
+    if not given:
+        return None
+    is_plain = all(isinstance(value, str) for value in given.values())
+    return msgspec.convert({"matchLabels": given} if is_plain else given, LabelSelector)

@@ -1,0 +1,162 @@
+"""What happens to objects of files on their way into a cluster: controllers make pods, admission fills in what is left out.
+
+``joinery plan`` for a file is the plan for what ``kubectl apply`` makes of it. Objects that an API server has had (they carry a
+``uid``) have been through all this, and are left as they are.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from joinery.apis.core import Container, ObjectMeta, PersistentVolumeClaim, Pod, StorageClass
+from joinery.apis.workloads import HorizontalPodAutoscaler, LimitRange, LimitRangeItem
+from joinery.cli.defaults import pod_defaults
+from joinery.cli.workloads import API_VERSIONS, Expansion, Owner, Workloads, expand
+
+_DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
+_SYSTEM_CLASSES = ("system-cluster-critical", "system-node-critical")
+_NAMED = 4
+
+Found = dict[str, dict[Any, Any]]
+"""Objects by field of the snapshot and key."""
+
+
+def admit(found: Found) -> list[str]:
+    """Add the pods and claims that the workloads will have, and apply a cluster's defaults. Returns lines for a person.
+
+    Raises ``ConfigurationError`` for a workload larger than any cluster.
+    """
+    pods, claims = found.setdefault("pods", {}), found.setdefault("volume_claims", {})
+    made = expand(found.get("workloads", {}), pods, claims)
+    pods.update((pod.key, pod_defaults(pod)) for pod in made.pods)
+    claims.update((f"{claim.metadata.namespace}/{claim.metadata.name}", claim) for claim in made.claims)
+    _limit(pods, found.get("limit_ranges", {}).values())
+    lines = [*_expanded(made), *_autoscaled(found.get("autoscalers", {}).values(), found.get("workloads", {}), made)]
+    lines += _classified(claims, found.setdefault("storage_classes", {}), made.claims)
+    return [*lines, *_unranked(pods.values(), found.get("priority_classes", {}))]
+
+
+# --- workloads ---
+
+
+def _expanded(made: Expansion) -> Iterator[str]:
+    if made.made:
+        number = sum(made.made.values())
+        listed = [f"{owner} ({made.made[owner]})" for owner in sorted(made.made)]
+        more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
+        yield f"planned as well: {_count(number, 'pod')} of {_count(len(listed), 'workload')}: {', '.join(listed[:_NAMED])}{more}"
+    yield from made.notes
+
+
+def _autoscaled(
+    autoscalers: Iterable[HorizontalPodAutoscaler], workloads: Workloads, made: Expansion
+) -> Iterator[str]:  # fmt: skip
+    """Who counts on an autoscaler gets a word, where pods were made without asking it."""
+    for scaler in autoscalers:
+        target, namespace = scaler.spec.scale_target_ref, scaler.metadata.namespace
+        owner = Owner(target.kind, f"{namespace}/{target.name}")
+        if made.made.get(owner) and target.kind in API_VERSIONS and owner in workloads:
+            yield (
+                f"HorizontalPodAutoscaler {namespace}/{scaler.metadata.name}: not followed: {owner} is planned with its own "
+                f"replicas; the autoscaler may make it {scaler.spec.min_replicas} to {scaler.spec.max_replicas}"
+            )
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+# --- the LimitRanger ---
+
+
+def _limit(pods: dict[str, Pod], ranges: Iterable[LimitRange]) -> None:
+    """Defaults of a namespace for containers that ask for nothing (k8s.io/kubernetes ``plugin/pkg/admission/limitranger``)."""
+    items: dict[str, list[LimitRangeItem]] = {}
+    for one in ranges:
+        items.setdefault(one.metadata.namespace, []).extend(i for i in one.spec.limits if i.type == "Container")
+    for key, pod in pods.items():
+        if not pod.metadata.uid and pod.metadata.namespace in items:
+            for item in items[pod.metadata.namespace]:
+                pod = _limited(pod, item)
+            pods[key] = pod
+
+
+def _limited(pod: Pod, item: LimitRangeItem) -> Pod:
+    containers = [_container(one, item) for one in pod.spec.containers]
+    init = [_container(one, item) for one in pod.spec.init_containers]
+    return replace(pod, spec=replace(pod.spec, containers=containers, init_containers=init))
+
+
+def _container(container: Container, item: LimitRangeItem) -> Container:
+    given = container.resources
+    requests = {**item.default, **item.default_request, **given.requests}
+    return replace(container, resources=replace(given, requests=requests, limits={**item.default, **given.limits}))
+
+
+# --- volume claims ---
+
+
+def _classified(
+    claims: dict[str, PersistentVolumeClaim], classes: dict[str, StorageClass], made: Iterable[PersistentVolumeClaim]
+) -> Iterator[str]:
+    """A claim that names no class gets the default one, and a class that the files lack is taken for one of EBS's."""
+    default = _default_class(classes)
+    for key, claim in claims.items():
+        if claim.spec.storage_class_name is None and not claim.spec.volume_name and not claim.metadata.uid and default:
+            claims[key] = replace(claim, spec=replace(claim.spec, storage_class_name=default))
+    yield from _stand_ins(
+        classes, [claims[f"{claim.metadata.namespace}/{claim.metadata.name}"] for claim in made], claims
+    )
+
+
+def _default_class(classes: Mapping[str, StorageClass]) -> str:
+    """The newest class that says it is the default (DefaultStorageClass)."""
+    defaults = [one for one in classes.values() if one.metadata.annotations.get(_DEFAULT_CLASS) == "true"]
+    newest = max(
+        defaults, key=lambda one: (str(one.metadata.creation_timestamp or ""), one.metadata.name), default=None
+    )
+    return newest.metadata.name if newest else ""
+
+
+def _stand_ins(
+    classes: dict[str, StorageClass], made: Iterable[PersistentVolumeClaim], claims: dict[str, PersistentVolumeClaim]
+) -> Iterator[str]:
+    missing: dict[str, int] = {}
+    for claim in made:
+        name = claim.spec.storage_class_name
+        if name is None or (name and name not in classes):
+            missing[name or ""] = missing.get(name or "", 0) + 1
+        if name is None:
+            key = f"{claim.metadata.namespace}/{claim.metadata.name}"
+            claims[key] = replace(claim, spec=replace(claim.spec, storage_class_name=_STAND_IN))
+    for name, number in sorted(missing.items()):
+        classes[name or _STAND_IN] = _ebs_class(name or _STAND_IN)
+        which = f"StorageClass {name} is" if name else "a default StorageClass is"
+        yield (
+            f"{which} not in the files: {_count(number, 'volume claim')} of workloads taken as EBS volumes, "
+            "made in the zone of their pod's node"
+        )
+
+
+_STAND_IN = "default-class-of-the-cluster"
+
+
+def _ebs_class(name: str) -> StorageClass:
+    return StorageClass(
+        metadata=ObjectMeta(name=name), provisioner="ebs.csi.aws.com", volume_binding_mode="WaitForFirstConsumer"
+    )
+
+
+# --- priorities ---
+
+
+def _unranked(pods: Iterable[Pod], classes: Mapping[str, Any]) -> Iterator[str]:
+    """Classes of priority that pods name and the files lack."""
+    missing: dict[str, int] = {}
+    for pod in pods:
+        name = pod.spec.priority_class_name
+        if name and pod.spec.priority is None and name not in classes and name not in _SYSTEM_CLASSES:
+            missing[name] = missing.get(name, 0) + 1
+    for name, number in sorted(missing.items()):
+        yield f"PriorityClass {name} is not in the files: {_count(number, 'pod')} planned with the default priority"

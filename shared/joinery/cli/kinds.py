@@ -1,0 +1,128 @@
+"""Which kinds of objects a plan reads, in which versions of their API, and where they are kept.
+
+Kinds of others (an ArgoCD Application, a SealedSecret) are nobody's mistake. ``kind: Pdo`` is one, and so is ``karpenter.sh/v2``: such
+an object would take no part in the plan, and whoever wrote it means it to.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from joinery.apis import core, workloads
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodepool import NodePool
+from joinery.cli.documents import Document
+from joinery.cli.fields import meant_by, real_kinds
+
+
+class Kind(NamedTuple):
+    """``field``: of the snapshot, or of what is turned into pods; ``versions``: of the group, the first is what is read."""
+
+    field: str
+    model: Any
+    namespaced: bool = False
+    versions: tuple[str, ...] = ("v1",)
+
+
+_OLD_BATCH = ("v1", "v1beta1", "v2alpha1")
+_OLD_APPS = ("v1", "v1beta2", "v1beta1")
+_OLD_BETA = ("v1", "v1beta1")
+_WORKLOAD = Kind("workloads", workloads.Workload, True)
+
+#: The objects a plan looks at, by API group and kind.
+KINDS: Mapping[tuple[str, str], Kind] = {
+    ("", "Pod"): Kind("pods", core.Pod, True),
+    ("", "Node"): Kind("nodes", core.Node),
+    ("", "Namespace"): Kind("namespaces", core.Namespace),
+    ("", "PersistentVolumeClaim"): Kind("volume_claims", core.PersistentVolumeClaim, True),
+    ("", "PersistentVolume"): Kind("volumes", core.PersistentVolume),
+    ("", "ReplicationController"): _WORKLOAD,
+    ("", "LimitRange"): Kind("limit_ranges", workloads.LimitRange, True),
+    ("apps", "DaemonSet"): Kind("daemon_sets", core.DaemonSet, True, _OLD_APPS),
+    ("apps", "Deployment"): _WORKLOAD._replace(versions=_OLD_APPS),
+    ("apps", "ReplicaSet"): _WORKLOAD._replace(versions=_OLD_APPS),
+    ("apps", "StatefulSet"): _WORKLOAD._replace(versions=_OLD_APPS),
+    ("batch", "Job"): _WORKLOAD,
+    ("batch", "CronJob"): _WORKLOAD._replace(versions=_OLD_BATCH),
+    ("autoscaling", "HorizontalPodAutoscaler"): Kind(
+        "autoscalers", workloads.HorizontalPodAutoscaler, True, ("v2", "v1", "v2beta2", "v2beta1")
+    ),
+    ("policy", "PodDisruptionBudget"): Kind("disruption_budgets", core.PodDisruptionBudget, True, _OLD_BETA),
+    ("scheduling.k8s.io", "PriorityClass"): Kind(
+        "priority_classes", core.PriorityClass, False, ("v1", "v1beta1", "v1alpha1")
+    ),
+    ("storage.k8s.io", "StorageClass"): Kind("storage_classes", core.StorageClass, False, _OLD_BETA),
+    ("storage.k8s.io", "CSINode"): Kind("csi_nodes", core.CSINode, False, _OLD_BETA),
+    ("storage.k8s.io", "VolumeAttachment"): Kind("volume_attachments", core.VolumeAttachment, False, _OLD_BETA),
+    ("karpenter.sh", "NodePool"): Kind("node_pools", NodePool),
+    ("karpenter.sh", "NodeClaim"): Kind("node_claims", NodeClaim),
+    ("karpenter.k8s.aws", "EC2NodeClass"): Kind("node_classes", EC2NodeClass),
+}
+#: What is read beside the snapshot: it becomes pods, or a word.
+ASIDE = frozenset({"workloads", "limit_ranges", "autoscalers"})
+#: Objects that should change a plan and do not yet: each is named in a warning.
+_NOT_SUPPORTED = {("karpenter.sh", "NodeOverlay"): "alpha API"}
+_LEGACY: Mapping[tuple[str, str], str] = {
+    ("karpenter.sh", "Provisioner"): "v1alpha5",
+    ("karpenter.sh", "Machine"): "v1alpha5",
+    ("karpenter.k8s.aws", "AWSNodeTemplate"): "v1alpha1",
+}
+_MOVED = {"extensions": ("apps", frozenset({"Deployment", "DaemonSet", "ReplicaSet"}))}
+_BY_KIND = {kind: (group, kind) for group, kind in KINDS}
+_GROUPS = frozenset(group for group, _ in KINDS) | {"extensions"}
+_NAMES = frozenset(kind for _, kind in (*KINDS, *_NOT_SUPPORTED, *_LEGACY))
+
+
+def kind_of(document: Document) -> Kind | None:
+    """What the object is read as; ``None`` where a plan has no use for it."""
+    return KINDS.get(_identity(document))
+
+
+def unsupported(document: Document) -> str:
+    """Why an object takes no part that should; empty for all others."""
+    return _NOT_SUPPORTED.get((document.group, document.kind), "")
+
+
+def problem_of(document: Document) -> str:
+    """Why kind and ``apiVersion`` name nothing that there is, although something near to them would be read; or empty."""
+    group, name = _identity(document)
+    kind = KINDS.get((group, name))
+    if kind is not None:
+        is_read = not document.version or document.version in kind.versions or document.group == "extensions"
+        return "" if is_read else _no_such(document, _version(group, kind))
+    if (group, name) in _LEGACY:
+        return _no_such(document, f"{group}/{_LEGACY[group, name]}")
+    if (group, name) in _NOT_SUPPORTED:
+        return ""
+    if name in _BY_KIND and (group in _GROUPS or meant_by(group, _GROUPS - {""})):
+        right = _BY_KIND[name]
+        return _no_such(document, _version(right[0], KINDS[right]))
+    if group in _GROUPS and name not in real_kinds() and (meant := _near(name)):
+        return f"kind: no such kind as {name}; is it {meant}?"
+    return ""
+
+
+def _identity(document: Document) -> tuple[str, str]:
+    if not document.version:
+        return _BY_KIND.get(document.kind, (document.group, document.kind))
+    group, moved = _MOVED.get(document.group, (document.group, frozenset()))
+    return (group if document.kind in moved else document.group, document.kind)
+
+
+def _version(group: str, kind: Kind) -> str:
+    return f"{group}/{kind.versions[0]}" if group else kind.versions[0]
+
+
+def _no_such(document: Document, wanted: str) -> str:
+    given = f"{document.group}/{document.version}" if document.group else document.version
+    return f"apiVersion: there is no {document.kind} in {given}; is it {wanted}?"
+
+
+def _near(name: str) -> str:
+    exact = {known.lower(): known for known in _NAMES}
+    return exact.get(name.lower()) or meant_by(name, _NAMES) or _jumbled(name, _NAMES)
+
+
+def _jumbled(name: str, known: Iterable[str]) -> str:
+    """Short names are slips of each other by their letters: ``Pdo``, which is too short to be alike otherwise."""
+    return next((one for one in sorted(known) if sorted(one.lower()) == sorted(name.lower())), "")

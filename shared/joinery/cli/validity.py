@@ -1,0 +1,113 @@
+"""What the API server would refuse of a Kubernetes object, beyond its fields and types: names, labels, containers, amounts.
+
+Structs take any text. What kube-scheduler alone judges (operators, spreads, affinity) is left to the packing core, as a
+reason on the pod; what no cluster could hold at all is an error here, as it is for ``kubectl apply``
+(k8s.io/apimachinery ``validation``, k8s.io/kubernetes ``pkg/apis/core/validation``).
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+
+from joinery.apis import meta as resources
+from joinery.apis.core import Container, ObjectMeta, PodSpec
+from joinery.apis.meta import LABEL_KEY, LABEL_VALUE
+from joinery.apis.quantity import amount
+from joinery.apis.workloads import Workload
+from joinery.cli.quantities import wrong_quantity
+
+_DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
+_DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LABEL_KEY, _LABEL_VALUE = re.compile(LABEL_KEY), re.compile(LABEL_VALUE)
+_LONGEST_LABEL, _LONGEST_NAME = 63, 253
+#: Kinds whose names are single labels of the domain name system.
+_SHORT_NAMES = ("Namespace",)
+_IN_WORDS = "lower-case letters, digits and '-' only, and begin and end with a letter or digit"
+
+
+def wrong_metadata(meta: ObjectMeta | resources.ObjectMeta, kind: str) -> str:
+    """``field: what is wrong`` with an object's name, namespace or labels, or the empty string."""
+    name, namespace = meta.name, meta.namespace
+    is_short = kind in _SHORT_NAMES
+    if is_short and (len(name) > _LONGEST_LABEL or not _DNS_LABEL.fullmatch(name)):
+        return f"metadata.name: {name!r} is no name: it must have {_IN_WORDS}, {_LONGEST_LABEL} characters at most"
+    if len(name) > _LONGEST_NAME or not _DNS_SUBDOMAIN.fullmatch(name):
+        return f"metadata.name: {name!r:.300} is no name: it must have {_IN_WORDS}; dots between, {_LONGEST_NAME} characters at most"
+    if namespace and (len(namespace) > _LONGEST_LABEL or not _DNS_LABEL.fullmatch(namespace)):
+        return f"metadata.namespace: {namespace!r:.300} is no name: it must have {_IN_WORDS}, {_LONGEST_LABEL} characters at most"
+    return wrong_labels(meta.labels, "metadata.labels")
+
+
+def wrong_labels(labels: Mapping[str, str], at: str) -> str:
+    """The same for labels; ``at`` is their path."""
+    for key, value in labels.items():
+        prefix, _, short = key.rpartition("/")
+        if len(short) > _LONGEST_LABEL or len(prefix) > _LONGEST_NAME or not _LABEL_KEY.fullmatch(key):
+            return f"{at}: {key!r:.400} is no label key"
+        if len(value) > _LONGEST_LABEL or not _LABEL_VALUE.fullmatch(value):
+            return (
+                f"{at}.{key}: {value!r:.300} is no label value: letters, digits, '-', '_' and '.' only, beginning and ending "
+                f"with a letter or digit, {_LONGEST_LABEL} characters at most"
+            )
+    return ""
+
+
+def wrong_pod(spec: PodSpec, at: str) -> str:
+    """The same for a pod's spec, or that of a template."""
+    if not spec.containers:
+        return f"{at}.containers: a pod needs a container"
+    return next(_wrong_containers(spec, at), "") or wrong_quantity(spec, at) or next(_wrong_limits(spec, at), "")
+
+
+def _containers(spec: PodSpec) -> Iterator[tuple[str, Container]]:
+    yield from ((f"containers[{index}]", one) for index, one in enumerate(spec.containers))
+    yield from ((f"initContainers[{index}]", one) for index, one in enumerate(spec.init_containers))
+
+
+def _wrong_containers(spec: PodSpec, at: str) -> Iterator[str]:
+    seen: set[str] = set()
+    for path, container in _containers(spec):
+        name = container.name
+        if not name:
+            yield f"{at}.{path}.name: is missing"
+        elif len(name) > _LONGEST_LABEL or not _DNS_LABEL.fullmatch(name):
+            yield f"{at}.{path}.name: {name!r:.300} is no name: it must have {_IN_WORDS}"
+        elif name in seen:
+            yield f"{at}.{path}.name: {name!r} is used twice"
+        seen.add(name)
+
+
+def _wrong_limits(spec: PodSpec, at: str) -> Iterator[str]:
+    """A request beyond its limit. Amounts that are out of range stay what they are: a reason on the pod."""
+    for path, container in _containers(spec):
+        requests, limits = container.resources.requests, container.resources.limits
+        for name in requests.keys() & limits.keys():
+            try:
+                is_more = amount(name, requests[name]) > amount(name, limits[name])
+            except ValueError:
+                continue
+            if is_more:
+                yield f"{at}.{path}.resources.requests.{name}: {requests[name]} is more than the limit of {limits[name]}"
+
+
+def wrong_workload(workload: Workload) -> str:
+    """The same for what makes pods, its template included."""
+    spec, at = workload.spec, "spec"
+    if spec.job_template is not None:
+        spec, at = spec.job_template.spec, "spec.jobTemplate.spec"
+    for name, value in (
+        ("replicas", spec.replicas),
+        ("parallelism", spec.parallelism),
+        ("completions", spec.completions),
+    ):
+        if value is not None and value < 0:
+            return f"{at}.{name}: must not be negative"
+    template = spec.template
+    wrong = wrong_labels(template.metadata.labels, f"{at}.template.metadata.labels")
+    return wrong or wrong_pod(template.spec, f"{at}.template.spec") or _wrong_claims(workload)
+
+
+def _wrong_claims(workload: Workload) -> str:
+    for index, claim in enumerate(workload.spec.volume_claim_templates):
+        if not claim.metadata.name:
+            return f"spec.volumeClaimTemplates[{index}].metadata.name: is missing"
+    return ""

@@ -1,0 +1,206 @@
+"""Workloads in files stand for the pods that they will have and that the files do not hold."""
+
+from typing import Any
+
+import pytest
+import yaml
+
+from joinery.cli.inputs import Inputs, load
+from joinery.cli.sources import SAMPLE
+from tests.cli.conftest import NOW, Run, Write, pod_document
+
+PLAN = ("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE))
+TEMPLATE: dict[str, Any] = {"metadata": {"labels": {"app": "web"}}, "spec": pod_document()["spec"]}
+VERSIONS = {"ReplicationController": "v1", "Job": "batch/v1", "CronJob": "batch/v1"}
+
+
+def workload(kind: str = "Deployment", name: str = "web", **spec: Any) -> dict[str, Any]:
+    """A workload as a person writes it; ``spec`` beside selector and template."""
+    selector = {"app": "web"} if kind == "ReplicationController" else {"matchLabels": {"app": "web"}}
+    given = {"template": TEMPLATE, **({} if kind in ("Job", "CronJob") else {"selector": selector}), **spec}
+    return {"apiVersion": VERSIONS.get(kind, "apps/v1"), "kind": kind, "metadata": {"name": name}, "spec": given}
+
+
+def owned(name: str, kind: str, owner: str, **status: Any) -> dict[str, Any]:
+    """A pod that a controller made."""
+    pod = pod_document(name)
+    reference = {"apiVersion": "apps/v1", "kind": kind, "name": owner, "uid": "u", "controller": True}
+    pod["metadata"] |= {"labels": {"app": "web", "pod-template-hash": "5d9c"}, "ownerReferences": [reference]}
+    return {**pod, "status": status}
+
+
+@pytest.fixture
+def read(write: Write) -> Any:
+    """``read(object, ...)``: the inputs of one file with these objects."""
+
+    def call(*objects: dict[str, Any]) -> Inputs:
+        return load([write("objects.json", {"apiVersion": "v1", "kind": "List", "items": list(objects)})])
+
+    return call
+
+
+def names(inputs: Inputs) -> list[str]:
+    """The pods of the inputs."""
+    return sorted(inputs.found["pods"])
+
+
+def test_a_deployment_alone_is_planned_for_its_pods(run: Run, cluster: str, write: Write) -> None:
+    """Who tries a plan has a manifest and no pods; what was added is said."""
+    outcome = run(*PLAN, "-f", cluster, "-f", write("web.yaml", yaml.safe_dump(workload(replicas=3))))
+    assert sorted(pod for launch in outcome.document["launch"] for pod in launch["pods"]) == [
+        "default/web-1", "default/web-2", "default/web-3",
+    ]  # fmt: skip
+    assert "warning: planned as well: 3 pods of 1 workload: Deployment default/web (3)" in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("given", "pods"),
+    [
+        (workload(), ["web-1"]),
+        (workload(replicas=0), []),
+        (workload("ReplicaSet", replicas=2), ["web-1", "web-2"]),
+        (workload("ReplicationController", replicas=2), ["web-1", "web-2"]),
+        (workload("StatefulSet", replicas=2), ["web-0", "web-1"]),
+        (workload("StatefulSet", replicas=2, ordinals={"start": 5}), ["web-5", "web-6"]),
+        (workload("Job"), ["web-1"]),
+        (workload("Job", parallelism=3), ["web-1", "web-2", "web-3"]),
+        (workload("Job", parallelism=3, completions=2), ["web-1", "web-2"]),
+        (workload("Job", completions=5), ["web-1"]),
+        (workload("Job", suspend=True), []),
+        ({**workload("Job"), "status": {"conditions": [{"type": "Complete", "status": "True"}]}}, []),
+        ({**workload("Job", parallelism=3, completions=4), "status": {"succeeded": 3}}, ["web-1"]),
+        (workload("CronJob", schedule="@daily", jobTemplate={"spec": {"parallelism": 2, "template": TEMPLATE}}), ["web-1", "web-2"]),
+        (workload("CronJob", schedule="@daily", suspend=True, jobTemplate={"spec": {"template": TEMPLATE}}), []),
+    ],
+)  # fmt: skip
+def test_every_workload_has_the_pods_that_its_controller_makes(read: Any, given: Any, pods: list[str]) -> None:
+    """Replicas default to one; a Job runs no more at once than it still has to complete; a CronJob runs once."""
+    given["spec"].pop("template") if given["kind"] == "CronJob" else None
+    assert names(read(given)) == [f"default/{pod}" for pod in pods]
+
+
+def test_pods_that_are_there_are_not_made_again(read: Any) -> None:
+    """Through the ReplicaSet, with or without it in the files; dead ones do not count."""
+    replica_set = workload("ReplicaSet", "web-5d9c", replicas=2)
+    replica_set["metadata"]["ownerReferences"] = [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}]  # fmt: skip
+    pods = [owned("web-5d9c-a", "ReplicaSet", "web-5d9c"), owned("web-5d9c-b", "ReplicaSet", "web-5d9c")]
+    assert len(names(read(workload(replicas=2), replica_set, *pods))) == 2
+    assert len(names(read(workload(replicas=2), *pods))) == 2
+    dead = owned("web-5d9c-c", "ReplicaSet", "web-5d9c", phase="Failed")
+    inputs = read(workload(replicas=4), replica_set, *pods, dead)
+    assert names(inputs)[:2] == ["default/web-1", "default/web-2"]
+    assert inputs.found["pods"]["default/web-1"].metadata.labels["pod-template-hash"] == "5d9c"
+
+
+def test_pods_without_owner_that_a_selector_fits_are_its_own(read: Any) -> None:
+    """The controller would adopt them."""
+    pod = pod_document("mine")
+    pod["metadata"]["labels"] = {"app": "web"}
+    assert names(read(workload(replicas=2), pod)) == ["default/mine", "default/web-1"]
+
+
+def test_only_the_missing_ordinals_of_a_stateful_set_are_made(read: Any) -> None:
+    """Its pods are told apart by number."""
+    assert names(read(workload("StatefulSet", replicas=3), owned("web-1", "StatefulSet", "web"))) == [
+        "default/web-0", "default/web-1", "default/web-2",
+    ]  # fmt: skip
+
+
+def test_jobs_that_run_or_have_run_are_not_planned_again(read: Any) -> None:
+    """A pod of the Job, or of the CronJob's Job; and a CronJob that is idle in a cluster that runs."""
+    assert len(names(read(workload("Job"), owned("web-x", "Job", "web")))) == 1
+    cron = workload("CronJob", "night", schedule="@daily", jobTemplate={"spec": {"template": TEMPLATE}})
+    del cron["spec"]["template"]
+    assert len(names(read(cron, owned("night-1-x", "Job", "night-1")))) == 1
+    bound = owned("web-x", "Job", "other")
+    bound["spec"]["nodeName"] = "n"
+    idle = read({**cron, "status": {"lastScheduleTime": NOW}}, bound)
+    assert len(names(idle)) == 1
+    assert "CronJob default/night: does not run at the moment, no run of it is planned" in idle.all_warnings()
+
+
+def test_a_stateful_set_gets_its_volume_claims(run: Run, cluster: str, write: Write) -> None:
+    """One for each pod and template; a class that the files lack is taken for one of EBS's, and that is said."""
+    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "gp3", "resources": {"requests": {"storage": "1Gi"}}}}  # fmt: skip
+    given = write("db.json", workload("StatefulSet", "db", replicas=2, volumeClaimTemplates=[claim]))
+    outcome = run(*PLAN, "-f", cluster, "-f", given)
+    assert outcome.document["unschedulable"] == []
+    assert "StorageClass gp3 is not in the files: 2 volume claims of workloads taken as EBS volumes" in outcome.err
+    claims = load([given]).found["volume_claims"]
+    assert sorted(claims) == ["default/data-db-0", "default/data-db-1"]
+    storage = {
+        "apiVersion": "storage.k8s.io/v1",
+        "kind": "StorageClass",
+        "metadata": {"name": "gp3"},
+        "provisioner": "x",
+    }
+    waiting = run(
+        *PLAN, "-f", cluster, "-f", given, "-f", write("class.json", {**storage, "volumeBindingMode": "Immediate"})
+    )
+    assert len(waiting.document["unschedulable"]) == 2
+
+
+def test_claims_without_a_class_get_the_default_one(read: Any) -> None:
+    """As admission writes it in; an empty class is a class."""
+    claims = [
+        {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": name}, "spec": spec}
+        for name, spec in (("none", {}), ("empty", {"storageClassName": ""}))
+    ]
+    storage = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "ebs.csi.aws.com"}
+    storage["metadata"] = {"name": "gp3", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}  # type: ignore[assignment]
+    found = read(*claims, storage).found["volume_claims"]
+    assert {key: claim.spec.storage_class_name for key, claim in found.items()} == {"default/none": "gp3", "default/empty": ""}  # fmt: skip
+
+
+def test_a_namespaces_limit_range_gives_containers_their_requests(read: Any) -> None:
+    """Containers that say nothing get the defaults; what they say counts; pods of a cluster have been through it."""
+    limits = {"apiVersion": "v1", "kind": "LimitRange", "metadata": {"name": "l"}}
+    limits["spec"] = {"limits": [{"type": "Container", "defaultRequest": {"cpu": "2", "memory": "1Gi"}}]}
+    bare = {"containers": [{"name": "main", "resources": {"requests": {"memory": "64Mi"}}}]}
+    served = pod_document("served", **bare)
+    served["metadata"]["uid"] = "1"
+    found = read(limits, pod_document("fresh", **bare), served).found["pods"]
+    assert found["default/fresh"].spec.containers[0].resources.requests == {"cpu": "2", "memory": "64Mi"}
+    assert found["default/served"].spec.containers[0].resources.requests == {"memory": "64Mi"}
+
+
+def test_an_autoscaler_is_not_followed_and_that_is_said(read: Any) -> None:
+    """The plan is for the replicas that the workload says."""
+    scaler = {
+        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "minReplicas": 2, "maxReplicas": 9},
+    }  # fmt: skip
+    (line,) = (line for line in read(workload(), scaler).all_warnings() if "Autoscaler" in line)
+    assert line.endswith("Deployment default/web is planned with its own replicas; the autoscaler may make it 2 to 9")
+
+
+def test_a_priority_class_that_the_files_lack_is_named(read: Any) -> None:
+    """The pod gets the default priority; classes that every cluster has need no file."""
+    inputs = read(pod_document("a", priorityClassName="urgent"), pod_document("b", priorityClassName="system-node-critical"))  # fmt: skip
+    assert inputs.all_warnings() == [
+        "PriorityClass urgent is not in the files: 1 pod planned with the default priority"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("given", "problem"),
+    [
+        (workload(replicas=-1), "Deployment web: spec.replicas: must not be negative"),
+        (workload(replicas=10**9), "Deployment default/web: 1,000,000,000 pods are more than a cluster holds"),
+        (workload(replica=2), "Deployment web: spec.replica: no such field; is it replicas?"),
+        (workload(nodeSelector={}), "Deployment web: spec.nodeSelector: no such field here; it belongs to spec.template.spec"),
+        (workload(template={"spec": {}}), "Deployment web: spec.template.spec.containers: a pod needs a container"),
+    ],
+)  # fmt: skip
+def test_a_workload_that_no_cluster_takes_is_refused(run: Run, write: Write, given: Any, problem: str) -> None:
+    """One line, exit status 2."""
+    outcome = run(*PLAN, "-f", write("web.json", given))
+    assert (outcome.status, outcome.out) == (2, "")
+    assert problem in outcome.err
+
+
+def test_names_that_the_api_server_generates_are_numbered(read: Any) -> None:
+    """``kubectl create`` takes objects with ``generateName``; so does a plan."""
+    pod = pod_document()
+    pod["metadata"] = {"generateName": "run-"}
+    assert names(read(pod, pod)) == ["default/run-1", "default/run-2"]
