@@ -16,7 +16,10 @@ _DUAL, _PRIMAL = 1, 4
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Program:
-    """Minimise cost . v with 0 <= v <= most and lower <= A v <= upper; A as triplets (row, column, value)."""
+    """Minimise cost . v with 0 <= v <= most and lower <= A v <= upper; A as triplets (row, column, value).
+
+    ``whole``: so many of the first variables may be whole numbers only; such a program is asked for by ``Solver.whole``.
+    """
 
     cost: Floats
     most: Floats
@@ -25,6 +28,7 @@ class Program:
     rows: Indices
     columns: Indices
     values: Floats
+    whole: int = 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +62,10 @@ class Solver:
         model.row_lower_, model.row_upper_ = program.lower, program.upper
         model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = _by_column(program)
+        if program.whole:
+            kinds = highspy.HighsVarType
+            number = len(program.cost) - program.whole
+            model.integrality_ = [kinds.kInteger] * program.whole + [kinds.kContinuous] * number
         self._highs.passModel(model)
 
     def begin(self, basic: Amounts, tight: Amounts) -> None:
@@ -100,6 +108,13 @@ class Solver:
         """Other costs for the first columns. The last vertex is as possible as it was, so the next solve goes on from it."""
         self._highs.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), cost)
         self._highs.setOptionValue("simplex_strategy", _PRIMAL)
+
+    def whole(self, branches: int) -> Floats | None:
+        """The optimum in whole numbers, or the best one in so many branches; None if there is none."""
+        self._highs.setOptionValue("mip_max_nodes", branches)
+        self._highs.run()
+        found = self._highs.getSolution()
+        return np.asarray(found.col_value) if found.value_valid else None
 
     def solve(self, lower: Floats, upper: Floats) -> Solution | None:
         """The optimum where the first rows lie between these values; None if there is none."""

@@ -16,8 +16,9 @@ from joinery.apis.labels import (
     is_restricted,
 )
 from joinery.apis.meta import Requirement
+from joinery.scheduling.choice import choose
 from joinery.scheduling.packing import Launch, PlacedOffering
-from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Mask, Pool
+from joinery.scheduling.pools import OFFERING_KEYS, Mask, Pool
 from joinery.scheduling.requirements import Requirements, one_of, written
 from joinery.scheduling.targets import NewNode
 from joinery.scheduling.workspace import Workspace
@@ -33,7 +34,7 @@ class _Choice:
 
 def launch_of(node: NewNode, name: str, work: Workspace, slack: "Slack") -> Launch:
     """The launch request for a node, with every type that can hold its pods, up to the request's limit."""
-    choice = _choose(node, work.problem.options.launch_types, slack)
+    choice = _choose(node, slack)
     market = node.pool.market
     cheapest = market.types[choice.rows[0]]
     column = market.columns[choice.column]
@@ -77,35 +78,12 @@ class Slack:
         return within
 
 
-def _choose(node: NewNode, most: int, slack: Slack) -> _Choice:
-    prices = node.pool.market.prices[:, node.columns]
-    least = np.where(node.types, prices.min(axis=1), np.inf)
-    least = np.where(slack.types(node, int(least.argmin())), least, np.inf)
-    usable = np.flatnonzero(np.isfinite(least))
-    rows = _with_min_values(node, usable[np.argsort(least[usable], kind="stable")], most)
+def _choose(node: NewNode, slack: Slack) -> _Choice:
+    least = np.where(node.types, node.pool.market.prices[:, node.columns].min(axis=1), np.inf)
+    types = node.types & slack.types(node, int(least.argmin()))
+    rows = choose(node.pool, types, node.columns, node.min_values)
     columns = np.flatnonzero(node.columns)
-    column = int(columns[node.pool.market.prices[rows[0], columns].argmin()])
-    return _Choice(tuple(int(row) for row in rows), column)
-
-
-def _with_min_values(node: NewNode, ordered: Amounts, most: int) -> Sequence[int]:
-    """The cheapest types, as many as a request carries; for minValues, the cheapest that bring a new value come first."""
-    if not node.min_values or len(ordered) <= most:
-        return [int(row) for row in ordered[:most]]
-    needed: list[int] = []
-    for key, least in sorted(node.min_values.items()):
-        seen: set[str] = set()
-        for row in ordered:
-            values = set(node.pool.market.types[row].labels.get(key, ())) - seen
-            if values and len(seen) < least:
-                seen |= values
-                needed.append(int(row))
-    chosen = set(needed[:most])
-    for row in ordered:
-        if len(chosen) >= most:
-            break
-        chosen.add(int(row))
-    return [int(row) for row in ordered if int(row) in chosen]
+    return _Choice(rows, int(columns[node.pool.market.prices[rows[0], columns].argmin()]))
 
 
 def _requirements(node: NewNode, types: Sequence[str]) -> tuple[Requirement, ...]:

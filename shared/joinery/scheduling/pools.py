@@ -161,7 +161,7 @@ class Pool:
     for pods on an empty node of each type after its DaemonSets' pods; ``overhead`` is what those take. ``ports``: the host
     ports that daemons take, by type. ``types`` and ``columns``: what the template itself admits; ``crowded``: the types that it
     would admit too, but on which the DaemonSets' pods do not fit, in whatever resource. ``limits``: what the pool may still add, by
-    resource (and ``nodes``).
+    resource (and ``nodes``). ``launch_types``: so many types does a launch carry at most. ``choices``: those found so far (``choice``).
     """
 
     node_pool: NodePool
@@ -175,6 +175,8 @@ class Pool:
     crowded: Mask
     columns: Mask
     limits: Mapping[str, int]
+    launch_types: int
+    choices: dict[Hashable, tuple[int, ...]] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -199,6 +201,13 @@ class Pool:
             return len({self.market.columns[i].value(key) for i in np.flatnonzero(sold)} - {None})
         listed = (self.market.types[i].labels.get(key, ()) for i in np.flatnonzero(types))
         return len({value for values in listed for value in values})
+
+    def values(self, key: str, row: int, columns: Mask) -> frozenset[str]:
+        """Those that one type has, as ``distinct`` counts them."""
+        if key not in OFFERING_KEYS:
+            return frozenset(self.market.types[row].labels.get(key, ()))
+        sold = np.flatnonzero(np.isfinite(self.market.prices[row]) & columns)
+        return frozenset(value for i in sold if (value := self.market.columns[i].value(key)) is not None)
 
     def too_few(self, types: Mask, columns: Mask) -> tuple[str, int] | None:
         """The first label, in name order, of which the types have fewer values than minValues asks for, and how many."""

@@ -10,6 +10,7 @@ import numpy as np
 
 from joinery.apis.labels import WELL_KNOWN, is_restricted
 from joinery.scheduling.blockers import blocking_rules
+from joinery.scheduling.choice import is_possible
 from joinery.scheduling.classes import PodClass
 from joinery.scheduling.exhaustion import exhausted
 from joinery.scheduling.packing import Reason
@@ -165,10 +166,14 @@ def _beyond_size(
 
 def _too_few_values(work: Workspace, pool: Pool, holding: Sequence[tuple[Fit, Mask]]) -> str:
     """What to say if too few values of some label are left for minValues however the pod is read; else empty."""
-    lacking = [pool.too_few(types, found.columns) for found, types in holding]
-    if work.problem.options.best_effort_min_values or not all(lacking):
+    if work.problem.options.best_effort_min_values or any(
+        is_possible(pool, types, found.columns, pool.min_values) for found, types in holding
+    ):
         return ""
-    key, left = lacking[0] or ("", 0)
+    key, left = next((few for found, types in holding if (few := pool.too_few(types, found.columns))), ("", 0))
+    if not key:
+        least = ", ".join(f"{pool.min_values[key]} of {key}" for key in sorted(pool.min_values))
+        return f"no {pool.launch_types} types, which is all that a launch can carry, have the values that its minValues asks for ({least})"
     words = f"only {left} {'value' if left == 1 else 'values'} of {key} {'is' if left == 1 else 'are'} left"
     return f"{words} for the pod, and its minValues asks for {pool.min_values[key]}"
 

@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 
 from joinery.apis.labels import HOSTNAME
+from joinery.scheduling.choice import is_possible, lowered
 from joinery.scheduling.classes import PodClass
 from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Axis, Fit, Mask, Pool, Prices, fit
 from joinery.scheduling.relaxation import Variant
@@ -214,13 +215,13 @@ class NewNode:
         return self._within_min_values(index, counts), index, counts
 
     def _within_min_values(self, index: Amounts, counts: Amounts) -> int:
-        """The most pods that still leave as many distinct values as minValues asks for (scheduling.md 3.19)."""
+        """The most pods that leave types enough for a launch that meets minValues (scheduling.md 3.19)."""
         most = int(counts.max())
         if not self.min_values:
             return max(most, 0)
         for count in sorted({int(c) for c in counts if c > 0}, reverse=True):
             left = self._holding(count, index, counts)
-            if all(self._distinct(key, left) >= least for key, least in self.min_values.items()):
+            if is_possible(self.pool, left, self.columns, self.min_values):
                 return count
         return 0
 
@@ -229,14 +230,10 @@ class NewNode:
         left[index[counts >= count]] = True
         return left
 
-    def _distinct(self, key: str, types: Mask) -> int:
-        return self.pool.distinct(key, types, self.columns)
-
     def with_relaxed_min_values(self, index: Amounts, counts: Amounts) -> "NewNode":
         """The same node, its minValues lowered to what the types that hold at least one pod can meet (BestEffort, 3.19)."""
         left = self._holding(1, index, counts)
-        lowered = {key: min(least, self._distinct(key, left)) for key, least in self.min_values.items()}
-        return replace(self, min_values={key: least for key, least in lowered.items() if least})
+        return replace(self, min_values=lowered(self.pool, left, self.columns, self.min_values))
 
     def cheapest(self) -> int:
         """The row of the cheapest type that the node may be now."""

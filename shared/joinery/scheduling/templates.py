@@ -198,6 +198,7 @@ class PoolBuilder:
             crowded=crowded,
             columns=admitted.columns,
             limits=self._remaining(node_pool),
+            launch_types=self._problem.options.launch_types,
         )
         return pool if self._problem.options.best_effort_min_values else _too_uniform(pool) or pool
 
@@ -271,6 +272,7 @@ def _bare(node_pool: NodePool, known: Market, requirements: Requirements, everyt
     return Pool(
         node_pool=node_pool, market=known, requirements=requirements, min_values={}, overhead=nothing,
         room=known.allocatable, ports=(), types=types, crowded=np.zeros_like(types), columns=columns, limits={},
+        launch_types=0,
     )  # fmt: skip
 
 

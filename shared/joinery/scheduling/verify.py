@@ -66,7 +66,7 @@ def _checks(world: World) -> Iterator[Reason]:
     yield from check_launches(world, choices)
     yield from check_alternatives(world, census, choices=choices, market=market)
     yield from check_limits(world)
-    yield from check_min_values(world)
+    yield from check_min_values(world, choices)
     yield from check_weights(world, market, census)
     yield from check_reservations(world, choices)
     yield from _check_cost(world.packing)

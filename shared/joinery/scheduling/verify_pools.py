@@ -7,15 +7,15 @@ from joinery.apis import labels as keys
 from joinery.apis.labels import PREFER_NO_SCHEDULE
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, amounts, total
-from joinery.scheduling.packing import Launch, Reason
+from joinery.scheduling.packing import Reason
 from joinery.scheduling.verify_affinity import repellents
 from joinery.scheduling.verify_census import Census
+from joinery.scheduling.verify_launches import Choice, Choices
 from joinery.scheduling.verify_market import Market, Ware
-from joinery.scheduling.verify_nodes import FinalNode
+from joinery.scheduling.verify_nodes import DECIDED_BY_OFFERING, FinalNode, offering_labels
 from joinery.scheduling.verify_rules import refused_taint
 from joinery.scheduling.verify_spread import hard_spread
 from joinery.scheduling.verify_world import PodClass, World
-from joinery.state.offerings import InstanceType
 
 _ONE_NODE = {"nodes": 1}
 
@@ -46,7 +46,7 @@ def _capacity(world: World, node: FinalNode) -> Resources:
     return node.capacity or (kind.capacity if kind else {})
 
 
-def check_min_values(world: World) -> Iterator[Reason]:
+def check_min_values(world: World, choices: Choices) -> Iterator[Reason]:
     """A launch keeps as many different values as its NodePool demands, unless it was told to do its best."""
     for launch, _ in world.launched:
         pool = world.pools[launch.node_pool]
@@ -55,16 +55,19 @@ def check_min_values(world: World) -> Iterator[Reason]:
         for rule in pool.spec.template.spec.requirements:
             if rule.min_values is None:
                 continue
-            number = _distinct(launch, rule.key, world.types_of(pool))
+            number = _distinct(keys.canonical(rule.key), choices.of(launch))
             if number < rule.min_values:
                 message = f"{number} values of {rule.key}, NodePool {launch.node_pool} wants {rule.min_values}"
                 yield Reason("MinValues", message, f"launch {launch.name}")
 
 
-def _distinct(launch: Launch, key: str, types: Mapping[str, InstanceType]) -> int:
-    if key == keys.INSTANCE_TYPE:
-        return len(set(launch.instance_types))
-    return len({v for name in launch.instance_types if name in types for v in types[name].labels.get(key, ())})
+def _distinct(key: str, choices: Mapping[str, Choice | None]) -> int:
+    """How many values of the label the types of a launch have, where they are sold as the launch allows."""
+    usable = [choice for choice in choices.values() if choice is not None]
+    if key in DECIDED_BY_OFFERING:
+        sold = (offering_labels(c.kind, offering).get(key) for c in usable for offering in c.offerings)
+        return len({value for value in sold if value is not None})
+    return len({value for choice in usable for value in choice.kind.labels.get(key, ())})
 
 
 def check_weights(world: World, market: Market, census: Census) -> Iterator[Reason]:
