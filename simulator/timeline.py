@@ -14,7 +14,7 @@ from typing import Any
 from joinery.apis import labels as keys
 from joinery.apis.core import Node, Pod
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.state.nodes import planned_pods
+from joinery.state.plans import planned_pods
 from simulator.apiserver import Change
 from simulator.budgets import is_ready
 from simulator.cluster import StoredEvent

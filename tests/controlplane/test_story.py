@@ -18,7 +18,7 @@ from joinery.cluster.gateway import Eviction
 from joinery.cluster.transport import MERGE_PATCH
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, JoineryError
-from joinery.state.nodes import planned_pods
+from joinery.state.plans import planned_pods
 from joinery.state.snapshot import Snapshot
 from simulator import builders
 from tests.controlplane import objects

@@ -18,8 +18,8 @@ from joinery.apis.quantity import amounts
 from joinery.controllers.provisioning import LEASE
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, ConflictError, RefusedError, UnavailableError
-from joinery.state.nodes import planned_pods
 from joinery.state.offerings import OfferingKey
+from joinery.state.plans import planned_pods
 from simulator import builders
 from simulator.world import World
 from tests.functional.stand import Stand

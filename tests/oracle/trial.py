@@ -17,7 +17,7 @@ from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.solve import solve
 from joinery.scheduling.verify import verify
-from joinery.state.nodes import planned_pods
+from joinery.state.plans import planned_pods
 from joinery.state.snapshot import Snapshot
 from simulator import builders
 from tests.oracle.arena import PATIENT_SECONDS, Arena

@@ -69,6 +69,14 @@ def test_the_replacement_is_launched_before_the_drain_begins(story: Told) -> Non
     assert (moments[5] - moments[0]).total_seconds() < 150
 
 
+def test_what_goes_is_replaced_by_one_plan(story: Told) -> None:
+    """The pods come back under other names while their nodes boot; nothing is bought for them again."""
+    warned, retired = story.index("ec2", "warns"), story.index("expiration", "retires")
+    for start, end in ((warned, retired), (retired, len(story.entries))):
+        plans = [entry for entry in story.entries[start:end] if (entry.who, entry.word) == ("provisioning", "packs")]
+        assert len(plans) == 1, [entry.why for entry in plans]
+
+
 def test_an_expired_node_is_replaced_and_retired(story: Told) -> None:
     """Expiration retires it, provisioning buys for its pods, lifecycle drains it."""
     rest = story.after(story.index("expiration", "retires"))

@@ -55,6 +55,8 @@ INSTANCE_TAGGED = f"{AWS_GROUP}/tagged"
 
 #: The pods a claim was planned for, as a JSON list of namespace/name: its node is kept for them while they wait.
 PLANNED_PODS = f"{OWN_GROUP}/planned-pods"
+#: Their owners and needs, by which their twins are known: a JSON object of owner UID/digest to indices in that list.
+PLANNED_NEEDS = f"{OWN_GROUP}/planned-needs"
 #: Set on a claim that EC2 will take away: its replacement starts before its drain does. Value: RFC3339 moment.
 INTERRUPTED_AT = f"{OWN_GROUP}/interrupted-at"
 #: Set on an interrupted or expired claim once CreateFleet accepted what replaces it: the drain may start.

@@ -10,6 +10,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from joinery.apis.core import Pod
 from joinery.apis.hashing import HASH_VERSION, node_class_hash, node_pool_hash
 from joinery.apis.labels import (
     HOSTNAME,
@@ -22,7 +23,6 @@ from joinery.apis.labels import (
     NODE_POOL,
     NODE_POOL_HASH,
     NODE_POOL_HASH_VERSION,
-    PLANNED_PODS,
     TERMINATION_FINALIZER,
 )
 from joinery.apis.meta import ObjectMeta, OwnerReference, Requirement
@@ -31,6 +31,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import texts
 from joinery.scheduling.packing import Launch, Packing
 from joinery.state.offerings import EFA
+from joinery.state.plans import remembered
 from joinery.state.snapshot import Snapshot
 
 #: The letters of Kubernetes' generated names: no vowels, so no words.
@@ -43,18 +44,21 @@ def claims_of(packing: Packing, snapshot: Snapshot) -> tuple[NodeClaim, ...]:
     pools = {pool.metadata.name: pool for pool in snapshot.node_pools}
     names = _names(packing.launches, snapshot)
     tokens = _tokens(packing.launches, names)
+    known = {pod.key: pod for pod in snapshot.pods}
     return tuple(
-        _claim(launch, pools[launch.node_pool], snapshot, name=name, token=tokens[_identity(launch)])
+        _claim(launch, pools[launch.node_pool], snapshot, known, name=name, token=tokens[_identity(launch)])
         for launch, name in zip(packing.launches, names, strict=True)
     )
 
 
-def _claim(launch: Launch, pool: NodePool, snapshot: Snapshot, *, name: str, token: str) -> NodeClaim:
+def _claim(
+    launch: Launch, pool: NodePool, snapshot: Snapshot, known: Mapping[str, Pod], *, name: str, token: str
+) -> NodeClaim:
     template = pool.spec.template
     annotations = {
         **template.metadata.annotations,
         **_hashes(pool, snapshot),
-        PLANNED_PODS: json.dumps(launch.pods),
+        **remembered(launch.pods, known),
         LAUNCH_TOKEN: token,
         **({MIN_VALUES_RELAXED: "true"} if launch.min_values_relaxed else {}),
     }

@@ -6,7 +6,6 @@ whatever order the scheduler takes them, they cannot take each other's place, an
 none of them waits any more, or when they had their time; who still waits then is planned anew, free room first.
 """
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -14,7 +13,7 @@ from datetime import datetime, timedelta
 from msgspec.structs import replace
 
 from joinery.apis.core import Node, Pod, Taint, Toleration
-from joinery.apis.labels import NO_EXECUTE, NO_SCHEDULE, PLANNED_PODS
+from joinery.apis.labels import NO_EXECUTE, NO_SCHEDULE
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Tolerate, UpdateClaim
 from joinery.lifecycle.initialization import not_yet
@@ -23,7 +22,8 @@ from joinery.scheduling.packing import Packing
 from joinery.scheduling.taints import first_untolerated
 from joinery.scheduling.templates import daemons
 from joinery.state.claims import INITIALIZED, REGISTERED, annotated
-from joinery.state.nodes import is_kept, kept_by, node_view, planned_pods
+from joinery.state.nodes import node_view
+from joinery.state.plans import is_kept, kept_by, planned_pods, remembered
 from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot
 
@@ -103,7 +103,8 @@ def ended(view: View, claim: NodeClaim, node: Node) -> str:
 
 def promises(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
     """Let claims that are kept for their pods know of those that were planned for them since they were launched."""
-    pods = {pod.key for pod in snapshot.pods if _waits(pod)}
+    known = {pod.key: pod for pod in snapshot.pods}
+    pods = {key for key, pod in known.items() if _waits(pod)}
     free = {node.spec.provider_id for node in snapshot.nodes if not is_steered(node)}
     claims = {
         claim.metadata.name: claim
@@ -115,8 +116,8 @@ def promises(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
         claim = claims.get(placement.node_claim)
         wanted = set(placement.pods) & pods
         if claim is not None and not wanted <= set(planned_pods(claim)):
-            listed = sorted((set(planned_pods(claim)) & pods) | wanted)
-            promised = annotated(claim, {PLANNED_PODS: json.dumps(listed)})
+            listed = sorted((set(planned_pods(claim)) & pods) | set(placement.pods))
+            promised = annotated(claim, remembered(listed, known))
             found.append(UpdateClaim(claim, promised, f"{len(wanted)} more pods were planned for it"))
     return tuple(found)
 
@@ -163,7 +164,7 @@ def _hard(taints: Iterable[Taint]) -> list[Taint]:
 
 
 def _waiting(view: View, claim: NodeClaim) -> list[Pod]:
-    return [view.waiting[key] for key in planned_pods(claim) if key in view.waiting]
+    return [view.waiting[key] for key in view.expected.get(claim.metadata.name, ()) if key in view.waiting]
 
 
 def _waits(pod: Pod) -> bool:

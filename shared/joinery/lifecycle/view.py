@@ -12,6 +12,7 @@ from joinery.apis.core import Node, Pod
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Command, Tolerate
 from joinery.state.instances import Instance, instance_id
+from joinery.state.plans import expected
 from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot
 
@@ -32,13 +33,16 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """``instances`` are those that EC2 still has, by id; the rest indexes the snapshot: ``waiting`` the pods without a node."""
+    """``instances`` are those that EC2 still has, by id; the rest indexes the snapshot: ``waiting`` the pods without a node,
+    ``expected`` the pods that a claim is there for, by its name.
+    """
 
     snapshot: Snapshot
     instances: Mapping[str, Instance]
     nodes: Mapping[str, tuple[Node, ...]]
     pods: Mapping[str, tuple[Pod, ...]]
     waiting: Mapping[str, Pod]
+    expected: Mapping[str, tuple[str, ...]]
 
     def nodes_of(self, claim: NodeClaim) -> tuple[Node, ...]:
         """The Nodes of a claim's instance: one, if all is well."""
@@ -68,6 +72,7 @@ def view(snapshot: Snapshot, instances: Iterable[Instance]) -> View:
         nodes={provider_id: tuple(listed) for provider_id, listed in nodes.items() if provider_id},
         pods={name: tuple(listed) for name, listed in pods.items() if name},
         waiting={pod.key: pod for pod in pods[""] if is_active(pod)},
+        expected=expected(snapshot.node_claims, snapshot.nodes, snapshot.pods),
     )
 
 

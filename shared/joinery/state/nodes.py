@@ -5,10 +5,9 @@ initialised, startup taints and the taints of booting are left out, and figures 
 the claim's. From then on the node speaks for itself, but for the taint that keeps it for the pods that it was bought for.
 """
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from joinery.apis.core import Node, Pod, Taint
 from joinery.apis.labels import (
@@ -17,16 +16,14 @@ from joinery.apis.labels import (
     HOSTNAME,
     INITIALIZED,
     INTERRUPTED_AT,
-    NO_SCHEDULE,
     NODE_POOL,
-    PLANNED_PODS,
-    PLANNED_TAINT,
     PROVISIONER_NAME,
     REGISTERED,
     canonical,
 )
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import Resources, amounts
+from joinery.state.plans import expected, is_kept, planned_pods
 from joinery.state.pods import is_terminal
 from joinery.state.snapshot import Snapshot
 
@@ -36,7 +33,7 @@ class NodeView:
     """One node, or one claim whose node is on its way.
 
     ``node`` is empty while there is only a claim, ``claim`` for a node that is not ours. ``pods`` are those bound to it or
-    nominated for it; ``planned`` names the pending pods that its claim was launched for. ``is_leaving``: it takes no more
+    nominated for it; ``planned`` names the pods that its claim was launched for, or who stands in for them. ``is_leaving``: it takes no more
     pods, and those it has need another place. ``is_reserved``: not launched yet, its room is for ``planned`` only.
     """
 
@@ -70,6 +67,8 @@ def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
             joined.add(claim.metadata.name)
         found.append(node_view(node, claim, on_node.get(node.metadata.name, ())))
     found += [_of_claim(claim) for claim in snapshot.node_claims if claim.metadata.name not in joined]
+    twins = expected(snapshot.node_claims, snapshot.nodes, snapshot.pods)
+    found = [replace(view, planned=twins[view.claim]) if twins.get(view.claim) else view for view in found]
     return tuple(sorted(found, key=lambda view: (not view.is_initialized, view.name)))
 
 
@@ -146,15 +145,6 @@ def _pool(labels: Mapping[str, str]) -> str:
     return labels.get(NODE_POOL) or labels.get(PROVISIONER_NAME, "")
 
 
-def planned_pods(claim: NodeClaim | None) -> tuple[str, ...]:
-    """The pods (namespace/name) a claim was launched for; an unreadable annotation is as good as none."""
-    try:
-        listed = json.loads(claim.metadata.annotations.get(PLANNED_PODS, "[]") if claim else "[]")
-    except ValueError:
-        return ()
-    return tuple(str(key) for key in listed) if isinstance(listed, list) else ()
-
-
 def _estimated(claimed: Resources, reported: Resources) -> dict[str, int]:
     """What the kubelet reports; where it still reports nothing or zero, what the claim expects."""
     return {**claimed, **{name: value for name, value in reported.items() if value}}
@@ -167,16 +157,6 @@ def _claim_taints(claim: NodeClaim) -> tuple[Taint, ...]:
 def _without_boot_taints(taints: Iterable[Taint], claim: NodeClaim) -> tuple[Taint, ...]:
     startup = {(t.key, t.effect) for t in claim.spec.startup_taints}
     return tuple(t for t in taints if (t.key, t.effect) not in startup and not is_ephemeral(t))
-
-
-def kept_by(claim: NodeClaim) -> Taint:
-    """The taint that keeps a claim's new node for the pods that it was bought for. A taint's value holds 63 characters."""
-    return Taint(key=PLANNED_TAINT, value=claim.metadata.name[-63:].lstrip("-."), effect=NO_SCHEDULE)
-
-
-def is_kept(taint: Taint) -> bool:
-    """Whether it is such a taint. Whoever is planned for the node gets to tolerate it, so a plan looks past it."""
-    return (taint.key, taint.effect) == (PLANNED_TAINT, NO_SCHEDULE)
 
 
 def is_ephemeral(taint: Taint) -> bool:
