@@ -54,10 +54,10 @@ class AssignmentProgram:
     """The program of a lot, to be solved for any counts up to the lot's.
 
     ``swift``: begin at a plain packing instead of at nothing. That takes a third of the time and ends at another of the vertices
-    that are optimal, one which in the mean rounds a quarter of a percent worse.
+    that are optimal, one which in the mean rounds a quarter of a percent worse. ``cuts``: add rows for items of which few fit.
     """
 
-    def __init__(self, lot: Lot, *, swift: bool = False) -> None:
+    def __init__(self, lot: Lot, *, swift: bool = False, cuts: bool = True) -> None:
         self._lot, self._swift = lot, swift
         self._items, self._on = np.nonzero(lot.admits)
         self._height, self._width = lot.admits.shape
@@ -65,14 +65,14 @@ class AssignmentProgram:
         self._where = np.full(lot.admits.shape, -1)
         self._where[self._items, self._on] = np.arange(len(self._items)) + self._width
         self._caps = [
-            _Cap(group.members, int(kind), group.cap)
-            for group in lot.groups
+            _Cap(group.members, int(kind), group.cap, number)
+            for number, group in enumerate(lot.groups)
             for kind in np.flatnonzero(lot.admits[group.members].any(axis=0))
         ]
         self._most = np.minimum(lot.most, np.maximum(lot.counts, 1)[:, None])
         self._shared = _shared(lot)
         self._solver = Solver(self._program())
-        self._rounds = 0
+        self._rounds = 0 if cuts else _ROUNDS
         self._duals: Floats = np.zeros(0)
 
     def solve(self, counts: Amounts, stock: Amounts | None = None) -> Assignment | None:
@@ -131,11 +131,14 @@ class AssignmentProgram:
         """The first row of piles, after those of pods and of room."""
         return self._height + len(self._used) * self._width
 
-    def charges(self) -> tuple[Floats, float]:
+    def charges(self, lot: Lot | None = None) -> tuple[Floats, float]:
         """What each pod is charged at least by the last optimum's prices (by item), and what all nodes of limited stock are
         charged beyond their price: ``counts @ charges - excess`` is a proven bound.
+
+        ``lot``: other pods, of whose items the program's are cells, to be charged by the same prices; the program has no cuts then.
         """
-        lot, base = self._lot, self._base
+        base = self._base
+        lot = lot or self._lot
         room = self._charged()
         caps = list(zip(self._caps, np.maximum(-self._duals[base + len(self._shared) :], 0.0), strict=True))
         charged = (room * (lot.room / lot.scale)[:, self._used]).sum(axis=1)
@@ -144,7 +147,8 @@ class AssignmentProgram:
         fair = np.where(lot.scarce, 1.0, np.minimum(1.0, lot.price / np.maximum(charged, 1e-300)))
         paid = (lot.requests / lot.scale)[:, self._used] @ (room * fair[:, None]).T
         for cap, price in caps:
-            paid[cap.members, cap.kind] += price * fair[cap.kind]
+            members = cap.members if cap.group < 0 else lot.groups[cap.group].members
+            paid[members, cap.kind] += price * fair[cap.kind]
         least = np.where(lot.admits, paid, np.inf).min(axis=1, initial=np.inf)
         return least, _excess(lot, np.maximum(charged - lot.price, 0.0))
 
@@ -231,8 +235,9 @@ def _excess(lot: Lot, beyond: Floats) -> float:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class _Cap:
-    """At most ``most`` pods of these items on a node of the kind."""
+    """At most ``most`` pods of these items on a node of the kind; ``group``: which of the lot's that is, if it is one."""
 
     members: Amounts
     kind: int
     most: int
+    group: int = -1

@@ -1,8 +1,9 @@
 """A proven bound for any lot, however many items it has.
 
-The prices of an optimum prove a bound for the kinds that were in the program (``assignment``). A lot of many items is given only
-its promising kinds. Every other kind needs prices of its own, and any prices do that charge a full node no more than it costs: those
-are tried that share its price among its resources by a grid of weights, and the ones that charge the pods most are taken.
+The prices of an optimum prove a bound for the kinds that were in the program (``assignment``). Of a lot of many items the program has
+only the promising kinds, and cells instead of items: prices that are right for those are nearly right for each. Every other kind needs
+prices of its own, and any prices do that charge a full node no more than it costs: those are tried that share its price among its
+resources by a grid of weights, and the ones that charge the pods most are taken.
 """
 
 from itertools import product
@@ -11,7 +12,7 @@ import numpy as np
 
 from joinery.optimizer.assignment import AssignmentProgram
 from joinery.optimizer.lot import Amounts, Floats, Lot
-from joinery.optimizer.merging import MOST_ITEMS
+from joinery.optimizer.merging import MOST_ITEMS, cells
 from joinery.optimizer.promising import Survey
 
 _SORTS = 12
@@ -21,13 +22,15 @@ _STEPS = 48
 def bound(lot: Lot) -> float:
     """$/h that no nodes for all pods of the lot can undercut; 0 where nothing can be proven."""
     kinds: Amounts = np.arange(len(lot.price))
-    if len(lot.counts) > MOST_ITEMS:
+    has_many = len(lot.counts) > MOST_ITEMS
+    if has_many:
         kinds = np.union1d(Survey(lot).promising(_SORTS), np.flatnonzero(lot.scarce))
     few = lot.part(np.arange(len(lot.counts)), kinds, lot.counts)
-    program = AssignmentProgram(few, swift=True)
-    if program.solve(few.counts) is None:
+    told = cells(few).lot if has_many else few
+    program = AssignmentProgram(told, swift=True, cuts=not has_many)
+    if program.solve(told.counts) is None:
         return 0.0
-    least, excess = program.charges()
+    least, excess = program.charges(few)
     for kind in np.setdiff1d(np.arange(len(lot.price)), kinds):
         least = np.minimum(least, _charges(lot, int(kind), least))
     return max(0.0, float(lot.counts @ least) - excess)
