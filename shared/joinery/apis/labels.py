@@ -4,6 +4,8 @@ Karpenter's keys are unchanged, so that a cluster moves to Joinery and back with
 under ``joinery.dev``.
 """
 
+from collections.abc import Mapping
+
 CORE_GROUP = "karpenter.sh"
 AWS_GROUP = "karpenter.k8s.aws"
 OWN_GROUP = "joinery.dev"
@@ -84,14 +86,18 @@ EPHEMERAL_TAINTS = frozenset(
 )
 EPHEMERAL_TAINT_PREFIX = "readiness.k8s.io/"
 
-#: Older or foreign names of a label, read as the canonical one (scheduling.md 2.3).
+#: What the EBS CSI driver calls a node's zone. It labels nodes as it starts there.
+EBS_ZONE = "topology.ebs.csi.aws.com/zone"
+
+#: Older or foreign names of a label (scheduling.md 2.3). A new node gets them all: from the kubelet, the cloud provider, and the EBS
+#: CSI driver. Requirements of NodePools are read as the canonical one; kube-scheduler knows no aliases.
 ALIASES = {
     "failure-domain.beta.kubernetes.io/zone": ZONE,
     "failure-domain.beta.kubernetes.io/region": REGION,
     "beta.kubernetes.io/arch": ARCH,
     "beta.kubernetes.io/os": OS,
     "beta.kubernetes.io/instance-type": INSTANCE_TYPE,
-    "topology.ebs.csi.aws.com/zone": ZONE,
+    EBS_ZONE: ZONE,
 }
 
 #: EC2's instance properties as labels, below karpenter.k8s.aws/ (aws-provider.md 1.9).
@@ -118,6 +124,12 @@ WELL_KNOWN = AWS_WELL_KNOWN | {
 def canonical(key: str) -> str:
     """The label's canonical key, for one that has aliases."""
     return ALIASES.get(key, key)
+
+
+def with_aliases(given: Mapping[str, str]) -> dict[str, str]:
+    """The labels that a node which is on its way will have: each that has several names under all of them."""
+    found = {canonical(key): value for key, value in given.items()} | dict(given)
+    return found | {alias: found[key] for alias, key in ALIASES.items() if key in found}
 
 
 def is_restricted(key: str) -> bool:

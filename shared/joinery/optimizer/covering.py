@@ -34,7 +34,8 @@ class Quotas:
 
     def missing(self, chosen: Amounts) -> Amounts:
         """How many values of each sort the chosen things lack."""
-        return np.maximum(self.least - self.brings[chosen].any(axis=0) @ self.by_sort, 0)
+        missing: Amounts = np.maximum(self.least - self.brings[chosen].any(axis=0) @ self.by_sort, 0)
+        return missing
 
 
 def cover(asked: Quotas, most: int) -> Amounts | None:

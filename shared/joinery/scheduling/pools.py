@@ -239,6 +239,7 @@ def fit(pool: Pool, wanted: Requirements) -> Fit:
     A label that neither the template nor the instance type defines does not exist on the node: ``In`` and ``Exists`` fail,
     ``NotIn`` and ``DoesNotExist`` pass (scheduling.md 3.7, Compatible).
     """
+    wanted = wanted.canonical()
     joint = pool.requirements.intersect(wanted)
     types, columns = pool.types, pool.columns
     for key in wanted:

@@ -42,14 +42,14 @@ def reasons_for(work: Workspace, pods: PodClass) -> tuple[Reason, ...]:
 
 def _contradiction(pods: PodClass) -> Reason | None:
     """The label of which the pod's own rules, or its volumes', leave no value."""
-    wanted = [term.intersect(v) for term in pods.terms for v in pods.volumes.alternatives]
+    wanted = [term.intersect(v).canonical() for term in pods.terms for v in pods.volumes.alternatives]
     empty = [next((key for key in sorted(w) if w.sets[key].is_impossible), None) for w in wanted]
     if not empty or not all(empty):
         return None
     key = empty[0] or ""
-    if all(term.get(key).is_impossible for term in pods.terms):
+    if all(term.canonical().get(key).is_impossible for term in pods.terms):
         whose = "its node selector and affinity"
-    elif all(volume.get(key).is_impossible for volume in pods.volumes.alternatives):
+    elif all(volume.canonical().get(key).is_impossible for volume in pods.volumes.alternatives):
         whose = "its volumes"
     else:
         whose = "its volumes, node selector and affinity together"
@@ -62,7 +62,7 @@ def _of_pool(work: Workspace, pods: PodClass, pool: Pool) -> tuple[Reason, ...]:
     if taint is not None:
         return (Reason("Taints", f"the pod does not tolerate its taint {shown(taint)}", subject),)
     whole = replace(pool, types=pool.types | pool.crowded)
-    choices = [(term, v) for term in pods.terms for v in pods.volumes.alternatives]
+    choices = [(term.canonical(), v.canonical()) for term in pods.terms for v in pods.volumes.alternatives]
     fits = [fit(whole, term.intersect(v)) for term, v in choices]
     possible = [found for found in fits if not found.conflict]
     if not possible:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
-from joinery.apis.labels import canonical
+from joinery.apis.labels import ALIASES, canonical
 from joinery.apis.meta import Requirement
 
 _MAX_INT = 2**63 - 1
@@ -163,7 +163,11 @@ def _bounded(operator: str, number: int) -> ValueSet:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """Label keys (canonical) and the values each may take. A key that is not there is unconstrained."""
+    """Label keys and the values each may take. A key that is not there is unconstrained.
+
+    Keys are those that were written: kube-scheduler looks for just that label on a node that exists. A new node has a label under
+    all its names, so what it must satisfy is the ``canonical`` form.
+    """
 
     sets: Mapping[str, ValueSet]
 
@@ -189,6 +193,16 @@ class Requirements:
             merged[key] = allowed if known is None else known.intersect(allowed)
         return Requirements(merged)
 
+    def canonical(self) -> "Requirements":
+        """The same with every older name of a label read as the label."""
+        if ALIASES.keys().isdisjoint(self.sets):
+            return self
+        merged: dict[str, ValueSet] = {}
+        for key, allowed in self.sets.items():
+            name = canonical(key)
+            merged[name] = merged[name].intersect(allowed) if name in merged else allowed
+        return Requirements(merged)
+
     def matches(self, labels: Mapping[str, str]) -> bool:
         """Whether a node with these labels satisfies all of it: no label may be missing that must exist."""
         return self.first_unmet(labels) is None
@@ -212,7 +226,7 @@ def read(expressions: Iterable[Expression]) -> Requirements:
     """Several expressions, all of which must hold. Raises ``UnknownOperatorError``."""
     sets: dict[str, ValueSet] = {}
     for expression in expressions:
-        key, allowed = canonical(expression.key), value_set(expression)
+        key, allowed = expression.key, value_set(expression)
         sets[key] = sets[key].intersect(allowed) if key in sets else allowed
     return Requirements(sets)
 

@@ -16,7 +16,7 @@ from joinery.apis.core import (
     Toleration,
     TopologySpreadConstraint,
 )
-from joinery.apis.labels import HOSTNAME, canonical
+from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.classes import PodClass
 from joinery.scheduling.requirements import Requirements
 from joinery.scheduling.selectors import Selector, label_clauses, namespaces_of, of_affinity_term, read, terms_of
@@ -130,7 +130,7 @@ def _spread(constraint: TopologySpreadConstraint, pods: PodClass) -> Rule:
     selector = read(constraint.label_selector, label_clauses(labels, constraint.match_label_keys))
     return Rule(
         kind="spread",
-        key=canonical(constraint.topology_key),
+        key=constraint.topology_key,
         matchers=(Matcher(frozenset({pods.namespace}), selector),),
         max_skew=constraint.max_skew,
         min_domains=constraint.min_domains or 0,
@@ -154,8 +154,8 @@ def _other_keys(constraint: TopologySpreadConstraint, pods: PodClass) -> frozens
     if constraint.when_unsatisfiable != "DoNotSchedule" or constraint.topology_key == HOSTNAME:
         return frozenset()
     listed = pods.example.spec.topology_spread_constraints
-    keys = {canonical(c.topology_key) for c in listed if c.when_unsatisfiable == "DoNotSchedule"}
-    return frozenset(keys - {HOSTNAME, canonical(constraint.topology_key)})
+    keys = {c.topology_key for c in listed if c.when_unsatisfiable == "DoNotSchedule"}
+    return frozenset(keys - {HOSTNAME, constraint.topology_key})
 
 
 def _affinity_rules(
@@ -171,13 +171,12 @@ def _affinity_rules(
     # kube-scheduler counts a pod for required affinity only if it matches every term; for anti-affinity each term counts alone.
     joint = tuple(sorted(set(matchers), key=_order)) if kind == "affinity" else ()
     listed = [
-        Rule(kind, canonical(term.topology_key), joint or (matcher,))
-        for term, matcher in zip(required, matchers, strict=True)
+        Rule(kind, term.topology_key, joint or (matcher,)) for term, matcher in zip(required, matchers, strict=True)
     ]
     for weighted in side.preferred_during_scheduling_ignored_during_execution:
         term = weighted.pod_affinity_term
         matcher = _matcher(term, pod, namespaces)
-        listed.append(Rule(kind, canonical(term.topology_key), (matcher,), weight=weighted.weight))
+        listed.append(Rule(kind, term.topology_key, (matcher,), weight=weighted.weight))
     return listed
 
 

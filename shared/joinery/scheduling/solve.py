@@ -16,7 +16,7 @@ from joinery.scheduling.problem import Problem
 from joinery.scheduling.purchase import Purchase
 from joinery.scheduling.reasons import reasons_for
 from joinery.scheduling.reporter import SILENT, Reporter
-from joinery.scheduling.strays import closable, closed, strays
+from joinery.scheduling.strays import Place, closable, closed, strays
 from joinery.scheduling.topology import Stray
 from joinery.scheduling.workspace import Workspace
 
@@ -53,12 +53,12 @@ def solve(
 
 @dataclass(frozen=True)
 class _Asked:
-    """A problem, with what earlier attempts found (``Workspace``), and the zones that are closed to everybody."""
+    """A problem, with what earlier attempts found (``Workspace``), and the places that are closed to everybody."""
 
     problem: Problem
     strays: frozenset[Stray] = frozenset()
     staying: frozenset[str] = frozenset()
-    closed: frozenset[str] = frozenset()
+    closed: frozenset[Place] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class _Attempt:
     packing: Packing
     left: Sequence[tuple[int, int]]
     strays: frozenset[Stray]
-    closable: frozenset[str]
+    closable: frozenset[Place]
     staying: frozenset[str]
 
     def rank(self) -> tuple[bool, Sequence[tuple[int, int]], float]:
@@ -86,7 +86,7 @@ def _settled(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
 
 
 def _without_strays(asked: _Asked, first: _Attempt, effort: Effort) -> Iterator[_Attempt]:
-    """Packings that reckon with what the first one found: as domains, and with their zones closed to everybody."""
+    """Packings that reckon with what the first one found: as domains, and closed to everybody."""
     choices = [replace(asked, strays=first.strays)]
     if first.closable:
         choices.append(replace(asked, closed=first.closable))

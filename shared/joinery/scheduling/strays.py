@@ -1,20 +1,25 @@
 """Domains that a spread did not know of, and that the plan's own nodes make real.
 
 A spread ranges over the zones that have nodes or in which something is sold for its pods. A node bought for other pods in a zone
-where nothing is sold for these is one more domain for kube-scheduler, an empty one, and the spread that looked even is not. So a
-plan is looked over once more, and made again with what was found: counted as domains, or with those zones closed to all.
+where nothing is sold for these is one more domain for kube-scheduler, an empty one, and the spread that looked even is not. The same
+goes for other labels, such as the architecture, which a node may still have any value of. So a plan is looked over once more, and made
+again with what was found: counted as domains, or closed to all.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from joinery.apis.labels import CAPACITY_TYPE, HOSTNAME, ZONE
+from joinery.apis.labels import CAPACITY_TYPE, HOSTNAME, ZONE, canonical
 from joinery.scheduling.packing import Launch
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.rules import NodeFilter, Rule
 from joinery.scheduling.targets import NewNode
 from joinery.scheduling.topology import Stray
 from joinery.scheduling.workspace import Workspace
+from joinery.state.offerings import InstanceType
+
+Place = tuple[str, str]
+"""A domain by its canonical key: ``(topology.kubernetes.io/zone, us-east-1a)``."""
 
 
 def strays(work: Workspace, nodes: Sequence[NewNode], launches: Sequence[Launch]) -> frozenset[Stray]:
@@ -43,43 +48,55 @@ def _inside(rule: Rule, domain: str) -> NodeFilter:
     """Which nodes of that domain count: what a node may still be elsewhere does not matter there."""
     if rule.nodes.terms is None:
         return rule.nodes
-    return replace(rule.nodes, terms=tuple(term for term in rule.nodes.terms if term.get(rule.key).has(domain)))
+    return replace(
+        rule.nodes,
+        terms=tuple(term for term in rule.nodes.terms if term.canonical().get(canonical(rule.key)).has(domain)),
+    )
 
 
 def _by_domain(key: str, nodes: Sequence[NewNode], launches: Sequence[Launch]) -> Mapping[str, list[NewNode]]:
     found: dict[str, list[NewNode]] = {}
     for node, launch in zip(nodes, launches, strict=True):
-        found.setdefault(_domain(key, node, launch), []).append(node)
-    found.pop("", None)
+        for domain in _domains(key, node, launch):
+            found.setdefault(domain, []).append(node)
     return found
 
 
-def _domain(key: str, node: NewNode, launch: Launch) -> str:
-    """Where the node is counted on to be; empty where the label is missing or still open."""
-    if key == ZONE:
-        return launch.offering.zone
-    if key == CAPACITY_TYPE:
-        return launch.offering.capacity_type
-    values = node.values(key)
-    return values[0] if len(values) == 1 else ""
+def _domains(key: str, node: NewNode, launch: Launch) -> tuple[str, ...]:
+    """Where the node is counted on to be, of zones and capacity types; of other labels, whatever it may turn out to have."""
+    if canonical(key) == ZONE:
+        return (launch.offering.zone,)
+    return (launch.offering.capacity_type,) if key == CAPACITY_TYPE else node.values(key)
 
 
-def closable(work: Workspace, found: Iterable[Stray]) -> frozenset[str]:
-    """The zones among them over which no spread ranges: closing another one would leave that spread uneven."""
+def closable(work: Workspace, found: Iterable[Stray]) -> frozenset[Place]:
+    """Those that one may do without and over which no spread ranges: closing another one would leave that spread uneven."""
     ranged = {
-        domain
+        (canonical(rule.key), domain)
         for pods in work.possible
         for rule in work.topology.rules[id(pods)]
-        if rule.kind == "spread" and rule.key == ZONE
+        if rule.kind == "spread"
         for domain in work.topology.group(rule).domains
     }
-    return frozenset(stray.domain for stray in found if stray.key == ZONE) - ranged
+    sold = {ZONE, CAPACITY_TYPE}.union(*(pool.market.type_keys for pool in work.pools))
+    places = {(canonical(stray.key), stray.domain) for stray in found}
+    return frozenset((key, domain) for key, domain in places if key in sold) - ranged
 
 
-def closed(problem: Problem, zones: frozenset[str]) -> Problem:
-    """The same problem with nothing on offer in those zones."""
+def closed(problem: Problem, places: frozenset[Place]) -> Problem:
+    """The same problem with nothing on offer there."""
     types = {
-        name: tuple(replace(kind, offerings=tuple(o for o in kind.offerings if o.zone not in zones)) for kind in listed)
+        name: tuple(_without(kind, places) for kind in listed if not _is_tied(kind, places))
         for name, listed in problem.instance_types.items()
     }
     return replace(problem, instance_types=types)
+
+
+def _is_tied(kind: InstanceType, places: frozenset[Place]) -> bool:
+    """Whether every node of the type is in one of them."""
+    return any(kind.labels.get(key) == (domain,) for key, domain in places if key not in (ZONE, CAPACITY_TYPE))
+
+
+def _without(kind: InstanceType, places: frozenset[Place]) -> InstanceType:
+    offerings = (o for o in kind.offerings if places.isdisjoint({(ZONE, o.zone), (CAPACITY_TYPE, o.capacity_type)}))
+    return replace(kind, offerings=tuple(offerings))

@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from joinery.apis.labels import HOSTNAME
+from joinery.apis.labels import HOSTNAME, canonical
 from joinery.scheduling.choice import is_possible, lowered
 from joinery.scheduling.classes import PodClass
 from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Axis, Fit, Mask, Pool, Prices, fit
@@ -48,7 +48,7 @@ class Demand:
         known = self._fits.get(key)
         if known is None:
             pinned = {key: one_of((value,)) if value else ABSENT for key, value in domains.items() if key != HOSTNAME}
-            wanted = self.requirements.intersect(Requirements(pinned))
+            wanted = self.requirements.intersect(Requirements(pinned)).canonical()
             known = self._fits[key] = (wanted, fit(pool, wanted))
         return known
 
@@ -254,12 +254,12 @@ class NewNode:
         found = fit(self.pool, term)
         if found.conflict or not (found.types & self.types).any() or not (found.columns & self.columns).any():
             return False
-        joint = self.requirements.intersect(term)
-        return not any(joint.sets[key].is_impossible for key in term)
+        joint = self.requirements.intersect(term.canonical())
+        return not any(joint.sets[key].is_impossible for key in term.canonical())
 
     def values(self, key: str) -> tuple[str, ...]:
         """The domains that the node may still be in, in order."""
-        market = self.pool.market
+        market, key = self.pool.market, canonical(key)
         if key in OFFERING_KEYS:
             sold = np.isfinite(market.prices[self.types]).any(axis=0) & self.columns
             listed = {market.columns[i].value(key) for i in np.flatnonzero(sold)}

@@ -174,6 +174,7 @@ class PoolBuilder:
             read(spec.requirements)
             .intersect(of_labels(node_pool.spec.template.metadata.labels))
             .intersect(Requirements(own))
+            .canonical()
         )
         empty = next((key for key in sorted(requirements) if requirements.sets[key].is_impossible), None)
         if empty is not None:

@@ -268,10 +268,12 @@ class Topology:
         return frozenset(v.labels[key] for v in views if any(term.matches(v.labels) for term in pods.terms))
 
     def pressure(self, pods: PodClass, rules: Iterable[Rule], key: str, domain: str) -> int:
-        """How many counted pods the domain has already: the emptier the better."""
+        """How many pods the domain has already that its own spreads count, or others' that must hold: the emptier the better."""
         groups = [self.group(rule) for rule in rules if rule.key == key and rule.kind == "spread"]
         groups += [
-            group for group in self.foreign_over(pods, key) if group.rule.kind == "spread" and group not in groups
+            group
+            for group in self.foreign_over(pods, key)
+            if group.rule.kind == "spread" and group.is_hard and group not in groups
         ]
         return sum(group.counts[domain] for group in groups)
 

@@ -17,7 +17,8 @@ from joinery.scheduling.verify_spread import hard_spread, spread_tally
 from joinery.scheduling.verify_volumes import Volumes
 from joinery.scheduling.verify_world import PodClass, World
 
-_OPEN = (keys.ZONE, keys.CAPACITY_TYPE, keys.ZONE_ID)
+_OFFERED = (keys.ZONE, keys.CAPACITY_TYPE, keys.ZONE_ID)
+_OPEN = (*_OFFERED, *(alias for alias, key in keys.ALIASES.items() if key in _OFFERED))
 
 
 def check_alternatives(world: World, census: Census, *, choices: Choices, market: Market) -> Iterator[Reason]:

@@ -46,6 +46,8 @@ def existing_node(view: NodeView, node: Node | None) -> FinalNode:
     labels = dict(view.labels)
     if node is not None and view.is_initialized:
         labels = {keys.HOSTNAME: view.name, **node.metadata.labels}
+        if keys.ZONE in labels:
+            labels.setdefault(keys.EBS_ZONE, labels[keys.ZONE])  # its driver may still be starting
     else:
         _add_aliases(labels)
     return FinalNode(

@@ -167,7 +167,7 @@ def _volume_terms(volume: PersistentVolume) -> tuple[Requirements, ...]:
 
 
 def _topology(term: TopologySelectorTerm) -> Requirements:
-    return Requirements({canonical(e.key): one_of(e.values) for e in term.match_label_expressions})
+    return Requirements({e.key: one_of(e.values) for e in term.match_label_expressions})
 
 
 def _driver(volume: PersistentVolume) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from joinery.apis.core import Node, Pod, Taint
 from joinery.apis.labels import (
+    EBS_ZONE,
     EPHEMERAL_TAINT_PREFIX,
     EPHEMERAL_TAINTS,
     HOSTNAME,
@@ -19,7 +20,8 @@ from joinery.apis.labels import (
     NODE_POOL,
     PROVISIONER_NAME,
     REGISTERED,
-    canonical,
+    ZONE,
+    with_aliases,
 )
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import Resources, amounts
@@ -32,7 +34,8 @@ from joinery.state.snapshot import Snapshot
 class NodeView:
     """One node, or one claim whose node is on its way.
 
-    ``node`` is empty while there is only a claim, ``claim`` for a node that is not ours. ``pods`` are those bound to it or
+    ``labels``: until the node is initialised, those with several names under each of them; from then on what the node says, which is
+    what kube-scheduler looks at. ``node`` is empty while there is only a claim, ``claim`` for a node that is not ours. ``pods`` are those bound to it or
     nominated for it; ``planned`` names the pods that its claim was launched for, or who stands in for them. ``is_leaving``: it takes no more
     pods, and those it has need another place. ``is_reserved``: not launched yet, its room is for ``planned`` only.
     """
@@ -107,7 +110,7 @@ def node_view(node: Node, claim: NodeClaim | None, pods: tuple[Pod, ...] = ()) -
         node=node.metadata.name,
         claim=claim.metadata.name if claim else "",
         pool=_pool(claim.metadata.labels if claim else labels),
-        labels={canonical(key): value for key, value in labels.items()},
+        labels=_settled(labels) if initialized else with_aliases(labels),
         taints=taints + _unschedulable(node),
         capacity=capacity,
         allocatable=allocatable,
@@ -128,7 +131,7 @@ def _of_claim(claim: NodeClaim) -> NodeView:
         node="",
         claim=claim.metadata.name,
         pool=_pool(claim.metadata.labels),
-        labels={canonical(key): value for key, value in labels.items()},
+        labels=with_aliases(labels),
         taints=_without_boot_taints(_claim_taints(claim), claim),
         capacity=amounts(claim.status.capacity) if launched else reserved,
         allocatable=amounts(claim.status.allocatable) if launched else reserved,
@@ -138,6 +141,11 @@ def _of_claim(claim: NodeClaim) -> NodeView:
         pods=(),
         planned=planned_pods(claim),
     )
+
+
+def _settled(labels: Mapping[str, str]) -> Mapping[str, str]:
+    """The labels of a node that speaks for itself are what they are; only its CSI driver may still be starting."""
+    return labels if ZONE not in labels or EBS_ZONE in labels else {**labels, EBS_ZONE: labels[ZONE]}
 
 
 def _pool(labels: Mapping[str, str]) -> str:

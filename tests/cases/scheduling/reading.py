@@ -300,11 +300,13 @@ def _bare_node(given: Document, state: str, pool: str) -> core.Node:
         labels[keys.CAPACITY_TYPE] = given.get("capacity", keys.ON_DEMAND)
     if pool and state == "initialized":
         labels[keys.INITIALIZED] = "true"
+    for short in given.get("without", []):
+        del labels[notation.key(short)]
     deleting = {"deletionTimestamp": builders.EPOCH.isoformat()} if given.get("deleting") and not pool else {}
     return _struct(core.Node, {
         "metadata": {"name": name, "labels": labels, **deleting},
         "spec": {
-            "providerID": f"aws:///{labels[keys.ZONE]}/i-{name}", "taints": [notation.taint(t) for t in given.get("taints", [])],
+            "providerID": f"aws:///{given.get('zone', 'z1')}/i-{name}", "taints": [notation.taint(t) for t in given.get("taints", [])],
             "unschedulable": given.get("unschedulable", False),
         },
         "status": {"capacity": room, "allocatable": reported},

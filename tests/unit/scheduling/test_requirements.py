@@ -127,11 +127,13 @@ def test_a_bound_beyond_all_integers_allows_nothing() -> None:
     assert _set(f"Gt {2**63 - 1}").is_impossible
 
 
-def test_older_names_of_a_label_are_one_key() -> None:
-    """Two names of the zone in one selector must agree."""
-    zones = of_labels({"failure-domain.beta.kubernetes.io/zone": "z1", "topology.kubernetes.io/zone": "z2"})
-    assert [*zones] == ["topology.kubernetes.io/zone"]
-    assert zones.get("topology.kubernetes.io/zone").is_impossible
+def test_older_names_of_a_label_are_one_key_on_a_new_node_and_two_on_one_that_exists() -> None:
+    """Two names of the zone in one selector must agree wherever a node has both; kube-scheduler looks for each by itself."""
+    wanted = {"failure-domain.beta.kubernetes.io/zone": "z1", "topology.kubernetes.io/zone": "z2"}
+    zones = of_labels(wanted)
+    assert zones.matches(wanted)
+    assert [*zones.canonical()] == ["topology.kubernetes.io/zone"]
+    assert zones.canonical().get("topology.kubernetes.io/zone").is_impossible
 
 
 WRITTEN = {
