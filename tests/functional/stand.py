@@ -19,7 +19,7 @@ from joinery.controllers.lifecycle import LifecycleController
 from joinery.controllers.provisioning import ProvisioningController
 from joinery.doorbell.gateway import Bell
 from joinery.gateways import Gateways
-from joinery.interruption.notice import parse
+from joinery.interruption.notice import Notice, parse
 from joinery.settings import Settings
 from simulator import builders
 from simulator.actors import Stage
@@ -69,7 +69,7 @@ class Stand:
             envelope["detail"]["affectedEntities"] = [{"entityValue": instance_id}]
         envelope["detail"]["instance-id"] = instance_id
         notice = parse(envelope)
-        assert notice is not None
+        assert isinstance(notice, Notice)
         return InterruptionController(self.gateways, self.settings).reconcile(notice)
 
     # --- the world's own doings ---

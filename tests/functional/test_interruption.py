@@ -89,6 +89,7 @@ def test_a_warning_that_comes_twice_is_one_warning(running: Stand) -> None:
         "interruption_instance_stopping",
         "interruption_instance_shutting_down",
         "interruption_capacity_reservation",
+        "interruption_capacity_reservation_older_spelling",
     ],
 )
 def test_every_way_to_lose_an_instance_retires_its_claim(running: Stand, event: str) -> None:

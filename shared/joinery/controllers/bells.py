@@ -12,12 +12,13 @@ Three things wake a door, and each fails in its own way:
 A door that is switched off completes whatever wakes it.
 """
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from joinery.doorbell.gateway import Bell, Doorbell
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError, RefusedError
+from joinery.interruption.envelope import Ignored, opened
+from joinery.interruption.notice import detail_type
 from joinery.observability import (
     BELL,
     DETAIL_TYPE,
@@ -25,6 +26,7 @@ from joinery.observability import (
     MESSAGE_ID,
     MODE,
     OUTCOME,
+    REASON,
     SOURCE,
     Count,
     count,
@@ -79,11 +81,11 @@ class Bells:
     def deliver(
         self,
         event: Mapping[str, Any],
-        parse: Callable[[dict[str, Any]], Notice | None],
+        parse: Callable[[Mapping[str, Any]], Notice | Ignored],
         handle: Callable[[Notice], Outcome],
     ) -> dict[str, Any]:
         """Handle each message of an SQS batch by itself: the partial batch response names those to deliver again."""
-        records = event.get("Records", ())
+        records = event.get("Records") or ()
         if self._is_off():
             return _failures(())
         return _failures(record["messageId"] for record in records if not self._delivered(record, parse, handle))
@@ -91,15 +93,15 @@ class Bells:
     def _delivered(
         self,
         record: Mapping[str, Any],
-        parse: Callable[[dict[str, Any]], Notice | None],
+        parse: Callable[[Mapping[str, Any]], Notice | Ignored],
         handle: Callable[[Notice], Outcome],
     ) -> bool:
         logger.append_keys(**{MESSAGE_ID: record["messageId"]})
         try:
-            envelope = _envelope(record["body"])
-            notice = parse(envelope)
-            if notice is None:
-                return _ignored(envelope)
+            envelope = opened(record.get("body"))
+            notice = envelope if isinstance(envelope, Ignored) else parse(envelope)
+            if isinstance(notice, Ignored):
+                return _ignored(notice, {} if isinstance(envelope, Ignored) else envelope)
             self._done(Count.NOTICES_HANDLED, handle(notice))
         except Exception as error:
             count(Count.NOTICES_FAILED)
@@ -125,21 +127,11 @@ class Bells:
         return True
 
 
-def _envelope(body: str) -> dict[str, Any]:
-    """The event in a message; empty for what is no event, which then counts as an unknown one."""
-    try:
-        envelope = json.loads(body)
-    except ValueError:
-        return {}
-    return envelope if isinstance(envelope, dict) else {}
-
-
-def _ignored(envelope: Mapping[str, Any]) -> bool:
-    """An event of a kind or state that nobody acts on is completed: delivering it again would not make it known."""
+def _ignored(ignored: Ignored, envelope: Mapping[str, Any]) -> bool:
+    """An event that needs nothing is completed: delivering it again would not change that. Why is said."""
     count(Count.NOTICES_IGNORED)
-    logger.info(
-        "event ignored", extra=said(**{DETAIL_TYPE: envelope.get("detail-type"), SOURCE: envelope.get("source")})
-    )
+    about = {DETAIL_TYPE: detail_type(envelope), SOURCE: envelope.get("source"), REASON: ignored.reason}
+    logger.info("event ignored", extra=said(**about))
     return True
 
 

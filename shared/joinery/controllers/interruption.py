@@ -9,8 +9,10 @@ from typing import Any
 from joinery.controllers.act import Actor
 from joinery.doorbell.gateway import Bell
 from joinery.gateways import Gateways
+from joinery.interruption.fields import MalformedNoticeError
 from joinery.interruption.notice import Kind, Notice
 from joinery.interruption.response import respond
+from joinery.observability import said
 from joinery.settings import Settings
 
 
@@ -22,7 +24,10 @@ class InterruptionController:
         self._settings = settings
 
     def reconcile(self, notice: Notice) -> Mapping[str, Any]:
-        """Read, decide, act. Rings for a claim that is going already too: an earlier try may have got only so far."""
+        """Read, decide, act. Rings for a claim that is going already too: an earlier try may have got only so far.
+
+        Raises ``MalformedNoticeError`` for what could not be read of the event, after all else is done.
+        """
         snapshot = self._gateways.cluster.snapshot()
         response = respond(notice, snapshot)
         actor = Actor(self._gateways, self._settings, snapshot.now)
@@ -31,4 +36,7 @@ class InterruptionController:
             self._gateways.doorbell.ring(Bell.PROVISIONING)
             self._gateways.doorbell.ring(Bell.LIFECYCLE)
         actor.conclude()
-        return {"notice": notice.kind.value, "instances": list(notice.instances), "claims": len(response)}
+        if notice.unread:
+            raise MalformedNoticeError(notice.unread)
+        about = said(instances=list(notice.instances), reservation=notice.reservation)
+        return {"notice": notice.kind.value, **about, "claims": len(response)}

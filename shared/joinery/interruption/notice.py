@@ -1,8 +1,8 @@
-"""Reading what EventBridge delivers: an event of EC2 or AWS Health becomes a ``Notice``, or nothing.
+"""Reading what EventBridge delivers: an event of EC2 or AWS Health becomes a ``Notice``, or is ignored with a reason.
 
 The envelope's version, source and detail-type name the kind of event; each kind has one reader in ``READERS``. What is
-not in that table, or is of no consequence (an instance that starts), is None: to be counted and dropped. What is in the
-table and cannot be read raises, because a lost warning costs a node (disruption-lifecycle.md 4.1, 4.2).
+not in that table, or is of no consequence (an instance that starts), is ``Ignored``: to be counted, said and dropped. What
+is in the table and cannot be read raises, because a lost warning costs a node (disruption-lifecycle.md 4.1, 4.2).
 """
 
 from collections.abc import Callable, Mapping
@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
-from joinery.errors import JoineryError
-
-
-class MalformedNoticeError(JoineryError):
-    """An event of a known kind without the fields of that kind. The message names the field."""
+from joinery.interruption import health
+from joinery.interruption.envelope import Ignored
+from joinery.interruption.fields import mapping, text
 
 
 class Kind(Enum):
@@ -22,6 +20,7 @@ class Kind(Enum):
 
     SPOT_INTERRUPTED = "spot_interrupted"
     CAPACITY_RESERVATION_INTERRUPTED = "capacity_reservation_interrupted"
+    CAPACITY_BLOCK_EXPIRING = "capacity_block_expiring"
     REBALANCE_RECOMMENDATION = "rebalance_recommendation"
     SCHEDULED_CHANGE = "scheduled_change"
     INSTANCE_STOPPED = "instance_stopped"
@@ -30,14 +29,20 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """EC2 will take these instances away, or has."""
+    """EC2 will take instances away, or has: those of these ids, or all in a capacity reservation.
+
+    ``unread``: what of the event could not be read, for a person to see once the rest is done; usually nothing.
+    """
 
     kind: Kind
-    instances: tuple[str, ...]
+    instances: tuple[str, ...] = ()
+    reservation: str = ""
+    unread: str = ""
 
 
-Reader = Callable[[Mapping[str, Any]], Notice | None]
+Reader = Callable[[Mapping[str, Any]], Notice | Ignored]
 
+_VERSION = "0"
 _STATES = {
     "stopping": Kind.INSTANCE_STOPPED,
     "stopped": Kind.INSTANCE_STOPPED,
@@ -46,52 +51,59 @@ _STATES = {
 }
 
 
-def parse(event: Mapping[str, Any]) -> Notice | None:
-    """The notice in an EventBridge envelope; None for an event that needs nothing. Raises ``MalformedNoticeError``."""
-    key = tuple(event.get(name) for name in ("version", "source", "detail-type"))
-    reader = READERS.get(key) if all(isinstance(part, str) for part in key) else None
-    return reader(_mapping(event.get("detail"), "detail")) if reader else None
+def parse(event: Mapping[str, Any]) -> Notice | Ignored:
+    """The notice in an EventBridge envelope, or why there is none. Raises ``MalformedNoticeError``."""
+    version = event.get("version")
+    if version not in (None, _VERSION):
+        return Ignored(f"version {version} of its envelope is not known")
+    source, kind = event.get("source"), detail_type(event)
+    reader = READERS.get((source, kind)) if isinstance(source, str) else None
+    if reader is None:
+        return Ignored("nobody acts on an event of this kind")
+    return reader(mapping(event.get("detail"), "detail"))
+
+
+def detail_type(event: Mapping[str, Any]) -> str:
+    """What kind of event its source says that it is; empty if it does not say.
+
+    ``detail_type`` is how the EC2 User Guide spells it in the events of Capacity Blocks.
+    """
+    spelled = (event.get("detail-type"), event.get("detail_type"))
+    return next((value for value in spelled if isinstance(value, str)), "")
 
 
 def _of_one(kind: Kind) -> Reader:
-    return lambda detail: Notice(kind, (_text(detail, "instance-id"),))
+    return lambda detail: Notice(kind, (text(detail, "instance-id"),))
 
 
-def _state_change(detail: Mapping[str, Any]) -> Notice | None:
-    kind = _STATES.get(_text(detail, "state").lower())
-    return Notice(kind, (_text(detail, "instance-id"),)) if kind else None
+def _of_block(detail: Mapping[str, Any]) -> Notice | Ignored:
+    return Notice(Kind.CAPACITY_BLOCK_EXPIRING, reservation=text(detail, "capacity-reservation-id"))
 
 
-def _scheduled_change(detail: Mapping[str, Any]) -> Notice | None:
-    """Health speaks of many things: only a change that EC2 has scheduled concerns a node."""
-    if (detail.get("service"), detail.get("eventTypeCategory")) != ("EC2", "scheduledChange"):
-        return None
-    listed = detail.get("affectedEntities")
-    if not isinstance(listed, list):
-        raise MalformedNoticeError("detail.affectedEntities is not a list")
-    entities = [_mapping(entity, "detail.affectedEntities[]") for entity in listed]
-    return Notice(Kind.SCHEDULED_CHANGE, tuple(_text(entity, "entityValue") for entity in entities))
+def _state_change(detail: Mapping[str, Any]) -> Notice | Ignored:
+    state = text(detail, "state").lower()
+    kind = _STATES.get(state)
+    return Notice(kind, (text(detail, "instance-id"),)) if kind else Ignored(f"an instance that is {state} stays")
 
 
-def _mapping(value: object, name: str) -> Mapping[str, Any]:
-    if not isinstance(value, dict):
-        raise MalformedNoticeError(f"{name} is not an object")
-    return value
+def _scheduled_change(detail: Mapping[str, Any]) -> Notice | Ignored:
+    about = health.threatened(detail)
+    if isinstance(about, Ignored):
+        return about
+    return Notice(Kind.SCHEDULED_CHANGE, about.instances, unread=about.unread)
 
 
-def _text(mapping: Mapping[str, Any], field: str) -> str:
-    value = mapping.get(field)
-    if not isinstance(value, str) or not value:
-        raise MalformedNoticeError(f"{field} is missing or not a text")
-    return value
-
-
-READERS: Mapping[tuple[Any, ...], Reader] = {
-    ("0", "aws.ec2", "EC2 Spot Instance Interruption Warning"): _of_one(Kind.SPOT_INTERRUPTED),
-    ("0", "aws.ec2", "EC2 Instance Rebalance Recommendation"): _of_one(Kind.REBALANCE_RECOMMENDATION),
-    ("0", "aws.ec2", "EC2 Instance State-change Notification"): _state_change,
-    ("0", "aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning"): _of_one(
+#: By source and detail-type. The warning of an interruptible reservation has had two names (EC2 User Guide).
+READERS: Mapping[tuple[str, str], Reader] = {
+    ("aws.ec2", "EC2 Spot Instance Interruption Warning"): _of_one(Kind.SPOT_INTERRUPTED),
+    ("aws.ec2", "EC2 Instance Rebalance Recommendation"): _of_one(Kind.REBALANCE_RECOMMENDATION),
+    ("aws.ec2", "EC2 Instance State-change Notification"): _state_change,
+    ("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning"): _of_one(
         Kind.CAPACITY_RESERVATION_INTERRUPTED
     ),
-    ("0", "aws.health", "AWS Health Event"): _scheduled_change,
+    ("aws.ec2", "EC2 Interruptible Capacity Reservation Instance Interruption Warning"): _of_one(
+        Kind.CAPACITY_RESERVATION_INTERRUPTED
+    ),
+    ("aws.ec2", "Capacity Block Reservation Expiration Warning"): _of_block,
+    ("aws.health", "AWS Health Event"): _scheduled_change,
 }

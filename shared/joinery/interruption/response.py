@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from joinery.apis.core import Node
-from joinery.apis.labels import INSTANCE_TYPE, INTERRUPTED_AT, RESERVED, SPOT, ZONE
+from joinery.apis.labels import INSTANCE_TYPE, INTERRUPTED_AT, RESERVATION_ID, RESERVED, SPOT, ZONE
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, Subject, UpdateClaim, UpdateNode
 from joinery.interruption.notice import Kind, Notice
-from joinery.state.claims import annotated
+from joinery.state.claims import annotated, is_managed
 from joinery.state.instances import instance_id
 from joinery.state.offerings import OfferingKey
 from joinery.state.snapshot import Snapshot
@@ -25,6 +25,10 @@ _EVENTS = {
     Kind.CAPACITY_RESERVATION_INTERRUPTED: (
         "CapacityReservationInstanceInterrupted",
         "EC2 will reclaim the instance for its capacity reservation",
+    ),
+    Kind.CAPACITY_BLOCK_EXPIRING: (
+        "CapacityBlockExpiring",
+        "EC2 will reclaim the instance when its capacity block ends",
     ),
     Kind.REBALANCE_RECOMMENDATION: ("SpotRebalanceRecommendation", "the spot instance is at a higher risk"),
     Kind.SCHEDULED_CHANGE: ("InstanceUnhealthy", "EC2 has scheduled a change of the instance"),
@@ -42,8 +46,14 @@ def respond(notice: Notice, snapshot: Snapshot) -> tuple[tuple[Command, ...], ..
     return tuple(
         tuple(_about(notice, claim, nodes.get(claim.status.provider_id), snapshot.now))
         for claim in snapshot.node_claims
-        if instance_id(claim.status.provider_id) in notice.instances
+        if is_managed(claim) and _concerns(notice, claim)
     )
+
+
+def _concerns(notice: Notice, claim: NodeClaim) -> bool:
+    if notice.reservation:
+        return claim.metadata.labels.get(RESERVATION_ID) == notice.reservation
+    return instance_id(claim.status.provider_id) in notice.instances
 
 
 def _about(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) -> Iterable[Command]:

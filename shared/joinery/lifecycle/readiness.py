@@ -25,6 +25,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amounts, texts, total
 from joinery.apis.validation import validate
 from joinery.commands import Command, Reject, UpdateClass, UpdatePool
+from joinery.state.claims import is_managed
 from joinery.state.snapshot import Snapshot
 
 #: Karpenter's finalizer on a class: one that came with the cluster is honoured, so that its class can be deleted here.
@@ -40,7 +41,7 @@ def readiness(snapshot: Snapshot, found: Mapping[str, EC2NodeClassStatus]) -> It
     ``found`` is what the cloud says of each class; a class that it could not look at is left as it is.
     """
     yield from ((Reject(each.kind, each.name, each.reason),) for each in snapshot.invalid)
-    used = {claim.spec.node_class_ref.name for claim in snapshot.node_claims}
+    used = {claim.spec.node_class_ref.name for claim in snapshot.node_claims if is_managed(claim)}
     # A claim that cannot be read may use any class.
     is_unsure = any(bad.kind == NodeClaim.kind for bad in snapshot.invalid)
     classes = {

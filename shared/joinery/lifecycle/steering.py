@@ -21,7 +21,7 @@ from joinery.lifecycle.view import View
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.taints import first_untolerated
 from joinery.scheduling.templates import daemons
-from joinery.state.claims import INITIALIZED, REGISTERED, annotated
+from joinery.state.claims import INITIALIZED, REGISTERED, annotated, is_managed
 from joinery.state.nodes import node_view
 from joinery.state.plans import is_kept, kept_by, planned_pods, remembered
 from joinery.state.pods import is_active
@@ -109,7 +109,7 @@ def promises(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
     claims = {
         claim.metadata.name: claim
         for claim in snapshot.node_claims
-        if not (claim.is_true(REGISTERED) and claim.status.provider_id in free)
+        if is_managed(claim) and not (claim.is_true(REGISTERED) and claim.status.provider_id in free)
     }
     found = []
     for placement in packing.existing:

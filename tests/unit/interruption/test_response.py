@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from joinery.apis.labels import DISRUPTED_TAINT, INTERRUPTED_AT
+from joinery.apis.labels import DISRUPTED_TAINT, INTERRUPTED_AT, RESERVATION_ID
 from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, UpdateClaim, UpdateNode
 from joinery.interruption.notice import Kind, Notice
 from joinery.interruption.response import respond
@@ -106,3 +106,20 @@ def test_a_claim_is_found_before_it_has_a_node() -> None:
     """A spot instance may be taken back while it boots."""
     booting = builders.node_claim("claim-1", conditions=("Launched",), provider_id="aws:///us-east-1a/i-node-1")
     assert "DeleteClaim" in _kinds(SPOT, Snapshot(now=START, node_claims=(booting,)))
+
+
+def test_a_capacity_block_that_ends_empties_its_nodes_and_no_others() -> None:
+    """The claims say by label which reservation they are in."""
+    inside = builders.node_claim("claim-1", node="node-1", labels={RESERVATION_ID: "cr-1"})
+    snapshot = replace(SNAPSHOT, node_claims=(inside, *SNAPSHOT.node_claims[1:]))
+    notice = Notice(Kind.CAPACITY_BLOCK_EXPIRING, reservation="cr-1")
+    assert _kinds(notice, snapshot) == ["UpdateClaim", "UpdateNode", "DeleteClaim"]
+    assert respond(replace(notice, reservation="cr-2"), snapshot) == ()
+
+
+@pytest.mark.parametrize("notice", [SPOT, Notice(Kind.CAPACITY_BLOCK_EXPIRING, reservation="cr-1")])
+def test_a_claim_of_another_provider_is_left_alone(notice: Notice) -> None:
+    """EKS Auto Mode writes NodeClaims too, whose NodeClass is its own, and retires its nodes itself."""
+    theirs = {"group": "eks.amazonaws.com", "kind": "NodeClass", "name": "default"}
+    claim = builders.node_claim("claim-1", node="node-1", labels={RESERVATION_ID: "cr-1"}, nodeClassRef=theirs)
+    assert respond(notice, replace(SNAPSHOT, node_claims=(claim,))) == ()

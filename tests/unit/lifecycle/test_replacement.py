@@ -46,3 +46,9 @@ def test_a_claim_that_stays_or_is_marked_already_is_not_written() -> None:
     """Every run looks at all claims, and writes what is new."""
     assert _marked(Packing(), annotations={}) == []
     assert _marked(Packing(), annotations={**WARNED, REPLACEMENT_LAUNCHED: "2026-08-24T09:00:00+00:00"}) == []
+
+
+def test_a_claim_of_another_provider_is_not_ours_to_mark() -> None:
+    """EKS Auto Mode replaces and drains its nodes itself."""
+    theirs = {"group": "eks.amazonaws.com", "kind": "NodeClass", "name": "default"}
+    assert _marked(Packing(), nodeClassRef=theirs) == []

@@ -224,6 +224,12 @@ def test_a_node_that_is_open_to_all_needs_no_promise() -> None:
     assert _promised(_claim(*LIVING, planned="[]"), builders.node("node-1")) == []
 
 
+def test_a_node_of_another_provider_is_promised_to_nobody() -> None:
+    """EKS Auto Mode's nodes on their way are room that comes, and their claims are not ours to write."""
+    theirs = {"group": "eks.amazonaws.com", "kind": "NodeClass", "name": "default"}
+    assert _promised(_claim(planned="[]", nodeClassRef=theirs)) == []
+
+
 def test_tolerations_of_other_claims_do_not_help() -> None:
     """A pod that was planned elsewhere before is let onto this node too."""
     pod = builders.pod("a", tolerations=[{**OURS, "value": "claim-0"}])

@@ -1,0 +1,31 @@
+"""The event in a message: EventBridge puts it into the queue as it is, SNS between the two wraps it once more.
+
+A message that holds no event is not an error of its sender's that waiting would mend: it is ignored, with the reason.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Ignored:
+    """A message that needs nothing; ``reason`` says why, for the log."""
+
+    reason: str
+
+
+def opened(body: object) -> Mapping[str, Any] | Ignored:
+    """The event in the body of an SQS message, out of its SNS notification if raw message delivery is off."""
+    try:
+        envelope = json.loads(body) if isinstance(body, str) else None
+    except (ValueError, RecursionError):
+        return Ignored("the message is not JSON")
+    if not isinstance(envelope, dict):
+        return Ignored("the message is not an event")
+    if "TopicArn" not in envelope:
+        return envelope
+    if envelope.get("Type") == "Notification":
+        return opened(envelope.get("Message"))
+    return Ignored(f"SNS sent a {envelope.get('Type')}, not a notification")

@@ -1,0 +1,68 @@
+"""AWS Health: which instances an event threatens (AWS Health User Guide, "EventBridge schema").
+
+Health speaks of many things, and of each of them several times. A node is concerned only by a change that EC2 has
+scheduled, which is not over, for an instance that is still waiting for it. The event's state is in ``statusCode``; an
+entity's is in ``status``, or in ``statusCode`` as well, depending on who composed the event; older events have neither.
+An event may name no entity at all: public ones never do.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from joinery.interruption.envelope import Ignored
+from joinery.interruption.fields import MalformedNoticeError, mapping, text
+
+_TO_COME = ("open", "upcoming")
+_OVER = ("RESOLVED", "UNIMPAIRED")
+
+
+@dataclass(frozen=True, slots=True)
+class Threatened:
+    """The instances that a scheduled change waits for; ``unread``: what of the event nobody could read."""
+
+    instances: tuple[str, ...]
+    unread: str = ""
+
+
+def threatened(detail: Mapping[str, Any]) -> Threatened | Ignored:
+    """What the event is about. Raises ``MalformedNoticeError`` if nothing of what it lists can be read."""
+    service, category = detail.get("service"), detail.get("eventTypeCategory")
+    if (service, category) != ("EC2", "scheduledChange"):
+        return Ignored(f"Health speaks of {service} {category}, not of a change that EC2 has scheduled")
+    state = detail.get("statusCode")
+    if state is not None and str(state).lower() not in _TO_COME:
+        return Ignored(f"the scheduled change is {state}")
+    listed = detail.get("affectedEntities")
+    if not listed:
+        return Ignored("the scheduled change names no instance")
+    if not isinstance(listed, list):
+        raise MalformedNoticeError("detail.affectedEntities is not a list")
+    return _of_entities(listed)
+
+
+def _of_entities(listed: Iterable[object]) -> Threatened | Ignored:
+    instances, unread = [], ""
+    for entity in listed:
+        try:
+            instances += _waiting(mapping(entity, "detail.affectedEntities[]"))
+        except MalformedNoticeError as error:
+            unread = unread or str(error)
+    if not instances and unread:
+        raise MalformedNoticeError(unread)
+    if not instances:
+        return Ignored("the scheduled change waits for no instance: its entities are resolved, or no instances")
+    return Threatened(tuple(dict.fromkeys(instances)), unread)
+
+
+def _waiting(entity: Mapping[str, Any]) -> list[str]:
+    """The entity's instance, if it is one and the change has yet to come."""
+    if any(str(entity.get(field)).upper() in _OVER for field in ("status", "statusCode")):
+        return []
+    name = _without_arn(text(entity, "entityValue"))
+    return [name] if name.startswith("i-") else []
+
+
+def _without_arn(value: str) -> str:
+    """``i-…`` out of ``arn:aws:ec2:region:account:instance/i-…``; anything else as it is."""
+    return value.rpartition(":instance/")[2] if value.startswith("arn:") else value
