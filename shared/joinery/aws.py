@@ -10,7 +10,8 @@ from contextlib import contextmanager
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
-from joinery.errors import ConfigurationError, JoineryError, NotFoundError, UnavailableError
+from joinery.codes import CAPACITY, NOT_FOUND, TRANSIENT
+from joinery.errors import CapacityError, ConfigurationError, JoineryError, NotFoundError, UnavailableError
 
 if TYPE_CHECKING:
     from boto3.session import Session
@@ -22,44 +23,14 @@ if TYPE_CHECKING:
     from mypy_boto3_s3 import S3Client
     from mypy_boto3_ssm import SSMClient
 
-NOT_FOUND = frozenset(
-    {
-        "InvalidCapacityReservationId.NotFound",
-        "InvalidInstanceID.NotFound",
-        "InvalidLaunchTemplateName.NotFoundException",
-        "InvalidLaunchTemplateId.NotFound",
-        "NoSuchEntity",
-        "ParameterNotFound",
-        "NoSuchKey",
-    }
-)
-
-TRANSIENT = frozenset(
-    {
-        "RequestLimitExceeded",
-        "Throttling",
-        "ThrottlingException",
-        "ThrottledException",
-        "RequestThrottled",
-        "TooManyRequestsException",
-        "ProvisionedThroughputExceededException",
-        "InternalError",
-        "InternalFailure",
-        "InternalServerError",
-        "ServiceUnavailable",
-        "Unavailable",
-        "SlowDown",
-        "RequestTimeout",
-        "PendingVerification",
-    }
-)
-
 
 def error(code: str, message: str, *, doing: str, status: int = 400) -> JoineryError:
     """Our error for one of AWS's. ``doing`` says what was tried; ``status`` is HTTP's."""
     text = f"{doing}: {code}: {message}"
     if code in NOT_FOUND:
         return NotFoundError(text)
+    if code in CAPACITY:
+        return CapacityError(text)
     if code in TRANSIENT or status >= 500:
         return UnavailableError(text)
     return ConfigurationError(text)
@@ -67,17 +38,25 @@ def error(code: str, message: str, *, doing: str, status: int = 400) -> JoineryE
 
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
-    """Run AWS calls. Raises ``NotFoundError``, ``UnavailableError`` or ``ConfigurationError``, with the original as cause."""
-    from botocore.exceptions import BotoCoreError, ClientError, HTTPClientError
+    """Run AWS calls. Raises one of our errors, with the original as cause; ``CapacityError`` for a launch alone."""
+    from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError, IncompleteReadError
 
     try:
         yield
     except ClientError as refused:
         raise error(code(refused), _message(refused), doing=doing, status=_status(refused)) from refused
-    except HTTPClientError as failed:
+    except (HTTPClientError, ConnectionError, IncompleteReadError) as failed:
         raise UnavailableError(f"{doing}: {failed}") from failed
     except BotoCoreError as wrong:
         raise ConfigurationError(f"{doing}: {wrong}") from wrong
+
+
+def reachable(cluster: Any) -> Any:
+    """A cluster as EKS's DescribeCluster gives it. Raises ``UnavailableError`` for one that cannot be spoken to yet."""
+    if not cluster.get("endpoint"):
+        status = cluster.get("status", "in an unknown state")
+        raise UnavailableError(f"EKS cluster {cluster.get('name')} is {status} and has no endpoint yet")
+    return cluster
 
 
 def code(refused: Any) -> str:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from joinery.apis import labels
 from joinery.controllers.webhook import LARGEST_BODY, WebhookController
 from joinery.doorbell.gateway import Bell
-from joinery.errors import UnavailableError
+from joinery.errors import ConfigurationError, JoineryError, UnavailableError
 from joinery.observability import metrics
 from joinery.settings import Settings
 from simulator.aws import InMemoryDoorbell
@@ -35,10 +35,13 @@ SETTINGS = Settings(cluster="blue", webhook_token=TOKEN)
 
 
 class BrokenDoorbell:
-    """A doorbell whose queues do not answer."""
+    """A doorbell that cannot be rung."""
+
+    def __init__(self, error: JoineryError) -> None:
+        self._error = error
 
     def ring(self, bell: Bell) -> None:
-        raise UnavailableError(f"{bell.value}: timed out")
+        raise self._error
 
 
 @pytest.fixture
@@ -270,11 +273,14 @@ def test_a_body_that_claims_to_be_base64_and_is_not_is_malformed(webhook: Webhoo
     assert_allowed(webhook.answer(with_body("not base64!", isBase64Encoded=True)), "")
 
 
-def test_a_bell_that_cannot_be_rung_never_blocks_the_cluster(counted: Callable[[], dict[str, float]]) -> None:
-    """SQS may be down; the API server is still answered, the failure is counted, and the schedule rings later."""
+@pytest.mark.parametrize("error", [UnavailableError("timed out"), ConfigurationError("AccessDenied")])
+def test_a_bell_that_cannot_be_rung_never_blocks_the_cluster(
+    error: JoineryError, counted: Callable[[], dict[str, float]]
+) -> None:
+    """SQS may be down, or out of bounds; the API server is still answered, the failure is counted, and the schedule rings later."""
     call = sample("failed_scheduling")
 
-    assert_allowed(WebhookController(BrokenDoorbell(), SETTINGS).answer(call), request(call)["uid"])
+    assert_allowed(WebhookController(BrokenDoorbell(error), SETTINGS).answer(call), request(call)["uid"])
     assert counted() == {"ReviewsAnswered": 1, "BellsFailed": 1}
 
 

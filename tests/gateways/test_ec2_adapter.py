@@ -15,7 +15,7 @@ from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cloudprovider.ec2 import Ec2Cloud
 from joinery.cloudprovider.gateway import LaunchRequest, Override
 from joinery.cloudprovider.instancetypes import resolve
-from joinery.errors import ConfigurationError, UnavailableError
+from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
 from simulator.account import DISCOVERY, REGION, Account
 from simulator.clock import Clock
 
@@ -215,7 +215,7 @@ def test_instances_of_others_are_not_ours(cloud: Ec2Cloud) -> None:
     assert len(cloud.instances()) == 1
 
 
-def test_an_unknown_cluster_is_a_wrong_setting(account: Account) -> None:
+def test_an_unknown_cluster_is_not_found(account: Account) -> None:
     """The error names the cluster."""
-    with pytest.raises(ConfigurationError, match="describing EKS cluster absent: ResourceNotFound"):
+    with pytest.raises(NotFoundError, match="describing EKS cluster absent: ResourceNotFound"):
         _ = Ec2Cloud("absent", REGION, now=Clock().now).facts

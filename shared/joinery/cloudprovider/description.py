@@ -67,8 +67,14 @@ class DeviceMemory(_Part, frozen=True):
 class GpuDevice(_Part, frozen=True):
     name: str = ""
     manufacturer: str = ""
-    count: int = 0
+    whole: int = msgspec.field(default=0, name="Count")
+    logical: int = msgspec.field(default=0, name="LogicalGpuCount")
     memory_info: DeviceMemory = DeviceMemory()
+
+    @property
+    def count(self) -> int:
+        """Devices that a node shows. EC2 counts none where an instance has a part of one, or the whole of its only one."""
+        return self.whole or self.logical
 
 
 class GpuInfo(_Part, frozen=True):

@@ -40,13 +40,16 @@ def questions(name: str, ids: Iterable[str], tags: Iterable[Mapping[str, str]]) 
 
 
 def subnets(clients: Clients, terms: Sequence[SubnetSelectorTerm]) -> list[SubnetStatus]:
-    """The subnets that any term selects; the one with the most free addresses first."""
+    """The subnets that any term selects; the one with the most free addresses first.
+
+    Those without IPv4 are left out: EKS runs nodes in IPv4 and dual-stack subnets only, also in IPv6 clusters.
+    """
     found: dict[str, Any] = {}
     with translated("describing subnets"):
         pages = clients.ec2.get_paginator("describe_subnets")
         for filters in questions("subnet-id", (term.id for term in terms), (term.tags for term in terms)):
             for page in pages.paginate(Filters=filters):  # type: ignore[arg-type]
-                found |= {subnet["SubnetId"]: subnet for subnet in page["Subnets"]}
+                found |= {each["SubnetId"]: each for each in page["Subnets"] if not each.get("Ipv6Native")}
     ranked = sorted(found.values(), key=lambda each: (-each.get("AvailableIpAddressCount", 0), each["SubnetId"]))
     return [
         SubnetStatus(id=each["SubnetId"], zone=each["AvailabilityZone"], zone_id=each.get("AvailabilityZoneId", ""))

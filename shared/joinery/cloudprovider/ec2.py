@@ -7,10 +7,11 @@ from typing import Any
 
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClass, EC2NodeClassStatus
-from joinery.aws import Clients, translated
+from joinery.aws import Clients, reachable, translated
 from joinery.cloudprovider import discovery, listing
 from joinery.cloudprovider.catalog import Catalog
 from joinery.cloudprovider.facts import ClusterFacts, cluster_facts
+from joinery.cloudprovider.families import FAMILIES
 from joinery.cloudprovider.gateway import Instance, LaunchRequest, LaunchResult
 from joinery.cloudprovider.imagesearch import ImageSearch
 from joinery.cloudprovider.launching import Launching
@@ -35,10 +36,10 @@ class Ec2Cloud:
 
     @cached_property
     def facts(self) -> ClusterFacts:
-        """Where nodes find their cluster. Raises ``NotFoundError`` if EKS does not know it."""
+        """Where nodes find their cluster. ``NotFoundError`` if EKS does not know it, ``UnavailableError`` while it is made."""
         with translated(f"describing EKS cluster {self._cluster}"):
             answer: Any = self._clients.eks.describe_cluster(name=self._cluster)
-        return cluster_facts(answer["cluster"])
+        return cluster_facts(reachable(answer["cluster"]))
 
     def catalog(self) -> Catalog:
         return listing.read(self._clients, self._now())
@@ -99,7 +100,8 @@ class Ec2Cloud:
         # The version is needed for aliases alone: a class of explicit images resolves without EKS.
         version = self.facts.version if any(term.alias for term in terms) else ""
         try:
-            return ImageSearch(self._clients, version, self._now()).find(terms), None
+            is_windows = bool(FAMILIES[node_class.spec.family].windows_build)
+            return ImageSearch(self._clients, version, self._now(), is_windows=is_windows).find(terms), None
         except ConfigurationError as error:
             return [], Problem("UnsupportedAlias", str(error))
 

@@ -9,9 +9,9 @@ from typing import Any
 
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.cloudprovider.codes import is_capacity
 from joinery.cloudprovider.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, LaunchResult, Override
 from joinery.cloudprovider.templates import tag_specifications
+from joinery.codes import is_capacity
 from joinery.errors import ConfigurationError
 from joinery.state.offerings import CAPACITY_BLOCK, OfferingKey
 
@@ -90,7 +90,7 @@ def result(request: LaunchRequest, answer: Mapping[str, Any], images: Mapping[st
         for entry in answer.get("Instances", ())
         for instance_id in entry["InstanceIds"]
     ]
-    failures = [_failure(entry, request.capacity_type, zones) for entry in answer.get("Errors", ())]
+    failures = [failure for entry in answer.get("Errors", ()) for failure in _failures(entry, request, zones)]
     return LaunchResult(tuple(launched), tuple(dict.fromkeys(failures)))
 
 
@@ -110,9 +110,13 @@ def _launched(
     )
 
 
-def _failure(entry: Mapping[str, Any], capacity_type: str, zones: Mapping[str, str]) -> LaunchFailure:
+def _failures(entry: Mapping[str, Any], request: LaunchRequest, zones: Mapping[str, str]) -> Iterable[LaunchFailure]:
+    """One of ``Errors``; want of capacity that names no override is about every pool of the request."""
     code, message = entry.get("ErrorCode", ""), entry.get("ErrorMessage", "")
-    return LaunchFailure(_pool(entry, capacity_type, zones), code, message, is_capacity(code))
+    pool = _pool(entry, request.capacity_type, zones)
+    is_about_all = is_capacity(code) and not pool.instance_type
+    for each in sorted(request.pools) if is_about_all else (pool,):
+        yield LaunchFailure(each, code, message, is_capacity(code))
 
 
 def _pool(entry: Mapping[str, Any], capacity_type: str, zones: Mapping[str, str]) -> OfferingKey:

@@ -46,6 +46,11 @@ class LaunchRequest:
     taints: tuple[Taint, ...] = ()
     tenancy: str = SHARED_TENANCY
 
+    @property
+    def pools(self) -> frozenset[OfferingKey]:
+        """The capacity pools that it may be served from."""
+        return frozenset(OfferingKey(each.instance_type, each.zone, self.capacity_type) for each in self.overrides)
+
 
 @dataclass(frozen=True, slots=True)
 class LaunchedInstance:
@@ -95,7 +100,10 @@ class Cloud(Protocol):
         ...
 
     def launch(self, request: LaunchRequest) -> LaunchResult:
-        """One CreateFleet, instant. Fewer instances than asked for are a result; a refused call raises."""
+        """One CreateFleet, instant. Fewer instances than asked for are a result; a refused call raises.
+
+        ``CapacityError``, with every pool of the request, where EC2 refuses the call itself for want of capacity.
+        """
         ...
 
     def instances(self) -> tuple[Instance, ...]:

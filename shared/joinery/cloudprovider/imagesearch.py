@@ -1,5 +1,6 @@
 """Finding the images that an EC2NodeClass selects, in SSM and EC2 (aws-provider.md 3.2 and 3.4)."""
 
+import json
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import Any
@@ -15,10 +16,13 @@ Kinds = tuple[str, ...]
 
 
 class ImageSearch:
-    """Looks images up; ``version`` is the cluster's minor version, ``now`` decides what is deprecated."""
+    """Looks images up; ``version`` is the cluster's minor version, ``now`` decides what is deprecated.
 
-    def __init__(self, clients: Clients, version: str, now: datetime) -> None:
-        self._clients, self._version, self._now = clients, version, now
+    Only images of the class's system are looked at: a name or a tag may select some of the other.
+    """
+
+    def __init__(self, clients: Clients, version: str, now: datetime, *, is_windows: bool = False) -> None:
+        self._clients, self._version, self._now, self._is_windows = clients, version, now, is_windows
 
     def find(self, terms: Sequence[AMISelectorTerm]) -> list[AMIStatus]:
         """The status entries, newest first. Raises ``ConfigurationError`` for an alias that stands for nothing."""
@@ -45,7 +49,7 @@ class ImageSearch:
     def _parameter(self, name: str) -> str:
         try:
             with translated(f"reading SSM parameter {name}"):
-                return self._clients.ssm.get_parameter(Name=name)["Parameter"]["Value"]
+                return image_id(self._clients.ssm.get_parameter(Name=name)["Parameter"]["Value"])
         except NotFoundError:
             return ""
 
@@ -64,7 +68,12 @@ class ImageSearch:
             asked["Owners"] = owners
         with translated("describing images"):
             pages = self._clients.ec2.get_paginator("describe_images").paginate(IncludeDeprecated=True, **asked)
-            return [self._image(image) for page in pages for image in page["Images"]]
+            return [
+                self._image(image)
+                for page in pages
+                for image in page["Images"]
+                if (image.get("Platform", "").lower() == "windows") == self._is_windows
+            ]
 
     def _image(self, image: Any) -> Image:
         ends = image.get("DeprecationTime")
@@ -75,3 +84,13 @@ class ImageSearch:
             created_at=datetime.fromisoformat(image["CreationDate"]),
             deprecated=bool(ends) and datetime.fromisoformat(ends) <= self._now,
         )
+
+
+def image_id(value: str) -> str:
+    """The image that an SSM parameter names: by id, or as ``recommended`` does, in a document that says more of it."""
+    if not value.lstrip().startswith("{"):
+        return value
+    try:
+        return str(json.loads(value).get("image_id", ""))
+    except ValueError:
+        return ""

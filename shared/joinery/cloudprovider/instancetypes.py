@@ -83,7 +83,7 @@ def _usable(
 ) -> bool:
     """Whether a node of the type could boot and hold a pod at all."""
     amis = node_class.status.amis
-    if min(leaves.values()) < 0 or not serves(node_class.spec, kind):
+    if not kind.arch or min(leaves.values()) < 0 or not serves(node_class.spec, kind):
         return False
     return not amis or image_for(amis, found) is not None
 

@@ -10,7 +10,6 @@ from typing import Any
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.aws import Clients, code, translated
-from joinery.cloudprovider.codes import ALREADY_EXISTS, TEMPLATE_NOT_FOUND, TOKEN_REUSED
 from joinery.cloudprovider.compatibility import image_for
 from joinery.cloudprovider.description import Description
 from joinery.cloudprovider.facts import ClusterFacts
@@ -22,6 +21,7 @@ from joinery.cloudprovider.tags import instance_tags
 from joinery.cloudprovider.templates import Machine, Template, tag_specifications, template
 from joinery.cloudprovider.typelabels import type_labels
 from joinery.cloudprovider.userdata import bootstrap, user_data
+from joinery.codes import ALREADY_EXISTS, TEMPLATE_NOT_FOUND, TOKEN_REUSED
 from joinery.errors import CapacityError, ConfigurationError
 from joinery.state.offerings import Reservation
 
@@ -47,7 +47,11 @@ class Launching:
             raise CapacityError(f"EC2NodeClass {request.node_class.metadata.name}: no image boots any requested type")
         tags = {**instance_tags(facts.name, request.node_class, request.node_pool), labels.LAUNCH_TOKEN: request.token}
         asked = fleet(request, [(made.name, pools) for made, pools in configs], tags)
-        answer = self._create_fleet(asked, [made for made, _ in configs])
+        try:
+            answer = self._create_fleet(asked, [made for made, _ in configs])
+        except CapacityError as refused:
+            # The whole call was refused, so EC2 was out of everything that it was asked for.
+            raise CapacityError(str(refused), request.pools) from refused
         if answer is None:
             return LaunchResult(self._launched_before(request.token))
         return result(request, answer, images)

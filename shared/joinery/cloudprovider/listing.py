@@ -15,9 +15,10 @@ from joinery.cloudprovider.catalog import Catalog, CatalogOffering, Zone, entry
 from joinery.cloudprovider.discovery import active_reservations
 from joinery.errors import ConfigurationError
 
+_ARCHITECTURE = "processor-info.supported-architecture"
 _FILTERS = {
     "supported-virtualization-type": ["hvm"],
-    "processor-info.supported-architecture": ["x86_64", "arm64"],
+    _ARCHITECTURE: ["x86_64", "arm64"],
 }
 
 
@@ -58,7 +59,12 @@ def _types(clients: Clients) -> dict[str, Mapping[str, Any]]:
     filters = [{"Name": name, "Values": values} for name, values in _FILTERS.items()]
     with translated("describing instance types"):
         pages = clients.ec2.get_paginator("describe_instance_types").paginate(Filters=filters)  # type: ignore[arg-type]
-        return {kind["InstanceType"]: kind for page in pages for kind in page["InstanceTypes"]}
+        return {kind["InstanceType"]: kind for page in pages for kind in page["InstanceTypes"] if _boots(kind)}
+
+
+def _boots(kind: Mapping[str, Any]) -> bool:
+    """Whether a node can run on it: a Mac's ``arm64_mac`` is no architecture of Kubernetes'."""
+    return any(name in _FILTERS[_ARCHITECTURE] for name in kind["ProcessorInfo"]["SupportedArchitectures"])
 
 
 def _places(clients: Clients) -> dict[str, set[str]]:

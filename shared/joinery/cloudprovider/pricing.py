@@ -84,16 +84,18 @@ def spot(clients: Clients, now: datetime) -> dict[tuple[str, str], float]:
         pages = clients.ec2.get_paginator("describe_spot_price_history").paginate(
             StartTime=now, ProductDescriptions=list(_SPOT_PRODUCTS)
         )
-        return {
-            (row["InstanceType"], row["AvailabilityZone"]): price
-            for page in pages
-            for row in page["SpotPriceHistory"]
-            if _is_dated(row) and (price := _price(row["SpotPrice"]))
-        }
+        return newest(row for page in pages for row in page["SpotPriceHistory"])
 
 
-def _is_dated(row: Mapping[str, Any]) -> bool:
-    return row.get("Timestamp") is not None
+def newest(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], float]:
+    """(Instance type, zone) to the price of the latest row, of a history in any order."""
+    found: dict[tuple[str, str], tuple[datetime, float]] = {}
+    for row in rows:
+        pool, at, price = (row["InstanceType"], row["AvailabilityZone"]), row.get("Timestamp"), _price(row["SpotPrice"])
+        is_linux = row.get("ProductDescription", _SPOT_PRODUCTS[0]) in _SPOT_PRODUCTS
+        if at is not None and price and is_linux and (pool not in found or at > found[pool][0]):
+            found[pool] = (at, price)
+    return {pool: price for pool, (_, price) in found.items()}
 
 
 def _price(text: str) -> float:

@@ -9,8 +9,8 @@ from typing import Any
 
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.aws import Clients, code, translated
-from joinery.cloudprovider.codes import ALREADY_EXISTS
 from joinery.cloudprovider.tags import ownership
+from joinery.codes import ALREADY_EXISTS
 from joinery.errors import NotFoundError
 
 _LONGEST = 128

@@ -7,6 +7,9 @@ from joinery.apis import labels
 from joinery.aws import Clients, translated
 from joinery.cloudprovider.templates import RESERVED_ONLY
 from joinery.state.instances import Instance
+from joinery.state.offerings import CAPACITY_BLOCK
+
+_RESERVED_LIFECYCLES = (CAPACITY_BLOCK, "interruptible-capacity-reservation")
 
 
 def described(clients: Clients, **asked: Any) -> tuple[Instance, ...]:
@@ -37,9 +40,13 @@ def as_ours(found: Mapping[str, Any]) -> Instance:
 
 
 def _capacity_type(found: Mapping[str, Any]) -> str:
-    """Reserved is what was launched for its reservation alone; an instance that happens to be in one is on-demand (2.9)."""
-    if found.get("InstanceLifecycle") == "spot":
+    """Reserved is what was launched for its reservation alone; an instance that happens to be in one is on-demand (2.9).
+
+    EC2 says so by the preference, or where there is no other way to be in that sort of reservation, by the lifecycle.
+    """
+    lifecycle = found.get("InstanceLifecycle")
+    if lifecycle == "spot":
         return labels.SPOT
     preference = found.get("CapacityReservationSpecification", {}).get("CapacityReservationPreference")
-    is_reserved = bool(found.get("CapacityReservationId")) and preference == RESERVED_ONLY
-    return labels.RESERVED if is_reserved else labels.ON_DEMAND
+    is_meant = preference == RESERVED_ONLY or lifecycle in _RESERVED_LIFECYCLES
+    return labels.RESERVED if is_meant and found.get("CapacityReservationId") else labels.ON_DEMAND

@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from joinery.aws import error, reachable
 from joinery.cluster.client import configuration_type
 from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
 
@@ -83,21 +84,24 @@ def _describe(cluster: str, region: str) -> dict[str, Any]:
             answer = pool.request(
                 "GET", str(request.url), headers=dict(request.headers.items()), timeout=TIMEOUT, retries=2
             )
-    except urllib3.exceptions.HTTPError as error:
-        raise UnavailableError(f"EKS DescribeCluster {cluster}: {error}") from error
-    return _described(cluster, answer.status, answer.data)
+    except urllib3.exceptions.HTTPError as failed:
+        raise UnavailableError(f"EKS DescribeCluster {cluster}: {failed}") from failed
+    return described(cluster, answer.status, answer.data, kind=answer.headers.get("x-amzn-errortype", ""))
 
 
-def _described(cluster: str, status: int, body: bytes) -> dict[str, Any]:
-    if status == 200:
-        found: dict[str, Any] = json.loads(body)["cluster"]
-        return found
-    reason = f"EKS DescribeCluster {cluster}: {status} {body[:200].decode(errors='replace')}"
+def described(cluster: str, status: int, body: bytes, *, kind: str = "") -> dict[str, Any]:
+    """The cluster in an answer of EKS; ``kind`` is the header that names an error. Raises what the caller should do.
+
+    A cluster that is being created has no endpoint yet: ``UnavailableError``.
+    """
+    doing = f"EKS DescribeCluster {cluster}"
+    text = body[:200].decode(errors="replace")
     if status == 404:
-        raise NotFoundError(reason)
-    if status in (400, 401, 403):
-        raise ConfigurationError(reason)
-    raise UnavailableError(reason)
+        raise NotFoundError(f"{doing}: {status} {text}")
+    if status != 200:
+        raise error(kind.partition(":")[0] or str(status), text, doing=doing, status=status)
+    found: dict[str, Any] = reachable(json.loads(body)["cluster"])
+    return found
 
 
 def _eks_endpoint(region: str) -> str:

@@ -66,7 +66,7 @@ class Actor:
         if not self.failures:
             return
         text = f"{len(self.failures)} failed, first: {self.failures[0]}"
-        for kind in (ConflictError, ConfigurationError):
+        for kind in (ConflictError, ConfigurationError, NotFoundError):
             if all(isinstance(failure, kind) for failure in self.failures):
                 raise kind(text) from self.failures[0]
         raise UnavailableError(text) from self.failures[0]

@@ -14,7 +14,7 @@ from joinery.apis.meta import Taint
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cloudprovider.gateway import LaunchedInstance, LaunchRequest, LaunchResult, Override, capacity_pools
 from joinery.controllers.act import Actor
-from joinery.errors import CapacityError, ConfigurationError, UnavailableError
+from joinery.errors import CapacityError, JoineryError, UnavailableError
 from joinery.gateways import Gateways
 from joinery.lifecycle.launch import Group, Outcome, groups, insufficient, postponed, settle, unlaunchable
 from joinery.lifecycle.purchase import Choice, choose, tenancy
@@ -88,14 +88,14 @@ class Launching:
             result = self._gateways.cloud.launch(_request(group, node_class, choice))
         except CapacityError as error:
             return Outcome(out_of=error.pools)
-        except (ConfigurationError, UnavailableError) as error:
+        except JoineryError as error:
             self._postpone(group, error)
             return None
         return _outcome(result, self._now)
 
-    def _postpone(self, group: Group, error: ConfigurationError | UnavailableError) -> None:
+    def _postpone(self, group: Group, error: JoineryError) -> None:
         """Refused: the next call must be another one. No answer: it must be the same one."""
-        renew = isinstance(error, ConfigurationError)
+        renew = not isinstance(error, UnavailableError)
         self._actor.note("a launch failed", error)
         self._actor.carry_out(
             *(postponed(claim, "LaunchFailed", str(error), self._now, renew=renew) for claim in group.waiting)

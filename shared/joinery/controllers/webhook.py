@@ -18,7 +18,7 @@ from typing import Any
 
 from joinery.apis import labels
 from joinery.doorbell.gateway import Bell, Doorbell
-from joinery.errors import UnavailableError
+from joinery.errors import JoineryError
 from joinery.observability import BELL, ERROR, Count, count, logger
 from joinery.settings import Settings
 
@@ -67,7 +67,7 @@ class WebhookController:
             try:
                 self._doorbell.ring(bell)
                 count(Count.BELLS_RUNG)
-            except UnavailableError as error:
+            except JoineryError as error:
                 count(Count.BELLS_FAILED)
                 logger.exception("the bell could not be rung", extra={BELL: bell.value, ERROR: str(error)})
 

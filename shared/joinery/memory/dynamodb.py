@@ -4,12 +4,13 @@ TTL removes late, up to days, so what has expired is filtered out on reading. Th
 the worst day, so reading all of it is one or two requests.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 from joinery.aws import Clients, translated
-from joinery.errors import UnavailableError
+from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
 from joinery.memory.gateway import MARKED_FOR
 from joinery.state.offerings import OfferingKey
 
@@ -27,7 +28,7 @@ class DynamoMemory:
         self._clients = Clients(region)
 
     def unavailable(self, now: datetime) -> frozenset[OfferingKey]:
-        with translated(f"reading table {self._table}"):
+        with self._table_of("reading"):
             pages = self._clients.dynamodb.get_paginator("scan").paginate(
                 TableName=self._table,
                 ConsistentRead=True,
@@ -45,9 +46,18 @@ class DynamoMemory:
         for start in range(0, len(items), _BATCH):
             self._write([{"PutRequest": {"Item": item}} for item in items[start : start + _BATCH]])
 
+    @contextmanager
+    def _table_of(self, doing: str) -> Iterator[None]:
+        """Without its table there is no memory at all, which is not the same as an offering that is not remembered."""
+        try:
+            with translated(f"{doing} table {self._table}"):
+                yield
+        except NotFoundError as missing:
+            raise ConfigurationError(str(missing)) from missing
+
     def _write(self, waiting: list[Any]) -> None:
         for _ in range(_ROUNDS):
-            with translated(f"writing table {self._table}"):
+            with self._table_of("writing"):
                 answer = self._clients.dynamodb.batch_write_item(RequestItems={self._table: waiting})
             waiting = list(answer.get("UnprocessedItems", {}).get(self._table, []))
             if not waiting:

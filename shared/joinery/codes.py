@@ -1,0 +1,96 @@
+"""AWS's error codes, as what whoever called does about them: one table for every service.
+
+Codes are the services' own ("Error codes for the Amazon EC2 API", "CreateFleetError", Karpenter's ``pkg/errors``); what is
+in no set is somebody's mistake, and a person must act.
+"""
+
+#: Already gone, or not there yet.
+NOT_FOUND = frozenset(
+    {
+        "InvalidCapacityReservationId.NotFound",
+        "InvalidInstanceID.NotFound",
+        "InvalidLaunchTemplateName.NotFoundException",
+        "InvalidLaunchTemplateId.NotFound",
+        "NoSuchEntity",
+        "NoSuchKey",
+        "ParameterNotFound",
+        "ResourceNotFoundException",
+    }
+)
+
+_THROTTLED = frozenset(
+    {
+        "BandwidthLimitExceeded",
+        "EC2ThrottledException",
+        "PriorRequestNotComplete",
+        "ProvisionedThroughputExceededException",
+        "RequestLimitExceeded",
+        "RequestThrottled",
+        "RequestThrottledException",
+        "SlowDown",
+        "ThrottledException",
+        "Throttling",
+        "ThrottlingException",
+        "TooManyRequestsException",
+        "TransactionInProgressException",
+    }
+)
+_BROKEN = frozenset(
+    {
+        "InternalError",
+        "InternalFailure",
+        "InternalServerError",
+        "InternalServerException",
+        "RequestTimeout",
+        "RequestTimeoutException",
+        "ServerException",
+        "ServiceUnavailable",
+        "ServiceUnavailableException",
+        "Unavailable",
+    }
+)
+# Credentials that Lambda renews, and requests that were signed before it slept.
+_EXPIRED = frozenset(
+    {
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "RequestExpired",
+        "RequestInTheFuture",
+        "RequestTimeTooSkewed",
+        "TokenRefreshRequired",
+    }
+)
+#: The same call may succeed in a moment. A new account's verification takes hours, and ends by itself as well.
+TRANSIENT = _THROTTLED | _BROKEN | _EXPIRED | {"PendingVerification"}
+
+#: The pool has nothing to give now: remember it, try another (aws-provider.md 2.8). A quota counts as one: it is a family's,
+#: or spot's, or on-demand's, so another pool may be within its own.
+CAPACITY = frozenset(
+    {
+        "InsufficientCapacityOnHost",
+        "InsufficientFreeAddressesInSubnet",
+        "InsufficientHostCapacity",
+        "InsufficientInstanceCapacity",
+        "InsufficientReservedInstanceCapacity",
+        "InstanceLimitExceeded",
+        "MaxFleetCountExceeded",
+        "MaxSpotInstanceCountExceeded",
+        "ReservationCapacityExceeded",
+        "SpotMaxPriceTooLow",
+        "UnfulfillableCapacity",
+        "Unsupported",
+        "VcpuLimitExceeded",
+        # There is no spot at all until an administrator creates the service-linked role.
+        "AuthFailure.ServiceLinkedRoleCreationNotPermitted",
+    }
+)
+
+ALREADY_EXISTS = frozenset({"EntityAlreadyExists", "InvalidLaunchTemplateName.AlreadyExistsException"})
+#: The token was used for a launch with other parameters, a moment ago.
+TOKEN_REUSED = "IdempotentParameterMismatch"
+TEMPLATE_NOT_FOUND = frozenset({"InvalidLaunchTemplateName.NotFoundException", "InvalidLaunchTemplateId.NotFound"})
+
+
+def is_capacity(code: str) -> bool:
+    """Whether EC2 was out of that pool, so that others should be tried."""
+    return code in CAPACITY

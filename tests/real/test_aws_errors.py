@@ -1,0 +1,77 @@
+"""Every real error of AWS: what whoever catches it should do."""
+
+import pytest
+from botocore.exceptions import ClientError
+
+from joinery.aws import translated
+from joinery.cluster import auth
+from joinery.errors import CapacityError, ConfigurationError, JoineryError, NotFoundError, UnavailableError
+from tests.real.answers import ERRORS
+
+REACTIONS: dict[str, type[JoineryError]] = {
+    "ec2:CreateFleet UnauthorizedOperation": ConfigurationError,
+    "ec2:RunInstances DryRunOperation": ConfigurationError,
+    "ec2:DescribeInstances RequestLimitExceeded": UnavailableError,
+    "ec2:DescribeInstances InvalidInstanceID.NotFound": NotFoundError,
+    "ec2:DescribeInstances InvalidInstanceID.Malformed": ConfigurationError,
+    "ec2:TerminateInstances OperationNotPermitted": ConfigurationError,
+    "ec2:CreateFleet InsufficientInstanceCapacity": CapacityError,
+    "ec2:CreateFleet InvalidFleetConfig": ConfigurationError,
+    "ec2:CreateFleet IdempotentParameterMismatch": ConfigurationError,
+    "ec2:CreateLaunchTemplate InvalidLaunchTemplateName.AlreadyExistsException": ConfigurationError,
+    "eks:DescribeCluster ResourceNotFoundException": NotFoundError,
+    "eks:DescribeCluster AccessDeniedException": ConfigurationError,
+    "iam:GetInstanceProfile NoSuchEntity": NotFoundError,
+    "iam:GetInstanceProfile AccessDenied": ConfigurationError,
+    "iam:PassRole InvalidParameterValue": ConfigurationError,
+    "ssm:GetParameter ParameterNotFound": NotFoundError,
+    "ssm:GetParameter ThrottlingException": UnavailableError,
+    "sts ExpiredToken": UnavailableError,
+    "ec2 RequestExpired": UnavailableError,
+    "ec2 AuthFailure": ConfigurationError,
+    "ec2 OptInRequired": ConfigurationError,
+    "ec2 Blocked": ConfigurationError,
+    "ec2 PendingVerification": UnavailableError,
+    "pricing:GetProducts AccessDeniedException": ConfigurationError,
+}
+
+
+@pytest.mark.parametrize("name", sorted(ERRORS))
+def test_every_error_is_what_its_catcher_should_do(name: str) -> None:
+    """Wait, look again, try another pool, or tell a person; the text names the deed, the code and EC2's words."""
+    found = ERRORS[name]
+    with pytest.raises(JoineryError) as caught, translated("trying"):
+        raise ClientError(found, found["operation"])
+    assert type(caught.value) is REACTIONS[name]
+    assert str(caught.value) == f"trying: {found['Error']['Code']}: {found['Error']['Message']}"
+
+
+@pytest.mark.parametrize("status", [400, 403, 429, 503])
+@pytest.mark.parametrize(
+    "code",
+    ["Throttling", "RequestLimitExceeded", "ThrottlingException", "RequestThrottledException", "ExpiredTokenException"],
+)
+def test_what_passes_by_itself_is_not_a_mistake_whatever_its_status(code: str, status: int) -> None:
+    """Services throttle with 400 and 503, and tell of an expired token with 400 and 403."""
+    refusal = {"Error": {"Code": code, "Message": ""}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    with pytest.raises(UnavailableError), translated("trying"):
+        raise ClientError(refusal, "Operation")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "error"),
+    [
+        (400, "ExpiredTokenException:", UnavailableError),
+        (403, "ExpiredTokenException", UnavailableError),
+        (429, "TooManyRequestsException:http://internal.amazon.com/", UnavailableError),
+        (400, "ThrottlingException", UnavailableError),
+        (403, "AccessDeniedException:", ConfigurationError),
+        (403, "", ConfigurationError),
+        (503, "", UnavailableError),
+        (404, "", NotFoundError),
+    ],
+)
+def test_eks_says_in_a_header_what_is_wrong(status: int, kind: str, error: type[JoineryError]) -> None:
+    """A status alone does not tell an expired token from a missing permission."""
+    with pytest.raises(error, match="DescribeCluster prod"):
+        auth.described("prod", status, b'{"message": "no"}', kind=kind)

@@ -1,0 +1,141 @@
+"""Every real answer of CreateFleet: what a launch has brought, and what EC2 was out of."""
+
+from typing import Any
+
+import pytest
+
+from joinery.aws import Clients
+from joinery.cloudprovider.facts import ClusterFacts
+from joinery.cloudprovider.gateway import LaunchRequest, LaunchResult, Override
+from joinery.cloudprovider.launching import Launching
+from joinery.errors import CapacityError
+from joinery.state.offerings import OfferingKey
+from tests.real.answers import ERRORS, REAL, answering, node_class, read
+
+FACTS = ClusterFacts(name="prod", endpoint="https://eks", ca="Q0E=", service_cidr="172.20.0.0/16", version="1.33")
+
+
+def request(*kinds: str, capacity_type: str, count: int = 1) -> LaunchRequest:
+    """A launch of these types in three zones."""
+    pools = tuple(Override(kind, f"us-east-1{zone}", 0.031, 58) for kind in kinds for zone in "abc")
+    return LaunchRequest(
+        token="t-1", count=count, node_pool="general", node_class=node_class(), capacity_type=capacity_type,
+        overrides=pools, labels={},
+    )  # fmt: skip
+
+
+def launched(clients: Clients, asked: LaunchRequest, *answers: tuple[str, Any]) -> LaunchResult:
+    """What comes of a launch, given what EC2 answers once it has described the types and taken the template."""
+    m5 = read("describe-instance-types")["InstanceTypes"][0]
+    names = dict.fromkeys(pool.instance_type for pool in asked.overrides)
+    types = {"InstanceTypes": [{**m5, "InstanceType": name} for name in names]}
+    script = [("describe_instance_types", types), ("create_launch_template", {}), *answers]
+    with answering(clients, *(("ec2", method, answer) for method, answer in script)):
+        return Launching(clients).launch(asked, FACTS)
+
+
+#: File to: what is launched (type and zone), which pools are out, and the errors that are about something else.
+FLEETS: dict[str, tuple[LaunchRequest, list[str], list[str], list[str]]] = {
+    "create-fleet-ok": (request("c5a.2xlarge", capacity_type="spot"), ["c5a.2xlarge 1a spot"], [], []),
+    "create-fleet-ok-with-errors": (
+        request("c5a.2xlarge", "c6a.2xlarge", "m5.2xlarge", capacity_type="spot"),
+        ["c5a.2xlarge 1a spot"],
+        ["c6a.2xlarge 1a spot", "m5.2xlarge 1b spot"],
+        [],
+    ),
+    "create-fleet-partial-3-of-5": (
+        request("c5a.2xlarge", "c6a.2xlarge", capacity_type="spot", count=5),
+        ["c5a.2xlarge 1a spot", "c5a.2xlarge 1a spot", "c6a.2xlarge 1c spot"],
+        ["c5a.2xlarge 1b spot"],
+        [],
+    ),
+    "create-fleet-all-failed": (
+        request("g5.xlarge", capacity_type="on-demand"),
+        [],
+        ["g5.xlarge 1a on-demand", "g5.xlarge 1b on-demand", "g5.xlarge 1c on-demand"],
+        [],
+    ),
+    "create-fleet-capacity-block-full": (
+        request("p5.48xlarge", capacity_type="reserved"), [], ["p5.48xlarge 1a reserved"], [],
+    ),
+    "create-fleet-error-without-overrides": (
+        request("m5.large", capacity_type="on-demand"), [], [], ["InvalidParameterValue"],
+    ),
+    "create-fleet-limits-and-config": (
+        request("m5.large", capacity_type="on-demand"),
+        [],
+        ["m5.large 1a on-demand", "m5.large 1b on-demand", "m5.large 1c on-demand"],
+        ["InternalError", "InvalidFleetConfiguration", "RequestLimitExceeded"],
+    ),
+    "create-fleet-spot-limits": (
+        request("m5.large", capacity_type="spot"),
+        [],
+        ["m5.large 1a spot", "m5.large 1b spot", "m5.large 1c spot"],
+        [],
+    ),
+    "create-fleet-unauthorized": (
+        request("m5.large", capacity_type="on-demand"), [], [], ["UnauthorizedOperation"],
+    ),
+}  # fmt: skip
+
+
+def shown(*place: str) -> str:
+    """``m5.large 1a spot``."""
+    kind, zone, capacity_type = place
+    return f"{kind} {zone.removeprefix('us-east-')} {capacity_type}"
+
+
+@pytest.mark.parametrize("name", sorted(FLEETS))
+def test_a_launch_is_read_as_what_it_brought_and_what_was_out(clients: Clients, name: str) -> None:
+    """Instances and errors come in one answer; quotas and full subnets are reasons to try another pool, mistakes are not."""
+    asked, instances, out_of, problems = FLEETS[name]
+    result = launched(clients, asked, ("create_fleet", read(name)))
+    assert [shown(i.instance_type, i.zone, i.capacity_type) for i in result.instances] == instances
+    found = {shown(f.pool.instance_type, f.pool.zone, f.pool.capacity_type) for f in result.failures if f.is_capacity}
+    assert sorted(found) == out_of
+    assert sorted({f.code for f in result.failures if not f.is_capacity}) == problems
+
+
+def test_every_launch_has_a_row() -> None:
+    """No answer is left out."""
+    assert {path.stem for path in REAL.glob("create-fleet-*.json")} == set(FLEETS)
+
+
+@pytest.mark.parametrize("code", ["InsufficientInstanceCapacity", "VcpuLimitExceeded", "MaxSpotInstanceCountExceeded"])
+def test_a_call_refused_for_want_of_capacity_names_all_its_pools(clients: Clients, code: str) -> None:
+    """EC2 may also say so for the whole call: then none of what was asked for is asked for again at once."""
+    refusal = ERRORS["ec2:CreateFleet InsufficientInstanceCapacity"]
+    refusal = {**refusal, "Error": {**refusal["Error"], "Code": code}}
+    asked = request("m5.large", capacity_type="spot")
+    with pytest.raises(CapacityError, match=code) as caught:
+        launched(clients, asked, ("create_fleet", refusal))
+    assert caught.value.pools == {OfferingKey("m5.large", f"us-east-1{zone}", "spot") for zone in "abc"}
+
+
+def test_want_of_capacity_without_a_pool_is_about_all_of_them(clients: Clients) -> None:
+    """An error may name no override."""
+    answer = read("create-fleet-error-without-overrides")
+    answer["Errors"][0]["ErrorCode"] = "UnfulfillableCapacity"
+    result = launched(clients, request("m5.large", capacity_type="spot"), ("create_fleet", answer))
+    assert {(f.pool.instance_type, f.pool.zone, f.is_capacity) for f in result.failures} == {
+        ("m5.large", f"us-east-1{zone}", True) for zone in "abc"
+    }
+
+
+def test_a_template_that_is_there_is_used(clients: Clients) -> None:
+    """Another run made it in the meantime."""
+    taken = ERRORS["ec2:CreateLaunchTemplate InvalidLaunchTemplateName.AlreadyExistsException"]
+    m5 = read("describe-instance-types")["InstanceTypes"][0]
+    script = [("describe_instance_types", {"InstanceTypes": [m5]}), ("create_launch_template", taken)]
+    script.append(("create_fleet", read("create-fleet-ok")))
+    with answering(clients, *(("ec2", method, answer) for method, answer in script)):
+        asked = request("m5.large", capacity_type="spot")
+        assert len(Launching(clients).launch(asked, FACTS).instances) == 1
+
+
+def test_a_token_that_was_used_gives_what_it_has_launched(clients: Clients) -> None:
+    """The request has changed since; the instances are those of the first one, without what is gone."""
+    refused = ERRORS["ec2:CreateFleet IdempotentParameterMismatch"]
+    answers = (("create_fleet", refused), ("describe_instances", read("describe-instances")))
+    result = launched(clients, request("m5.large", capacity_type="spot"), *answers)
+    assert len(result.instances) == 5
