@@ -44,7 +44,7 @@ class Promise:
 
 def instance_types(chance: random.Random) -> tuple[InstanceType, ...]:
     """Some of the sample catalogue's, as nodes of a default EC2NodeClass have them, sold in all of its zones."""
-    known = resolve(load_catalog(str(SAMPLE)), node_class(zones=ZONES))
+    known = resolve(load_catalog(str(SAMPLE)).catalog, node_class(zones=ZONES))
     return tuple(chance.sample(sorted(known, key=lambda kind: kind.name), TYPES))
 
 

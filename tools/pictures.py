@@ -22,6 +22,7 @@ from joinery.cli.inputs import load
 from joinery.cli.page_rows import hue
 from joinery.cli.plan_groups import view
 from joinery.cli.plan_view import Filled
+from joinery.cli.prices import Prices
 from joinery.cli.sources import load_catalog, moment
 from joinery.cloudprovider.instancetypes import resolve
 from joinery.scheduling.packing import Launch, Packing, PlacedOffering
@@ -32,6 +33,7 @@ from joinery.scheduling.solve import solve
 from joinery.state.offerings import InstanceType
 from tools.template import ROOT
 
+_PRICES = Prices(region="us-east-1", source="sample catalogue")
 _WIDTH, _LEFT, _RIGHT = 860, 150, 150
 _BAR, _GAP, _HEAD = 13, 4, 46
 _MEASURES = ("cpu", "memory")
@@ -59,7 +61,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _problem(scenario: Path) -> Problem:
     snapshot = load([str(scenario)]).snapshot(moment("2026-01-01T00:00:00Z"))
-    catalogue = load_catalog(None)
+    catalogue = load_catalog(None).catalog
     types = {one.metadata.name: resolve(catalogue, one) for one in snapshot.node_classes}
     return Problem(snapshot=snapshot, instance_types=types, options=Options(only_marked_unschedulable=False))
 
@@ -135,7 +137,7 @@ def _nodes(problem: Problem, packing: Packing) -> list[tuple[str, float, Filled]
     """Instance type, price and filling of every node, the dearest first."""
     return [
         (launch.offering.instance_type, launch.offering.price, node)
-        for section in view(problem, packing, Costs(), seconds=0).sections
+        for section in view(problem, packing, Costs(), _PRICES, seconds=0).sections
         for group in section.groups
         for launch, node in zip(group.launches, group.nodes, strict=True)
     ]

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from joinery.apis.meta import Requirement, Taint
 from joinery.cli.costs import Costs, Running
+from joinery.cli.prices import Prices
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, PlacedOffering, Reason, Relaxed, Unplaced
 from joinery.scheduling.problem import Problem
 from joinery.state.snapshot import Snapshot
@@ -75,3 +76,5 @@ PROBLEM = Problem(
     ),
     instance_types={"default": (instance_type("m7a.large"),)},
 )
+
+PRICES = Prices(region="us-east-1", source="prices.json", priced="2026-01-01T00:00:00Z", cluster_region="us-east-1")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from joinery.cli.sources import SAMPLE
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
 
 
@@ -176,7 +177,9 @@ def test_a_field_of_a_newer_api_is_a_warning(run: Run, write: Write) -> None:
     newer = CLUSTER.replace("  role: nodes", "  role: nodes\n  quantumEntanglement: {}")
     pods = [pod_document(name, telepathy=True) for name in ("a", "b")]
     listed = write("pods.json", {"apiVersion": "v1", "kind": "List", "items": pods})
-    outcome = run("plan", "--now", NOW, "-o", "json", "-f", write("cluster.yaml", newer), "-f", listed)
+    outcome = run(
+        "plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE), "-f", write("cluster.yaml", newer), "-f", listed
+    )
     assert (outcome.status, len(outcome.document["launch"])) == (0, 1)
     assert outcome.err.splitlines() == [
         "warning: ignored spec.quantumEntanglement of 1 object of kind EC2NodeClass: no such field",

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from joinery.cli.sources import SAMPLE
 from tests.cli.conftest import CLUSTER, NOW, Outcome, Run, Write, pod_document
 
 CLUSTER_OF_V31 = Path(__file__).parents[1] / "data" / "legacy-cluster.yaml"
@@ -21,7 +22,7 @@ TEMPLATE: dict[str, Any] = {
 @pytest.fixture
 def old(run: Run) -> Outcome:
     """The plan of a cluster of v0.31."""
-    return run("plan", "--now", NOW, "-o", "json", "-f", str(CLUSTER_OF_V31))
+    return run("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE), "-f", str(CLUSTER_OF_V31))
 
 
 def _launches(outcome: Outcome) -> dict[str, Any]:
@@ -70,14 +71,28 @@ def test_what_is_lost_on_the_way_is_said(old: Outcome) -> None:
 def test_without_legacy_objects_the_old_label_selects_nothing(run: Run, cluster: str, write: Write) -> None:
     """Nodes of a NodePool do not carry it, and the scheduler would not bind the pod there."""
     pod = write("pod.json", pod_document(nodeSelector={"karpenter.sh/provisioner-name": "default"}))
-    outcome = run("plan", "--now", NOW, "-o", "json", "-f", cluster, "-f", pod)
+    outcome = run("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE), "-f", cluster, "-f", pod)
     assert [one["pod"] for one in outcome.document["unschedulable"]] == ["default/web"]
 
 
 def test_an_object_of_v1_counts_instead_of_a_legacy_one(run: Run, cluster: str, write: Write) -> None:
     """Halfway through a move both are there, and the newer one is meant."""
     path = write("old.json", {"apiVersion": "v1", "kind": "List", "items": [PROVISIONER, TEMPLATE]})
-    outcome = run("plan", "--now", NOW, "-o", "json", "-f", path, "-f", cluster, "-f", write("p.json", pod_document()))
+    outcome = run(
+        "plan",
+        "--now",
+        NOW,
+        "-o",
+        "json",
+        "--catalog",
+        str(SAMPLE),
+        "-f",
+        path,
+        "-f",
+        cluster,
+        "-f",
+        write("p.json", pod_document()),
+    )
     assert outcome.document["launch"][0]["labels"]["team"] == "web"
     assert outcome.err.splitlines() == [
         f"warning: {path}: AWSNodeTemplate default: not used, there is a EC2NodeClass default",
@@ -107,6 +122,18 @@ def test_v1beta1_objects_are_read_too(run: Run, write: Write) -> None:
     """The version between."""
     text = CLUSTER.replace("karpenter.sh/v1\n", "karpenter.sh/v1beta1\n").replace("s.aws/v1\n", "s.aws/v1beta1\n")
     path = write("beta.yaml", text.replace("group: karpenter.k8s.aws, ", "apiVersion: karpenter.k8s.aws/v1beta1, "))
-    outcome = run("plan", "--now", NOW, "-o", "json", "-f", path, "-f", write("pod.json", pod_document()))
+    outcome = run(
+        "plan",
+        "--now",
+        NOW,
+        "-o",
+        "json",
+        "--catalog",
+        str(SAMPLE),
+        "-f",
+        path,
+        "-f",
+        write("pod.json", pod_document()),
+    )
     assert (outcome.status, outcome.err) == (0, "")
     assert [launch["nodePool"] for launch in outcome.document["launch"]] == ["default"]

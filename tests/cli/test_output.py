@@ -13,7 +13,7 @@ from joinery.cli.output_table import print_plan
 from joinery.cli.plan_groups import view
 from joinery.scheduling.packing import Packing, Reason, Unplaced
 from simulator.builders import EPOCH
-from tests.cli.packings import COSTS, LAUNCH, PACKING, PROBLEM
+from tests.cli.packings import COSTS, LAUNCH, PACKING, PRICES, PROBLEM
 
 GOLDEN = Path(__file__).parent / "golden"
 
@@ -24,25 +24,27 @@ def _golden(name: str, printed: str) -> None:
 
 def test_the_document_is_stable_byte_for_byte(capsys: pytest.CaptureFixture[str]) -> None:
     """Keys in the contract's order, labels sorted, quantities as Kubernetes writes them, prices to the millionth."""
-    write(plan_document(PACKING, COSTS, now=EPOCH, seconds=0.31234))
+    write(plan_document(PACKING, COSTS, PRICES, now=EPOCH, seconds=0.31234))
     _golden("plan.json", capsys.readouterr().out)
 
 
 def test_the_table_groups_what_is_alike(capsys: pytest.CaptureFixture[str]) -> None:
     """Launches of one kind are one line, pods with the same reasons one entry with a count."""
-    print_plan(view(PROBLEM, PACKING, COSTS, seconds=0.31))
+    print_plan(view(PROBLEM, PACKING, COSTS, PRICES, seconds=0.31))
     _golden("plan.txt", capsys.readouterr().out)
 
 
 def test_nothing_pending_is_said_in_words(capsys: pytest.CaptureFixture[str]) -> None:
     """An empty table would look like a failure."""
-    print_plan(view(PROBLEM, Packing(), Costs(), seconds=0.01))
+    print_plan(view(PROBLEM, Packing(), Costs(), PRICES, seconds=0.01))
     assert capsys.readouterr().out == "Nothing is pending.\n"
 
 
 def test_a_bound_is_never_rounded_above_the_cost() -> None:
     """Rounding to the millionth goes down for the bound, so that it stays one."""
-    cost = plan_document(Packing(launches=(LAUNCH,), lower_bound=0.05655), Costs(), now=EPOCH, seconds=0)["cost"]
+    cost = plan_document(Packing(launches=(LAUNCH,), lower_bound=0.05655), Costs(), PRICES, now=EPOCH, seconds=0)[
+        "cost"
+    ]
     assert (cost["hourly"], cost["gap"]) == (0.05655, 0.0)
     assert cost["lowerBound"] == pytest.approx(0.05655, abs=1e-6)
     assert cost["lowerBound"] <= cost["hourly"]
@@ -50,7 +52,7 @@ def test_a_bound_is_never_rounded_above_the_cost() -> None:
 
 def test_a_bound_of_next_to_nothing_is_no_measure(capsys: pytest.CaptureFixture[str]) -> None:
     """Where all might have been reserved, how far a plan is above that tells nobody anything."""
-    print_plan(view(PROBLEM, replace(PACKING, lower_bound=1e-8), COSTS, seconds=0.31))
+    print_plan(view(PROBLEM, replace(PACKING, lower_bound=1e-8), COSTS, PRICES, seconds=0.31))
     assert "lower bound $0.0000/h\n" in capsys.readouterr().out
 
 
@@ -64,7 +66,7 @@ def test_the_table_fits_eighty_columns(capsys: pytest.CaptureFixture[str]) -> No
     )
     reason = Reason("TooSmall", "of 731 instance types that it allows, " * 4, "NodePool general-purpose")
     packing = replace(PACKING, launches=(launch, LAUNCH), unplaced=(Unplaced("default/big-1", (reason,)),))
-    print_plan(view(PROBLEM, packing, COSTS, seconds=0.31), with_pods=True)
+    print_plan(view(PROBLEM, packing, COSTS, PRICES, seconds=0.31), with_pods=True)
     printed = capsys.readouterr().out
     assert [line for line in printed.splitlines() if len(line) > 80] == []
     assert "u7in-16tb.224xlarge" in printed
@@ -72,7 +74,7 @@ def test_the_table_fits_eighty_columns(capsys: pytest.CaptureFixture[str]) -> No
 
 def test_every_pod_has_a_line_that_says_where_it_goes(capsys: pytest.CaptureFixture[str]) -> None:
     """New nodes by their type and zone, nodes there are, nodes on their way, and the pods that stay pending."""
-    print_plan(view(PROBLEM, PACKING, COSTS, seconds=0.31), with_pods=True)
+    print_plan(view(PROBLEM, PACKING, COSTS, PRICES, seconds=0.31), with_pods=True)
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     for said in (
         "default/web-1 default-1 new m7a.large us-east-1a",
@@ -87,5 +89,5 @@ def test_a_launch_that_may_choose_its_zone_says_so(capsys: pytest.CaptureFixture
     """The zone of the cheapest offering is not where the node has to come."""
     zones = Requirement(key=ZONE, operator="In", values=["us-east-1a", "us-east-1b", "us-east-1c"])
     launch = replace(LAUNCH, requirements=(*LAUNCH.requirements, zones))
-    print_plan(view(PROBLEM, replace(PACKING, launches=(launch,)), COSTS, seconds=0.31))
+    print_plan(view(PROBLEM, replace(PACKING, launches=(launch,)), COSTS, PRICES, seconds=0.31))
     assert "any of 3 zones" in capsys.readouterr().out

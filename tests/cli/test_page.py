@@ -14,7 +14,7 @@ from joinery.cli.output_html import page
 from joinery.cli.plan_groups import view
 from joinery.scheduling.packing import Packing, Unplaced
 from tests.cli.conftest import NOW, Run, Write, pod_document
-from tests.cli.packings import COSTS, PACKING, PROBLEM
+from tests.cli.packings import COSTS, PACKING, PRICES, PROBLEM
 from tools.browser.driver import Browser, Page
 
 HOSTILE = "<script>window.hacked=1</script>"
@@ -42,7 +42,7 @@ def look(browser: Browser, tmp_path: Path) -> Iterator[Look]:
 
 
 def _written(**changes: Any) -> str:
-    return page(view(PROBLEM, replace(PACKING, **changes), COSTS, seconds=0.31))
+    return page(view(PROBLEM, replace(PACKING, **changes), COSTS, PRICES, seconds=0.31))
 
 
 def _many_pods(number: int) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def test_the_page_needs_nothing_but_itself() -> None:
 
 def test_a_plan_of_nothing_is_said_in_words() -> None:
     """No empty headings, and no bound where nothing is bought."""
-    text = page(view(PROBLEM, Packing(), Costs(), seconds=0.01))
+    text = page(view(PROBLEM, Packing(), Costs(), PRICES, seconds=0.01))
     assert "<h1>Nothing is pending.</h1>" in text
     assert "Proven bound" not in text
 

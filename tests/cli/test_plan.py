@@ -34,7 +34,7 @@ def test_a_pending_pod_gets_a_node_within_the_contract(run: Run, cluster: str, w
     """Every key of the contract is there, and the launch says what would be bought for which pods."""
     document = run(*PLAN, "-f", cluster, "-f", write("pod.json", pod_document())).document
     assert list(document) == [
-        "apiVersion", "kind", "now", "existing", "launch", "unschedulable", "relaxed", "cost", "solver",
+        "apiVersion", "kind", "now", "existing", "launch", "unschedulable", "relaxed", "cost", "catalogue", "solver",
     ]  # fmt: skip
     assert (document["apiVersion"], document["kind"], document["now"]) == ("joinery.dev/v1", "Plan", NOW)
     (launch,) = document["launch"]
@@ -235,7 +235,7 @@ def test_a_node_that_is_reserved_is_planned_before_one_is_bought(run: Run, write
 def test_reservations_that_cannot_be_counted_on_are_told(run: Run, write: Write, tmp_path: Path) -> None:
     """The plan is made without them: where the catalogue knows none that is meant, or not how much is left of one."""
     files = ("-f", write("cluster.yaml", RESERVED), "-f", write("p.json", pod_document()))
-    unknown = run("plan", "--now", NOW, "-o", "json", *files)
+    unknown = run("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE), *files)
     uncounted = run(
         "plan", "--now", NOW, "-o", "json", *files, "--catalog", _catalogue(tmp_path, AvailableInstanceCount=None)
     )
@@ -261,6 +261,8 @@ def test_a_field_whose_neglect_would_change_the_nodes_is_a_reason(run: Run, writ
 
 def test_the_example_shows_what_a_plan_can_say(run: Run) -> None:
     """Both NodePools buy, and one pod is too large for every type: the README's first command."""
-    outcome = run("plan", "--now", NOW, "-o", "json", "-f", str(ROOT / "examples" / "cluster.yaml"))
+    outcome = run(
+        "plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE), "-f", str(ROOT / "examples" / "cluster.yaml")
+    )
     assert {launch["nodePool"] for launch in outcome.document["launch"]} == {"default", "batch"}
     assert [left["pod"] for left in outcome.document["unschedulable"]] == ["default/giant"]

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -12,6 +13,8 @@ import boto3
 import pytest
 
 from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.cli.main import main
+from joinery.cli.sources import load_catalog
 from joinery.cloudprovider.ec2 import Ec2Cloud
 from joinery.cloudprovider.gateway import LaunchRequest, Override
 from joinery.cloudprovider.instancetypes import resolve
@@ -219,3 +222,15 @@ def test_an_unknown_cluster_is_not_found(account: Account) -> None:
     """The error names the cluster."""
     with pytest.raises(NotFoundError, match="describing EKS cluster absent: ResourceNotFound"):
         _ = Ec2Cloud("absent", REGION, now=Clock().now).facts
+
+
+def test_a_region_is_saved_and_planned_with(aws: str, price_list: None, tmp_path: Path) -> None:
+    """``joinery catalog --save FILE --region R``: what the account sees there, as a file that every command takes."""
+    path = tmp_path / "frankfurt.json.gz"
+    with pytest.raises(SystemExit) as ended:
+        main(["catalog", "--save", str(path), "--region", "eu-central-1"])
+    assert ended.value.code == 0
+    saved = load_catalog(str(path)).catalog
+    assert (saved.region, {zone.name[:-1] for zone in saved.zones}) == ("eu-central-1", {"eu-central-1"})
+    assert saved.priced.endswith("Z")
+    assert {o.price for o in saved.sold["m5.large"] if o.capacity_type == "on-demand"} == {0.096}

@@ -6,17 +6,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from joinery.cli.options import CatalogOption, Files, Format
+from joinery.cli.options import CatalogOption, Files, Format, RegionOption
 from joinery.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from joinery.apis.ec2nodeclass import EC2NodeClass
+    from joinery.cli.sources import Loaded
     from joinery.state.offerings import InstanceType
 
 
 def catalog(
     files: Files = None,
     catalog_file: CatalogOption = None,
+    region: RegionOption = None,
+    save: Annotated[
+        str | None,
+        typer.Option(
+            "--save", metavar="FILE", help="Write the region's catalogue for --catalog, read with your AWS credentials."
+        ),
+    ] = None,
     node_class: Annotated[
         str | None, typer.Option("--node-class", help="The EC2NodeClass to resolve for. Default: the first one found.")
     ] = None,
@@ -24,14 +32,21 @@ def catalog(
 ) -> None:
     """Show the instance types that nodes may be made of: labels, allocatable resources, offerings and prices."""
     from joinery.cli.inputs import load
-    from joinery.cli.sources import load_catalog
+    from joinery.cli.regions import cluster_region
+    from joinery.cli.sources import checked_region, load_catalog, moment, prices_of
     from joinery.cloudprovider.instancetypes import resolve
 
-    inputs = load(files or ())
-    for warning in inputs.all_warnings():
-        print(f"warning: {warning}", file=sys.stderr)
+    inputs, place = load(files or ()), checked_region(region)
     chosen = _choose(list(inputs.found.get("node_classes", {}).values()), node_class)
-    types = resolve(load_catalog(catalog_file), chosen)
+    snapshot = inputs.snapshot(moment(None))
+    loaded = load_catalog("aws" if save and not catalog_file else catalog_file, place or cluster_region(snapshot))
+    if save:
+        _save(loaded, save)
+        return
+    catalogue, prices = prices_of(loaded, snapshot, place)
+    for warning in (*inputs.all_warnings(), *prices.warnings()):
+        print(f"warning: {warning}", file=sys.stderr)
+    types = resolve(catalogue, chosen)
     if output is Format.JSON:
         from joinery.cli.output_json import write
 
@@ -39,7 +54,20 @@ def catalog(
     else:
         from joinery.cli.output_table import print_catalog
 
-        print_catalog(types, chosen.metadata.name)
+        print_catalog(types, chosen.metadata.name, prices)
+
+
+def _save(loaded: "Loaded", path: str) -> None:
+    from joinery.cli.sources import save_catalog
+
+    if not loaded.catalog.instance_types:
+        raise ConfigurationError(f"--save {path}: {loaded.source} does not hold the types as EC2 describes them")
+    save_catalog(loaded.catalog, path)
+    types, offerings = len(loaded.catalog.instance_types), len(loaded.catalog.offerings)
+    print(
+        f"{path}: {loaded.catalog.region}, {types:,} instance types, {offerings:,} offerings, of {loaded.catalog.priced or 'an unknown date'}",
+        file=sys.stderr,
+    )
 
 
 def _choose(found: Sequence["EC2NodeClass"], name: str | None) -> "EC2NodeClass":

@@ -38,6 +38,14 @@ Files = Annotated[
         help="Kubernetes objects, YAML or JSON, .gz or not; - is standard input. Repeatable.",
     ),
 ]
+RegionOption = Annotated[
+    str | None,
+    typer.Option(
+        "--region",
+        metavar="REGION",
+        help="The cluster's region, for --catalog aws and for the zones of nodes. Default: as the objects tell.",
+    ),
+]
 CatalogOption = Annotated[
     str | None,
     typer.Option(

@@ -42,6 +42,7 @@ def page(plan: PlanView) -> str:
         title=text(f"Joinery plan: {money(plan.packing.hourly)}/h"),
         now=text(moment),
         headline=text(_headline(plan)),
+        estimate=_estimate(plan),
         figures=_figures(plan),
         meter=_meter(plan),
         bound=_bound(plan),
@@ -57,6 +58,15 @@ def page(plan: PlanView) -> str:
 
 def _part(name: str) -> str:
     return (_PAGE / name).read_text(encoding="utf-8")
+
+
+def _estimate(plan: PlanView) -> Html:
+    """Said before any price is."""
+    prices = plan.prices
+    if not prices.is_estimate:
+        return NOTHING
+    said = f"Prices are an ESTIMATE: the cluster is in {prices.cluster_region}, the catalogue is of {prices.region}."
+    return element("p", text(said), class_="estimate")
 
 
 def _headline(plan: PlanView) -> str:
@@ -132,6 +142,7 @@ def _footer(plan: PlanView) -> Html:
         element("p", text(sentence))
         for sentence in (
             f"Found by {packing.method} in {plan.seconds:.2f} s, and verified by an independent check{struck}.",
+            f"{plan.prices.origin}.",
             "Prices are those of the cheapest offering that each launch request allows. The same plan for scripts: joinery plan -o json.",
         )
     )

@@ -11,6 +11,7 @@ import msgspec
 from joinery.apis.meta import Requirement, Taint
 from joinery.apis.quantity import texts
 from joinery.cli.costs import CURRENCY, Costs
+from joinery.cli.prices import Prices
 from joinery.scheduling.packing import Launch, Packing
 
 #: Sums of prices, to the millionth of a dollar: floats add up with noise in the last digits.
@@ -22,7 +23,9 @@ def write(document: Any) -> None:
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
 
 
-def plan_document(packing: Packing, costs: Costs, *, now: datetime, seconds: float) -> Mapping[str, Any]:
+def plan_document(
+    packing: Packing, costs: Costs, prices: Prices, *, now: datetime, seconds: float
+) -> Mapping[str, Any]:
     """The whole plan, as ``joinery plan -o json`` prints it."""
     return {
         "apiVersion": "joinery.dev/v1",
@@ -33,6 +36,7 @@ def plan_document(packing: Packing, costs: Costs, *, now: datetime, seconds: flo
         "unschedulable": [{"pod": u.pod, "reasons": [str(r) for r in u.reasons]} for u in packing.unplaced],
         "relaxed": [{"pod": r.pod, "dropped": r.dropped} for r in packing.relaxed],
         "cost": _cost(packing, costs),
+        "catalogue": prices.document(),
         "solver": {"method": packing.method, "seconds": round(seconds, 3), "limit": packing.limit_struck},
     }
 

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from joinery.cli.figures import TELLING, amount, count, money, monthly, natural, share, size, unit
 from joinery.cli.plan_view import Existing, Filled, Group, PlanView, Refused, zones_allowed
+from joinery.cli.prices import Prices
 from joinery.scheduling.packing import Launch
 from joinery.state.offerings import InstanceType
 
@@ -258,6 +259,8 @@ def _print_totals(console: Console, plan: PlanView) -> None:
     console.print(_placed(plan))
     for line in _cost(plan):
         console.print(line)
+    for line in _prices(plan.prices):
+        console.print(line)
     console.print(_effort(plan))
 
 
@@ -292,6 +295,13 @@ def _cost(plan: PlanView) -> Iterator[str]:
         yield f"The existing nodes cost {money(running.hourly)}/h ({count(running.priced, 'node')}{without})"
 
 
+def _prices(prices: Prices) -> "Iterator[str]":
+    """Whose prices these are: louder where they are not the cluster's own."""
+    yield escape(prices.origin)
+    if prices.is_estimate:
+        yield f"[bold yellow]{escape(prices.doubt)}[/bold yellow]"
+
+
 def _on_demand(plan: PlanView) -> str:
     """What the same nodes would cost on demand, where that is something else."""
     price = plan.costs.on_demand
@@ -311,7 +321,7 @@ def _named(pods: Sequence[str], *, most: int = _NAMED_PODS) -> str:
 # --- the catalogue ---
 
 
-def print_catalog(types: Iterable[InstanceType], node_class: str) -> None:
+def print_catalog(types: Iterable[InstanceType], node_class: str, prices: Prices) -> None:
     """The types that can be bought, the cheapest first."""
     table = _table(f"Instance types for EC2NodeClass {node_class}")
     table.add_column("instance type")
@@ -327,6 +337,8 @@ def print_catalog(types: Iterable[InstanceType], node_class: str) -> None:
             )  # fmt: skip
     with _printing() as console:
         console.print(table)
+        for line in _prices(prices):
+            console.print(line)
 
 
 def _cheapest(kind: InstanceType) -> float:

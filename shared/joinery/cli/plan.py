@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from joinery.cli.options import CatalogOption, Files, NodeSize, PlanFormat
+from joinery.cli.options import CatalogOption, Files, NodeSize, PlanFormat, RegionOption
 from joinery.errors import ConfigurationError, RefusedError
 
 if TYPE_CHECKING:
@@ -26,6 +26,7 @@ _SHOWN_VIOLATIONS = 10
 def plan(
     files: Files = None,
     catalog_file: CatalogOption = None,
+    region: RegionOption = None,
     now: Annotated[str | None, typer.Option(metavar="RFC3339", help="The moment to plan for. Default: now.")] = None,
     seed: Annotated[int, typer.Option(help="One seed and one input give one plan.")] = 0,
     time_limit: Annotated[
@@ -42,24 +43,26 @@ def plan(
     from joinery.cli.costs import costs as costs_of
     from joinery.cli.output_json import plan_document, write
     from joinery.cli.plan_groups import view
-    from joinery.cli.sources import load_catalog, moment
+    from joinery.cli.regions import cluster_region
+    from joinery.cli.sources import checked_region, load_catalog, moment, prices_of
     from joinery.scheduling.problem import Options
 
     if time_limit is not None and time_limit <= 0:
         raise ConfigurationError(f"--time-limit {time_limit:g}: must be more than 0 seconds")
     snapshot = _snapshot(files, moment(now))
     options = Options(only_marked_unschedulable=not files, seed=seed, time_limit=time_limit, node_size=node_size.value)
-    catalogue = load_catalog(catalog_file)
-    for warning in _not_counted(snapshot, catalogue):
+    place = checked_region(region)
+    catalogue, prices = prices_of(load_catalog(catalog_file, place or cluster_region(snapshot)), snapshot, place)
+    for warning in (*prices.warnings(), *_not_counted(snapshot, catalogue)):
         print(f"warning: {warning}", file=sys.stderr)
     problem, packing, seconds = _solve(snapshot, catalogue, options)
     for reason in packing.pool_reasons:
         print(f"warning: {reason}", file=sys.stderr)
     costs = costs_of(problem, packing, catalogue.sold)
     if output is PlanFormat.JSON:
-        write(plan_document(packing, costs, now=snapshot.now, seconds=seconds))
+        write(plan_document(packing, costs, prices, now=snapshot.now, seconds=seconds))
     else:
-        _show(view(problem, packing, costs, seconds=seconds), output, with_pods=with_pods)
+        _show(view(problem, packing, costs, prices, seconds=seconds), output, with_pods=with_pods)
 
 
 def _snapshot(files: Sequence[str] | None, now: "datetime") -> "Snapshot":

@@ -13,6 +13,7 @@ from joinery.apis.quantity import NOTHING, Resources, total
 from joinery.cli.costs import Costs
 from joinery.cli.figures import natural
 from joinery.cli.plan_view import Existing, Filled, Group, Part, PlanView, Refused, Section, Workload, zones_allowed
+from joinery.cli.prices import Prices
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.resources import PODS, requests_of
@@ -26,12 +27,13 @@ _Workloads = Mapping[str, Workload]
 """The workload of each placed pod."""
 
 
-def view(problem: Problem, packing: Packing, costs: Costs, *, seconds: float) -> PlanView:
+def view(problem: Problem, packing: Packing, costs: Costs, prices: Prices, *, seconds: float) -> PlanView:
     """The packing as a person looks at it. Takes a fraction of the time that finding it took."""
     workload_of = _workloads(problem.snapshot.pods, packing)
     return PlanView(
         packing=packing,
         costs=costs,
+        prices=prices,
         now=problem.snapshot.now,
         seconds=seconds,
         workloads=tuple(sorted(dict.fromkeys(workload_of.values()), key=lambda workload: workload.number)),

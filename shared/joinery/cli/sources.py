@@ -1,11 +1,16 @@
 """Where a plan's input comes from when the user does not say: the current cluster, the stored catalogue, the sample."""
 
+import gzip
 import os
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from joinery.cli.documents import read, source_name
+from joinery.cli.prices import SAMPLE as SAMPLE_NAME
+from joinery.cli.prices import Prices
+from joinery.cli.regions import cluster_region, cluster_zones, is_region
+from joinery.cli.relocation import relocated
 from joinery.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -16,29 +21,69 @@ if TYPE_CHECKING:
 SAMPLE = Path(__file__).parents[3] / "simulator" / "data" / "catalog-us-east-1.json.gz"
 
 
-def load_catalog(choice: str | None) -> "Catalog":
+class Loaded(NamedTuple):
+    """A catalogue, and in words where it came from."""
+
+    catalog: "Catalog"
+    source: str
+
+
+def load_catalog(choice: str | None, region: str = "") -> Loaded:
     """The catalogue of ``--catalog``: a file, ``aws`` (read live), or where nothing is said the last one stored.
 
-    Raises ``ConfigurationError`` naming the file; ``UnavailableError`` where AWS cannot be reached.
+    ``region``: where the live one is read for; empty is the region of the environment. Raises ``ConfigurationError`` naming the
+    file; ``UnavailableError`` where AWS cannot be reached.
     """
     if choice == "aws":
-        return _live_catalog()
+        return Loaded(live_catalog(region), "AWS")
     if choice is not None:
-        return _catalog_file(choice)
+        return Loaded(_catalog_file(choice), source_name(choice))
     bucket = _setting("BUCKET", "")
     if bucket:
-        return _stored_catalog(bucket)
+        return Loaded(_stored_catalog(bucket), f"bucket {bucket}")
     if SAMPLE.exists():
-        return _catalog_file(str(SAMPLE))
+        return Loaded(_catalog_file(str(SAMPLE)), SAMPLE_NAME)
     raise ConfigurationError("no catalogue: give --catalog FILE, or --catalog aws")
+
+
+def save_catalog(catalog: "Catalog", path: str) -> None:
+    """Write a catalogue that ``--catalog`` takes, gzipped where the name ends so. Raises ``ConfigurationError`` naming the file."""
+    from joinery.cloudprovider.catalog import encode
+
+    data = encode(catalog)
+    try:
+        Path(path).write_bytes(gzip.compress(data, mtime=0) if path.endswith(".gz") else data)
+    except OSError as error:
+        raise ConfigurationError(f"--save {path}: {error.strerror or error}") from error
+
+
+def prices_of(loaded: Loaded, snapshot: "Snapshot", region: str = "") -> tuple["Catalog", Prices]:
+    """The catalogue to plan with, and what is to be said of its prices. ``region``: the cluster's, where a person names it.
+
+    One of another region than the cluster's is told as if it were the cluster's (``joinery.cli.relocation``).
+    """
+    catalog = loaded.catalog
+    cluster = region or cluster_region(snapshot)
+    zones = cluster_zones(snapshot, cluster) if cluster else {}
+    sold = {zone.name for zone in catalog.zones} | {offering.zone for offering in catalog.offerings}
+    is_foreign = is_region(catalog.region) and cluster not in ("", catalog.region) and not zones.keys() & sold
+    prices = Prices(
+        region=catalog.region,
+        source=loaded.source,
+        priced=catalog.priced,
+        cluster_region=cluster if is_foreign or cluster == catalog.region else "",
+        lacking=() if is_foreign or cluster != catalog.region else tuple(zone for zone in zones if zone not in sold),
+    )
+    return (relocated(catalog, cluster, zones) if is_foreign else catalog), prices
 
 
 def _catalog_file(path: str) -> "Catalog":
     from joinery.cloudprovider.catalog import decode
+    from joinery.cloudprovider.resolved import decode_entries
 
     data = read(path)
     try:
-        catalog = decode(data)
+        catalog = decode_entries(data) if data.lstrip().startswith(b"[") else decode(data)
         # Every command reads the entries, and only here is it known whose they are.
         _ = catalog.described
     except ConfigurationError as error:
@@ -79,10 +124,11 @@ def live_snapshot(now: datetime) -> "Snapshot":
     return with_legacy(snapshot, documents) if documents else snapshot
 
 
-def _live_catalog() -> "Catalog":
+def live_catalog(region: str = "") -> "Catalog":
+    """What the region sells now. Raises ``ConfigurationError`` without credentials, ``UnavailableError`` without an answer."""
     from joinery.cloudprovider.ec2 import Ec2Cloud
 
-    return Ec2Cloud(_setting("CLUSTER", ""), _region(), now=lambda: moment(None)).catalog()
+    return Ec2Cloud(_setting("CLUSTER", ""), region or _region(), now=lambda: moment(None)).catalog()
 
 
 def _stored_catalog(bucket: str) -> "Catalog":
@@ -98,3 +144,10 @@ def _region() -> str:
 def _setting(name: str, default: str) -> str:
     """What the stack's functions are told too (joinery.settings)."""
     return os.environ.get(f"JOINERY_{name}", "").strip() or default
+
+
+def checked_region(text: str | None) -> str:
+    """``--region``, or the empty string without it. Raises ``ConfigurationError`` for what is no region."""
+    if text is not None and not is_region(text):
+        raise ConfigurationError(f"--region {text}: not a region such as eu-central-1")
+    return text or ""

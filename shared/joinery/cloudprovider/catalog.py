@@ -35,11 +35,13 @@ class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=Tr
     """``instance_types`` are entries of DescribeInstanceTypes, unchanged and undecoded; ``entry`` makes one.
 
     ``capacity_reservations``: entries of DescribeCapacityReservations, for what is left of each; a document may leave them out.
+    ``priced``: the day or moment (RFC3339) that the prices are of; empty where a document does not say it.
     """
 
     api_version: str = "joinery.dev/v1"
     kind: str = "Catalog"
     region: str
+    priced: str = ""
     zones: tuple[Zone, ...] = ()
     instance_types: tuple[msgspec.Raw, ...] = ()
     offerings: tuple[CatalogOffering, ...] = ()

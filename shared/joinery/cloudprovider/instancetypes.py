@@ -17,6 +17,7 @@ from joinery.cloudprovider.catalog import Catalog
 from joinery.cloudprovider.compatibility import image_for, serves
 from joinery.cloudprovider.description import Description
 from joinery.cloudprovider.reservations import CapacityReservation, reserved_offerings, usage
+from joinery.cloudprovider.resolved import ResolvedCatalog
 from joinery.cloudprovider.typelabels import type_labels
 from joinery.state.offerings import InstanceType, Offering
 
@@ -46,9 +47,12 @@ def resolve(
     """The catalogue's types for a class; a class without subnets in its status has all zones.
 
     ``now`` decides which capacity reservations are about to end; none is where it is not said. ``reservations``: what is left of
-    them, where that is known better than by the catalogue. Whether the class is Ready is for the caller to ask. Raises ``ConfigurationError`` for a broken catalogue. Cost: about
+    them, where that is known better than by the catalogue. Types of a ``ResolvedCatalog`` are taken as they are, but for the zones. Whether the class is Ready is for the caller to ask. Raises ``ConfigurationError`` for a broken catalogue. Cost: about
     40 microseconds a type.
     """
+    if isinstance(catalog, ResolvedCatalog):
+        reached = _zones(catalog, node_class)
+        return tuple(_confined(kind, reached) for kind in catalog.types)
     settings = terms(node_class.spec, vm_memory_overhead=vm_memory_overhead, reserved_enis=reserved_enis)
     zones = _zones(catalog, node_class)
     known = catalog.capacity_reservations if reservations is None else reservations
@@ -76,6 +80,15 @@ def _resolve(kind: Description, node_class: EC2NodeClass, settings: Terms, regio
         offerings = (*offerings, *reserved)
     usable = _usable(kind, node_class, found, leaves)
     return InstanceType(kind.instance_type, found, has, leaves, _reachable(offerings, region.zones if usable else {}))
+
+
+def _confined(kind: InstanceType, zones: Mapping[str, str]) -> InstanceType:
+    """A type that was resolved before, in the zones that the class reaches."""
+    reached = tuple(zone for zone in kind.labels.get(labels.ZONE, ()) if zone in zones)
+    if len(reached) == len(kind.labels.get(labels.ZONE, ())):
+        return kind
+    told = {**kind.labels, labels.ZONE: reached, labels.ZONE_ID: tuple(zones[zone] for zone in reached if zones[zone])}
+    return replace(kind, labels=told, offerings=_reachable(kind.offerings, zones))
 
 
 def _usable(

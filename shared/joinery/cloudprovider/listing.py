@@ -5,7 +5,7 @@ use; a capacity pool without a price is left out until it has one.
 """
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from joinery.apis import labels
@@ -34,6 +34,7 @@ def read(clients: Clients, now: datetime) -> Catalog:
         raise ConfigurationError(f"no instance type has a price in {clients.region}")
     return Catalog(
         region=clients.region,
+        priced=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         zones=_zones(clients, {zone for zones in places.values() for zone in zones}),
         instance_types=tuple(entry(types[name]) for name in sorted(types)),
         offerings=found,

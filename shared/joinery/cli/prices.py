@@ -1,0 +1,74 @@
+"""Whose prices a plan is made with: region, source and date, and whether they are the cluster's own."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+SAMPLE = "sample catalogue"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Prices:
+    """``region``, ``source`` and ``priced`` (when, as the catalogue says it) are the catalogue's.
+
+    ``cluster_region`` is empty where nothing tells it; where it is another than the catalogue's, all prices are estimates.
+    """
+
+    region: str
+    source: str
+    priced: str = ""
+    cluster_region: str = ""
+    lacking: tuple[str, ...] = ()
+    """Zones of the cluster's region that the catalogue does not have: nothing can be bought there."""
+
+    @property
+    def is_sample(self) -> bool:
+        return self.source == SAMPLE
+
+    @property
+    def is_estimate(self) -> bool:
+        return bool(self.cluster_region) and self.cluster_region != self.region
+
+    @property
+    def date(self) -> str:
+        """The day, without its hour."""
+        return self.priced.partition("T")[0] or "an unknown date"
+
+    @property
+    def origin(self) -> str:
+        """A line for every output: ``Prices: us-east-1, sample catalogue, of 2026-07``."""
+        return f"Prices: {self.region}, {self.source}, of {self.date}"
+
+    @property
+    def doubt(self) -> str:
+        """The line beside it where the prices are an estimate; empty otherwise."""
+        return f"All of them are an ESTIMATE: the cluster is in {self.cluster_region}" if self.is_estimate else ""
+
+    def document(self) -> Mapping[str, Any]:
+        """As the Plan document has it."""
+        return {
+            "region": self.region,
+            "source": self.source,
+            "priced": self.priced or None,
+            "clusterRegion": self.cluster_region or None,
+            "estimate": self.is_estimate,
+        }
+
+    def warnings(self) -> Iterator[str]:
+        """What a person must know before believing a price."""
+        remedy = f"with credentials: joinery catalog --save prices.json.gz --region {self.cluster_region or 'REGION'}, then --catalog prices.json.gz"
+        if self.is_estimate:
+            yield (
+                f"PRICES ARE AN ESTIMATE: the cluster is in {self.cluster_region}, the catalogue is of {self.region}; its instance "
+                f"types and prices are taken as if {self.cluster_region} had them, which may be wrong for both. For the right ones {remedy}"
+            )
+        if self.is_sample:
+            yield (
+                f"SAMPLE PRICES: the catalogue that comes with the source code, of {self.region} and {self.date}, is used. "
+                f"For today's {remedy}"
+            )
+        if self.lacking:
+            yield (
+                f"the catalogue has no zone {', '.join(self.lacking)} of {self.region}: nothing can be bought there. It was made for "
+                f"an account or a day without; {remedy}"
+            )

@@ -1,0 +1,125 @@
+"""Where a cluster is: its region and zones, as its own objects tell them.
+
+Nodes say it best (``topology.kubernetes.io/region``, the zone in ``providerID``); without nodes the claims, the subnets of an
+EC2NodeClass, the zones that NodePools, volumes and pods ask for.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from joinery.apis.core import NodeSelector, Pod
+from joinery.apis.labels import REGION, ZONE, ZONE_ID
+from joinery.state.snapshot import Snapshot
+
+_OLD_REGION, _OLD_ZONE = "failure-domain.beta.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone"
+#: ``eu-central-1a``, ``us-gov-west-1b``, ``us-west-2-lax-1a``: the region begins the name. Zones of others are no business of AWS's prices.
+_NAME = re.compile(
+    r"(us|eu|ap|sa|ca|me|af|il|mx|cn|eusc)(-[a-z]+)*?"
+    r"-(north|south|east|west|central|northeast|northwest|southeast|southwest)-\d+"
+)
+_PROVIDER_ID = re.compile(r"aws:///(?P<zone>[^/]+)/|eks-hybrid:///(?P<region>[^/]+)/")
+
+
+def region_in(text: str) -> str:
+    """The AWS region that a region's or zone's name begins with; empty where it is none of AWS."""
+    match = _NAME.match(text)
+    return match[0] if match else ""
+
+
+def is_region(text: str) -> bool:
+    """Whether the text is the name of an AWS region."""
+    return _NAME.fullmatch(text) is not None
+
+
+def cluster_region(snapshot: Snapshot) -> str:
+    """The region that most of the objects name which know best; empty where none does."""
+    for told in _TELLERS:
+        counted = Counter(region for text in told(snapshot) if (region := region_in(text)))
+        if counted:
+            return min(counted, key=lambda region: (-counted[region], region))
+    return ""
+
+
+def cluster_zones(snapshot: Snapshot, region: str) -> Mapping[str, str]:
+    """Every zone of the region that the cluster's objects name, to its zone id where a node or subnet says it."""
+    named = {text: "" for told in _TELLERS for text in told(snapshot) if region_in(text) == region and text != region}
+    known = {node.metadata.labels.get(ZONE, ""): node.metadata.labels.get(ZONE_ID, "") for node in snapshot.nodes}
+    known |= {subnet.zone: subnet.zone_id for one in snapshot.node_classes for subnet in one.status.subnets}
+    return {zone: known.get(zone, "") for zone in sorted(named)}
+
+
+# --- who tells ---
+
+
+def _labelled(labels: Mapping[str, str]) -> Iterator[str]:
+    yield from (labels[key] for key in (REGION, _OLD_REGION, ZONE, _OLD_ZONE) if key in labels)
+
+
+def _identified(provider_id: str) -> Iterator[str]:
+    if match := _PROVIDER_ID.match(provider_id):
+        yield match["zone"] or match["region"]
+
+
+def _nodes(snapshot: Snapshot) -> Iterator[str]:
+    for node in snapshot.nodes:
+        yield from _labelled(node.metadata.labels)
+        yield from _identified(node.spec.provider_id)
+
+
+def _claims(snapshot: Snapshot) -> Iterator[str]:
+    for claim in snapshot.node_claims:
+        yield from _labelled(claim.metadata.labels)
+        yield from _identified(claim.status.provider_id)
+        yield from _required(claim.spec.requirements)
+
+
+def _subnets(snapshot: Snapshot) -> Iterator[str]:
+    yield from (subnet.zone for one in snapshot.node_classes for subnet in one.status.subnets)
+
+
+def _pools(snapshot: Snapshot) -> Iterator[str]:
+    for pool in snapshot.node_pools:
+        template = pool.spec.template
+        yield from _labelled(template.metadata.labels)
+        yield from _required(template.spec.requirements)
+
+
+def _volumes(snapshot: Snapshot) -> Iterator[str]:
+    for volume in snapshot.volumes:
+        yield from _labelled(volume.metadata.labels)
+        if volume.spec.node_affinity is not None:
+            yield from _selected(volume.spec.node_affinity.required)
+    for storage in snapshot.storage_classes:
+        yield from (v for term in storage.allowed_topologies for v in _places(term.match_label_expressions))
+
+
+def _pods(snapshot: Snapshot) -> Iterator[str]:
+    for pod in snapshot.pods:
+        yield from _labelled(pod.spec.node_selector)
+        yield from _selected(_required_affinity(pod))
+
+
+_TELLERS: tuple[Callable[[Snapshot], Iterator[str]], ...] = (_nodes, _claims, _subnets, _pools, _volumes, _pods)
+
+
+def _required_affinity(pod: Pod) -> NodeSelector | None:
+    affinity = pod.spec.affinity.node_affinity if pod.spec.affinity else None
+    return affinity.required_during_scheduling_ignored_during_execution if affinity else None
+
+
+def _selected(selector: NodeSelector | None) -> Iterator[str]:
+    for term in selector.node_selector_terms if selector else ():
+        yield from _required(term.match_expressions)
+
+
+def _required(requirements: Iterable[Any]) -> Iterator[str]:
+    yield from _places(requirement for requirement in requirements if requirement.operator == "In")
+
+
+def _places(requirements: Iterable[Any]) -> Iterator[str]:
+    """Values of requirements on region or zone, also on a driver's own key for it (``topology.ebs.csi.aws.com/zone``)."""
+    for requirement in requirements:
+        if requirement.key.rpartition("/")[2] in ("zone", "region"):
+            yield from requirement.values

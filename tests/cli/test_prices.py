@@ -1,0 +1,189 @@
+"""Whose prices a plan has: region, source and date are in every output, and Frankfurt does not silently get Virginia's."""
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import yaml
+
+from joinery.cli.regions import region_in
+from joinery.cli.sources import SAMPLE
+from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
+
+PLAN = ("plan", "--now", NOW)
+JSON = (*PLAN, "-o", "json")
+FRANKFURT = "eu-central-1"
+NODE: dict[str, Any] = {
+    "apiVersion": "v1", "kind": "Node",
+    "metadata": {"name": "ip-10-0-0-1", "labels": {"topology.kubernetes.io/region": FRANKFURT, "topology.kubernetes.io/zone": "eu-central-1a"}},
+    "spec": {"providerID": "aws:///eu-central-1a/i-0123"},
+}  # fmt: skip
+
+
+def _files(*objects: dict[str, Any]) -> dict[str, Any]:
+    items = [one for one in yaml.safe_load_all(CLUSTER) if one]
+    return {"apiVersion": "v1", "kind": "List", "items": [*items, *objects]}
+
+
+def _in_zone(zone: str) -> dict[str, Any]:
+    """The NodePool of the files, for one zone alone."""
+    pool = yaml.safe_load(CLUSTER.split("---")[1])
+    requirements = pool["spec"]["template"]["spec"]["requirements"]
+    requirements.append({"key": "topology.kubernetes.io/zone", "operator": "In", "values": [zone]})
+    return pool  # type: ignore[no-any-return]
+
+
+def test_every_output_says_whose_prices_it_has(run: Run, write: Write) -> None:
+    """Region, source and date, as data, as a line, and on the page; the sample is warned of."""
+    files = write("files.json", _files(pod_document()))
+    outcome = run(*JSON, "-f", files)
+    assert outcome.document["catalogue"] == {
+        "region": "us-east-1", "source": "sample catalogue", "priced": "2026-07", "clusterRegion": None, "estimate": False,
+    }  # fmt: skip
+    assert (
+        "warning: SAMPLE PRICES: the catalogue that comes with the source code, of us-east-1 and 2026-07" in outcome.err
+    )
+    line = "Prices: us-east-1, sample catalogue, of 2026-07"
+    assert line in run(*PLAN, "-f", files).out
+    assert line in run(*PLAN, "-f", files, "-o", "html").out
+    assert line in run("catalog").out
+
+
+def test_a_cluster_in_another_region_gets_an_estimate_and_is_told(run: Run, write: Write) -> None:
+    """A newcomer's Deployment, Node and NodePool of Frankfurt: a plan in its zones, marked wherever a price is."""
+    files = write("files.json", _files(NODE, _in_zone("eu-central-1a"), pod_document()))
+    outcome = run(*JSON, "-f", files)
+    assert [launch["offering"]["zone"] for launch in outcome.document["launch"]] == ["eu-central-1a"]
+    assert outcome.document["unschedulable"] == []
+    said = outcome.document["catalogue"]
+    assert (said["region"], said["clusterRegion"], said["estimate"]) == ("us-east-1", FRANKFURT, True)
+    assert (
+        "warning: PRICES ARE AN ESTIMATE: the cluster is in eu-central-1, the catalogue is of us-east-1" in outcome.err
+    )
+    assert "joinery catalog --save prices.json.gz --region eu-central-1, then --catalog prices.json.gz" in outcome.err
+    assert "ESTIMATE: the cluster is in eu-central-1" in run(*PLAN, "-f", files).out
+    assert "ESTIMATE: the cluster is in eu-central-1" in run(*PLAN, "-f", files, "-o", "html").out
+    assert {zone for entry in run("catalog", "-f", files, "-o", "json").document for zone in _listed(entry, "topology.kubernetes.io/zone")} == {
+        "eu-central-1a", "eu-central-1b", "eu-central-1c",
+    }  # fmt: skip
+
+
+def _listed(entry: Any, key: str) -> list[str]:
+    value = entry["labels"].get(key, [])
+    return [value] if isinstance(value, str) else value
+
+
+def _node(**metadata: Any) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a", **metadata}}
+
+
+CLASS = yaml.safe_load(CLUSTER.split("---")[0])
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        _node(labels={"topology.kubernetes.io/region": FRANKFURT}),
+        _node(labels={"failure-domain.beta.kubernetes.io/zone": "eu-central-1b"}),
+        {**_node(), "spec": {"providerID": "aws:///eu-central-1c/i-1"}},
+        {**_node(), "spec": {"providerID": "eks-hybrid:///eu-central-1/prod/mi-1"}},
+        {**CLASS, "status": {"subnets": [{"id": "subnet-1", "zone": "eu-central-1a", "zoneID": "euc1-az2"}]}},
+        _in_zone("eu-central-1b"),
+        pod_document("a", nodeSelector={"topology.kubernetes.io/zone": "eu-central-1b"}),
+        {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "a"}, "provisioner": "p",
+         "allowedTopologies": [{"matchLabelExpressions": [{"key": "topology.ebs.csi.aws.com/zone", "values": ["eu-central-1b"]}]}]},
+    ],
+)  # fmt: skip
+def test_the_clusters_region_is_found_in_its_objects(run: Run, write: Write, told: dict[str, Any]) -> None:
+    """Nodes first, then subnets, NodePools, volumes and pods."""
+    document = run(*JSON, "-f", write("files.json", _files(told, pod_document()))).document
+    assert document["catalogue"]["clusterRegion"] == FRANKFURT
+    assert document["unschedulable"] == []
+
+
+def test_a_person_may_name_the_region(run: Run, write: Write) -> None:
+    """Where no object tells it."""
+    files = write("files.json", _files(pod_document()))
+    document = run(*JSON, "-f", files, "--region", FRANKFURT).document
+    assert document["launch"][0]["offering"]["zone"].startswith(FRANKFURT)
+    assert (
+        run(*JSON, "-f", files, "--region", "Frankfurt").err
+        == "joinery: --region Frankfurt: not a region such as eu-central-1\n"
+    )
+
+
+def test_zone_ids_of_nodes_and_subnets_stay_theirs(run: Run, write: Write) -> None:
+    """A pod that asks for a zone by id finds it in the estimate too."""
+    node = _node(labels={"topology.kubernetes.io/zone": "eu-central-1a", "topology.k8s.aws/zone-id": "euc1-az2"})
+    pod = pod_document(nodeSelector={"topology.k8s.aws/zone-id": "euc1-az2"})
+    document = run(*JSON, "-f", write("files.json", _files(node, pod))).document
+    assert document["launch"][0]["offering"]["zone"] == "eu-central-1a"
+
+
+def test_a_zone_that_the_catalogue_lacks_is_named(run: Run, write: Write) -> None:
+    """Of the right region, but not in it: nothing can be bought there."""
+    files = write("files.json", _files(_in_zone("us-east-1z"), pod_document()))
+    outcome = run(*JSON, "-f", files)
+    assert "warning: the catalogue has no zone us-east-1z of us-east-1: nothing can be bought there" in outcome.err
+    assert outcome.document["catalogue"]["estimate"] is False
+
+
+def test_a_made_up_region_is_nobodys_mismatch(run: Run, write: Write) -> None:
+    """Test clusters have zones of their own."""
+    catalogue = msgspec.json.decode(gzip.decompress(SAMPLE.read_bytes()))
+    path = write("own.json", {**catalogue, "region": "test"})
+    document = run(*JSON, "-f", write("files.json", _files(NODE, pod_document())), "--catalog", path).document
+    assert document["catalogue"]["estimate"] is False
+    assert document["launch"][0]["offering"]["zone"].startswith("us-east-1")
+
+
+def test_what_the_catalogue_command_prints_is_a_catalogue(run: Run, write: Write, tmp_path: Path) -> None:
+    """The plan from the printed array is the plan from the catalogue, subnets of the class included."""
+    classes = [
+        CLASS,
+        {**CLASS, "status": {"subnets": [{"id": "subnet-1", "zone": "us-east-1c", "zoneID": "use1-az2"}]}},
+    ]
+    for node_class in classes:
+        files = write("files.json", _files(node_class, *(pod_document(f"web-{n}") for n in range(5))))
+        printed = tmp_path / "array.json"
+        printed.write_text(run("catalog", "-o", "json").out)
+        first, second = (run(*JSON, "-f", files, *more).document for more in ((), ("--catalog", str(printed))))
+        assert first["launch"] == second["launch"] != []
+        assert first["cost"] == second["cost"]
+    assert second["catalogue"]["region"] == "us-east-1"
+
+
+@pytest.mark.parametrize("content", ["[]", "[1]", '[{"name": "a"}]', '[{"name":"a","labels":{},"capacity":{"cpu":"x"},"allocatable":{}}]'])  # fmt: skip
+def test_an_array_that_is_no_catalogue_is_refused(run: Run, cluster: str, write: Write, content: str) -> None:
+    """One line that names the file."""
+    path = write("array.json", content)
+    outcome = run(*JSON, "-f", cluster, "--catalog", path)
+    assert (outcome.status, outcome.err.count("\n")) == (2, 1)
+    assert outcome.err.startswith(f"joinery: {path}: not a catalogue")
+
+
+def test_a_catalogue_can_be_saved_and_planned_with(run: Run, cluster: str, tmp_path: Path) -> None:
+    """Zipped where its name says so; what is saved is what was read."""
+    for name in ("prices.json", "prices.json.gz"):
+        path = tmp_path / name
+        outcome = run("catalog", "--catalog", str(SAMPLE), "--save", str(path))
+        assert (outcome.status, outcome.out) == (0, "")
+        assert outcome.err.startswith(f"{path}: us-east-1, 1,235 instance types, ")
+        document = run(*JSON, "-f", cluster, "--catalog", str(path)).document
+        assert document["catalogue"]["source"] == str(path)
+    refused = run("catalog", "--catalog", str(SAMPLE), "--save", str(tmp_path / "none" / "x"))
+    assert (refused.status, refused.err) == (2, f"joinery: --save {tmp_path}/none/x: No such file or directory\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "region"),
+    [
+        ("eu-central-1a", "eu-central-1"), ("us-gov-west-1b", "us-gov-west-1"), ("us-west-2-lax-1a", "us-west-2"),
+        ("eusc-de-east-1a", "eusc-de-east-1"), ("ap-southeast-2", "ap-southeast-2"), ("test-zone-1", ""), ("us-central1-a", ""),
+    ],
+)  # fmt: skip
+def test_a_zones_name_begins_with_its_region(name: str, region: str) -> None:
+    """Local zones and other partitions too; zones of others are none of AWS's."""
+    assert region_in(name) == region
