@@ -30,10 +30,10 @@ def simulate(
 
 
 def replay(
-    event: Annotated[Path, typer.Argument(help="A file of events/: what wakes a door, as Lambda would be given it.")],
+    event: Annotated[Path, typer.Argument(help="An event of EventBridge, or what Lambda is given: a file of events/.")],
     seed: Annotated[int, typer.Option(help="Chance.")] = 7,
 ) -> None:
-    """Put one event through its real handler, against the simulated cluster: what was decided, and what changed."""
+    """Put one event through its real handler, against the simulated cluster: what was decided, said and changed."""
     from simulator.replay import replay as run
 
     raise typer.Exit(1 if run(event, seed) else 0)

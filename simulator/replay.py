@@ -1,7 +1,7 @@
 """One recorded or sample event through its real handler, and what came of it.
 
 An event needs a world in which it means something: the story, driven to a moment when such an event comes. An instance
-that the event names is played by one that runs there.
+that the event names is played by one that runs there; so is what is in a capacity reservation that it names.
 """
 
 import json
@@ -15,72 +15,58 @@ from rich.console import Console
 from rich.text import Text
 
 from joinery.apis import labels as keys
-from joinery.errors import ConfigurationError
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.cluster.gateway import Event
+from joinery.state.claims import with_metadata
 from simulator import render
 from simulator.apiserver import Change
 from simulator.budgets import is_ready
-from simulator.doors import TOKEN, Call
+from simulator.doors import Call
 from simulator.scenario import load
 from simulator.simulation import Simulation
 from simulator.speech import tail
+from simulator.wakeups import call as call_for
+from simulator.wakeups import read
 
 _INSTANCE = re.compile(r"i-[0-9a-f]{8,17}")
-_QUEUES = {"Provisioning": "provisioning", "Lifecycle": "lifecycle", "Interruption": "interruption"}
+_RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
 
 
 def replay(path: Path, seed: int) -> str:
     """Print what was decided and what changed. Returns the handler's error, if it raised one."""
-    event = read(path)
-    door = door_of(event, path)
+    door, event = call_for(read(path), path)
     out, simulation = render.console(), Simulation(load(), seed=seed)
     with simulation.running():
         _drive(simulation, door)
         event, played = _cast(event, door, simulation)
         changes: list[Change] = []
         simulation.world.cluster.api.watch(changes.append)
-        rung = len(simulation.world.doorbell.rings)
+        rung, told = len(simulation.world.doorbell.rings), len(simulation.world.recorder.events)
         call = simulation.doors.invoke(door, event)
         rings = [bell.value for _, bell in simulation.world.doorbell.rings[rung:]]
     _print(out, path, call, played)
     _list(out, "Decided", [f"{command}: {reason}" for command, reason in decisions(call)])
+    if reasons := ignored(call):
+        _list(out, "Ignored", reasons)
     _list(out, "Rang", rings)
+    _list(out, "Events", [_said(event) for event in simulation.world.recorder.events[told:]])
     _list(out, "Changed", [_described(change) for change in changes])
     return call.error
 
 
-def read(path: Path) -> dict[str, Any]:
-    """The event. Raises ``ConfigurationError`` naming the file."""
-    try:
-        event = json.loads(path.read_bytes())
-    except OSError as error:
-        raise ConfigurationError(f"{path}: {error.strerror or error}") from error
-    except ValueError as error:
-        raise ConfigurationError(f"{path}: not JSON: {error}") from error
-    if not isinstance(event, dict):
-        raise ConfigurationError(f"{path}: an event is an object")
-    return event
-
-
-def door_of(event: Mapping[str, Any], path: Path) -> str:
-    """Which door the event wakes. Raises ``ConfigurationError`` for one that wakes none."""
-    if "requestContext" in event:
-        return "webhook"
-    for record in event.get("Records", ()):
-        source = str(record.get("eventSourceARN", ""))
-        for part, door in _QUEUES.items():
-            if part.lower() in source.lower():
-                return door
-    if "schedule" in event:
-        return str(event.get("door") or path.stem.partition("_")[0])
-    raise ConfigurationError(f"{path}: neither a Function URL's call, nor SQS records, nor a schedule's input")
-
-
 def decisions(call: Call) -> list[tuple[str, str]]:
     """What the handler's log says that it decided, with the reasons."""
-    lines = [json.loads(line) for line in call.log.splitlines() if line.startswith("{")]
-    return [
-        (_command(line), str(line.get("reason", ""))) for line in lines if "command" in line or "node_claim" in line
-    ]
+    found = [line for line in _lines(call) if "command" in line or "node_claim" in line]
+    return [(_command(line), str(line.get("reason", ""))) for line in found]
+
+
+def ignored(call: Call) -> list[str]:
+    """Why the handler did nothing about a message."""
+    return [str(line.get("reason", "")) for line in _lines(call) if line.get("message") == "event ignored"]
+
+
+def _lines(call: Call) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in call.log.splitlines() if line.startswith("{")]
 
 
 def _command(line: Mapping[str, Any]) -> str:
@@ -121,18 +107,27 @@ _MOMENTS: Mapping[str, Callable[[Simulation], Callable[[], bool]]] = {
 
 
 def _cast(event: dict[str, Any], door: str, simulation: Simulation) -> tuple[dict[str, Any], str]:
-    """The event with this world's secret, and with a running spot instance in the part of the one it names."""
-    if door == "webhook":
-        return event | {"rawPath": f"/{TOKEN}"}, ""
-    text = json.dumps(event)
-    named = _INSTANCE.search(text)
+    """The event about a running spot instance of this world, in the part of what it names; and who plays what."""
     claims = simulation.world.cluster.node_claims.values()
     spot = [claim for claim in claims if claim.metadata.labels.get(keys.CAPACITY_TYPE) == keys.SPOT]
-    if door != "interruption" or named is None or not spot:
+    if door != "interruption" or not spot:
+        return event, ""
+    text = json.dumps(event)
+    instance, reservation = _INSTANCE.search(text), _RESERVATION.search(text)
+    if instance is None and reservation is not None:
+        return event, _reserved(spot[0], reservation[0], simulation)
+    if instance is None:
         return event, ""
     actor = spot[0].status.provider_id.rpartition("/")[2]
-    changed: dict[str, Any] = json.loads(text.replace(named[0], actor))
-    return changed, f"{named[0]} is played by {tail(actor)}, the node of {spot[0].metadata.name}"
+    changed: dict[str, Any] = json.loads(text.replace(instance[0], actor))
+    return changed, f"{instance[0]} is played by {tail(actor)}, the node of {spot[0].metadata.name}"
+
+
+def _reserved(claim: NodeClaim, reservation: str, simulation: Simulation) -> str:
+    """Put the claim's node into the reservation."""
+    labels = {**claim.metadata.labels, keys.RESERVATION_ID: reservation}
+    simulation.world.cluster.api.update(with_metadata(claim, labels=labels))
+    return f"{reservation} is taken to hold the node of {claim.metadata.name}"
 
 
 def _print(out: Console, path: Path, call: Call, played: str) -> None:
@@ -147,6 +142,12 @@ def _list(out: Console, title: str, lines: list[str]) -> None:
     out.print(Text(f"{title}: nothing" if not lines else f"{title}:", style="bold"))
     for line in lines:
         out.print(Text(f"  {line}"))
+
+
+def _said(event: Event) -> str:
+    """As ``kubectl get events`` lists them."""
+    kind = "Warning" if event.warning else "Normal"
+    return f"{kind} {event.reason} {event.kind.lower()}/{event.name}: {event.message}"
 
 
 def _described(change: Change) -> str:

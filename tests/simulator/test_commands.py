@@ -11,6 +11,16 @@ from joinery.errors import ConfigurationError
 from simulator.commands import Output, simulate
 
 EVENTS = sorted((Path(__file__).parents[2] / "events").glob("*.json"))
+REAL = Path(__file__).parents[1] / "data/real"
+#: One of each way in which an event is written; tests/real puts every one through its handler.
+WRITTEN = (
+    "eventbridge/state-stopping",
+    "eventbridge/capacity-block-delivered",
+    "lambda/sqs-through-sns",
+    "lambda/sqs-batch-mixed",
+    "lambda/function-url-base64-event-create",
+    "admission/event-create-events-k8s-io",
+)
 
 
 def run(*arguments: str) -> Result:
@@ -33,6 +43,55 @@ def test_a_replayed_spot_warning_says_what_was_decided_and_what_changed() -> Non
     assert "DeleteClaim" in output
     assert "EC2 will reclaim the spot instance" in output
     assert "changed: deletion timestamp" in output
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_an_event_is_replayed_however_it_is_written(name: str) -> None:
+    """By itself, in a queue's record, through SNS, or as the Function URL's call."""
+    result = run("replay", str(REAL / f"{name}.json"))
+    assert result.exit_code == 0, result.output
+
+
+def test_a_bare_event_is_replayed_and_says_which_events_it_sends() -> None:
+    """What EventBridge delivers can be pasted into a file; the Events are listed as kubectl lists them."""
+    output = run("replay", str(REAL / "eventbridge/spot-interruption.json")).output
+    assert "at the interruption door" in output
+    assert "Warning SpotInterrupted nodeclaim/" in output
+    assert "Warning TerminatingOnInterruption node/" in output
+
+
+def test_a_reservation_that_an_event_names_holds_a_node_of_the_story() -> None:
+    """So that it can be seen what becomes of it."""
+    output = run("replay", str(REAL / "eventbridge/capacity-block-expiration-warning.json")).output
+    assert "cr-0a1b2c3d4e5f60718 is taken to hold the node of" in output
+    assert "Warning CapacityBlockExpiring nodeclaim/" in output
+    assert "DeleteClaim" in output
+
+
+def test_an_event_that_needs_nothing_says_why() -> None:
+    """Nothing decided is no mystery."""
+    output = run("replay", str(REAL / "eventbridge/health-retirement-closed.json")).output
+    assert "Ignored:\n  the scheduled change is closed" in output
+
+
+def test_a_queue_of_any_name_is_known_by_what_comes_over_it(tmp_path: Path) -> None:
+    """A record of Karpenter's queue, say."""
+    event = json.loads((REAL / "lambda/sqs/spot-interruption.json").read_text())
+    event["Records"][0]["eventSourceARN"] = "arn:aws:sqs:us-east-1:111122223333:prod"
+    path = tmp_path / "event.json"
+    path.write_text(json.dumps(event))
+    assert "at the interruption door" in run("replay", str(path)).output
+
+
+@pytest.mark.parametrize("text", ["[]", "{", "null", '{"Records": null}', '{"Records": [7]}', '{"detail-type": 7}'])
+def test_a_file_that_wakes_no_door_is_refused_in_one_line(tmp_path: Path, text: str) -> None:
+    """Naming it."""
+    path = tmp_path / "event.json"
+    path.write_text(text)
+    error = run("replay", str(path)).exception
+    assert isinstance(error, ConfigurationError)
+    assert str(path) in str(error)
+    assert "\n" not in str(error)
 
 
 def test_a_file_that_is_no_event_is_named(tmp_path: Path) -> None:

@@ -1,0 +1,62 @@
+"""What a file holds that wakes a door: a call as Lambda would make it, or an event as its source writes it.
+
+An EventBridge event by itself comes over the interruption queue, an AdmissionReview by itself over the Function URL.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from joinery.errors import ConfigurationError
+from joinery.interruption.envelope import Ignored, opened
+from joinery.interruption.notice import detail_type
+from simulator.doors import TOKEN
+from simulator.queues import record
+
+_QUEUES = {"provisioning": "provisioning", "lifecycle": "lifecycle", "interruption": "interruption"}
+
+
+def read(path: Path) -> dict[str, Any]:
+    """The event. Raises ``ConfigurationError`` naming the file."""
+    try:
+        event = json.loads(path.read_bytes())
+    except OSError as error:
+        raise ConfigurationError(f"{path}: {error.strerror or error}") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigurationError(f"{path}: not JSON: {error}") from error
+    if not isinstance(event, dict):
+        raise ConfigurationError(f"{path}: an event is an object")
+    return event
+
+
+def call(event: dict[str, Any], path: Path) -> tuple[str, dict[str, Any]]:
+    """The door that the event wakes, and what Lambda gives it. Raises ``ConfigurationError`` for one that wakes none."""
+    if "requestContext" in event:
+        return "webhook", event | {"rawPath": f"/{TOKEN}"}
+    if event.get("kind") == "AdmissionReview":
+        return "webhook", {"rawPath": f"/{TOKEN}", "body": json.dumps(event), "isBase64Encoded": False}
+    if "schedule" in event:
+        return str(event.get("door") or path.stem.partition("_")[0]), event
+    if detail_type(event):
+        return "interruption", {"Records": [record("message-1", "joinery-interruptions", event)]}
+    door = next(filter(None, map(_door_of, _records(event))), "")
+    if not door:
+        raise ConfigurationError(
+            f"{path}: neither an event of EventBridge, nor an AdmissionReview, nor a Function URL's call, nor SQS records, "
+            "nor a schedule's input"
+        )
+    return door, event
+
+
+def _records(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    listed = event.get("Records")
+    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+
+
+def _door_of(message: Mapping[str, Any]) -> str:
+    """By the queue's name; a queue of another name is the one that events come over, if this is one."""
+    source = str(message.get("eventSourceARN", "")).lower()
+    named = next((door for part, door in _QUEUES.items() if part in source), "")
+    inside = opened(message.get("body"))
+    return named or ("interruption" if not isinstance(inside, Ignored) and detail_type(inside) else "")
