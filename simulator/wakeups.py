@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from joinery.errors import ConfigurationError
-from joinery.interruption.envelope import Ignored, opened
-from joinery.interruption.notice import detail_type
+from joinery.interruption.envelope import Ignored, detail_type, opened
 from simulator.doors import TOKEN
 from simulator.queues import record
 

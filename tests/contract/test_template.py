@@ -11,7 +11,8 @@ import pytest
 
 from joinery.controllers.provisioning import LEASE_SECONDS
 from joinery.doorbell.gateway import DELAYS, Bell
-from joinery.interruption.notice import READERS, detail_type
+from joinery.interruption.envelope import detail_type
+from joinery.interruption.notice import READERS
 from joinery.memory.dynamodb import EXPIRES, KEY
 from joinery.observability import Count
 from joinery.settings import NEEDS, Settings, variable

@@ -61,13 +61,14 @@ class Stand:
     def refresh(self) -> Mapping[str, Any]:
         return CatalogController(self.gateways, self.settings).reconcile()
 
-    def receive(self, event: str, instance_id: str) -> Mapping[str, Any]:
-        """A sample event of ``events/``, about that instance."""
+    def receive(self, event: str, about: str) -> Mapping[str, Any]:
+        """A sample event of ``events/``, about that instance or capacity reservation."""
         record = json.loads((EVENTS / f"{event}.json").read_text())["Records"][0]
         envelope = json.loads(record["body"])
         if "affectedEntities" in envelope["detail"]:
-            envelope["detail"]["affectedEntities"] = [{"entityValue": instance_id}]
-        envelope["detail"]["instance-id"] = instance_id
+            envelope["detail"]["affectedEntities"] = [{"entityValue": about}]
+        named = "capacity-reservation-id"
+        envelope["detail"][named if named in envelope["detail"] else "instance-id"] = about
         notice = parse(envelope)
         assert isinstance(notice, Notice)
         return InterruptionController(self.gateways, self.settings).reconcile(notice)

@@ -17,7 +17,7 @@ from joinery.apis.labels import (
 from joinery.apis.quantity import amounts
 from joinery.controllers.provisioning import LEASE
 from joinery.doorbell.gateway import Bell
-from joinery.errors import ConfigurationError, ConflictError, RefusedError, UnavailableError
+from joinery.errors import CapacityError, ConfigurationError, ConflictError, RefusedError, UnavailableError
 from joinery.state.offerings import OfferingKey
 from joinery.state.plans import planned_pods
 from simulator import builders
@@ -170,6 +170,19 @@ def test_pools_that_ec2_is_out_of_are_left_out_of_the_next_plan(stand: Stand) ->
             break
         stand.live()
     assert stand.claim.metadata.labels[CAPACITY_TYPE] == ON_DEMAND
+
+
+def test_a_call_that_ec2_refuses_for_want_of_capacity_is_answered_like_one_that_brought_nothing(stand: Stand) -> None:
+    """Its pools are remembered, and the next run buys of others."""
+    stand.pods(1)
+    spot = frozenset(_everything_of(stand.world, SPOT))
+    stand.world.cloud.fail_next("launch", CapacityError("creating a fleet: MaxSpotInstanceCountExceeded: no", spot))
+    assert stand.provision()["launched"] == 0
+    assert "InsufficientCapacityError" in stand.told("NodeClaim")
+    assert stand.world.memory.unavailable(stand.world.clock.now()) == spot
+    stand.live()
+    assert stand.provision()["launched"] == 1
+    assert [claim.metadata.labels[CAPACITY_TYPE] for claim in stand.claims if not claim.is_deleting] == [ON_DEMAND]
 
 
 def test_what_ec2_can_give_is_taken(stand: Stand) -> None:

@@ -177,6 +177,22 @@ def test_nodes_leave_a_capacity_block_before_it_ends(reserved: Stand) -> None:
     assert reserved.claim.is_deleting
 
 
+def test_the_warning_that_a_capacity_block_ends_empties_it(reserved: Stand) -> None:
+    """EC2's warning may come before the sweep: its nodes are replaced first, and not in the block that ends."""
+    end = reserved.world.clock.now() + timedelta(minutes=41)
+    reserved.world.cloud.reserved["cr-1"] = _reservation(
+        "cr-1", ReservationType="capacity-block", EndDate=end.isoformat()
+    )
+    reserved.live()
+    reserved.pods(1)
+    reserved.settle()
+    reserved.receive("interruption_capacity_block", "cr-1")
+    assert reserved.claim.is_deleting
+    assert {"CapacityBlockExpiring", "TerminatingOnInterruption"} <= reserved.told("NodeClaim")
+    reserved.provision()
+    assert sorted(claim.metadata.labels[CAPACITY_TYPE] for claim in reserved.claims) == [ON_DEMAND, RESERVED]
+
+
 def test_a_recorded_decision_says_what_was_left(reserved: Stand) -> None:
     """So that it can be made again."""
     reserved.pods(1)

@@ -17,8 +17,7 @@ from typing import Any, TypeVar
 
 from joinery.doorbell.gateway import Bell, Doorbell
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError, RefusedError
-from joinery.interruption.envelope import Ignored, opened
-from joinery.interruption.notice import detail_type
+from joinery.interruption.envelope import Ignored, detail_type, opened
 from joinery.observability import (
     BELL,
     DETAIL_TYPE,
@@ -88,6 +87,8 @@ class Bells:
         records = event.get("Records") or ()
         if self._is_off():
             return _failures(())
+        if not records:
+            logger.warning("the call holds no message: an event comes here over the queue")
         return _failures(record["messageId"] for record in records if not self._delivered(record, parse, handle))
 
     def _delivered(

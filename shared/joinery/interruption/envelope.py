@@ -29,3 +29,12 @@ def opened(body: object) -> Mapping[str, Any] | Ignored:
     if envelope.get("Type") == "Notification":
         return opened(envelope.get("Message"))
     return Ignored(f"SNS sent a {envelope.get('Type')}, not a notification")
+
+
+def detail_type(event: Mapping[str, Any]) -> str:
+    """What kind of event its source says that it is; empty if it does not say.
+
+    ``detail_type`` is how the EC2 User Guide spells it in the events of Capacity Blocks.
+    """
+    spelled = (event.get("detail-type"), event.get("detail_type"))
+    return next((value for value in spelled if isinstance(value, str)), "")

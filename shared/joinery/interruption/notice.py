@@ -11,7 +11,7 @@ from enum import Enum
 from typing import Any
 
 from joinery.interruption import health
-from joinery.interruption.envelope import Ignored
+from joinery.interruption.envelope import Ignored, detail_type
 from joinery.interruption.fields import mapping, text
 
 
@@ -61,15 +61,6 @@ def parse(event: Mapping[str, Any]) -> Notice | Ignored:
     if reader is None:
         return Ignored("nobody acts on an event of this kind")
     return reader(mapping(event.get("detail"), "detail"))
-
-
-def detail_type(event: Mapping[str, Any]) -> str:
-    """What kind of event its source says that it is; empty if it does not say.
-
-    ``detail_type`` is how the EC2 User Guide spells it in the events of Capacity Blocks.
-    """
-    spelled = (event.get("detail-type"), event.get("detail_type"))
-    return next((value for value in spelled if isinstance(value, str)), "")
 
 
 def _of_one(kind: Kind) -> Reader:

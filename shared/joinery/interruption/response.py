@@ -36,8 +36,12 @@ _EVENTS = {
     Kind.INSTANCE_TERMINATED: ("InstanceTerminating", "the instance is shutting down"),
 }
 
-#: The capacity type whose pool is short, for the kinds that say so.
-_SHORT_OF = {Kind.SPOT_INTERRUPTED: SPOT, Kind.CAPACITY_RESERVATION_INTERRUPTED: RESERVED}
+#: The capacity type whose pool is short, for the kinds that say so. What replaces a node must not go where it leaves.
+_SHORT_OF = {
+    Kind.SPOT_INTERRUPTED: SPOT,
+    Kind.CAPACITY_RESERVATION_INTERRUPTED: RESERVED,
+    Kind.CAPACITY_BLOCK_EXPIRING: RESERVED,
+}
 
 
 def respond(notice: Notice, snapshot: Snapshot) -> tuple[tuple[Command, ...], ...]:

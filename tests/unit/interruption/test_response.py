@@ -113,7 +113,7 @@ def test_a_capacity_block_that_ends_empties_its_nodes_and_no_others() -> None:
     inside = builders.node_claim("claim-1", node="node-1", labels={RESERVATION_ID: "cr-1"})
     snapshot = replace(SNAPSHOT, node_claims=(inside, *SNAPSHOT.node_claims[1:]))
     notice = Notice(Kind.CAPACITY_BLOCK_EXPIRING, reservation="cr-1")
-    assert _kinds(notice, snapshot) == ["UpdateClaim", "UpdateNode", "DeleteClaim"]
+    assert _kinds(notice, snapshot) == ["MarkUnavailable", "UpdateClaim", "UpdateNode", "DeleteClaim"]
     assert respond(replace(notice, reservation="cr-2"), snapshot) == ()
 
 
