@@ -1,6 +1,8 @@
 """What NodePool, NodeClaim and EC2NodeClass share: base model, metadata, conditions, taints, requirements."""
 
+import re
 from datetime import datetime
+from functools import lru_cache
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -163,6 +165,22 @@ class Requirement(Model):
 
 
 NUMERIC = frozenset({"Gt", "Lt", "Gte", "Lte"})
+
+
+_KEY, _VALUE = re.compile(LABEL_KEY), re.compile(LABEL_VALUE)
+_LONGEST_NAME, _LONGEST_PREFIX = 63, 253
+
+
+def is_label_key(key: str) -> bool:
+    """Whether a label may be called that (apimachinery ``IsQualifiedName``)."""
+    prefix, _, name = key.rpartition("/")
+    return len(name) <= _LONGEST_NAME and len(prefix) <= _LONGEST_PREFIX and _KEY.fullmatch(key) is not None
+
+
+@lru_cache(maxsize=4096)
+def is_label_value(value: str) -> bool:
+    """Whether a label may have that value (apimachinery ``IsValidLabelValue``)."""
+    return len(value) <= _LONGEST_NAME and _VALUE.fullmatch(value) is not None
 
 
 def is_whole_number(text: str) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pydantic import ValidationError
 
 from joinery.apis import labels
-from joinery.apis.meta import LABEL_KEY, LABEL_VALUE, NUMERIC, Requirement, Taint, is_whole_number
+from joinery.apis.meta import NUMERIC, Requirement, Taint, is_label_key, is_label_value, is_whole_number
 from joinery.apis.nodepool import NodePool
 from joinery.apis.rules import RuleError
 from joinery.apis.sizes import SIZES, share_of
@@ -22,8 +22,6 @@ KNOWN_VALUES = {
     labels.TENANCY: frozenset({labels.SHARED_TENANCY, labels.DEDICATED}),
 }
 
-_KEY = re.compile(LABEL_KEY)
-_VALUE = re.compile(LABEL_VALUE)
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
 _MOST_ERRORS = 5
 
@@ -88,7 +86,7 @@ def _label_reasons(where: str, given: Mapping[str, str]) -> Iterator[str]:
         field = f"{where}[{key}]"
         if reason := _key_reason(key):
             yield f"{field}: {reason}"
-        if not _is_label_value(value):
+        if not is_label_value(value):
             yield f"{field}: {value!r} is not a label value"
 
 
@@ -98,9 +96,9 @@ def _taint_reasons(where: str, taints: Sequence[Taint], startup_taints: Sequence
     seen: set[tuple[str, str]] = set()
     for name, index, taint in listed:
         field = f"{where}.{name}[{index}]"
-        if not _is_qualified(taint.key):
+        if not is_label_key(taint.key):
             yield f"{field}.key: {taint.key!r} is not a qualified name"
-        if not _is_label_value(taint.value):
+        if not is_label_value(taint.value):
             yield f"{field}.value: {taint.value!r} is not a label value"
         if (taint.key, taint.effect) in seen:
             yield f"{field}: duplicate taint {taint.key}:{taint.effect} in taints and startupTaints"
@@ -111,7 +109,7 @@ def _requirement_reasons(where: str, requirement: Requirement) -> Iterator[str]:
     if reason := _key_reason(labels.canonical(requirement.key)):
         yield f"{where}.key: {reason}"
     for index, value in enumerate(requirement.values):
-        if not _is_label_value(value):
+        if not is_label_value(value):
             yield f"{where}.values[{index}]: {value!r} is not a label value"
     if reason := _operand_reason(requirement):
         yield f"{where}.values: {reason}"
@@ -136,17 +134,8 @@ def _operand_reason(requirement: Requirement) -> str:
 
 
 def _key_reason(key: str) -> str:
-    if not _is_qualified(key):
+    if not is_label_key(key):
         return f"{key!r} is not a qualified name"
     if key == labels.NODE_POOL or labels.is_restricted(key):
         return f"label {key} is restricted"
     return ""
-
-
-def _is_qualified(key: str) -> bool:
-    prefix, _, name = key.rpartition("/")
-    return len(name) <= 63 and len(prefix) <= 253 and _KEY.fullmatch(key) is not None
-
-
-def _is_label_value(value: str) -> bool:
-    return len(value) <= 63 and _VALUE.fullmatch(value) is not None

@@ -10,14 +10,12 @@ from collections.abc import Iterator, Mapping
 
 from joinery.apis import meta as resources
 from joinery.apis.core import Container, ObjectMeta, PodSpec
-from joinery.apis.meta import LABEL_KEY, LABEL_VALUE
 from joinery.apis.quantity import amount
 from joinery.apis.workloads import Workload
 from joinery.cli.quantities import wrong_quantity
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_LABEL_KEY, _LABEL_VALUE = re.compile(LABEL_KEY), re.compile(LABEL_VALUE)
 _LONGEST_LABEL, _LONGEST_NAME = 63, 253
 #: Kinds whose names are single labels of the domain name system.
 _SHORT_NAMES = ("Namespace",)
@@ -40,10 +38,9 @@ def wrong_metadata(meta: ObjectMeta | resources.ObjectMeta, kind: str) -> str:
 def wrong_labels(labels: Mapping[str, str], at: str) -> str:
     """The same for labels; ``at`` is their path."""
     for key, value in labels.items():
-        prefix, _, short = key.rpartition("/")
-        if len(short) > _LONGEST_LABEL or len(prefix) > _LONGEST_NAME or not _LABEL_KEY.fullmatch(key):
+        if not resources.is_label_key(key):
             return f"{at}: {key!r:.400} is no label key"
-        if len(value) > _LONGEST_LABEL or not _LABEL_VALUE.fullmatch(value):
+        if not resources.is_label_value(value):
             return (
                 f"{at}.{key}: {value!r:.300} is no label value: letters, digits, '-', '_' and '.' only, beginning and ending "
                 f"with a letter or digit, {_LONGEST_LABEL} characters at most"

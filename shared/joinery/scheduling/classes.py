@@ -12,9 +12,10 @@ from datetime import UTC, datetime
 import msgspec
 
 from joinery.apis.core import Affinity, NodeAffinity, Pod, PodSpec, Toleration
+from joinery.scheduling.nodeterms import PreferredTerm, alternatives, preferences, selector
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.pod_validation import invalid
-from joinery.scheduling.requirements import Requirements, UnknownOperatorError, of_labels, read
+from joinery.scheduling.requirements import Requirements, UnknownOperatorError
 from joinery.scheduling.resources import host_ports_of, negative_in, requests_of
 from joinery.scheduling.volumes import VolumeNeeds, Volumes
 from joinery.state.pods import lasting
@@ -23,19 +24,10 @@ _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 _SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
-@dataclass(frozen=True, slots=True)
-class PreferredTerm:
-    weight: int
-    requirements: Requirements
-
-    def __str__(self) -> str:
-        return f"preferred node affinity: {self.requirements}"
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PodClass:
     """``pods`` in the order in which they are placed. ``terms``: node selector and one required affinity term each, in
-    the listed order; any of them will do. ``problems``: why the class cannot be scheduled at all.
+    the listed order; any of them will do. ``impossible``: preferences that no node can match, in words. ``problems``: why the class cannot be scheduled at all.
     """
 
     pods: tuple[str, ...]
@@ -43,6 +35,7 @@ class PodClass:
     requests: Mapping[str, int]
     terms: tuple[Requirements, ...]
     preferred: tuple[PreferredTerm, ...]
+    impossible: tuple[str, ...]
     ports: frozenset[tuple[str, str, int]]
     volumes: VolumeNeeds
     priority: int
@@ -146,12 +139,14 @@ class Classifier:
         needs = self._volumes.needs(example)
         late = self._refused.get(example.key)
         problems = [*needs.problems, *([late] if late else []), *_unsupported(example)]
+        preferred, impossible = _preferred(example, problems)
         return PodClass(
             pods=tuple(pod.key for pod in members),
             example=example,
             requests=_requests(example, problems),
             terms=_terms(example, problems),
-            preferred=_preferred(example, problems),
+            preferred=preferred,
+            impossible=impossible,
             ports=host_ports_of(example),
             volumes=replace(
                 needs,
@@ -196,30 +191,30 @@ def _node_affinity(pod: Pod) -> NodeAffinity:
 def _terms(pod: Pod, problems: list[Reason]) -> tuple[Requirements, ...]:
     """The node selector with each required term. A term without any expression selects nothing, as in Kubernetes."""
     required = _node_affinity(pod).required_during_scheduling_ignored_during_execution
+    whose = "node selector"
     try:
-        selector = of_labels(pod.spec.node_selector)
+        chosen = selector(pod.spec.node_selector.items())
         if required is None:
-            return (selector,)
+            return (chosen,)
+        whose = "node affinity"
         terms = [term for term in required.node_selector_terms if term.match_expressions or term.match_fields]
         if any(term.match_fields for term in terms):
             problems.append(Reason("NotSupported", "not supported yet: matchFields in required node affinity"))
         if not terms:
             problems.append(Reason("Requirements", "its required node affinity has no term that selects a node"))
-        return tuple(selector.intersect(read(term.match_expressions)) for term in terms)
+        return tuple(chosen.intersect(term) for term in alternatives(terms))
     except UnknownOperatorError as error:
-        problems.append(Reason("Requirements", f"the pod's node affinity: {error}"))
+        problems.append(Reason("Requirements", f"the pod's {whose}: {error}"))
         return ()
 
 
-def _preferred(pod: Pod, problems: list[Reason]) -> tuple[PreferredTerm, ...]:
-    """Preferred node affinity, heaviest first; equal weights in the listed order."""
-    listed = _node_affinity(pod).preferred_during_scheduling_ignored_during_execution
+def _preferred(pod: Pod, problems: list[Reason]) -> tuple[tuple[PreferredTerm, ...], tuple[str, ...]]:
+    """Preferred node affinity, and what of it no node can match."""
     try:
-        terms = [PreferredTerm(t.weight, read(t.preference.match_expressions)) for t in listed]
+        return preferences(_node_affinity(pod).preferred_during_scheduling_ignored_during_execution)
     except UnknownOperatorError as error:
         problems.append(Reason("Requirements", f"the pod's preferred node affinity: {error}"))
-        return ()
-    return tuple(sorted((t for t in terms if t.requirements), key=lambda term: -term.weight))
+        return (), ()
 
 
 def _unsupported(pod: Pod) -> Iterable[Reason]:

@@ -50,7 +50,7 @@ class _Steps:
         self._preferred = list(pods.preferred) if respect else []
         self._rules = [rule for rule in rules if rule.weight is None or respect]
         self.tolerates_preferred = False
-        self.dropped: list[str] = []
+        self.dropped: list[str] = list(pods.impossible) if respect else []
 
     def variant(self) -> Variant:
         requirements = self._pods.terms[self._term]

@@ -32,11 +32,10 @@ class UnknownOperatorError(ValueError):
     """An operator that Kubernetes does not know, or bad values for one. The message names key and operator."""
 
 
-def _integer(value: str) -> int | None:
-    try:
-        return int(value)
-    except ValueError:
-        return None
+def integer(value: str) -> int | None:
+    """The number that a label's value is, of digits only: Go reads neither ``1_000`` nor other scripts' digits as one."""
+    digits = value.removeprefix("-")
+    return int(value) if digits.isascii() and digits.isdigit() else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +59,7 @@ class ValueSet:
     def _within(self, value: str) -> bool:
         if self.gte is None and self.lte is None:
             return True
-        number = _integer(value)
+        number = integer(value)
         return (
             number is not None and (self.gte is None or number >= self.gte) and (self.lte is None or number <= self.lte)
         )
@@ -143,7 +142,7 @@ def value_set(expression: Expression) -> ValueSet:
             return EXISTS
         case "DoesNotExist" if not values:
             return ABSENT
-        case "Gt" | "Lt" | "Gte" | "Lte" if len(values) == 1 and _integer(values[0]) is not None:
+        case "Gt" | "Lt" | "Gte" | "Lte" if len(values) == 1 and integer(values[0]) is not None:
             return _bounded(expression.operator, int(values[0]))
     shown = f"{expression.key} {expression.operator} [{', '.join(values)}]"
     raise UnknownOperatorError(f"{shown} is not a valid requirement")

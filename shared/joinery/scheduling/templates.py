@@ -14,6 +14,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, amount, total
 from joinery.apis.support import unusable
 from joinery.apis.validation import validate
+from joinery.scheduling.nodeterms import alternatives, selector
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Axis, Fit, Market, Mask, Pool, fit, market
 from joinery.scheduling.problem import Problem
@@ -87,12 +88,12 @@ def _as_live(template: PodSpec, pod: Pod | None) -> PodSpec:
 
 
 def _daemon_terms(spec: PodSpec) -> tuple[Requirements, ...]:
-    selector = of_labels(spec.node_selector)
+    chosen = selector(spec.node_selector.items())
     affinity = spec.affinity.node_affinity if spec.affinity else None
     required = affinity.required_during_scheduling_ignored_during_execution if affinity else None
     if required is None:
-        return (selector,)
-    return tuple(selector.intersect(read(term.match_expressions)) for term in required.node_selector_terms)
+        return (chosen,)
+    return tuple(chosen.intersect(term) for term in alternatives(required.node_selector_terms))
 
 
 def axis_of(pods: Iterable[Resources], sets: Iterable[Daemon]) -> Axis:

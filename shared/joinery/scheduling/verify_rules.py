@@ -9,6 +9,7 @@ from typing import Protocol
 
 from joinery.apis.core import Container, LabelSelector, NodeSelectorTerm, Pod, PodSpec, Toleration
 from joinery.apis.labels import PREFER_NO_SCHEDULE
+from joinery.apis.meta import is_label_value
 from joinery.apis.quantity import amounts, total
 
 Labels = Mapping[str, str]
@@ -94,8 +95,10 @@ def is_choosy(spec: PodSpec) -> bool:
 
 
 def term_matches(term: NodeSelectorTerm, labels: Labels, name: str) -> bool:
-    """One node selector term; ``matchFields`` knows ``metadata.name`` only."""
+    """One node selector term; ``matchFields`` knows ``metadata.name`` only. What kube-scheduler cannot parse matches nothing."""
     if not term.match_expressions and not term.match_fields:
+        return False
+    if not all(is_label_value(value) for e in term.match_expressions for value in e.values):
         return False
     fields = {"metadata.name": name}
     return unmet(term.match_expressions, labels) is None and unmet(term.match_fields, fields) is None

@@ -5,10 +5,19 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 
-from joinery.apis.core import PersistentVolume, PersistentVolumeClaim, Pod, StorageClass, TopologySelectorTerm
+from joinery.apis.core import (
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    Pod,
+    StorageClass,
+    TopologySelectorTerm,
+)
 from joinery.apis.labels import REGION, ZONE, canonical
+from joinery.scheduling.nodeterms import alternatives
 from joinery.scheduling.packing import Reason
-from joinery.scheduling.requirements import NO_REQUIREMENTS, Requirements, UnknownOperatorError, one_of, read
+from joinery.scheduling.requirements import NO_REQUIREMENTS, Requirements, UnknownOperatorError, one_of
 from joinery.state.snapshot import Snapshot
 
 _IN_TREE = {"kubernetes.io/aws-ebs": "ebs.csi.aws.com"}
@@ -128,8 +137,11 @@ class Volumes:
             return _Need(problem=f"the storage class {wanted} of claim {name} does not exist")
         if found.volume_binding_mode != "WaitForFirstConsumer":
             return _Need(problem=f"its volume claim {name} waits for a volume (binding mode Immediate)")
-        alternatives = tuple(_topology(t) for t in found.allowed_topologies)
-        return _Need(alternatives or (NO_REQUIREMENTS,), _IN_TREE.get(found.provisioner, found.provisioner), name)
+        try:
+            zones = alternatives(map(_topology, found.allowed_topologies))
+        except UnknownOperatorError as error:
+            return _Need(problem=f"the storage class {wanted} of claim {name}: {error}")
+        return _Need(zones or (NO_REQUIREMENTS,), _IN_TREE.get(found.provisioner, found.provisioner), name)
 
     def _default_class(self) -> StorageClass | None:
         """The newest class that says it is the default."""
@@ -162,12 +174,14 @@ def _volume_terms(volume: PersistentVolume) -> tuple[Requirements, ...]:
     affinity = volume.spec.node_affinity
     if affinity is None or affinity.required is None:
         return (labelled,)
-    terms = [labelled.intersect(read(term.match_expressions)) for term in affinity.required.node_selector_terms]
+    terms = [labelled.intersect(term) for term in alternatives(affinity.required.node_selector_terms)]
     return tuple(terms) or (labelled,)
 
 
-def _topology(term: TopologySelectorTerm) -> Requirements:
-    return Requirements({e.key: one_of(e.values) for e in term.match_label_expressions})
+def _topology(term: TopologySelectorTerm) -> NodeSelectorTerm:
+    """As kube-scheduler reads it (component-helpers ``MatchTopologySelectorTerms``)."""
+    listed = [NodeSelectorRequirement(key=e.key, operator="In", values=e.values) for e in term.match_label_expressions]
+    return NodeSelectorTerm(match_expressions=listed)
 
 
 def _driver(volume: PersistentVolume) -> str:

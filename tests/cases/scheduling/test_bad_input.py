@@ -38,6 +38,10 @@ BAD_PODS: dict[str, Document] = {
     "a weight of nothing": {"apart": [{"over": "zone", "of": {"app": "bad"}, "weight": 0}]},
     "a weight beyond all": {"prefer": ["101: zone In z2"]},
     "an operator that only NodePools may use": {"require": ["instance-cpu Gte 2"]},
+    "a required value that no label has": {"require": ["zone NotIn bad*value"]},
+    "a selector's value that no label has": {"selector": {"team": "bad*value"}},
+    "a selector's key that no label has": {"selector": {"-team": "red"}},
+    "a number that Go does not read": {"require": ["instance-cpu Gt 1_0"]},
     "an unknown preferred operator": {"prefer": ["10: zone Near z2"]},
     "an unknown effect": {"tolerate": [{"key": "a", "operator": "Exists", "effect": "Never"}]},
     "a toleration of nothing": {"tolerate": [{"operator": "Equal", "value": "a"}]},
@@ -93,6 +97,34 @@ def test_a_bad_pod_gets_a_reason_and_changes_nothing_else(what: str) -> None:
     assert all(reason.message for reason in left.reasons)
     assert replace(after, unplaced=()) == before
     assert verify(spoiled, after) == ()
+
+
+@pytest.mark.parametrize(
+    "impossible", ["team In bad*value", "team NotIn bad*value", f"team In {'x' * 64}", "instance-cpu Gt many"]
+)
+def test_a_preference_that_no_node_can_match_is_dropped_and_said(impossible: str) -> None:
+    """It gets into no claim, and costs no other preference, however much it weighs."""
+    good = _good()
+    given = {"name": "picky", "cpu": "1", "prefer": [f"1: {impossible}", "50: zone In z2"]}
+    asked = replace(good, snapshot=replace(good.snapshot, pods=(*good.snapshot.pods, pod(given))))
+    packing = solve(asked)
+    assert packing.unplaced == ()
+    (dropped,) = [found.dropped for found in packing.relaxed if found.pod == "default/picky"]
+    assert len(dropped) == 1
+    assert dropped[0].startswith("preferred node affinity: ")
+    zones = [launch.offering.zone for launch in packing.launches if "default/picky" in launch.pods]
+    assert zones in ([], ["z2"])
+    assert "bad*value" not in str(packing.launches)
+    assert verify(asked, packing) == ()
+
+
+def test_of_several_required_terms_those_that_can_match_count() -> None:
+    """As for kube-scheduler, which cannot parse the other."""
+    good = _good()
+    given = {"name": "either", "cpu": "1", "requireAny": [["zone In bad*value"], ["zone In z2"]]}
+    asked = replace(good, snapshot=replace(good.snapshot, pods=(*good.snapshot.pods, pod(given))))
+    packing = solve(asked)
+    assert (packing.unplaced, packing.relaxed, verify(asked, packing)) == ((), (), ())
 
 
 @pytest.mark.parametrize("what", BAD_POOLS)
