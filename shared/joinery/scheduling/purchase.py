@@ -28,10 +28,10 @@ Worth = Callable[[Demand], float | None]
 
 class Purchase:
     """The nodes of one packing. ``worth`` may be set once a program has priced the classes; ``prefix`` keeps the names of its
-    nodes apart from those of another packing. ``kept_back``: reservations for which other pods have nothing else.
+    nodes apart from those of another packing and of nodes that exist. ``kept_back``: reservations for which other pods have nothing else.
     """
 
-    def __init__(self, work: Workspace, reporter: Reporter, *, prefix: str = "") -> None:
+    def __init__(self, work: Workspace, reporter: Reporter, *, prefix: str = "new/") -> None:
         self._work = work
         self._prefix = prefix
         self._topology: Topology = work.topology
@@ -281,7 +281,7 @@ class Purchase:
         where = {**domains, HOSTNAME: node.name}
         entry = self._topology.record(demand.pods, demand.variant.rules, where, len(pods), node.counts)
         node.placed.append(Batch(demand, domains, pods, entry))
-        self._reporter.placing(pods[0], f"new node {node.name}", len(pods))
+        self._reporter.placing(pods[0], f"node {node.name}", len(pods))
 
 
 def is_host_bound(topology: Topology, demand: Demand) -> bool:

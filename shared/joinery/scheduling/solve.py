@@ -177,17 +177,29 @@ def _existing(work: Workspace) -> tuple[ExistingPlacement, ...]:
 
 def _launches(work: Workspace, packer: FirstFit) -> tuple[Launch, ...]:
     slack = Slack(work.pools)
-    numbers: Counter[str] = Counter()
+    names = _LaunchNames(work)
     known: dict[Hashable, Launch] = {}
     launches = []
     for node in packer.purchase.opened.nodes:
-        numbers[node.pool.name] += 1
-        name = f"{node.pool.name}-{numbers[node.pool.name]}"
+        name = names.next(node.pool.name)
         like = known.get(node.recipe)
         if like is None:
             like = known[node.recipe] = launch_of(node, name, work, slack)
         launches.append(replace(like, name=name, pods=node.pods))
     return tuple(launches)
+
+
+class _LaunchNames:
+    """Pools' names with numbers, past those that nodes and claims of the cluster have already."""
+
+    def __init__(self, work: Workspace) -> None:
+        self._taken = {name for view in work.views for name in (view.node, view.claim)}
+        self._numbers: Counter[str] = Counter()
+
+    def next(self, pool: str) -> str:
+        self._numbers[pool] += 1
+        name = f"{pool}-{self._numbers[pool]}"
+        return self.next(pool) if name in self._taken else name
 
 
 def _unplaced(work: Workspace, packer: FirstFit) -> tuple[Unplaced, ...]:
