@@ -6,12 +6,10 @@ from dataclasses import dataclass
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.classes import PodClass
 from joinery.scheduling.rules import Rule
-from joinery.scheduling.topology import Group, Topology, counted
+from joinery.scheduling.topology import ANY_NEW_NODE, Group, Topology, counted
 
 Offered = Callable[[str], Iterable[str]]
 """The domains of a key in which a NodePool could give the pod a node."""
-
-_NEW_NODE = ""  # a host that no pod is on
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +58,7 @@ def _foreign(group: Group, offered: Offered) -> _Bar:
 
 
 def _domains(key: str, offered: Offered) -> Sequence[str]:
-    return (_NEW_NODE,) if key == HOSTNAME else sorted(offered(key))
+    return (ANY_NEW_NODE,) if key == HOSTNAME else sorted(offered(key))
 
 
 def _named(topology: Topology, pods: PodClass, rule: Rule) -> str:

@@ -19,7 +19,7 @@ from joinery.optimizer.search import guide, pack
 from joinery.scheduling.kinds import Claim, Kinds, kinds_for, spot_factor, stocks
 from joinery.scheduling.orders import Order, gathers, host_rules, orders_of
 from joinery.scheduling.pools import Pool
-from joinery.scheduling.purchase import Purchase, Worth
+from joinery.scheduling.purchase import Purchase, Worth, is_open_to
 from joinery.scheduling.reporter import SILENT
 from joinery.scheduling.reservations import must_reserve
 from joinery.scheduling.resources import requests_of
@@ -186,7 +186,7 @@ def _claims(work: Workspace, orders: Sequence[Order]) -> list[Claim]:
     claims = []
     for item, order in enumerate(orders):
         for index, pool in enumerate(work.pools):
-            if pool.weight != order.weight or order.demand.is_repelled(tuple(pool.node_pool.spec.template.spec.taints)):
+            if pool.weight != order.weight or not is_open_to(pool, order.demand, work.topology):
                 continue
             _, found = order.demand.fit(pool, order.domains)
             if not found.conflict:

@@ -73,7 +73,8 @@ def host_rules(orders: Sequence[Order], topology: Topology) -> HostRules:
                 continue
             selected = tuple(i for i, o in enumerate(orders) if topology.group(rule).selects(o.demand.pods))
             if rule.kind == "spread":
-                groups[selected, rule.max_skew] = None
+                residents = max(topology.group(rule).residents.values(), default=0)
+                groups[selected, rule.max_skew - residents] = None
             else:
                 clashes[index, list(selected)] = clashes[list(selected), index] = True
     ports = [(index, order.demand.pods.ports) for index, order in enumerate(orders) if order.demand.pods.ports]

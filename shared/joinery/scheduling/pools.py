@@ -12,6 +12,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from joinery.apis.core import Pod
 from joinery.apis.labels import (
     CAPACITY_TYPE,
     RESERVATION_ID,
@@ -153,6 +154,14 @@ def _columns(types: Sequence[InstanceType]) -> tuple[OfferingColumn, ...]:
     return tuple(OfferingColumn(o.zone, o.zone_id, o.capacity_type, o.reservation) for o in listed)
 
 
+@dataclass(frozen=True, eq=False, slots=True)
+class Resident:
+    """A DaemonSet's pod as nodes of a pool run it; ``is_on_all``: whatever type they are and wherever."""
+
+    pod: Pod
+    is_on_all: bool
+
+
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Pool:
     """A NodePool that may launch, with everything about its template worked out.
@@ -162,6 +171,7 @@ class Pool:
     ports that daemons take, by type. ``types`` and ``columns``: what the template itself admits; ``crowded``: the types that it
     would admit too, but on which the DaemonSets' pods do not fit, in whatever resource. ``limits``: what the pool may still add, by
     resource (and ``nodes``). ``launch_types``: so many types does a launch carry at most. ``choices``: those found so far (``choice``).
+    ``residents``: the DaemonSets' pods that its nodes run.
     """
 
     node_pool: NodePool
@@ -177,6 +187,7 @@ class Pool:
     limits: Mapping[str, int]
     launch_types: int
     choices: dict[Hashable, tuple[int, ...]] = field(default_factory=dict)
+    residents: tuple[Resident, ...] = ()
 
     @property
     def name(self) -> str:

@@ -54,7 +54,7 @@ class Purchase:
 
     def into_tier(self, tier: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]) -> None:
         """Pools of one weight: nodes being bought first, then more of them."""
-        pools = [pool for pool in tier if not demand.is_repelled(tuple(pool.node_pool.spec.template.spec.taints))]
+        pools = [pool for pool in tier if is_open_to(pool, demand, self._topology)]
         if not pools or not names:
             return
         if self._work.reservations:
@@ -173,9 +173,7 @@ class Purchase:
         return self._units[key]
 
     def start(self, pool: Pool, demand: Demand, domains: Domains) -> NewNode | None:
-        if demand.is_repelled(tuple(pool.node_pool.spec.template.spec.taints)):
-            return None
-        return self._empty(pool).narrowed(demand, domains)
+        return self._empty(pool).narrowed(demand, domains) if is_open_to(pool, demand, self._topology) else None
 
     def _empty(self, pool: Pool, *, reserved: Mask | None = None) -> NewNode:
         node = empty_node(pool, self._next_name(pool), self._work.axis, reserved=reserved)
@@ -184,6 +182,7 @@ class Purchase:
             if known is None:
                 known = self._least_prices[pool.name] = node.least_prices
             node.least_prices = known
+        self._topology.furnish(node.name, pool.name)
         return node
 
     def _next_name(self, pool: Pool) -> str:
@@ -230,6 +229,7 @@ class Purchase:
         """Buy one more node like the last one, for as many other pods, in a pool without limits."""
         last = self.opened.nodes[-1]
         node = replace(last, name=self._next_name(last.pool), placed=[])
+        self._topology.furnish(node.name, last.pool.name)
         node.least_prices = last.least_prices
         self.opened.repeat(node)
         self._charge(node)
@@ -282,6 +282,13 @@ class Purchase:
         entry = self._topology.record(demand.pods, demand.variant.rules, where, len(pods), node.counts)
         node.placed.append(Batch(demand, domains, pods, entry))
         self._reporter.placing(pods[0], f"node {node.name}", len(pods))
+
+
+def is_open_to(pool: Pool, demand: Demand, topology: Topology) -> bool:
+    """Whether neither taints of the pool nor the DaemonSets' pods on its nodes keep the class away."""
+    if demand.is_repelled(tuple(pool.node_pool.spec.template.spec.taints)):
+        return False
+    return not topology.barring(demand.pods, demand.variant.rules, pool.name)
 
 
 def is_host_bound(topology: Topology, demand: Demand) -> bool:

@@ -18,6 +18,7 @@ from joinery.scheduling.pools import OFFERING_KEYS, Fit, Mask, Pool, fit
 from joinery.scheduling.requirements import Requirements
 from joinery.scheduling.reservations import spent
 from joinery.scheduling.resources import ports_clash
+from joinery.scheduling.rules import Rule
 from joinery.scheduling.shortfall import counted, shortages
 from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated, shown
 from joinery.scheduling.targets import ExistingNode
@@ -151,6 +152,9 @@ def _beyond_size(
     help: alone if no rule closes the pool, else after the rule.
     """
     subject = f"NodePool {pool.name}"
+    if barring := work.topology.barring(pods, _hard_rules(work, pods), pool.name):
+        rules = "; ".join(dict.fromkeys(map(str, barring)))
+        return (Reason("Topology", f"the pod and those of DaemonSets on its nodes keep apart: {rules}", subject),)
     types = np.logical_or.reduce([types for _, types in holding])
     if pods.ports and all(ports_clash(pods.ports, pool.ports[i]) for i in np.flatnonzero(types)):
         taken = ", ".join(f"{port}/{protocol}" for protocol, _, port in sorted(pods.ports))
@@ -162,6 +166,10 @@ def _beyond_size(
     if not limits:
         return (rules,)
     return (*((rules,) if is_total else ()), Reason("Limits", limits, subject))
+
+
+def _hard_rules(work: Workspace, pods: PodClass) -> list[Rule]:
+    return [rule for rule in work.topology.rules[id(pods)] if rule.weight is None]
 
 
 def _too_few_values(work: Workspace, pool: Pool, holding: Sequence[tuple[Fit, Mask]]) -> str:

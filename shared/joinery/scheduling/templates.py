@@ -1,6 +1,6 @@
 """From NodePools to ``Pool``: requirements, daemon overhead by instance type, limits, and why a pool is left out."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import msgspec
@@ -16,7 +16,7 @@ from joinery.apis.support import unusable
 from joinery.apis.validation import validate
 from joinery.scheduling.nodeterms import alternatives, selector
 from joinery.scheduling.packing import Reason
-from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Axis, Fit, Market, Mask, Pool, fit, market
+from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Axis, Fit, Market, Mask, Pool, Resident, fit, market
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.requirements import Requirements, UnknownOperatorError, of_labels, one_of, read
 from joinery.scheduling.reservations import spent
@@ -56,7 +56,8 @@ def daemons(sets: Iterable[DaemonSet], pods: Iterable[Pod]) -> tuple[Daemon, ...
         spec = _as_live(
             owner.spec.template.spec, newest.get((owner.metadata.namespace or "default", owner.metadata.name))
         )
-        pod = Pod(metadata=owner.spec.template.metadata, spec=spec)
+        namespace = owner.metadata.namespace or "default"
+        pod = Pod(metadata=msgspec.structs.replace(owner.spec.template.metadata, namespace=namespace), spec=spec)
         try:
             terms = _daemon_terms(pod.spec)
             found.append(Daemon(f"{owner.metadata.namespace}/{owner.metadata.name}", pod, requests_of(pod), terms))
@@ -201,6 +202,7 @@ class PoolBuilder:
             columns=admitted.columns,
             limits=self._remaining(node_pool),
             launch_types=self._problem.options.launch_types,
+            residents=tuple(self._residents(node_pool, bare, admitted, sold)),
         )
         return pool if self._problem.options.best_effort_min_values else _too_uniform(pool) or pool
 
@@ -219,20 +221,28 @@ class PoolBuilder:
         """What the DaemonSets' pods take on a node of each type; startup taints do not keep them away (3.17)."""
         overhead = np.zeros_like(known.allocatable)
         ports: list[frozenset[tuple[str, str, int]]] = [frozenset()] * len(known.types)
-        for daemon in self._daemons:
-            tolerations = (*daemon.pod.spec.tolerations, TOLERATE_PREFERRED)
-            if first_untolerated(tolerations, node_pool.spec.template.spec.taints) is not None:
-                continue
-            runs = np.zeros(len(known.types), dtype=np.bool_)
-            for term in daemon.terms:
-                found = fit(bare, _daemon_term(term))
-                if not found.conflict:
-                    runs |= found.types
+        for daemon, fits in self._running(node_pool, bare):
+            runs = np.logical_or.reduce([found.types for found in fits])
             overhead[runs] += self._axis.vector(daemon.requests)
             taken = host_ports_of(daemon.pod)
             if taken:
                 ports = [p | taken if runs[i] else p for i, p in enumerate(ports)]
         return overhead, tuple(ports)
+
+    def _running(self, node_pool: NodePool, bare: Pool) -> Iterator[tuple[Daemon, list[Fit]]]:
+        """The DaemonSets whose pods some node of the pool runs, with what each of their terms leaves of the template."""
+        for daemon in self._daemons:
+            tolerations = (*daemon.pod.spec.tolerations, TOLERATE_PREFERRED)
+            if first_untolerated(tolerations, node_pool.spec.template.spec.taints) is None:
+                fits = [found for term in daemon.terms if not (found := fit(bare, _daemon_term(term))).conflict]
+                if fits:
+                    yield daemon, fits
+
+    def _residents(self, node_pool: NodePool, bare: Pool, admitted: Fit, sold: Mask) -> Iterator[Resident]:
+        for daemon, fits in self._running(node_pool, bare):
+            everywhere = (f for f in fits if not (admitted.columns & ~f.columns).any() and not (sold & ~f.types).any())
+            if any((found.types & sold).any() for found in fits):
+                yield Resident(daemon.pod, is_on_all=next(everywhere, None) is not None)
 
     def _remaining(self, node_pool: NodePool) -> Mapping[str, int]:
         limits = {name: amount(name, text) for name, text in node_pool.spec.limits.items()}

@@ -19,12 +19,17 @@ from dataclasses import dataclass, field
 from joinery.apis.core import Namespace, Pod
 from joinery.apis.labels import HOSTNAME, ZONE
 from joinery.scheduling.classes import PodClass
+from joinery.scheduling.residents import Residents
 from joinery.scheduling.rules import NodeFilter, Rule, required_anti_affinity, rules_of
 from joinery.scheduling.taints import first_untolerated
 from joinery.state.nodes import NodeView
 from joinery.state.pods import is_terminating
 
 UNLIMITED = 1 << 30
+ANY_NEW_NODE = ""
+"""The host that stands for any new node without pods of the plan."""
+
+_NOBODY = Residents()
 
 Universe = Callable[[PodClass, str], frozenset[str]]
 """The domains of a key that a class can reach through some pool's available offerings (design, section 4)."""
@@ -43,7 +48,8 @@ class Stray:
 class Group:
     """One rule's counts: pods it selects by domain, and hard owners by domain. ``awaited``: owners still to be placed.
 
-    ``domains`` are those that a spread ranges over; ``is_hard``: somebody owns it as a rule that must hold.
+    ``domains`` are those that a spread ranges over; ``is_hard``: somebody owns it as a rule that must hold. ``residents``: how
+    many DaemonSets' pods it counts on a new node, by pool, where it counts any.
     """
 
     rule: Rule
@@ -52,6 +58,7 @@ class Group:
     owners: Counter[str] = field(default_factory=Counter)
     awaited: int = 0
     is_hard: bool = False
+    residents: Mapping[str, int] = field(default_factory=dict)
     _selected: dict[int, bool] = field(default_factory=dict)
 
     def selects(self, pods: PodClass) -> bool:
@@ -72,6 +79,8 @@ class Group:
     @property
     def is_lonely(self) -> bool:
         """Whether the one pod that the rule counts is an owner: it could begin without a neighbour only as long as there is none."""
+        if self.residents:
+            return False
         found = 0
         for count in self.counts.values():
             found += count
@@ -94,7 +103,9 @@ class Topology:
         namespaces: Sequence[Namespace],
         universe: Universe,
         strays: Iterable["Stray"] = (),
+        residents: Residents = _NOBODY,
     ) -> None:
+        self._residents = residents
         self._strays = tuple(strays)
         self._nodes = nodes
         self._universe = universe
@@ -111,10 +122,16 @@ class Topology:
             for rule in self.rules[id(pods)]:
                 self._adopt(rule, pods)
         self._count_bound(namespaces)
+        self._resident_groups = tuple(group for group in self._groups.values() if group.residents)
+        for group in self._resident_groups:
+            if group.rule.key == HOSTNAME:
+                group.counts[ANY_NEW_NODE] = min(group.residents.get(pool.name, 0) for pool in residents.pools)
 
     def _adopt(self, rule: Rule, pods: PodClass) -> None:
         domains = self._domains(pods, rule) if rule.kind == "spread" and rule.key != HOSTNAME else frozenset()
-        group = self._groups.setdefault((rule.identity, domains), Group(rule, domains))
+        group = self._groups.get((rule.identity, domains))
+        if group is None:
+            group = self._groups[rule.identity, domains] = Group(rule, domains, residents=self._residents.counted(rule))
         self._of_rule[id(rule)] = (rule, group)
         if rule.weight is None:
             group.is_hard = True
@@ -215,10 +232,29 @@ class Topology:
         if rule.kind == "spread":
             return self._spread(group, rule, pods, domain)
         if rule.kind == "affinity":
-            return UNLIMITED if group.counts[domain] or self._begins_at(group, pods, domain) else 0
+            is_met = group.counts[domain] or self._has_residents(group)
+            return UNLIMITED if is_met or self._begins_at(group, pods, domain) else 0
         if group.counts[domain] or (selects_itself and group.owners[domain]):
             return 0
         return 1 if selects_itself else UNLIMITED
+
+    def _has_residents(self, group: Group) -> bool:
+        """Whether any new node brings along what an affinity wants, into whatever domain it comes; hosts are counted one by one."""
+        return group.rule.key != HOSTNAME and 0 < len(self._residents.pools) == len(group.residents)
+
+    def furnish(self, host: str, pool: str) -> None:
+        """Count the DaemonSets' pods of a new node that has no others yet."""
+        for group in self._resident_groups:
+            if group.rule.key == HOSTNAME:
+                group.counts[host] = group.residents.get(pool, 0)
+
+    def barring(self, pods: PodClass, rules: Iterable[Rule], pool: str) -> tuple[Rule, ...]:
+        """The rules by which the class and the DaemonSets' pods on new nodes of the pool keep apart."""
+        if not self._resident_groups and not self._residents.keeping_away:
+            return ()
+        own = tuple(r for r in rules if r.kind == "anti-affinity" and self.group(r).residents.get(pool))
+        theirs = self._residents.keeping_away.get(pool, ())
+        return own + tuple(rule for rule in theirs if rule.selects(pods.example))
 
     def _spread(self, group: Group, rule: Rule, pods: PodClass, domain: str) -> int:
         if rule.key == HOSTNAME:
@@ -236,7 +272,7 @@ class Topology:
 
         Where several terms are required, nobody may match where any of them looks.
         """
-        if not group.selects(pods) or any(group.counts.values()):
+        if not group.selects(pods) or group.residents or any(group.counts.values()):
             return False
         required = (r for r in self.rules[id(pods)] if r.kind == "affinity" and r.weight is None and not r.claim)
         return not group.is_hard or not any(any(self.group(rule).counts.values()) for rule in required)

@@ -17,6 +17,7 @@ from joinery.scheduling.packing import Reason
 from joinery.scheduling.pools import Amounts, Fit, Pool, Prices, fit
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.reservations import stock
+from joinery.scheduling.residents import residents
 from joinery.scheduling.resources import host_ports_of, requests_of
 from joinery.scheduling.rules import selector_keys
 from joinery.scheduling.selectors import read
@@ -62,7 +63,14 @@ class Workspace:
         self.charged: dict[str, Amounts] = {}
         self.reservations: Mapping[str, int] = stock(self.pools, snapshot.node_claims)
         self.left_reserved: Mapping[str, int] = self.reservations
-        self.topology = Topology(self.possible, self.views, snapshot.namespaces, self.universe, strays)
+        self.topology = Topology(
+            self.possible,
+            [self._settled(view) for view in self.views],
+            snapshot.namespaces,
+            self.universe,
+            strays,
+            residents(self.pools, snapshot.namespaces),
+        )
 
     @cached_property
     def possible(self) -> tuple[PodClass, ...]:
@@ -124,6 +132,14 @@ class Workspace:
         ports |= {port for daemon in self._daemons if daemon.runs_on(view) for port in host_ports_of(daemon.pod)}
         attached = {name for pod in view.pods for name in self.volumes.needs(pod).claims}
         return ExistingNode(view, free, self._attachments(view), attached, ports)
+
+    def _settled(self, view: NodeView) -> NodeView:
+        """The node with the DaemonSets' pods that will come to it."""
+        running = {
+            f"{p.metadata.namespace}/{o.name}" for p in view.pods if is_daemon(p) for o in p.metadata.owner_references
+        }
+        missing = tuple(d.pod for d in self._daemons if d.name not in running and d.runs_on(view))
+        return replace(view, pods=(*view.pods, *missing)) if missing else view
 
     def _missing_daemons(self, view: NodeView) -> Amounts:
         """What DaemonSets will still take: all that belong there, less those that already run."""

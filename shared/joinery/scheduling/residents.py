@@ -1,0 +1,44 @@
+"""The DaemonSets' pods of nodes to be bought, as rules about pods see them.
+
+kube-scheduler counts them like all others, and they are on a node before any pod of a plan is: whoever keeps apart from them has
+no place there, and whoever wants to be near them is, on any node that runs them. Rules reach them by selectors without a
+match (``NotIn``, ``DoesNotExist``, empty ones) over all namespaces, or in the DaemonSets' own.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from joinery.apis.core import Namespace
+from joinery.scheduling.pools import Pool
+from joinery.scheduling.rules import Rule, required_anti_affinity
+
+
+@dataclass(frozen=True, eq=False)
+class Residents:
+    """What the new nodes of each pool run; ``keeping_away``: by pool, the anti-affinity of those pods themselves."""
+
+    pools: Sequence[Pool] = ()
+    keeping_away: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
+
+    def counted(self, rule: Rule) -> Mapping[str, int]:
+        """How many of them the rule counts on a node of each pool where it does: for an affinity those that every node runs, for
+        other rules those that some node might.
+        """
+        needs_all = rule.kind == "affinity"
+        found = {
+            pool.name: sum(
+                rule.selects(one.pod) for one in pool.residents if one.is_on_all or not needs_all
+            )
+            for pool in self.pools
+        }  # fmt: skip
+        return {name: count for name, count in found.items() if count}
+
+
+def residents(pools: Sequence[Pool], namespaces: Iterable[Namespace]) -> Residents:
+    """Of all pools."""
+    known = tuple(namespaces)
+    rules = {
+        pool.name: tuple(rule for one in pool.residents for rule in required_anti_affinity(one.pod, known))
+        for pool in pools
+    }
+    return Residents(pools, {name: found for name, found in rules.items() if found})
