@@ -202,7 +202,7 @@ class PoolBuilder:
             columns=admitted.columns,
             limits=self._remaining(node_pool),
             launch_types=self._problem.options.launch_types,
-            residents=tuple(self._residents(node_pool, bare, admitted, sold)),
+            residents=tuple(self._residents(node_pool, bare, admitted, sold & ~crowded)),
         )
         return pool if self._problem.options.best_effort_min_values else _too_uniform(pool) or pool
 
