@@ -12,6 +12,7 @@ from itertools import product
 
 import numpy as np
 
+from joinery.scheduling.manners import Dealing
 from joinery.scheduling.purchase import Purchase
 from joinery.scheduling.targets import Demand, Domains, NewNode
 from joinery.scheduling.topology import UNLIMITED, Topology
@@ -21,7 +22,8 @@ _COMBINATIONS = 256  # of domains over several topology keys
 
 
 class Allotment:
-    def __init__(self, work: Workspace, purchase: Purchase) -> None:
+    def __init__(self, work: Workspace, purchase: Purchase, dealing: Dealing = "even") -> None:
+        self._dealing = dealing
         self._work = work
         self._topology: Topology = work.topology
         self._purchase = purchase
@@ -41,10 +43,24 @@ class Allotment:
             yield {}, count
             return
         combos, is_bought = self._offered(demand, keys)
+        if self._dealing == "gathered":
+            combos = self._inhabited_first(combos)
         if demand.gathers:
             yield from self._alone(demand, combos, count)
         else:
             yield from self._shares(demand, combos, count if self._is_unlimited and is_bought else 1)
+
+    def _inhabited_first(self, combos: list[Domains]) -> list[Domains]:
+        """Those in which a node is bought already before others, else in their order."""
+        nodes = self._purchase.opened.nodes
+        return sorted(
+            combos,
+            key=lambda domains: (
+                not any(
+                    all(not value or node.values(key) == (value,) for key, value in domains.items()) for node in nodes
+                )
+            ),
+        )
 
     def _alone(self, demand: Demand, combos: list[Domains], count: int) -> Iterator[tuple[Domains, int]]:
         """Each combination with what it may take while the others take nothing, the most first."""
@@ -108,13 +124,16 @@ class Allotment:
         """Play ``count`` placements against the counts alone, each where it presses least, and take them back."""
         pods, rules = demand.pods, demand.variant.rules
         shares = [0] * len(combos)
+        last = -1
         for cautious in (True, False):
             for _ in range(count - sum(shares)):
-                best = self._least_pressed(demand, combos, cautious)
+                best = self._least_pressed(demand, combos, cautious, last)
                 if best is None:
                     break
                 index, amount = best
-                amount = min(amount, count - sum(shares)) if amount >= UNLIMITED else 1
+                last = index
+                is_free = amount >= UNLIMITED and self._dealing != "ahead"
+                amount = count - sum(shares) if is_free else 1
                 self._topology.record(pods, rules, combos[index], amount, lambda _: True)
                 shares[index] += amount
                 if sum(shares) == count:
@@ -124,15 +143,23 @@ class Allotment:
                 self._topology.record(pods, rules, combos[index], -share, lambda _: True)
         return [(combos[i], share) for i, share in enumerate(shares) if share]
 
-    def _least_pressed(self, demand: Demand, combos: list[Domains], cautious: bool) -> tuple[int, int] | None:
-        """The combination with the fewest counted pods that may take one more, and how many it may take."""
-        pods, rules = demand.pods, demand.variant.rules
+    def _least_pressed(
+        self, demand: Demand, combos: list[Domains], cautious: bool, last: int
+    ) -> tuple[int, int] | None:
+        """The combination with the fewest counted pods that may take one more, and how many it may take.
+
+        Where pods are gathered, the ``last`` one as long as it may, then the first one.
+        """
+        pods, rules, is_ahead = demand.pods, demand.variant.rules, self._dealing == "ahead"
         best: tuple[int, int, int] | None = None
         for index, domains in enumerate(combos):
             allowed, pressure = UNLIMITED, 0
             for key, domain in ((key, domain) for key, domain in domains.items() if domain):
                 allowed = min(allowed, self._topology.allowance(pods, rules, key, domain, cautious=cautious))
-                pressure += self._topology.pressure(pods, rules, key, domain)
+                if self._dealing == "gathered":
+                    pressure = int(index != last)
+                else:
+                    pressure += self._topology.pressure(pods, rules, key, domain, ahead=is_ahead)
             if allowed > 0 and (best is None or pressure < best[0]):
                 best = (pressure, index, allowed)
         return None if best is None else (best[1], best[2])

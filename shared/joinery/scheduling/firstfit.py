@@ -11,6 +11,7 @@ import numpy as np
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.allotment import Allotment
 from joinery.scheduling.classes import PodClass
+from joinery.scheduling.manners import USUAL, Manner
 from joinery.scheduling.purchase import Purchase, may_start
 from joinery.scheduling.relaxation import Variant, variants
 from joinery.scheduling.reporter import Reporter
@@ -23,21 +24,22 @@ from joinery.scheduling.workspace import Workspace
 class FirstFit:
     """One run over a workspace. ``relaxed``: preferences dropped, by pod; ``left``: pods without a place, by class."""
 
-    def __init__(self, work: Workspace, reporter: Reporter) -> None:
+    def __init__(self, work: Workspace, reporter: Reporter, manner: Manner = USUAL) -> None:
+        self._manner = manner
         self._work = work
         self._topology: Topology = work.topology
         self._reporter = reporter
         self.purchase = Purchase(work, reporter)
-        self._allotment = Allotment(work, self.purchase)
+        self._allotment = Allotment(work, self.purchase, manner.dealing)
         self._needed: dict[PodClass, frozenset[str]] = {}
         self._tries: dict[tuple[int, int], tuple[Demand, ...]] = {}
         self.relaxed: dict[str, tuple[str, ...]] = {}
         self.left: dict[PodClass, list[str]] = {}
         self.classes: tuple[PodClass, ...] = ()
 
-    def run(self, *, smallest_first: bool = False) -> None:
+    def run(self) -> None:
         """Place everything that can be placed."""
-        self.classes = tuple(self._work.ordered(smallest_first=smallest_first))
+        self.classes = tuple(self._work.ordered(self._manner))
         self.left = {pods: list(pods.pods) for pods in self.classes}
         if self._work.reservations:
             found = ((c, needed(self._work.pools, c, self._work.axis.vector(c.requests))) for c in self.classes)
@@ -48,7 +50,7 @@ class FirstFit:
     def go_on(self, purchase: Purchase) -> None:
         """Try again for what is left, now that other nodes carry the pods that were placed: they may leave some of a limit."""
         self.purchase = purchase
-        self._allotment = Allotment(self._work, purchase)
+        self._allotment = Allotment(self._work, purchase, self._manner.dealing)
         self._fill()
 
     def _fill(self) -> None:

@@ -10,6 +10,14 @@ from joinery.scheduling.bound import lower_bound
 from joinery.scheduling.classes import PodClass
 from joinery.scheduling.firstfit import FirstFit
 from joinery.scheduling.launches import Slack, launch_of
+from joinery.scheduling.manners import (
+    USUAL,
+    Manner,
+    both_near_and_spread,
+    manners_for_left,
+    manners_for_price,
+    zones_without_neighbours,
+)
 from joinery.scheduling.optimise import cheaper
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, Relaxed, Unplaced
 from joinery.scheduling.problem import Problem
@@ -21,6 +29,9 @@ from joinery.scheduling.topology import Stray
 from joinery.scheduling.workspace import Workspace
 
 _ROUNDS = 4
+_SMALL = 40
+"""Pods up to which other ways to go about a packing are tried for its price, or for pods that are left."""
+
 Stopwatch = Callable[[], float]
 """Seconds since some beginning. The core has no clock of its own."""
 
@@ -59,27 +70,69 @@ class _Asked:
     strays: frozenset[Stray] = frozenset()
     staying: frozenset[str] = frozenset()
     closed: frozenset[Place] = frozenset()
+    manner: Manner = USUAL
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class _Attempt:
     """A packing, how many pods of each priority it leaves, and what it found out that it had not reckoned with.
 
-    ``strays``: domains; ``closable``: those of them that can be kept out of the plan altogether. ``staying``: pods that it left on a
+    ``work`` and ``packer``: what made it. ``strays``: domains; ``closable``: those of them that can be kept out of the plan altogether. ``staying``: pods that it left on a
     node that is going, where rules count them until the node is gone.
     """
 
     packing: Packing
+    work: Workspace
+    packer: FirstFit
     left: Sequence[tuple[int, int]]
     strays: frozenset[Stray]
     closable: frozenset[Place]
     staying: frozenset[str]
 
-    def rank(self) -> tuple[bool, Sequence[tuple[int, int]], float]:
-        return bool(self.strays), self.left, self.packing.hourly
+    def rank(self, *, by_price: bool = True) -> tuple[object, ...]:
+        """The better the less, in the order in which things come first in a plan: without strays, pods placed, preferences, existing
+        capacity, weight, and if it is to decide, price.
+        """
+        packing = self.packing
+        given_up = sum(len(one.dropped) for one in packing.relaxed)
+        weights = Counter[int]()
+        for node in self.packer.purchase.opened.nodes:
+            weights[node.pool.weight] += len(node.pods)
+        lightest_last = [(-weight, -count) for weight, count in sorted(weights.items(), reverse=True)]
+        standing = -sum(len(one.pods) for one in packing.existing)
+        cost = round(packing.hourly + packing.resilience_cost, 9) if by_price else 0
+        return bool(self.strays), self.left, given_up, standing, lightest_last, cost, len(packing.launches) * by_price
 
 
 def _settled(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
+    """The best of the usual packing and, where they might help, of some that were gone about in other manners."""
+    best = _without_surprise(asked, reporter, effort)
+    was_left = bool(best.packer.left)
+    for choice in _other_ways(asked, best):
+        if effort.is_over() or (was_left and not best.packer.left):
+            break
+        other = _without_surprise(choice, SILENT, effort)
+        if other.rank(by_price=not was_left) < best.rank(by_price=not was_left):
+            best = other
+    return best
+
+
+def _other_ways(asked: _Asked, usual: _Attempt) -> Iterator[_Asked]:
+    """What to try for pods that are left, or else for a lower price."""
+    left, work = tuple(usual.packer.left), usual.work
+    is_small = len(work.pending) <= _SMALL
+    if any(both_near_and_spread(pods, work.topology) for pods in left):
+        yield replace(asked, manner=Manner(dealing="ahead"))
+        if closed := zones_without_neighbours(work.possible, work.topology):
+            yield replace(asked, closed=closed)
+    if is_small:
+        others = (
+            manners_for_left(left, work.topology) if left else manners_for_price(usual.packer.purchase.opened.nodes)
+        )
+        yield from (replace(asked, manner=manner) for manner in others)
+
+
+def _without_surprise(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
     """A packing without strays, or the best there is."""
     first = _attempt(asked, reporter, effort)
     return min(_without_strays(asked, first, effort), key=_Attempt.rank) if first.strays else first
@@ -120,7 +173,15 @@ def _attempt(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
         resilience_cost=better.resilience_cost if better else 0.0,
     )
     found = strays(work, packer.purchase.opened.nodes, packing.launches)
-    return _Attempt(packing, _left_by_priority(packer), found, closable(work, found), _staying(work, packer))
+    return _Attempt(
+        packing=packing,
+        work=work,
+        packer=packer,
+        left=_left_by_priority(packer),
+        strays=found,
+        closable=closable(work, found),
+        staying=_staying(work, packer),
+    )
 
 
 def _staying(work: Workspace, packer: FirstFit) -> frozenset[str]:
@@ -141,19 +202,19 @@ def _launched(purchase: Purchase) -> Counter[PodClass]:
 
 def _first_fit(asked: _Asked, reporter: Reporter) -> tuple[Workspace, FirstFit]:
     """Large pods first, which packs best. Where room is bounded and pods are left out, small ones first if that places more."""
-    work, packer = _run(asked, reporter, smallest_first=False)
+    work, packer = _run(asked, reporter)
     if packer.left and (not work.pools or any(pool.limits for pool in work.pools)):
-        other_work, other = _run(asked, SILENT, smallest_first=True)
+        other_work, other = _run(replace(asked, manner=replace(asked.manner, smallest_first=True)), SILENT)
         if _left_by_priority(other) < _left_by_priority(packer):
             work, packer = other_work, other
     return work, packer
 
 
-def _run(asked: _Asked, reporter: Reporter, *, smallest_first: bool) -> tuple[Workspace, FirstFit]:
+def _run(asked: _Asked, reporter: Reporter) -> tuple[Workspace, FirstFit]:
     problem = closed(asked.problem, asked.closed) if asked.closed else asked.problem
     work = Workspace(problem, asked.strays, asked.staying)
-    packer = FirstFit(work, reporter)
-    packer.run(smallest_first=smallest_first)
+    packer = FirstFit(work, reporter, asked.manner)
+    packer.run()
     return work, packer
 
 

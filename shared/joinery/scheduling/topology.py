@@ -256,6 +256,11 @@ class Topology:
         theirs = self._residents.keeping_away.get(pool, ())
         return own + tuple(rule for rule in theirs if rule.selects(pods.example))
 
+    def neighbouring(self, classes: Iterable[PodClass], key: str) -> frozenset[str]:
+        """The domains in which pods are that some class's required affinity over the key names."""
+        rules = [r for c in classes for r in self.rules[id(c)] if (r.kind, r.key, r.weight) == ("affinity", key, None)]
+        return frozenset(d for rule in rules for d, count in self.group(rule).counts.items() if count)
+
     def _spread(self, group: Group, rule: Rule, pods: PodClass, domain: str) -> int:
         if rule.key == HOSTNAME:
             left = rule.max_skew - group.counts[domain]
@@ -303,14 +308,21 @@ class Topology:
         views = (view for view in self._nodes if not view.is_leaving and key in view.labels)
         return frozenset(v.labels[key] for v in views if any(term.matches(v.labels) for term in pods.terms))
 
-    def pressure(self, pods: PodClass, rules: Iterable[Rule], key: str, domain: str) -> int:
-        """How many pods the domain has already that its own spreads count, or others' that must hold: the emptier the better."""
+    def pressure(self, pods: PodClass, rules: Iterable[Rule], key: str, domain: str, *, ahead: bool = False) -> int:
+        """How many pods the domain has already that its own spreads count, or others' that must hold: the emptier the better.
+
+        ``ahead``: also those that others must be near to.
+        """
         groups = [self.group(rule) for rule in rules if rule.key == key and rule.kind == "spread"]
         groups += [
             group
             for group in self.foreign_over(pods, key)
             if group.rule.kind == "spread" and group.is_hard and group not in groups
         ]
+        if ahead:
+            groups += [
+                group for group in self.foreign_over(pods, key) if group.rule.kind == "affinity" and group.is_hard
+            ]
         return sum(group.counts[domain] for group in groups)
 
     def record(

@@ -156,6 +156,16 @@ def _matching_all(found: PodClass, terms: Sequence[PodAffinityTerm], census: Cen
     return [one for one in sets[0] if all(one in other for other in sets[1:])]
 
 
+def domains_with_neighbours(found: PodClass, keys: Collection[str], census: Census) -> frozenset[str] | None:
+    """The domains of these keys where pods run that the class's required affinity names; None without such an affinity."""
+    terms = _affinity(found)
+    wanted = {term.topology_key for term in terms} & set(keys)
+    if not wanted:
+        return None
+    matched = _matching_all(found, terms, census)
+    return frozenset.intersection(*(frozenset(by_domain(matched, key)) for key in wanted))
+
+
 @dataclass(frozen=True)
 class _Step:
     """Pods of one group in one place: what holds for one of them holds for all."""

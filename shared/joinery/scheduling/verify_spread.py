@@ -2,7 +2,7 @@
 
 The domains are those of eligible nodes and, for zones, also those in which an allowed pool could buy a node for the pod:
 the scheduler would be content with one zone where only one has nodes, the user would not. A zone in which nothing that
-fits is sold is no domain.
+fits is sold is no domain, nor is one without the neighbours that the pod's required affinity over zones names.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,6 +12,7 @@ from functools import cached_property
 from joinery.apis.core import LabelSelector, LabelSelectorRequirement, TopologySpreadConstraint
 from joinery.apis.labels import ALIASES, ZONE
 from joinery.scheduling.packing import Reason
+from joinery.scheduling.verify_affinity import domains_with_neighbours
 from joinery.scheduling.verify_census import Census
 from joinery.scheduling.verify_market import Market
 from joinery.scheduling.verify_nodes import FinalNode
@@ -96,7 +97,7 @@ def spread_tally(
     counts = dict.fromkeys((node.labels[key] for node in eligible), 0)
     actual = len(counts)
     if key in _ZONE_KEYS:
-        counts |= dict.fromkeys(market.zones_for(found) - counts.keys(), 0)
+        counts |= dict.fromkeys(_zones(found, census, market) - counts.keys(), 0)
     selector = _selector(constraint, found)
     counted = census.matching(selector, frozenset({found.namespace}))
     for other in counted:
@@ -107,6 +108,13 @@ def spread_tally(
     return Tally(
         constraint, counts, actual, counts_itself=found in counted and not found.is_terminating, counted=counted
     )
+
+
+def _zones(found: PodClass, census: Census, market: Market) -> frozenset[str]:
+    """Where a node could be bought for the pod that its own affinity lets it onto."""
+    neighbours = domains_with_neighbours(found, _ZONE_KEYS, census)
+    sold = market.zones_for(found)
+    return sold if neighbours is None else sold & neighbours
 
 
 def _eligible(world: World, found: PodClass, constraint: TopologySpreadConstraint) -> Iterable[FinalNode]:

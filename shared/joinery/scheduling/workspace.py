@@ -13,6 +13,7 @@ from joinery.apis.core import Pod, PriorityClass
 from joinery.apis.labels import PREFER_NO_SCHEDULE
 from joinery.apis.quantity import total
 from joinery.scheduling.classes import Classifier, PodClass
+from joinery.scheduling.manners import Manner
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.pools import Amounts, Fit, Pool, Prices, fit
 from joinery.scheduling.problem import Problem
@@ -85,13 +86,11 @@ class Workspace:
             taint.effect == PREFER_NO_SCHEDULE for view in self.views for taint in view.taints
         )
 
-    def ordered(self, *, smallest_first: bool = False) -> list[PodClass]:
-        """Classes in the order of packing: priority, then those that others' affinity waits for, then size."""
+    def ordered(self, manner: Manner) -> list[PodClass]:
+        """Classes in the order of packing: priority, then usually those that others' affinity waits for, then size."""
         depth = self._depths()
-        sign = 1 if smallest_first else -1
         return sorted(
-            self.possible,
-            key=lambda c: (-c.priority, depth[id(c)], *(sign * size for size in _sizes(c)), c.name),
+            self.possible, key=lambda c: (-c.priority, *manner.place(c.name, depth[id(c)], _sizes(c)), c.name)
         )
 
     def _depths(self) -> Mapping[int, int]:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from joinery.apis.core import Pod
 from joinery.apis.labels import HOSTNAME, INSTANCE_TYPE, ZONE
 from joinery.scheduling.firstfit import FirstFit
+from joinery.scheduling.manners import Manner
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.reporter import SILENT
@@ -31,8 +32,8 @@ CHEAPEST = Options(only_marked_unschedulable=False, node_size="cheapest", spot_t
 
 def first_fit(asked: Problem, *, smallest_first: bool = False) -> FirstFit:
     """What first-fit alone makes of the problem."""
-    packer = FirstFit(Workspace(asked), SILENT)
-    packer.run(smallest_first=smallest_first)
+    packer = FirstFit(Workspace(asked), SILENT, Manner(smallest_first=smallest_first))
+    packer.run()
     return packer
 
 
