@@ -153,8 +153,8 @@ def _beyond_size(
     """
     subject = f"NodePool {pool.name}"
     if barring := work.topology.barring(pods, _hard_rules(work, pods), pool.name):
-        rules = "; ".join(dict.fromkeys(map(str, barring)))
-        return (Reason("Topology", f"the pod and those of DaemonSets on its nodes keep apart: {rules}", subject),)
+        listed = "; ".join(dict.fromkeys(map(str, barring)))
+        return (Reason("Topology", f"the pod and those of DaemonSets on its nodes keep apart: {listed}", subject),)
     types = np.logical_or.reduce([types for _, types in holding])
     if pods.ports and all(ports_clash(pods.ports, pool.ports[i]) for i in np.flatnonzero(types)):
         taken = ", ".join(f"{port}/{protocol}" for protocol, _, port in sorted(pods.ports))

@@ -1,7 +1,7 @@
 """The packing core's one door: ``solve(problem, *, reporter)``."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 
@@ -59,7 +59,7 @@ def solve(
             break
         staying |= more
     unplaced = sorted((*found.packing.unplaced, *staying.values()), key=lambda one: one.pod)
-    return replace(found.packing, unplaced=tuple(unplaced))
+    return replace(found.packing, unplaced=tuple(unplaced), lower_bound=found.lower_bound())
 
 
 @dataclass(frozen=True)
@@ -75,19 +75,25 @@ class _Asked:
 
 @dataclass(frozen=True, kw_only=True)
 class _Attempt:
-    """A packing, how many pods of each priority it leaves, and what it found out that it had not reckoned with.
+    """A packing without its bound, how many pods of each priority it leaves, and what it found out that it had not reckoned with.
 
     ``work`` and ``packer``: what made it. ``strays``: domains; ``closable``: those of them that can be kept out of the plan altogether. ``staying``: pods that it left on a
     node that is going, where rules count them until the node is gone.
     """
 
+    asked: _Asked
     packing: Packing
     work: Workspace
     packer: FirstFit
-    left: Sequence[tuple[int, int]]
+    left: list[tuple[int, int]]
     strays: frozenset[Stray]
     closable: frozenset[Place]
     staying: frozenset[str]
+
+    def lower_bound(self) -> float:
+        """Of what its nodes for these pods can cost; places that it closed are open to others."""
+        pools = Workspace(self.asked.problem).pools if self.asked.closed else self.work.pools
+        return lower_bound(self.work, _launched(self.packer.purchase), pools)
 
     def rank(self, *, by_price: bool = True) -> tuple[object, ...]:
         """The better the less, in the order in which things come first in a plan: without strays, pods placed, preferences, existing
@@ -111,6 +117,8 @@ def _settled(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
     for choice in _other_ways(asked, best):
         if effort.is_over() or (was_left and not best.packer.left):
             break
+        if was_left and _left_by_priority(_first_fit(choice, SILENT)[1]) >= best.left:
+            continue
         other = _without_surprise(choice, SILENT, effort)
         if other.rank(by_price=not was_left) < best.rank(by_price=not was_left):
             best = other
@@ -165,15 +173,13 @@ def _attempt(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
         unplaced=_unplaced(work, packer),
         relaxed=tuple(Relaxed(pod, packer.relaxed[pod]) for pod in sorted(packer.relaxed)),
         pool_reasons=work.rejected_pools,
-        lower_bound=lower_bound(
-            work, _launched(packer.purchase), Workspace(asked.problem).pools if asked.closed else work.pools
-        ),
         method="assignment" if better else "first-fit",
         limit_struck=effort.struck,
         resilience_cost=better.resilience_cost if better else 0.0,
     )
     found = strays(work, packer.purchase.opened.nodes, packing.launches)
     return _Attempt(
+        asked=asked,
         packing=packing,
         work=work,
         packer=packer,
