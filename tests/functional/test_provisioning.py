@@ -179,6 +179,7 @@ def test_a_call_that_ec2_refuses_for_want_of_capacity_is_answered_like_one_that_
     stand.world.cloud.fail_next("launch", CapacityError("creating a fleet: MaxSpotInstanceCountExceeded: no", spot))
     assert stand.provision()["launched"] == 0
     assert "InsufficientCapacityError" in stand.told("NodeClaim")
+    assert any("MaxSpotInstanceCountExceeded" in event.message for event in stand.world.recorder.events)
     assert stand.world.memory.unavailable(stand.world.clock.now()) == spot
     stand.live()
     assert stand.provision()["launched"] == 1

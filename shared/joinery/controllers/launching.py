@@ -87,7 +87,7 @@ class Launching:
         try:
             result = self._gateways.cloud.launch(_request(group, node_class, choice))
         except CapacityError as error:
-            return Outcome(out_of=error.pools)
+            return Outcome(out_of=error.pools, shortage=str(error))
         except JoineryError as error:
             self._postpone(group, error)
             return None
@@ -135,10 +135,13 @@ def _overrides(choice: Choice, *, with_efa: bool) -> tuple[Override, ...]:
 
 def _outcome(result: LaunchResult, now: datetime) -> Outcome:
     problems = sorted({f"{f.code}: {f.message}" for f in result.failures if not f.is_capacity})
+    # One sentence a code: each pool has its own, which differ in names alone.
+    shortages = {f.code: f.message for f in reversed(result.failures) if f.is_capacity}
     problem = "; ".join(problems) or ("" if result.failures else "EC2 returned too few instances and no error")
     return Outcome(
         instances=tuple(_instance(launched, now) for launched in result.instances),
         out_of=capacity_pools(result.failures),
+        shortage="; ".join(f"{code}: {shortages[code]}" for code in sorted(shortages)),
         problem=problem,
     )
 

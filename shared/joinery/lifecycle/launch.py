@@ -68,10 +68,11 @@ class Group:
 
 @dataclass(frozen=True, kw_only=True)
 class Outcome:
-    """What EC2 answered: instances, the pools it was out of, and any problem that is not about capacity."""
+    """What EC2 answered: instances, the pools it was out of and its words for that, and any problem that is not about capacity."""
 
     instances: tuple[Instance, ...] = ()
     out_of: frozenset[OfferingKey] = frozenset()
+    shortage: str = ""
     problem: str = ""
 
 
@@ -124,7 +125,8 @@ def _without_efa(kind: InstanceType) -> InstanceType:
 def _unserved(claim: NodeClaim, outcome: Outcome, now: datetime) -> tuple[Command, ...]:
     if outcome.problem:
         return postponed(claim, "LaunchFailed", outcome.problem, now)
-    return insufficient(claim, "EC2 is out of every instance type that it may use")
+    said = f": {outcome.shortage}" if outcome.shortage else ""
+    return insufficient(claim, _shown(f"EC2 is out of every instance type that it may use{said}"))
 
 
 def insufficient(claim: NodeClaim, text: str) -> tuple[Command, ...]:
@@ -132,9 +134,14 @@ def insufficient(claim: NodeClaim, text: str) -> tuple[Command, ...]:
     return Announce("InsufficientCapacityError", text, claim, warning=True), DeleteClaim(claim, text)
 
 
+def _shown(message: str) -> str:
+    """As much of EC2's words as a condition or an Event should carry."""
+    return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}..."
+
+
 def postponed(claim: NodeClaim, reason: str, message: str, now: datetime, *, renew: bool = True) -> tuple[Command, ...]:
     """To be tried again, until the launch timeout. ``renew``: EC2 has answered, so the next call must be another one."""
-    shown = message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}..."
+    shown = _shown(message)
     after = with_condition(claim, unknown(LAUNCHED, reason, shown, observed(claim, now)))
     if renew:
         stem, _, attempt = launch_token(claim).partition("/")

@@ -118,3 +118,10 @@ def test_a_class_that_nobody_has_looked_at_is_waited_for() -> None:
     waiting = command.after.condition("Launched")
     assert waiting is not None
     assert waiting.reason == "NodeClassReadinessUnknown"
+
+
+def test_a_claim_that_is_given_up_says_what_ec2_said() -> None:
+    """A quota is for a person to raise, an empty pool is not: EC2's words tell them apart."""
+    shortage = "VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 64 allows"
+    told, _ = next(iter(settle(Group((_claim("a"),)), Outcome(shortage=shortage), CLASS, {}, START)))
+    assert told.reason == f"EC2 is out of every instance type that it may use: {shortage}"
