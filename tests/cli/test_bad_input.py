@@ -191,7 +191,10 @@ def test_bytes_that_are_no_text_are_refused(run: Run, write: Write, tmp_path: Pa
     """Whatever the file's name says."""
     path = tmp_path / "objects.json.gz"
     path.write_bytes(bytes(range(128, 256)))
-    assert _refused(run, "-f", str(path)) == f"joinery: {path}: neither text nor gzip"
+    assert (
+        _refused(run, "-f", str(path))
+        == f"joinery: {path}: neither text nor gzip: byte 0x80 in line 1 is not UTF-8; save it as UTF-8"
+    )
 
 
 def test_a_broken_entry_of_a_catalogue_is_named_with_its_file(run: Run, write: Write) -> None:

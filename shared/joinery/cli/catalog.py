@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from joinery.cli.options import CatalogOption, Files, Format, RegionOption
+from joinery.cli.visible import warn
 from joinery.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def catalog(
         return
     catalogue, prices = prices_of(loaded, snapshot, place)
     for warning in (*inputs.all_warnings(), *prices.warnings()):
-        print(f"warning: {warning}", file=sys.stderr)
+        warn(warning)
     types = resolve(catalogue, chosen)
     if output is Format.JSON:
         from joinery.cli.output_json import write

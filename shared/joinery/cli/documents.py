@@ -5,20 +5,33 @@ becomes the same thing here: the bytes of one object in JSON, with the file it c
 without decoding them (30 ms); YAML costs what YAML costs.
 """
 
-import gzip
+import codecs
 import json
 import sys
 import zlib
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
+from itertools import chain
+from typing import IO, Any
 
 import msgspec
 
 from joinery.errors import ConfigurationError
 
 _GZIP = b"\x1f\x8b"
+_CHUNK = 2**20
+#: Some 30,000 pods of an export.
+_MOST_BYTES = 256 * 2**20
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8-sig"),
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_WIDE = tuple(mark for mark, encoding in _MARKS if encoding != "utf-8-sig")
 
 
 class _Name(msgspec.Struct, gc=False):
@@ -54,14 +67,73 @@ class Document:
 
 
 def read(path: str) -> bytes:
-    """A file's bytes, or standard input's for ``-``, unzipped. Raises ``ConfigurationError`` naming the file."""
+    """A file's bytes, or standard input's for ``-``, unzipped, as UTF-8. Raises ``ConfigurationError`` naming the file.
+
+    Takes no more memory than ``_MOST_BYTES``, whatever a device or a gzip file would go on to give.
+    """
+    name = source_name(path)
     try:
-        data = sys.stdin.buffer.read() if path == "-" else Path(path).read_bytes()
-        return gzip.decompress(data) if data.startswith(_GZIP) else data
+        with _opened(path) as file:
+            first = file.read(_CHUNK)
+            # Standard input cannot be read again from its beginning.
+            whole = chain([first], iter(lambda: file.read(_CHUNK), b""))
+            return _as_utf8(name, _limited(name, _unzipped(whole) if first.startswith(_GZIP) else whole))
+    except ValueError as error:
+        raise ConfigurationError(f"{name}: {error}") from error
     except OSError as error:
-        raise ConfigurationError(f"{source_name(path)}: {error.strerror or error}") from error
-    except (EOFError, zlib.error) as error:
-        raise ConfigurationError(f"{source_name(path)}: not a whole gzip file: {error}") from error
+        raise ConfigurationError(f"{name}: {error.strerror or error}") from error
+    except zlib.error as error:
+        raise ConfigurationError(f"{name}: not a whole gzip file: {error}") from error
+
+
+def _opened(path: str) -> AbstractContextManager[IO[bytes]]:
+    return nullcontext(sys.stdin.buffer) if path == "-" else open(path, "rb")
+
+
+def _unzipped(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Piece by piece, one gzip stream after another. Raises ``zlib.error``."""
+    inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+    for chunk in chunks:
+        rest = chunk
+        while rest:
+            if inflate.eof:
+                # What follows a stream is another one, or padding.
+                rest = rest.lstrip(b"\0")
+                if not rest:
+                    break
+                inflate = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+            yield inflate.decompress(rest, _CHUNK)
+            rest = inflate.unconsumed_tail or inflate.unused_data
+    if not inflate.eof:
+        raise zlib.error("it ends too early")
+
+
+def _limited(name: str, chunks: Iterable[bytes]) -> bytes:
+    parts, size = [], 0
+    for chunk in chunks:
+        parts.append(chunk)
+        size += len(chunk)
+        if size > _MOST_BYTES:
+            raise ConfigurationError(f"{name}: more than {_MOST_BYTES >> 20} MiB: split it into several files")
+        if b"\0" in chunk and not parts[0].startswith(_WIDE):
+            raise ConfigurationError(f"{name}: neither text nor gzip: a NUL byte{_wide_hint(parts[0])}")
+    return b"".join(parts)
+
+
+def _wide_hint(first: bytes) -> str:
+    return " (UTF-16 without a byte order mark? save it as UTF-8)" if first[:1] != b"\0" == first[1:2] else ""
+
+
+def _as_utf8(name: str, data: bytes) -> bytes:
+    """What PowerShell writes (UTF-16 with its mark) becomes what everybody else does."""
+    encoding = next((encoding for mark, encoding in _MARKS if data.startswith(mark)), "utf-8")
+    try:
+        text = data.decode(encoding)
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        wrong = f"byte 0x{data[error.start]:02x} in line {line} is not {encoding.upper()}"
+        raise ConfigurationError(f"{name}: neither text nor gzip: {wrong}; save it as UTF-8") from error
+    return data if encoding == "utf-8" else text.encode()
 
 
 def source_name(path: str) -> str:
@@ -71,15 +143,20 @@ def source_name(path: str) -> str:
 
 def documents(source: str, data: bytes) -> Iterator[Document]:
     """Every object of a file, those inside lists one by one. Raises ``ConfigurationError`` for what is not one."""
-    for raw in _split(source, data.removeprefix(b"\xef\xbb\xbf").strip()):
-        yield from _documents(source, raw, default_kind="", default_version="")
+    try:
+        for raw in _split(source, data.strip()):
+            twice = _key_twice(raw)
+            for document in _documents(source, raw, default_kind="", default_version=""):
+                _refuse(document, _key_twice(document.raw) if twice else "")
+                yield document
+            _refuse(source, twice)
+    except RecursionError as error:
+        raise ConfigurationError(f"{source}: not a Kubernetes object: nested too deep") from error
 
 
 def _split(source: str, data: bytes) -> Iterator[msgspec.Raw | bytes]:
-    if not _is_text(data):
-        raise ConfigurationError(f"{source}: neither text nor gzip")
     if data[:1] not in (b"{", b"["):
-        yield from _split_yaml(source, data)
+        yield from _yaml(source, data)
         return
     try:
         yield msgspec.json.decode(data, type=msgspec.Raw)
@@ -87,61 +164,55 @@ def _split(source: str, data: bytes) -> Iterator[msgspec.Raw | bytes]:
         yield from _split_stream(source, data, error)
 
 
-def _is_text(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
 def _split_stream(source: str, data: bytes, first: msgspec.DecodeError) -> Iterator[bytes]:
     """JSON objects one after another, as ``kubectl get -o json`` prints them when called twice; or YAML in flow style."""
     try:
         text, decoder, at = data.decode(), json.JSONDecoder(), 0
-        found = []
+        spans = []
         while at < len(text):
-            value, end = decoder.raw_decode(text, at)
-            found.append(msgspec.json.encode(value))
+            _, end = decoder.raw_decode(text, at)
+            spans.append(text[at:end].encode())
             at = end + len(text[end:]) - len(text[end:].lstrip())
     except ValueError as error:
         if not source.endswith((".yaml", ".yml")):
             raise ConfigurationError(f"{source}: not JSON: {first}") from error
-        yield from _split_yaml(source, data)
+        yield from _yaml(source, data)
     else:
-        yield from found
+        yield from spans
 
 
-def _split_yaml(source: str, data: bytes) -> Iterator[bytes]:
-    import yaml
+def _yaml(source: str, data: bytes) -> Iterator[bytes]:
+    from joinery.cli.yamls import split
 
+    yield from split(source, data)
+
+
+class _TwiceError(ValueError):
+    """A key of a JSON object that is there twice."""
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    """For ``object_pairs_hook``: builds nothing, and so takes no memory."""
+    if len(pairs) > len({key for key, _ in pairs}):
+        key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
+        raise _TwiceError(f"the key {key!r} is there twice")
+
+
+def _key_twice(raw: msgspec.Raw | bytes) -> str:
+    """What is wrong with keys: JSON readers keep the last of two equal ones, in silence; ``kubectl`` refuses them."""
     try:
-        for value in yaml.load_all(data.decode(), Loader=_loader()):
-            if value is not None:
-                yield msgspec.json.encode(value)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        line = f"line {mark.line + 1}: " if mark else ""
-        raise ConfigurationError(f"{source}: {line}not YAML: {error.problem or error.context}") from error
-    except yaml.YAMLError as error:
-        raise ConfigurationError(f"{source}: not YAML: {' '.join(str(error).split())}") from error
-    except (TypeError, msgspec.MsgspecError) as error:
-        raise ConfigurationError(f"{source}: not a Kubernetes object: {error}") from error
+        json.loads(bytes(raw), object_pairs_hook=_once)
+    except _TwiceError as error:
+        return str(error)
+    except ValueError:
+        # Not JSON, which is said where it is decoded.
+        return ""
+    return ""
 
 
-def _loader() -> Any:
-    """YAML without moments: a timestamp is a string in Kubernetes' JSON."""
-    import yaml
-
-    base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-
-    class Loader(base):  # type: ignore[misc]
-        yaml_implicit_resolvers = {
-            first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-            for first, resolvers in base.yaml_implicit_resolvers.items()
-        }
-
-    return Loader
+def _refuse(subject: object, problem: str) -> None:
+    if problem:
+        raise ConfigurationError(f"{subject}: {problem}")
 
 
 def _documents(source: str, raw: msgspec.Raw | bytes, *, default_kind: str, default_version: str) -> Iterator[Document]:

@@ -5,16 +5,20 @@ body. Commands of other packages (the simulator's ``replay`` and ``simulate``) a
 when asked for.
 """
 
+import io
+import os
 import sys
 from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points, version
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 from joinery.cli.catalog import catalog
 from joinery.cli.plan import plan
+from joinery.cli.visible import visible
 from joinery.errors import ConfigurationError, JoineryError
 
 GROUP = "joinery.commands"
@@ -84,14 +88,33 @@ def joinery(
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run one command. Always ends in ``SystemExit``: 0 done, 2 bad input, 1 anything else."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # A terminal that cannot show a letter gets its number, not an error.
+            stream.reconfigure(errors="backslashreplace")
     try:
-        app(args=arguments)
-    except ConfigurationError as error:
+        ended = app(args=arguments, prog_name="joinery", standalone_mode=False)
+        sys.stdout.flush()
+    except (ConfigurationError, TyperException) as error:
         _end(error, BAD_INPUT)
     except JoineryError as error:
         _end(error, FAILED)
+    except OSError as error:
+        _end_unheard(error)
+    raise SystemExit(ended if isinstance(ended, int) else DONE)
 
 
-def _end(error: JoineryError, status: int) -> None:
-    print(f"joinery: {error}", file=sys.stderr)
+def _end(error: Exception, status: int) -> NoReturn:
+    said = error.format_message() if isinstance(error, TyperException) else str(error)
+    lines = (visible(line) for line in said.split("\n")) if status == FAILED else (visible(said),)
+    if said:
+        print("joinery: " + "\n".join(lines), file=sys.stderr)
     raise SystemExit(status)
+
+
+def _end_unheard(error: OSError) -> NoReturn:
+    """Nobody reads on (``joinery plan | head``), or the disk is full. What is left must not fail again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if not isinstance(error, BrokenPipeError):
+        print(f"joinery: {visible(error)}", file=sys.stderr)
+    raise SystemExit(FAILED)

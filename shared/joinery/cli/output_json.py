@@ -12,6 +12,7 @@ from joinery.apis.meta import Requirement, Taint
 from joinery.apis.quantity import texts
 from joinery.cli.costs import CURRENCY, Costs
 from joinery.cli.prices import Prices
+from joinery.cli.visible import in_json
 from joinery.scheduling.packing import Launch, Packing
 
 #: Sums of prices, to the millionth of a dollar: floats add up with noise in the last digits.
@@ -20,7 +21,7 @@ _DIGITS = 6
 
 def write(document: Any) -> None:
     """Print the document, and nothing else, on standard output."""
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(document), indent=2).decode() + "\n")
+    sys.stdout.write(in_json(msgspec.json.format(msgspec.json.encode(document), indent=2).decode()) + "\n")
 
 
 def plan_document(

@@ -11,12 +11,13 @@ from contextlib import contextmanager
 from textwrap import wrap
 
 from rich.console import Console
-from rich.markup import escape
+from rich.markup import escape as unmarked
 from rich.table import Table
 
 from joinery.cli.figures import TELLING, amount, count, money, monthly, natural, share, size, unit
 from joinery.cli.plan_view import Existing, Filled, Group, PlanView, Refused, zones_allowed
 from joinery.cli.prices import Prices
+from joinery.cli.visible import visible
 from joinery.scheduling.packing import Launch
 from joinery.state.offerings import InstanceType
 
@@ -36,6 +37,11 @@ def _printing() -> Iterator[Console]:
     with console.capture() as captured:
         yield console
     sys.stdout.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
+
+
+def escape(text: str) -> str:
+    """A text of others: no markup, and nothing that steers a terminal."""
+    return unmarked(visible(text))
 
 
 def print_plan(plan: PlanView, *, with_pods: bool = False) -> None:
@@ -246,7 +252,7 @@ def _print_wrapped(console: Console, said: str, *, first: str) -> None:
         break_long_words=False,
         break_on_hyphens=False,
     )
-    console.print(escape("\n".join(lines)))
+    console.print("\n".join(escape(line) for line in lines))
 
 
 # --- totals ---

@@ -4,6 +4,8 @@ from collections.abc import Iterable
 from html import escape
 from typing import NewType
 
+from joinery.cli.visible import visible
+
 Html = NewType("Html", str)
 """Markup. mypy keeps the name of a pod from passing for it."""
 
@@ -12,7 +14,7 @@ NOTHING = Html("")
 
 def text(anything: object) -> Html:
     """A text as markup: nothing in it means anything to a browser."""
-    return Html(escape(str(anything)))
+    return Html(escape(visible(anything)))
 
 
 def join(parts: Iterable[Html]) -> Html:
@@ -26,7 +28,7 @@ def element(name: str, *inside: Html, **attributes: object) -> Html:
 
 def _attributes(attributes: dict[str, object]) -> str:
     return "".join(
-        f' {name.rstrip("_").replace("_", "-")}="{escape(str(value))}"'
+        f' {name.rstrip("_").replace("_", "-")}="{escape(visible(value))}"'
         for name, value in attributes.items()
         if value not in ("", None)
     )

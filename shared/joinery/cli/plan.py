@@ -1,6 +1,6 @@
 """``joinery plan``: what would be bought for the pending pods, where each would run, and why some would not."""
 
-import sys
+import math
 import time
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from joinery.cli.options import CatalogOption, Files, NodeSize, PlanFormat, RegionOption
+from joinery.cli.visible import warn
 from joinery.errors import ConfigurationError, RefusedError
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def plan(
     catalog_file: CatalogOption = None,
     region: RegionOption = None,
     now: Annotated[str | None, typer.Option(metavar="RFC3339", help="The moment to plan for. Default: now.")] = None,
-    seed: Annotated[int, typer.Option(help="One seed and one input give one plan.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="One seed and one input give one plan.")] = 0,
     time_limit: Annotated[
         float | None, typer.Option(metavar="SECONDS", help="Stop improving the plan after that long.")
     ] = None,
@@ -47,17 +48,17 @@ def plan(
     from joinery.cli.sources import checked_region, load_catalog, moment, prices_of
     from joinery.scheduling.problem import Options
 
-    if time_limit is not None and time_limit <= 0:
+    if time_limit is not None and not 0 < time_limit < math.inf:
         raise ConfigurationError(f"--time-limit {time_limit:g}: must be more than 0 seconds")
     snapshot = _snapshot(files, moment(now))
     options = Options(only_marked_unschedulable=not files, seed=seed, time_limit=time_limit, node_size=node_size.value)
     place = checked_region(region)
     catalogue, prices = prices_of(load_catalog(catalog_file, place or cluster_region(snapshot)), snapshot, place)
     for warning in (*prices.warnings(), *_not_counted(snapshot, catalogue)):
-        print(f"warning: {warning}", file=sys.stderr)
+        warn(warning)
     problem, packing, seconds = _solve(snapshot, catalogue, options)
     for reason in packing.pool_reasons:
-        print(f"warning: {reason}", file=sys.stderr)
+        warn(reason)
     costs = costs_of(problem, packing, catalogue.sold)
     if output is PlanFormat.JSON:
         write(plan_document(packing, costs, prices, now=snapshot.now, seconds=seconds))
@@ -72,7 +73,7 @@ def _snapshot(files: Sequence[str] | None, now: "datetime") -> "Snapshot":
     inputs = load(files or ())
     snapshot = inputs.snapshot(now) if files else live_snapshot(now)
     for warning in (*inputs.all_warnings(), *_not_used(snapshot)):
-        print(f"warning: {warning}", file=sys.stderr)
+        warn(warning)
     return snapshot
 
 
@@ -108,7 +109,7 @@ def _solve(snapshot: "Snapshot", catalogue: "Catalog", options: "Options") -> tu
     problem = Problem(snapshot=snapshot, instance_types=types, options=options)
     made = planned(problem, stopwatch=lambda: time.perf_counter() - started)
     for warning in made.warnings:
-        print(f"warning: {warning}", file=sys.stderr)
+        warn(warning)
     check(made)
     return problem, made.packing, time.perf_counter() - started
 

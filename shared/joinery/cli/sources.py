@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from joinery.cloudprovider.catalog import Catalog
     from joinery.state.snapshot import Snapshot
 
+_FIRST_YEAR, _LAST_YEAR = 1970, 9000
 #: A checkout carries a catalogue, so that a plan needs neither an account nor a download.
 SAMPLE = Path(__file__).parents[3] / "simulator" / "data" / "catalog-us-east-1.json.gz"
 
@@ -86,7 +87,7 @@ def _catalog_file(path: str) -> "Catalog":
         catalog = decode_entries(data) if data.lstrip().startswith(b"[") else decode(data)
         # Every command reads the entries, and only here is it known whose they are.
         _ = catalog.described
-    except ConfigurationError as error:
+    except (ConfigurationError, RecursionError) as error:
         raise ConfigurationError(f"{source_name(path)}: {error}") from error
     return catalog
 
@@ -102,6 +103,8 @@ def moment(text: str | None) -> datetime:
         raise ConfigurationError(f"--now {text}: not a moment such as 2026-01-01T00:00:00Z") from None
     if parsed.tzinfo is None:
         raise ConfigurationError(f"--now {text}: has no time zone; write 2026-01-01T00:00:00Z")
+    if not _FIRST_YEAR <= parsed.year <= _LAST_YEAR:
+        raise ConfigurationError(f"--now {text}: the year must be between {_FIRST_YEAR} and {_LAST_YEAR}")
     return parsed.astimezone(UTC)
 
 

@@ -6,7 +6,7 @@ the same file.
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -21,13 +21,17 @@ class Zone(msgspec.Struct, frozen=True, rename="camel"):
     id: str = ""
 
 
+#: $/h: no machine is paid for by its tenant, and none costs a million.
+Price = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
+
+
 class CatalogOffering(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """Price in $/h."""
 
     instance_type: str
     zone: str
     capacity_type: str
-    price: float
+    price: Price
     available: bool = True
 
 

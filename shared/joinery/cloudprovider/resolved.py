@@ -10,7 +10,7 @@ import msgspec
 
 from joinery.apis.labels import REGION, ZONE, ZONE_ID
 from joinery.apis.quantity import Resources, amounts
-from joinery.cloudprovider.catalog import Catalog, CatalogOffering, Zone
+from joinery.cloudprovider.catalog import Catalog, CatalogOffering, Price, Zone
 from joinery.errors import ConfigurationError
 from joinery.state.offerings import InstanceType, Offering, Reservation
 
@@ -18,7 +18,7 @@ from joinery.state.offerings import InstanceType, Offering, Reservation
 class _Offering(msgspec.Struct, frozen=True, rename="camel"):
     zone: str
     capacity_type: str
-    price: float
+    price: Price
     available: bool = True
     capacity_reservation: str = ""
     remaining: int = 0
