@@ -218,16 +218,19 @@ class PoolBuilder:
     def _overhead(
         self, node_pool: NodePool, known: Market, bare: Pool
     ) -> tuple[Amounts, tuple[frozenset[tuple[str, str, int]], ...]]:
-        """What the DaemonSets' pods take on a node of each type; startup taints do not keep them away (3.17)."""
-        overhead = np.zeros_like(known.allocatable)
+        """What the DaemonSets' pods take on a node of each type; startup taints do not keep them away (3.17).
+
+        Where DaemonSets are for some zones, or for spot, the most that they take anywhere is counted for all nodes of the type.
+        """
+        sold = np.isfinite(known.prices)
+        taken = np.zeros((len(known.columns), *known.allocatable.shape), dtype=np.int64)
         ports: list[frozenset[tuple[str, str, int]]] = [frozenset()] * len(known.types)
         for daemon, fits in self._running(node_pool, bare):
-            runs = np.logical_or.reduce([found.types for found in fits])
-            overhead[runs] += self._axis.vector(daemon.requests)
-            taken = host_ports_of(daemon.pod)
-            if taken:
-                ports = [p | taken if runs[i] else p for i, p in enumerate(ports)]
-        return overhead, tuple(ports)
+            runs = np.logical_or.reduce([sold & found.types[:, None] & found.columns for found in fits])
+            taken[runs.T] += self._axis.vector(daemon.requests)
+            if needed := host_ports_of(daemon.pod):
+                ports = [p | needed if runs[i].any() else p for i, p in enumerate(ports)]
+        return taken.max(axis=0, initial=0), tuple(ports)
 
     def _running(self, node_pool: NodePool, bare: Pool) -> Iterator[tuple[Daemon, list[Fit]]]:
         """The DaemonSets whose pods some node of the pool runs, with what each of their terms leaves of the template."""

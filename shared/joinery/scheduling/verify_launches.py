@@ -35,14 +35,13 @@ _ENCODE = msgspec.json.Encoder().encode
 class Choice:
     """An instance type of a launch: the offerings that the request allows, and what a node of it would be like.
 
-    ``daemons``: what the DaemonSets' pods take, for each set of them that some of the offerings would run; ``foreign``: for each
-    that another offering of the type would. ``labels`` are the node's but for those of the offering.
+    ``daemons``: what the DaemonSets' pods take, for each set of them that some of the offerings would run. ``labels`` are the node's
+    but for those of the offering.
     """
 
     kind: InstanceType
     offerings: tuple[Offering, ...]
     daemons: Sequence[Resources]
-    foreign: Sequence[Resources]
     labels: Labels
 
     @cached_property
@@ -108,8 +107,7 @@ class Choices:
         if not offerings:
             return None
         own = self._daemons(launch, kind, labels, offerings)
-        every = self._daemons(launch, kind, labels, kind.offerings)
-        return Choice(kind=kind, offerings=offerings, daemons=own, foreign=every, labels=labels)
+        return Choice(kind=kind, offerings=offerings, daemons=own, labels=labels)
 
     def _daemons(
         self, launch: Launch, kind: InstanceType, labels: Labels, offerings: Sequence[Offering]
@@ -247,7 +245,9 @@ def _check_choices(world: World, launch: Launch, node: FinalNode, *, choices: Ch
     for name, choice in known.items():
         if choice is None:
             yield Reason("InstanceTypes", f"{name} has no available offering that the launch allows", subject)
-    yield from (Reason(code, message, subject) for code, message in _choice_problems(launch, needs, usable))
+    yield from (
+        Reason(code, message, subject) for code, message in _choice_problems(launch, needs, usable, world.every_daemon)
+    )
     for found in node.planned:
         if is_choosy(found.pod.spec):
             bad = next((choice.kind.name for choice in usable if not choices.suit(choice, found)), None)
@@ -255,7 +255,9 @@ def _check_choices(world: World, launch: Launch, node: FinalNode, *, choices: Ch
                 yield refusal("Alternatives", found, node, f"the launch also allows {bad}, where the pod may not run")
 
 
-def _choice_problems(launch: Launch, needs: Resources, choices: Sequence[Choice]) -> Iterator[tuple[str, str]]:
+def _choice_problems(
+    launch: Launch, needs: Resources, choices: Sequence[Choice], every: Resources
+) -> Iterator[tuple[str, str]]:
     for name, amount in needs.items():
         tight = [c.kind.name for c in choices if c.room.get(name, 0) < amount] if amount > 0 else []
         if tight:
@@ -269,21 +271,17 @@ def _choice_problems(launch: Launch, needs: Resources, choices: Sequence[Choice]
     cheap = [c for c in choices if c.cheapest < launch.offering.price - PRICE_TOLERANCE]
     if cheap:
         yield "Cheapest", f"{cheap[0].kind.name} costs {cheap[0].cheapest}, the offering {launch.offering.price}"
-    problem = _requests_problem(launch, needs, choices)
+    problem = _requests_problem(launch, needs, choices, every)
     if problem:
         yield "Requests", problem
 
 
-def _requests_problem(launch: Launch, needs: Resources, choices: Sequence[Choice]) -> str:
-    """Requests are those of the pods and of the daemons; which daemons may depend on the type, and on the offering.
-
-    A type's daemons may be counted wherever it is launched, although not all of them run in every zone.
-    """
+def _requests_problem(launch: Launch, needs: Resources, choices: Sequence[Choice], every: Resources) -> str:
+    """Requests are those of the pods and of the daemons, at least those that will run; which ones may depend on what EC2 picks."""
     own = list({id(one): one for choice in choices for one in choice.daemons}.values()) or [{}]
-    every = list({id(one): one for choice in choices for one in choice.foreign}.values()) or [{}]
     for name in sorted(needs.keys() | launch.requests.keys()):
         least = min(daemons.get(name, 0) for daemons in own)
-        stated, most = launch.requests.get(name, 0), max(daemons.get(name, 0) for daemons in every)
+        stated, most = launch.requests.get(name, 0), every.get(name, 0)
         if not least <= stated - needs.get(name, 0) <= most:
             return f"{name} is {stated}, but the pods ask {needs.get(name, 0)} and the daemons {least} to {most}"
     return ""

@@ -104,6 +104,11 @@ class World:
         return found
 
     @cached_property
+    def every_daemon(self) -> Resources:
+        """What the pods of all DaemonSets take, which is more than any node runs."""
+        return total(daemon.requests for _, daemon in self.daemon_sets)
+
+    @cached_property
     def _daemon_keys(self) -> list[str]:
         """The labels that decide which daemons run on a node."""
         return sorted({key for _, daemon in self.daemon_sets for key in _selected_keys(daemon.pod)})
