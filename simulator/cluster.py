@@ -17,9 +17,11 @@ from pydantic import ValidationError
 from joinery.apis.conditions import Observation, rejected
 from joinery.apis.core import Namespace, Node, ObjectMeta, Pod, PodDisruptionBudget, Toleration
 from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.meta import is_label_key
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.validation import explain
+from joinery.cli.validity import wrong_metadata
 from joinery.cluster.gateway import Event, Eviction, Lease
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
 from joinery.state.snapshot import Invalid, Snapshot
@@ -38,6 +40,9 @@ from simulator.resources import (
 
 T = TypeVar("T")
 GRACE = 30  # seconds, Kubernetes' default terminationGracePeriodSeconds
+
+#: Bytes of all annotations of an object together, keys and values.
+MOST_ANNOTATED = 256 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,8 +180,11 @@ class InMemoryCluster:
             invalid=tuple(_invalid(*found) for found in sorted(self._unparsed.items())),
         )
 
-    def create_node_claim(self, claim: NodeClaim) -> NodeClaim:
-        return self.api.create(with_fields(_validated(claim), status=type(claim.status)()))
+    def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
+        wanted = with_fields(_validated(claim), status=type(claim.status)())
+        if problem := _wrong_metadata(claim):
+            raise ConfigurationError(f"NodeClaim {claim.metadata.name}: {problem}")
+        return wanted if dry_run else self.api.create(wanted)
 
     def update_node_claim(self, before: NodeClaim, after: NodeClaim) -> NodeClaim:
         return self._write(before, after, "labels", "annotations", "finalizers")
@@ -317,6 +325,16 @@ def _validated(claim: NodeClaim) -> NodeClaim:
         return NodeClaim.model_validate(claim.model_dump(by_alias=True))
     except ValidationError as error:
         raise ConfigurationError(f"NodeClaim {claim.metadata.name}: {explain(error)}") from error
+
+
+def _wrong_metadata(claim: NodeClaim) -> str:
+    """What the API server finds wrong with any object's metadata (apimachinery ``ValidateObjectMeta``)."""
+    annotations = claim.metadata.annotations
+    if bad := next((key for key in annotations if not is_label_key(key.lower())), None):
+        return f"metadata.annotations: {bad!r} is no qualified name"
+    if sum(len(key) + len(value) for key, value in annotations.items()) > MOST_ANNOTATED:
+        return f"metadata.annotations: must have at most {MOST_ANNOTATED} bytes"
+    return wrong_metadata(claim.metadata, claim.kind)
 
 
 def _invalid(found: tuple[str, str], document: dict[str, Any]) -> Invalid:

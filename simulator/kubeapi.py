@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
+from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster.gateway import Event, Eviction
 from joinery.errors import ConfigurationError, ConflictError, JoineryError, NotFoundError
 from simulator.cluster import InMemoryCluster
@@ -69,7 +70,7 @@ class KubernetesApi:
         self, method: str, kind: Kind, namespace: str, query: Mapping[str, str], body: Document
     ) -> tuple[int, Document]:
         if method == "POST":
-            return 201, self._create(kind, namespace, body)
+            return 201, self._create(kind, namespace, body, dry_run="dryRun" in query)
         return 200, self._list(kind, namespace, query)
 
     def _object(self, method: str, kind: Kind, where: tuple[str, str, str], body: Document) -> tuple[int, Document]:
@@ -111,11 +112,13 @@ class KubernetesApi:
 
     # --- writing --------------------------------------------------------------------------------------------------
 
-    def _create(self, kind: Kind, namespace: str, body: Document) -> Document:
+    def _create(self, kind: Kind, namespace: str, body: Document, *, dry_run: bool) -> Document:
         item = from_document(kind.name, {**body, "metadata": {**body["metadata"], "namespace": namespace}})
         if hasattr(item, "status"):
             # What was sent as status is dropped: it has a subresource of its own.
             item = with_fields(item, status=type(item.status)())
+        if isinstance(item, NodeClaim):
+            return _typed(kind, to_document(self.cluster.create_node_claim(item, dry_run=dry_run)))
         return _typed(kind, to_document(self.cluster.api.create(item)))
 
     def _patch(self, kind: Kind, place: str, body: Document | list[Document], part: str) -> Document:

@@ -221,7 +221,7 @@ def test_observing_decides_records_and_tells_and_changes_nothing(stand: Stand) -
     outcome = stand.observing().provision()
     assert (outcome["launches"], outcome["launched"]) == (1, 0)
     assert (stand.claims, stand.alive, stand.rung()) == ([], [], set())
-    assert "Nominated" in stand.told("Pod")
+    assert stand.told("Pod") == {"Observed"}
     assert len(stand.world.store.documents) == 1
     assert stand.world.cluster.leases == {}
 

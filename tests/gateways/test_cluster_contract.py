@@ -143,6 +143,14 @@ def test_a_claim_that_breaks_the_rules_is_refused_by_field(form: Form) -> None:
         form.cluster.create_node_claim(wrong)
 
 
+def test_a_dry_run_is_judged_and_not_stored(form: Form) -> None:
+    """It tells which part of a claim the API server refuses."""
+    form.cluster.create_node_claim(claim(), dry_run=True)
+    assert form.cluster.snapshot().node_claims == ()
+    with pytest.raises(ConfigurationError, match="bad value"):
+        form.cluster.create_node_claim(claim(labels={"team": "bad value"}), dry_run=True)
+
+
 def test_metadata_and_status_change_together(form: Form) -> None:
     """One update carries labels, annotations and status, although status is a subresource."""
     made = form.cluster.create_node_claim(claim())

@@ -22,6 +22,9 @@ KNOWN_VALUES = {
     labels.TENANCY: frozenset({labels.SHARED_TENANCY, labels.DEDICATED}),
 }
 
+#: Bytes: of the 256 KiB that an object may have, the rest is for what Joinery writes into a claim.
+MOST_ANNOTATED = 120 << 10
+
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
 _MOST_ERRORS = 5
 
@@ -63,11 +66,26 @@ def validate(pool: NodePool) -> tuple[str, ...]:
 
 def _pool_reasons(pool: NodePool) -> Iterator[str]:
     template = pool.spec.template
+    yield from _claim_reasons(pool)
     yield from _size_reasons(pool.metadata.annotations)
     yield from _label_reasons("spec.template.metadata.labels", template.metadata.labels)
     yield from _taint_reasons("spec.template.spec", template.spec.taints, template.spec.startup_taints)
     for index, requirement in enumerate(template.spec.requirements):
         yield from _requirement_reasons(f"spec.template.spec.requirements[{index}]", requirement)
+
+
+def _claim_reasons(pool: NodePool) -> Iterator[str]:
+    """What fits a NodePool and not the NodeClaims made from it: names become label values, and claims have annotations of their own."""
+    template = pool.spec.template
+    for field, name in (
+        ("metadata.name", pool.metadata.name),
+        ("spec.template.spec.nodeClassRef.name", template.spec.node_class_ref.name),
+    ):
+        if name and not is_label_value(name):
+            yield f"{field}: {len(name)} characters, and the label that nodes have of it takes 63"
+    size = sum(len(key) + len(value) for key, value in template.metadata.annotations.items())
+    if size > MOST_ANNOTATED:
+        yield f"spec.template.metadata.annotations: {size} bytes, and a NodeClaim has room for {MOST_ANNOTATED} of them"
 
 
 def _size_reasons(annotations: Mapping[str, str]) -> Iterator[str]:

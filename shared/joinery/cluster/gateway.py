@@ -54,8 +54,10 @@ class Cluster(Protocol):
         """Everything that decisions look at. Nodes are read before pods (scheduling.md 3.1)."""
         ...
 
-    def create_node_claim(self, claim: NodeClaim) -> NodeClaim:
-        """The claim as stored. Raises ``ConflictError`` if the name is taken, ``ConfigurationError`` if refused (422)."""
+    def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
+        """The claim as stored; ``dry_run``: as it would be stored. Raises ``ConflictError`` if the name is taken,
+        ``ConfigurationError`` if refused (422, 413).
+        """
         ...
 
     def update_node_claim(self, before: NodeClaim, after: NodeClaim) -> NodeClaim:

@@ -64,9 +64,10 @@ class KubernetesCluster:
             now=now, invalid=tuple(bad for reading in custom.values() for bad in reading.result()[1]), **found
         )
 
-    def create_node_claim(self, claim: NodeClaim) -> NodeClaim:
+    def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
         body = {"apiVersion": NODE_CLAIMS.api_version, "kind": NODE_CLAIMS.kind, **_creation(claim)}
-        return NodeClaim.model_validate_json(self.transport.request("POST", NODE_CLAIMS.path, body))
+        path = f"{NODE_CLAIMS.path}?dryRun=All" if dry_run else NODE_CLAIMS.path
+        return NodeClaim.model_validate_json(self.transport.request("POST", path, body))
 
     def update_node_claim(self, before: NodeClaim, after: NodeClaim) -> NodeClaim:
         return self._update_custom(NODE_CLAIMS, before, after)

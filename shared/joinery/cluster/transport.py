@@ -129,6 +129,10 @@ class _RepeatableError(Exception):
     """No answer, but the request did nothing or may be done twice."""
 
 
+#: etcd's answer to more than its ``--max-request-bytes``, which the API server passes on as an internal error.
+_TOO_LARGE = "request is too large"
+
+
 def refusal(what: str, answer: Answer) -> JoineryError:
     """The error for a refusal, named after what its catcher does about it."""
     reason = f"{what}: {answer.status.message}"[:_MESSAGE_CHARS]
@@ -137,7 +141,9 @@ def refusal(what: str, answer: Answer) -> JoineryError:
             return NotFoundError(reason)
         case 409:
             return ConflictError(reason)
-        case 422:
+        case 413 | 422:
+            return ConfigurationError(reason)
+        case 500 if _TOO_LARGE in answer.status.message:
             return ConfigurationError(reason)
         case _:
             return UnavailableError(f"{reason} ({answer.code})")

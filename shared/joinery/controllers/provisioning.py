@@ -4,30 +4,33 @@ Between reading the snapshot and writing the claims the Lease is held, so that n
 does not get it raises, and its door rings again. The claims are complete when they are written, so the Lease is given back
 before EC2 is asked: whatever stops after that is finished by lifecycle.
 
+A claim that the API server refuses is isolated (``controllers.writing``): what is at fault gets its reason, the rest is planned again in
+the same run.
+
 A plan is acted upon as a whole or not at all. One that fails verification is made anew, simpler and at last without the pods at fault
 (``scheduling.planning``); one that still fails, or exceeds a cap, is refused loudly.
 """
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from joinery.apis.core import Pod
-from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce
 from joinery.controllers.act import Actor, events
 from joinery.controllers.launching import Launching
 from joinery.controllers.market import Market, market
 from joinery.controllers.record import decision
+from joinery.controllers.writing import Writer, Written
 from joinery.doorbell.gateway import Bell
-from joinery.errors import ConfigurationError, ConflictError, RefusedError
+from joinery.errors import RefusedError
 from joinery.gateways import Gateways
-from joinery.lifecycle.claims import claims_of
 from joinery.lifecycle.replacement import replaced
 from joinery.lifecycle.steering import promises
-from joinery.observability import COST, NODE_CLAIM, NODE_POOL, POD, REASON, RECORD, logger, said
+from joinery.observability import COST, NODE_POOL, POD, REASON, RECORD, logger, said
+from joinery.scheduling import planning
 from joinery.scheduling.packing import Launch, Packing
-from joinery.scheduling.planning import Plan, plan
+from joinery.scheduling.planning import Plan
 from joinery.scheduling.problem import Options, Problem
 from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
@@ -38,6 +41,8 @@ LEASE = "joinery-decisions"
 LEASE_SECONDS = 90
 #: Events are for people: no more than this many a run about pods that are taken care of, or that are not.
 MOST_EVENTS = 100
+#: How often a run plans what is left again because the API server refused a claim.
+_ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -47,14 +52,6 @@ class _Plan:
     problem: Problem
     packing: Packing
     market: Market
-
-
-@dataclass(frozen=True)
-class _Written:
-    """A launch and its claim, as the API server stored it."""
-
-    launch: Launch
-    claim: NodeClaim
 
 
 class ProvisioningController:
@@ -72,13 +69,13 @@ class ProvisioningController:
         try:
             plan = self._decide()
             actor = Actor(self._gateways, self._settings, plan.problem.snapshot.now)
-            written = self._write(plan, actor)
+            plan, written = self._write(plan, actor)
         finally:
             self._gateways.cluster.release_lease(lease)
         served = self._launch(plan, written, actor)
-        self._tell(plan, {each.launch.name: each.claim for each in written})
+        self._tell(plan, {pod: each.claim.metadata.name for each in written for pod in each.launch.pods})
         actor.conclude()
-        return _outcome(plan.packing, served)
+        return _outcome(plan.packing, served, len(written))
 
     @property
     def _holder(self) -> str:
@@ -87,7 +84,8 @@ class ProvisioningController:
     def _observe(self) -> Mapping[str, Any]:
         plan = self._decide()
         self._tell(plan, {})
-        return _outcome(plan.packing, 0)
+        events(self._gateways, _observed(plan.packing, {pod.key: pod for pod in plan.problem.snapshot.pods}))
+        return _outcome(plan.packing, 0, len(plan.packing.launches))
 
     def _seen(self) -> Snapshot:
         """The cluster, once the claims that a killed run left behind have their instances: only then is their room known.
@@ -112,7 +110,7 @@ class ProvisioningController:
         problem = Problem(
             snapshot=snapshot, instance_types=found.types, options=Options(node_size=self._settings.node_size)
         )
-        made = plan(problem)
+        made = planning.plan(problem)
         for warning in made.warnings:
             logger.error("a plan was refused", extra=said(**{REASON: warning}))
         decided = _Plan(problem, made.packing, found)
@@ -129,21 +127,25 @@ class ProvisioningController:
         key = self._gateways.store.record("provisioning", plan.problem.snapshot.now, document)
         logger.info(what, extra=said(**{RECORD: key, COST: plan.packing.hourly}))
 
-    def _write(self, plan: _Plan, actor: Actor) -> list[_Written]:
-        """Create the claims; one that is refused does not keep the others from being written."""
-        written = []
-        claims = claims_of(plan.packing, plan.problem.snapshot)
-        for launch, claim in zip(plan.packing.launches, claims, strict=True):
+    def _write(self, plan: _Plan, actor: Actor) -> tuple[_Plan, list[Written]]:
+        """Create the claims; where some are refused, plan the rest again without what is at fault. Returns the last plan."""
+        writer = Writer(self._gateways.cluster, actor)
+        for _ in range(_ROUNDS):
+            if not writer.write(plan.problem, plan.packing):
+                break
+            self._record(plan, "refused")
+            problem = writer.rest(plan.problem)
+            made = planning.plan(problem, refused=writer.refused)
+            plan = _Plan(problem, made.packing, plan.market)
             try:
-                written.append(_Written(launch, self._gateways.cluster.create_node_claim(claim)))
-            except (ConfigurationError, ConflictError) as error:
-                actor.note(f"claim {claim.metadata.name} was not written", error)
-                continue
-            text = f"{len(launch.pods)} pods, {launch.offering.instance_type} or better at {launch.offering.price} $/h"
-            logger.info("claim written", extra=said(**{NODE_CLAIM: claim.metadata.name, REASON: text}))
-        return written
+                check(made, self._settings, [each.launch for each in writer.written])
+            except RefusedError as error:
+                actor.note("the rest was not planned again", error)
+                plan = replace(plan, packing=replace(made.packing, launches=()))
+                break
+        return plan, writer.written
 
-    def _launch(self, plan: _Plan, written: list[_Written], actor: Actor) -> int:
+    def _launch(self, plan: _Plan, written: list[Written], actor: Actor) -> int:
         """Ask EC2, and tell the claims that go which of them are replaced."""
         snapshot = plan.problem.snapshot
         claims = [each.claim for each in written]
@@ -152,7 +154,8 @@ class ProvisioningController:
         )
         launching.launch(claims, claims)
         served = {each.launch.name for each in written if each.claim.metadata.name in launching.served}
-        homeless = {pod for each in plan.packing.launches if each.name not in served for pod in each.pods}
+        homeless = {pod for each in written if each.launch.name not in served for pod in each.launch.pods}
+        homeless |= {pod for each in plan.packing.launches if each.name not in served for pod in each.pods}
         marks = replaced(snapshot, plan.packing, homeless)
         actor.carry_out(*((update,) for update in (*marks, *promises(snapshot, plan.packing))))
         self._ring(bool(written or marks), again=launching.given_up)
@@ -164,8 +167,8 @@ class ProvisioningController:
         if again:
             self._gateways.doorbell.ring(Bell.PROVISIONING)
 
-    def _tell(self, plan: _Plan, claims: Mapping[str, NodeClaim]) -> None:
-        """Record the decision if it changes something, and send its Events."""
+    def _tell(self, plan: _Plan, claims: Mapping[str, str]) -> None:
+        """Record the decision if it changes something, and send its Events. ``claims``: by pod, the one written for it."""
         packing, snapshot = plan.packing, plan.problem.snapshot
         if packing.launches:
             self._record(plan, "decided")
@@ -176,34 +179,47 @@ class ProvisioningController:
         events(self._gateways, [*_nominated(packing, claims, pods), *_failed(packing, pods)])
 
 
-def check(made: Plan, settings: Settings) -> None:
-    """Raise ``RefusedError`` for a plan that must not be acted upon: it breaks a rule, or exceeds a cap of the settings."""
+def check(made: Plan, settings: Settings, written: Sequence[Launch] = ()) -> None:
+    """Raise ``RefusedError`` for a plan that must not be acted upon: it breaks a rule, or exceeds a cap of the settings.
+
+    ``written``: launches of the same run that count against the caps too.
+    """
     packing, violations = made.packing, made.violations
+    count = len(packing.launches) + len(written)
+    hourly = packing.hourly + sum(each.offering.price for each in written)
     if violations:
         shown = "; ".join(str(violation) for violation in violations[:5])
         raise RefusedError(f"the plan breaks {len(violations)} rules: {shown}")
-    if len(packing.launches) > settings.max_launches:
-        raise RefusedError(f"the plan launches {len(packing.launches)} nodes: max_launches is {settings.max_launches}")
-    if packing.hourly > settings.max_hourly:
-        raise RefusedError(f"the plan costs {packing.hourly:.2f} $/h: max_hourly is {settings.max_hourly:.2f}")
+    if count > settings.max_launches:
+        raise RefusedError(f"the plan launches {count} nodes: max_launches is {settings.max_launches}")
+    if hourly > settings.max_hourly:
+        raise RefusedError(f"the plan costs {hourly:.2f} $/h: max_hourly is {settings.max_hourly:.2f}")
 
 
-def _nominated(packing: Packing, claims: Mapping[str, NodeClaim], pods: Mapping[str, Pod]) -> list[Announce]:
-    """Where each pod is expected; only pods that wait are told."""
-    places = [
-        (f"node/{found.node}" if found.node else f"nodeclaim/{found.node_claim}", found.pods)
+def _nominated(packing: Packing, claims: Mapping[str, str], pods: Mapping[str, Pod]) -> list[Announce]:
+    """Where each pod is expected: on a node or claim that is there. Only pods that wait are told."""
+    places = {
+        key: f"node/{found.node}" if found.node else f"nodeclaim/{found.node_claim}"
         for found in packing.existing
-    ]
-    places += [(f"nodeclaim/{_claim_name(launch, claims)}", launch.pods) for launch in packing.launches]
-    told = (
-        (pods[key], place) for place, keys in places for key in keys if key in pods and not pods[key].spec.node_name
-    )
+        for key in found.pods
+    }
+    places |= {key: f"nodeclaim/{name}" for key, name in claims.items()}
+    told = ((pods[key], place) for key, place in places.items() if key in pods and not pods[key].spec.node_name)
     return [Announce("Nominated", f"pod should schedule on {place}", pod) for pod, place in _first(told)]
 
 
-def _claim_name(launch: Launch, claims: Mapping[str, NodeClaim]) -> str:
-    found = claims.get(launch.name)
-    return found.metadata.name if found else launch.name
+def _observed(packing: Packing, pods: Mapping[str, Pod]) -> list[Announce]:
+    """What would be bought for pods that wait, if it were not for ``observe`` mode."""
+    told = (
+        (
+            pods[key],
+            f"observe mode: would launch {launch.offering.instance_type} or better of NodePool {launch.node_pool}",
+        )
+        for launch in packing.launches
+        for key in launch.pods
+        if key in pods and not pods[key].spec.node_name
+    )
+    return [Announce("Observed", text, pod) for pod, text in _first(told)]
 
 
 def _failed(packing: Packing, pods: Mapping[str, Pod]) -> list[Announce]:
@@ -225,9 +241,9 @@ def _first(told: Iterable[tuple[Pod, str]]) -> list[tuple[Pod, str]]:
     return list(told)[:MOST_EVENTS]
 
 
-def _outcome(packing: Packing, served: int) -> Mapping[str, Any]:
+def _outcome(packing: Packing, served: int, launches: int) -> Mapping[str, Any]:
     return {
-        "launches": len(packing.launches),
+        "launches": launches,
         "launched": served,
         "placed": sum(len(e.pods) for e in packing.existing) + sum(len(bought.pods) for bought in packing.launches),
         "unplaced": len(packing.unplaced),

@@ -76,7 +76,8 @@ def _claim(
             finalizers=[TERMINATION_FINALIZER],
             owner_references=[_owner(pool)],
         ),
-        spec=NodeClaimSpec(
+        # Its parts are valid; whether it is as a whole is for the API server to say, about this claim alone.
+        spec=NodeClaimSpec.model_construct(
             node_class_ref=template.spec.node_class_ref,
             requirements=_requirements(launch),
             resources=ClaimResources(requests=texts(launch.requests)),

@@ -7,6 +7,7 @@ tried; where it refuses that too, the pods at fault are left out, with the check
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 
 from joinery.apis.core import Pod
 from joinery.scheduling.packing import Packing, Reason, Unplaced
@@ -33,9 +34,14 @@ class Plan:
     warnings: tuple[str, ...] = ()
 
 
-def plan(problem: Problem, *, stopwatch: Stopwatch = lambda: 0.0) -> Plan:
-    """Solve and verify. Costs what those cost, unless a packing is refused; then a second packing, and seldom a few more."""
-    return checked(problem, lambda asked, refused: solve(asked, stopwatch=stopwatch, refused=refused))
+def plan(
+    problem: Problem, *, stopwatch: Stopwatch = lambda: 0.0, refused: Mapping[str, Unplaced] = MappingProxyType({})
+) -> Plan:
+    """Solve and verify, without the pods that are ``refused`` already.
+
+    Costs what those cost, unless a packing is refused; then a second packing, and seldom a few more.
+    """
+    return checked(problem, lambda asked, left: solve(asked, stopwatch=stopwatch, refused={**refused, **left}))
 
 
 def checked(problem: Problem, solver: Solver) -> Plan:

@@ -1,0 +1,63 @@
+"""What the API server refuses takes down nothing but its cause."""
+
+from typing import Any
+
+import pytest
+
+from joinery.errors import ConfigurationError
+from simulator import builders
+from tests.functional.stand import Stand
+
+
+def _many(keys: int, start: int = 0) -> dict[str, Any]:
+    """An affinity that the API server stores in a pod, and that a NodeClaim has no room for: it takes 100 requirements."""
+    listed = [{"key": f"example.com/rule-{start + n}", "operator": "NotIn", "values": ["x"]} for n in range(keys)]
+    terms = {"nodeSelectorTerms": [{"matchExpressions": listed}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
+
+
+def _told(stand: Stand, reason: str) -> dict[str, str]:
+    return {event.name: event.message for event in stand.world.cluster.events if event.reason == reason}
+
+
+def test_a_pod_that_spoils_a_claim_is_left_out_and_the_others_are_served(stand: Stand) -> None:
+    """In the same run; it is told why, and nobody is told of a node that does not come."""
+    stand.pods(4)
+    stand.world.cluster.add(builders.pod("picky", cpu="900m", affinity=_many(120)))
+    outcome = stand.provision()
+    assert outcome["unplaced"] == 1
+    assert "at most 100" in _told(stand, "FailedScheduling")["picky"]
+    nominated = _told(stand, "Nominated")
+    assert set(nominated) == {"pod-0", "pod-1", "pod-2", "pod-3"}
+    there = {f"pod should schedule on nodeclaim/{claim.metadata.name}" for claim in stand.claims}
+    assert set(nominated.values()) == there
+    assert len(stand.alive) == len(stand.claims)
+
+
+def test_pods_that_are_too_much_together_are_bought_for_apart(stand: Stand) -> None:
+    """Each alone is taken: one gives way to the other, and the next run finds it a place."""
+    for number in range(2):
+        stand.world.cluster.add(builders.pod(f"long-{number}", cpu="900m", affinity=_many(70, start=1000 * number)))
+    stand.provision()
+    assert len(_told(stand, "Nominated")) == 1
+    stand.provision()
+    assert set(_told(stand, "Nominated")) == {"long-0", "long-1"}
+
+
+def test_a_pool_whose_claims_are_refused_takes_no_part(stand: Stand) -> None:
+    """Another serves the pods; the failure is loud, because somebody must mend the NodePool."""
+    bad = builders.node_pool("bad", annotations={"no name!": "x"}, weight=100)
+    stand.world.cluster.add(bad)
+    stand.live()
+    stand.pods(3)
+    with pytest.raises(ConfigurationError, match="no name!"):
+        stand.provision()
+    assert {claim.metadata.labels["karpenter.sh/nodepool"] for claim in stand.claims} == {"default"}
+    assert len(_told(stand, "Nominated")) == 3
+
+
+def test_nobody_is_nominated_for_what_is_only_observed(stand: Stand) -> None:
+    """No claim is written, so none is promised."""
+    stand.pods(1)
+    stand.observing().provision()
+    assert _told(stand, "Nominated") == {}
