@@ -1,10 +1,16 @@
 """Whatever no API has is noticed at any depth: misspelt or misplaced is an error with a suggestion, newer a warning."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.meta import CustomResource
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodepool import NodePool
+from joinery.apis.patterns import in_words
 from joinery.cli.fields import real_kinds, unknown_in_object
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
 from tools import api_fields
@@ -172,3 +178,34 @@ def test_an_object_with_every_kind_of_field_is_known() -> None:
     pod["spec"]["volumes"] = [{"name": "v", "emptyDir": {}, "projected": {"sources": [None]}}]
     assert list(unknown_in_object("Pod", json.dumps(pod).encode())) == []
     assert "PodTemplate" in real_kinds()
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "problem"),
+    [
+        ("      nodeClassRef:", "      expireAfter: 30d\n      nodeClassRef:", "spec.template.spec.expireAfter: '30d' will not do: write hours, minutes and seconds, such as 720h or 1h30m, or Never"),
+        ("\nspec:", "\nspec:\n  disruption: {budgets: [{nodes: few}]}", "spec.disruption.budgets[0].nodes: 'few' will not do: write a number such as 5 or a share such as 10%"),
+    ],
+)  # fmt: skip
+def test_what_a_value_must_look_like_is_said_in_words(
+    run: Run, write: Write, before: str, after: str, problem: str
+) -> None:
+    """A regular expression is no help to who wrote 30d."""
+    line = _refused(run, write, POOL.replace(before, after))
+    assert problem in line
+    assert "pattern" not in line
+
+
+@pytest.mark.parametrize("model", [EC2NodeClass, NodePool, NodeClaim])
+def test_every_pattern_of_the_definitions_has_words(model: type[CustomResource]) -> None:
+    """A new one needs them too."""
+    assert [pattern for pattern in _patterns(model.model_json_schema()) if not in_words(pattern)] == []
+
+
+def _patterns(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        if isinstance(schema.get("pattern"), str) and "x-kubernetes-int-or-string" not in schema:
+            yield schema["pattern"]
+        schema = list(schema.values())
+    for member in schema if isinstance(schema, list) else ():
+        yield from _patterns(member)

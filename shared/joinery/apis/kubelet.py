@@ -18,7 +18,7 @@ SIGNALS = (
 RESERVABLE = ("cpu", "memory", "ephemeral-storage", "pid")
 
 _PERCENTAGE = r"([0-9]{1,2}(\.[0-9]{1,2})?|100(\.0{1,2})?)%"
-_THRESHOLD = rf"^({_PERCENTAGE}|{QUANTITY[1:-1]})$"
+THRESHOLD = rf"^({_PERCENTAGE}|{QUANTITY[1:-1]})$"
 
 
 def _keys(allowed: tuple[str, ...]) -> Rule:
@@ -41,7 +41,7 @@ Reserved = Annotated[
     ),
 ]
 Thresholds = Annotated[
-    dict[str, Annotated[str, Field(pattern=_THRESHOLD)]], Field(max_length=len(SIGNALS)), _keys(SIGNALS)
+    dict[str, Annotated[str, Field(pattern=THRESHOLD)]], Field(max_length=len(SIGNALS)), _keys(SIGNALS)
 ]
 GracePeriods = Annotated[dict[str, DurationText], Field(max_length=len(SIGNALS)), _keys(SIGNALS)]
 Percentage = Annotated[int, Field(ge=0, le=100)]

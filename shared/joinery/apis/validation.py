@@ -7,12 +7,14 @@ for files that never met an API server; and ``validate`` adds what CEL cannot sa
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from pydantic import ValidationError
 
 from joinery.apis import labels
 from joinery.apis.meta import NUMERIC, Requirement, Taint, is_label_key, is_label_value, is_whole_number
 from joinery.apis.nodepool import NodePool
+from joinery.apis.patterns import in_words
 from joinery.apis.rules import RuleError
 from joinery.apis.sizes import SIZES, share_of
 
@@ -31,11 +33,17 @@ _MOST_ERRORS = 5
 
 def explain(error: ValidationError) -> str:
     """``field: what is wrong``, in one line; several errors are separated by semicolons."""
-    errors = error.errors(include_url=False, include_input=False)
-    lines = [_line(entry["loc"], entry["msg"], entry.get("ctx", {}).get("error")) for entry in errors[:_MOST_ERRORS]]
+    errors = error.errors(include_url=False)
+    lines = [_line(entry["loc"], _words(entry), entry.get("ctx", {}).get("error")) for entry in errors[:_MOST_ERRORS]]
     if len(errors) > _MOST_ERRORS:
         lines.append(f"and {len(errors) - _MOST_ERRORS} more")
     return "; ".join(lines)
+
+
+def _words(entry: Mapping[str, Any]) -> str:
+    """Pydantic's message, or what to write where it would quote a regular expression."""
+    wanted = in_words(entry.get("ctx", {}).get("pattern", ""))
+    return f"{entry['input']!r:.80} will not do: {wanted}" if wanted else str(entry["msg"])
 
 
 def _line(location: Sequence[str | int], message: str, cause: object) -> str:
