@@ -115,6 +115,8 @@ def test_what_an_api_server_served_is_newer_at_most(run: Run, write: Write) -> N
     assert outcome.status == 0
     for path in ("spec.requests", "spec.telepathy", "status.phasee"):
         assert f"warning: ignored {path} of 1 object of kind Pod: no such field" in outcome.err
+    odd = {**pod, "spec": {**pod["spec"], "tolerations": [{"eky": "a"}]}}
+    assert "spec.tolerations[0].eky: no such field" in _refused(run, write, odd)
     pod["spec"] = {**pod["spec"], "tolerationz": []}
     assert "spec.tolerationz: no such field; is it tolerations?" in _refused(run, write, pod)
 

@@ -204,3 +204,14 @@ def test_names_that_the_api_server_generates_are_numbered(read: Any) -> None:
     pod = pod_document()
     pod["metadata"] = {"generateName": "run-"}
     assert names(read(pod, pod)) == ["default/run-1", "default/run-2"]
+
+
+def test_an_exported_workload_with_an_empty_template_makes_no_pods(read: Any) -> None:
+    """The API server takes such a StatefulSet, and no pod of it."""
+    given = workload("StatefulSet", template={"metadata": {"labels": {"app": "web"}}, "spec": {"containers": []}})
+    given["metadata"]["uid"] = "1"
+    inputs = read(given)
+    assert names(inputs) == []
+    assert inputs.all_warnings() == [
+        "StatefulSet default/web: its template has no containers, none of its pods is planned"
+    ]

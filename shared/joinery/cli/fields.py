@@ -159,7 +159,7 @@ class _Walk:
         meant = "" if in_status and self._is_served else meant_by(key, _fields(name))
         if meant:
             return f"no such field; is it {meant}?"
-        if self._is_served or in_status:
+        if in_status or (self._is_served and name not in _CLOSED):
             return ""
         if name.endswith("ResourceRequirements") and key in _COMPUTED:
             return f"no such field; is it requests.{key}?"

@@ -99,6 +99,9 @@ def wrong_workload(workload: Workload) -> str:
         if value is not None and value < 0:
             return f"{at}.{name}: must not be negative"
     template = spec.template
+    if workload.metadata.uid and not template.spec.containers:
+        # The API server takes a StatefulSet whose template is empty; its pods it does not.
+        return ""
     wrong = wrong_labels(template.metadata.labels, f"{at}.template.metadata.labels")
     return wrong or wrong_pod(template.spec, f"{at}.template.spec") or _wrong_claims(workload)
 

@@ -79,6 +79,9 @@ def expand(workloads: Workloads, pods: Mapping[str, Pod], claims: Container[str]
         if owner.kind == "CronJob":
             workload = _next_run(owner, workload, present, runs, result.notes)
         made = list(_missing(owner, workload, present[owner], taken))
+        if made and not workload.spec.template.spec.containers:
+            result.notes.append(f"{owner}: its template has no containers, none of its pods is planned")
+            continue
         taken.update(pod.key for pod in made)
         result.pods += made
         result.made[owner] += len(made)
