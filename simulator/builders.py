@@ -19,6 +19,7 @@ from joinery.apis.quantity import amounts
 from joinery.state.offerings import InstanceType, Offering
 
 T = TypeVar("T")
+Owned = TypeVar("Owned", NodePool, NodeClaim)
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 EPOCH = datetime.fromisoformat("2026-08-24T08:00:00+00:00")
 #: What the volume controller writes on a claim once it and its volume know each other.
@@ -298,6 +299,14 @@ def node_claim(  # noqa: PLR0913
             "capacity": room, "allocatable": room, "conditions": _true(*conditions),
         },
     })  # fmt: skip
+
+
+def foreign(owned: Owned) -> Owned:
+    """The same NodePool or NodeClaim as EKS Auto Mode would own it."""
+    document = owned.model_dump(mode="json", by_alias=True)
+    spec = document["spec"].get("template", document)["spec"]
+    spec["nodeClassRef"] = {"group": "eks.amazonaws.com", "kind": "NodeClass", "name": spec["nodeClassRef"]["name"]}
+    return type(owned).model_validate(document)
 
 
 def _true(*kinds: str) -> list[dict[str, Any]]:

@@ -39,7 +39,7 @@ class Kubelets:
 
     def tick(self) -> int:
         """Everything that kubelets would have done by now. Returns how many objects changed."""
-        nodes, pods = self._nodes(), lists.read(self._transport, "/api/v1/pods", core.Pod)
+        nodes, pods = self._nodes(), lists.read(self._transport, "/api/v1/pods", core.Pod).objects
         waiting = [node for node in nodes if any(taint.key == NOT_READY for taint in node.spec.taints)]
         bound = [pod for pod in pods if pod.spec.node_name]
         ending = [pod for pod in bound if pod.metadata.deletion_timestamp is not None]
@@ -50,7 +50,7 @@ class Kubelets:
         return sum(changed)
 
     def _nodes(self) -> tuple[core.Node, ...]:
-        return lists.read(self._transport, "/api/v1/nodes", core.Node)
+        return lists.read(self._transport, "/api/v1/nodes", core.Node).objects
 
     def _ready(self, node: core.Node) -> bool:
         kept = [taint for taint in node.spec.taints if taint.key != NOT_READY]

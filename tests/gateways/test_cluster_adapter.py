@@ -130,14 +130,14 @@ def test_a_list_that_grew_too_old_is_read_again() -> None:
     """etcd forgets the version a long list is read at: the adapter starts over and returns every pod once."""
     expired = refuses(410, "The provided continue parameter is too old")
     with scripted(page("a", more="token"), expired, page("a", more="token"), page("b")) as script:
-        pods = lists.read(script.transport, PODS, Pod)
+        pods = lists.read(script.transport, PODS, Pod).objects
     assert [pod.metadata.name for pod in pods] == ["a", "b"]
 
 
 def test_a_list_without_items_is_empty() -> None:
     """Go writes an empty list as null."""
     with scripted(says(200, {"metadata": {}, "items": None})) as script:
-        assert lists.read(script.transport, PODS, Pod) == ()
+        assert lists.read(script.transport, PODS, Pod) == lists.Listed(())
 
 
 def test_custom_resources_that_are_not_installed_are_named() -> None:
@@ -169,7 +169,7 @@ def test_a_pool_that_does_not_validate_is_reported_and_the_others_go_on() -> Non
 def test_a_read_is_tried_again(code: int) -> None:
     """A busy or restarting API server costs a moment, not the decision."""
     with scripted(refuses(code, "busy"), page("a")) as script:
-        assert len(lists.read(script.transport, PODS, Pod)) == 1
+        assert len(lists.read(script.transport, PODS, Pod).objects) == 1
     assert len(script.waits) == 1
 
 

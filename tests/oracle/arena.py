@@ -155,7 +155,7 @@ class Arena:
             objects.sweep(self._admin)
 
     def _pods(self) -> tuple[Pod, ...]:
-        return lists.read(self._cluster.transport, "/api/v1/pods", Pod)
+        return lists.read(self._cluster.transport, "/api/v1/pods", Pod).objects
 
     def _create_priority(self, name: str, value: int) -> None:
         document = {"metadata": {"name": name}, "value": value, "preemptionPolicy": "Never"}

@@ -1,8 +1,11 @@
-"""What the tests on real answers stand on."""
+"""What the tests on real shapes stand on: the command line as its own tests call it, and AWS clients."""
 
 import pytest
 
 from joinery.aws import Clients
+from tests.cli.conftest import run
+
+__all__ = ["clients", "run"]
 
 
 @pytest.fixture

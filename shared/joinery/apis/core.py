@@ -213,8 +213,11 @@ class Condition(_Object, frozen=True):
 
 
 class ContainerStatus(_Object, frozen=True):
+    """``resources``: what the running container has; absent before it runs, and from kubelets without in-place resize."""
+
     name: str = ""
     allocated_resources: dict[str, str | int | float] = {}
+    resources: ResourceRequirements | None = None
 
 
 class PodStatus(_Object, frozen=True):
@@ -223,6 +226,10 @@ class PodStatus(_Object, frozen=True):
     start_time: datetime | None = None
     conditions: list[Condition] = []
     container_statuses: list[ContainerStatus] = []
+    init_container_statuses: list[ContainerStatus] = []
+    resize: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: dict[str, str | int | float] = {}
 
 
 class Pod(_Object, frozen=True):

@@ -149,6 +149,7 @@ class Taint(Model):
     key: Annotated[str, Field(min_length=1, pattern=LABEL_KEY)]
     value: Annotated[str, Field(pattern=TAINT_VALUE)] = ""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    time_added: datetime | None = None
 
 
 class Requirement(Model):

@@ -1,9 +1,9 @@
 """NodeClaim (karpenter.sh/v1): one node, from the decision to launch it until its instance is gone."""
 
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from joinery.apis.meta import (
     ClaimRequirements,
@@ -25,12 +25,19 @@ class ClaimResources(Model):
     requests: dict[str, Quantity] = {}
 
 
+def _of_older_version(ref: Any) -> Any:
+    """Claims that Karpenter 1.0 stored may leave group and kind of their class blank: there was only one (Karpenter 1.1 upgrade guide)."""
+    if not isinstance(ref, dict):
+        return ref
+    return {key: value for key, value in ref.items() if value != "" or key not in ("group", "kind")}
+
+
 class NodeClaimSpec(Model):
     """The node that is wanted. It never changes."""
 
     required_on_wire = frozenset({"requirements"})
 
-    node_class_ref: NodeClassRef
+    node_class_ref: Annotated[NodeClassRef, BeforeValidator(_of_older_version)]
     requirements: ClaimRequirements = []
     """Which labels the node may have: the launch picks among the instance types that satisfy them."""
     resources: ClaimResources = ClaimResources()

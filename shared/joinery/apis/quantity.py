@@ -4,23 +4,32 @@ CPU counts in millicores, everything else in whole units (bytes, devices, pods).
 rounded up to the unit, as ``Quantity.MilliValue`` and ``Quantity.Value`` do in kube-scheduler.
 """
 
+import re
 from collections.abc import Iterable, Mapping
-from decimal import ROUND_CEILING, Decimal, InvalidOperation
+from decimal import ROUND_CEILING, ROUND_UP, Context, Decimal
 from functools import lru_cache
 from types import MappingProxyType
 
 Resources = Mapping[str, int]
 """Resource name to amount: millicores for cpu, whole units for everything else."""
 
-_SUFFIXES = {
+_FACTORS = {
     "n": Decimal("1e-9"), "u": Decimal("1e-6"), "m": Decimal("1e-3"), "": Decimal(1),
     "k": Decimal(10) ** 3, "M": Decimal(10) ** 6, "G": Decimal(10) ** 9,
     "T": Decimal(10) ** 12, "P": Decimal(10) ** 15, "E": Decimal(10) ** 18,
     "Ki": Decimal(2) ** 10, "Mi": Decimal(2) ** 20, "Gi": Decimal(2) ** 30,
     "Ti": Decimal(2) ** 40, "Pi": Decimal(2) ** 50, "Ei": Decimal(2) ** 60,
 }  # fmt: skip
+#: A signed number, then a suffix or a decimal exponent, never both (apimachinery, ``resource.Quantity``).
+_GRAMMAR = re.compile(
+    r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE](?P<exponent>[+-]?[0-9]+)|(?P<suffix>[KMGTPE]i|[numkMGTPE])?)"
+)
+#: Exact for anything that fits 63 bits; what is finer than that is rounded away from zero, so that little is never nothing.
+_EXACT = Context(prec=60, rounding=ROUND_UP, Emin=-999_999, Emax=999_999, traps=[])
+_LONGEST = 400  # characters; Kubernetes writes twenty
 _BINARY = (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
-_LARGEST = Decimal(2) ** 63 - 1
+#: Larger amounts count as this much, which is more of anything than there is; Kubernetes stores them.
+LARGEST = 2**63 - 1
 
 NOTHING: Resources = MappingProxyType({})
 
@@ -29,7 +38,7 @@ def parse(text: str | int | float) -> Decimal:
     """The number a quantity stands for.
 
     Raises:
-        ValueError: the text is no quantity (``resource.Quantity`` grammar), or does not fit 63 bits.
+        ValueError: the text is no quantity (``resource.Quantity`` grammar).
     """
     if isinstance(text, bool):
         raise ValueError(f"{text!r} is not a quantity")
@@ -38,30 +47,24 @@ def parse(text: str | int | float) -> Decimal:
 
 @lru_cache(maxsize=65536)
 def _parse(text: str) -> Decimal:
-    digits = text.rstrip("numkMGTPEi")
-    if text[len(digits) :] == "" and text[-1:].isdigit():
-        number, factor = text, Decimal(1)
-    else:
-        number, factor = digits, _SUFFIXES.get(text[len(digits) :], Decimal("NaN"))
-    try:
-        value = Decimal(number) * factor
-    except InvalidOperation:
-        value = Decimal("NaN")
-    if not value.is_finite() or number != number.strip() or "_" in number:
+    spelt = _GRAMMAR.fullmatch(text) if len(text) <= _LONGEST else None
+    if spelt is None:
         raise ValueError(f"{text!r} is not a quantity")
-    if abs(value) > _LARGEST:
-        raise ValueError(f"{text!r} is out of range")
-    return value
+    number = Decimal(spelt["number"])
+    exponent = int(spelt["exponent"] or 0)
+    factor = _FACTORS[spelt["suffix"] or ""]
+    return _EXACT.scaleb(_EXACT.multiply(number, factor), max(-_LONGEST, min(exponent, _LONGEST)))
 
 
 @lru_cache(maxsize=65536)
 def _amount(resource: str, text: str) -> int:
-    value = _parse(text)
-    return int((value * 1000 if resource == "cpu" else value).to_integral_value(ROUND_CEILING))
+    value = _parse(text.strip())
+    units = _EXACT.scaleb(value, 3) if resource == "cpu" else value
+    return max(-LARGEST, min(int(units.to_integral_value(ROUND_CEILING, _EXACT)), LARGEST))
 
 
 def amount(resource: str, text: str | int | float) -> int:
-    """A quantity as an integer: millicores for cpu, whole units otherwise; fractions are rounded up."""
+    """A quantity as an integer: millicores for cpu, whole units otherwise; fractions are rounded up, ``LARGEST`` is the most."""
     return _amount(resource, str(text))
 
 

@@ -8,8 +8,11 @@ import msgspec
 from msgspec.structs import replace
 from pydantic import BaseModel, ValidationError
 
-from joinery.apis import core
+from joinery.apis import core, decoding
+from joinery.apis.decoding import without_nulls
 from joinery.apis.meta import CustomResource
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.stored import is_foreign, salvage
 from joinery.apis.validation import explain
 from joinery.apis.workloads import Workload
 from joinery.cli.defaults import namespaced, pod_defaults, spec_defaults
@@ -22,11 +25,14 @@ from joinery.cli.workloads import API_VERSIONS
 from joinery.errors import ConfigurationError
 
 
-def decode(document: Document, kind: Kind) -> Any:
-    """The object as a plan uses it. Raises ``ConfigurationError`` naming file, object and field."""
+def decode(document: Document, kind: Kind) -> tuple[Any, str]:
+    """The object as a plan uses it, and a word where that is not all of it, or nothing: it is not ours and fits no rule of ours.
+
+    Raises ``ConfigurationError`` naming file, object and field.
+    """
     if issubclass(kind.model, BaseModel):
         return _decode_model(document, kind.model)
-    return _CHECKED.get(document.kind, _unchanged)(_decode_struct(document, kind), document)
+    return _CHECKED.get(document.kind, _unchanged)(_decode_struct(document, kind), document), ""
 
 
 def unknown_fields(document: Document, kind: Kind) -> Iterator[str]:
@@ -41,36 +47,20 @@ def unknown_fields(document: Document, kind: Kind) -> Iterator[str]:
 
 
 def _decode_struct(document: Document, kind: Kind) -> Any:
-    decoder = _DECODERS.get(kind.field) or _DECODERS.setdefault(kind.field, msgspec.json.Decoder(kind.model))
     try:
-        decoded = decoder.decode(document.raw)
-    except msgspec.ValidationError:
-        decoded = _decode_without_nulls(document, kind)
+        decoded = decoding.decode(document.raw, kind.model)
+    except msgspec.ValidationError as error:
+        raise _refused(document, error) from error
     check(document, wrong_metadata(decoded.metadata, document.kind))
     if kind.namespaced and not decoded.metadata.namespace:
         decoded = replace(decoded, metadata=namespaced(decoded.metadata))
     return decoded
 
 
-_DECODERS: dict[str, msgspec.json.Decoder[Any]] = {}
-
-
-def _decode_without_nulls(document: Document, kind: Kind) -> Any:
-    """To the API server a null is a field left out, and exporters write many."""
-    value = pruned(msgspec.json.decode(document.raw))
-    try:
-        return msgspec.convert(value, kind.model)
-    except msgspec.ValidationError as error:
-        problem, _, path = str(error).partition(" - at `$")
-        where = _member(value, path.rstrip("`").lstrip("."))
-        raise ConfigurationError(f"{document}: {where + ': ' if where else ''}{_lowered(problem)}") from error
-
-
-def pruned(value: Any) -> Any:
-    """The document without nulls, at any depth."""
-    if isinstance(value, dict):
-        return {key: pruned(member) for key, member in value.items() if member is not None}
-    return [pruned(member) for member in value if member is not None] if isinstance(value, list) else value
+def _refused(document: Document, error: msgspec.ValidationError) -> ConfigurationError:
+    problem, _, path = str(error).partition(" - at `$")
+    where = _member(without_nulls(msgspec.json.decode(document.raw)), path.rstrip("`").lstrip("."))
+    return ConfigurationError(f"{document}: {where + ': ' if where else ''}{_lowered(problem)}")
 
 
 def _member(value: Any, path: str) -> str:
@@ -88,13 +78,18 @@ def _lowered(problem: str) -> str:
     return problem[:1].lower() + problem[1:]
 
 
-def _decode_model(document: Document, model: type[CustomResource]) -> Any:
+def _decode_model(document: Document, model: type[CustomResource]) -> tuple[Any, str]:
     try:
-        made = model.model_validate(pruned(msgspec.json.decode(document.raw)))
+        made, note = decoding.decode_model(document.raw, model), ""
     except ValidationError as error:
-        raise ConfigurationError(f"{document}: {explain(error)}") from error
+        given = without_nulls(msgspec.json.decode(document.raw))
+        salvaged = salvage(given, error) if model is NodeClaim else None
+        if salvaged is None:
+            check(document, "" if is_foreign(given) else explain(error))
+            return None, "not read: it is another provider's, by rules that are not ours"
+        made, note = salvaged, f"read without what cannot be read: {explain(error)}"
     check(document, wrong_metadata(made.metadata, document.kind))
-    return made
+    return made, note
 
 
 def check(document: Document, problem: str) -> None:

@@ -35,8 +35,8 @@ _WIDE = tuple(mark for mark, encoding in _MARKS if encoding != "utf-8-sig")
 
 
 class _Name(msgspec.Struct, gc=False):
-    name: str = ""
-    namespace: str = ""
+    name: str | None = None
+    namespace: str | None = None
 
 
 class _Head(msgspec.Struct, rename="camel"):
@@ -232,4 +232,4 @@ def _documents(source: str, raw: msgspec.Raw | bytes, *, default_kind: str, defa
         return
     group, _, short = version.rpartition("/")
     named = head.metadata or _Name()
-    yield Document(source, group, short, kind, named.namespace, named.name, raw)
+    yield Document(source, group, short, kind, named.namespace or "", named.name or "", raw)

@@ -14,9 +14,10 @@ from typing import Any
 
 import msgspec
 
+from joinery.apis.decoding import without_nulls
 from joinery.apis.legacy import equivalents, is_legacy
 from joinery.cli.admission import admit
-from joinery.cli.decoding import check, decode, pruned, unknown_fields
+from joinery.cli.decoding import check, decode, unknown_fields
 from joinery.cli.documents import Document, documents, read, source_name
 from joinery.cli.kinds import ASIDE, Kind, kind_of, problem_of, unsupported
 from joinery.cli.legacy import decoded, in_new_words, old_selections
@@ -69,7 +70,10 @@ class Inputs:
 
     def _keep(self, document: Document, kind: Kind) -> None:
         self.unknown.update((document.kind, path) for path in unknown_fields(document, kind))
-        found = decode(document, kind)
+        found, note = decode(document, kind)
+        self.warnings += [f"{document}: {note}"] if note else []
+        if found is None:
+            return
         key: Any = f"{document.namespace or 'default'}/{document.name}" if kind.namespaced else document.name
         if kind.field == "workloads":
             key = Owner(document.kind, key)
@@ -88,7 +92,7 @@ class Inputs:
 
     def adopt_legacy(self) -> None:
         """Read the legacy objects as what they are in v1. Raises ``ConfigurationError`` for one that is nothing there."""
-        for equivalent in equivalents(pruned(msgspec.json.decode(found.raw)) for found in self.legacy.values()):
+        for equivalent in equivalents(without_nulls(msgspec.json.decode(found.raw)) for found in self.legacy.values()):
             origin = self.legacy[equivalent.origin]
             try:
                 where, made = decoded(equivalent)

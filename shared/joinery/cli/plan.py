@@ -79,9 +79,15 @@ def _snapshot(files: Sequence[str] | None, now: "datetime") -> "Snapshot":
 
 def _not_used(snapshot: "Snapshot") -> Iterator[str]:
     """What takes no part; NodePools and what they need are in the packing, with their reasons."""
+    from joinery.state.pods import FARGATE_SCHEDULER, waits_for_fargate
+
     for bad in snapshot.invalid:
         if bad.kind != "NodePool":
             yield f"{bad.kind} {bad.name} takes no part: {bad.reason}"
+    waiting = sum(waits_for_fargate(pod) for pod in snapshot.pods)
+    if waiting:
+        pods = "1 pod waits" if waiting == 1 else f"{waiting} pods wait"
+        yield f"{pods} for Fargate (schedulerName {FARGATE_SCHEDULER}): no EC2 node is planned"
 
 
 def _not_counted(snapshot: "Snapshot", catalogue: "Catalog") -> Iterator[str]:

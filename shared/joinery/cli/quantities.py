@@ -22,8 +22,7 @@ def _problem(name: str, text: str | int | float) -> str:
     try:
         return "must not be negative" if amount(name, text) < 0 else ""
     except ValueError as error:
-        # The API server cuts such a number to the largest it has; nothing will ever hold it, which is a reason on the pod.
-        return "" if "out of range" in str(error) else str(error)
+        return str(error)
 
 
 def _listed(part: PodSpec | NodeStatus) -> Iterator[tuple[str, _Quantities]]:

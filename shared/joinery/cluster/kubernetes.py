@@ -14,10 +14,12 @@ import msgspec
 
 from joinery.apis.conditions import Observation, rejected
 from joinery.apis.core import Node, Pod, Toleration
+from joinery.apis.decoding import decode, decode_model
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.meta import CustomResource
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
+from joinery.apis.stored import part
 from joinery.cluster import leases, lists
 from joinery.cluster.gateway import Eviction, Lease
 from joinery.cluster.lists import CUSTOM, NODE_CLAIMS, NODE_CLASSES, NODE_POOLS
@@ -54,20 +56,18 @@ class KubernetesCluster:
     def snapshot(self) -> Snapshot:
         now = self._now()
         first, *others = lists.CORE
-        found: dict[str, Any] = {first[0]: lists.read(self.transport, *first[1:])}
+        listed = {first[0]: lists.read(self.transport, *first[1:])}
         with ThreadPoolExecutor(READERS) as readers:
-            core = {field: readers.submit(lists.read, self.transport, *which) for field, *which in others}
-            custom = {kind.field: readers.submit(lists.read_custom, self.transport, kind) for kind in self._kinds}
-        found |= {field: reading.result() for field, reading in core.items()}
-        found |= {field: reading.result()[0] for field, reading in custom.items()}
-        return Snapshot(
-            now=now, invalid=tuple(bad for reading in custom.values() for bad in reading.result()[1]), **found
-        )
+            reading = {field: readers.submit(lists.read, self.transport, *which) for field, *which in others}
+            reading |= {kind.field: readers.submit(lists.read_custom, self.transport, kind) for kind in self._kinds}
+        listed |= {field: begun.result() for field, begun in reading.items()}
+        objects: dict[str, Any] = {field: found.objects for field, found in listed.items()}
+        return Snapshot(now=now, invalid=tuple(bad for found in listed.values() for bad in found.invalid), **objects)
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
         body = {"apiVersion": NODE_CLAIMS.api_version, "kind": NODE_CLAIMS.kind, **_creation(claim)}
         path = f"{NODE_CLAIMS.path}?dryRun=All" if dry_run else NODE_CLAIMS.path
-        return NodeClaim.model_validate_json(self.transport.request("POST", path, body))
+        return decode_model(self.transport.request("POST", path, body), NodeClaim)
 
     def update_node_claim(self, before: NodeClaim, after: NodeClaim) -> NodeClaim:
         return self._update_custom(NODE_CLAIMS, before, after)
@@ -79,7 +79,7 @@ class KubernetesCluster:
         patch, status = changes(before, after)
         path = f"/api/v1/nodes/{before.metadata.name}"
         body = self._patch(path, patch, status, before.metadata.resource_version)
-        return msgspec.json.decode(body, type=Node) if body else after
+        return decode(body, Node) if body else after
 
     def delete_node(self, node: Node) -> None:
         self._delete(f"/api/v1/nodes/{node.metadata.name}", node.metadata.uid)
@@ -93,7 +93,7 @@ class KubernetesCluster:
     def reject(self, kind: str, name: str, reason: str) -> None:
         path = f"{CUSTOM[kind].path}/{name}"
         found: Document = msgspec.json.decode(self.transport.get(path))
-        before = found.get("status", {}).get("conditions", [])
+        before = part(found, "status").get("conditions") or []
         at = Observation(now=self._now(), generation=found["metadata"].get("generation", 0))
         after = [each.model_dump(mode="json", by_alias=True) for each in rejected(before, kind, reason, at)]
         if after != before:
@@ -151,7 +151,8 @@ class KubernetesCluster:
         patch, status = changes(before, after)
         path = f"{custom.path}/{before.metadata.name}"
         body = self._patch(path, patch, status, before.metadata.resource_version)
-        return custom.model.model_validate_json(body) if body else after
+        answered = lists.as_stored(body, custom) if body else after
+        return answered if isinstance(answered, custom.model) else after
 
     def _patch(self, path: str, patch: Document, status: Document, version: str) -> bytes:
         """The object after both requests, or nothing where neither was needed.

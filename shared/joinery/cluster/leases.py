@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 import msgspec
 
 from joinery.apis.core import ObjectMeta
+from joinery.apis.decoding import decode
 from joinery.cluster.gateway import Lease
 from joinery.cluster.patches import Document, guarded
 from joinery.cluster.transport import MERGE_PATCH, Transport
@@ -66,7 +67,7 @@ def _held(wanted: Lease, body: bytes) -> Lease:
 
 
 def _decode(body: bytes) -> LeaseObject:
-    return msgspec.json.decode(body, type=LeaseObject)
+    return decode(body, LeaseObject)
 
 
 def _fresh(wanted: Lease, seconds: int, now: datetime) -> Document:

@@ -42,5 +42,5 @@ def _documents(transport: Transport, version: Version, plural: str) -> list[Docu
     path = f"/apis/{api_version}/{plural}"
     if not is_served(transport, path):
         return []
-    found = read(transport, path, msgspec.Raw)
+    found = read(transport, path, msgspec.Raw).objects
     return [{**msgspec.json.decode(raw), "apiVersion": api_version, "kind": kind} for raw in found]

@@ -1,26 +1,30 @@
 """Lists of everything, in pages of 500: bytes from the API server straight into structs.
 
-Custom resources are decoded one by one, because a user may have stored one that our models refuse: it is reported and the
-others go on. Kubernetes' own objects were validated by the API server.
+A page is decoded as a whole; only one that holds what does not fit is taken apart. An object that cannot be read is
+reported, and the others go on: neither a newer API server nor one odd object may stop every decision. Custom resources are
+decoded one by one, because a user may have stored some that our models refuse.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
 from pydantic import ValidationError
 
 from joinery.apis import core
+from joinery.apis.decoding import decode, decode_model, decoder, without_nulls
 from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.labels import NODE_POOL
 from joinery.apis.meta import CustomResource
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
+from joinery.apis.stored import is_foreign, part, salvage
 from joinery.apis.validation import explain
 from joinery.cluster.transport import Answer, Transport, refusal
-from joinery.errors import ConfigurationError
+from joinery.errors import ConfigurationError, UnavailableError
+from joinery.state.claims import moment
 from joinery.state.snapshot import Invalid
 
 T = TypeVar("T")
@@ -66,52 +70,97 @@ CORE: tuple[tuple[str, str, Any], ...] = (
 
 
 class _ListMeta(msgspec.Struct, rename={"continue_": "continue"}):
-    continue_: str = ""
+    continue_: str | None = None
 
 
 class Page(msgspec.Struct, Generic[T]):
     """One page of a list."""
 
-    metadata: _ListMeta = msgspec.field(default_factory=_ListMeta)
+    metadata: _ListMeta | None = None
     items: list[T] | None = None
 
 
-class _Named(msgspec.Struct):
-    metadata: core.ObjectMeta = core.ObjectMeta()
+class Listed(NamedTuple):
+    """What a list holds: the objects that could be read, and what is wrong with the others."""
+
+    objects: tuple[Any, ...]
+    invalid: tuple[Invalid, ...] = ()
 
 
-@cache
-def _decoder(struct: Any) -> "msgspec.json.Decoder[Page[Any]]":
-    return msgspec.json.Decoder(Page[struct])
-
-
-def read(transport: Transport, path: str, struct: Any) -> tuple[Any, ...]:
+def read(transport: Transport, path: str, struct: Any) -> Listed:
     """All objects at a path, as that struct. Raises ``ConfigurationError`` for a kind that is not installed, ``UnavailableError``."""
     found: list[Any] = []
-    token = ""
-    while True:
+    invalid: list[Invalid] = []
+    token: str | None = ""
+    while token is not None:
         answer = _page(transport, path, token)
         if answer.code == _EXPIRED and token:
-            found, token = [], ""
+            found, invalid, token = [], [], ""
             continue
-        page = _decoder(struct).decode(_body(path, answer))
+        page, unread = _decoded(path, _body(path, answer), struct)
         found += page.items or []
-        token = page.metadata.continue_
-        if not token:
-            return tuple(found)
+        invalid += unread
+        token = (page.metadata or _ListMeta()).continue_ or None
+    return Listed(tuple(found), tuple(invalid))
 
 
-def read_custom(transport: Transport, custom: Custom[Any]) -> tuple[tuple[Any, ...], tuple[Invalid, ...]]:
-    """All custom resources of a kind that are valid, and what is wrong with the others. Raises as ``read`` does."""
-    valid: list[Any] = []
+def _decoded(path: str, body: bytes, struct: Any) -> tuple[Page[Any], list[Invalid]]:
+    """A page as structs; object by object where one of them does not fit as it is."""
+    try:
+        return decoder(Page[struct]).decode(body), []
+    except msgspec.ValidationError:
+        page: Page[Any] = decoder(Page[msgspec.Raw]).decode(body)
+    except msgspec.DecodeError as error:
+        raise UnavailableError(f"GET {path}: the answer is not JSON: {error}") from error
     invalid: list[Invalid] = []
-    for raw in read(transport, custom.path, msgspec.Raw):
+    objects = []
+    for raw in page.items or ():
         try:
-            valid.append(custom.model.model_validate_json(bytes(raw)))
-        except ValidationError as error:
-            name = msgspec.json.decode(raw, type=_Named).metadata.name
-            invalid.append(Invalid(custom.kind, name, explain(error)))
-    return tuple(valid), tuple(invalid)
+            objects.append(decode(raw, struct))
+        except msgspec.ValidationError as error:
+            invalid.append(unreadable(msgspec.json.decode(raw), struct.__name__, str(error)))
+    page.items = objects
+    return page, invalid
+
+
+def read_custom(transport: Transport, custom: Custom[Any]) -> Listed:
+    """All custom resources of a kind that are valid, and what is wrong with the others. Raises as ``read`` does."""
+    read_as = [as_stored(raw, custom) for raw in read(transport, custom.path, msgspec.Raw).objects]
+    return Listed(
+        tuple(found for found in read_as if isinstance(found, custom.model)),
+        tuple(found for found in read_as if isinstance(found, Invalid)),
+    )
+
+
+def as_stored(raw: msgspec.Raw | bytes, custom: Custom[M]) -> M | Invalid | None:
+    """One custom resource; what is wrong with it; or None if it is wrong and of another provider, whose rules we do not know."""
+    try:
+        return decode_model(raw, custom.model)
+    except ValidationError as error:
+        document = without_nulls(msgspec.json.decode(raw))
+        salvaged = salvage(document, error) if custom.model is NodeClaim else None
+        if isinstance(salvaged, custom.model):
+            return salvaged
+        return None if is_foreign(document) else unreadable(document, custom.kind, explain(error))
+
+
+def unreadable(document: Mapping[str, Any], kind: str, reason: str) -> Invalid:
+    """An object that could not be read, with what can be told of it."""
+    metadata = part(document, "metadata")
+    namespace, name = _text(metadata.get("namespace")), _text(metadata.get("name"))
+    return Invalid(
+        kind,
+        f"{namespace}/{name}" if namespace else name,
+        reason,
+        provider_id=_text(part(document, "status").get("providerID")),
+        node_pool=_text(part(metadata, "labels").get(NODE_POOL)),
+        node_class=_text(part(document, "spec", "nodeClassRef").get("name")),
+        created=moment(_text(metadata.get("creationTimestamp"))),
+    )
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _page(transport: Transport, path: str, token: str) -> Answer:

@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from joinery.apis.decoding import decode
 from joinery.cluster.client import rest_type
 from joinery.errors import ConfigurationError, ConflictError, JoineryError, NotFoundError, UnavailableError
 
@@ -51,7 +52,7 @@ class Answer:
     def status(self) -> Status:
         """The refusal. A body that is not a Status (a proxy's page) is dropped: it says nothing about Kubernetes."""
         try:
-            return msgspec.json.decode(self.body, type=Status)
+            return decode(self.body, Status)
         except msgspec.DecodeError:
             return Status(message=f"HTTP {self.code}", code=self.code)
 

@@ -45,7 +45,11 @@ class LifecycleController:
         in_progress = sum(step.in_progress for step in steps)
         self._ring(in_progress > 0, provisioning=changed or given_up or any(step.is_short for step in steps))
         actor.conclude()
-        return {"claims": len(world.snapshot.node_claims), "in_progress": in_progress, "commands": actor.done}
+        return {
+            "claims": sum(map(is_managed, world.snapshot.node_claims)),
+            "in_progress": in_progress,
+            "commands": actor.done,
+        }
 
     def _steps(self, world: View, actor: Actor) -> list[Step]:
         """Each object's own step."""

@@ -31,6 +31,8 @@ from joinery.state.snapshot import Snapshot
 #: Karpenter's finalizer on a class: one that came with the cluster is honoured, so that its class can be deleted here.
 CLASS_FINALIZER = f"{AWS_GROUP}/termination"
 _VALID, _CLASS_READY = NODE_POOL_DEPENDENTS
+#: Kinds whose status says what is wrong with them.
+_WITH_CONDITIONS = (NodePool.kind, NodeClaim.kind, EC2NodeClass.kind)
 #: Resources that a pool's status names even when it has none.
 _ALWAYS = ("cpu", "memory", "pods", "ephemeral-storage")
 
@@ -40,12 +42,12 @@ def readiness(snapshot: Snapshot, found: Mapping[str, EC2NodeClassStatus]) -> It
 
     ``found`` is what the cloud says of each class; a class that it could not look at is left as it is.
     """
-    yield from ((Reject(each.kind, each.name, each.reason),) for each in snapshot.invalid)
-    used = {claim.spec.node_class_ref.name for claim in snapshot.node_claims if is_managed(claim)}
-    # A claim that cannot be read may use any class.
-    is_unsure = any(bad.kind == NodeClaim.kind for bad in snapshot.invalid)
+    yield from (
+        (Reject(each.kind, each.name, each.reason),) for each in snapshot.invalid if each.kind in _WITH_CONDITIONS
+    )
+    used = _used(snapshot)
     classes = {
-        each.metadata.name: _class(each, found.get(each.metadata.name), is_used=is_unsure or each.metadata.name in used)
+        each.metadata.name: _class(each, found.get(each.metadata.name), is_used=bool({each.metadata.name, ""} & used))
         for each in snapshot.node_classes
     }
     for before in snapshot.node_classes:
@@ -56,6 +58,12 @@ def readiness(snapshot: Snapshot, found: Mapping[str, EC2NodeClassStatus]) -> It
         ready = _pool(pool, classes, snapshot)
         if ready != pool:
             yield (UpdatePool(pool, ready, _why(ready.status.conditions)),)
+
+
+def _used(snapshot: Snapshot) -> set[str]:
+    """The classes that claims need, the empty name for whichever a claim needs that does not even tell its class."""
+    unread = {bad.node_class for bad in snapshot.invalid if bad.kind == NodeClaim.kind}
+    return unread | {claim.spec.node_class_ref.name for claim in snapshot.node_claims if is_managed(claim)}
 
 
 def _class(node_class: EC2NodeClass, found: EC2NodeClassStatus | None, *, is_used: bool) -> EC2NodeClass:
@@ -123,7 +131,8 @@ def _class_ready(node_class: EC2NodeClass, at: Observation) -> Condition:
 
 def _counts(claim: NodeClaim, pool: NodePool) -> bool:
     """A node that goes is no longer the pool's."""
-    return claim.metadata.labels.get(NODE_POOL) == pool.metadata.name and not claim.is_deleting
+    is_its = is_managed(claim) and claim.metadata.labels.get(NODE_POOL) == pool.metadata.name
+    return is_its and not claim.is_deleting
 
 
 def _resources(claims: Iterable[NodeClaim]) -> dict[str, str]:

@@ -135,7 +135,7 @@ def _is_over(view: View, claim: NodeClaim) -> bool:
 def _may_be_awaited(claim: NodeClaim, by: datetime, now: datetime) -> bool:
     """Whether pods of a claim that there was by then are still to come, or have just been given their node."""
     created, fit = claim.metadata.creation_timestamp, _since(claim, INITIALIZED)
-    if claim.is_deleting or created is None or created > by or not planned_pods(claim):
+    if not is_managed(claim) or claim.is_deleting or created is None or created > by or not planned_pods(claim):
         return False
     return fit is None or now - fit < PATIENCE
 

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from joinery.apis.core import Node
-from joinery.apis.labels import CORE_GROUP, INSTANCE_TAGGED, TERMINATION_FINALIZER
+from joinery.apis.labels import INSTANCE_TAGGED, TERMINATION_FINALIZER
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, LaunchClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.lifecycle.adoption import adopted
@@ -27,15 +27,12 @@ from joinery.lifecycle.registration import register
 from joinery.lifecycle.steering import Steered, steer
 from joinery.lifecycle.view import Step, View
 from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, annotated, settled, with_metadata
-from joinery.state.instances import instance_id
+from joinery.state.instances import INSTANCE_CLAIM_TAG, instance_id
 
 #: How long provisioning has for the launch of the claims that it wrote. Longer than its function's timeout (60 s), so that
 #: whoever finds an older claim without an instance knows that nobody else is launching it; shorter than the Lease of a
 #: killed provisioning, so that the claims are launched, and their room is known, when the next one decides.
 LAUNCHING = timedelta(seconds=65)
-
-
-INSTANCE_CLAIM_TAG = f"{CORE_GROUP}/nodeclaim"
 
 
 def advance(view: View, claim: NodeClaim) -> Step:

@@ -16,7 +16,7 @@ from joinery.scheduling.nodeterms import PreferredTerm, alternatives, preference
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.pod_validation import invalid
 from joinery.scheduling.requirements import Requirements, UnknownOperatorError
-from joinery.scheduling.resources import host_ports_of, negative_in, requests_of
+from joinery.scheduling.resources import host_ports_of, negative_in, requests_of, resized
 from joinery.scheduling.volumes import VolumeNeeds, Volumes
 from joinery.state.pods import lasting
 
@@ -97,7 +97,7 @@ class Classifier:
                 [(c.resources, c.ports) for c in spec.containers],
                 [(c.resources, c.restart_policy, c.ports) for c in spec.init_containers],
                 spec.overhead, spec.resources, spec.resource_claims, spec.host_network,
-                [status.allocated_resources for status in pod.status.container_statuses],
+                _resized(pod),
             )
         )  # fmt: skip
         labels = tuple(sorted((k, v) for k, v in pod.metadata.labels.items() if k in self._label_keys))
@@ -166,6 +166,14 @@ class Classifier:
             return spec.priority
         known = {**_SYSTEM_PRIORITIES, **self._priorities}
         return known.get(spec.priority_class_name, known.get("", 0))
+
+
+def _resized(pod: Pod) -> object:
+    """What tells a pod that is being resized from its twins."""
+    try:
+        return resized(pod)
+    except ValueError:
+        return None  # a quantity that is none: found and told where the requests are read
 
 
 def _seniority(pod: Pod) -> tuple[datetime, str]:

@@ -48,7 +48,7 @@ class Axis:
         for name, value in resources.items():
             column = self.index.get(name)
             if column is not None:
-                row[column] = value
+                row[column] = max(-_MOST, min(value, _MOST))
         return row
 
     def matrix(self, rows: Sequence[Resources]) -> Amounts:
@@ -69,6 +69,8 @@ class OfferingColumn:
         return {ZONE: self.zone, ZONE_ID: self.zone_id, CAPACITY_TYPE: self.capacity_type}[key]
 
 
+#: No amount in an array is larger, so that sums of some dozens fit 63 bits: 128 PiB, or cores without end.
+_MOST = 2**57
 OFFERING_KEYS = (ZONE, ZONE_ID, CAPACITY_TYPE, *RESERVATION_LABELS)
 _FREE = 1e-12
 """What a price of nothing counts as, so that ratios stay numbers ($/h)."""

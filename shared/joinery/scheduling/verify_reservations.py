@@ -7,6 +7,7 @@ from joinery.apis.labels import RESERVATION_ID
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.verify_launches import Choices
 from joinery.scheduling.verify_world import World
+from joinery.state.claims import awaits_launch
 
 
 def check_reservations(world: World, choices: Choices) -> Iterator[Reason]:
@@ -40,7 +41,7 @@ def _left(world: World, name: str) -> int:
     waiting = [
         claim
         for claim in world.problem.snapshot.node_claims
-        if not claim.status.provider_id and claim.metadata.deletion_timestamp is None
-        if any(r.key == RESERVATION_ID and r.operator == "In" and name in r.values for r in claim.spec.requirements)
+        if awaits_launch(claim)
+        and any(r.key == RESERVATION_ID and r.operator == "In" and name in r.values for r in claim.spec.requirements)
     ]
     return max(min(told, default=0) - len(waiting), 0)

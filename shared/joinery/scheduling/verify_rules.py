@@ -7,10 +7,18 @@ nothing here is shared with it beyond the object models. Where the two differ, o
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from joinery.apis.core import Container, LabelSelector, NodeSelectorTerm, Pod, PodSpec, Toleration
+from joinery.apis.core import (
+    Container,
+    LabelSelector,
+    NodeSelectorTerm,
+    Pod,
+    PodSpec,
+    ResourceRequirements,
+    Toleration,
+)
 from joinery.apis.labels import PREFER_NO_SCHEDULE
 from joinery.apis.meta import is_label_value
-from joinery.apis.quantity import amounts, total
+from joinery.apis.quantity import Resources, amounts, total
 
 Labels = Mapping[str, str]
 Port = tuple[str, str, int]
@@ -169,21 +177,51 @@ def ports_clash(one: Iterable[Port], other: Iterable[Port]) -> Port | None:
 
 
 def requests_of(pod: Pod) -> dict[str, int]:
-    """What the pod takes from its node, with the one pod that it is (scheduling.md 3.15)."""
-    spec = pod.spec
-    allocated = {s.name: amounts(s.allocated_resources) for s in pod.status.container_statuses if s.allocated_resources}
-    running = total(_most(_asked(c), allocated.get(c.name, {})) for c in spec.containers)
+    """What the pod takes from its node, with the one pod that it is (component-helpers ``resource.PodRequests``)."""
+    spec, held = pod.spec, held_by(pod)
+    running = total(_counted(_asked(c), held.get(c.name)) for c in spec.containers)
     before: dict[str, int] = {}
     peak: dict[str, int] = {}
     for container in spec.init_containers:
-        at_once = total((before, _asked(container)))
+        is_sidecar = container.restart_policy == "Always"
+        at_once = total((before, _counted(_asked(container), held.get(container.name) if is_sidecar else None)))
         peak = _most(peak, at_once)
-        if container.restart_policy == "Always":
+        if is_sidecar:
             before = at_once
     effective = _most(total((running, before)), peak)
     if spec.resources is not None:
-        effective = amounts(spec.resources.limits) | effective | amounts(spec.resources.requests)
+        whole = _counted(amounts(spec.resources.requests), held.get(""))
+        named = {name: whole.get(name, 0) for name in spec.resources.requests}
+        effective = amounts(spec.resources.limits) | effective | named
     return total((effective, amounts(spec.overhead), {"pods": 1}))
+
+
+Held = tuple[Resources, bool]
+"""What is held, and whether it alone counts."""
+
+
+def held_by(pod: Pod) -> dict[str, Held]:
+    """What each container holds by its name, and the whole pod by the empty one, where the kubelet says so."""
+    status = pod.status
+    told: list[tuple[str, ResourceRequirements | None, Mapping[str, str | int | float]]] = [
+        (each.name, each.resources, each.allocated_resources)
+        for each in (*status.container_statuses, *status.init_container_statuses)
+    ]
+    told.append(("", status.resources, status.allocated_resources))
+    pending = [found.reason for found in status.conditions if found.type == "PodResizePending"]
+    is_infeasible = (pending[0] if pending else status.resize) == "Infeasible"
+    return {
+        name: (_most(amounts(running.requests) if running else {}, amounts(allocated)), is_infeasible)
+        for name, running, allocated in told
+        if running is not None or allocated
+    }
+
+
+def _counted(asked: dict[str, int], held: Held | None) -> Mapping[str, int]:
+    if held is None:
+        return asked
+    amount, alone = held
+    return amount if alone else _most(asked, amount)
 
 
 def _asked(container: Container) -> dict[str, int]:

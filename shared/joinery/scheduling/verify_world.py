@@ -22,6 +22,7 @@ from joinery.scheduling.verify_nodes import DECIDED_BY_OFFERING, FinalNode, exis
 from joinery.scheduling.verify_rules import (
     Labels,
     Port,
+    held_by,
     ports_of,
     refused_taint,
     requests_of,
@@ -99,7 +100,7 @@ class World:
         live = _newest_daemons(self.problem.snapshot.pods)
         for daemon_set in self.problem.snapshot.daemon_sets:
             if daemon_set.metadata.deletion_timestamp is None:
-                with suppress(ValueError):  # a quantity beyond every node: its pods run nowhere
+                with suppress(ValueError):  # a quantity that is none: its pods run nowhere
                     found.append((daemon_set, self.class_of(_daemon_pod(daemon_set, live.get(_key(daemon_set))))))
         return found
 
@@ -271,12 +272,11 @@ def _identity(pod: Pod) -> bytes:
     spec, meta = pod.spec, pod.metadata
     claims = [v.persistent_volume_claim or v for v in spec.volumes if v.persistent_volume_claim or v.ephemeral]
     own_name = meta.name if any(v.ephemeral for v in spec.volumes) else ""
-    resized = [s for s in pod.status.container_statuses if s.allocated_resources]
     return _ENCODE(
         (
             meta.namespace, meta.labels, meta.deletion_timestamp is not None, own_name, spec.node_selector,
             spec.affinity, lasting(spec.tolerations), spec.topology_spread_constraints, spec.containers, spec.init_containers,
-            spec.overhead, spec.resources, spec.resource_claims, spec.host_network, claims, resized,
+            spec.overhead, spec.resources, spec.resource_claims, spec.host_network, claims, held_by(pod),
         )
     )  # fmt: skip
 

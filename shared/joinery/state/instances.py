@@ -4,6 +4,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
+from joinery.apis.labels import CORE_GROUP
+
+#: The tag that names an instance's claim, once it has joined the cluster.
+INSTANCE_CLAIM_TAG = f"{CORE_GROUP}/nodeclaim"
 #: EC2's words for an instance that is on its way out.
 GOING = ("shutting-down", "terminated")
 

@@ -25,6 +25,7 @@ from joinery.apis.labels import (
 )
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import Resources, amounts
+from joinery.state.claims import is_managed
 from joinery.state.plans import expected, is_kept, planned_pods
 from joinery.state.pods import is_terminal
 from joinery.state.snapshot import Snapshot
@@ -59,9 +60,13 @@ class NodeView:
 
 
 def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
-    """All nodes and claims, initialised ones first, then by name (scheduling.md 3.9)."""
+    """All nodes and claims of ours, initialised ones first, then by name (scheduling.md 3.9).
+
+    A node of another provider's claim is a node like any other; what that claim will become is not ours to count on.
+    """
     on_node = _pods_by_node(snapshot.pods)
-    claims = {c.status.provider_id: c for c in snapshot.node_claims if c.status.provider_id}
+    ours = [claim for claim in snapshot.node_claims if is_managed(claim)]
+    claims = {claim.status.provider_id: claim for claim in ours if claim.status.provider_id}
     joined: set[str] = set()
     found = []
     for node in snapshot.nodes:
@@ -69,8 +74,8 @@ def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
         if claim is not None:
             joined.add(claim.metadata.name)
         found.append(node_view(node, claim, on_node.get(node.metadata.name, ())))
-    found += [_of_claim(claim) for claim in snapshot.node_claims if claim.metadata.name not in joined]
-    twins = expected(snapshot.node_claims, snapshot.nodes, snapshot.pods)
+    found += [_of_claim(claim) for claim in ours if claim.metadata.name not in joined]
+    twins = expected(ours, snapshot.nodes, snapshot.pods)
     found = [replace(view, planned=twins[view.claim]) if twins.get(view.claim) else view for view in found]
     return tuple(sorted(found, key=lambda view: (not view.is_initialized, view.name)))
 

@@ -6,6 +6,8 @@ from datetime import datetime, timedelta
 from joinery.apis.core import Pod, PodDisruptionBudget, Toleration
 from joinery.apis.labels import DO_NOT_DISRUPT, PLANNED_TAINT
 
+#: The scheduler of pods that a Fargate profile selects; EKS writes its name into them.
+FARGATE_SCHEDULER = "fargate-scheduler"
 _TERMINAL = ("Succeeded", "Failed")
 _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
@@ -39,13 +41,23 @@ def is_mirror(pod: Pod) -> bool:
     return is_owned_by(pod, "v1", "Node")
 
 
+def is_for_fargate(pod: Pod) -> bool:
+    """Whether it runs on Fargate, which brings its own node for it (EKS User Guide, "Fargate profiles")."""
+    return pod.spec.scheduler_name == FARGATE_SCHEDULER
+
+
+def waits_for_fargate(pod: Pod) -> bool:
+    """Whether it is one of those and has no node yet."""
+    return is_for_fargate(pod) and not pod.spec.node_name and is_active(pod)
+
+
 def is_pending(pod: Pod, *, only_marked: bool) -> bool:
-    """Whether Joinery should find a node for it.
+    """Whether Joinery should find a node for it; never for Fargate's pods.
 
     Against a live cluster (``only_marked``) the scheduler must have said Unschedulable and not be pre-empting for it
     (scheduling.md 3.4). In a file every unbound, live, ungated pod waits (cli-contract.md).
     """
-    if pod.spec.node_name or is_daemon(pod) or is_mirror(pod) or is_terminal(pod):
+    if pod.spec.node_name or is_daemon(pod) or is_mirror(pod) or is_terminal(pod) or is_for_fargate(pod):
         return False
     if not only_marked:
         return not pod.spec.scheduling_gates and not is_terminating(pod)
@@ -61,11 +73,11 @@ def lasting(tolerations: Sequence[Toleration]) -> Sequence[Toleration]:
 
 
 def is_reschedulable(pod: Pod) -> bool:
-    """Whether it will need another node once its own goes (disruption-lifecycle.md 2.9)."""
+    """Whether it will need another node of ours once its own goes (disruption-lifecycle.md 2.9)."""
     alive = is_active(pod) or (
         not is_terminal(pod) and is_terminating(pod) and is_owned_by(pod, "apps/v1", "StatefulSet")
     )
-    return alive and not is_daemon(pod) and not is_mirror(pod)
+    return alive and not is_daemon(pod) and not is_mirror(pod) and not is_for_fargate(pod)
 
 
 def is_protected(pod: Pod, now: datetime) -> bool:

@@ -25,8 +25,8 @@ from joinery.apis.nodepool import NodePool
 class Snapshot:
     """Every object a decision may look at, and the moment (UTC) at which it was read.
 
-    ``invalid`` names the NodePools (and other custom resources) that failed validation, with the reason: they take no
-    part in a decision, and the others go on.
+    ``invalid`` names the NodePools (and other objects) that cannot be read, with the reason: they take no part in a
+    decision, and the others go on.
     """
 
     now: datetime
@@ -49,8 +49,17 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """A custom resource that the API server stored but that fails our validation."""
+    """An object that the API server stored and that cannot be read as one of its kind.
+
+    What follows the reason is as much of it as could be read all the same, so that whoever must be careful about the object
+    need not be careful about all others: whose node it is (``node_pool``, ``node_class``), which instance is its own, and
+    since when it is there.
+    """
 
     kind: str
     name: str
     reason: str
+    provider_id: str = ""
+    node_pool: str = ""
+    node_class: str = ""
+    created: datetime | None = None

@@ -1,14 +1,16 @@
 """Instances that no claim knows."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from joinery.apis.core import Node
 from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.commands import TerminateInstance
 from joinery.lifecycle.garbage import unknown_instances
 from joinery.lifecycle.view import view
-from joinery.state.instances import Instance
+from joinery.state.instances import INSTANCE_CLAIM_TAG, Instance
 from joinery.state.snapshot import Invalid, Snapshot
 from simulator import builders
 from simulator.clock import START
@@ -30,10 +32,33 @@ def test_an_instance_that_no_claim_knows_is_terminated() -> None:
     assert _collected([_instance()]) == ["TerminateInstance"]
 
 
-def test_nothing_is_collected_while_a_claim_cannot_be_read() -> None:
-    """It may be that claim's, with pods on it: a newer version wrote what this one does not understand."""
-    unread = Snapshot(now=START, invalid=(Invalid("NodeClaim", "newer", "spec.requirements[0].operator: unknown"),))
-    assert list(unknown_instances(view(unread, [_instance()]))) == []
+def _collected_beside(unread: Invalid, *instances: Instance) -> list[str]:
+    world = view(Snapshot(now=START, invalid=(unread,)), instances)
+    commands = (command for chain in unknown_instances(world) for command in chain)
+    return [command.instance_id for command in commands if isinstance(command, TerminateInstance)]
+
+
+def test_a_claim_that_cannot_be_read_keeps_its_instance_and_no_other() -> None:
+    """It has pods on it, whatever a newer version wrote into its claim; elsewhere leaks are collected as ever."""
+    known = Invalid("NodeClaim", "newer", "spec: unknown", provider_id="aws:///us-east-1a/i-lost", node_pool="default")
+    assert _collected_beside(known, _instance(), _instance("other")) == ["i-other"]
+    tagged = replace(_instance(), tags={NODE_POOL: "default", INSTANCE_CLAIM_TAG: "newer"})
+    named = Invalid("NodeClaim", "newer", "spec: unknown", created=START - timedelta(hours=1))
+    assert _collected_beside(named, tagged, _instance("other")) == ["i-other"]
+
+
+def test_a_claim_that_cannot_be_read_waits_for_its_instance_as_long_as_any_other() -> None:
+    """Five minutes, and in its own pool: then what nobody knows there is a leak again."""
+    waiting = Invalid("NodeClaim", "newer", "spec: unknown", node_pool="default", created=START - timedelta(minutes=4))
+    assert _collected_beside(waiting, _instance(), _instance("other", pool="other")) == ["i-other"]
+    late = replace(waiting, created=START - timedelta(minutes=5))
+    assert _collected_beside(late, _instance()) == ["i-lost"]
+
+
+def test_the_instance_of_another_providers_claim_is_not_unknown() -> None:
+    """EKS Auto Mode keeps claims of the same kind."""
+    theirs = builders.foreign(builders.node_claim(node="lost"))
+    assert _collected([_instance()], theirs) == []
 
 
 def test_its_node_goes_with_it() -> None:

@@ -1,0 +1,57 @@
+"""JSON of the Kubernetes API into structs: a null is a field left out.
+
+Go prints ``null`` for an empty list or map whose field has no ``omitempty`` (``CSINode.spec.drivers``), and reads one as
+nothing at all. msgspec refuses it where a list belongs. To allow it field by field would be forgotten for the next field,
+and would make every reader ask twice; so a document that is refused is read again without its nulls. The same holds for
+the models of custom resources.
+"""
+
+from functools import cache
+from typing import Any, TypeVar
+
+import msgspec
+from pydantic import BaseModel, ValidationError
+
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+
+
+def decode(raw: msgspec.Raw | bytes, struct: type[T]) -> T:
+    """A JSON document as that struct. Raises ``msgspec.ValidationError`` with the path of what does not fit."""
+    try:
+        read: T = decoder(struct).decode(raw)
+    except msgspec.ValidationError:
+        return convert(msgspec.json.decode(raw), struct)
+    return read
+
+
+def convert(document: Any, struct: type[T]) -> T:
+    """The same for a document of plain values."""
+    return msgspec.convert(without_nulls(document), struct)
+
+
+def decode_model(raw: msgspec.Raw | bytes, model: type[M]) -> M:
+    """A JSON document as that model. Raises pydantic's ``ValidationError`` with everything that does not fit."""
+    try:
+        return model.model_validate_json(bytes(raw))
+    except ValidationError:
+        return model.model_validate(without_nulls(msgspec.json.decode(raw)))
+
+
+def without_nulls(document: Any) -> Any:
+    """The document without what is null, at any depth."""
+    if isinstance(document, dict):
+        return {key: without_nulls(member) for key, member in document.items() if member is not None}
+    if isinstance(document, list):
+        return [without_nulls(member) for member in document if member is not None]
+    return document
+
+
+def decoder(struct: Any) -> msgspec.json.Decoder[Any]:
+    """A decoder that takes documents as they are. To make one costs as much as a thousand documents, so each is kept."""
+    return _decoder(struct)
+
+
+@cache
+def _decoder(struct: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(struct)

@@ -1,0 +1,65 @@
+"""``joinery plan`` on what real systems print: all of a cluster, and each piece by itself."""
+
+from pathlib import Path
+
+import pytest
+
+from joinery.cli.sources import SAMPLE
+from tests.cli.conftest import NOW, Run
+from tests.real.files import CLUSTER, PIECES, name, objects
+
+PLAN = ("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE), "-f")
+#: What is said of a piece; of all others nothing, for there is nothing to say.
+WARNINGS = {
+    "events": ["ignored 1 object of kind Event: not used in a plan"],
+    "karpenter/nodepool-v1": ["NodePool general: EC2NodeClass default does not exist"],
+    "karpenter/nodepool-v1-gpu": ["NodePool gpu: EC2NodeClass gpu does not exist"],
+    "karpenter/nodepool-v1beta1": ["NodePool general: EC2NodeClass default does not exist"],
+    "karpenter/nodepools-eks-auto-mode": [
+        "NodePool system: its node class is a NodeClass.eks.amazonaws.com, which Joinery does not serve",
+        "NodePool general-purpose: its node class is a NodeClass.eks.amazonaws.com, which Joinery does not serve",
+    ],
+    "karpenter/provisioner-v1alpha5": [
+        "AWSNodeTemplate default: spec.instanceProfile is missing: the one of Karpenter's settings is taken for granted",
+        "Provisioner default: kubelet setting containerRuntime has no equivalent and is dropped",
+    ],
+    "pods/fargate-pending-no-condition": [
+        "1 pod waits for Fargate (schedulerName fargate-scheduler): no EC2 node is planned",
+    ],
+}  # fmt: skip
+#: Pods that wait, and why they must: nothing but they is in the file.
+UNSCHEDULABLE = {
+    "pods/pending-unschedulable": ["there is no NodePool that could launch a node for it"],
+    "pods/pod-level-resources-pending": ["there is no NodePool that could launch a node for it"],
+    "pods/statefulset-ebs-pending-other-zone": ["its volume claim data/data-postgres-3 does not exist"],
+}
+
+
+@pytest.mark.parametrize("path", PIECES, ids=name)
+def test_each_piece_is_read_and_only_what_matters_is_said(path: Path, run: Run) -> None:
+    """No real object stops a plan, and none is read with a warning about nothing."""
+    outcome = run(*PLAN, str(path))
+    assert outcome.status == 0, outcome.err
+    told = [line.removeprefix("warning: ").removeprefix(f"{path}: ") for line in outcome.err.splitlines()]
+    told = [line for line in told if not line.startswith("PRICES ARE AN ESTIMATE")]  # said of nodes of other regions
+    assert told == WARNINGS.get(name(path), WARNINGS.get(path.parent.name, []))
+    left = [reason for each in outcome.document["unschedulable"] for reason in each["reasons"]]
+    assert left == UNSCHEDULABLE.get(name(path), [])
+
+
+def test_a_whole_cluster_is_planned(run: Run) -> None:
+    """Every pod that the scheduler marked gets a place, and the one that waits for Fargate gets none on EC2."""
+    outcome = run(*PLAN, str(CLUSTER))
+    assert outcome.status == 0, outcome.err
+    plan = outcome.document
+    assert "1 pod waits for Fargate" in outcome.err
+    marked = {
+        f"{pod['metadata']['namespace']}/{pod['metadata']['name']}"
+        for pod in objects(CLUSTER)
+        if pod["kind"] == "Pod"
+        for condition in pod["status"].get("conditions", [])
+        if condition.get("reason") == "Unschedulable"
+    }
+    placed = {key for part in ("launch", "existing") for each in plan[part] for key in each["pods"]}
+    assert (placed, len(placed)) == (marked, 9)
+    assert plan["unschedulable"] == []
