@@ -3,18 +3,38 @@
 The document is a Kubernetes ``List`` of every object of the snapshot, which is what ``joinery plan -f`` reads, so that a
 recorded decision can be made again on anybody's desk. What is not an object (the moment, the policies, the offerings that
 EC2 was out of, what was left of capacity reservations, the result) is beside it under ``joinery``.
+
+A record is kept, mailed and looked at by many, and objects carry what nobody should see: ``kubectl apply`` repeats a whole manifest
+in an annotation, user data holds tokens. So a record has what decisions read and nothing besides: the fields that the models
+have, of annotations those on a list, of an EC2NodeClass those that instance types depend on.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import msgspec
 from pydantic import BaseModel
 
+from joinery.apis import labels
+from joinery.apis.validation import MOST_ANNOTATED
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem
 from joinery.state.offerings import OfferingKey
 from joinery.state.snapshot import Snapshot
+
+#: The annotations that decisions read; values of others are nobody's business.
+_READ = frozenset(
+    {
+        labels.DO_NOT_DISRUPT, labels.NODE_SIZE, labels.MAX_NODE_SHARE, labels.MIN_VALUES_RELAXED, labels.PLANNED_PODS,
+        labels.PLANNED_NEEDS, labels.INTERRUPTED_AT, labels.REPLACEMENT_LAUNCHED, labels.TERMINATION_TIMESTAMP,
+        labels.LAUNCH_TOKEN, labels.NODE_POOL_HASH, labels.NODE_POOL_HASH_VERSION, labels.NODE_CLASS_HASH,
+        labels.NODE_CLASS_HASH_VERSION, "pv.kubernetes.io/bind-completed", "storageclass.kubernetes.io/is-default-class",
+    }
+)  # fmt: skip
+#: Stands for annotations of a template that were left out, with as many characters: their number is judged (``apis.validation``).
+_LEFT_OUT = f"{labels.OWN_GROUP}/left-out"
+#: What of an EC2NodeClass's spec does not matter to a decision.
+_OF_MACHINES_ONLY = frozenset({"userData", "context", "tags", "metadataOptions", "detailedMonitoring"})
 
 #: Field of the snapshot to the API version and kind of the Kubernetes objects in it.
 _KINDS = {
@@ -57,11 +77,57 @@ def _reservations(problem: Problem) -> Iterable[tuple[str, int]]:
 
 
 def _items(snapshot: Snapshot) -> Iterable[dict[str, Any]]:
-    for resource in (*snapshot.node_pools, *snapshot.node_classes, *snapshot.node_claims):
-        yield resource.to_wire()
+    for pool in snapshot.node_pools:
+        yield _without_annotations(pool.to_wire(), of_template=True)
+    for node_class in snapshot.node_classes:
+        document = node_class.to_wire()
+        spec = {key: value for key, value in document["spec"].items() if key not in _OF_MACHINES_ONLY}
+        yield _without_annotations({**document, "spec": spec})
+    for claim in snapshot.node_claims:
+        yield _without_annotations(claim.to_wire())
     for field, (api_version, kind) in _KINDS.items():
         for item in getattr(snapshot, field):
-            yield {"apiVersion": api_version, "kind": kind, **_plain(item)}
+            yield {"apiVersion": api_version, "kind": kind, **_terse(_plain(item))}
+
+
+def _without_annotations(document: dict[str, Any], *, of_template: bool = False) -> dict[str, Any]:
+    """With those only that decisions read."""
+    found: dict[str, Any] = _terse(document)
+    template = document["spec"]["template"] if of_template else {}
+    given = template.get("metadata", {}).get("annotations", {})
+    size = sum(len(key) + len(value) for key, value in given.items())
+    if size > MOST_ANNOTATED:
+        found["spec"]["template"]["metadata"]["annotations"] = {_LEFT_OUT: "*" * (size - len(_LEFT_OUT))}
+    return found
+
+
+def _terse(value: Any) -> Any:
+    """Without what people and controllers wrote for each other: annotations that are not read, messages, parameters of drivers."""
+    if isinstance(value, list):
+        return [_terse(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {key: _SHORTENED[key](each) if key in _SHORTENED else _terse(each) for key, each in value.items()}
+
+
+def _conditions(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Only why something is not ready is quoted in a reason."""
+    return [{**each, "message": each.get("message", "") if each.get("type") == "Ready" else ""} for each in given]
+
+
+def _read_annotations(given: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in given.items() if key in _READ}
+
+
+#: By field, what of it is kept.
+_SHORTENED: Mapping[str, Callable[[Any], Any]] = {
+    "annotations": _read_annotations,
+    "conditions": _conditions,
+    "resourceClaims": lambda listed: [{"name": each.get("name", "")} for each in listed],
+    "local": lambda volume: None if volume is None else {},
+    "hostPath": lambda volume: None if volume is None else {},
+    "awsElasticBlockStore": lambda volume: None if volume is None else {"volumeID": volume.get("volumeID", "")},
+}
 
 
 def _plain(value: Any) -> Any:
