@@ -20,7 +20,7 @@ export AWS_DEFAULT_REGION ?= us-east-1
 export AWS_EC2_METADATA_DISABLED := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types format check-build build build-host smoke bench judge webhook-bench oracle controlplane sam-local deploy
+.PHONY: help setup demo test lint types format check-build build build-host smoke bench bench-small judge webhook-bench oracle controlplane sam-local deploy
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,6 +73,9 @@ ifdef SCENARIOS
 else
 	@for script in tools/bench*.py; do .venv/bin/python -m tools.$$(basename $$script .py) || exit 1; done
 endif
+
+bench-small: setup ## How near their bounds plans for 1 to 200 pods are
+	@.venv/bin/python -m tools.bench_bound
 
 judge: setup ## Plan a folder of scenarios and have a judge check each plan (SCENARIOS=FOLDER JUDGE=BINARY NAMES="...")
 	@.venv/bin/python -m tools.scenarios --judge "$(or $(JUDGE),$(error give JUDGE=BINARY))" \

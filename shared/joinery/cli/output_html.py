@@ -14,6 +14,7 @@ from string import Template
 from joinery.cli import page_costs
 from joinery.cli import page_rows as rows
 from joinery.cli.figures import TELLING, count, money, monthly
+from joinery.cli.nearness import nearness
 from joinery.cli.page_text import NOTHING, Html, element, join, text
 from joinery.cli.plan_view import PlanView
 
@@ -131,8 +132,12 @@ def _meter(plan: PlanView) -> Html:
 def _bound(plan: PlanView) -> Html:
     if not plan.packing.launches:
         return NOTHING
-    said = (element("p", text(sentence)) for sentence in _BOUND)
-    return element("details", element("summary", text("What the bound means")), *said, class_="bound")
+    said = (element("p", text(f"{sentence}.")) for sentence in nearness(plan.packing))
+    meant = (element("p", text(sentence)) for sentence in _BOUND)
+    is_weak = {"open_": "open"} if plan.packing.weaknesses else {}
+    return element(
+        "details", element("summary", text("What the bound means")), *said, *meant, class_="bound", **is_weak
+    )
 
 
 def _footer(plan: PlanView) -> Html:

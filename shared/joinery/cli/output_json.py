@@ -76,15 +76,15 @@ def _taint(taint: Taint) -> Mapping[str, str]:
 
 
 def _cost(packing: Packing, costs: Costs) -> Mapping[str, Any]:
-    scale = 10**_DIGITS
-    bound = math.floor(packing.lower_bound * scale) / scale  # rounded down: it must stay a bound
     hourly = round(packing.hourly, _DIGITS)
     running = costs.running
     return {
         "currency": CURRENCY,
         "hourly": hourly,
-        "lowerBound": min(bound, hourly),
+        "lowerBound": min(_bound(packing.lower_bound), hourly),
         "gap": max(0.0, round(packing.gap, 4)),
+        **_kept(packing),
+        **({"weaknesses": packing.weaknesses} if packing.weaknesses else {}),
         "resilience": round(packing.resilience_cost, _DIGITS),
         "onDemand": round(costs.on_demand, _DIGITS),
         "existing": {
@@ -100,6 +100,20 @@ def _cost(packing: Packing, costs: Costs) -> Mapping[str, Any]:
 
 def _rounded(hourly: Mapping[str, float]) -> Mapping[str, float]:
     return {name: round(price, _DIGITS) for name, price in hourly.items()}
+
+
+def _kept(packing: Packing) -> Mapping[str, Any]:
+    """The bound that takes the preferences which the plan keeps for rules, where it is another one."""
+    if packing.kept_bound <= packing.lower_bound:
+        return {}
+    bound = min(_bound(packing.kept_bound), round(packing.hourly, _DIGITS))
+    return {"keepingPreferences": {"lowerBound": bound, "gap": max(0.0, round(packing.kept_gap, 4))}}
+
+
+def _bound(proven: float) -> float:
+    """Rounded down: it must stay a bound. A billionth of a dollar less than some digits is those digits: so much is taken off for safety."""
+    scale: int = 10**_DIGITS
+    return math.floor(proven * scale + 1e-3) / scale
 
 
 def _moment(moment: datetime) -> str:

@@ -14,7 +14,8 @@ from rich.console import Console
 from rich.markup import escape as unmarked
 from rich.table import Table
 
-from joinery.cli.figures import TELLING, amount, count, money, monthly, natural, share, size, unit
+from joinery.cli.figures import amount, count, money, monthly, natural, share, size, unit
+from joinery.cli.nearness import nearness
 from joinery.cli.plan_view import Existing, Filled, Group, PlanView, Refused, zones_allowed
 from joinery.cli.prices import Prices
 from joinery.cli.visible import visible
@@ -291,8 +292,7 @@ def _cost(plan: PlanView) -> Iterator[str]:
         yield "[bold]$0/h[/bold]: no new node"
     else:
         yield f"[bold]{money(packing.hourly)}/h[/bold], {monthly(packing.hourly)}{_on_demand(plan)}"
-        within = f": at most {packing.gap:.1%} above the best possible" if packing.gap < TELLING else ""
-        yield f"Proven lower bound {money(packing.lower_bound)}/h{within}"
+        yield from map(escape, nearness(packing))
         if packing.resilience_cost >= _NOTED_COST:
             yield f"Smaller nodes and a choice of spot types are about {money(packing.resilience_cost)}/h of it"
     running = plan.costs.running

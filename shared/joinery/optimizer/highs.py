@@ -10,6 +10,7 @@ from joinery.optimizer.lot import Amounts, Floats
 
 Indices = NDArray[np.int32]
 
+_EXACT = 1e-9
 _DUAL, _PRIMAL = 1, 4
 """HiGHS's strategies: the one goes on where rows or bounds have changed, the other from a given vertex or where columns were added."""
 
@@ -41,9 +42,12 @@ class Solution:
 
 
 class Solver:
-    """A program that HiGHS keeps, with its last basis. Single-threaded and deterministic."""
+    """A program that HiGHS keeps, with its last basis. Single-threaded and deterministic.
 
-    def __init__(self, program: Program, *, grows: bool = False) -> None:
+    ``grows``: columns will be added; ``exact``: prices are wanted to more digits than HiGHS usually gives.
+    """
+
+    def __init__(self, program: Program, *, grows: bool = False, exact: bool = False) -> None:
         import highspy  # a tenth of a second, which doors that pack nothing need not spend
 
         self._optimal = highspy.HighsModelStatus.kOptimal
@@ -52,6 +56,9 @@ class Solver:
         self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
         for name, value in (("output_flag", False), ("threads", 1), ("random_seed", 0)):
             self._highs.setOptionValue(name, value)
+        if exact:
+            for name in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
+                self._highs.setOptionValue(name, _EXACT)
         self._strategy = _PRIMAL if grows else _DUAL
         self._highs.setOptionValue("simplex_strategy", self._strategy)
         model = highspy.HighsLp()
@@ -88,6 +95,10 @@ class Solver:
         """Other upper bounds on the first variables."""
         columns: Indices = np.arange(len(most), dtype=np.int32)
         self._highs.changeColsBounds(len(most), columns, np.zeros(len(most)), most)
+
+    def confine(self, low: Floats, high: Floats) -> None:
+        """Other ends for all variables."""
+        self._highs.changeColsBounds(len(low), np.arange(len(low), dtype=np.int32), low, high)
 
     def cap(self, first: int, most: Floats) -> None:
         """Other upper bounds on the rows from ``first`` on."""
@@ -126,6 +137,11 @@ class Solver:
             return None
         found = self._highs.getSolution()
         return Solution(np.asarray(found.col_value), np.asarray(found.col_dual), np.asarray(found.row_dual))
+
+    def refutation(self) -> Floats | None:
+        """Prices of the rows that, large enough, prove of the program just tried that nothing keeps its rows; None if there are none."""
+        status, is_there, *found = self._highs.getDualRay()
+        return np.asarray(found[0]) if is_there and found else None
 
 
 def _by_column(program: Program) -> tuple[Indices, Indices, Floats]:

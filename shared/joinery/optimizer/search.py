@@ -6,6 +6,7 @@ import numpy as np
 
 from joinery.optimizer.assignment import AssignmentProgram
 from joinery.optimizer.effort import Effort
+from joinery.optimizer.exact import is_small, least
 from joinery.optimizer.generation import Outlook, by_patterns
 from joinery.optimizer.lot import Amounts, Lot, Shape, price_of
 from joinery.optimizer.merging import MOST_ITEMS, CoarseProgram
@@ -14,6 +15,7 @@ from joinery.optimizer.promising import Survey
 from joinery.optimizer.refinement import refine
 from joinery.optimizer.rounding import AnyProgram, Judgement, round_up
 from joinery.optimizer.shrinking import ShrinkingProgram
+from joinery.optimizer.task import plain
 
 _SORTS = 50
 """So many sorts of kind are considered after the first look."""
@@ -34,7 +36,16 @@ def pack(lot: Lot, place: Amounts, effort: Effort, survey: Survey | None = None)
     """
     kinds = (survey or Survey(lot)).promising(_SORTS)
     few = lot.part(np.arange(len(lot.counts)), kinds, lot.counts)
-    return [Shape(int(kinds[shape.kind]), shape.pods, shape.times) for shape in _pack(few, place[kinds], effort)]
+    best = [Shape(int(kinds[shape.kind]), shape.pods, shape.times) for shape in _pack(few, place[kinds], effort)]
+    return _settled(lot, best, effort)
+
+
+def _settled(lot: Lot, best: list[Shape], effort: Effort) -> list[Shape]:
+    """The very cheapest nodes, where they are few enough to be listed."""
+    task, packed = plain(lot), sum(int(shape.pods.sum()) * shape.times for shape in best)
+    if effort.is_over() or packed < lot.counts.sum() or not is_small(task):
+        return best
+    return list(least(task, price_of(lot, best), is_thorough=False).shapes or best)
 
 
 def _pack(lot: Lot, place: Amounts, effort: Effort) -> list[Shape]:

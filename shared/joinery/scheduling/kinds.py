@@ -78,11 +78,14 @@ def kinds_for(
     claims: Sequence[Claim],
     factors: Sequence[Floats] | None = None,
     spot_types: int = 0,
+    *,
+    thrifty: bool = False,
 ) -> Kinds:
     """Every kind that some item may use, without the dominated.
 
     ``requests``: items x resources. ``factors``: for each pool, what the price of each type counts as, as a multiple. A spot
-    kind that fewer than ``spot_types`` types could stand in for counts as a quarter dearer.
+    kind that fewer than ``spot_types`` types could stand in for counts as a quarter dearer. ``thrifty``: a kind that takes less of its
+    pool's limits is not dominated.
     """
     parts = [
         _priced(
@@ -97,7 +100,7 @@ def kinds_for(
         empty = np.zeros((len(requests), 0), dtype=np.bool_)
         return Kinds(none, none, (), np.zeros(0), np.zeros(0), np.zeros((0, width), dtype=np.int64), empty, ())
     # One atom's kinds first, of which few stay: all together are compared far fewer.
-    parts = [part.keep(_undominated(part, pools)) for part in parts]
+    parts = [part.keep(_undominated(part, pools, thrifty=thrifty)) for part in parts]
     found = Kinds(
         np.concatenate([part.pool for part in parts]),
         np.concatenate([part.row for part in parts]),
@@ -108,7 +111,7 @@ def kinds_for(
         np.concatenate([part.admits for part in parts], axis=1),
         tuple(name for part in parts for name in part.reservation),
     )
-    return found.keep(_undominated(found, pools))
+    return found.keep(_undominated(found, pools, thrifty=thrifty))
 
 
 def _priced(pools: Sequence[Pool], part: Kinds, factors: Sequence[Floats] | None, spot_types: int) -> Kinds:
@@ -179,7 +182,7 @@ def _of_atom(pool: Pool, index: int, atom: Mask, requests: Amounts, claims: Sequ
     )
 
 
-def _undominated(kinds: Kinds, pools: Sequence[Pool]) -> Amounts:
+def _undominated(kinds: Kinds, pools: Sequence[Pool], *, thrifty: bool) -> Amounts:
     """Every kind in a reservation, and of the others those that none beats: none of their own pool, nor of any pool that is endless."""
     order = np.lexsort((kinds.row, -kinds.room.sum(axis=1), kinds.cost))
     order = order[kinds.admits[:, order].any(axis=0)]
@@ -187,29 +190,39 @@ def _undominated(kinds: Kinds, pools: Sequence[Pool]) -> Amounts:
     kept = kept[np.isin(kept, order)]
     bought = order[~kinds.is_reserved[order]]
     endless = np.array([not (pool.limits or pool.min_values) for pool in pools])[kinds.pool[bought]]
-    best = _best(kinds, bought[endless], bought[:0])
+    best = _best(kinds, kinds.room, bought[endless], bought[:0])
     for pool in np.unique(kinds.pool[bought[~endless]]):
-        kept = np.concatenate([kept, _best(kinds, bought[kinds.pool[bought] == pool], best)])
+        mine = bought[kinds.pool[bought] == pool]
+        merits = _merits(kinds, pools[pool], mine) if thrifty else kinds.room
+        kept = np.concatenate([kept, _best(kinds, merits, mine, best)])
     return np.sort(np.concatenate([kept, best]))
 
 
-def _best(kinds: Kinds, order: Amounts, rivals: Amounts) -> Amounts:
+def _merits(kinds: Kinds, pool: Pool, mine: Amounts) -> Amounts:
+    """Room, and what the pool's kinds leave of its limits: those of other pools take none of them (kinds x what is good to have more of)."""
+    capacity, _ = pool.limited
+    taken = np.zeros((len(kinds.row), capacity.shape[1]), dtype=np.int64)
+    taken[mine] = capacity[kinds.row[mine]]
+    return np.concatenate([kinds.room, -taken], axis=1)
+
+
+def _best(kinds: Kinds, merits: Amounts, order: Amounts, rivals: Amounts) -> Amounts:
     """The kinds that neither one before them in ``order`` nor a rival dominates, sought many at a time."""
     kept: Amounts = order[:0]
     for start in range(0, len(order), _AT_ONCE):
         some = order[start : start + _AT_ONCE]
         # Whatever is dominated by a kind that was left out is dominated by what dominates that.
-        some = some[~_dominates(kinds, some, np.concatenate([rivals, kept])).any(axis=1)]
-        within = np.tril(_dominates(kinds, some, some), -1)
+        some = some[~_dominates(kinds, merits, some, np.concatenate([rivals, kept])).any(axis=1)]
+        within = np.tril(_dominates(kinds, merits, some, some), -1)
         kept = np.concatenate([kept, some[~within.any(axis=1)]])
     return kept
 
 
-def _dominates(kinds: Kinds, some: Amounts, rivals: Amounts) -> Mask:
-    """Whether each rival (column) is no dearer and as large and admits as much as each of some kinds (row)."""
+def _dominates(kinds: Kinds, merits: Amounts, some: Amounts, rivals: Amounts) -> Mask:
+    """Whether each rival (column) is no dearer and as good and admits as much as each of some kinds (row)."""
     large = kinds.cost[rivals][None] <= kinds.cost[some][:, None]
-    for resource in range(kinds.room.shape[1]):
-        large &= kinds.room[rivals, resource][None] >= kinds.room[some, resource][:, None]
+    for merit in range(merits.shape[1]):
+        large &= merits[rivals, merit][None] >= merits[some, merit][:, None]
     mine, refused = (np.packbits(mask, axis=0).T for mask in (kinds.admits[:, some], ~kinds.admits[:, rivals]))
     misses: Mask = np.asarray((mine[:, None] & refused[None]).any(axis=2))
     return np.asarray(large & ~misses)

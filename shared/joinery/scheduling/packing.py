@@ -84,7 +84,8 @@ class Relaxed:
 class Packing:
     """A whole plan. Pods are named ``namespace/name``; every pending pod is in it exactly once.
 
-    ``lower_bound`` is a proven bound on the hourly price of any set of new nodes for the pods in ``launches``.
+    ``lower_bound`` is a proven bound on the hourly price of any set of new nodes for the pods in ``launches``; ``kept_bound``: if they keep
+    the preferences that this plan keeps. ``weaknesses``: why even that is far below the price, in words, where it is.
     ``resilience_cost``: about what preferred node sizes and a choice of types for spot add to the price, in $/h (``sizes``, ``kinds``).
     """
 
@@ -94,6 +95,8 @@ class Packing:
     relaxed: tuple[Relaxed, ...] = ()
     pool_reasons: tuple[Reason, ...] = ()
     lower_bound: float = 0.0
+    kept_bound: float = 0.0
+    weaknesses: tuple[str, ...] = ()
     method: str = "first-fit"
     limit_struck: bool = False
     resilience_cost: float = 0.0
@@ -106,5 +109,13 @@ class Packing:
     @property
     def gap(self) -> float:
         """How far the price may be above the best possible: 0.02 is two percent. Where all is reserved there is nothing to gain."""
-        above = self.hourly - self.lower_bound
-        return above / self.lower_bound if above > _NOTHING and self.lower_bound > 0 else 0.0
+        return self._above(self.lower_bound)
+
+    @property
+    def kept_gap(self) -> float:
+        """The same, of what is possible with the preferences that this plan keeps."""
+        return self._above(max(self.lower_bound, self.kept_bound))
+
+    def _above(self, bound: float) -> float:
+        above = self.hourly - bound
+        return above / bound if above > _NOTHING and bound > 0 else 0.0

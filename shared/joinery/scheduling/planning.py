@@ -78,7 +78,7 @@ class _Attempts:
             self.warnings.append(
                 f"the bound was refused by the check, and the plan has none: {_shown(self.violations)}"
             )
-            self.packing = replace(self.packing, lower_bound=0.0)
+            self.packing = replace(self.packing, lower_bound=0.0, kept_bound=0.0)
             self.violations = verify(self.problem, self.packing)
         elif self.violations:
             self.warnings.append(

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from joinery.optimizer.effort import Effort
-from joinery.scheduling.bound import lower_bound
+from joinery.scheduling.bound import bounds
 from joinery.scheduling.classes import PodClass
 from joinery.scheduling.firstfit import FirstFit
 from joinery.scheduling.launches import Slack, launch_of
@@ -21,7 +21,6 @@ from joinery.scheduling.manners import (
 from joinery.scheduling.optimise import cheaper
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, Relaxed, Unplaced
 from joinery.scheduling.problem import Problem
-from joinery.scheduling.purchase import Purchase
 from joinery.scheduling.reasons import reasons_for
 from joinery.scheduling.reporter import SILENT, Reporter
 from joinery.scheduling.strays import Place, closable, closed, strays
@@ -59,7 +58,7 @@ def solve(
             break
         staying |= more
     unplaced = sorted((*found.packing.unplaced, *staying.values()), key=lambda one: one.pod)
-    return replace(found.packing, unplaced=tuple(unplaced), lower_bound=found.lower_bound())
+    return replace(found.bounded(), unplaced=tuple(unplaced))
 
 
 @dataclass(frozen=True)
@@ -90,10 +89,11 @@ class _Attempt:
     closable: frozenset[Place]
     staying: frozenset[str]
 
-    def lower_bound(self) -> float:
-        """Of what its nodes for these pods can cost; places that it closed are open to others."""
+    def bounded(self) -> Packing:
+        """The packing with what nodes for these pods can cost; places that it closed are open to others."""
         pools = Workspace(self.asked.problem).pools if self.asked.closed else self.work.pools
-        return lower_bound(self.work, _launched(self.packer.purchase), pools)
+        proven = bounds(self.work, self.packer.purchase.opened.nodes, pools, self.packing.hourly)
+        return replace(self.packing, lower_bound=proven.hard, kept_bound=proven.kept, weaknesses=proven.weaknesses)
 
     def rank(self, *, by_price: bool = True) -> tuple[object, ...]:
         """The better the less, in the order in which things come first in a plan: without strays, pods placed, preferences, existing
@@ -196,14 +196,6 @@ def _staying(work: Workspace, packer: FirstFit) -> frozenset[str]:
     return frozenset(
         name for pods, names in left for name in names if name not in work.waiting and work.topology.minds(pods)
     )
-
-
-def _launched(purchase: Purchase) -> Counter[PodClass]:
-    placed: Counter[PodClass] = Counter()
-    for node in purchase.opened.nodes:
-        for batch in node.placed:
-            placed[batch.demand.pods] += len(batch.pods)
-    return placed
 
 
 def _first_fit(asked: _Asked, reporter: Reporter) -> tuple[Workspace, FirstFit]:

@@ -106,7 +106,7 @@ class Topology:
         residents: Residents = _NOBODY,
     ) -> None:
         self._residents = residents
-        self._strays = tuple(strays)
+        self.strays = tuple(strays)
         self._nodes = nodes
         self._universe = universe
         self._groups: dict[object, Group] = {}
@@ -142,7 +142,7 @@ class Topology:
         existing = frozenset(
             view.labels[rule.key] for view in self._nodes if rule.key in view.labels and admits(rule.nodes, view)
         )
-        also = frozenset(stray.domain for stray in self._strays if stray.rule == rule.identity)
+        also = frozenset(stray.domain for stray in self.strays if stray.rule == rule.identity)
         return existing | self._universe(pods, rule.key) | also
 
     def _count_bound(self, namespaces: Sequence[Namespace]) -> None:
@@ -375,7 +375,10 @@ class Topology:
         """Go back to these counts."""
         for identity, (counts, owners, awaited) in saved.items():
             group = self._groups[identity]
-            group.counts, group.owners, group.awaited = Counter(counts), Counter(owners), awaited
+            for tally, known in ((group.counts, counts), (group.owners, owners)):
+                tally.clear()  # entries hold on to the tally itself
+                tally.update(known)
+            group.awaited = awaited
 
     def differs(self, saved: "Saved") -> bool:
         """Whether any count has changed, hosts apart: which node of a domain a pod is on does not matter there."""

@@ -73,6 +73,6 @@ def _checks(world: World) -> Iterator[Reason]:
 
 
 def _check_cost(packing: Packing) -> Iterator[Reason]:
-    bound, hourly = packing.lower_bound, packing.hourly
-    if not 0 <= bound <= hourly * (1 + _COST_TOLERANCE) + _COST_TOLERANCE:
-        yield Reason("Cost", f"the lower bound {bound} is not between 0 and the cost {hourly}")
+    for bound in (packing.lower_bound, packing.kept_bound):
+        if not 0 <= bound <= packing.hourly * (1 + _COST_TOLERANCE) + _COST_TOLERANCE:
+            yield Reason("Cost", f"the lower bound {bound} is not between 0 and the cost {packing.hourly}")

@@ -4,11 +4,12 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.labels import HOSTNAME
-from joinery.scheduling.problem import Problem
+from joinery.apis.labels import CAPACITY_TYPE, HOSTNAME, ZONE
+from joinery.scheduling.packing import Packing
+from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.solve import solve
 from joinery.scheduling.verify import verify
-from simulator.builders import instance_type, node, node_pool, pod
+from simulator.builders import ZONES, instance_type, node, node_pool, pod
 from tests.unit.verify.plans import problem
 
 CHEAP, DEAR = instance_type("c7a.large", price=0.1, spot=None), instance_type("m7a.large", price=1.0, spot=None)
@@ -89,3 +90,86 @@ def test_nothing_launched_has_a_bound_of_nothing() -> None:
     """Without launches there is neither a bound nor a gap."""
     plan = solve(_world(LIGHT, node("n", node_pool="light"), pod("p")))
     assert (plan.hourly, plan.lower_bound, plan.gap) == (0.0, 0.0, 0.0)
+
+
+MEDIUM, LARGE, HUGE = (
+    instance_type(f"m7a.{size}", price=price, spot=0.5, zones=ZONES)
+    for size, price in (("medium", 0.05), ("large", 0.1), ("xlarge", 0.2))
+)
+SPREAD = {"maxSkew": 1, "labelSelector": {"matchLabels": {"app": "web"}}}
+
+
+def _planned(*objects: Any, **ruled: Any) -> Packing:
+    """A plan for three pods with a rule, and whatever else there is; of nodes that hold one, three or seven of them."""
+    pods = [pod(f"web-{i}", cpu="500m", memory="64Mi", labels={"app": "web"}, **ruled) for i in range(3)]
+    asked = problem(
+        *(objects or (node_pool(requirements=[BOUGHT]),)), *pods, types=(MEDIUM, LARGE, HUGE), options=CHEAPEST
+    )
+    plan = solve(asked)
+    assert verify(asked, plan) == ()
+    assert not plan.unplaced
+    return plan
+
+
+BOUGHT = f"{CAPACITY_TYPE}=on-demand"
+CHEAPEST = Options(only_marked_unschedulable=False, node_size="cheapest", spot_types=0)
+ZONE_TERM = {"labelSelector": SPREAD["labelSelector"], "topologyKey": ZONE}
+APART = {"requiredDuringSchedulingIgnoredDuringExecution": [ZONE_TERM]}
+EXACT: dict[str, dict[str, Any]] = {
+    "nothing": {},
+    "a spread over zones": {"spread": [{**SPREAD, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]},
+    "a spread over hosts": {"spread": [{**SPREAD, "topologyKey": HOSTNAME, "whenUnsatisfiable": "DoNotSchedule"}]},
+    "anti-affinity over zones": {"affinity": {"podAntiAffinity": APART}},
+    "a host port": {"init_containers": [{"name": "d", "restartPolicy": "Always", "ports": [{"hostPort": 80}]}]},
+}
+
+
+@pytest.mark.parametrize("rule", EXACT)
+def test_where_nothing_cheaper_is_possible_the_bound_says_so(rule: str) -> None:
+    """Whole nodes count, and so do rules over zones and hosts."""
+    plan = _planned(**EXACT[rule])
+    assert plan.lower_bound == pytest.approx(plan.hourly, rel=1e-6)
+    assert plan.weaknesses == ()
+
+
+def test_a_spread_over_capacity_types_counts() -> None:
+    """Of three pods one at least is on demand, though spot costs half of it."""
+    spread = [{**SPREAD, "topologyKey": CAPACITY_TYPE, "whenUnsatisfiable": "DoNotSchedule"}]
+    plan = _planned(node_pool(requirements=[f"{CAPACITY_TYPE}=spot,on-demand"]), spread=spread)
+    assert plan.lower_bound == pytest.approx(plan.hourly, rel=1e-6)
+
+
+def test_a_limit_of_nodes_counts() -> None:
+    """Where one node is allowed it must hold all: three small ones are no cheaper plan."""
+    plan = _planned(node_pool(requirements=[BOUGHT], limits={"nodes": "1"}))
+    assert plan.lower_bound == pytest.approx(plan.hourly, rel=1e-6)
+
+
+def test_what_kept_preferences_cost_has_a_bound_of_its_own() -> None:
+    """Nothing is cheaper with them; without them one node would do."""
+    spread = [{**SPREAD, "topologyKey": ZONE, "whenUnsatisfiable": "ScheduleAnyway"}]
+    plan = _planned(spread=spread)
+    assert plan.lower_bound < plan.hourly - 0.01
+    assert plan.kept_bound == pytest.approx(plan.hourly, rel=1e-6)
+    assert plan.kept_gap == pytest.approx(0, abs=1e-6)
+    assert plan.weaknesses == ()
+
+
+def test_a_bound_that_is_weak_says_why() -> None:
+    """Pods that must be together on a host are more than the proof knows of."""
+    term = {"labelSelector": SPREAD["labelSelector"], "topologyKey": HOSTNAME}
+    affinity = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    dear = instance_type("m7a.4xlarge", price=9.0, spot=None, zones=ZONES)
+    pods = [pod(f"web-{i}", cpu="1500m", memory="64Mi", labels={"app": "web"}, affinity=affinity) for i in range(5)]
+    plan = solve(problem(node_pool(), *pods, types=(LARGE, dear), options=CHEAPEST))
+    assert plan.hourly == pytest.approx(9.0)
+    assert plan.weaknesses == ("pods that must be beside others count as if they might be anywhere",)
+
+
+def test_a_plan_that_reads_a_rule_differently_is_not_refuted() -> None:
+    """Whatever happens, no bound is above the price of a plan that the check agrees with."""
+    running = node("n", cpu="4", zone=ZONES[0])
+    there = [pod(f"old-{i}", cpu="10m", node="n", labels={"app": "web"}) for i in range(3)]
+    spread = [{**SPREAD, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]
+    plan = _planned(node_pool(requirements=[BOUGHT]), running, *there, spread=spread)
+    assert 0 < plan.lower_bound <= plan.hourly + 1e-9

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from joinery.apis.core import Pod
 from joinery.apis.labels import HOSTNAME, INSTANCE_TYPE, ON_DEMAND, RESERVED, ZONE
 from joinery.apis.nodepool import NodePool
+from joinery.apis.quantity import amounts
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Options, Problem
 from joinery.state.offerings import InstanceType, Offering, Reservation
@@ -192,7 +193,7 @@ def worlds(
 class Exhaustive:
     """Tries every way to put the launched pods of a plan on nodes: new ones, and what the plan leaves free of others.
 
-    A new node is bought in a zone, or takes a place in a reservation. Limits are left out: they only make nodes dearer. Pods that repel each other are apart, ports are used once, and the
+    A new node is bought in a zone, or takes a place in a reservation, within the limits of its pool. Pods that repel each other are apart, ports are used once, and the
     counts of zones differ by one at most where a pod says so.
     """
 
@@ -218,7 +219,9 @@ class Exhaustive:
         if sum(prices) >= self._best:
             return
         if index == len(self._wishes):
-            self._best = sum(prices) if self._is_spread(standing, nodes, zones) else self._best
+            if self._is_spread(standing, nodes, zones):
+                offers = [self._offered(tuple(pods), zone) for pods, zone in zip(nodes, zones, strict=True)]
+                self._best = self._within_limits(offers, [], 0.0)
             return
         wish = self._wishes[index]
         for place, there in enumerate(standing):
@@ -245,17 +248,41 @@ class Exhaustive:
         """$/h of the cheapest node in the zone, or of one in the reservation, that may hold exactly these."""
         key = (pods, zone)
         if key not in self._prices:
-            here = [self._wishes[i] for i in pods]
-            right = _may_meet(here) and all(wish.zone in ("", self._zones[zone]) for wish in here)
-            self._prices[key] = min(self._offers(here, zone), default=float("inf")) if right else float("inf")
+            self._prices[key] = min((price for price, _, _ in self._offered(pods, zone)), default=float("inf"))
         return self._prices[key]
 
-    def _offers(self, here: Sequence[Wish], zone: str) -> Iterator[float]:
+    def _offered(self, pods: tuple[int, ...], zone: str) -> list[tuple[float, str, int]]:
+        """Price, pool and millicores of all nodes that may hold exactly these there, the cheapest first."""
+        here = [self._wishes[i] for i in pods]
+        right = _may_meet(here) and all(wish.zone in ("", self._zones[zone]) for wish in here)
+        return sorted(self._offers(here, zone)) if right else []
+
+    def _offers(self, here: Sequence[Wish], zone: str) -> Iterator[tuple[float, str, int]]:
         for pool in self._world.pools:
             if all(self._may_use(wish, pool) for wish in here):
                 for kind in _kinds(pool, self._world.types):
                     if _fits(kind.allocatable, self._total(here)):
-                        yield from (o.price for o in kind.offerings if zone == (o.reservation_id or o.zone))
+                        sold = (o.price for o in kind.offerings if zone == (o.reservation_id or o.zone))
+                        yield from ((price, pool.metadata.name, kind.capacity["cpu"]) for price in sold)
+
+    def _within_limits(
+        self, offers: Sequence[list[tuple[float, str, int]]], chosen: list[tuple[str, int]], price: float
+    ) -> float:
+        """The best known price, or a better one of one offer for each node that no pool's limits forbid together."""
+        if price >= self._best or not all(self._is_allowed(pool, chosen) for pool in self._world.pools):
+            return self._best
+        if len(chosen) == len(offers):
+            return price
+        for more, pool, cores in offers[len(chosen)]:
+            self._best = self._within_limits(offers, [*chosen, (pool, cores)], price + more)
+        return self._best
+
+    def _is_allowed(self, pool: NodePool, chosen: Sequence[tuple[str, int]]) -> bool:
+        taken = [cores for name, cores in chosen if name == pool.metadata.name]
+        running = sum(cpu for cpu, _ in self._world.rooms) if pool is self._world.pools[0] else 0
+        limits = amounts(pool.spec.limits)
+        nodes = len(taken) + (len(self._world.rooms) if pool is self._world.pools[0] else 0)
+        return nodes <= limits.get("nodes", nodes) and sum(taken) + 1000 * running <= limits.get("cpu", 1 << 40)
 
     def _may_use(self, wish: Wish, pool: NodePool) -> bool:
         """Whether the pod tolerates the pool, and no heavier one must take it."""

@@ -1,0 +1,151 @@
+"""A proven bound on a linear program some of whose variables are whole numbers: branch and bound in which every leaf is proven.
+
+**The proof does not trust the solver.** Take any price for every row, none below zero where the row has no upper end and none above where
+it has no lower one. For every v between low and high that keeps the rows::
+
+    cost . v  =  price . (A v)  +  (cost - price . A) . v
+             >=  sum of each price times the end of its row that it pushes against
+               + sum of each reduced cost times the end of its variable that it pushes against
+
+The solver only suggests the prices. Branching divides the whole numbers of one variable into those up to some number and those above
+it, so that the least of all leaves' bounds is a bound on the whole; a leaf that is never looked at has the bound of its parent.
+"""
+
+import heapq
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from joinery.optimizer.highs import Program, Solver
+from joinery.optimizer.lot import Amounts, Floats, Mask
+
+_ROUNDING = 1e-10
+"""What sums of floats may be wrong by, as a share of what is summed: thousands of terms with an error of 1e-16 each."""
+_WHOLE = 1e-6
+_REFUTED = 10.0
+CLOSE = 1e-6
+"""What is proven up to so small a share of the cutoff needs no more work."""
+_EMPTY: Floats = np.zeros(0)
+
+Ends = Mapping[int, tuple[float, float]]
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is the least cost? ``whole``: the variables that are whole numbers; ``rank``: by variable, those to branch on first have
+    the highest. Every variable of the program has an upper end.
+    """
+
+    program: Program
+    whole: Mask
+    rank: Amounts
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """Nothing that answers the question costs less than ``bound`` or ``cutoff``. ``values``: what costs just that, if it was found."""
+
+    bound: float
+    values: Floats | None = None
+
+
+@dataclass(order=True)
+class _Leaf:
+    bound: float
+    number: int
+    ends: Ends = field(compare=False)
+    values: Floats | None = field(compare=False)
+
+
+class Prover:
+    """Answers one question. ``solves``: so many linear programs may be solved at most."""
+
+    def __init__(self, question: Question, cutoff: float, solves: int) -> None:
+        self._question, self._cutoff, self._left = question, cutoff, solves
+        self._solver = Solver(question.program, exact=True)
+        self._high = question.program.most
+        self._numbers = 0
+        self.prices: Floats = np.zeros(len(question.program.lower))
+
+    def root(self) -> float:
+        """The bound without any branching; ``prices`` are those that prove it."""
+        return self._leaf({}, 0.0).bound
+
+    def prove(self) -> Proof:
+        """The best bound that the allowed work proves, and no more than the cutoff."""
+        leaves = [self._leaf({}, 0.0)]
+        while leaves[0].bound < self._cutoff * (1 - CLOSE):
+            leaf = leaves[0]
+            if leaf.values is None or self._left <= 0:
+                return Proof(leaf.bound)
+            column = self._fraction(leaf.values)
+            if column is None:
+                return Proof(leaf.bound, leaf.values)
+            heapq.heappop(leaves)
+            below = np.floor(leaf.values[column] + _WHOLE)
+            low, high = leaf.ends.get(column, (0.0, float(self._high[column])))
+            for ends in ((low, below), (below + 1.0, high)):
+                heapq.heappush(leaves, self._leaf({**leaf.ends, column: ends}, leaf.bound))
+        return Proof(min(leaves[0].bound, self._cutoff))
+
+    def _leaf(self, ends: Ends, known: float) -> _Leaf:
+        """Solve the program between these ends; ``known``: a bound that holds there."""
+        low, high = np.zeros(len(self._high)), self._high.copy()
+        for column, (least, most) in ends.items():
+            low[column], high[column] = least, most
+        self._numbers += 1
+        self._left -= 1
+        self._solver.confine(low, high)
+        solution = self._solver.solve(_EMPTY, _EMPTY)
+        if solution is None:
+            return _Leaf(max(known, self._refuted(low, high)), self._numbers, ends, None)
+        self.prices = solution.duals
+        bound = proven(self._question.program, solution.duals, low, high)
+        return _Leaf(max(known, bound), self._numbers, ends, solution.values)
+
+    def _refuted(self, low: Floats, high: Floats) -> float:
+        """A bound for a program that nothing answers: as large as it need be, if the solver can tell why."""
+        ray = self._solver.refutation()
+        if ray is None:
+            return 0.0
+        program = self._question.program
+        free = replace(program, cost=np.zeros(len(program.cost)))
+        for prices in (ray, -ray):
+            gain = proven(free, prices, low, high)
+            if gain > 0:
+                return proven(program, prices * (_REFUTED * self._cutoff / gain), low, high)
+        return 0.0
+
+    def _fraction(self, values: Floats) -> int | None:
+        """The variable to branch on: of the highest rank that has a fraction, the one that costs most per fraction."""
+        away = np.abs(values - np.round(values))
+        broken = np.flatnonzero(self._question.whole & (away > _WHOLE))
+        if not len(broken):
+            return None
+        ranks = self._question.rank[broken]
+        broken = broken[ranks == ranks.max()]
+        return int(broken[(away[broken] * (1.0 + self._question.program.cost[broken])).argmax()])
+
+
+def proven(program: Program, prices: Floats, low: Floats, high: Floats) -> float:
+    """What these prices of the rows prove: no v between low and high that keeps the rows costs less."""
+    prices = signed(program, prices)
+    pushed = np.where(prices > 0, program.lower, program.upper)
+    rows = prices * np.where(prices == 0, 0.0, pushed)
+    rest = reduced(program, prices)
+    columns = rest * np.where(rest > 0, low, high)
+    terms = np.concatenate([rows, columns])
+    return float(terms.sum() - _ROUNDING * np.abs(terms).sum())
+
+
+def signed(program: Program, prices: Floats) -> Floats:
+    """The prices, without those that push against an end that is not there."""
+    kept = np.where(np.isinf(program.lower), np.minimum(prices, 0.0), prices)
+    return np.where(np.isinf(program.upper), np.maximum(kept, 0.0), kept)
+
+
+def reduced(program: Program, prices: Floats) -> Floats:
+    """What each variable costs beyond what the prices of the rows charge it."""
+    charged = np.bincount(program.columns, weights=program.values * prices[program.rows], minlength=len(program.cost))
+    return program.cost - charged

@@ -1,0 +1,54 @@
+"""What a plan says of how near it is to the best possible: in the table, on the page and in JSON the same, and true."""
+
+from dataclasses import replace
+
+from joinery.cli.costs import Costs
+from joinery.cli.nearness import nearness
+from joinery.cli.output_json import plan_document
+from joinery.scheduling.packing import Packing
+from simulator.builders import EPOCH
+from tests.cli.packings import LAUNCH, PRICES
+
+PRICE = LAUNCH.offering.price
+
+
+def _plan(lower: float, kept: float = 0.0, *weaknesses: str) -> Packing:
+    """A plan of one node, with bounds as shares of its price."""
+    return Packing(launches=(LAUNCH,), lower_bound=lower * PRICE, kept_bound=kept * PRICE, weaknesses=weaknesses)
+
+
+def test_the_cheapest_plan_says_that_it_is() -> None:
+    """Nobody is told of zero percent."""
+    assert list(nearness(_plan(1, 1))) == ["Proven lower bound $0.0566/h: nothing cheaper is possible"]
+
+
+def test_a_gap_is_said_in_percent() -> None:
+    """And nothing more where it is small."""
+    assert list(nearness(_plan(0.96, 0.96))) == ["Proven lower bound $0.0543/h: at most 4.2% above the best possible"]
+
+
+def test_what_kept_preferences_cost_is_told_apart() -> None:
+    """Either they explain all of the gap, or what is left is said too."""
+    assert list(nearness(_plan(0.5, 1.0)))[1:] == [
+        "Preferences kept cost at least 100.0% of that: with them nothing is cheaper"
+    ]
+    assert list(nearness(_plan(0.5, 0.8)))[1:] == [
+        "Preferences kept cost at least 60.0% of that: with them at most 25.0% above the best"
+    ]
+
+
+def test_a_weak_bound_is_called_weak() -> None:
+    """With what the proof knows nothing of."""
+    said = list(nearness(_plan(0.5, 0.5, "rules over team are left out", "fractions count")))
+    assert said[1:] == ["The bound is weak here: rules over team are left out; fractions count"]
+
+
+def test_json_has_the_same_figures() -> None:
+    """Scripts read them where there is something to read."""
+    plan = _plan(0.5, 0.8, "fractions count")
+    cost = plan_document(plan, Costs(), PRICES, now=EPOCH, seconds=0)["cost"]
+    assert cost["gap"] == 1.0
+    assert cost["keepingPreferences"] == {"lowerBound": 0.04524, "gap": 0.25}
+    assert cost["weaknesses"] == ("fractions count",)
+    plain = plan_document(replace(plan, kept_bound=0.0, weaknesses=()), Costs(), PRICES, now=EPOCH, seconds=0)["cost"]
+    assert not {"keepingPreferences", "weaknesses"} & plain.keys()
