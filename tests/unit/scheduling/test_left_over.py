@@ -39,7 +39,7 @@ class Rule:
         if self.kind == "spread":
             return {"maxSkew": self.skew, "topologyKey": self.key, "whenUnsatisfiable": "DoNotSchedule",
                     "labelSelector": selector, "minDomains": self.least if self.key == ZONE else None}  # fmt: skip
-        everywhere = {"namespaceSelector": {}} if self.is_not else {}
+        everywhere: dict[str, Any] = {"namespaceSelector": {}} if self.is_not else {}
         return {"topologyKey": self.key, "labelSelector": selector, **everywhere}
 
 
