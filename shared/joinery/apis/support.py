@@ -1,12 +1,14 @@
-"""What a valid EC2NodeClass may ask for and Joinery does not do yet: told wherever the class is met, never ignored.
+"""What a valid EC2NodeClass or NodePool may ask for and Joinery does not do yet: told wherever it is met, never ignored.
 
-All of it changes the nodes themselves, and so keeps the class from being used.
+What a class asks for changes the nodes themselves, and so keeps the class from being used. What a pool asks for is about nodes that are
+no longer needed: the pool is used, and says so.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassSpec
+from joinery.apis.nodepool import NodePool
 
 #: Families whose user data Joinery can write.
 LAUNCHABLE = ("AL2023", "AL2", "Bottlerocket", "Custom")
@@ -50,3 +52,15 @@ def _unsupported(spec: EC2NodeClassSpec) -> Iterator[Unsupported]:
 def unusable(node_class: EC2NodeClass) -> Unsupported | None:
     """Why no node may be made from the class, if Joinery lacks something."""
     return next(iter(unsupported(node_class.spec)), None)
+
+
+#: What becomes of nodes meanwhile.
+UNTIL_THEN = "Joinery does not consolidate, remove empty nodes or replace drifted ones yet; nodes go when they expire (expireAfter) or are interrupted"
+
+
+def disruption_in_vain(pool: NodePool) -> str:
+    """What of its ``spec.disruption`` does not act; empty for a pool that says nothing of it, or ``consolidateAfter: Never``."""
+    asked = pool.spec.disruption
+    if not asked.model_fields_set or asked.consolidate_after == "Never":
+        return ""
+    return f"spec.disruption: consolidationPolicy {asked.consolidation_policy}"

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from joinery.state.snapshot import Snapshot
 
 _SHOWN_VIOLATIONS = 10
+_SHOWN_POOLS = 3
 
 
 def plan(
@@ -84,10 +85,22 @@ def _not_used(snapshot: "Snapshot") -> Iterator[str]:
     for bad in snapshot.invalid:
         if bad.kind != "NodePool":
             yield f"{bad.kind} {bad.name} takes no part: {bad.reason}"
+    yield from _in_vain(snapshot)
     waiting = sum(waits_for_fargate(pod) for pod in snapshot.pods)
     if waiting:
         pods = "1 pod waits" if waiting == 1 else f"{waiting} pods wait"
         yield f"{pods} for Fargate (schedulerName {FARGATE_SCHEDULER}): no EC2 node is planned"
+
+
+def _in_vain(snapshot: "Snapshot") -> Iterator[str]:
+    """What NodePools ask for and do not get yet, in a line for all."""
+    from joinery.apis.support import UNTIL_THEN, disruption_in_vain
+
+    found = [pool.metadata.name for pool in snapshot.node_pools if disruption_in_vain(pool)]
+    if found:
+        more = f" and {len(found) - _SHOWN_POOLS} more" if len(found) > _SHOWN_POOLS else ""
+        ask = "asks" if len(found) == 1 else "ask"
+        yield f"not supported yet: spec.disruption, which NodePool {', '.join(found[:_SHOWN_POOLS])}{more} {ask} for: {UNTIL_THEN}"
 
 
 def _not_counted(snapshot: "Snapshot", catalogue: "Catalog") -> Iterator[str]:

@@ -8,7 +8,7 @@ another provider's classes are that provider's business.
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from joinery.apis.conditions import NODE_POOL_DEPENDENTS, READY, Observation, false, find, put, true, with_ready
+from joinery.apis.conditions import NODE_POOL_DEPENDENTS, READY, Observation, drop, false, find, put, true, with_ready
 from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
 from joinery.apis.hashing import HASH_VERSION, node_class_hash, node_pool_hash
 from joinery.apis.labels import (
@@ -18,11 +18,13 @@ from joinery.apis.labels import (
     NODE_POOL,
     NODE_POOL_HASH,
     NODE_POOL_HASH_VERSION,
+    OWN_GROUP,
 )
 from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amounts, texts, total
+from joinery.apis.support import UNTIL_THEN, disruption_in_vain
 from joinery.apis.validation import validate
 from joinery.commands import Command, Reject, UpdateClass, UpdatePool
 from joinery.state.claims import is_managed
@@ -30,6 +32,8 @@ from joinery.state.snapshot import Snapshot
 
 #: Karpenter's finalizer on a class: one that came with the cluster is honoured, so that its class can be deleted here.
 CLASS_FINALIZER = f"{AWS_GROUP}/termination"
+#: Not part of ``Ready``: the pool is used, and only its disruption does not act.
+NOT_DONE_YET = f"{OWN_GROUP}/DisruptionNotSupported"
 _VALID, _CLASS_READY = NODE_POOL_DEPENDENTS
 #: Kinds whose status says what is wrong with them.
 _WITH_CONDITIONS = (NodePool.kind, NodeClaim.kind, EC2NodeClass.kind)
@@ -84,6 +88,7 @@ def _pool(pool: NodePool, classes: Mapping[str, EC2NodeClass], snapshot: Snapsho
     node_class = classes.get(name)
     found = _class_ready(node_class, at) if node_class else _no_class(name, snapshot, at)
     conditions = put(conditions, found)
+    conditions = _told_in_vain(conditions, pool, at)
     claims = [claim for claim in snapshot.node_claims if _counts(claim, pool)]
     status = pool.status.model_copy(
         update={
@@ -94,6 +99,17 @@ def _pool(pool: NodePool, classes: Mapping[str, EC2NodeClass], snapshot: Snapsho
     )
     stamp = {NODE_POOL_HASH: node_pool_hash(pool), NODE_POOL_HASH_VERSION: HASH_VERSION}
     return pool.model_copy(update={"metadata": _annotated(pool.metadata, stamp), "status": status})
+
+
+def _told_in_vain(conditions: list[Condition], pool: NodePool, at: Observation) -> list[Condition]:
+    """With what the pool asks for and does not get yet. Of our own domain and True, so that no tool takes it for a failure."""
+    lacking = disruption_in_vain(pool)
+    if not lacking:
+        return drop(conditions, NOT_DONE_YET)
+    told = true(NOT_DONE_YET, at).model_copy(
+        update={"reason": "NotSupportedYet", "message": f"not supported yet: {lacking}. {UNTIL_THEN}"}
+    )
+    return put(conditions, told)
 
 
 def _annotated(metadata: Any, stamp: Mapping[str, str]) -> Any:

@@ -9,7 +9,7 @@ from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.labels import NODE_CLASS_HASH, NODE_POOL_HASH
 from joinery.apis.nodepool import NodePool
 from joinery.commands import Command, Reject, UpdateClass, UpdatePool
-from joinery.lifecycle.readiness import CLASS_FINALIZER, readiness
+from joinery.lifecycle.readiness import CLASS_FINALIZER, NOT_DONE_YET, readiness
 from joinery.state.snapshot import Invalid, Snapshot
 from simulator import builders
 from simulator.clock import START
@@ -113,3 +113,24 @@ def test_a_class_that_is_deleted_outlives_its_claims() -> None:
     unused = _commands(builders.node_pool(), _terminating())
     (let_go,) = [command.after for command in unused if isinstance(command, UpdateClass)]
     assert let_go.metadata.finalizers == ["example.com/hold"]
+
+
+def _in_vain(**disruption: Any) -> list[tuple[str, str]]:
+    """What a ready pool's status says of the disruption that it asks for."""
+    pool = _pool(builders.node_pool(**disruption), builders.node_class())
+    ready = find(pool.status.conditions, "Ready")
+    assert ready is not None
+    assert ready.status == "True"
+    return [(each.status, each.reason) for each in pool.status.conditions if each.type == NOT_DONE_YET]
+
+
+@pytest.mark.parametrize("policy", ["WhenEmpty", "WhenEmptyOrUnderutilized"])
+def test_a_pool_is_told_that_its_disruption_does_not_act_yet(policy: str) -> None:
+    """Beside ``Ready``, which it does not change; True, and so no failure to whoever watches conditions."""
+    assert _in_vain(consolidationPolicy=policy) == [("True", "NotSupportedYet")]
+
+
+@pytest.mark.parametrize("disruption", [{}, {"consolidateAfter": "Never"}])
+def test_a_pool_that_asks_for_nothing_is_told_nothing(disruption: dict[str, str]) -> None:
+    """What does not act is not missed."""
+    assert _in_vain(**disruption) == []
