@@ -28,7 +28,7 @@ from joinery.scheduling.reservations import is_bought
 from joinery.scheduling.resources import ports_clash
 from joinery.scheduling.rules import Rule
 from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated
-from joinery.scheduling.targets import NewNode
+from joinery.scheduling.targets import ExistingNode, NewNode
 from joinery.scheduling.weakness import WEAK, weaknesses
 from joinery.scheduling.workspace import Workspace
 
@@ -181,9 +181,22 @@ def _standing(work: Workspace, items: Sequence[Item], asks: Sequence[Ask], reque
                 any(way.matches(view.labels) for way in ask.ways)
                 and all(view.labels.get(key) == value for key, value in item.domains.items())
                 and first_untolerated((*ask.pods.tolerations, TOLERATE_PREFERRED), view.taints) is None
+                and _may_join(work, ask, nodes[index])
             )
     useful = admits.any(axis=0)
     return free[useful], admits[:, useful]
+
+
+def _may_join(work: Workspace, ask: Ask, node: ExistingNode) -> bool:
+    """Whether those that are on the node already keep none of the pods away from it, by their rules over hosts or by a port."""
+    for rule in (rule for rule in ask.rules if rule.key == HOSTNAME):
+        there = work.topology.group(rule).counts[node.name]
+        if (rule.kind == "anti-affinity" and there) or (rule.kind == "spread" and there >= rule.max_skew):
+            return False
+    foreign = work.topology.foreign_over(ask.pods, HOSTNAME)
+    if any(group.rule.kind == "anti-affinity" and group.owners[node.name] for group in foreign):
+        return False
+    return not ports_clash(ask.pods.ports, node.ports)
 
 
 def _clashes(work: Workspace, asks: Sequence[Ask]) -> Mask:

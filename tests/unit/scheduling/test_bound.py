@@ -1,7 +1,9 @@
 """The proven bound of a plan: below whatever anyone could pay, also where a pod may not or need not follow the weights of pools."""
 
+from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from joinery.apis.labels import CAPACITY_TYPE, HOSTNAME, ZONE
@@ -11,6 +13,7 @@ from joinery.scheduling.solve import solve
 from joinery.scheduling.verify import verify
 from simulator.builders import ZONES, instance_type, node, node_pool, pod
 from tests.unit.verify.plans import problem
+from tools.small_plans import problem as small_plan
 
 CHEAP, DEAR = instance_type("c7a.large", price=0.1, spot=None), instance_type("m7a.large", price=1.0, spot=None)
 HEAVY = node_pool("heavy", weight=10, requirements=["node.kubernetes.io/instance-type=m7a.large"])
@@ -173,3 +176,26 @@ def test_a_plan_that_reads_a_rule_differently_is_not_refuted() -> None:
     spread = [{**SPREAD, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule"}]
     plan = _planned(node_pool(requirements=[BOUGHT]), running, *there, spread=spread)
     assert 0 < plan.lower_bound <= plan.hourly + 1e-9
+
+
+@pytest.mark.parametrize("rule", ["a spread over hosts", "a host port"])
+def test_room_that_others_keep_pods_out_of_does_not_lower_the_bound(rule: str) -> None:
+    """A node that exists takes one of the three, and could hold all: the other two are bought for all the same."""
+    there = node("n", cpu="8", memory="16Gi", zone=ZONES[0])
+    plan = _planned(node_pool(requirements=[BOUGHT]), there, **EXACT[rule])
+    assert sum(len(placed.pods) for placed in plan.existing) == 1
+    assert plan.lower_bound == pytest.approx(plan.hourly, rel=1e-6)
+
+
+@pytest.mark.parametrize("kind", ["zones apart", "of everything"])
+def test_names_do_not_matter(kind: str) -> None:
+    """The same pods by other names have the same bounds."""
+    asked = small_plan(kind, 8, seed=2)
+    named = [
+        msgspec.structs.replace(one, metadata=msgspec.structs.replace(one.metadata, name=f"z{100 - i}"))
+        for i, one in enumerate(asked.snapshot.pods)
+    ]
+    other = solve(replace(asked, snapshot=replace(asked.snapshot, pods=tuple(named))))
+    plan = solve(asked)
+    assert other.lower_bound == pytest.approx(plan.lower_bound, rel=1e-6)
+    assert other.kept_bound == pytest.approx(plan.kept_bound, rel=1e-6)
