@@ -30,10 +30,10 @@ def test_a_gap_is_said_in_percent() -> None:
 def test_what_kept_preferences_cost_is_told_apart() -> None:
     """Either they explain all of the gap, or what is left is said too."""
     assert list(nearness(_plan(0.5, 1.0)))[1:] == [
-        "Preferences kept cost at least 100.0% of that: with them nothing is cheaper"
+        "Of that at least 100% is preferences kept: nothing is cheaper with them"
     ]
     assert list(nearness(_plan(0.5, 0.8)))[1:] == [
-        "Preferences kept cost at least 60.0% of that: with them at most 25.0% above the best"
+        "Of that at least 60% is preferences kept: at most 25.0% above the best with them"
     ]
 
 

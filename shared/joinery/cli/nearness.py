@@ -12,9 +12,9 @@ _TOLD = 0.0005
 def nearness(packing: Packing) -> Iterator[str]:
     """Of a plan that buys something: what is proven, what preferences cost of it, and why a weak bound is weak."""
     yield f"Proven lower bound {money(packing.lower_bound)}/h{_within(packing)}"
-    preferences = packing.kept_bound / packing.lower_bound - 1 if packing.lower_bound > 0 else 0.0
-    if packing.gap < TELLING and preferences >= _TOLD:
-        yield f"Preferences kept cost at least {preferences:.1%} of that{_with_them(packing.kept_gap)}"
+    of_preferences, above = packing.kept_bound - packing.lower_bound, packing.hourly - packing.lower_bound
+    if packing.gap < TELLING and of_preferences > _TOLD * packing.lower_bound:
+        yield f"Of that at least {min(of_preferences / above, 1.0):.0%} is preferences kept{_with_them(packing.kept_gap)}"
     if packing.weaknesses and packing.gap < TELLING:
         yield f"The bound is weak here: {'; '.join(packing.weaknesses)}"
 
@@ -28,4 +28,4 @@ def _within(packing: Packing) -> str:
 
 
 def _with_them(gap: float) -> str:
-    return ": with them nothing is cheaper" if gap < _TOLD else f": with them at most {gap:.1%} above the best"
+    return ": nothing is cheaper with them" if gap < _TOLD else f": at most {gap:.1%} above the best with them"

@@ -292,7 +292,8 @@ def _cost(plan: PlanView) -> Iterator[str]:
         yield "[bold]$0/h[/bold]: no new node"
     else:
         yield f"[bold]{money(packing.hourly)}/h[/bold], {monthly(packing.hourly)}{_on_demand(plan)}"
-        yield from map(escape, nearness(packing))
+        for sentence in nearness(packing):
+            yield from map(escape, wrap(sentence, _WIDTH, subsequent_indent="  "))
         if packing.resilience_cost >= _NOTED_COST:
             yield f"Smaller nodes and a choice of spot types are about {money(packing.resilience_cost)}/h of it"
     running = plan.costs.running
