@@ -265,6 +265,8 @@ class Purchase:
         types = np.zeros_like(node.types)
         types[rows] = True
         node.types = types
+        for nodes in self._topology.watching(demand.pods):
+            node.settle(nodes)
         node.used = node.used + demand.row * len(batch)
         node.ports = node.ports | demand.pods.ports
         self.opened.replace(index, node, self._unit(demand, node.pool) * len(batch))

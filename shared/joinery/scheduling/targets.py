@@ -168,7 +168,7 @@ class NewNode:
         """Equal for nodes whose launches differ in name and pods only."""
         batches = ((id(b.demand), tuple(sorted(b.domains.items())), len(b.pods)) for b in self.placed)
         rest = tuple(sorted(batches)), tuple(sorted(self.min_values.items())), self.reservation
-        return self.pool.name, self.types.tobytes(), *rest
+        return self.pool.name, self.types.tobytes(), self.columns.tobytes(), *rest
 
     def narrowed(self, demand: Demand, domains: Domains) -> "NewNode | None":
         """The same node with the class's requirements and these domains on top; None where they contradict it."""
@@ -249,6 +249,20 @@ class NewNode:
             return True
         hard = [t for t in self.pool.node_pool.spec.template.spec.taints if t.effect != "PreferNoSchedule"]
         return first_untolerated(nodes.tolerations, hard) is None
+
+    def settle(self, nodes: NodeFilter) -> None:
+        """Keep to what such a filter admits if the node may count for it: pods counted there would else leave the count as it grows."""
+        if not nodes.terms or not self.counts(nodes):
+            return
+        term = next(term for term in nodes.terms if self._may_match(term))
+        found = fit(self.pool, term)
+        types, columns = self.types & found.types, self.columns & found.columns
+        if np.isfinite(self.pool.market.prices[types][:, columns]).any() and (
+            not self.min_values or is_possible(self.pool, types, columns, self.min_values)
+        ):
+            self.types, self.columns = types, columns
+            self.requirements = self.requirements.intersect(term.canonical())
+            self.__dict__.pop("least_prices", None)
 
     def _may_match(self, term: Requirements) -> bool:
         found = fit(self.pool, term)

@@ -113,6 +113,7 @@ class Topology:
         self._of_rule: dict[int, tuple[Rule, Group]] = {}
         self._foreign: dict[int, tuple[Group, ...]] = {}
         self._foreign_over: dict[tuple[int, str], tuple[Group, ...]] = {}
+        self._watching: dict[int, tuple[NodeFilter, ...]] = {}
         self._strange: dict[int, tuple[Group, ...]] = {}
         self._meeting: dict[object, frozenset[str]] = {}
         self._classes = classes
@@ -202,6 +203,15 @@ class Topology:
             own = {id(self.group(rule)) for rule in self.rules[id(pods)]}
             known = tuple(g for g in self._groups.values() if id(g) not in own and g.selects(pods))
             self._strange[id(pods)] = known
+        return known
+
+    def watching(self, pods: PodClass) -> tuple[NodeFilter, ...]:
+        """The nodes on which hard spreads of others count the class, where they look at more than taints."""
+        known = self._watching.get(id(pods))
+        if known is None:
+            spreads = (g for g in self._strangers(pods) if g.is_hard and g.rule.kind == "spread")
+            known = tuple({g.rule.nodes.identity: g.rule.nodes for g in spreads if g.rule.nodes.terms}.values())
+            self._watching[id(pods)] = known
         return known
 
     def minds(self, pods: PodClass) -> bool:
