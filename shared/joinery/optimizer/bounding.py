@@ -17,6 +17,8 @@ from joinery.optimizer.promising import Survey
 
 _SORTS = 12
 _STEPS = 48
+_SLOW = 2e-4
+"""A bound that another solve of the program lifts by no more than this share is not worth one more."""
 
 
 def bound(lot: Lot) -> float:
@@ -27,7 +29,7 @@ def bound(lot: Lot) -> float:
         kinds = np.union1d(Survey(lot).promising(_SORTS), np.flatnonzero(lot.scarce))
     few = lot.part(np.arange(len(lot.counts)), kinds, lot.counts)
     told = cells(few).lot if has_many else few
-    program = AssignmentProgram(told, swift=True, cuts=not has_many)
+    program = AssignmentProgram(told, swift=True, cuts=not has_many, slow=_SLOW)
     if program.solve(told.counts) is None:
         return 0.0
     least, excess = program.charges(few)
