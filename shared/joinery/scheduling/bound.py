@@ -53,7 +53,10 @@ def bounds(work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], pri
         return Bounds()
     proof = _Bound(work, hard_asks(work, nodes), nodes, pools)
     hard = kept = proof.price(price)
-    if hard < price * (1 - _AGREED) and keeps_preferences(nodes):
+    is_small_plan = (
+        sum(len(node.pods) for node in nodes) <= MOST_PODS
+    )  # for others that would take as long as packing them
+    if is_small_plan and hard < price * (1 - _AGREED) and keeps_preferences(nodes):
         proof = _Bound(work, kept_asks(nodes), nodes, pools)
         kept = max(hard, proof.price(price))
     is_weak = price > kept * (1 + WEAK)

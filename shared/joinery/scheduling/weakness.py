@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from joinery.apis.labels import HOSTNAME
-from joinery.scheduling.asks import Ask
+from joinery.optimizer.exact import MOST_PODS
+from joinery.scheduling.asks import Ask, keeps_preferences
 from joinery.scheduling.dealing import KEYS
 from joinery.scheduling.pools import Pool
 from joinery.scheduling.targets import NewNode
@@ -17,6 +18,8 @@ def weaknesses(
 ) -> tuple[str, ...]:
     """``is_exact``: nothing that the proof knows of could be cheaper than it says."""
     found = [*_of_rules(asks), *_of_pools(nodes, pools)]
+    if sum(ask.count for ask in asks) > MOST_PODS and keeps_preferences(nodes):
+        found.append("preferences that are kept count as if they were given up")
     if not is_exact:
         found.append("the ways to fill nodes are too many to try all, so that fractions of nodes count")
     return tuple(dict.fromkeys(found))
