@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
+from joinery.apis.labels import BIND_COMPLETED
 from joinery.cli.inputs import Inputs, load
 from joinery.cli.sources import SAMPLE
 from tests.cli.conftest import NOW, Run, Write, pod_document
@@ -215,3 +216,17 @@ def test_an_exported_workload_with_an_empty_template_makes_no_pods(read: Any) ->
     assert inputs.all_warnings() == [
         "StatefulSet default/web: its template has no containers, none of its pods is planned"
     ]
+
+
+def test_a_claim_that_names_its_volume_is_bound(read: Any) -> None:
+    """Who writes a claim with its volume leaves the rest to the cluster; a claim of a cluster says itself whether it is bound."""
+    claim = {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": "written"},
+        "spec": {"volumeName": "v"},
+    }
+    served = {**claim, "metadata": {"name": "served"}, "status": {"phase": "Pending"}}
+    claims = read(claim, served).found["volume_claims"]
+    assert BIND_COMPLETED in claims["default/written"].metadata.annotations
+    assert BIND_COMPLETED not in claims["default/served"].metadata.annotations

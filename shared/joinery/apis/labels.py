@@ -43,6 +43,7 @@ TENANCY = f"{AWS_GROUP}/instance-tenancy"
 SHARED_TENANCY, DEDICATED = "default", "dedicated"
 
 # --- annotations ---
+BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
 DO_NOT_DISRUPT = f"{CORE_GROUP}/do-not-disrupt"
 NODE_POOL_HASH = f"{CORE_GROUP}/nodepool-hash"
 NODE_POOL_HASH_VERSION = f"{CORE_GROUP}/nodepool-hash-version"

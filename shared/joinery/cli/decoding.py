@@ -15,7 +15,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.stored import is_foreign, salvage
 from joinery.apis.validation import explain
 from joinery.apis.workloads import Workload
-from joinery.cli.defaults import namespaced, pod_defaults, spec_defaults
+from joinery.cli.defaults import claim_defaults, namespaced, pod_defaults, spec_defaults
 from joinery.cli.documents import Document
 from joinery.cli.fields import unknown_in_model, unknown_in_object
 from joinery.cli.kinds import Kind
@@ -122,6 +122,10 @@ def _node(node: core.Node, document: Document) -> core.Node:
     return node
 
 
+def _volume_claim(claim: core.PersistentVolumeClaim, _: Document) -> core.PersistentVolumeClaim:
+    return claim_defaults(claim)
+
+
 def _workload(workload: Workload, document: Document) -> Workload:
     check(document, wrong_workload(workload))
     return workload
@@ -131,5 +135,6 @@ _CHECKED: Mapping[str, Callable[[Any, Document], Any]] = {
     "Pod": _pod,
     "DaemonSet": _daemon_set,
     "Node": _node,
+    "PersistentVolumeClaim": _volume_claim,
     **dict.fromkeys(API_VERSIONS, _workload),
 }

@@ -16,12 +16,14 @@ from joinery.apis.core import (
     LabelSelector,
     LabelSelectorRequirement,
     ObjectMeta,
+    PersistentVolumeClaim,
     Pod,
     PodAffinity,
     PodAffinityTerm,
     PodSpec,
     ResourceRequirements,
 )
+from joinery.apis.labels import BIND_COMPLETED
 
 _T = TypeVar("_T")
 
@@ -35,6 +37,14 @@ def pod_defaults(pod: Pod) -> Pod:
     """Namespace, requests from limits, host ports of the host's network, label keys merged into pod affinity."""
     meta, spec = namespaced(pod.metadata), _merged_affinity(spec_defaults(pod.spec), pod.metadata.labels)
     return pod if meta is pod.metadata and spec is pod.spec else replace(pod, metadata=meta, spec=spec)
+
+
+def claim_defaults(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+    """A claim that names its volume and has no status is one that a person wrote: what the volume controller makes of it is bound."""
+    if not claim.spec.volume_name or claim.status.phase:
+        return claim
+    annotations = {BIND_COMPLETED: "yes", **claim.metadata.annotations}
+    return replace(claim, metadata=replace(claim.metadata, annotations=annotations))
 
 
 def spec_defaults(spec: PodSpec) -> PodSpec:

@@ -14,7 +14,7 @@ from joinery.apis.core import (
     StorageClass,
     TopologySelectorTerm,
 )
-from joinery.apis.labels import REGION, ZONE, canonical
+from joinery.apis.labels import BIND_COMPLETED, REGION, ZONE, canonical
 from joinery.scheduling.nodeterms import alternatives
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.requirements import NO_REQUIREMENTS, Requirements, UnknownOperatorError, one_of
@@ -118,7 +118,7 @@ class Volumes:
             return _Need(problem=f"the volume {claim.spec.volume_name} of claim {name} does not exist")
         if volume.metadata.deletion_timestamp is not None:
             return _Need(problem=f"the volume {claim.spec.volume_name} of claim {name} is being deleted")
-        if "pv.kubernetes.io/bind-completed" not in claim.metadata.annotations:
+        if BIND_COMPLETED not in claim.metadata.annotations:
             return _Need(problem=f"its volume claim {name} is not bound yet")
         try:
             return _Need(_volume_terms(volume), driver=_driver(volume))

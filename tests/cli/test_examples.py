@@ -1,0 +1,102 @@
+"""The files of examples/: each shows what its first lines promise."""
+
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import msgspec
+import pytest
+
+from joinery.cli.sources import SAMPLE
+from tests.cli.conftest import NOW, shell
+from tools.template import ROOT
+
+EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.yaml"))
+
+
+@cache
+def plan(name: str) -> Any:
+    """The plan of an example with the sample catalogue."""
+    done = shell(["plan", "-f", str(ROOT / "examples" / name), "--catalog", str(SAMPLE), "--now", NOW, "-o", "json"])
+    assert done.status == 0, done.err
+    return msgspec.json.decode(done.out)
+
+
+def homes(name: str) -> dict[str, list[Any]]:
+    """The launches of each workload, by its pods' names without their last part."""
+    placed: dict[str, list[Any]] = {}
+    for launch in plan(name)["launch"]:
+        for pod in launch["pods"]:
+            placed.setdefault(pod.partition("/")[2].rpartition("-")[0], []).append(launch)
+    return placed
+
+
+def pools(launches: list[Any]) -> set[str]:
+    """The NodePools of launches."""
+    return {launch["nodePool"] for launch in launches}
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_places_every_pod_but_the_one_that_is_meant_to_wait(name: str) -> None:
+    """The giant of the first example fits nowhere; nothing else waits."""
+    waiting = [one["pod"] for one in plan(name)["unschedulable"]]
+    assert waiting == (["default/giant"] if name == "cluster.yaml" else [])
+    assert plan(name)["launch"]
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_opens_with_the_command_that_plans_it(name: str) -> None:
+    """Its first line is all that a newcomer needs."""
+    first = (ROOT / "examples" / name).read_text().partition("\n")[0]
+    assert f"joinery plan -f examples/{name}" in first
+
+
+def test_spot_is_bought_up_to_its_limit_and_the_rest_on_demand() -> None:
+    """The pool of spot nodes takes 16 CPUs; what must not be interrupted is never there."""
+    placed = homes("spot-with-fallback.yaml")
+    assert pools(placed["render"]) == {"spot", "on-demand"}
+    assert pools(placed["checkout"]) == {"on-demand"}
+
+
+def test_gpu_nodes_are_for_those_who_ask_for_gpus() -> None:
+    """One GPU a pod, the training on the kind that it names; the web server is elsewhere."""
+    placed = homes("gpu.yaml")
+    assert {launch["offering"]["instanceType"].partition(".")[0] for launch in placed["train"]} == {"g5"}
+    assert pools(placed["inference"]) == {"gpu"}
+    assert pools(placed["web"]) == {"default"}
+
+
+def test_the_heaviest_pool_that_suits_a_pod_is_used() -> None:
+    """Graviton first, amd64 where the image asks for it, the data team's own pool for nobody else."""
+    placed = homes("weighted-pools.yaml")
+    assert {name: pools(launches) for name, launches in placed.items()} == {
+        "api": {"graviton"},
+        "legacy-billing": {"x86"},
+        "warehouse": {"data-team"},
+    }
+
+
+def test_a_database_follows_its_volume_and_spreads_over_zones() -> None:
+    """The pod that ran before goes where its volume is; the three are in three zones, with the DaemonSet's share on each node."""
+    launches = homes("stateful.yaml")["postgres"]
+    zones = {pod: launch["offering"]["zone"] for launch in launches for pod in launch["pods"]}
+    assert zones["default/postgres-0"] == "us-east-1b"
+    assert len(set(zones.values())) == 3
+    assert all(launch["requests"]["pods"] == "2" for launch in launches)
+
+
+def test_the_existing_node_is_filled_before_new_ones_come_and_zones_stay_even() -> None:
+    """Three of nine front ends in each zone, the existing node among them."""
+    document = plan("spread.yaml")
+    zones = Counter(
+        launch["offering"]["zone"] for launch in document["launch"] for pod in launch["pods"] if "front" in pod
+    )
+    existing = [pod for one in document["existing"] for pod in one["pods"]]
+    zones["us-east-1a"] += sum("front" in pod for pod in existing)
+    assert existing
+    assert set(zones.values()) == {3}
+
+
+def test_legacy_objects_are_planned_as_what_they_are_in_v1() -> None:
+    """The Provisioner's name is the NodePool's, and a selector by the old label is followed."""
+    assert pools(homes("legacy.yaml")["inflate"]) == {"default"}
