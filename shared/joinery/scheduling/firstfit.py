@@ -147,7 +147,7 @@ class FirstFit:
     def _sweep(self, demand: Demand, names: list[str]) -> list[str]:
         """One pass over all targets: existing capacity, then new nodes. The pods placed."""
         placed = self._into_existing(demand, names)
-        if names:
+        if names and demand.pods not in self._work.held:
             placed += self._into_new(demand, names)
         return placed
 

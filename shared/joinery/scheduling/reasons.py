@@ -31,6 +31,8 @@ def reasons_for(work: Workspace, pods: PodClass) -> tuple[Reason, ...]:
     """Every pool's reason for refusing the class; the pod's own problem where it has one."""
     if pods.problems:
         return pods.problems
+    if pods in work.held:
+        return (work.held[pods],)
     contradiction = _contradiction(pods)
     if contradiction is not None:
         return (contradiction,)

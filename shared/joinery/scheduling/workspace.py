@@ -13,6 +13,8 @@ from joinery.apis.core import Pod, PriorityClass
 from joinery.apis.labels import PREFER_NO_SCHEDULE
 from joinery.apis.quantity import total
 from joinery.scheduling.classes import Classifier, PodClass
+from joinery.scheduling.holdoff import Fit as FitNode
+from joinery.scheduling.holdoff import fit_since, held
 from joinery.scheduling.manners import Manner
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.pools import Amounts, Fit, Pool, Prices, fit
@@ -28,6 +30,7 @@ from joinery.scheduling.templates import PoolBuilder, axis_of, daemons
 from joinery.scheduling.topology import Stray, Topology
 from joinery.scheduling.volumes import Volumes
 from joinery.state.nodes import NodeView, views
+from joinery.state.plans import needs_of
 from joinery.state.pods import is_daemon, is_fully_blocking, is_pending, is_protected, is_reschedulable
 from joinery.state.snapshot import Snapshot
 
@@ -77,6 +80,25 @@ class Workspace:
     def possible(self) -> tuple[PodClass, ...]:
         """The classes without a problem of their own."""
         return tuple(pods for pods in self.classes if not pods.problems)
+
+    @cached_property
+    def held(self) -> Mapping[PodClass, Reason]:
+        """The classes for which nothing is bought now, because nodes came that cannot take them."""
+        nodes = {view.claim: view for view in self.views if view.claim and view.is_initialized and not view.is_leaving}
+        snapshot = self.problem.snapshot
+        fit = [
+            FitNode(nodes[claim.metadata.name], since, needs_of(claim), self._room(nodes[claim.metadata.name]))
+            for claim, since in fit_since(snapshot.node_claims)
+            if claim.metadata.name in nodes
+        ]
+        waiting = {pod.key: pod for pod in self.pending if not pod.spec.node_name}
+        return held(self.possible, waiting, fit, self.axis, snapshot.now)
+
+    def _room(self, view: NodeView) -> Amounts:
+        """What an empty node has beside its DaemonSets."""
+        expected = total(daemon.requests for daemon in self._daemons if daemon.runs_on(view))
+        room: Amounts = self.axis.vector(view.allocatable) - self.axis.vector(expected)
+        return room
 
     @cached_property
     def prefers_taints(self) -> bool:
