@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.core import Pod
+from joinery.apis.core import CSINode, Pod
 from joinery.cluster import lists
 from joinery.cluster.client import configuration_type
 from joinery.cluster.events import KubernetesRecorder
@@ -138,6 +138,38 @@ def test_a_list_without_items_is_empty() -> None:
     """Go writes an empty list as null."""
     with scripted(says(200, {"metadata": {}, "items": None})) as script:
         assert lists.read(script.transport, PODS, Pod) == lists.Listed(())
+
+
+CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
+
+
+def test_a_null_where_a_list_belongs_is_an_empty_list() -> None:
+    """Go prints one for the drivers of a CSINode that has none yet: Fargate's, Windows', and every node until its first registers."""
+    items = [
+        {"metadata": {"name": "bare"}, "spec": {"drivers": None}},
+        {"metadata": {"name": "ebs"}, "spec": {"drivers": [{"name": "e"}]}},
+    ]
+    with scripted(says(200, {"metadata": {}, "items": items})) as script:
+        listed = lists.read(script.transport, CSI_NODES, CSINode)
+    assert [(each.metadata.name, len(each.spec.drivers)) for each in listed.objects] == [("bare", 0), ("ebs", 1)]
+    assert listed.invalid == ()
+
+
+def test_an_object_that_cannot_be_read_is_named_and_the_others_go_on() -> None:
+    """Whatever a newer API server or an odd object holds, it must not stop every decision."""
+    odd = {"metadata": {"name": "odd", "namespace": "shop"}, "spec": {"containers": "many"}}
+    with scripted(says(200, {"metadata": {}, "items": [odd, {"metadata": {"name": "a"}}]})) as script:
+        listed = lists.read(script.transport, PODS, Pod)
+    assert [pod.metadata.name for pod in listed.objects] == ["a"]
+    (bad,) = listed.invalid
+    assert (bad.kind, bad.name) == ("Pod", "shop/odd")
+    assert "$.spec.containers" in bad.reason
+
+
+def test_an_answer_that_is_no_json_is_no_answer() -> None:
+    """A proxy's page with status 200: the event source tries again."""
+    with scripted((200, {}, b"<html>")) as script, pytest.raises(UnavailableError, match="not JSON"):
+        lists.read(script.transport, PODS, Pod)
 
 
 def test_custom_resources_that_are_not_installed_are_named() -> None:
