@@ -1,0 +1,90 @@
+"""What the real API server stores in a pod, and what it refuses in a NodeClaim."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from joinery.cluster.kubernetes import KubernetesCluster
+from joinery.controllers.provisioning import ProvisioningController
+from joinery.errors import ConfigurationError
+from joinery.settings import Settings
+from joinery.state.plans import planned_pods
+from simulator import builders
+from simulator.world import CLUSTER, World
+from tests.controlplane import objects
+from tools.controlplane.plane import JOINERY, ControlPlane
+
+GOOD = ("default/good-0", "default/good-1", "default/good-2")
+
+
+class Provisioning:
+    """The door's controller on the real API server, as the user ``joinery``; EC2 is played."""
+
+    def __init__(self, plane: ControlPlane) -> None:
+        self.world = World()
+        self.admin = objects.connect(plane)
+        self.cluster = KubernetesCluster(objects.connect(plane, JOINERY), now=self.world.clock.now)
+
+    def put(self, *items: Any) -> None:
+        objects.put(self.admin, *items)
+
+    def run(self) -> None:
+        gateways = replace(self.world.gateways, cluster=self.cluster)
+        ProvisioningController(gateways, Settings(cluster=CLUSTER)).reconcile()
+
+    @property
+    def planned(self) -> set[str]:
+        """The pods that the claims on the API server are for."""
+        return {name for claim in self.cluster.snapshot().node_claims for name in planned_pods(claim)}
+
+    def told(self, reason: str) -> dict[str, str]:
+        return {found.name: found.message for found in self.world.cluster.events if found.reason == reason}
+
+
+@pytest.fixture
+def provisioning(joinery_api_server: ControlPlane) -> Iterator[Provisioning]:
+    """A NodePool that leaves a label of its own open, and three pods that fit together."""
+    found = Provisioning(joinery_api_server)
+    objects.sweep(found.admin)
+    found.put(builders.node_class(), builders.node_pool(requirements=[{"key": "team", "operator": "Exists"}]))
+    found.put(*(builders.pod(f"good-{number}", cpu="900m") for number in range(3)))
+    yield found
+    objects.sweep(found.admin)
+
+
+def _affinity(required: bool, *expressions: dict[str, Any]) -> dict[str, Any]:
+    term = {"matchExpressions": list(expressions)}
+    if required:
+        return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+    return {"nodeAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 5, "preference": term}]}}
+
+
+def test_a_preference_for_a_value_that_no_label_has_starves_nobody(provisioning: Provisioning) -> None:
+    """The API server stores it in the pod, and would refuse it as a claim's label."""
+    impossible = {"key": "team", "operator": "In", "values": ["Platform & Data!"]}
+    provisioning.put(builders.pod("picky", cpu="900m", affinity=_affinity(False, impossible)))
+    provisioning.run()
+    assert provisioning.planned == {*GOOD, "default/picky"}
+    assert set(provisioning.told("Nominated")) == {"good-0", "good-1", "good-2", "picky"}
+
+
+def test_a_claim_that_is_refused_takes_down_its_cause_alone(provisioning: Provisioning) -> None:
+    """A pod may exclude more labels than a NodeClaim has room for."""
+    listed = [{"key": f"example.com/rule-{number}", "operator": "NotIn", "values": ["x"]} for number in range(120)]
+    provisioning.put(builders.pod("many", cpu="900m", affinity=_affinity(True, *listed)))
+    provisioning.run()
+    assert provisioning.planned == set(GOOD)
+    assert set(provisioning.told("Nominated")) == {"good-0", "good-1", "good-2"}
+    assert "must have at most 100 items" in provisioning.told("FailedScheduling")["many"]
+
+
+def test_a_pool_whose_claims_are_refused_leaves_the_pods_to_another(provisioning: Provisioning) -> None:
+    """Its template has an annotation that the API server takes in a NodePool's template, and in no object's metadata."""
+    provisioning.put(builders.node_pool("bad", weight=100, annotations={"no name!": "x"}))
+    with pytest.raises(ConfigurationError, match="no name!"):
+        provisioning.run()
+    assert provisioning.planned == set(GOOD)
+    pools = {claim.metadata.labels["karpenter.sh/nodepool"] for claim in provisioning.cluster.snapshot().node_claims}
+    assert pools == {"default"}
