@@ -8,6 +8,11 @@ from joinery.optimizer.assignment import AssignmentProgram
 from joinery.optimizer.lot import Amounts, Floats, Group, Lot
 from joinery.optimizer.merging import MOST_ITEMS, cells
 
+_SLOW = 2e-4
+"""What the survey says is good enough once another solve changes no more than this share."""
+_MOST_KINDS = 300
+"""So many kinds are looked at before sorts are left out."""
+
 
 class Survey:
     """A first look at the whole market of a lot: its program without places. ``hourly``: what kinds cost, where they count as other
@@ -19,13 +24,14 @@ class Survey:
         self._hourly = None if hourly is None or np.array_equal(lot.price, hourly) else hourly
         self._sort, plain = _without_places(lot, self._hourly)
         self._plain = cells(plain).lot if len(plain.counts) > MOST_ITEMS else plain
-        self._program = AssignmentProgram(self._plain, swift=True)
+        self._program = AssignmentProgram(self._plain, swift=True, slow=_SLOW)
         self._answer = self._program.solve(self._plain.counts)
 
     def promising(self, sorts: int) -> Amounts:
-        """The kinds of the best ``sorts``, and for every item at least one that admits it.
+        """The kinds of the best ``sorts``, of half as many where those are a great many kinds, and for every item at least one that
+        admits it.
 
-        Kinds of one room and price, in several zones, are of one sort. Of what is scarce every kind is worth a look.
+        Kinds of one room and price, in several zones and NodePools, are of one sort. Of what is scarce every kind is worth a look.
         """
         lot, answer = self._lot, self._answer
         if answer is None:
@@ -34,6 +40,8 @@ class Survey:
         price = self._plain.price
         waste = np.divide(answer.reduced, price, out=np.zeros(len(price)), where=price > 0)
         order = np.argsort(np.where(used, -1.0, waste), kind="stable")
+        listed = np.bincount(self._sort[~lot.scarce], minlength=len(order))[order].cumsum()
+        sorts = max(sorts // 2, min(sorts, int((listed <= _MOST_KINDS).sum())))
         chosen = np.isin(self._sort, order[: max(sorts, int(used.sum()))]) | lot.scarce
         for item in np.flatnonzero(~lot.admits[:, chosen].any(axis=1)):
             chosen[_cheapest_for(lot, int(item))] = True

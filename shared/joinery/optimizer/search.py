@@ -70,9 +70,9 @@ def _pack(lot: Lot, place: Amounts, effort: Effort) -> list[Shape]:
 def _started(
     lot: Lot, place: Amounts, judgement: Judgement, effort: Effort, random: np.random.Generator
 ) -> tuple[list[Shape], Outlook | None]:
-    """A packing to start from, the better of two where some kinds are scarce; and what the programs say."""
+    """A packing to start from, the better of two where some kinds are scarce and do not do; and what the programs say."""
     best, outlook = _rounded(lot, place, lot.counts, judgement, effort, random)
-    if outlook is not None and lot.scarce.any():
+    if outlook is not None and lot.scarce.any() and not all(lot.scarce[shape.kind] for shape in best):
         other, found = _rounded(lot, place, lot.counts, replace(judgement, outside=True), effort, random)
         if found is not None and price_of(lot, other) < price_of(lot, best):
             best = other

@@ -89,7 +89,7 @@ class Allotment:
         """
         found: dict[tuple[tuple[str, str], ...], tuple[int, float]] = {}
         bought: set[tuple[tuple[str, str], ...]] = set()
-        for node in self._starts(demand):
+        for node in self._starts(demand, keys):
             options = [node.values(key) or ("",) for key in keys]
             for values in list(product(*options))[:_COMBINATIONS]:
                 named = zip(keys, values, strict=True)
@@ -104,14 +104,14 @@ class Allotment:
         listed: list[Domains] = [dict(key) for key, _ in sorted(found.items(), key=lambda item: (item[1], item[0]))]
         return listed, len(bought) == len(found)
 
-    def _starts(self, demand: Demand) -> Iterator[NewNode]:
+    def _starts(self, demand: Demand, keys: Sequence[str]) -> Iterator[NewNode]:
         """Every sort of node that could be begun for the class, and those begun whose like there may be no more of."""
         for pool in self._work.pools:
             node = self._purchase.start(pool, demand, {})
             if node is not None:
                 yield node
             if self._work.reservations:
-                yield from self._purchase.reserved_starts(pool, demand, {})
+                yield from self._purchase.reserved_starts(pool, demand, {}, keys)
         if self._work.reservations:
             yield from self._purchase.reserved_nodes(demand)
 

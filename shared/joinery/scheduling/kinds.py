@@ -7,7 +7,7 @@ by itself, because there is only so much of it. Kinds that another one dominates
 hundred stay.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -88,19 +88,19 @@ def kinds_for(
     pool's limits is not dominated.
     """
     parts = [
-        _priced(
-            pools, _of_atom(pool, index, atom, requests, [c for c in claims if c.pool == index]), factors, spot_types
-        )
+        _priced(pools, part, factors, spot_types)
         for index, pool in enumerate(pools)
-        for atom in _atoms(pool, [claim.columns for claim in claims if claim.pool == index])
+        for part in _of_pool(pool, index, requests, [claim for claim in claims if claim.pool == index])
     ]
     if not parts:
         width = requests.shape[1]
         none = np.zeros(0, dtype=np.int64)
         empty = np.zeros((len(requests), 0), dtype=np.bool_)
         return Kinds(none, none, (), np.zeros(0), np.zeros(0), np.zeros((0, width), dtype=np.int64), empty, ())
-    # One atom's kinds first, of which few stay: all together are compared far fewer.
-    parts = [part.keep(_undominated(part, pools, thrifty=thrifty)) for part in parts]
+    # The kinds of a large atom first, of which few stay: all together are compared far fewer.
+    parts = [
+        part.keep(_undominated(part, pools, thrifty=thrifty)) if len(part.row) > _AT_ONCE else part for part in parts
+    ]
     found = Kinds(
         np.concatenate([part.pool for part in parts]),
         np.concatenate([part.row for part in parts]),
@@ -167,13 +167,20 @@ def _atoms(pool: Pool, masks: Sequence[Mask]) -> list[Mask]:
     return [atom for atom in atoms if atom.any()]
 
 
+def _of_pool(pool: Pool, index: int, requests: Amounts, claims: Sequence[Claim]) -> Iterator[Kinds]:
+    columns = np.array([claim.columns for claim in claims])
+    for atom in _atoms(pool, [claim.columns for claim in claims]):
+        suited = np.flatnonzero(columns[:, atom].all(axis=1))
+        yield _of_atom(pool, index, atom, requests, [claims[number] for number in suited])
+
+
 def _of_atom(pool: Pool, index: int, atom: Mask, requests: Amounts, claims: Sequence[Claim]) -> Kinds:
+    """The kinds of one atom; ``claims``: those that allow it."""
     price = pool.market.prices[:, atom].min(axis=1, initial=np.inf)
     row = np.flatnonzero(pool.types & np.isfinite(price) & (pool.room >= 0).all(axis=1))
     admits = np.zeros((len(requests), len(row)), dtype=np.bool_)
     for claim in claims:
-        if claim.columns[atom].all():
-            admits[claim.item] |= claim.types[row]
+        admits[claim.item] |= claim.types[row]
     admits &= (pool.room[row][None, :, :] >= requests[:, None, :]).all(axis=2)
     reservation = next((name for name, _ in reserved_columns(pool, atom)), "")
     number, prices = len(row), price[row]

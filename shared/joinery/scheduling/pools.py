@@ -116,13 +116,17 @@ class Market:
         return np.array([column.reservation is not None for column in self.columns], dtype=np.bool_)
 
     @cached_property
+    def reserved_row(self) -> Amounts:
+        """By column: the one type that a capacity reservation is for."""
+        return np.asarray(np.isfinite(self.prices).argmax(axis=0))
+
+    @cached_property
     def likeness(self) -> tuple[Hashable, ...]:
         """By column: equal for reservations that differ in nothing but their id and how much is left of them."""
-        types = np.isfinite(self.prices).argmax(axis=0)
         known = ((c.zone, c.capacity_type, c.reservation) for c in self.columns)
         return tuple(
             (zone, way, int(row), found.kind if found else "", bool(found and found.is_interruptible))
-            for row, (zone, way, found) in zip(types, known, strict=True)
+            for row, (zone, way, found) in zip(self.reserved_row, known, strict=True)
         )
 
     @cached_property

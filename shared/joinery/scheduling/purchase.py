@@ -14,9 +14,9 @@ import numpy as np
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.limits import Limits
 from joinery.scheduling.opened import OpenedNodes
-from joinery.scheduling.pools import Amounts, Mask, Pool, Prices
+from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Mask, Pool, Prices
 from joinery.scheduling.reporter import Reporter
-from joinery.scheduling.reservations import Reservations, reserved_columns
+from joinery.scheduling.reservations import Reservations
 from joinery.scheduling.targets import Batch, Demand, Domains, NewNode, empty_node
 from joinery.scheduling.topology import Topology
 from joinery.scheduling.value import bearable_ratio, best_start, grown, worth_of_one
@@ -90,7 +90,7 @@ class Purchase:
         With how many of the wanted pods it takes, and the types (rows) that hold them.
         """
         best, lowest = None, np.inf
-        for node in (node for pool in pools for node in self.reserved_starts(pool, demand, domains)):
+        for node in (node for pool in pools for node in self._promising_reserved(pool, demand, domains, wanted)):
             most, rows, counts = node.holds(demand, self._limits[node.pool.name].mask(None))
             most = min(most, self._allowed_on_host(demand, node.name), wanted)
             if most <= 0 or not may_start(self._topology, demand, most, wanted):
@@ -101,16 +101,58 @@ class Purchase:
                 best, lowest = (node, most, holding), price
         return best
 
-    def reserved_starts(self, pool: Pool, demand: Demand, domains: Domains) -> list[NewNode]:
-        """A fresh node in each reservation of the pool that suits the pods and has some left; of those that are alike in one."""
+    def _promising_reserved(self, pool: Pool, demand: Demand, domains: Domains, wanted: int) -> list[NewNode]:
+        """A fresh node in the reservation of the pool that is cheapest for the pods it would hold; in each, where minValues decide."""
+        if pool.min_values:
+            return self.reserved_starts(pool, demand, domains)
+        columns = np.array(self._open_reservations(pool, demand, domains), dtype=np.int64)
+        rows, asked = pool.market.reserved_row[columns], demand.asked
+        counts = (pool.room[rows][:, asked] // demand.row[asked]).min(
+            axis=1, initial=1 if demand.pods.ports else wanted
+        )
+        most = np.minimum(counts, self._allowed_on_host(demand, self._next_name(pool)))
+        usable = (most >= (wanted if is_host_bound(self._topology, demand) else 1)) & (pool.room[rows] >= 0).all(axis=1)
+        usable &= (demand.fit(pool, domains)[1].types & pool.types & self._limits[pool.name].mask(None))[rows]
+        each = np.where(usable, pool.market.prices[rows, columns] / np.maximum(most, 1), np.inf)
+        if not np.isfinite(each).any():
+            return []
+        first = int(columns[(each <= each.min() * (1 + 1e-9)).argmax()])
+        return self._begun(pool, demand, domains, [first])
+
+    def reserved_starts(self, pool: Pool, demand: Demand, domains: Domains, keys: Sequence[str] = ()) -> list[NewNode]:
+        """A fresh node in each reservation of the pool that suits the pods and has some left; of those that are alike in one.
+
+        ``keys``: labels of offerings. Then in the cheapest that holds a pod, for each combination of their values.
+        """
+        columns = self._open_reservations(pool, demand, domains)
+        if columns and keys and set(keys) <= set(OFFERING_KEYS):
+            rows, market = pool.market.reserved_row[columns], pool.market
+            holds = (pool.room[rows] >= demand.row).all(axis=1) & demand.fit(pool, domains)[1].types[rows]
+            first: dict[tuple[str | None, ...], int] = {}
+            for index in np.argsort(market.prices[rows, columns], kind="stable"):
+                if holds[index]:
+                    offering = market.columns[columns[index]]
+                    first.setdefault(tuple(offering.value(key) for key in keys), columns[index])
+            columns = list(first.values())
+        return self._begun(pool, demand, domains, columns)
+
+    def _open_reservations(self, pool: Pool, demand: Demand, domains: Domains) -> list[int]:
+        """The columns of the reservations that suit the pods and have some left; of those that are alike one."""
         _, found = demand.fit(pool, domains)
         if found.conflict or not self._limits[pool.name].more_nodes():
             return []
-        chosen: dict[Hashable, Mask] = {}
-        for name, alone in reserved_columns(pool, found.columns):
+        chosen: dict[Hashable, int] = {}
+        for column in np.flatnonzero(found.columns & pool.columns & pool.market.reserved):
+            known = pool.market.columns[column].reservation
+            name = known.id if known else ""
             if name not in self.kept_back and self.reservations.left(name) > 0:
-                chosen.setdefault(pool.market.likeness[int(alone.argmax())], alone)
-        blanks = (self._empty(pool, reserved=alone) for alone in chosen.values())
+                chosen.setdefault(pool.market.likeness[column], int(column))
+        return list(chosen.values())
+
+    def _begun(self, pool: Pool, demand: Demand, domains: Domains, columns: Sequence[int]) -> list[NewNode]:
+        """A fresh node in each of these reservations, as far as that suits the pods."""
+        masks = (np.arange(len(pool.columns)) == column for column in columns)
+        blanks = (self._empty(pool, reserved=alone) for alone in masks)
         return [node for blank in blanks if (node := blank.narrowed(demand, domains)) is not None]
 
     def reserved_nodes(self, demand: Demand) -> Iterator[NewNode]:
