@@ -69,7 +69,7 @@ smoke: build-host .venv-ric/.current ## Import every door from the build, and no
 
 bench: $(if $(SCENARIOS),setup,build-host .venv-ric/.current) ## Measure everything, or packing alone (SCENARIOS=FOLDER BENCH="--json FILE")
 ifdef SCENARIOS
-	@.venv/bin/python -m tools.bench_packing $(SCENARIOS) $(BENCH)
+	@.venv/bin/python -m tools.bench_packing $(SCENARIOS) --wide $(BENCH)
 else
 	@for script in tools/bench*.py; do .venv/bin/python -m tools.$$(basename $$script .py) || exit 1; done
 endif

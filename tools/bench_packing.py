@@ -1,7 +1,7 @@
 """What plans cost, how near the bound they are, and how fast they are found, over a folder of scenarios.
 
     make bench SCENARIOS=FOLDER
-    python -m tools.bench_packing [FOLDER] [--runs 3] [--seed 0] [--judge PATH] [--json FILE] [--markdown FILE] [NAME...]
+    python -m tools.bench_packing [FOLDER] [--runs 3] [--seed 0] [--wide] [--judge PATH] [--json FILE] [--markdown FILE] [NAME...]
 
 Every run is the command line in a process of its own, on one core, and says itself how long it took from parsed objects to
 verified plan. The table shows medians. ``reference.json`` in the folder is what another planner answers. Without a folder
@@ -28,6 +28,7 @@ from rich.table import Table
 from tools.packing_targets import Measured, Verdict, verdicts
 from tools.scenarios import judged, references
 from tools.template import ROOT
+from tools.wide_scenarios import write as write_wide
 
 SMALL = ROOT / "tests" / "data" / "scenarios"
 JOINERY = Path(sys.executable).with_name("joinery")
@@ -43,15 +44,18 @@ class NoPlanError(Exception):
 def main(arguments: Sequence[str] | None = None) -> int:
     options = _options(arguments)
     results, failed = [], []
-    for file in _files(options.folder, options.names):
-        try:
-            result = _measured(file, options)
-        except NoPlanError as error:
-            failed.append(f"{file.name}: {error}")
-            continue
-        if result:
-            print(f"{result.name}: {result.median:.2f} s", file=sys.stderr)
-            results.append(result)
+    with tempfile.TemporaryDirectory() as wide:
+        if options.wide:
+            write_wide(Path(wide))
+        for file in (*_files(options.folder, options.names), *_files(Path(wide), options.names)):
+            try:
+                result = _measured(file, options)
+            except NoPlanError as error:
+                failed.append(f"{file.name}: {error}")
+                continue
+            if result:
+                print(f"{result.name}: {result.median:.2f} s", file=sys.stderr)
+                results.append(result)
     promised = verdicts(results)
     _print(results, promised, failed)
     _write(options, results, promised)
@@ -65,6 +69,9 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("names", nargs="*", help="only these scenarios")
     parser.add_argument("--runs", type=int, default=3, help="how often each is planned")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--wide", action="store_true", help="those with many NodePools and reservations too (wide_scenarios)"
+    )
     parser.add_argument("--catalog", help="a catalogue; default: joinery's own")
     parser.add_argument("--judge", type=Path, help="a judge's binary, which says whether each plan is right")
     parser.add_argument("--json", type=Path, help="write all figures there")
@@ -135,7 +142,7 @@ def _is_resource_only(objects: Sequence[Mapping[str, Any]], pending: Sequence[Ma
 
 
 def _plan(file: Path, options: argparse.Namespace) -> dict[str, Any]:
-    catalogue = ["--catalog", options.catalog] if options.catalog else []
+    catalogue = ["--catalog", chosen] if (chosen := _catalogue(file, options)) else []
     command = [str(JOINERY), "plan", "-f", str(file), "--now", options.now, "--seed", str(options.seed), *catalogue]
     done = subprocess.run([*command, "-o", "json"], capture_output=True, text=True, check=False)
     if done.returncode:
@@ -143,11 +150,17 @@ def _plan(file: Path, options: argparse.Namespace) -> dict[str, Any]:
     return dict(json.loads(done.stdout))
 
 
+def _catalogue(file: Path, options: argparse.Namespace) -> str | None:
+    """The scenario's own, if there is one beside it."""
+    own = file.with_name(file.name.replace(SUFFIX, ".catalog.json"))
+    return str(own) if own.exists() else options.catalog
+
+
 def _verdict_of(file: Path, plan: Mapping[str, Any], options: argparse.Namespace) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plan.json"
         path.write_text(json.dumps({**plan, "solver": {**plan["solver"], "seconds": 0}}))
-        verdict, problem = judged(options.judge, file, path, options.catalog)
+        verdict, problem = judged(options.judge, file, path, _catalogue(file, options))
     if verdict is None:
         raise NoPlanError(f"the judge: {problem}")
     return verdict
