@@ -16,7 +16,7 @@ from joinery.scheduling.purchase import Purchase, may_start
 from joinery.scheduling.relaxation import Variant, variants
 from joinery.scheduling.reporter import Reporter
 from joinery.scheduling.reservations import needed
-from joinery.scheduling.targets import Demand, ExistingNode
+from joinery.scheduling.targets import Demand, Domains, ExistingNode
 from joinery.scheduling.topology import Topology
 from joinery.scheduling.workspace import Workspace
 
@@ -200,15 +200,41 @@ class FirstFit:
     # --- new nodes ---
 
     def _into_new(self, demand: Demand, names: list[str]) -> list[str]:
+        """Domains with room on existing nodes come last: a spread may let more pods in there once others are elsewhere."""
         placed: list[str] = []
+        roomy = self._domains_with_room(demand)
+        waiting: list[tuple[Domains, int]] = []
         for domains, quota in self._allotment.of(demand, len(names)):
-            batch = names[:quota]
-            remaining = list(batch)
-            for tier in self.purchase.tiers:
-                self.purchase.into_tier(tier, demand, domains, remaining)
-            done = batch[: len(batch) - len(remaining)]
-            names[: len(batch)] = remaining
-            placed += done
+            if any(domains.items() <= there for there in roomy):
+                waiting.append((domains, quota))
+            else:
+                placed += self._buy(demand, domains, names, quota)
             if not names:
                 break
+        if not placed:
+            for domains, quota in waiting:
+                placed += self._buy(demand, domains, names, quota)
         return placed
+
+    def _domains_with_room(self, demand: Demand) -> list[set[tuple[str, str]]]:
+        """The domains of existing nodes that could take a pod, were it for rules over those domains; for a class without such rules none."""
+        keys = [rule.key for rule in demand.variant.rules if rule.kind == "spread" and rule.key != HOSTNAME]
+        if not keys:
+            return []
+        pods, rules = demand.pods, demand.variant.rules
+        return [
+            {(key, value) for key in self._topology.keys(pods, rules) if (value := node.domain(key)) is not None}
+            for node in self._work.nodes
+            if node.admits(demand)
+            and node.holds(demand) > 0
+            and self._topology.allowance(pods, rules, HOSTNAME, node.name, cautious=False) > 0
+        ]
+
+    def _buy(self, demand: Demand, domains: Domains, names: list[str], quota: int) -> list[str]:
+        """Put so many of the pods on new nodes in those domains. The pods placed."""
+        batch = names[:quota]
+        remaining = list(batch)
+        for tier in self.purchase.tiers:
+            self.purchase.into_tier(tier, demand, domains, remaining)
+        names[: len(batch)] = remaining
+        return batch[: len(batch) - len(remaining)]

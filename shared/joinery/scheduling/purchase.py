@@ -62,6 +62,36 @@ class Purchase:
         self._into_opened(pools, demand, domains, names)
         while names and self._open(pools, demand, domains, names):
             pass
+        if names and needs_neighbours(demand):
+            self._beside_neighbours(pools, demand, domains, names)
+
+    def _beside_neighbours(self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]) -> None:
+        """Pods that must share a host with others have no other place: the nodes of those grow, whatever they are worth then."""
+        while names and (cheapest := self._cheapest_growth(pools, demand, domains, len(names))) is not None:
+            index, node, count, rows = cheapest
+            batch = [names.pop(0) for _ in range(count)]
+            self.put(index, node, demand, domains, batch, rows)
+
+    def _cheapest_growth(
+        self, pools: Sequence[Pool], demand: Demand, domains: Domains, wanted: int
+    ) -> tuple[int, NewNode, int, Amounts] | None:
+        """The node that grows for the least price a pod: its index, what it may be then, for how many pods, and as which types (rows)."""
+        best, least = None, np.inf
+        for index, opened in enumerate(self.opened.nodes):
+            allowed = min(self._allowed_on_host(demand, opened.name), wanted) if opened.pool in pools else 0
+            node = opened.narrowed(demand, domains) if allowed > 0 else None
+            if node is None:
+                continue
+            most, rows, counts = node.holds(demand, self._limits[node.pool.name].mask(node))
+            fitting = np.minimum(counts, min(most, allowed))
+            if not fitting.any() or not may_start(self._topology, demand, int(fitting.max()), wanted):
+                continue
+            growth = node.least_prices[rows] - self.opened.price[index]
+            each = np.where(fitting > 0, growth / np.maximum(fitting, 1), np.inf)
+            count = int(fitting[each.argmin()])
+            if each.min() < least - 1e-12:
+                best, least = (index, node, count, rows[counts >= count]), float(each.min())
+        return best
 
     def _into_reservations(self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]) -> None:
         """What is reserved is paid for already: no bought node grows while it has room."""
@@ -340,6 +370,13 @@ def is_host_bound(topology: Topology, demand: Demand) -> bool:
     return any(
         rule.key == HOSTNAME and rule.kind == "affinity" and topology.may_begin(topology.group(rule), demand.pods)
         for rule in demand.variant.rules
+    )
+
+
+def needs_neighbours(demand: Demand) -> bool:
+    """Whether the class must share a host with other pods."""
+    return any(
+        rule.key == HOSTNAME and rule.kind == "affinity" and rule.weight is None for rule in demand.variant.rules
     )
 
 
