@@ -17,6 +17,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amounts
 from joinery.state.offerings import InstanceType, Offering
+from simulator import shapes
 
 T = TypeVar("T")
 Owned = TypeVar("Owned", NodePool, NodeClaim)
@@ -150,7 +151,7 @@ def node(  # noqa: PLR0913
             taints=_structs(taints, core.Taint), unschedulable=unschedulable,
         ),
         status=core.NodeStatus(
-            capacity=dict(room), allocatable=dict(room),
+            capacity=shapes.capacity(room), allocatable=shapes.allocatable(room),
             conditions=[core.Condition(type="Ready", status="True" if ready else "False")],
         ),
     )  # fmt: skip

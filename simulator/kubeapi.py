@@ -18,6 +18,7 @@ from joinery.cluster.gateway import Event, Eviction
 from joinery.errors import ConfigurationError, ConflictError, JoineryError, NotFoundError
 from simulator.cluster import InMemoryCluster
 from simulator.resources import KINDS, Kind, from_document, key, to_document, with_fields
+from simulator.shapes import printed
 
 Document = dict[str, Any]
 _PATH = re.compile(
@@ -104,7 +105,7 @@ class KubernetesApi:
 
     def _item(self, kind: Kind, name: str) -> Document:
         if kind.name == "PodDisruptionBudget":
-            return to_document(self.cluster.disruption_budgets[name])
+            return _typed(kind, to_document(self.cluster.disruption_budgets[name]))
         return self._get(kind, name)
 
     def _unparsed(self, kind: Kind) -> Iterable[str]:
@@ -202,7 +203,7 @@ def _merge_patch(before: Document, operations: list[Document]) -> Document:
 
 def _typed(kind: Kind, document: Document) -> Document:
     metadata = {"resourceVersion": "1", **document["metadata"]}
-    return {"apiVersion": kind.api_version, "kind": kind.name, **document, "metadata": metadata}
+    return {"apiVersion": kind.api_version, "kind": kind.name, **printed(kind.name, {**document, "metadata": metadata})}
 
 
 def _refusal(code: int, reason: str, message: str) -> tuple[int, Document]:

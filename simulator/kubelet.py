@@ -14,6 +14,7 @@ from simulator.actors import Stage
 from simulator.apiserver import Change
 from simulator.engine import Turn
 from simulator.resources import with_fields
+from simulator.shapes import allocatable, spelt
 
 NOT_READY = Taint(key="node.kubernetes.io/not-ready", effect=keys.NO_SCHEDULE)
 UNREGISTERED = Taint(key=keys.UNREGISTERED_TAINT, effect=keys.NO_EXECUTE)
@@ -119,8 +120,8 @@ class Kubelets:
             metadata=ObjectMeta(name=name, labels=_labels(name, kind, instance, request)),
             spec=NodeSpec(provider_id=instance.provider_id, taints=[NOT_READY, UNREGISTERED, *taints]),
             status=NodeStatus(
-                capacity=dict(texts(_attached(kind.capacity, request))),
-                allocatable=dict(texts(_attached(kind.allocatable, request))),
+                capacity=spelt(texts(_attached(kind.capacity, request))),
+                allocatable=allocatable(texts(_attached(kind.allocatable, request))),
                 conditions=[Condition(type="Ready", status="False", reason="KubeletNotReady")],
             ),
         )

@@ -17,6 +17,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster import lists
 from joinery.cluster.transport import MERGE_PATCH, Transport
 from joinery.errors import ConflictError, NotFoundError
+from simulator import shapes
 from tests.controlplane import objects
 
 NOT_READY = "node.kubernetes.io/not-ready"
@@ -87,7 +88,6 @@ def node_of(claim: NodeClaim) -> core.Node:
     """The Node that the claim's instance registers. The claim must be launched: its labels and status say what EC2 gave."""
     instance = claim.status.provider_id.rpartition("/")[2]
     name = f"ip-{instance.removeprefix('i-')}.ec2.internal"
-    room: dict[str, str | int | float] = dict(claim.status.allocatable)
     taints = [
         core.Taint(key=taint.key, value=taint.value, effect=taint.effect)
         for taint in (*claim.spec.taints, *claim.spec.startup_taints)
@@ -96,8 +96,8 @@ def node_of(claim: NodeClaim) -> core.Node:
         metadata=core.ObjectMeta(name=name, labels={keys.OS: "linux", **claim.metadata.labels, keys.HOSTNAME: name}),
         spec=core.NodeSpec(provider_id=claim.status.provider_id, taints=[*taints, UNREGISTERED]),
         status=core.NodeStatus(
-            capacity=dict(claim.status.capacity),
-            allocatable=room,
+            capacity=shapes.spelt(claim.status.capacity),
+            allocatable=shapes.allocatable(claim.status.allocatable),
             conditions=[core.Condition(type="Ready", status="True", reason="KubeletReady")],
         ),
     )

@@ -1,0 +1,159 @@
+"""How real systems write what the simulator's objects mean: a kubelet's amounts, and what an API server prints beside our fields.
+
+The simulator keeps what decisions look at. Whoever reads it over HTTP must not be spoilt: so whatever is served
+gets the fields that nobody here looks at, and the nulls of Go's fields without ``omitempty``, as kubectl shows them of a real cluster.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from joinery.apis.quantity import amount
+
+Document = dict[str, Any]
+Quantities = Mapping[str, str | int | float]
+
+#: What AL2023's kubelet keeps for itself and the system on a small node, at least; and what every one reports.
+_KEPT = {"memory": 600 << 20, "ephemeral-storage": 3 << 30}
+_HUGE_PAGES = ("hugepages-1Gi", "hugepages-2Mi")
+_MOMENT = "2026-08-24T08:00:00Z"
+
+
+def allocatable(room: Quantities) -> dict[str, str | int | float]:
+    """The room of a node as its kubelet spells it: memory in Ki, storage in bytes, huge pages even if there are none."""
+    spelt = {**dict.fromkeys(_HUGE_PAGES, "0"), **room}
+    if "memory" in room:
+        spelt["memory"] = _kibibytes("memory", room["memory"])
+    if "ephemeral-storage" in room:
+        spelt["ephemeral-storage"] = str(amount("ephemeral-storage", room["ephemeral-storage"]))
+    return dict(spelt)
+
+
+def capacity(room: Quantities) -> dict[str, str | int | float]:
+    """What such a node has before its kubelet keeps some of it."""
+    whole = dict(allocatable(room))
+    for name, kept in _KEPT.items():
+        if name in room:
+            whole[name] = _kibibytes(name, amount(name, room[name]) + kept)
+    if "cpu" in room:
+        whole["cpu"] = str(-(-amount("cpu", room["cpu"]) // 1000))
+    return whole
+
+
+def spelt(resources: Quantities) -> dict[str, str | int | float]:
+    """A capacity that is known to the byte, as its kubelet spells it."""
+    return {
+        **allocatable(resources),
+        **{name: _kibibytes(name, resources[name]) for name in _KEPT if name in resources},
+    }
+
+
+def _kibibytes(resource: str, quantity: str | int | float) -> str:
+    return f"{amount(resource, quantity) >> 10}Ki"
+
+
+def printed(kind: str, document: Document) -> Document:
+    """The object as the API server prints it."""
+    fields = {
+        "manager": "kubelet",
+        "operation": "Update",
+        "apiVersion": "v1",
+        "time": _MOMENT,
+        "fieldsType": "FieldsV1",
+    }
+    whole = {
+        **document,
+        "metadata": {**document["metadata"], "managedFields": [{**fields, "fieldsV1": {"f:spec": {}}}]},
+    }
+    return _PRINTED.get(kind, _as_it_is)(whole)
+
+
+def _as_it_is(document: Document) -> Document:
+    return document
+
+
+def _node(document: Document) -> Document:
+    status, name = document.get("status", {}), document["metadata"]["name"]
+    heard = [{**found, "lastHeartbeatTime": _MOMENT} for found in status.get("conditions", [])]
+    images = [{"names": ["registry.k8s.io/pause@sha256:7031", "registry.k8s.io/pause:3.10"], "sizeBytes": 320368}]
+    told = {
+        "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": name}],
+        "daemonEndpoints": {"kubeletEndpoint": {"Port": 10250}},
+        "images": images,
+        "nodeInfo": {"kubeletVersion": "v1.33.5-eks-113cf36", "kubeProxyVersion": "", "operatingSystem": "linux"},
+        "runtimeHandlers": [{"name": "", "features": {"recursiveReadOnlyMounts": True, "userNamespaces": True}}],
+    }
+    return {**document, "status": {**told, **status, "conditions": heard}}
+
+
+def _pod(document: Document) -> Document:
+    status = document.get("status", {})
+    probed = [{"lastProbeTime": None, "lastTransitionTime": None, **found} for found in status.get("conditions", [])]
+    defaults = {
+        "dnsPolicy": "ClusterFirst",
+        "enableServiceLinks": True,
+        "restartPolicy": "Always",
+        "securityContext": {},
+    }
+    return {
+        **document,
+        "spec": {**defaults, **_spec(document.get("spec", {}))},
+        "status": {"qosClass": "Burstable", **status, "conditions": probed, **_running(document)},
+    }
+
+
+def _spec(spec: Document) -> Document:
+    told = [name for name in ("containers", "initContainers") if name in spec]
+    return spec | {name: [_container(each) for each in spec[name]] for name in told}
+
+
+def _container(container: Document) -> Document:
+    path, mounts = (
+        "/dev/termination-log",
+        [{"mountPath": "/var/run/secrets", "name": "kube-api-access", "readOnly": True}],
+    )
+    given = {"image": "none", "imagePullPolicy": "Always", "terminationMessagePath": path, "volumeMounts": mounts}
+    return {**given, "resources": {}, **container}
+
+
+def _running(document: Document) -> Document:
+    """What its kubelet says of each container, since Kubernetes 1.33 with the resources that it has."""
+    if document.get("status", {}).get("phase") != "Running":
+        return {}
+    containers = document.get("spec", {}).get("containers", [])
+    return {
+        "containerStatuses": [
+            {
+                "name": each.get("name", ""),
+                "ready": True,
+                "restartCount": 0,
+                "lastState": {},
+                "resources": each.get("resources", {}),
+            }
+            for each in containers
+        ]
+    }
+
+
+def _csi_node(document: Document) -> Document:
+    """Without drivers, Go prints null: Fargate's, Windows', and every node's until its first driver registers."""
+    drivers = [{"topologyKeys": None, **driver} for driver in document.get("spec", {}).get("drivers", [])]
+    return {**document, "spec": {"drivers": drivers or None}}
+
+
+def _daemon_set(document: Document) -> Document:
+    template = document.get("spec", {}).get("template", {})
+    metadata = {"creationTimestamp": None, **template.get("metadata", {})}
+    spec = {**document.get("spec", {}), "template": {"metadata": metadata, "spec": _spec(template.get("spec", {}))}}
+    return {
+        **document,
+        "spec": spec,
+        "status": {"currentNumberScheduled": 0, "numberMisscheduled": 0, "numberReady": 0},
+    }
+
+
+_PRINTED: Mapping[str, Callable[[Document], Document]] = {
+    "Node": _node,
+    "Pod": _pod,
+    "CSINode": _csi_node,
+    "DaemonSet": _daemon_set,
+}
