@@ -281,6 +281,11 @@ class NodeClassRef(Model):
     kind: Annotated[str, Field(min_length=1, json_schema_extra=NO_DEFAULT)] = "EC2NodeClass"
     name: Annotated[str, Field(min_length=1)]
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is an EC2NodeClass: pools and claims of every other class are another provider's business."""
+        return (self.group, self.kind) == (labels.AWS_GROUP, "EC2NodeClass")
+
 
 #: Of a NodePool: another class of the same kind may be named later, a class of another kind may not.
 PoolNodeClassRef = Annotated[

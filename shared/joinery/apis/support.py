@@ -59,8 +59,12 @@ UNTIL_THEN = "Joinery does not consolidate, remove empty nodes or replace drifte
 
 
 def disruption_in_vain(pool: NodePool) -> str:
-    """What of its ``spec.disruption`` does not act; empty for a pool that says nothing of it, or ``consolidateAfter: Never``."""
+    """What of its ``spec.disruption`` does not act; empty for a pool that says nothing of it, ``consolidateAfter: Never``, or is not ours."""
     asked = pool.spec.disruption
-    if not asked.model_fields_set or asked.consolidate_after == "Never":
+    if (
+        not pool.spec.template.spec.node_class_ref.is_ours
+        or not asked.model_fields_set
+        or asked.consolidate_after == "Never"
+    ):
         return ""
     return f"spec.disruption: consolidationPolicy {asked.consolidation_policy}"

@@ -21,6 +21,7 @@ from joinery.lifecycle.garbage import unknown_instances
 from joinery.lifecycle.readiness import readiness
 from joinery.lifecycle.step import advance
 from joinery.lifecycle.view import Step, View, view
+from joinery.observability import REASON, logger, said
 from joinery.settings import Settings
 from joinery.state.claims import is_managed
 
@@ -36,6 +37,10 @@ class LifecycleController:
         """Read, decide, act. The instances are read first: see ``lifecycle.view``."""
         instances = self._gateways.cloud.instances()
         world = view(self._gateways.cluster.snapshot(), instances)
+        for bad in world.snapshot.invalid:
+            logger.warning(
+                f"{bad.kind} {bad.name} cannot be read and takes no part", extra=said(**{REASON: bad.reason})
+            )
         actor = Actor(self._gateways, self._settings, world.snapshot.now)
         changed = self._ready(world, actor)
         steps = self._steps(world, actor)

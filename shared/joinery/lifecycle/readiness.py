@@ -117,8 +117,7 @@ def _annotated(metadata: Any, stamp: Mapping[str, str]) -> Any:
 
 
 def _is_served(pool: NodePool) -> bool:
-    ref = pool.spec.template.spec.node_class_ref
-    return (ref.group, ref.kind) == (AWS_GROUP, EC2NodeClass.kind)
+    return pool.spec.template.spec.node_class_ref.is_ours
 
 
 def _valid(pool: NodePool, at: Observation) -> Condition:

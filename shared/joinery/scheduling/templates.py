@@ -155,7 +155,7 @@ class PoolBuilder:
 
     def _class_problem(self, node_pool: NodePool) -> Reason | None:
         ref = node_pool.spec.template.spec.node_class_ref
-        if (ref.group, ref.kind) != ("karpenter.k8s.aws", "EC2NodeClass"):
+        if not ref.is_ours:
             return Reason("NodeClass", f"its node class is a {ref.kind}.{ref.group}, which Joinery does not serve")
         found = next((c for c in self._problem.snapshot.node_classes if c.metadata.name == ref.name), None)
         if found is None:

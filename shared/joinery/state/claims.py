@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from joinery.apis.conditions import NODE_CLAIM_DEPENDENTS, Observation, awaiting, find, put, with_ready
-from joinery.apis.labels import AWS_GROUP, INTERRUPTED_AT, RESERVATION_ID, TERMINATION_FINALIZER
+from joinery.apis.labels import INTERRUPTED_AT, RESERVATION_ID, TERMINATION_FINALIZER
 from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
 
@@ -17,8 +17,7 @@ LAUNCHED, REGISTERED, INITIALIZED = NODE_CLAIM_DEPENDENTS
 
 def is_managed(claim: NodeClaim) -> bool:
     """Whether the claim is for nodes of EC2: every other claim is someone else's business."""
-    ref = claim.spec.node_class_ref
-    return (ref.group, ref.kind) == (AWS_GROUP, "EC2NodeClass")
+    return claim.spec.node_class_ref.is_ours
 
 
 def awaits_launch(claim: NodeClaim) -> bool:
