@@ -30,10 +30,10 @@ def test_a_gap_is_said_in_percent() -> None:
 def test_what_kept_preferences_cost_is_told_apart() -> None:
     """Either they explain all of the gap, or what is left is said too."""
     assert list(nearness(_plan(0.5, 1.0)))[1:] == [
-        "Of that at least 100% is preferences kept: nothing is cheaper with them"
+        "Pods' preferences explain all of that: with them kept, nothing is cheaper"
     ]
     assert list(nearness(_plan(0.5, 0.8)))[1:] == [
-        "Of that at least 60% is preferences kept: at most 25.0% above the best with them"
+        "Pods' preferences explain at least 60% of that: with them kept, at most 25.0% above the best"
     ]
 
 

@@ -12,7 +12,7 @@ from joinery.cli.output_json import plan_document, write
 from joinery.cli.output_table import print_plan
 from joinery.cli.plan_groups import view
 from joinery.scheduling.packing import Packing, Reason, Unplaced
-from simulator.builders import EPOCH
+from simulator.builders import EPOCH, pod
 from tests.cli.packings import COSTS, LAUNCH, PACKING, PRICES, PROBLEM
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -64,9 +64,17 @@ def test_the_table_fits_eighty_columns(capsys: pytest.CaptureFixture[str]) -> No
         offering=replace(LAUNCH.offering, instance_type="u7in-16tb.224xlarge", zone="ap-southeast-1a"),
         requests={**LAUNCH.requests, "nvidia.com/gpu": 1},
     )
+    asked = {
+        "nvidia.com/gpu": "1",
+        "vpc.amazonaws.com/pod-eni": "1",
+        "ephemeral-storage": "9Gi",
+        "hugepages-2Mi": "2Mi",
+    }
+    pods = [pod("web-1", cpu="1", requests=asked, owner="web"), *PROBLEM.snapshot.pods[1:]]
+    problem = replace(PROBLEM, snapshot=replace(PROBLEM.snapshot, pods=tuple(pods)))
     reason = Reason("TooSmall", "of 731 instance types that it allows, " * 4, "NodePool general-purpose")
     packing = replace(PACKING, launches=(launch, LAUNCH), unplaced=(Unplaced("default/big-1", (reason,)),))
-    print_plan(view(PROBLEM, packing, COSTS, PRICES, seconds=0.31), with_pods=True)
+    print_plan(view(problem, packing, COSTS, PRICES, seconds=0.31), with_pods=True)
     printed = capsys.readouterr().out
     assert [line for line in printed.splitlines() if len(line) > 80] == []
     assert "u7in-16tb.224xlarge" in printed
@@ -78,9 +86,9 @@ def test_every_pod_has_a_line_that_says_where_it_goes(capsys: pytest.CaptureFixt
     lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
     for said in (
         "default/web-1 default-1 new m7a.large us-east-1a",
-        "default/api-1 ip-10-0-1-7 exists",
+        "default/api-1 ip-10-0-1-7 there already",
         "default/late default-p0q1 on its way",
-        "default/big-1 - stays pending",
+        "default/big-1 - pending",
     ):
         assert said in lines
 

@@ -227,6 +227,8 @@ def test_a_claim_that_names_its_volume_is_bound(read: Any) -> None:
         "spec": {"volumeName": "v"},
     }
     served = {**claim, "metadata": {"name": "served"}, "status": {"phase": "Pending"}}
-    claims = read(claim, served).found["volume_claims"]
+    tidied = {**claim, "metadata": {"name": "tidied"}, "status": {"phase": "Bound"}}
+    claims = read(claim, served, tidied).found["volume_claims"]
     assert BIND_COMPLETED in claims["default/written"].metadata.annotations
+    assert BIND_COMPLETED in claims["default/tidied"].metadata.annotations
     assert BIND_COMPLETED not in claims["default/served"].metadata.annotations

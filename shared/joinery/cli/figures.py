@@ -53,6 +53,13 @@ def unit(resource: str) -> str:
     return _UNITS.get(resource, resource.rpartition("/")[2])
 
 
+def resource_heading(resource: str) -> str:
+    """How the resource is called over a column or beside a bar: what is measured in GiB by what it is."""
+    if resource.startswith("hugepages-"):
+        return "hugepages"
+    return {"memory": "memory", "ephemeral-storage": "disk"}.get(resource, unit(resource))
+
+
 def share(used: float, whole: float) -> str:
     """How full, rounded down: only what is full is 100%."""
     return f"{int(1000 * used / whole) // 10}%" if whole else ""

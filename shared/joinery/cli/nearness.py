@@ -14,7 +14,8 @@ def nearness(packing: Packing) -> Iterator[str]:
     yield f"Proven lower bound {money(packing.lower_bound)}/h{_within(packing)}"
     of_preferences, above = packing.kept_bound - packing.lower_bound, packing.hourly - packing.lower_bound
     if packing.gap < TELLING and of_preferences > _TOLD * packing.lower_bound:
-        yield f"Of that at least {min(of_preferences / above, 1.0):.0%} is preferences kept{_with_them(packing.kept_gap)}"
+        part = min(of_preferences / above, 1.0)
+        yield f"Pods' preferences explain {_part(part)} of that: with them kept, {_with_them(packing.kept_gap)}"
     if packing.weaknesses and packing.gap < TELLING:
         yield f"The bound is weak here: {'; '.join(packing.weaknesses)}"
 
@@ -27,5 +28,9 @@ def _within(packing: Packing) -> str:
     return f": at most {packing.gap:.1%} above the best possible"
 
 
+def _part(part: float) -> str:
+    return "all" if part > 1 - _TOLD else f"at least {part:.0%}"
+
+
 def _with_them(gap: float) -> str:
-    return ": nothing is cheaper with them" if gap < _TOLD else f": at most {gap:.1%} above the best with them"
+    return "nothing is cheaper" if gap < _TOLD else f"at most {gap:.1%} above the best"

@@ -14,7 +14,7 @@ from rich.console import Console
 from rich.markup import escape as unmarked
 from rich.table import Table
 
-from joinery.cli.figures import amount, count, money, monthly, natural, share, size, unit
+from joinery.cli.figures import amount, count, money, monthly, natural, resource_heading, share, size, unit
 from joinery.cli.nearness import nearness
 from joinery.cli.plan_view import Existing, Filled, Group, PlanView, Refused, zones_allowed
 from joinery.cli.prices import Prices
@@ -25,6 +25,9 @@ from joinery.state.offerings import InstanceType
 _WIDTH = 80
 _WIDEST = 250
 """What no table exceeds: Rich is told that a terminal is so wide, or it would cut figures off."""
+_ZONE_WIDTH, _TYPE_WIDTH = 15, 19
+_COLUMNS = 3
+"""So many resources have a column of the table."""
 _NAMED_PODS = 3
 _NOTED_COST = 0.01  # $/h
 _NAMED_NODES = 10
@@ -51,7 +54,7 @@ def print_plan(plan: PlanView, *, with_pods: bool = False) -> None:
         if plan.sections:
             console.print(_launches(plan), "")
         if plan.existing:
-            console.print(_existing(plan.existing, plan.resources))
+            console.print(_existing(plan.existing, _measured(plan)))
             _print_rest(console, plan.existing)
         if with_pods:
             console.print(_pods(plan), "")
@@ -76,12 +79,12 @@ def _launches(plan: PlanView) -> Table:
     lines = _lines(plan)
     table = _table(f"Launch {count(len(plan.packing.launches), 'node')}")
     table.add_column("nodes", justify="right", no_wrap=True)
-    table.add_column("instance type", overflow="fold", max_width=24)
-    table.add_column("zone", overflow="fold", max_width=16)
-    for heading in ("pods", *(_heading(name) for name in plan.resources), "$/h"):
+    table.add_column("instance type", overflow="fold", max_width=_TYPE_WIDTH)
+    table.add_column("zone", overflow="fold", max_width=_ZONE_WIDTH)
+    for heading in ("pods", *map(resource_heading, _measured(plan)), "$/h"):
         table.add_column(heading, justify="right", no_wrap=True)
     for pool, groups in lines:
-        table.add_row(*_line(pool, groups, plan.resources))
+        table.add_row(*_line(pool, groups, _measured(plan)))
     if len(lines) > 1:
         table.add_row(*_sum(plan), style="bold")
     if any(len(launch.instance_types) > 1 for launch in plan.packing.launches):
@@ -126,7 +129,8 @@ def _zones(launches: Sequence[Launch]) -> str:
         return f"any of {_range(choices)} zones"
     zones = sorted({launch.offering.zone for launch in launches})
     regions = {zone[:-1] for zone in zones}
-    return ",".join((zones[0], *(zone[-1] for zone in zones[1:]))) if len(regions) == 1 else ", ".join(zones)
+    listed = ",".join((zones[0], *(zone[-1] for zone in zones[1:]))) if len(regions) == 1 else ", ".join(zones)
+    return listed if len(listed) <= _ZONE_WIDTH else f"{len(zones)} zones"
 
 
 def _alternatives(groups: Sequence[Group]) -> str:
@@ -142,7 +146,7 @@ def _range(numbers: Iterable[int]) -> str:
 
 def _sum(plan: PlanView) -> list[str]:
     launches = plan.packing.launches
-    blank = [""] * len(plan.resources)
+    blank = [""] * len(_measured(plan))
     pods = str(sum(len(launch.pods) for launch in launches))
     return [str(len(launches)), "", "", pods, *blank, f"{plan.packing.hourly:.4f}"]
 
@@ -151,8 +155,10 @@ def _tinted(capacity_type: str) -> str:
     return f"[cyan]{capacity_type}[/cyan]" if capacity_type == "spot" else f"[dim]{capacity_type}[/dim]"
 
 
-def _heading(resource: str) -> str:
-    return "memory" if resource == "memory" else unit(resource)
+def _measured(plan: PlanView) -> list[str]:
+    """What has a column: CPU, memory, and devices; of what is left the page and the document tell."""
+    aside = ("ephemeral-storage", "hugepages-", "vpc.amazonaws.com/")
+    return [name for name in plan.resources if not name.startswith(aside)][:_COLUMNS]
 
 
 def _filled(nodes: Sequence[Filled], resource: str) -> str:
@@ -172,7 +178,7 @@ def _filled(nodes: Sequence[Filled], resource: str) -> str:
 def _existing(existing: Sequence[Existing], resources: Sequence[str]) -> Table:
     table = _table(f"Room on {count(len(existing), 'existing node')}")
     table.add_column("node", overflow="fold", max_width=46)
-    for heading in ("+ pods", *(_heading(name) for name in resources)):
+    for heading in ("+ pods", *map(resource_heading, resources)):
         table.add_column(heading, justify="right", no_wrap=True)
     for one in _by_pods(existing)[:_NAMED_NODES]:
         what = ", ".join(part for part in (one.instance_type, one.node_pool, _state(one)) if part)
@@ -208,11 +214,11 @@ def _pods(plan: PlanView) -> Table:
         for pod in launch.pods
     }
     for one in plan.existing:
-        homes |= {pod: (one.name, _state(one) or "exists", "") for pod in one.placement.pods}
-    homes |= {unplaced.pod: ("-", "stays pending", "") for unplaced in plan.packing.unplaced}
+        homes |= {pod: (one.name, _state(one) or "there already", "") for pod in one.placement.pods}
+    homes |= {unplaced.pod: ("-", "pending", "") for unplaced in plan.packing.unplaced}
     table = _table("Where every pod goes")
-    for heading in ("pod", "node", "", "zone"):
-        table.add_column(heading, no_wrap=True)
+    for name in ("pod", "node", "which is", "zone"):
+        table.add_column(name, no_wrap=True)
     for pod in sorted(homes, key=natural):
         table.add_row(escape(pod), *map(escape, homes[pod]))
     return table

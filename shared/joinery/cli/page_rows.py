@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from joinery.apis.quantity import Resources
+from joinery.cli import figures
 from joinery.cli.figures import amount, count, listed, money, share, unit
 from joinery.cli.page_details import inside, named, named_on
 from joinery.cli.page_text import NOTHING, Html, element, join, text
@@ -152,10 +153,9 @@ def _bar(node: Filled, resource: str, largest: int) -> Html:
     length = 100 * whole / largest if largest else 100
     pieces = _pieces(node, resource, whole or used, length)
     track = element("span", *pieces, class_="track", style=f"--w:{length:.1f}")
-    heading = "memory" if resource == "memory" else unit(resource)
     return element(
         "span",
-        element("span", text(heading)), track, element("span", text(figure)),
+        element("span", text(figures.resource_heading(resource))), track, element("span", text(figure)),
         class_="bar", role="img", aria_label=said,
     )  # fmt: skip
 
