@@ -11,6 +11,7 @@ the plan keeps for rules.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
@@ -210,8 +211,9 @@ def _clashes(work: Workspace, asks: Sequence[Ask]) -> Mask:
             if rule.key == HOSTNAME and rule.kind == "anti-affinity":
                 selected = _selected(work, rule, asks)
                 clashes[index, selected] = clashes[selected, index] = True
-        for other, rival in enumerate(asks):
-            clashes[index, other] |= ports_clash(ask.pods.ports, rival.pods.ports)
+    with_ports = [(index, ask.pods.ports) for index, ask in enumerate(asks) if ask.pods.ports]
+    for (index, mine), (other, taken) in product(with_ports, with_ports):
+        clashes[index, other] |= ports_clash(mine, taken)
     return clashes
 
 

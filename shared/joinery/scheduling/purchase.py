@@ -39,7 +39,7 @@ class Purchase:
         self._limits = {pool.name: Limits(pool) for pool in work.pools}
         self.reservations = Reservations(work.reservations)
         self.kept_back: frozenset[str] = frozenset()
-        self._units: dict[tuple[int, str], float] = {}
+        self._units = work.units
         self._refused: dict[tuple[object, ...], int] = {}
         self._least_prices: dict[str, Prices] = {}
         self.tiers = [tuple(group) for _, group in groupby(work.pools, key=lambda pool: pool.weight)]
@@ -279,7 +279,7 @@ class Purchase:
 
         ``reserved``: the column of the reservation in which it is launched instead. Returns the node; an empty one if it takes none.
         """
-        limits, index = self._limits[pool.name], -1
+        limits, index, worth = self._limits[pool.name], -1, 0.0
         node = self._empty(pool, reserved=reserved)
         if node.reservation and self.reservations.left(node.reservation) <= 0:
             return node
@@ -294,7 +294,12 @@ class Purchase:
                 index = self.opened.append(grown) if index < 0 else index
                 node = grown
                 batch = [names.pop(0) for _ in range(count)]
-                self.put(index, node, demand, domains, batch, rows[counts >= count])
+                worth += self._unit(demand, pool) * count
+                self._take(node, demand, count, rows[counts >= count])
+                self._charge(node)
+                self._settle(node, demand, domains, tuple(batch))
+        if index >= 0:
+            self.opened.replace(index, node, worth)
         return node
 
     def repeat(self, wanted: Sequence[tuple[Demand, Domains, list[str]]]) -> None:
@@ -334,16 +339,20 @@ class Purchase:
         return False
 
     def put(self, index: int, node: NewNode, demand: Demand, domains: Domains, batch: list[str], rows: Amounts) -> None:
+        """Put the pods on the node, which may be of these types (rows) then."""
+        self._take(node, demand, len(batch), rows)
+        self.opened.replace(index, node, self._unit(demand, node.pool) * len(batch))
+        self._charge(node)
+        self._settle(node, demand, domains, tuple(batch))
+
+    def _take(self, node: NewNode, demand: Demand, count: int, rows: Amounts) -> None:
         types = np.zeros_like(node.types)
         types[rows] = True
         node.types = types
         for nodes in self._topology.watching(demand.pods):
             node.settle(nodes)
-        node.used = node.used + demand.row * len(batch)
+        node.used = node.used + demand.row * count
         node.ports = node.ports | demand.pods.ports
-        self.opened.replace(index, node, self._unit(demand, node.pool) * len(batch))
-        self._charge(node)
-        self._settle(node, demand, domains, tuple(batch))
 
     def _charge(self, node: NewNode) -> None:
         """Count it against its pool's limits, and against the reservation that it takes a place of."""

@@ -40,7 +40,7 @@ class Workspace:
 
     What earlier packings found: ``strays``, domains that nobody had reckoned with (``strays``); ``staying``, pods that stay on a node
     that is going because they have no other place, and count there. ``reservations``: how many nodes each capacity reservation takes
-    before the packing.
+    before the packing. ``units``: what a pod of a class is worth in a pool, as far as anyone asked (see ``Purchase``).
     """
 
     def __init__(self, problem: Problem, strays: Iterable[Stray] = (), staying: Container[str] = frozenset()) -> None:
@@ -66,6 +66,7 @@ class Workspace:
         self.bought: dict[str, int] = {}
         self.charged: dict[str, Amounts] = {}
         self.reservations: Mapping[str, int] = stock(self.pools, snapshot.node_claims)
+        self.units: dict[tuple[int, str], float] = {}
         self.left_reserved: Mapping[str, int] = self.reservations
         self.topology = Topology(
             self.possible,
