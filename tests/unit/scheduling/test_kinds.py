@@ -1,0 +1,31 @@
+"""The kinds of node of a plan: whatever another one beats is left out, in its own NodePool or in another that cannot run out."""
+
+from typing import Any
+
+import numpy as np
+
+from joinery.scheduling.kinds import Claim, kinds_for
+from joinery.scheduling.workspace import Workspace
+from simulator.builders import instance_type, node_pool, pod
+from tests.unit.verify.plans import problem
+
+
+def _pools_with_kinds(*pools: Any) -> list[str]:
+    """The pools of which some kind is left, for a pod that may run in every one."""
+    kinds = [instance_type("m7g.large"), instance_type("m7g.xlarge")]
+    work = Workspace(problem(pod("web"), *pools, types=kinds))
+    requests = np.array([work.axis.vector(work.possible[0].requests)])
+    claims = [Claim(0, index, pool.types, pool.columns) for index, pool in enumerate(work.pools)]
+    found = kinds_for(work.pools, requests, claims)
+    return sorted({work.pools[int(index)].name for index in found.pool})
+
+
+def test_what_a_pool_without_end_sells_as_well_is_looked_at_once() -> None:
+    """Twelve pools of the same types are one market."""
+    assert len(_pools_with_kinds(*(node_pool(f"pool-{number}") for number in range(12)))) == 1
+
+
+def test_a_pool_with_limits_takes_the_place_of_no_other() -> None:
+    """It may run out; and what an endless pool sells as well needs none of its limits."""
+    assert _pools_with_kinds(node_pool("a", limits={"cpu": "8"}), node_pool("b")) == ["b"]
+    assert _pools_with_kinds(node_pool("a", limits={"cpu": "8"}), node_pool("b", limits={"cpu": "8"})) == ["a", "b"]
