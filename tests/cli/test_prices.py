@@ -114,6 +114,28 @@ def test_a_person_may_name_the_region(run: Run, write: Write) -> None:
     )
 
 
+def _asking_for(zone: str) -> dict[str, Any]:
+    return pod_document(nodeSelector={"topology.kubernetes.io/zone": zone})
+
+
+@pytest.mark.parametrize("others", [[], [NODE], [_in_zone("eu-central-1b")], [NODE, _in_zone("eu-central-1x")]])
+def test_a_zone_that_only_a_slip_of_the_pen_names_is_none(run: Run, write: Write, others: list[dict[str, Any]]) -> None:
+    """Neither a pod's wish nor a NodePool's beside running nodes makes a zone to buy in; the reason says which there are."""
+    files = write("files.json", _files(*others, _asking_for("eu-central-1x")))
+    document = run(*JSON, "-f", files, "--region", FRANKFURT).document
+    assert document["launch"] == []
+    (refused,) = document["unschedulable"]
+    assert "eu-central-1x" in str(refused["reasons"])
+    assert "eu-central-1a" in str(refused["reasons"]) or others == [_in_zone("eu-central-1b")]
+
+
+def test_zones_that_nobody_proves_are_the_regions_first_three(run: Run, write: Write) -> None:
+    """A pod may ask for any of them."""
+    files = write("files.json", _files(_asking_for("eu-central-1c")))
+    document = run(*JSON, "-f", files, "--region", FRANKFURT).document
+    assert [launch["offering"]["zone"] for launch in document["launch"]] == ["eu-central-1c"]
+
+
 def test_zone_ids_of_nodes_and_subnets_stay_theirs(run: Run, write: Write) -> None:
     """A pod that asks for a zone by id finds it in the estimate too."""
     node = _node(labels={"topology.kubernetes.io/zone": "eu-central-1a", "topology.k8s.aws/zone-id": "euc1-az2"})

@@ -19,6 +19,7 @@ _NAME = re.compile(
     r"(us|eu|ap|sa|ca|me|af|il|mx|cn|eusc)(-[a-z]+)*?"
     r"-(north|south|east|west|central|northeast|northwest|southeast|southwest)-\d+"
 )
+_Teller = Callable[[Snapshot], Iterator[str]]
 _PROVIDER_ID = re.compile(r"aws:///(?P<zone>[^/]+)/|eks-hybrid:///(?P<region>[^/]+)/")
 
 
@@ -43,11 +44,24 @@ def cluster_region(snapshot: Snapshot) -> str:
 
 
 def cluster_zones(snapshot: Snapshot, region: str) -> Mapping[str, str]:
-    """Every zone of the region that the cluster's objects name, to its zone id where a node or subnet says it."""
-    named = {text: "" for told in _TELLERS for text in told(snapshot) if region_in(text) == region and text != region}
+    """The zones of the region that the cluster is known to have, to their zone ids where a node or subnet says them.
+
+    What runs or lies in a zone proves it. Only where nothing does, the zones that NodePools and storage classes ask for are taken
+    on trust. What a pod asks for proves nothing: a slip of the pen would become a zone to buy nodes in.
+    """
+    named = _zones_of(region, _PROOFS, snapshot) or _zones_of(region, _TRUSTED, snapshot)
     known = {node.metadata.labels.get(ZONE, ""): node.metadata.labels.get(ZONE_ID, "") for node in snapshot.nodes}
     known |= {subnet.zone: subnet.zone_id for one in snapshot.node_classes for subnet in one.status.subnets}
     return {zone: known.get(zone, "") for zone in sorted(named)}
+
+
+def zones_asked_for(snapshot: Snapshot, region: str) -> tuple[str, ...]:
+    """Every zone of the region that objects other than pods name, whether it is known to exist or not."""
+    return tuple(sorted(_zones_of(region, (*_PROOFS, *_TRUSTED), snapshot)))
+
+
+def _zones_of(region: str, tellers: Iterable[_Teller], snapshot: Snapshot) -> set[str]:
+    return {text for told in tellers for text in told(snapshot) if region_in(text) == region and text != region}
 
 
 # --- who tells ---
@@ -72,7 +86,10 @@ def _claims(snapshot: Snapshot) -> Iterator[str]:
     for claim in snapshot.node_claims:
         yield from _labelled(claim.metadata.labels)
         yield from _identified(claim.status.provider_id)
-        yield from _required(claim.spec.requirements)
+
+
+def _claims_wishes(snapshot: Snapshot) -> Iterator[str]:
+    yield from (zone for claim in snapshot.node_claims for zone in _required(claim.spec.requirements))
 
 
 def _subnets(snapshot: Snapshot) -> Iterator[str]:
@@ -91,6 +108,9 @@ def _volumes(snapshot: Snapshot) -> Iterator[str]:
         yield from _labelled(volume.metadata.labels)
         if volume.spec.node_affinity is not None:
             yield from _selected(volume.spec.node_affinity.required)
+
+
+def _storage_classes(snapshot: Snapshot) -> Iterator[str]:
     for storage in snapshot.storage_classes:
         yield from (v for term in storage.allowed_topologies for v in _places(term.match_label_expressions))
 
@@ -101,7 +121,12 @@ def _pods(snapshot: Snapshot) -> Iterator[str]:
         yield from _selected(_required_affinity(pod))
 
 
-_TELLERS: tuple[Callable[[Snapshot], Iterator[str]], ...] = (_nodes, _claims, _subnets, _pools, _volumes, _pods)
+_PROOFS: tuple[_Teller, ...] = (_nodes, _claims, _subnets, _volumes)
+_TRUSTED: tuple[_Teller, ...] = (_pools, _storage_classes)
+#: Those who know best come first.
+_TELLERS: tuple[_Teller, ...] = (
+    _nodes, _claims, _claims_wishes, _subnets, _pools, _volumes, _storage_classes, _pods,
+)  # fmt: skip
 
 
 def _required_affinity(pod: Pod) -> NodeSelector | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from joinery.cli.documents import read, source_name
 from joinery.cli.prices import SAMPLE as SAMPLE_NAME
 from joinery.cli.prices import Prices
-from joinery.cli.regions import cluster_region, cluster_zones, is_region
+from joinery.cli.regions import cluster_region, cluster_zones, is_region, zones_asked_for
 from joinery.cli.relocation import relocated
 from joinery.errors import ConfigurationError
 
@@ -73,7 +73,9 @@ def prices_of(loaded: Loaded, snapshot: "Snapshot", region: str = "") -> tuple["
         source=loaded.source,
         priced=catalog.priced,
         cluster_region=cluster if is_foreign or cluster == catalog.region else "",
-        lacking=() if is_foreign or cluster != catalog.region else tuple(zone for zone in zones if zone not in sold),
+        lacking=()
+        if is_foreign or cluster != catalog.region
+        else tuple(zone for zone in zones_asked_for(snapshot, cluster) if zone not in sold),
     )
     return (relocated(catalog, cluster, zones) if is_foreign else catalog), prices
 

@@ -276,6 +276,15 @@ def fit(pool: Pool, wanted: Requirements) -> Fit:
     return Fit(joint, types, columns)
 
 
+def there_are(pool: Pool, key: str) -> str:
+    """To end a reason with: the zones or ways of buying that the pool's offerings have. Empty for a key of another kind."""
+    if key not in (ZONE, ZONE_ID, CAPACITY_TYPE):
+        return ""
+    columns = (column for column, is_allowed in zip(pool.market.columns, pool.columns, strict=True) if is_allowed)
+    values = sorted({value for column in columns if (value := column.value(key))})
+    return f"; there is {', '.join(values)}" if values else ""
+
+
 def _is_defined(key: str, pool: Pool) -> bool:
     """Whether a node of the pool will carry the label at all."""
     defined = pool.requirements.sets.get(key)

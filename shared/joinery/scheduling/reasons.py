@@ -14,7 +14,7 @@ from joinery.scheduling.choice import is_possible
 from joinery.scheduling.classes import PodClass
 from joinery.scheduling.exhaustion import exhausted
 from joinery.scheduling.packing import Reason
-from joinery.scheduling.pools import OFFERING_KEYS, Fit, Mask, Pool, fit
+from joinery.scheduling.pools import OFFERING_KEYS, Fit, Mask, Pool, fit, there_are
 from joinery.scheduling.requirements import Requirements
 from joinery.scheduling.reservations import spent
 from joinery.scheduling.resources import ports_clash
@@ -131,7 +131,7 @@ def _conflict(term: Requirements, volume: Requirements, pool: Pool, key: str) ->
     other = _partner(pool, wanted, key)
     if other:
         return f"no {_ALLOWED} has {other} {wanted.sets[other]} and {key} {wanted.sets[key]} together"
-    return f"no {_ALLOWED} has {key} {wanted.sets[key]}"
+    return f"no {_ALLOWED} has {key} {wanted.sets[key]}{there_are(pool, key)}"
 
 
 def _partner(pool: Pool, wanted: Requirements, key: str) -> str:

@@ -16,7 +16,19 @@ from joinery.apis.support import unusable
 from joinery.apis.validation import validate
 from joinery.scheduling.nodeterms import alternatives, selector
 from joinery.scheduling.packing import Reason
-from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Axis, Fit, Market, Mask, Pool, Resident, fit, market
+from joinery.scheduling.pools import (
+    OFFERING_KEYS,
+    Amounts,
+    Axis,
+    Fit,
+    Market,
+    Mask,
+    Pool,
+    Resident,
+    fit,
+    market,
+    there_are,
+)
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.requirements import Requirements, UnknownOperatorError, of_labels, one_of, read
 from joinery.scheduling.reservations import spent
@@ -307,7 +319,10 @@ def _nothing_left(admitted: Fit, pool: Pool) -> Reason:
     name = pool.node_pool.spec.template.spec.node_class_ref.name
     if admitted.conflict:
         allowed = admitted.requirements.get(admitted.conflict)
-        return Reason("Requirements", f"no instance type of EC2NodeClass {name} has {admitted.conflict} {allowed}")
+        return Reason(
+            "Requirements",
+            f"no instance type of EC2NodeClass {name} has {admitted.conflict} {allowed}{there_are(pool, admitted.conflict)}",
+        )
     used = spent(pool, admitted.columns, {}) if not (admitted.columns & pool.bought).any() else ""
     return (
         Reason("Reserved", used)
