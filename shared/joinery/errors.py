@@ -21,7 +21,14 @@ class JoineryError(Exception):
 
 
 class ConfigurationError(JoineryError):
-    """A user's object or setting is wrong. The message names the object and the field."""
+    """A user's object or setting is wrong. The message names the object and the field.
+
+    ``cause``: the same in few words, for those who need not know what was tried.
+    """
+
+    def __init__(self, message: str, *, cause: str = "") -> None:
+        super().__init__(message)
+        self.cause = cause or message
 
 
 class NotFoundError(JoineryError):
@@ -45,4 +52,11 @@ class RefusedError(JoineryError):
 
 
 class UnavailableError(JoineryError):
-    """A dependency is throttling or down. Whoever sent the event should send it again."""
+    """A dependency is throttling or down. Whoever sent the event should send it again.
+
+    ``is_answer``: it said so itself, so that asking it for something else does not cost another wait.
+    """
+
+    def __init__(self, message: str, *, is_answer: bool = False) -> None:
+        super().__init__(message)
+        self.is_answer = is_answer

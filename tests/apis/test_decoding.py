@@ -10,7 +10,7 @@ from joinery.apis import core
 from joinery.apis.decoding import decode
 from joinery.cluster import lists
 from joinery.cluster.leases import LeaseObject
-from joinery.cluster.transport import Status
+from joinery.cluster.refusals import Status
 
 ROOTS = [*(struct for _, _, struct in lists.CORE), lists.Page[core.Pod], LeaseObject, Status]
 

@@ -56,7 +56,7 @@ class Cluster(Protocol):
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
         """The claim as stored; ``dry_run``: as it would be stored. Raises ``ConflictError`` if the name is taken,
-        ``ConfigurationError`` if refused (422, 413).
+        ``ConfigurationError`` if it is refused itself (validation, admission), ``UnavailableError`` for what is about us or the server.
         """
         ...
 

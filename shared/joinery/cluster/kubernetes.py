@@ -24,7 +24,8 @@ from joinery.cluster import leases, lists
 from joinery.cluster.gateway import Eviction, Lease
 from joinery.cluster.lists import CUSTOM, NODE_CLAIMS, NODE_CLASSES, NODE_POOLS
 from joinery.cluster.patches import Document, changes, document, guarded
-from joinery.cluster.transport import JSON_PATCH, MERGE_PATCH, Transport, refusal
+from joinery.cluster.refusals import refusal
+from joinery.cluster.transport import JSON_PATCH, MERGE_PATCH, Transport
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
 from joinery.state.snapshot import Snapshot
 

@@ -22,7 +22,8 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.stored import is_foreign, part, salvage
 from joinery.apis.validation import explain
-from joinery.cluster.transport import Answer, Transport, refusal
+from joinery.cluster.refusals import Answer, refusal
+from joinery.cluster.transport import Transport
 from joinery.errors import ConfigurationError, UnavailableError
 from joinery.state.claims import moment
 from joinery.state.snapshot import Invalid

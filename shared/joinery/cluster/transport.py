@@ -9,14 +9,13 @@ happened must not happen twice, and whoever sent the event will send it again.
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 
-from joinery.apis.decoding import decode
 from joinery.cluster.client import rest_type
-from joinery.errors import ConfigurationError, ConflictError, JoineryError, NotFoundError, UnavailableError
+from joinery.cluster.refusals import MESSAGE_CHARS, Answer, refusal
+from joinery.errors import UnavailableError
 
 JSON, MERGE_PATCH, JSON_PATCH = "application/json", "application/merge-patch+json", "application/json-patch+json"
 ATTEMPTS = 4
@@ -24,37 +23,6 @@ CONNECT_SECONDS, READ_SECONDS = 3.0, 30.0
 LONGEST_WAIT = 5.0  # seconds; a function has better things to do than to sleep
 _FIRST_WAIT = 0.2
 _BUSY = frozenset({429, 500, 502, 503, 504})
-_MESSAGE_CHARS = 400
-
-
-class _Details(msgspec.Struct, rename="camel"):
-    retry_after_seconds: int = 0
-
-
-class Status(msgspec.Struct):
-    """What the API server says when it refuses (meta/v1 Status)."""
-
-    message: str = ""
-    reason: str = ""
-    code: int = 0
-    details: _Details | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A response, whatever its status code."""
-
-    code: int
-    body: bytes
-    wait: float = 0.0
-
-    @property
-    def status(self) -> Status:
-        """The refusal. A body that is not a Status (a proxy's page) is dropped: it says nothing about Kubernetes."""
-        try:
-            return decode(self.body, Status)
-        except msgspec.DecodeError:
-            return Status(message=f"HTTP {self.code}", code=self.code)
 
 
 class Transport:
@@ -114,7 +82,7 @@ class Transport:
                 retries=False,
             )
         except HTTPError as error:
-            reason = f"{method} {path.partition('?')[0]}: {type(error).__name__}: {error}"[:_MESSAGE_CHARS]
+            reason = f"{method} {path.partition('?')[0]}: {type(error).__name__}: {error}"[:MESSAGE_CHARS]
             if method == "GET" or isinstance(error, NewConnectionError):
                 raise _RepeatableError(reason) from error
             raise UnavailableError(reason) from error
@@ -128,26 +96,6 @@ class Transport:
 
 class _RepeatableError(Exception):
     """No answer, but the request did nothing or may be done twice."""
-
-
-#: etcd's answer to more than its ``--max-request-bytes``, which the API server passes on as an internal error.
-_TOO_LARGE = "request is too large"
-
-
-def refusal(what: str, answer: Answer) -> JoineryError:
-    """The error for a refusal, named after what its catcher does about it."""
-    reason = f"{what}: {answer.status.message}"[:_MESSAGE_CHARS]
-    match answer.code:
-        case 404:
-            return NotFoundError(reason)
-        case 409:
-            return ConflictError(reason)
-        case 413 | 422:
-            return ConfigurationError(reason)
-        case 500 if _TOO_LARGE in answer.status.message:
-            return ConfigurationError(reason)
-        case _:
-            return UnavailableError(f"{reason} ({answer.code})")
 
 
 def _is_worth_retrying(method: str, answer: Answer) -> bool:

@@ -23,7 +23,7 @@ from joinery.controllers.market import Market, market
 from joinery.controllers.record import decision
 from joinery.controllers.writing import Writer, Written
 from joinery.doorbell.gateway import Bell
-from joinery.errors import RefusedError
+from joinery.errors import JoineryError, RefusedError
 from joinery.gateways import Gateways
 from joinery.lifecycle.replacement import replaced
 from joinery.lifecycle.steering import promises
@@ -133,7 +133,10 @@ class ProvisioningController:
         for _ in range(_ROUNDS):
             if not writer.write(plan.problem, plan.packing):
                 break
-            self._record(plan, "refused")
+            try:
+                self._record(plan, "refused")
+            except JoineryError as error:
+                actor.note("the refused plan was not recorded", error)
             problem = writer.rest(plan.problem)
             made = planning.plan(problem, refused=writer.refused)
             plan = _Plan(problem, made.packing, plan.market)

@@ -1,0 +1,113 @@
+"""What a refusal of the API server is about: the object that was written, or us and the server.
+
+An object at fault must stop nothing but itself; a right that we lack, or a server that is busy, concerns whatever we write and blames
+no object. The status code does not tell them apart: an admission webhook denies with any code it likes (apiserver's ``ToStatusErr``
+for webhooks), a ValidatingAdmissionPolicy with that of its ``reason``, and a missing right is a 403 as many a denial is. The words
+do: these are the API server's own, and stand before what a webhook or a policy says.
+"""
+
+import re
+from dataclasses import dataclass
+
+import msgspec
+
+from joinery.apis.decoding import decode
+from joinery.errors import ConfigurationError, ConflictError, JoineryError, NotFoundError, UnavailableError
+
+MESSAGE_CHARS = 400
+#: A cause is for whoever owns the pod: a sentence, not a policy engine's report.
+_CAUSE_CHARS = 160
+
+
+class _Cause(msgspec.Struct):
+    field: str = ""
+    message: str = ""
+
+
+class _Details(msgspec.Struct, rename="camel"):
+    retry_after_seconds: int = 0
+    causes: list[_Cause] = []
+
+
+class Status(msgspec.Struct):
+    """What the API server says when it refuses (meta/v1 Status)."""
+
+    message: str = ""
+    reason: str = ""
+    code: int = 0
+    details: _Details | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A response, whatever its status code."""
+
+    code: int
+    body: bytes
+    wait: float = 0.0
+
+    @property
+    def status(self) -> Status:
+        """The refusal. A body that is not a Status (a proxy's page) is dropped: it says nothing about Kubernetes."""
+        try:
+            return decode(self.body, Status)
+        except msgspec.DecodeError:
+            return Status(message=f"HTTP {self.code}", code=self.code)
+
+
+#: etcd's answer to more than its ``--max-request-bytes``, which the API server passes on as an internal error.
+_TOO_LARGE = "request is too large"
+#: A webhook that must be asked cannot be (apiserver admission, ``failurePolicy: Fail``). Which objects it is asked about is its own affair.
+_WEBHOOK_DOWN = "failed calling webhook"
+#: A webhook with side effects was to judge a dry run (apiserver admission): nothing is said about the object.
+_NO_DRY_RUN = "does not support dry run"
+_DENIED = re.compile(
+    r"""admission webhook "[^"]*" denied the request"""
+    r"""|[^'"]*("[^"]*")? is forbidden: \w+AdmissionPolicy '[^']*' with binding '[^']*' denied request"""
+)
+#: The authorizer's words for a right that is missing (apiserver ``responsewriters.Forbidden``).
+_NO_RIGHT = re.compile(r"""[^"]*("[^"]*")? is forbidden: User "[^"]*" cannot """)
+#: What the API server puts before its words on an object, and a claim's name is not what anybody waits for.
+_SUBJECT = re.compile(r"""[^\s"]+( "[^"]*")? is (invalid|forbidden): """)
+
+
+def refusal(what: str, answer: Answer) -> JoineryError:
+    """The error for a refusal, named after what its catcher does about it. ``what``: method and path, or what was tried."""
+    status = answer.status
+    reason = f"{what}: {status.message}"[:MESSAGE_CHARS]
+    if _is_about_the_object(what, answer.code, status.message):
+        return ConfigurationError(reason, cause=_cause(status))
+    match answer.code:
+        case 404:
+            return NotFoundError(reason)
+        case 409:
+            return ConflictError(reason)
+        case _:
+            return UnavailableError(f"{reason} ({answer.code})", is_answer=True)
+
+
+def _is_about_the_object(what: str, code: int, message: str) -> bool:
+    if _DENIED.match(message):
+        return True
+    if what.startswith("GET ") or _NO_DRY_RUN in message:
+        return False
+    match code:
+        case 400 | 413 | 422:
+            return True
+        case 403:
+            return not _NO_RIGHT.match(message)
+        case 500:
+            return _TOO_LARGE in message or _WEBHOOK_DOWN in message
+        case _:
+            return False
+
+
+def _cause(status: Status) -> str:
+    """Why, in a sentence: what the server lists as the first cause, or what it says."""
+    causes = status.details.causes if status.details else []
+    if causes and causes[0].field:
+        text = f"{causes[0].field}: {causes[0].message}"
+    else:
+        text = _SUBJECT.sub("", status.message, count=1)
+    sentence = " ".join(text.split()).partition(". ")[0]
+    return sentence if len(sentence) <= _CAUSE_CHARS else f"{sentence[: _CAUSE_CHARS - 1]}…"

@@ -1,0 +1,51 @@
+"""An API server with admission in front of it: the adapter's own requests, some of which are refused as servers word it."""
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import msgspec
+
+from joinery.cluster.kubernetes import KubernetesCluster
+from joinery.cluster.refusals import Answer
+from joinery.cluster.transport import Transport
+from simulator.cluster import InMemoryCluster
+from simulator.kubeapi import KubernetesApi
+from simulator.world import World
+from tests.functional.stand import Stand
+
+Document = dict[str, Any]
+Admission = Callable[[Document, bool], tuple[int, str] | None]
+"""Of a NodeClaim to be created, and whether that is a dry run, the code and the message of a refusal; None lets it pass."""
+
+CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
+
+
+class Guarded(Transport):
+    """Requests to a simulated API server, NodeClaims by way of admission."""
+
+    def __init__(self, cluster: InMemoryCluster, admission: Admission) -> None:
+        self._api = KubernetesApi(cluster)
+        self._admission = admission
+        self.dry_runs = 0
+
+    def ask(self, method: str, path: str, body: object = None, **options: Any) -> Answer:
+        """The answer of admission, or of the server behind it."""
+        document = {} if body is None else json.loads(msgspec.json.encode(body))
+        where, _, query = path.partition("?")
+        if (method, where) == ("POST", CLAIMS):
+            self.dry_runs += bool(query)
+            refused = self._admission(document, bool(query))
+            if refused is not None:
+                return Answer(refused[0], msgspec.json.encode({"code": refused[0], "message": refused[1]}))
+        code, answered = self._api.answer(method, path, document)
+        return Answer(code, msgspec.json.encode(answered))
+
+
+def guarded(admission: Admission) -> tuple[Stand, Guarded]:
+    """A stand with defaults, in whose cluster this admission judges NodeClaims."""
+    world = World()
+    transport = Guarded(world.cluster, admission)
+    cluster = KubernetesCluster(transport, now=world.clock.now)
+    return Stand(world, gateways=replace(world.gateways, cluster=cluster)).with_defaults(), transport
