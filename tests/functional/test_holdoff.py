@@ -28,6 +28,10 @@ def _without_size(node: Node) -> Node:
     return replace(node, metadata=replace(node.metadata, labels=labels))
 
 
+def _cordoned(node: Node) -> Node:
+    return replace(node, spec=replace(node.spec, unschedulable=True))
+
+
 def _unlike(stand: Stand, change: Callable[[Node], Node], minutes: int) -> None:
     """Run after run, a minute apart, while every node that comes is otherwise than was promised."""
     done: set[str] = set()
@@ -52,7 +56,7 @@ def waiting(stand: Stand) -> Stand:
     return stand
 
 
-@pytest.mark.parametrize("change", [_short_of_memory, _tainted, _without_size])
+@pytest.mark.parametrize("change", [_short_of_memory, _tainted, _without_size, _cordoned])
 def test_what_does_not_serve_is_not_bought_in_every_run(waiting: Stand, change: Callable[[Node], Node]) -> None:
     """Two nodes in eight runs, not eight; and the pod is told why it waits."""
     _unlike(waiting, change, RUNS)
@@ -65,6 +69,22 @@ def test_the_waits_double(waiting: Stand) -> None:
     """Five minutes, ten, twenty: whoever mends the image finds his pods served, and a night costs a handful of nodes."""
     _unlike(waiting, _short_of_memory, 40)
     assert len(waiting.alive) == 4
+
+
+@pytest.mark.parametrize("change", [_tainted, _cordoned])
+def test_who_empties_a_fleet_need_not_wait_for_years(stand: Stand, change: Callable[[Node], Node]) -> None:
+    """Sixty nodes are taken out of service long after they came: they served, and their pods get new ones."""
+    stand.pods(60, cpu="3", owner="web")
+    stand.provision()
+    stand.boot()
+    stand.live()
+    stand.wait(4 * 3600)
+    for node in list(stand.world.cluster.nodes.values()):
+        stand.world.cluster.api.update(change(node))
+    before = len(stand.alive)
+    assert before == 60
+    stand.provision()
+    assert len(stand.alive) == 2 * before
 
 
 def test_a_recreated_pod_waits_as_its_predecessor_did(waiting: Stand) -> None:

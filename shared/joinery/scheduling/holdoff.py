@@ -4,7 +4,7 @@ A plan promises a node's labels, taints and room from what is known of its insta
 label that something took off, memory that the image keeps for itself, a device that nobody registers), the pods still wait, the
 node does not count for them, and the next plan would buy the same again, run after run. So the nodes that were bought for pods of the same
 needs and are fit are looked at: one that could not take such a pod even if it were empty is a promise that was not kept. After
-each of those the next purchase waits twice as long as after the one before. A node whose room others took is none.
+each of those the next purchase waits twice as long as after the one before, up to some hours. A node whose room others took is none.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -24,8 +24,11 @@ from joinery.state.plans import needs, needs_of
 
 #: From the moment the first node that cannot take its pods is fit.
 FIRST_WAIT = timedelta(minutes=5)
-#: Of a node's health, not of what was promised: it may recover.
+#: Doublings. Somebody may have taken many nodes out of service that did serve: their pods must not wait for days.
+_MOST_DOUBLINGS = 5
+#: Of a node's health, not of what was promised: it may recover. A cordon does not by itself.
 _HEALTH = "node.kubernetes.io/"
+_CORDON = "node.kubernetes.io/unschedulable"
 
 
 @dataclass(frozen=True)
@@ -64,7 +67,7 @@ def held(
 
 def _reason(broken: list[tuple[Fit, str]], now: datetime) -> Reason | None:
     last, why = max(broken, key=lambda each: (each[0].since, each[0].view.name))
-    until = last.since + FIRST_WAIT * 2 ** (len(broken) - 1)
+    until = last.since + FIRST_WAIT * 2 ** min(len(broken) - 1, _MOST_DOUBLINGS)
     if now >= until:
         return None
     count = f"{len(broken)} nodes were" if len(broken) > 1 else "a node was"
@@ -79,7 +82,7 @@ def _refusal(node: Fit, pods: PodClass, axis: Axis) -> str:
     if unmet and all(unmet):
         key = unmet[0] or ""
         return f"its label {key} is {labels[key]}" if key in labels else f"it has no label {key}"
-    lasting = tuple(taint for taint in node.view.taints if not taint.key.startswith(_HEALTH))
+    lasting = tuple(taint for taint in node.view.taints if taint.key == _CORDON or not taint.key.startswith(_HEALTH))
     taint = first_untolerated((*pods.tolerations, TOLERATE_PREFERRED), lasting)
     if taint is not None:
         return f"it has the taint {shown(taint)}"
