@@ -15,6 +15,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from joinery.apis.core import CSINode, Pod
 from joinery.cluster import lists
@@ -24,6 +25,7 @@ from joinery.cluster.gateway import Event, Eviction
 from joinery.cluster.kubernetes import KubernetesCluster
 from joinery.cluster.transport import ATTEMPTS, Transport
 from joinery.errors import ConfigurationError, UnavailableError
+from joinery.state.nodes import views
 from simulator import builders
 from simulator.clock import Clock
 from simulator.cluster import InMemoryCluster
@@ -124,6 +126,22 @@ def test_nodes_are_read_before_pods() -> None:
         KubernetesCluster(Transport(configuration_type()(host=server.url)), now=Clock().now).snapshot()
         paths = [path for _, path in server.api.requests]
     assert paths.index("/api/v1/nodes") < paths.index(PODS)
+
+
+@pytest.mark.parametrize("field", ["capacity", "allocatable"])
+def test_a_node_with_an_amount_that_is_none_has_no_room_and_is_told(field: str) -> None:
+    """The others go on: one kubelet must not stop every decision."""
+    memory = InMemoryCluster(Clock(), builders.node("good"))
+    odd = builders.node("odd")
+    memory.api.create(replace(odd, status=replace(odd.status, **{field: {"cpu": "many"}})))
+    with KubernetesServer(memory) as server:
+        transport = Transport(configuration_type()(host=server.url))
+        seen = KubernetesCluster(transport, now=memory.clock.now).snapshot()
+    room = {view.name: bool(view.allocatable) for view in views(seen)}
+    assert room == {"good": True, "odd": False}
+    assert [(bad.kind, bad.name, bad.reason) for bad in seen.invalid] == [
+        ("Node", "odd", f"status.{field}: 'many' is not a quantity")
+    ]
 
 
 def test_a_list_that_grew_too_old_is_read_again() -> None:

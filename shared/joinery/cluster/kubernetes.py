@@ -56,10 +56,9 @@ class KubernetesCluster:
 
     def snapshot(self) -> Snapshot:
         now = self._now()
-        first, *others = lists.CORE
-        listed = {first[0]: lists.read(self.transport, *first[1:])}
+        listed = {"nodes": lists.read_nodes(self.transport)}
         with ThreadPoolExecutor(READERS) as readers:
-            reading = {field: readers.submit(lists.read, self.transport, *which) for field, *which in others}
+            reading = {field: readers.submit(lists.read, self.transport, *which) for field, *which in lists.CORE[1:]}
             reading |= {kind.field: readers.submit(lists.read_custom, self.transport, kind) for kind in self._kinds}
         listed |= {field: begun.result() for field, begun in reading.items()}
         objects: dict[str, Any] = {field: found.objects for field, found in listed.items()}

@@ -11,6 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from urllib.parse import urlencode
 
 import msgspec
+from msgspec.structs import replace
 from pydantic import ValidationError
 
 from joinery.apis import core
@@ -20,6 +21,7 @@ from joinery.apis.labels import NODE_POOL
 from joinery.apis.meta import CustomResource
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
+from joinery.apis.quantity import amounts
 from joinery.apis.stored import is_foreign, part, salvage
 from joinery.apis.validation import explain
 from joinery.cluster.refusals import Answer, refusal
@@ -122,6 +124,30 @@ def _decoded(path: str, body: bytes, struct: Any) -> tuple[Page[Any], list[Inval
             invalid.append(unreadable(msgspec.json.decode(raw), struct.__name__, str(error)))
     page.items = objects
     return page, invalid
+
+
+def read_nodes(transport: Transport) -> Listed:
+    """All nodes. One whose amounts cannot be read keeps its pods and has no room for more: it is told, and the others go on."""
+    listed = read(transport, *CORE[0][1:])
+    problems = {node.metadata.name: why for node in listed.objects if (why := _unreadable_amounts(node))}
+    if not problems:
+        return listed
+    nodes = (_without_room(node) if node.metadata.name in problems else node for node in listed.objects)
+    invalid = (Invalid("Node", name, why) for name, why in problems.items())
+    return Listed(tuple(nodes), (*listed.invalid, *invalid))
+
+
+def _without_room(node: core.Node) -> core.Node:
+    return replace(node, status=replace(node.status, capacity={}, allocatable={}))
+
+
+def _unreadable_amounts(node: core.Node) -> str:
+    for field in ("capacity", "allocatable"):
+        try:
+            amounts(getattr(node.status, field))
+        except ValueError as error:
+            return f"status.{field}: {error}"
+    return ""
 
 
 def read_custom(transport: Transport, custom: Custom[Any]) -> Listed:
