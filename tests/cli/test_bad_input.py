@@ -156,6 +156,46 @@ def test_a_misspelt_field_is_named_with_what_was_meant(
     assert problem in _refused(run, "-f", write("cluster.yaml", CLUSTER.replace(before, after)))
 
 
+IN_TEMPLATE = "      requirements:\n"
+MISPLACED = [
+    ("  template:", "  requirements: []\n  template:", "spec.requirements: no such field here; it belongs to spec.template.spec"),
+    ("  template:", "  taints: []\n  template:", "spec.taints: no such field here; it belongs to spec.template.spec"),
+    ("  template:", "  labels: {a: b}\n  template:", "spec.labels: no such field here; it belongs to spec.template.metadata"),
+    ("  template:", "  disruption: {expireAfter: 720h}\n  template:", "spec.disruption.expireAfter: no such field here; it belongs to spec.template.spec"),
+    (IN_TEMPLATE, f"      kubelet: {{maxPods: 20}}\n{IN_TEMPLATE}", "spec.template.spec.kubelet: no such field here; it belongs to spec of the EC2NodeClass"),
+    ("group: karpenter.k8s.aws, ", "", "spec.template.spec.nodeClassRef.group: is missing; write group: karpenter.k8s.aws"),
+    ("kind: EC2NodeClass, ", "", "spec.template.spec.nodeClassRef.kind: is missing; write kind: EC2NodeClass"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after", "problem"), MISPLACED)
+def test_a_field_at_the_wrong_level_is_named_with_its_place(
+    run: Run, write: Write, before: str, after: str, problem: str
+) -> None:
+    """Nor does an API server take a NodePool whose nodeClassRef is half a reference."""
+    assert CLUSTER.count(before) == 1
+    path = write("cluster.yaml", CLUSTER.replace(before, after))
+    assert _refused(run, "-f", path) == f"joinery: {path}: NodePool default: {problem}"
+
+
+def test_a_field_at_the_wrong_level_of_a_served_object_is_a_warning(run: Run, write: Write) -> None:
+    """A newer API may have it there; the object is named all the same."""
+    served = CLUSTER.replace(
+        "kind: NodePool\nmetadata: {name: default}", "kind: NodePool\nmetadata: {name: default, uid: u}"
+    )
+    path = write("cluster.yaml", served.replace("  template:", "  taints: []\n  template:"))
+    outcome = run("plan", "--now", NOW, "-f", path)
+    assert outcome.status == 0
+    assert f"warning: {path}: NodePool default: spec.taints: no such field here" in outcome.err
+
+
+def test_a_node_pool_without_requirements_is_told_that_they_are_missing(run: Run, write: Write) -> None:
+    """It is planned as if it had none, which an API server would not take."""
+    text = CLUSTER[: CLUSTER.index(IN_TEMPLATE)] + "      requirements: null\n"
+    outcome = run("plan", "--now", NOW, "-f", write("cluster.yaml", text))
+    assert "NodePool default: spec.template.spec.requirements: is missing; taken as []" in outcome.err
+
+
 def test_a_misspelt_field_of_a_pod_is_named(run: Run, write: Write) -> None:
     """Also that of a DaemonSet's template, which decides how large every node is."""
     pod = pod_document(nodeSelectr={"zone": "a"})

@@ -17,7 +17,7 @@ from joinery.apis.validation import explain
 from joinery.apis.workloads import Workload
 from joinery.cli.defaults import claim_defaults, namespaced, pod_defaults, spec_defaults
 from joinery.cli.documents import Document
-from joinery.cli.fields import unknown_in_model, unknown_in_object
+from joinery.cli.fields import Unknown, unknown_in_model, unknown_in_object
 from joinery.cli.kinds import Kind
 from joinery.cli.quantities import wrong_quantity
 from joinery.cli.validity import wrong_labels, wrong_metadata, wrong_pod, wrong_workload
@@ -35,15 +35,15 @@ def decode(document: Document, kind: Kind) -> tuple[Any, str]:
     return _CHECKED.get(document.kind, _unchanged)(_decode_struct(document, kind), document), ""
 
 
-def unknown_fields(document: Document, kind: Kind) -> Iterator[str]:
-    """Paths of fields that no API has. Raises ``ConfigurationError`` for one that somebody means to act."""
+def unknown_fields(document: Document, kind: Kind) -> Iterator[Unknown]:
+    """Fields that no API has. Raises ``ConfigurationError`` for one that somebody means to act."""
     if issubclass(kind.model, BaseModel):
         found = unknown_in_model(kind.model, msgspec.json.decode(document.raw))
     else:
         found = unknown_in_object(document.kind, document.raw)
-    for path, problem in found:
-        check(document, f"{path}: {problem}" if problem else "")
-        yield path
+    for unknown in found:
+        check(document, f"{unknown.path}: {unknown.problem}" if unknown.problem else "")
+        yield unknown
 
 
 def _decode_struct(document: Document, kind: Kind) -> Any:

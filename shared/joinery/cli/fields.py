@@ -11,10 +11,15 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from functools import cache
 from importlib import resources
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args, get_origin
 
 import msgspec
 from pydantic import BaseModel
+
+from joinery.apis.ec2nodeclass import EC2NodeClassSpec
+from joinery.apis.meta import NodeClassRef
+from joinery.apis.nodepool import NodePoolSpec
+from joinery.apis.stored import part
 
 #: How alike two names must be, and how near in length, for one to be a slip of the other (``roel``, ``limts``).
 _ALIKE, _LONGER = 0.75, 2
@@ -36,10 +41,14 @@ _SINGLE = (str, int, float, bool)
 
 
 class Unknown(NamedTuple):
-    """A field at ``path`` that is not the API's. ``problem`` says why that is an error; it is empty for a mere surprise."""
+    """A field at ``path`` that is not the API's, or that is missing.
+
+    ``problem`` says why that is an error; it is empty for a mere surprise, of which ``advice`` may say what to make of it.
+    """
 
     path: str
     problem: str
+    advice: str = ""
 
 
 @cache
@@ -102,7 +111,7 @@ def _type(shape: str) -> Any:
 def _is_served(document: Mapping[str, Any]) -> bool:
     """Whether an API server has had the object: what it stored is spelt right, and newer than the table at most."""
     metadata = document.get("metadata")
-    return isinstance(metadata, dict) and bool(metadata.get("uid"))
+    return isinstance(metadata, dict) and bool(metadata.get("uid") or metadata.get("managedFields"))
 
 
 class _Walk:
@@ -215,7 +224,11 @@ def unknown_in_model(model: type[BaseModel], document: Mapping[str, Any]) -> Ite
         yield from walk.of_type("ObjectMeta", document["metadata"], "metadata", ())
     inner, spec = _model_in(model.model_fields["spec"].annotation), document.get("spec")
     if inner is not None and isinstance(spec, dict):
-        yield from _unknown_inside(inner, spec, "spec")
+        is_served = _is_served(document)
+        for path, problem in _unknown_inside(inner, spec, "spec", inner):
+            yield Unknown(path, "", problem) if is_served else Unknown(path, problem)
+        if inner.model_fields.keys() & {"template"} and not is_served:
+            yield from _without_requirements(spec)
 
 
 def _spec_fields(model: type[BaseModel]) -> Mapping[str, Any]:
@@ -223,20 +236,64 @@ def _spec_fields(model: type[BaseModel]) -> Mapping[str, Any]:
     return inner.model_fields if inner else {}
 
 
-def _unknown_inside(model: type[BaseModel], value: Mapping[str, Any], at: str) -> Iterator[Unknown]:
+def _without_requirements(spec: Mapping[str, Any]) -> Iterator[Unknown]:
+    """The CRD asks for ``requirements`` of a NodePool's template, and takes an empty list; what no requirements mean is clear."""
+    inside = part(spec, "template", "spec")
+    if inside and inside.get("requirements") is None:
+        advice = "is missing; taken as [], an API server would refuse it"
+        yield Unknown("spec.template.spec.requirements", "", advice)
+
+
+def _unknown_inside(
+    model: type[BaseModel], value: Mapping[str, Any], at: str, root: type[BaseModel]
+) -> Iterator[tuple[str, str]]:
+    """Paths and what is wrong there; ``root`` is the model of the whole spec."""
     known = {field.alias or name: field for name, field in model.model_fields.items()}
     for key, member in value.items():
         if key not in known:
-            meant = meant_by(key, known)
-            yield Unknown(f"{at}.{key}", f"no such field; is it {meant}?" if meant else "")
+            yield f"{at}.{key}", _advice(key, known, root)
             continue
         inner = _model_in(known[key].annotation)
         if inner is None:
             continue
-        for index, part in enumerate(member if isinstance(member, list) else [member]):
+        for index, part_of in enumerate(member if isinstance(member, list) else [member]):
             place = f"{at}.{key}[{index}]" if isinstance(member, list) else f"{at}.{key}"
-            if isinstance(part, dict):
-                yield from _unknown_inside(inner, part, place)
+            if isinstance(part_of, dict):
+                yield from _unknown_inside(inner, part_of, place, root)
+    if issubclass(model, NodeClassRef):
+        for name in ("group", "kind"):
+            if value.get(name) is None:
+                yield f"{at}.{name}", f"is missing; write {name}: {model.model_fields[name].default}"
+
+
+def _advice(key: str, known: Iterable[str], root: type[BaseModel]) -> str:
+    """What to do about an unknown field; empty where no field of our kinds is called anything like it."""
+    if meant := meant_by(key, known):
+        return f"no such field; is it {meant}?"
+    if place := _place_in_model(key, root):
+        return f"no such field here; it belongs to {place}"
+    elsewhere = EC2NodeClassSpec if root is not EC2NodeClassSpec else NodePoolSpec
+    place = _place_in_model(key, elsewhere)
+    return (
+        f"no such field here; it belongs to {place} of the {elsewhere.__name__.removesuffix('Spec')}" if place else ""
+    )
+
+
+def _place_in_model(key: str, root: type[BaseModel]) -> str:
+    """The outermost part of a spec that has a field of that name; lists are no place for a lost field."""
+    below: deque[tuple[str, type[BaseModel]]] = deque([("spec", root)])
+    while below:
+        at, model = below.popleft()
+        names = {field.alias or name: field.annotation for name, field in model.model_fields.items()}
+        if key in names:
+            return at
+        inner = ((name, _model_in(shape)) for name, shape in names.items() if not _is_list(shape))
+        below += [(f"{at}.{name}", model) for name, model in inner if model]
+    return ""
+
+
+def _is_list(annotation: Any) -> bool:
+    return get_origin(annotation) is list or any(_is_list(part_of) for part_of in get_args(annotation))
 
 
 def _model_in(annotation: Any) -> type[BaseModel] | None:

@@ -69,7 +69,11 @@ class Inputs:
         return replace_fields(document, name=value["metadata"]["name"], raw=msgspec.json.encode(value))
 
     def _keep(self, document: Document, kind: Kind) -> None:
-        self.unknown.update((document.kind, path) for path in unknown_fields(document, kind))
+        for path, _, advice in unknown_fields(document, kind):
+            if advice:
+                self.warnings.append(f"{document}: {path}: {advice}")
+            else:
+                self.unknown[document.kind, path] += 1
         found, note = decode(document, kind)
         self.warnings += [f"{document}: {note}"] if note else []
         if found is None:
