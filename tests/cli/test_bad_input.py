@@ -80,6 +80,20 @@ def test_what_is_no_object_at_all_is_refused(run: Run, write: Write, text: str, 
     assert _refused(run, "-f", path).startswith(f"joinery: {path}: {problem}")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "metadata:\n  name: {{ .Values.name }}\n",
+        "metadata: {}\n{{- if .Values.on }}\nkind: Pod\n{{- end }}\n",
+        '{{- include "labels" . }}\nkind: Pod\n',
+    ],
+)
+def test_a_template_that_was_never_rendered_is_told_how(run: Run, write: Write, text: str) -> None:
+    """It is neither YAML nor JSON before helm has filled it in."""
+    line = _refused(run, "-f", write("pod", text))
+    assert line.endswith("looks like a Helm template: run helm template first")
+
+
 def test_files_that_cannot_be_read_are_named(run: Run, tmp_path: Path) -> None:
     """Missing, a folder, half a gzip, not even text."""
     half, binary = tmp_path / "half.gz", tmp_path / "binary"

@@ -81,6 +81,22 @@ def test_json_documents_may_follow_one_another(run: Run, write: Write) -> None:
     assert len(run(*PLAN, "-f", path).document["launch"]) == 1
 
 
+def test_json_documents_between_separators_are_yaml(run: Run, cluster: str, write: Write) -> None:
+    """Whatever the file is called: standard input has no name to tell by."""
+    text = "\n---\n".join(json.dumps(pod_document(name)) for name in ("a", "b"))
+    document = run(*PLAN, "-f", cluster, "-f", write("pods", text)).document
+    assert sorted(pod for launch in document["launch"] for pod in launch["pods"]) == ["default/a", "default/b"]
+
+
+def test_gated_pods_are_said_to_wait(run: Run, cluster: str, write: Write) -> None:
+    """Whoever misses them in the plan sees who holds them."""
+    pod = pod_document("held", schedulingGates=[{"name": "example.com/quota"}])
+    outcome = run(*PLAN, "-f", cluster, "-f", write("pod.json", pod))
+    words = "warning: 1 pod is gated (default/held; schedulingGates example.com/quota): not planned"
+    assert words in outcome.err.splitlines()
+    assert outcome.document["launch"] == []
+
+
 def test_the_order_of_objects_decides_nothing(run: Run, write: Write) -> None:
     """Shuffled objects give the same plan, byte for byte but for the seconds it took."""
     items = _items(*(pod_document(f"web-{n}", priority=n % 3) for n in range(12)))

@@ -165,14 +165,20 @@ def test_a_namespaces_limit_range_gives_containers_their_requests(read: Any) -> 
     assert found["default/served"].spec.containers[0].resources.requests == {"memory": "64Mi"}
 
 
-def test_an_autoscaler_is_not_followed_and_that_is_said(read: Any) -> None:
-    """The plan is for the replicas that the workload says."""
+@pytest.mark.parametrize(("replicas", "least", "planned"), [(1, 3, 3), (None, 3, 3), (4, 2, 4), (0, 3, 0)])
+def test_an_autoscaler_keeps_its_fewest_replicas(read: Any, replicas: int | None, least: int, planned: int) -> None:
+    """The plan is for the larger of replicas and minReplicas, and says so; a workload of none is switched off."""
     scaler = {
         "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
-        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "minReplicas": 2, "maxReplicas": 9},
+        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "minReplicas": least, "maxReplicas": 9},
     }  # fmt: skip
-    (line,) = (line for line in read(workload(), scaler).all_warnings() if "Autoscaler" in line)
-    assert line.endswith("Deployment default/web is planned with its own replicas; the autoscaler may make it 2 to 9")
+    given = workload()
+    given["spec"]["replicas"] = replicas
+    inputs = read(given, scaler)
+    assert len(names(inputs)) == planned
+    lines = [line for line in inputs.all_warnings() if "Autoscaler" in line]
+    ending = f"the larger of its replicas and minReplicas; the autoscaler may make it {least} to 9"
+    assert [line.endswith(f"is planned with {planned} replicas, {ending}") for line in lines] == [True] * bool(planned)
 
 
 def test_a_priority_class_that_the_files_lack_is_named(read: Any) -> None:

@@ -28,11 +28,12 @@ def admit(found: Found) -> list[str]:
     Raises ``ConfigurationError`` for a workload larger than any cluster.
     """
     pods, claims = found.setdefault("pods", {}), found.setdefault("volume_claims", {})
-    made = expand(found.get("workloads", {}), pods, claims)
+    workloads = _scaled(found.get("workloads", {}), found.get("autoscalers", {}).values())
+    made = expand(workloads, pods, claims)
     pods.update((pod.key, pod_defaults(pod)) for pod in made.pods)
     claims.update((f"{claim.metadata.namespace}/{claim.metadata.name}", claim) for claim in made.claims)
     _limit(pods, found.get("limit_ranges", {}).values())
-    lines = [*_expanded(made), *_autoscaled(found.get("autoscalers", {}).values(), found.get("workloads", {}), made)]
+    lines = [*_expanded(made), *_autoscaled(found.get("autoscalers", {}).values(), workloads, made)]
     lines += _classified(claims, found.setdefault("storage_classes", {}), made.claims)
     return [*lines, *_unranked(pods.values(), found.get("priority_classes", {}))]
 
@@ -49,17 +50,35 @@ def _expanded(made: Expansion) -> Iterator[str]:
     yield from made.notes
 
 
+def _target(scaler: HorizontalPodAutoscaler) -> Owner:
+    target = scaler.spec.scale_target_ref
+    return Owner(target.kind, f"{scaler.metadata.namespace}/{target.name}")
+
+
+def _scaled(workloads: Workloads, autoscalers: Iterable[HorizontalPodAutoscaler]) -> Workloads:
+    """No workload has fewer pods than its autoscaler's ``minReplicas``; one of none is switched off (HorizontalPodAutoscaler)."""
+    scaled = dict(workloads)
+    for scaler in autoscalers:
+        owner = _target(scaler)
+        workload = scaled.get(owner)
+        if workload is None or owner.kind in ("Job", "CronJob") or workload.spec.replicas == 0:
+            continue
+        replicas = max(workload.spec.replicas or 1, scaler.spec.min_replicas)
+        scaled[owner] = replace(workload, spec=replace(workload.spec, replicas=replicas))
+    return scaled
+
+
 def _autoscaled(
     autoscalers: Iterable[HorizontalPodAutoscaler], workloads: Workloads, made: Expansion
 ) -> Iterator[str]:  # fmt: skip
     """Who counts on an autoscaler gets a word, where pods were made without asking it."""
     for scaler in autoscalers:
-        target, namespace = scaler.spec.scale_target_ref, scaler.metadata.namespace
-        owner = Owner(target.kind, f"{namespace}/{target.name}")
-        if made.made.get(owner) and target.kind in API_VERSIONS and owner in workloads:
+        owner = _target(scaler)
+        if made.made.get(owner) and owner.kind in API_VERSIONS and owner in workloads:
             yield (
-                f"HorizontalPodAutoscaler {namespace}/{scaler.metadata.name}: not followed: {owner} is planned with its own "
-                f"replicas; the autoscaler may make it {scaler.spec.min_replicas} to {scaler.spec.max_replicas}"
+                f"HorizontalPodAutoscaler {scaler.metadata.namespace}/{scaler.metadata.name}: {owner} is planned with "
+                f"{_count(workloads[owner].spec.replicas or 1, 'replica')}, the larger of its replicas and minReplicas; "
+                f"the autoscaler may make it {scaler.spec.min_replicas} to {scaler.spec.max_replicas}"
             )
 
 

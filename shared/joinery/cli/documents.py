@@ -7,6 +7,7 @@ without decoding them (30 ms); YAML costs what YAML costs.
 
 import codecs
 import json
+import re
 import sys
 import zlib
 from collections import Counter
@@ -32,6 +33,11 @@ _MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
 _WIDE = tuple(mark for mark, encoding in _MARKS if encoding != "utf-8-sig")
+#: An action of Go's templates, and the line between two documents of YAML.
+_TEMPLATE = re.compile(
+    rb"\{\{-?\s*(/\*|[.$]\w*|(if|else|end|range|with|include|template|define|toYaml|quote|default)\b)"
+)
+_SEPARATOR = re.compile(rb"^---(\s|$)", re.MULTILINE)
 
 
 class _Name(msgspec.Struct, gc=False):
@@ -144,7 +150,7 @@ def source_name(path: str) -> str:
 def documents(source: str, data: bytes) -> Iterator[Document]:
     """Every object of a file, those inside lists one by one. Raises ``ConfigurationError`` for what is not one."""
     try:
-        for raw in _split(source, data.strip()):
+        for raw in _rendered(source, data.strip()):
             twice = _key_twice(raw)
             for document in _documents(source, raw, default_kind="", default_version=""):
                 _refuse(document, _key_twice(document.raw) if twice else "")
@@ -152,6 +158,18 @@ def documents(source: str, data: bytes) -> Iterator[Document]:
             _refuse(source, twice)
     except RecursionError as error:
         raise ConfigurationError(f"{source}: not a Kubernetes object: nested too deep") from error
+
+
+def _rendered(source: str, data: bytes) -> Iterator[msgspec.Raw | bytes]:
+    """The parts of a file. What cannot be read because a template was never filled in has a remedy."""
+    try:
+        yield from _split(source, data)
+    except ConfigurationError as error:
+        if template := _TEMPLATE.search(data):
+            line = data.count(b"\n", 0, template.start()) + 1
+            message = f"{source}: line {line}: looks like a Helm template: run helm template first"
+            raise ConfigurationError(message) from error
+        raise
 
 
 def _split(source: str, data: bytes) -> Iterator[msgspec.Raw | bytes]:
@@ -174,7 +192,7 @@ def _split_stream(source: str, data: bytes, first: msgspec.DecodeError) -> Itera
             spans.append(text[at:end].encode())
             at = end + len(text[end:]) - len(text[end:].lstrip())
     except ValueError as error:
-        if not source.endswith((".yaml", ".yml")):
+        if not source.endswith((".yaml", ".yml")) and not _SEPARATOR.search(data):
             raise ConfigurationError(f"{source}: not JSON: {first}") from error
         yield from _yaml(source, data)
     else:

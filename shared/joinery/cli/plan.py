@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from joinery.state.snapshot import Snapshot
 
 _SHOWN_VIOLATIONS = 10
-_SHOWN_POOLS = 3
+_SHOWN_NAMES = 3
 
 
 def plan(
@@ -86,10 +86,23 @@ def _not_used(snapshot: "Snapshot") -> Iterator[str]:
         if bad.kind != "NodePool":
             yield f"{bad.kind} {bad.name} takes no part: {bad.reason}"
     yield from _in_vain(snapshot)
+    yield from _gated(snapshot)
     waiting = sum(waits_for_fargate(pod) for pod in snapshot.pods)
     if waiting:
         pods = "1 pod waits" if waiting == 1 else f"{waiting} pods wait"
         yield f"{pods} for Fargate (schedulerName {FARGATE_SCHEDULER}): no EC2 node is planned"
+
+
+def _gated(snapshot: "Snapshot") -> Iterator[str]:
+    """Pods that nobody schedules yet (Kubernetes, "Pod Scheduling Readiness"), with who holds them."""
+    from joinery.state.pods import is_active
+
+    gated = [one for one in snapshot.pods if one.spec.scheduling_gates and not one.spec.node_name and is_active(one)]
+    if gated:
+        names = ", ".join(pod.key for pod in gated[:_SHOWN_NAMES]) + (", ..." if len(gated) > _SHOWN_NAMES else "")
+        gates = sorted({gate.name for pod in gated for gate in pod.spec.scheduling_gates})
+        pods = "1 pod is" if len(gated) == 1 else f"{len(gated)} pods are"
+        yield f"{pods} gated ({names}; schedulingGates {', '.join(gates)}): not planned"
 
 
 def _in_vain(snapshot: "Snapshot") -> Iterator[str]:
@@ -98,9 +111,9 @@ def _in_vain(snapshot: "Snapshot") -> Iterator[str]:
 
     found = [pool.metadata.name for pool in snapshot.node_pools if disruption_in_vain(pool)]
     if found:
-        more = f" and {len(found) - _SHOWN_POOLS} more" if len(found) > _SHOWN_POOLS else ""
+        more = f" and {len(found) - _SHOWN_NAMES} more" if len(found) > _SHOWN_NAMES else ""
         ask = "asks" if len(found) == 1 else "ask"
-        yield f"not supported yet: spec.disruption, which NodePool {', '.join(found[:_SHOWN_POOLS])}{more} {ask} for: {UNTIL_THEN}"
+        yield f"not supported yet: spec.disruption, which NodePool {', '.join(found[:_SHOWN_NAMES])}{more} {ask} for: {UNTIL_THEN}"
 
 
 def _not_counted(snapshot: "Snapshot", catalogue: "Catalog") -> Iterator[str]:
