@@ -30,7 +30,12 @@ def simulate(
 
 
 def replay(
-    event: Annotated[Path, typer.Argument(help="An event of EventBridge, or what Lambda is given: a file of events/.")],
+    event: Annotated[
+        Path,
+        typer.Argument(
+            help="An event of EventBridge, or what Lambda is given: a file of events/; - is standard input."
+        ),
+    ],
     seed: Annotated[int, typer.Option(help="Chance.")] = 7,
 ) -> None:
     """Put one event through its real handler, against the simulated cluster: what was decided, said and changed."""

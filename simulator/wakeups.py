@@ -4,6 +4,7 @@ An EventBridge event by itself comes over the interruption queue, an AdmissionRe
 """
 
 import json
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,9 +18,9 @@ _QUEUES = {"provisioning": "provisioning", "lifecycle": "lifecycle", "interrupti
 
 
 def read(path: Path) -> dict[str, Any]:
-    """The event. Raises ``ConfigurationError`` naming the file."""
+    """The event of a file, or of standard input for ``-``. Raises ``ConfigurationError`` naming the file."""
     try:
-        event = json.loads(path.read_bytes())
+        event = json.loads(sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes())
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:

@@ -8,6 +8,8 @@ import pytest
 from joinery.cli.sources import SAMPLE
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
 
+IN_TEMPLATE = "      requirements:\n"
+
 
 def _refused(run: Run, *arguments: str) -> str:
     outcome = run("plan", "--now", NOW, "-o", "json", *arguments)
@@ -50,6 +52,16 @@ def test_a_broken_object_in_a_list_is_named(run: Run, write: Write) -> None:
 @pytest.mark.parametrize(
     ("before", "after", "field"),
     [
+        (
+            IN_TEMPLATE,
+            f"      expireAfter: 720\n{IN_TEMPLATE}",
+            "spec.template.spec.expireAfter: 720 must be text: write it in quotes",
+        ),
+        (
+            "[m7a.large, m7a.xlarge]",
+            "[4]",
+            "spec.template.spec.requirements[0].values[0]: 4 must be text: write it in quotes",
+        ),
         ("operator: In", "operator: Among", "spec.template.spec.requirements[0].operator: "),
         ("{team: web}", "{team: 1}", "spec.template.metadata.labels"),
         ("nodeClassRef:", "nodeClass:", "spec.template.spec.nodeClass: no such field; is it nodeClassRef?"),
@@ -170,7 +182,6 @@ def test_a_misspelt_field_is_named_with_what_was_meant(
     assert problem in _refused(run, "-f", write("cluster.yaml", CLUSTER.replace(before, after)))
 
 
-IN_TEMPLATE = "      requirements:\n"
 MISPLACED = [
     ("  template:", "  requirements: []\n  template:", "spec.requirements: no such field here; it belongs to spec.template.spec"),
     ("  template:", "  taints: []\n  template:", "spec.taints: no such field here; it belongs to spec.template.spec"),

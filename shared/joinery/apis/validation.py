@@ -27,6 +27,8 @@ KNOWN_VALUES = {
 #: Bytes: of the 256 KiB that an object may have, the rest is for what Joinery writes into a claim.
 MOST_ANNOTATED = 120 << 10
 
+#: What a value must be, by pydantic's name for the error that it is not.
+_SHAPES = {"string_type": "text", "list_type": "a list", **dict.fromkeys(("dict_type", "model_type"), "a map")}
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
 _MOST_ERRORS = 5
 
@@ -41,7 +43,11 @@ def explain(error: ValidationError) -> str:
 
 
 def _words(entry: Mapping[str, Any]) -> str:
-    """Pydantic's message, or what to write where it would quote a regular expression."""
+    """Pydantic's message, or what to write where it would speak of Python's types or quote a regular expression."""
+    if entry["type"] == "string_type" and isinstance(entry["input"], (int, float)):
+        return f"{entry['input']!r:.80} must be text: write it in quotes"
+    if entry["type"] in _SHAPES:
+        return f"must be {_SHAPES[entry['type']]}, is {entry['input']!r:.80}"
     wanted = in_words(entry.get("ctx", {}).get("pattern", ""))
     return f"{entry['input']!r:.80} will not do: {wanted}" if wanted else str(entry["msg"])
 

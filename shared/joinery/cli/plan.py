@@ -41,7 +41,10 @@ def plan(
     output: Annotated[PlanFormat, typer.Option("-o", "--output", help="How to print it.")] = PlanFormat.TABLE,
     with_pods: Annotated[bool, typer.Option("--pods", help="In the table: where every single pod goes.")] = False,
 ) -> None:
-    """Plan nodes for the pending pods of the files, or without files of the current kubeconfig's cluster, read-only."""
+    """Plan nodes for the pending pods of the files, or without files of the current kubeconfig's cluster, read-only.
+
+    Exit status: 0 for a plan, also one that leaves pods pending; 2 for bad input; 1 for anything else.
+    """
     from joinery.cli.costs import costs as costs_of
     from joinery.cli.output_json import plan_document, write
     from joinery.cli.plan_groups import view
