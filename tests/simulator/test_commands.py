@@ -124,3 +124,10 @@ def test_the_commands_are_offered_to_the_command_line() -> None:
     """The product does not import the simulator: it finds it by entry point."""
     assert "simulate" in run("--help").output
     assert simulate.__doc__ is not None
+
+
+def test_an_event_may_come_from_standard_input() -> None:
+    """``-`` is standard input, as for ``joinery plan``."""
+    path = EVENTS[0].parent / "interruption_spot_warning.json"
+    piped = CliRunner().invoke(app, ["replay", "-"], input=path.read_bytes())
+    assert (piped.exit_code, "Decided" in piped.output) == (0, True)
