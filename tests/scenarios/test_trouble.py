@@ -70,7 +70,7 @@ def test_observing_changes_nothing(told: Callable[..., Told]) -> None:
     assert not seen.world.cluster.node_claims
     assert seen.world.cloud.requests == []
     assert seen.world.store.documents
-    assert any(event.reason == "Nominated" for event in seen.world.recorder.events)
+    assert any(event.reason == "Observed" for event in seen.world.recorder.events)
 
 
 def test_a_door_that_is_off_does_nothing(told: Callable[..., Told]) -> None:
