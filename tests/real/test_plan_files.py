@@ -23,6 +23,9 @@ WARNINGS = {
         "AWSNodeTemplate default: spec.instanceProfile is missing: the one of Karpenter's settings is taken for granted",
         "Provisioner default: kubelet setting containerRuntime has no equivalent and is dropped",
     ],
+    "pods/scheduling-gated": [
+        "1 pod is gated (shop/kueue-gated; schedulingGates kueue.x-k8s.io/admission): not planned",
+    ],
     "pods/fargate-pending-no-condition": [
         "1 pod waits for Fargate (schedulerName fargate-scheduler): no EC2 node is planned",
     ],
