@@ -8,7 +8,7 @@ from tests.controlplane.fixtures import PLANES, require
 from tests.controlplane.objects import MANIFESTS, install
 from tests.oracle.__main__ import BACKOFF_SECONDS
 from tests.oracle.arena import Arena
-from tests.oracle.trial import REPLANS, WORST, run
+from tests.oracle.trial import REPLANS, WORST, Trial, run
 from tools.controlplane.plane import running
 
 SEEDS = (0, 22, 27, 28, 168)
@@ -25,14 +25,25 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
         yield Arena(plane)
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="open: since plans count residents and twins, some seeds bind by a second plan, up to 33 % dearer than the first",
-)
-def test_the_real_scheduler_binds_what_was_planned_and_nothing_that_was_given_up(arena: Arena) -> None:
-    """Every planned pod runs after at most two more plans, for little more than planned; one given up fits on no node at all."""
-    for trial in run(arena, SEEDS):
+@pytest.fixture(scope="module")
+def trials(arena: Arena) -> list[Trial]:
+    """All seeds, planned, bought and bound."""
+    return run(arena, SEEDS)
+
+
+def test_the_real_scheduler_binds_what_was_planned_and_nothing_that_was_given_up(trials: list[Trial]) -> None:
+    """Every planned pod runs after at most two more plans; one given up fits on no node at all."""
+    for trial in trials:
         assert trial.problems == [], trial.world.seed
         assert not trial.missing or not trial.missing[-1], trial.world.seed
         assert len(trial.plans) <= 1 + REPLANS
+
+
+@pytest.mark.xfail(
+    strict=False,
+    reason="open regression, its cause not found: some seeds bind by a second plan only, up to 33 % dearer than the first",
+)
+def test_what_is_bound_costs_little_more_than_planned(trials: list[Trial]) -> None:
+    """The price in the end is the first plan's, or nearly."""
+    for trial in trials:
         assert trial.excess <= WORST, trial.world.seed
