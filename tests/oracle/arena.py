@@ -76,9 +76,15 @@ class Arena:
         return self._cluster.snapshot()
 
     def buy(self, claim: NodeClaim, offering: tuple[str, str, str]) -> NodeClaim:
-        """The claim as its launch leaves it, with an instance of that type, zone and capacity type."""
+        """The claim as its launch leaves it, with an instance of that type, zone and capacity type.
+
+        A claim's name is unique in its own world only, and worlds that share a control plane plan at the same moment.
+        """
         kind, zone, capacity_type = offering
-        name = f"i-{next(self._numbers):017x}"
+        number = next(self._numbers)
+        unique = claim.metadata.model_copy(update={"name": f"{claim.metadata.name}-{number}"})
+        claim = claim.model_copy(update={"metadata": unique})
+        name = f"i-{number:017x}"
         instance = Instance(name, kind, zone, capacity_type, "running", self.now)
         known: dict[str, InstanceType] = {found.name: found for found in types()}
         (chain,) = settle(Group((claim,)), Outcome(instances=(instance,)), builders.node_class(), known, self.now)

@@ -39,10 +39,6 @@ def test_the_real_scheduler_binds_what_was_planned_and_nothing_that_was_given_up
         assert len(trial.plans) <= 1 + REPLANS
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="open regression, its cause not found: some seeds bind by a second plan only, up to 33 % dearer than the first",
-)
 def test_what_is_bound_costs_little_more_than_planned(trials: list[Trial]) -> None:
     """The price in the end is the first plan's, or nearly."""
     for trial in trials:
