@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -42,19 +43,24 @@ class Case:
     notes: str = ""
     bases: Mapping[str, str] = field(default_factory=dict)
 
+    def __str__(self) -> str:
+        return f"{self.file}: {self.name}"
 
-def cases() -> list[Case]:
+
+@cache
+def cases() -> tuple[Case, ...]:
     """Every case of every file, in order."""
-    return [case for path in sorted(HERE.glob("*.yaml")) for case in read_file(path)]
+    return tuple(case for path in sorted(HERE.glob("*.yaml")) for case in read_file(path))
 
 
 def read_file(path: Path) -> list[Case]:
     """The cases of one file; what it says under ``given`` holds for all that do not say otherwise."""
-    document = yaml.safe_load(path.read_text())
+    document = yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
     shared = document.get("given", {})
     return [_case(path.stem, shared, listed) for listed in document["cases"]]
 
 
+@cache
 def standard_types() -> list[Document]:
     """The types of cases that bring none of their own."""
     found: list[Document] = yaml.safe_load((HERE / "catalogue" / "standard.yaml").read_text())

@@ -14,11 +14,7 @@ from tests.cases.scheduling.showing import actual, expected, reason_line
 CASES = cases()
 
 
-def _named(case: Case) -> str:
-    return f"{case.file}: {case.name}"
-
-
-@pytest.mark.parametrize("case", CASES, ids=_named)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_a_golden_case_is_answered_as_written(case: Case) -> None:
     """Each case's sentence is a claim about the product."""
     packing = solve(case.problem)
@@ -26,7 +22,7 @@ def test_a_golden_case_is_answered_as_written(case: Case) -> None:
     assert not difference, f"{case.name}\n{difference}{_reasons(packing)}"
 
 
-@pytest.mark.parametrize("case", CASES, ids=_named)
+@pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_answer_to_a_golden_case_passes_the_independent_check(case: Case) -> None:
     """What is planned is feasible, as derived again from the pod specs alone."""
     found = verify(case.problem, solve(case.problem))
@@ -35,7 +31,7 @@ def test_the_answer_to_a_golden_case_passes_the_independent_check(case: Case) ->
 
 def test_case_names_are_unique() -> None:
     """A failing case can be found by its sentence."""
-    names = [_named(case) for case in CASES]
+    names = [str(case) for case in CASES]
     assert sorted(set(names)) == sorted(names)
 
 
