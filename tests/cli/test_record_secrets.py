@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,7 +31,7 @@ def _plant(value: Any) -> Any:
         return [_plant(each) for each in value]
     if not isinstance(value, dict):
         return value
-    found = {key: _plant(each) for key, each in value.items() if each is not None}
+    found = {key: _plant(each) for key, each in value.items()}
     if isinstance(found.get("metadata"), dict):
         meta = found["metadata"]
         found["metadata"] = {**meta, "annotations": {**(meta.get("annotations") or {}), **APPLIED}}
@@ -54,9 +53,8 @@ def _plant(value: Any) -> Any:
 
 
 def _planted() -> list[dict[str, Any]]:
-    text = gzip.decompress(CLUSTER.read_bytes()).decode()
-    text = re.sub(r'"(\d+)Ki"', lambda found: f'"{int(found[1]) * 1024}"', text)
-    items = [_plant(item) for item in json.loads(text)["items"] if item["kind"] not in NOT_READ]
+    listed = json.loads(gzip.decompress(CLUSTER.read_bytes()))["items"]
+    items = [_plant(item) for item in listed if item["kind"] not in NOT_READ]
     for item in items:
         if item["kind"] == "EC2NodeClass":
             item["spec"] |= {
