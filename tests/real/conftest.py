@@ -4,8 +4,9 @@ import pytest
 
 from joinery.aws import Clients
 from tests.cli.conftest import run
+from tests.functional.conftest import stand
 
-__all__ = ["clients", "run"]
+__all__ = ["clients", "run", "stand"]
 
 
 @pytest.fixture

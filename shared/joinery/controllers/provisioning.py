@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from joinery.apis.core import Pod
+from joinery.apis.nodepool import NodePool
 from joinery.commands import Announce
 from joinery.controllers.act import Actor, events
 from joinery.controllers.launching import Launching
@@ -29,7 +30,8 @@ from joinery.lifecycle.replacement import replaced
 from joinery.lifecycle.steering import promises
 from joinery.observability import COST, NODE_POOL, POD, REASON, RECORD, logger, said
 from joinery.scheduling import planning
-from joinery.scheduling.packing import Launch, Packing
+from joinery.scheduling.elsewhere import foreign, pool_that_may_serve
+from joinery.scheduling.packing import Launch, Packing, Unplaced
 from joinery.scheduling.planning import Plan
 from joinery.scheduling.problem import Options, Problem
 from joinery.settings import Settings
@@ -175,11 +177,12 @@ class ProvisioningController:
         packing, snapshot = plan.packing, plan.problem.snapshot
         if packing.launches:
             self._record(plan, "decided")
-        for reason in packing.pool_reasons:
-            logger.warning("a NodePool takes no part", extra=said(**{NODE_POOL: reason.subject, REASON: str(reason)}))
-        _log_unplaced(packing)
         pods = {pod.key: pod for pod in snapshot.pods}
-        events(self._gateways, [*_nominated(packing, claims, pods), *_failed(packing, pods)])
+        others = foreign(snapshot.node_pools)
+        _log_pools(packing, snapshot.node_pools)
+        left = _leave_to_others(packing, pods, others)
+        _log_unplaced(left)
+        events(self._gateways, [*_nominated(packing, claims, pods), *_failed(left, pods)])
 
 
 def check(made: Plan, settings: Settings, written: Sequence[Launch] = ()) -> None:
@@ -225,16 +228,38 @@ def _observed(packing: Packing, pods: Mapping[str, Pod]) -> list[Announce]:
     return [Announce("Observed", text, pod) for pod, text in _first(told)]
 
 
-def _failed(packing: Packing, pods: Mapping[str, Pod]) -> list[Announce]:
+def _log_pools(packing: Packing, pools: Iterable[NodePool]) -> None:
+    """Which of our NodePools take no part; that another provider's take none is how it should be."""
+    theirs = {f"NodePool {pool.metadata.name}" for pool in pools if not pool.spec.template.spec.node_class_ref.is_ours}
+    for reason in packing.pool_reasons:
+        if reason.subject not in theirs:
+            logger.warning("a NodePool takes no part", extra=said(**{NODE_POOL: reason.subject, REASON: str(reason)}))
+
+
+def _leave_to_others(packing: Packing, pods: Mapping[str, Pod], others: Sequence[NodePool]) -> list[Unplaced]:
+    """The pods without a place that no other provider may serve. Of the others one line says how many there are."""
+    theirs: dict[str, str] = {}
+    if others:
+        served = (
+            (found.pod, pool_that_may_serve(pods[found.pod], others)) for found in packing.unplaced if found.pod in pods
+        )
+        theirs = {pod: pool for pod, pool in served if pool}
+    if theirs:
+        text = f"NodePools of another provider may serve them: {', '.join(sorted(set(theirs.values())))}"
+        logger.info(f"{len(theirs)} pods are left to others", extra=said(**{POD: next(iter(theirs)), REASON: text}))
+    return [found for found in packing.unplaced if found.pod not in theirs]
+
+
+def _failed(unplaced: Iterable[Unplaced], pods: Mapping[str, Pod]) -> list[Announce]:
     """Why each pod without a place has none."""
-    told = [(pods[found.pod], "; ".join(map(str, found.reasons))) for found in packing.unplaced if found.pod in pods]
+    told = [(pods[found.pod], "; ".join(map(str, found.reasons))) for found in unplaced if found.pod in pods]
     return [Announce("FailedScheduling", f"no node for it: {text}", pod, warning=True) for pod, text in _first(told)]
 
 
-def _log_unplaced(packing: Packing) -> None:
+def _log_unplaced(unplaced: Iterable[Unplaced]) -> None:
     """One line a reason, with the first pod that it concerns: a Deployment's pods fail alike."""
     pods: dict[str, list[str]] = {}
-    for found in packing.unplaced:
+    for found in unplaced:
         pods.setdefault("; ".join(map(str, found.reasons)), []).append(found.pod)
     for text, listed in pods.items():
         logger.warning(f"{len(listed)} pods fit nowhere", extra=said(**{POD: listed[0], REASON: text}))

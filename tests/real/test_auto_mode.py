@@ -1,0 +1,87 @@
+"""EKS Auto Mode beside Joinery in one cluster: pods that it may serve are its own business, and no news of ours."""
+
+import json
+from typing import Any
+
+import pytest
+
+from joinery.apis.nodepool import NodePool
+from joinery.scheduling.elsewhere import foreign, pool_that_may_serve
+from simulator import builders
+from tests.functional.stand import Stand
+from tests.real.files import FOLDER, objects
+
+POOLS = [NodePool.model_validate(each) for each in objects(FOLDER / "karpenter" / "nodepools-eks-auto-mode.yaml")]
+ADDONS = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
+
+
+def required(key: str, *values: str, operator: str = "In") -> dict[str, Any]:
+    """A node affinity that must hold."""
+    terms = [{"matchExpressions": [{"key": key, "operator": operator, "values": list(values)}]}]
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": terms}}}
+
+
+@pytest.mark.parametrize(
+    ("pod", "pool"),
+    [
+        ({}, "general-purpose"),
+        ({"node_selector": {"eks.amazonaws.com/compute-type": "auto"}}, "general-purpose"),
+        ({"node_selector": {"eks.amazonaws.com/instance-family": "m7i"}}, "general-purpose"),
+        ({"node_selector": {"topology.kubernetes.io/zone": "us-east-1a"}}, "general-purpose"),
+        ({"node_selector": {"beta.kubernetes.io/arch": "amd64"}}, "general-purpose"),
+        ({"affinity": required("team", "red", operator="NotIn")}, "general-purpose"),
+        ({"node_selector": {"kubernetes.io/arch": "arm64"}, "tolerations": ADDONS}, "system"),
+        ({"node_selector": {"kubernetes.io/arch": "arm64"}}, ""),
+        ({"node_selector": {"karpenter.sh/nodepool": "default"}}, ""),
+        ({"node_selector": {"karpenter.sh/capacity-type": "spot"}}, ""),
+        ({"node_selector": {"karpenter.k8s.aws/instance-family": "m7i"}}, ""),
+        ({"node_selector": {"eks.amazonaws.com/nodegroup": "workers"}}, ""),
+        ({"node_selector": {"eks.amazonaws.com/compute-type": "hybrid"}}, ""),
+        ({"node_selector": {"team": "red"}}, ""),
+        ({"affinity": required("team", "Platform & Data!")}, ""),
+        ({"affinity": required("eks.amazonaws.com/instance-generation", "5", operator="Lt")}, ""),
+    ],
+)  # fmt: skip
+def test_a_pool_of_auto_mode_may_serve_what_its_template_does_not_exclude(pod: dict[str, Any], pool: str) -> None:
+    """By taints, labels and requirements; what types it has is not ours to know."""
+    assert pool_that_may_serve(builders.pod(**pod), sorted(foreign(POOLS), key=lambda each: each.metadata.name)) == pool
+
+
+@pytest.fixture
+def beside(stand: Stand) -> Stand:
+    """A NodePool of ours that is for one team alone, beside Auto Mode's two."""
+    pool = builders.node_pool(taints=[{"key": "team", "value": "red", "effect": "NoSchedule"}])
+    stand.world.cluster.api.delete(stand.world.cluster.node_pools["default"])
+    stand.world.cluster.add(pool, *POOLS)
+    stand.live()
+    return stand
+
+
+def test_pods_that_auto_mode_may_serve_are_one_line_and_no_event(
+    beside: Stand, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """However many they are, and its NodePools that take no part with us are none."""
+    beside.pods(30)
+    capsys.readouterr()
+    outcome = beside.provision()
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [(line["level"], line["message"]) for line in lines] == [("INFO", "30 pods are left to others")]
+    assert "general-purpose" in lines[0]["reason"]
+    assert beside.told("Pod") == set()
+    assert outcome["unplaced"] == 30
+
+
+def test_a_pod_that_nobody_may_serve_is_told_why(beside: Stand) -> None:
+    """Auto Mode beside us hides no reason of ours."""
+    beside.pods(1, node_selector={"karpenter.sh/nodepool": "default"})
+    beside.provision()
+    (event,) = [event for event in beside.world.cluster.events if event.kind == "Pod"]
+    assert event.reason == "FailedScheduling"
+    assert "NodePool default: the pod does not tolerate its taint team=red:NoSchedule" in event.message
+
+
+def test_a_pod_of_ours_is_served_as_ever(beside: Stand) -> None:
+    """Both may buy for a pod that both may serve; ours is for the team that tolerates it."""
+    beside.pods(1, tolerations=[{"key": "team", "operator": "Exists"}])
+    assert beside.provision()["launched"] == 1
+    assert beside.told("Pod") == {"Nominated"}
