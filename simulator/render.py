@@ -9,9 +9,12 @@ from rich.table import Table
 from rich.text import Text
 
 from simulator.bill import Item
+from simulator.speech import tail
 from simulator.timeline import Entry
 
-WIDTH = 132
+WIDTH = 80
+_ROOMY = 110
+"""From here on an entry's subject has a column of its own, and instances have their whole names."""
 _ICONS = {
     "scene": ("§", "bold"),
     "create": ("+", "white"),
@@ -45,9 +48,8 @@ def console(width: int | None = None) -> Console:
 
 def title(out: Console, text: str, seed: int, start: datetime) -> None:
     out.print(Text(text, style="bold"))
-    out.print(
-        Text(f"{start:%A, %d %B %Y}, seed {seed}; times are UTC, the last column is $/h of all nodes", style="dim")
-    )
+    said = f"{start:%A, %d %B %Y}, seed {seed}; times in UTC, at the end $/h of all nodes"
+    out.print(Text(said, style="dim"))
     out.print()
 
 
@@ -58,25 +60,31 @@ def line(out: Console, entry: Entry) -> None:
         out.print(Text(f"{entry.at:%H:%M:%S}  {entry.subject}", style="bold underline"))
         return
     icon, style = _ICONS.get(entry.word, ("·", ""))
-    row = Table.grid(padding=(0, 1), expand=True)
-    for width, justify in ((8, "left"), (12, "left"), (11, "left"), (15, "left")):
-        row.add_column(width=width, justify=justify, no_wrap=True)  # type: ignore[arg-type]
-    row.add_column(ratio=1)
-    row.add_column(width=8, justify="right", no_wrap=True)
-    row.add_row(
-        Text(f"{entry.at:%H:%M:%S}", style="dim"),
+    who, word, subject = (
         Text(entry.who, style="cyan"),
         Text(f"{icon} {entry.word}", style=style),
         Text(entry.subject, style="bold"),
-        Text(entry.why),
-        Text(f"{entry.hourly:.4f}", style="dim"),
     )
+    columns: tuple[tuple[int, Text], ...] = ((12, who), (11, word), (15, subject))
+    told = Text(entry.why)
+    if out.width < _ROOMY:
+        columns, told = columns[:2], Text.assemble(subject, "  ", told)
+    row = Table.grid(padding=(0, 1), expand=True)
+    for width in (8, *(width for width, _ in columns)):
+        row.add_column(width=width, no_wrap=True)
+    row.add_column(ratio=1)
+    row.add_column(width=7, justify="right", no_wrap=True)
+    at, hourly = Text(f"{entry.at:%H:%M:%S}", style="dim"), Text(f"{entry.hourly:.4f}", style="dim")
+    row.add_row(at, *(text for _, text in columns), told, hourly)
     out.print(row)
 
 
 def invoice(out: Console, items: Sequence[Item]) -> None:
     """The bill."""
+    is_roomy = out.width >= _ROOMY
     table = Table(title="The bill", title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    if not is_roomy:
+        table.box, table.padding = None, (0, 1, 0, 0)
     for name in ("instance", "pool", "type", "zone", "bought"):
         table.add_column(name)
     for name in ("hours", "$/h", "$"):
@@ -84,7 +92,7 @@ def invoice(out: Console, items: Sequence[Item]) -> None:
     table.add_column("")
     for item in items:
         table.add_row(
-            item.instance_id, item.node_pool, item.instance_type, item.zone, item.capacity_type,
+            item.instance_id if is_roomy else tail(item.instance_id), item.node_pool, item.instance_type, item.zone, item.capacity_type,
             f"{item.hours:.3f}", f"{item.hourly:.4f}", f"{item.cost:.4f}", "" if item.still else "gone",
         )  # fmt: skip
     table.add_section()

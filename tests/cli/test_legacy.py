@@ -19,10 +19,13 @@ TEMPLATE: dict[str, Any] = {
 }  # fmt: skip
 
 
+PLAN = ("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE))
+
+
 @pytest.fixture
 def old(run: Run) -> Outcome:
     """The plan of a cluster of v0.31."""
-    return run("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE), "-f", str(CLUSTER_OF_V31))
+    return run(*PLAN, "-f", str(CLUSTER_OF_V31))
 
 
 def _launches(outcome: Outcome) -> dict[str, Any]:
@@ -66,35 +69,21 @@ def test_what_is_lost_on_the_way_is_said(old: Outcome) -> None:
     assert "spec.disruption, which NodePool batch, default ask for" in not_done_yet
     assert lost == [
         f"warning: {CLUSTER_OF_V31}: Provisioner batch: kubelet setting containerRuntime has no equivalent and is dropped",
-        "warning: 3 pods select karpenter.sh/provisioner-name: read as karpenter.sh/nodepool, which nodes of a NodePool carry instead",
+        "note: 3 pods select karpenter.sh/provisioner-name: read as karpenter.sh/nodepool, which nodes of a NodePool carry instead",
     ]
 
 
 def test_without_legacy_objects_the_old_label_selects_nothing(run: Run, cluster: str, write: Write) -> None:
     """Nodes of a NodePool do not carry it, and the scheduler would not bind the pod there."""
     pod = write("pod.json", pod_document(nodeSelector={"karpenter.sh/provisioner-name": "default"}))
-    outcome = run("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE), "-f", cluster, "-f", pod)
+    outcome = run(*PLAN, "-f", cluster, "-f", pod)
     assert [one["pod"] for one in outcome.document["unschedulable"]] == ["default/web"]
 
 
 def test_an_object_of_v1_counts_instead_of_a_legacy_one(run: Run, cluster: str, write: Write) -> None:
     """Halfway through a move both are there, and the newer one is meant."""
     path = write("old.json", {"apiVersion": "v1", "kind": "List", "items": [PROVISIONER, TEMPLATE]})
-    outcome = run(
-        "plan",
-        "--now",
-        NOW,
-        "-o",
-        "json",
-        "--catalog",
-        str(SAMPLE),
-        "-f",
-        path,
-        "-f",
-        cluster,
-        "-f",
-        write("p.json", pod_document()),
-    )
+    outcome = run(*PLAN, "-f", path, "-f", cluster, "-f", write("p.json", pod_document()))
     assert outcome.document["launch"][0]["labels"]["team"] == "web"
     assert outcome.err.splitlines() == [
         f"warning: {path}: AWSNodeTemplate default: not used, there is a EC2NodeClass default",
@@ -124,19 +113,7 @@ def test_v1beta1_objects_are_read_too(run: Run, write: Write) -> None:
     """The version between."""
     text = CLUSTER.replace("karpenter.sh/v1\n", "karpenter.sh/v1beta1\n").replace("s.aws/v1\n", "s.aws/v1beta1\n")
     path = write("beta.yaml", text.replace("group: karpenter.k8s.aws, ", "apiVersion: karpenter.k8s.aws/v1beta1, "))
-    outcome = run(
-        "plan",
-        "--now",
-        NOW,
-        "-o",
-        "json",
-        "--catalog",
-        str(SAMPLE),
-        "-f",
-        path,
-        "-f",
-        write("pod.json", pod_document()),
-    )
+    outcome = run(*PLAN, "-f", path, "-f", write("pod.json", pod_document()))
     (not_done_yet,) = outcome.err.splitlines()
     assert (outcome.status, "spec.disruption" in not_done_yet) == (0, True)
     assert [launch["nodePool"] for launch in outcome.document["launch"]] == ["default"]

@@ -37,7 +37,7 @@ def test_a_pending_pod_gets_a_node_within_the_contract(run: Run, cluster: str, w
     """Every key of the contract is there, and the launch says what would be bought for which pods."""
     document = run(*PLAN, "-f", cluster, "-f", write("pod.json", pod_document())).document
     assert list(document) == [
-        "apiVersion", "kind", "now", "existing", "launch", "unschedulable", "relaxed", "cost", "catalogue", "solver",
+        "apiVersion", "kind", "now", "existing", "launch", "unschedulable", "relaxed", "cost", "catalogue", "notices", "solver",
     ]  # fmt: skip
     assert (document["apiVersion"], document["kind"], document["now"]) == ("joinery.dev/v1", "Plan", NOW)
     (launch,) = document["launch"]
@@ -92,7 +92,7 @@ def test_gated_pods_are_said_to_wait(run: Run, cluster: str, write: Write) -> No
     """Whoever misses them in the plan sees who holds them."""
     pod = pod_document("held", schedulingGates=[{"name": "example.com/quota"}])
     outcome = run(*PLAN, "-f", cluster, "-f", write("pod.json", pod))
-    words = "warning: 1 pod is gated (default/held; schedulingGates example.com/quota): not planned"
+    words = "note: 1 pod is gated (default/held; schedulingGates example.com/quota): not planned"
     assert words in outcome.err.splitlines()
     assert outcome.document["launch"] == []
 
@@ -164,7 +164,7 @@ def test_objects_that_do_not_count_are_named_and_not_used(run: Run, cluster: str
     assert outcome.document["launch"] == []
     assert outcome.err.splitlines() == [
         "warning: not supported yet: NodeOverlay dearer (alpha API)",
-        "warning: ignored 2 objects of kind ConfigMap: not used in a plan",
+        "note: ignored 2 objects of kind ConfigMap: not used in a plan",
     ]
 
 

@@ -41,7 +41,7 @@ def test_a_record_reads_back_as_the_snapshot_it_was_made_of(write: Write) -> Non
     """Every object of every kind survives, and nothing is ignored."""
     record = decision(Problem(snapshot=SNAPSHOT, instance_types={}), Packing(), ())
     inputs = load([write("record.json", record)])
-    assert inputs.all_warnings() == []
+    assert inputs.all_notices() == []
     assert inputs.snapshot(EPOCH) == SNAPSHOT
 
 

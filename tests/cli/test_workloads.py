@@ -45,13 +45,18 @@ def names(inputs: Inputs) -> list[str]:
     return sorted(inputs.found["pods"])
 
 
+def messages(inputs: Inputs) -> list[str]:
+    """What a person is told of the inputs."""
+    return [notice.message for notice in inputs.all_notices()]
+
+
 def test_a_deployment_alone_is_planned_for_its_pods(run: Run, cluster: str, write: Write) -> None:
     """Who tries a plan has a manifest and no pods; what was added is said."""
     outcome = run(*PLAN, "-f", cluster, "-f", write("web.yaml", yaml.safe_dump(workload(replicas=3))))
     assert sorted(pod for launch in outcome.document["launch"] for pod in launch["pods"]) == [
         "default/web-1", "default/web-2", "default/web-3",
     ]  # fmt: skip
-    assert "warning: planned as well: 3 pods of 1 workload: Deployment default/web (3)" in outcome.err
+    assert "note: planned as well: 3 pods of 1 workload: Deployment default/web (3)" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -117,7 +122,7 @@ def test_jobs_that_run_or_have_run_are_not_planned_again(read: Any) -> None:
     bound["spec"]["nodeName"] = "n"
     idle = read({**cron, "status": {"lastScheduleTime": NOW}}, bound)
     assert len(names(idle)) == 1
-    assert "CronJob default/night: does not run at the moment, no run of it is planned" in idle.all_warnings()
+    assert "CronJob default/night: does not run at the moment, no run of it is planned" in messages(idle)
 
 
 def test_a_stateful_set_gets_its_volume_claims(run: Run, cluster: str, write: Write) -> None:
@@ -176,7 +181,7 @@ def test_an_autoscaler_keeps_its_fewest_replicas(read: Any, replicas: int | None
     given["spec"]["replicas"] = replicas
     inputs = read(given, scaler)
     assert len(names(inputs)) == planned
-    lines = [line for line in inputs.all_warnings() if "Autoscaler" in line]
+    lines = [line for line in messages(inputs) if "Autoscaler" in line]
     ending = f"the larger of its replicas and minReplicas; the autoscaler may make it {least} to 9"
     assert [line.endswith(f"is planned with {planned} replicas, {ending}") for line in lines] == [True] * bool(planned)
 
@@ -184,9 +189,7 @@ def test_an_autoscaler_keeps_its_fewest_replicas(read: Any, replicas: int | None
 def test_a_priority_class_that_the_files_lack_is_named(read: Any) -> None:
     """The pod gets the default priority; classes that every cluster has need no file."""
     inputs = read(pod_document("a", priorityClassName="urgent"), pod_document("b", priorityClassName="system-node-critical"))  # fmt: skip
-    assert inputs.all_warnings() == [
-        "PriorityClass urgent is not in the files: 1 pod planned with the default priority"
-    ]
+    assert messages(inputs) == ["PriorityClass urgent is not in the files: 1 pod planned with the default priority"]
 
 
 @pytest.mark.parametrize(
@@ -219,9 +222,7 @@ def test_an_exported_workload_with_an_empty_template_makes_no_pods(read: Any) ->
     given["metadata"]["uid"] = "1"
     inputs = read(given)
     assert names(inputs) == []
-    assert inputs.all_warnings() == [
-        "StatefulSet default/web: its template has no containers, none of its pods is planned"
-    ]
+    assert messages(inputs) == ["StatefulSet default/web: its template has no containers, none of its pods is planned"]
 
 
 def test_a_claim_that_names_its_volume_is_bound(read: Any) -> None:

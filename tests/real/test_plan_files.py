@@ -48,7 +48,7 @@ def test_each_piece_is_read_and_only_what_matters_is_said(path: Path, run: Run) 
     outcome = run(*PLAN, str(path))
     assert outcome.status == 0, outcome.err
     assert ("spec.disruption" in outcome.err) == (name(path) in ASKING_IN_VAIN)
-    told = [line.removeprefix("warning: ").removeprefix(f"{path}: ") for line in outcome.err.splitlines()]
+    told = [line.partition(": ")[2].removeprefix(f"{path}: ") for line in outcome.err.splitlines()]
     # Nodes of other regions, and pools that ask for what nobody does yet, are another test's.
     told = [
         line for line in told if not line.startswith(("PRICES ARE AN ESTIMATE", "not supported yet: spec.disruption"))

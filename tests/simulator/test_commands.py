@@ -1,6 +1,7 @@
 """``joinery simulate`` and ``joinery replay``, as a person runs them."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,12 @@ from typer.testing import CliRunner, Result
 
 from joinery.cli.main import app
 from joinery.errors import ConfigurationError
+from simulator import render
+from simulator.bill import Item
+from simulator.builders import EPOCH
 from simulator.commands import Output, simulate
+from simulator.scenario import find, load
+from simulator.timeline import Entry
 
 EVENTS = sorted((Path(__file__).parents[2] / "events").glob("*.json"))
 REAL = Path(__file__).parents[1] / "data/real"
@@ -131,3 +137,25 @@ def test_an_event_may_come_from_standard_input() -> None:
     path = EVENTS[0].parent / "interruption_spot_warning.json"
     piped = CliRunner().invoke(app, ["replay", "-"], input=path.read_bytes())
     assert (piped.exit_code, "Decided" in piped.output) == (0, True)
+
+
+@pytest.mark.parametrize(("columns", "whole_names"), [(80, False), (132, True)])
+def test_a_story_fits_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int, whole_names: bool
+) -> None:
+    """Timeline, bill and what leaked; a wide terminal has instances by their whole names."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    out = render.console()
+    assert (out.is_terminal, out.width) == (True, columns)
+    scenario = load(find(Path("slow-drain")))
+    render.title(out, scenario.spec.title, 7, EPOCH)
+    why = "r6a.xlarge on-demand us-east-1b at 0.2268 $/h for 3 search, 1 gateway, 1 storefront"
+    render.line(out, Entry(EPOCH, "provisioning", "registers", "default-hpqdg", why, 0.8305))
+    render.invoice(out, [Item("i-00000000000000001", "default", "m6a.24xlarge", "us-east-1a", "on-demand", 0.254, 0.0864, still=False)])  # fmt: skip
+    render.leaked(out, [])
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in capsys.readouterr().out.splitlines()]
+    assert max(map(len, lines)) <= columns
+    assert any("i-00000000000000001" in line for line in lines) == whole_names
+    assert {"m6a.24xlarge", "us-east-1a", "on-demand"} <= {*" ".join(lines).split()}

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from joinery.apis.core import Container, ObjectMeta, PersistentVolumeClaim, Pod, StorageClass
 from joinery.apis.workloads import HorizontalPodAutoscaler, LimitRange, LimitRangeItem
 from joinery.cli.defaults import pod_defaults
+from joinery.cli.notices import Notice, note, warning
 from joinery.cli.workloads import API_VERSIONS, Expansion, Owner, Workloads, expand
 
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
@@ -22,8 +23,8 @@ Found = dict[str, dict[Any, Any]]
 """Objects by field of the snapshot and key."""
 
 
-def admit(found: Found) -> list[str]:
-    """Add the pods and claims that the workloads will have, and apply a cluster's defaults. Returns lines for a person.
+def admit(found: Found) -> list[Notice]:
+    """Add the pods and claims that the workloads will have, and apply a cluster's defaults. Returns what a person should hear.
 
     Raises ``ConfigurationError`` for a workload larger than any cluster.
     """
@@ -33,9 +34,10 @@ def admit(found: Found) -> list[str]:
     pods.update((pod.key, pod_defaults(pod)) for pod in made.pods)
     claims.update((f"{claim.metadata.namespace}/{claim.metadata.name}", claim) for claim in made.claims)
     _limit(pods, found.get("limit_ranges", {}).values())
-    lines = [*_expanded(made), *_autoscaled(found.get("autoscalers", {}).values(), workloads, made)]
-    lines += _classified(claims, found.setdefault("storage_classes", {}), made.claims)
-    return [*lines, *_unranked(pods.values(), found.get("priority_classes", {}))]
+    notes = [*_expanded(made), *_autoscaled(found.get("autoscalers", {}).values(), workloads, made)]
+    notes += _classified(claims, found.setdefault("storage_classes", {}), made.claims)
+    unranked = _unranked(pods.values(), found.get("priority_classes", {}))
+    return [*map(note, notes), *map(warning, made.warnings), *map(warning, unranked)]
 
 
 # --- workloads ---

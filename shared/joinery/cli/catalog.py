@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from joinery.cli.options import CatalogOption, Files, Format, RegionOption
-from joinery.cli.visible import warn
 from joinery.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -33,6 +32,7 @@ def catalog(
 ) -> None:
     """Show the instance types that nodes may be made of: labels, allocatable resources, offerings and prices."""
     from joinery.cli.inputs import load
+    from joinery.cli.notices import tell
     from joinery.cli.regions import cluster_region
     from joinery.cli.sources import checked_region, load_catalog, moment, prices_of
     from joinery.cloudprovider.instancetypes import resolve
@@ -45,8 +45,7 @@ def catalog(
         _save(loaded, save)
         return
     catalogue, prices = prices_of(loaded, snapshot, place)
-    for warning in (*inputs.all_warnings(), *prices.warnings()):
-        warn(warning)
+    tell((*inputs.all_notices(), *prices.notices()))
     types = resolve(catalogue, chosen)
     if output is Format.JSON:
         from joinery.cli.output_json import write

@@ -19,20 +19,21 @@ from joinery.cli.defaults import claim_defaults, namespaced, pod_defaults, spec_
 from joinery.cli.documents import Document
 from joinery.cli.fields import Unknown, unknown_in_model, unknown_in_object
 from joinery.cli.kinds import Kind
+from joinery.cli.notices import Notice, note, warning
 from joinery.cli.quantities import wrong_quantity
 from joinery.cli.validity import wrong_labels, wrong_metadata, wrong_pod, wrong_workload
 from joinery.cli.workloads import API_VERSIONS
 from joinery.errors import ConfigurationError
 
 
-def decode(document: Document, kind: Kind) -> tuple[Any, str]:
+def decode(document: Document, kind: Kind) -> tuple[Any, Notice | None]:
     """The object as a plan uses it, and a word where that is not all of it, or nothing: it is not ours and fits no rule of ours.
 
     Raises ``ConfigurationError`` naming file, object and field.
     """
     if issubclass(kind.model, BaseModel):
         return _decode_model(document, kind.model)
-    return _CHECKED.get(document.kind, _unchanged)(_decode_struct(document, kind), document), ""
+    return _CHECKED.get(document.kind, _unchanged)(_decode_struct(document, kind), document), None
 
 
 def unknown_fields(document: Document, kind: Kind) -> Iterator[Unknown]:
@@ -78,18 +79,19 @@ def _lowered(problem: str) -> str:
     return problem[:1].lower() + problem[1:]
 
 
-def _decode_model(document: Document, model: type[CustomResource]) -> tuple[Any, str]:
+def _decode_model(document: Document, model: type[CustomResource]) -> tuple[Any, Notice | None]:
     try:
-        made, note = decoding.decode_model(document.raw, model), ""
+        made, notice = decoding.decode_model(document.raw, model), None
     except ValidationError as error:
         given = without_nulls(msgspec.json.decode(document.raw))
         salvaged = salvage(given, error) if model is NodeClaim else None
         if salvaged is None:
             check(document, "" if is_foreign(given) else explain(error))
-            return None, "not read: it is another provider's, by rules that are not ours"
-        made, note = salvaged, f"read without what cannot be read: {explain(error)}"
+            return None, note(f"{document}: not read: it is another provider's, by rules that are not ours")
+        made = salvaged
+        notice = warning(f"{document}: read without what cannot be read: {explain(error)}")
     check(document, wrong_metadata(made.metadata, document.kind))
-    return made, note
+    return made, notice
 
 
 def check(document: Document, problem: str) -> None:

@@ -21,6 +21,7 @@ from joinery.cli.decoding import check, decode, unknown_fields
 from joinery.cli.documents import Document, documents, read, source_name
 from joinery.cli.kinds import ASIDE, Kind, kind_of, problem_of, unsupported
 from joinery.cli.legacy import decoded, in_new_words, old_selections
+from joinery.cli.notices import Notice, note, warning
 from joinery.cli.workloads import Owner
 from joinery.errors import ConfigurationError
 from joinery.state.snapshot import Snapshot
@@ -28,13 +29,13 @@ from joinery.state.snapshot import Snapshot
 
 @dataclass
 class Inputs:
-    """The objects of all files; ``warnings`` are lines for a person. ``found`` holds them by field of the snapshot.
+    """The objects of all files; ``notices`` are lines for a person. ``found`` holds them by field of the snapshot.
 
     ``unknown`` counts fields that nobody knows, by kind and path. ``legacy`` holds objects of older APIs by kind and name until all files are read (``adopt_legacy``).
     """
 
     found: dict[str, dict[Any, Any]] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
     unknown: Counter[tuple[str, str]] = field(default_factory=Counter)
     legacy: dict[tuple[str, str], Document] = field(default_factory=dict)
@@ -50,7 +51,7 @@ class Inputs:
         check(document, problem_of(document))
         kind, reason = kind_of(document), unsupported(document)
         if reason:
-            self.warnings.append(f"not supported yet: {document.kind} {document.name} ({reason})")
+            self.notices.append(warning(f"not supported yet: {document.kind} {document.name} ({reason})"))
         elif kind is not None:
             self._keep(self._named(document), kind)
         else:
@@ -71,11 +72,11 @@ class Inputs:
     def _keep(self, document: Document, kind: Kind) -> None:
         for path, _, advice in unknown_fields(document, kind):
             if advice:
-                self.warnings.append(f"{document}: {path}: {advice}")
+                self.notices.append(warning(f"{document}: {path}: {advice}"))
             else:
                 self.unknown[document.kind, path] += 1
-        found, note = decode(document, kind)
-        self.warnings += [f"{document}: {note}"] if note else []
+        found, notice = decode(document, kind)
+        self.notices += [notice] if notice else []
         if found is None:
             return
         key: Any = f"{document.namespace or 'default'}/{document.name}" if kind.namespaced else document.name
@@ -83,7 +84,7 @@ class Inputs:
             key = Owner(document.kind, key)
         kept = self.found.setdefault(kind.field, {})
         if kept.get(key, found) != found:
-            self.warnings.append(f"{document}: given twice, the later one counts")
+            self.notices.append(warning(f"{document}: given twice, the later one counts"))
         kept[key] = found
 
     def snapshot(self, now: datetime) -> Snapshot:
@@ -103,20 +104,21 @@ class Inputs:
             except ConfigurationError as error:
                 raise ConfigurationError(f"{origin}: {error}") from error
             kept = self.found.setdefault(where, {})
-            self.warnings += [f"{origin}: {note}" for note in equivalent.notes]
+            self.notices += [warning(f"{origin}: {lost}") for lost in equivalent.notes]
             if made.metadata.name in kept:
-                self.warnings.append(f"{origin}: not used, there is a {made.kind} {made.metadata.name}")
+                self.notices.append(warning(f"{origin}: not used, there is a {made.kind} {made.metadata.name}"))
             kept.setdefault(made.metadata.name, made)
         if self.legacy:
-            self.warnings += old_selections(self.found.get("pods", {}).values())
+            self.notices += map(note, old_selections(self.found.get("pods", {}).values()))
 
-    def all_warnings(self) -> list[str]:
+    def all_notices(self) -> list[Notice]:
         """Everything a person should know about what was not used, or not as it stands."""
         fields = [
-            f"ignored {path} of {_number(kind, n)}: no such field" for (kind, path), n in sorted(self.unknown.items())
+            warning(f"ignored {path} of {_number(kind, n)}: no such field")
+            for (kind, path), n in sorted(self.unknown.items())
         ]
-        kinds = [f"ignored {_number(kind, n)}: not used in a plan" for kind, n in sorted(self.ignored.items())]
-        return self.warnings + fields + kinds
+        kinds = [note(f"ignored {_number(kind, n)}: not used in a plan") for kind, n in sorted(self.ignored.items())]
+        return self.notices + fields + kinds
 
 
 def load(paths: Iterable[str]) -> Inputs:
@@ -127,9 +129,9 @@ def load(paths: Iterable[str]) -> Inputs:
         for document in listed:
             inputs.add(document)
         if not listed:
-            inputs.warnings.append(f"{source_name(path)}: no objects in it")
+            inputs.notices.append(warning(f"{source_name(path)}: no objects in it"))
     inputs.adopt_legacy()
-    inputs.warnings += admit(inputs.found)
+    inputs.notices += admit(inputs.found)
     return inputs
 
 

@@ -11,7 +11,7 @@ import sys
 from importlib import resources
 from string import Template
 
-from joinery.cli import page_costs
+from joinery.cli import page_costs, page_notices
 from joinery.cli import page_rows as rows
 from joinery.cli.figures import TELLING, count, money, monthly
 from joinery.cli.nearness import nearness
@@ -44,6 +44,7 @@ def page(plan: PlanView) -> str:
         now=text(moment),
         headline=text(_headline(plan)),
         estimate=_estimate(plan),
+        notices=page_notices.section(plan),
         figures=_figures(plan),
         meter=_meter(plan),
         bound=_bound(plan),

@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,6 +11,7 @@ import msgspec
 from joinery.apis.meta import Requirement, Taint
 from joinery.apis.quantity import texts
 from joinery.cli.costs import CURRENCY, Costs
+from joinery.cli.notices import Notice
 from joinery.cli.prices import Prices
 from joinery.cli.visible import in_json
 from joinery.scheduling.packing import Launch, Packing
@@ -25,7 +26,7 @@ def write(document: Any) -> None:
 
 
 def plan_document(
-    packing: Packing, costs: Costs, prices: Prices, *, now: datetime, seconds: float
+    packing: Packing, costs: Costs, prices: Prices, notices: Iterable[Notice] = (), *, now: datetime, seconds: float
 ) -> Mapping[str, Any]:
     """The whole plan, as ``joinery plan -o json`` prints it."""
     return {
@@ -38,6 +39,7 @@ def plan_document(
         "relaxed": [{"pod": r.pod, "dropped": r.dropped} for r in packing.relaxed],
         "cost": _cost(packing, costs),
         "catalogue": prices.document(),
+        "notices": [notice.document() for notice in notices],
         "solver": {"method": packing.method, "seconds": round(seconds, 3), "limit": packing.limit_struck},
     }
 

@@ -12,6 +12,7 @@ from joinery.apis.labels import INSTANCE_TYPE
 from joinery.apis.quantity import NOTHING, Resources, total
 from joinery.cli.costs import Costs
 from joinery.cli.figures import natural
+from joinery.cli.notices import Notice
 from joinery.cli.plan_view import Existing, Filled, Group, Part, PlanView, Refused, Section, Workload, zones_allowed
 from joinery.cli.prices import Prices
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing
@@ -27,13 +28,22 @@ _Workloads = Mapping[str, Workload]
 """The workload of each placed pod."""
 
 
-def view(problem: Problem, packing: Packing, costs: Costs, prices: Prices, *, seconds: float) -> PlanView:
+def view(
+    problem: Problem,
+    packing: Packing,
+    costs: Costs,
+    prices: Prices,
+    notices: Iterable[Notice] = (),
+    *,
+    seconds: float,
+) -> PlanView:
     """The packing as a person looks at it. Takes a fraction of the time that finding it took."""
     workload_of = _workloads(problem.snapshot.pods, packing)
     return PlanView(
         packing=packing,
         costs=costs,
         prices=prices,
+        notices=tuple(notices),
         now=problem.snapshot.now,
         seconds=seconds,
         workloads=tuple(sorted(dict.fromkeys(workload_of.values()), key=lambda workload: workload.number)),

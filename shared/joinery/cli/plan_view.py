@@ -13,6 +13,7 @@ from joinery.apis.labels import ZONE
 from joinery.apis.quantity import Resources, total
 from joinery.cli.costs import Costs
 from joinery.cli.figures import in_order
+from joinery.cli.notices import Notice
 from joinery.cli.prices import Prices
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing
 
@@ -122,6 +123,7 @@ class PlanView:
     packing: Packing
     costs: Costs
     prices: Prices
+    notices: tuple[Notice, ...]
     now: datetime
     seconds: float
     workloads: tuple[Workload, ...]

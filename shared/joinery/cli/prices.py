@@ -4,6 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from joinery.cli.notices import Notice, warning
+
 SAMPLE = "sample catalogue"
 
 
@@ -54,21 +56,22 @@ class Prices:
             "estimate": self.is_estimate,
         }
 
-    def warnings(self) -> Iterator[str]:
+    def notices(self) -> Iterator[Notice]:
         """What a person must know before believing a price."""
         remedy = f"with credentials: joinery catalog --save prices.json.gz --region {self.cluster_region or 'REGION'}, then --catalog prices.json.gz"
         if self.is_estimate:
-            yield (
-                f"PRICES ARE AN ESTIMATE: the cluster is in {self.cluster_region}, the catalogue is of {self.region}; its instance "
+            sample = f" (the SAMPLE that comes with the source code, of {self.date})" if self.is_sample else ""
+            yield warning(
+                f"PRICES ARE AN ESTIMATE: the cluster is in {self.cluster_region}, the catalogue is of {self.region}{sample}; its instance "
                 f"types and prices are taken as if {self.cluster_region} had them, which may be wrong for both. For the right ones {remedy}"
             )
-        if self.is_sample:
-            yield (
+        elif self.is_sample:
+            yield warning(
                 f"SAMPLE PRICES: the catalogue that comes with the source code, of {self.region} and {self.date}, is used. "
                 f"For today's {remedy}"
             )
         if self.lacking:
-            yield (
+            yield warning(
                 f"the catalogue has no zone {', '.join(self.lacking)} of {self.region}: nothing can be bought there. It was made for "
                 f"an account or a day without; {remedy}"
             )

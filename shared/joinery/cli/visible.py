@@ -5,7 +5,6 @@ what was printed before, and a mark that turns the direction of writing makes a 
 """
 
 import re
-import sys
 
 #: Control characters of ASCII and of Latin-1, line separators, and Unicode's marks for the direction of writing.
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
@@ -23,8 +22,3 @@ def _written(match: re.Match[str]) -> str:
 def in_json(text: str) -> str:
     r"""A JSON document with the same characters as ``\u009b``, which means the same to whoever reads it. Lines stay."""
     return _STEERING.sub(lambda match: match[0] if match[0] in "\n\t\r" else f"\\u{ord(match[0]):04x}", text)
-
-
-def warn(line: object) -> None:
-    """One warning, one line, on standard error."""
-    print(f"warning: {visible(line)}", file=sys.stderr)

@@ -59,12 +59,13 @@ Workloads = Mapping[Owner, Workload]
 
 @dataclass
 class Expansion:
-    """What the workloads add to the files; ``made`` counts pods by workload, ``notes`` are lines for a person."""
+    """What the workloads add to the files; ``made`` counts pods by workload, ``notes`` and ``warnings`` are lines for a person."""
 
     pods: list[Pod] = field(default_factory=list)
     claims: list[PersistentVolumeClaim] = field(default_factory=list)
     made: Counter[Owner] = field(default_factory=Counter)
     notes: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
 def expand(workloads: Workloads, pods: Mapping[str, Pod], claims: Container[str]) -> Expansion:
@@ -80,7 +81,7 @@ def expand(workloads: Workloads, pods: Mapping[str, Pod], claims: Container[str]
             workload = _next_run(owner, workload, present, runs, result.notes)
         made = list(_missing(owner, workload, present[owner], taken))
         if made and not workload.spec.template.spec.containers:
-            result.notes.append(f"{owner}: its template has no containers, none of its pods is planned")
+            result.warnings.append(f"{owner}: its template has no containers, none of its pods is planned")
             continue
         taken.update(pod.key for pod in made)
         result.pods += made

@@ -1,0 +1,85 @@
+"""What a plan leaves out, or takes in another way than whoever wrote it may think, with how much there is of it."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from joinery.apis.core import Pod
+from joinery.apis.support import UNTIL_THEN, disruption_in_vain
+from joinery.cli.notices import Notice, note, some_of, warning
+from joinery.cloudprovider.catalog import Catalog
+from joinery.cloudprovider.reservations import reservations_of, uncounted
+from joinery.state.pods import FARGATE_SCHEDULER, is_active, is_daemon, is_pending, waits_for_fargate
+from joinery.state.snapshot import Snapshot
+
+_OUR_SCHEDULERS = ("", "default-scheduler", FARGATE_SCHEDULER)
+
+
+def left_out(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
+    """Objects that take no part; NodePools and what they need are in the packing, with their reasons.
+
+    ``only_marked``: pending are the pods alone that a scheduler marked so, as in a cluster; in a file all that wait are.
+    """
+    for bad in snapshot.invalid:
+        if bad.kind != "NodePool":
+            yield warning(f"{bad.kind} {bad.name} takes no part: {bad.reason}")
+    yield from _in_vain(snapshot)
+    yield from _gated(snapshot)
+    waiting = sum(waits_for_fargate(pod) for pod in snapshot.pods)
+    if waiting:
+        pods = _counted(waiting, "waits", "wait")
+        yield note(f"{pods} for Fargate (schedulerName {FARGATE_SCHEDULER}): no EC2 node is planned")
+    yield from _of_other_schedulers(snapshot, only_marked=only_marked)
+
+
+def _counted(number: int, one: str, many: str) -> str:
+    return f"1 pod {one}" if number == 1 else f"{number:,} pods {many}"
+
+
+def _gated(snapshot: Snapshot) -> Iterator[Notice]:
+    """Pods that nobody schedules yet (Kubernetes, "Pod Scheduling Readiness"), with who holds them."""
+    gated = [one for one in snapshot.pods if one.spec.scheduling_gates and not one.spec.node_name and is_active(one)]
+    if gated:
+        gates = sorted({gate.name for pod in gated for gate in pod.spec.scheduling_gates})
+        names = some_of([pod.key for pod in gated])
+        yield note(
+            f"{_counted(len(gated), 'is', 'are')} gated ({names}; schedulingGates {', '.join(gates)}): not planned"
+        )
+
+
+def _of_other_schedulers(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
+    """Nodes are found by kube-scheduler's rules, and another scheduler may bind by its own (Kubernetes, "Configure Multiple Schedulers")."""
+    waiting: dict[tuple[str, bool], list[Pod]] = defaultdict(list)
+    for pod in snapshot.pods:
+        foreign = pod.spec.scheduler_name not in _OUR_SCHEDULERS and not pod.spec.node_name and is_active(pod)
+        if foreign and not is_daemon(pod) and not pod.spec.scheduling_gates:
+            waiting[pod.spec.scheduler_name, is_pending(pod, only_marked=only_marked)].append(pod)
+    for (scheduler, is_planned), pods in sorted(waiting.items()):
+        what = f"{_counted(len(pods), 'waits', 'wait')} for another scheduler ({some_of([one.key for one in pods])}; schedulerName {scheduler})"
+        if is_planned:
+            yield note(f"{what}: planned by the rules of kube-scheduler, which may not be that scheduler's")
+        else:
+            yield note(f"{what}: not planned, because it has not marked them Unschedulable")
+
+
+def _in_vain(snapshot: Snapshot) -> Iterator[Notice]:
+    """What NodePools ask for and do not get yet, in a line for all."""
+    pools = [pool.metadata.name for pool in snapshot.node_pools if disruption_in_vain(pool)]
+    if pools:
+        ask = "asks" if len(pools) == 1 else "ask"
+        yield warning(f"not supported yet: spec.disruption, which NodePool {some_of(pools)} {ask} for: {UNTIL_THEN}")
+
+
+def not_counted(snapshot: Snapshot, catalogue: Catalog) -> Iterator[Notice]:
+    """Capacity reservations that are asked for and not used, because the catalogue does not say what is left of them."""
+    known = catalogue.capacity_reservations
+    for node_class in snapshot.node_classes:
+        subject = f"EC2NodeClass {node_class.metadata.name}"
+        for name in uncounted(node_class, known, snapshot.now):
+            yield warning(
+                f"{subject}: capacity reservation {name} is not used: the catalogue does not say how much is left of it"
+            )
+        wanted = node_class.spec.capacity_reservation_selector_terms
+        if wanted and not reservations_of(node_class, known, snapshot.now):
+            yield warning(
+                f"{subject}: capacityReservationSelectorTerms select no capacity reservation of the catalogue"
+            )

@@ -1,0 +1,58 @@
+"""What a person should hear beside a plan: lines, and how serious each is.
+
+A **warning** says that the plan may not be what was meant: something is wrong, missing, or not done. A **note** says what
+was done with the files that nobody has to mend. Both are data: standard error, the JSON document and the page have the same.
+"""
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from joinery.cli.visible import visible
+
+_NAMED = 3
+
+
+class Severity(StrEnum):
+    """Whether somebody may have to do something."""
+
+    WARNING = "warning"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """One line."""
+
+    severity: Severity
+    message: str
+
+    def __str__(self) -> str:
+        return f"{self.severity}: {self.message}"
+
+    def document(self) -> Mapping[str, str]:
+        """As the Plan document has it."""
+        return {"severity": self.severity.value, "message": self.message}
+
+
+def warning(message: object) -> Notice:
+    """Something may have to be mended."""
+    return Notice(Severity.WARNING, str(message))
+
+
+def note(message: object) -> Notice:
+    """Nothing has to be mended."""
+    return Notice(Severity.NOTE, str(message))
+
+
+def tell(notices: Iterable[Notice]) -> None:
+    """Each on a line of standard error."""
+    for notice in notices:
+        print(visible(notice), file=sys.stderr)
+
+
+def some_of(names: Sequence[str]) -> str:
+    """The first few names, and how many more there are."""
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more

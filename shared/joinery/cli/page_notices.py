@@ -1,0 +1,24 @@
+"""What a person should hear beside the plan, at the head of the page: the warnings first, the notes folded away with them."""
+
+from collections import Counter
+
+from joinery.cli.figures import count
+from joinery.cli.notices import Notice, Severity
+from joinery.cli.page_text import NOTHING, Html, element, text
+from joinery.cli.plan_view import PlanView
+
+
+def section(plan: PlanView) -> Html:
+    """A list that is open where there is a warning; nothing where there is nothing to say."""
+    if not plan.notices:
+        return NOTHING
+    numbers = Counter(notice.severity for notice in plan.notices)
+    said = ", ".join(count(numbers[severity], severity.value) for severity in Severity if numbers[severity])
+    ranked = sorted(plan.notices, key=lambda notice: list(Severity).index(notice.severity))
+    is_open = {"open_": "open"} if numbers[Severity.WARNING] else {}
+    summary = element("summary", text(said))
+    return element("details", summary, element("ul", *map(_line, ranked)), class_="notices", **is_open)
+
+
+def _line(notice: Notice) -> Html:
+    return element("li", element("b", text(f"{notice.severity}: ")), text(notice.message), class_=notice.severity.value)

@@ -1,0 +1,79 @@
+"""What a person hears beside a plan: warnings and notes, told apart as data, the same wherever a plan is printed."""
+
+from typing import Any
+
+import pytest
+
+from joinery.cli.sources import SAMPLE
+from tests.cli.conftest import NOW, Outcome, Run, Write, pod_document
+
+DEPLOYMENT = {
+    "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "web"}},
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": pod_document(priorityClassName="urgent")["spec"]},
+    },
+}  # fmt: skip
+SAID = [
+    {"severity": "note", "message": "planned as well: 1 pod of 1 workload: Deployment default/web (1)"},
+    {
+        "severity": "warning",
+        "message": "PriorityClass urgent is not in the files: 1 pod planned with the default priority",
+    },
+]
+
+
+@pytest.fixture
+def plan(run: Run, cluster: str, write: Write) -> Any:
+    """``plan(form, document, ...)``: the plan of these objects beside a NodePool, printed in that form."""
+
+    def call(form: str, *documents: dict[str, Any]) -> Outcome:
+        files = write("files.json", {"apiVersion": "v1", "kind": "List", "items": list(documents)})
+        return run("plan", "--now", NOW, "--catalog", str(SAMPLE), "-f", cluster, "-f", files, "-o", form)
+
+    return call
+
+
+def _lines(notices: list[dict[str, str]]) -> list[str]:
+    return [f"{notice['severity']}: {notice['message']}" for notice in notices]
+
+
+@pytest.mark.parametrize("form", ["table", "json", "html"])
+def test_standard_error_has_every_notice_with_its_severity(plan: Any, form: str) -> None:
+    """What was done with the files is a note; what may have to be mended is a warning."""
+    assert plan(form, DEPLOYMENT).err.splitlines() == _lines(SAID)
+
+
+def test_the_document_has_the_same_notices_as_data(plan: Any) -> None:
+    """A script may fail on warnings and not on notes; nothing to say is an empty list."""
+    assert plan("json", DEPLOYMENT).document["notices"] == SAID
+    assert plan("json", pod_document()).document["notices"] == []
+
+
+def test_the_page_has_the_same_notices_warnings_first(plan: Any) -> None:
+    """Open where there is a warning, folded where there are notes alone, absent where there is nothing."""
+    page = plan("html", DEPLOYMENT).out
+    assert '<details class="notices" open="open"><summary>1 warning, 1 note</summary>' in page
+    assert page.index("PriorityClass urgent") < page.index("planned as well: 1 pod")
+    assert '<details class="notices"><summary>1 note' in plan("html", pod_document(schedulerName="volcano")).out
+    assert '<details class="notices"' not in plan("html", pod_document()).out
+
+
+def test_pods_of_another_scheduler_are_counted_and_named(plan: Any) -> None:
+    """They are planned like all that wait in a file, by rules that may not be their scheduler's."""
+    pods = [pod_document(f"train-{number}", schedulerName="volcano") for number in range(5)]
+    outcome = plan("json", *pods, pod_document(schedulerName="default-scheduler"))
+    assert outcome.err.splitlines() == [
+        "note: 5 pods wait for another scheduler (default/train-0, default/train-1, default/train-2 and 2 more; schedulerName volcano): "
+        "planned by the rules of kube-scheduler, which may not be that scheduler's"
+    ]
+    assert sum(len(launch["pods"]) for launch in outcome.document["launch"]) == 6
+
+
+def test_pods_that_another_scheduler_holds_or_has_placed_are_not_counted_with_them(plan: Any) -> None:
+    """A gated pod is told as gated, and a bound one needs no word."""
+    held = pod_document("held", schedulerName="volcano", schedulingGates=[{"name": "a"}])
+    bound = pod_document("bound", schedulerName="volcano", nodeName="n")
+    assert [notice["message"].split(" (")[0] for notice in plan("json", held, bound).document["notices"]] == [
+        "1 pod is gated"
+    ]
