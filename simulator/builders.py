@@ -61,7 +61,7 @@ def pod(  # noqa: PLR0913
     ``requests`` adds resources to cpu and memory; an empty string leaves one out.
     """
     wanted = {name: value for name, value in {"cpu": cpu, "memory": memory, **(requests or {})}.items() if value != ""}
-    return core.Pod(
+    return shapes.read_again(core.Pod(
         metadata=core.ObjectMeta(
             name=name, namespace=namespace, uid=uid, labels=dict(labels or {}), annotations=dict(annotations or {}),
             creation_timestamp=created, deletion_timestamp=deleted, owner_references=_owners(owner),
@@ -77,7 +77,7 @@ def pod(  # noqa: PLR0913
             **_fields(spec, core.PodSpec),
         ),
         status=core.PodStatus(phase=phase or ("Running" if node else "Pending"), conditions=_pod_conditions(node, unschedulable)),
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def _pod_conditions(node: str, unschedulable: bool) -> list[core.Condition]:
@@ -140,7 +140,7 @@ def node(  # noqa: PLR0913
         keys.OS: "linux",
     }
     default_finalizers = [keys.TERMINATION_FINALIZER] if node_pool else []
-    return core.Node(
+    return shapes.read_again(core.Node(
         metadata=core.ObjectMeta(
             name=name, labels=where | ours | dict(labels or {}), annotations=dict(annotations or {}),
             finalizers=default_finalizers if finalizers is None else list(finalizers),
@@ -154,7 +154,7 @@ def node(  # noqa: PLR0913
             capacity=shapes.capacity(room), allocatable=shapes.allocatable(room),
             conditions=[core.Condition(type="Ready", status="True" if ready else "False")],
         ),
-    )  # fmt: skip
+    ))  # fmt: skip
 
 
 def _node_labels(node_pool: str, capacity_type: str, initialized: bool) -> dict[str, str]:
@@ -206,7 +206,7 @@ def node_pool(  # noqa: PLR0913
         },
         "status": {"conditions": _true("ValidationSucceeded", "NodeClassReady", "Ready") if ready else []},
     }  # fmt: skip
-    return NodePool.model_validate(document)
+    return shapes.read_model(document, NodePool)
 
 
 def _requirement(given: Any) -> Any:
@@ -226,7 +226,7 @@ def node_class(name: str = "default", *, zones: Sequence[str] = ZONES, ready: bo
         }
         for arch in ("amd64", "arm64")
     ]
-    return EC2NodeClass.model_validate({
+    return shapes.read_model({
         "metadata": {"name": name, "uid": f"uid-ec2nodeclass-{name}", "generation": 1},
         "spec": {
             "subnetSelectorTerms": [{"tags": {"joinery.dev/discovery": "simulated"}}],
@@ -242,7 +242,7 @@ def node_class(name: str = "default", *, zones: Sequence[str] = ZONES, ready: bo
                 "CapacityReservationsReady", "ValidationSucceeded", "Ready",
             ) if ready else [],
         },
-    })  # fmt: skip
+    }, EC2NodeClass)  # fmt: skip
 
 
 def zone_id(zone: str) -> str:
@@ -280,7 +280,7 @@ def node_claim(  # noqa: PLR0913
     given = (f"aws:///{zone}/i-{node or name}" if launched else "") if provider_id is None else provider_id
     room = {"cpu": "4", "memory": "16Gi", "pods": "110", **(resources or {})} if launched else {}
     bought = {keys.INSTANCE_TYPE: instance_type, keys.ZONE: zone, keys.CAPACITY_TYPE: capacity_type} if launched else {}
-    return NodeClaim.model_validate({
+    return shapes.read_model({
         "metadata": {
             "name": name, "labels": {keys.NODE_POOL: node_pool, keys.NODE_CLASS: "default", **bought, **(labels or {})},
             "annotations": dict(annotations or {}), "finalizers": list(finalizers), "creationTimestamp": created,
@@ -299,7 +299,7 @@ def node_claim(  # noqa: PLR0913
             "nodeName": node, "providerID": given, "imageID": "ami-amd64" if launched else "",
             "capacity": room, "allocatable": room, "conditions": _true(*conditions),
         },
-    })  # fmt: skip
+    }, NodeClaim)  # fmt: skip
 
 
 def foreign(owned: Owned) -> Owned:
@@ -323,13 +323,13 @@ def daemon_set(
     """A DaemonSet that tolerates everything, unless ``tolerations`` says otherwise."""
     spec.setdefault("tolerations", [{"operator": "Exists"}])
     template = pod(name, cpu=cpu, memory=memory, labels={"app": name}, **spec)
-    return core.DaemonSet(
+    return shapes.read_again(core.DaemonSet(
         metadata=core.ObjectMeta(name=name, namespace=namespace, uid=f"uid-daemonset-{name}"),
         spec=core.DaemonSetSpec(
             selector=core.LabelSelector(match_labels={"app": name}),
             template=core.PodTemplateSpec(metadata=core.ObjectMeta(labels={"app": name}), spec=template.spec),
         ),
-    )
+    ))  # fmt: skip
 
 
 def instance_type(  # noqa: PLR0913

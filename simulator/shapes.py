@@ -1,21 +1,32 @@
 """How real systems write what the simulator's objects mean: a kubelet's amounts, and what an API server prints beside our fields.
 
-The simulator keeps what decisions look at. Whoever reads it over HTTP must not be spoilt: so whatever is served
-gets the fields that nobody here looks at, and the nulls of Go's fields without ``omitempty``, as kubectl shows them of a real cluster.
+The simulator keeps what decisions look at. Whoever reads it must not be spoilt: so whatever is served, built for a test or written in a
+golden case gets the fields that nobody here looks at, and the nulls of Go's fields without ``omitempty``, as kubectl shows them of a real
+cluster, and is read by the readers that read clusters.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
+import msgspec
+from pydantic import BaseModel
+
+from joinery.apis.decoding import decode, decode_model
 from joinery.apis.quantity import amount
 
 Document = dict[str, Any]
+T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 Quantities = Mapping[str, str | int | float]
 
 #: What AL2023's kubelet keeps for itself and the system on a small node, at least; and what every one reports.
 _KEPT = {"memory": 600 << 20, "ephemeral-storage": 3 << 30}
 _HUGE_PAGES = ("hugepages-1Gi", "hugepages-2Mi")
 _MOMENT = "2026-08-24T08:00:00Z"
+_MANAGED = [{
+    "manager": "kubelet", "operation": "Update", "apiVersion": "v1", "time": _MOMENT, "fieldsType": "FieldsV1",
+    "fieldsV1": {"f:spec": {}},
+}]  # fmt: skip
 
 
 def allocatable(room: Quantities) -> dict[str, str | int | float]:
@@ -51,20 +62,25 @@ def _kibibytes(resource: str, quantity: str | int | float) -> str:
     return f"{amount(resource, quantity) >> 10}Ki"
 
 
+def read(document: Document, struct: type[T]) -> T:
+    """The struct that our reader makes of the object when an API server has printed it. Raises ``msgspec.ValidationError``."""
+    return decode(msgspec.json.encode(printed(struct.__name__, document)), struct)
+
+
+def read_again(item: T) -> T:
+    """The same of a struct."""
+    return read(msgspec.to_builtins(item), type(item))
+
+
+def read_model(document: Document, model: type[M]) -> M:
+    """The same of a custom resource. Raises pydantic's ``ValidationError``."""
+    return decode_model(msgspec.json.encode(printed(model.__name__, document)), model)
+
+
 def printed(kind: str, document: Document) -> Document:
     """The object as the API server prints it."""
-    fields = {
-        "manager": "kubelet",
-        "operation": "Update",
-        "apiVersion": "v1",
-        "time": _MOMENT,
-        "fieldsType": "FieldsV1",
-    }
-    whole = {
-        **document,
-        "metadata": {**document["metadata"], "managedFields": [{**fields, "fieldsV1": {"f:spec": {}}}]},
-    }
-    return _PRINTED.get(kind, _as_it_is)(whole)
+    metadata = {**document.get("metadata", {}), "managedFields": _MANAGED}
+    return _PRINTED.get(kind, _as_it_is)({**document, "metadata": metadata})
 
 
 def _as_it_is(document: Document) -> Document:
@@ -97,7 +113,7 @@ def _pod(document: Document) -> Document:
     return {
         **document,
         "spec": {**defaults, **_spec(document.get("spec", {}))},
-        "status": {"qosClass": "Burstable", **status, "conditions": probed, **_running(document)},
+        "status": {"qosClass": "Burstable", **_running(document), **status, "conditions": probed},
     }
 
 
@@ -128,6 +144,8 @@ def _running(document: Document) -> Document:
                 "restartCount": 0,
                 "lastState": {},
                 "resources": each.get("resources", {}),
+                "image": "none",
+                "imageID": "",
             }
             for each in containers
         ]

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from joinery.apis import core
 from joinery.apis import labels as keys
@@ -35,8 +36,17 @@ class Kubelets:
         """Register a Node for every launched claim that has none, and return those."""
         known = {node.spec.provider_id for node in self._nodes()}
         fresh = [node_of(claim) for claim in claims if claim.status.provider_id not in {"", *known}]
-        objects.put(self._transport, *fresh)
+        for node in fresh:
+            objects.put(self._transport, node)
+            self._report(node)
         return fresh
+
+    def _report(self, node: core.Node) -> None:
+        """What a kubelet tells besides: images, addresses, versions; and that no CSI driver has registered, which Go prints as null."""
+        status = shapes.printed("Node", msgspec.to_builtins(node))["status"]
+        self._send("PATCH", f"/api/v1/nodes/{node.metadata.name}/status", {"status": status})
+        drivers = {"metadata": {"name": node.metadata.name}, "spec": {"drivers": None}}
+        self._send("POST", "/apis/storage.k8s.io/v1/csinodes", drivers)
 
     def tick(self) -> int:
         """Everything that kubelets would have done by now. Returns how many objects changed."""
@@ -64,10 +74,17 @@ class Kubelets:
     def _run(self, pod: core.Pod) -> bool:
         conditions = [msgspec.to_builtins(found) for found in pod.status.conditions if found.type == "PodScheduled"]
         ready = [
-            {"type": kind, "status": "True", "lastTransitionTime": self._at}
-            for kind in ("Initialized", "ContainersReady", "Ready")
+            {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": self._at}
+            for kind in ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
         ]
-        status = {"phase": "Running", "startTime": self._at, "conditions": conditions + ready}
+        running = shapes.printed("Pod", msgspec.to_builtins(replace(pod, status=core.PodStatus(phase="Running"))))
+        containers = running["status"]["containerStatuses"]
+        status = {
+            "phase": "Running",
+            "startTime": self._at,
+            "conditions": conditions + ready,
+            "containerStatuses": containers,
+        }
         return self._send("PATCH", f"{_path(pod)}/status", {"status": status})
 
     def _end(self, pod: core.Pod) -> bool:

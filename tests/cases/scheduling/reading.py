@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
-import msgspec
 import yaml
 
 from joinery.apis import core
@@ -23,7 +22,7 @@ from joinery.apis.quantity import amounts, text
 from joinery.scheduling.problem import Options, Problem
 from joinery.state.offerings import InstanceType, Offering, Reservation
 from joinery.state.snapshot import Invalid, Snapshot
-from simulator import builders
+from simulator import builders, shapes
 from tests.cases.scheduling import notation
 from tests.cases.scheduling.notation import Document
 
@@ -315,7 +314,7 @@ def _bare_node(given: Document, state: str, pool: str) -> core.Node:
             "providerID": f"aws:///{given.get('zone', 'z1')}/i-{name}", "taints": [notation.taint(t) for t in given.get("taints", [])],
             "unschedulable": given.get("unschedulable", False),
         },
-        "status": {"capacity": room, "allocatable": reported},
+        "status": {"capacity": shapes.capacity(room), "allocatable": shapes.allocatable(reported)},
     })  # fmt: skip
 
 
@@ -401,7 +400,8 @@ def _csi_node(given: Document) -> core.CSINode:
 
 
 def _struct(kind: type[T], given: Document) -> T:
-    return msgspec.convert(given, kind)
+    """As our reader makes it of what an API server prints: every case proves reading too."""
+    return shapes.read(given, kind)
 
 
 def shown_amount(resource: str, value: int) -> str:
