@@ -53,6 +53,7 @@ OUTCOMES = {
     "asg-terminate-lifecycle-action": NO_NODE_GOES,
     "capacity-block-delivered": NO_NODE_GOES,
     "capacity-block-expiration-warning-as-documented": retires("block", "CapacityBlockExpiring"),
+    "capacity-block-expiration-warning-newer-name": retires("block", "CapacityBlockExpiring"),
     "capacity-block-expiration-warning": retires("block", "CapacityBlockExpiring"),
     "capacity-reservation-interruption-older-spelling": retires("worker", "CapacityReservationInstanceInterrupted"),
     "capacity-reservation-interruption": retires("worker", "CapacityReservationInstanceInterrupted"),

@@ -84,7 +84,8 @@ def _scheduled_change(detail: Mapping[str, Any]) -> Notice | Ignored:
     return Notice(Kind.SCHEDULED_CHANGE, about.instances, unread=about.unread)
 
 
-#: By source and detail-type. The warning of an interruptible reservation has had two names (EC2 User Guide).
+#: By source and detail-type. The warning of an interruptible reservation has had two names (EC2 User Guide), and so has that of a
+#: Capacity Block ("Monitor Capacity Blocks using EventBridge", and the EventBridge reference of EC2's events).
 READERS: Mapping[tuple[str, str], Reader] = {
     ("aws.ec2", "EC2 Spot Instance Interruption Warning"): _of_one(Kind.SPOT_INTERRUPTED),
     ("aws.ec2", "EC2 Instance Rebalance Recommendation"): _of_one(Kind.REBALANCE_RECOMMENDATION),
@@ -96,5 +97,6 @@ READERS: Mapping[tuple[str, str], Reader] = {
         Kind.CAPACITY_RESERVATION_INTERRUPTED
     ),
     ("aws.ec2", "Capacity Block Reservation Expiration Warning"): _of_block,
+    ("aws.ec2", "Capacity Block Expiration Warning"): _of_block,
     ("aws.health", "AWS Health Event"): _scheduled_change,
 }
