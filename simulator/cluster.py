@@ -334,7 +334,7 @@ def _wrong_metadata(claim: NodeClaim) -> str:
         return f"metadata.annotations: {bad!r} is no qualified name"
     if sum(len(key) + len(value) for key, value in annotations.items()) > MOST_ANNOTATED:
         return f"metadata.annotations: must have at most {MOST_ANNOTATED} bytes"
-    return wrong_metadata(claim.metadata, claim.kind)
+    return next(wrong_metadata(claim.metadata, claim.kind), "")
 
 
 def _invalid(found: tuple[str, str], document: dict[str, Any]) -> Invalid:

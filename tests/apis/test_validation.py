@@ -107,7 +107,8 @@ def test_an_error_names_the_path_to_the_field() -> None:
     with pytest.raises(ValidationError) as refusal:
         NodePool.model_validate(document)
     assert explain(refusal.value) == (
-        "spec.limits[nvidia.com/gpu]: 'many' is not a quantity; spec.weight: input should be greater than or equal to 1"
+        "spec.limits[nvidia.com/gpu]: 'many' is not a quantity: write a quantity such as 500m, 2 or 4Gi; "
+        "spec.weight: must be at least 1, is 0"
     )
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from joinery.apis import duration
-from joinery.apis.meta import Model
+from joinery.apis.meta import Model, TrueOrFalse, WholeNumber
 from joinery.apis.rules import Rule
 
 #: The most that EBS offers, in the units Karpenter takes. ``Gi`` and ``Ti`` come before the units they end like.
@@ -37,14 +37,14 @@ VolumeSize = Annotated[
 class BlockDevice(Model):
     """An EBS volume."""
 
-    delete_on_termination: bool | None = None
-    encrypted: bool | None = None
-    iops: int | None = None
+    delete_on_termination: TrueOrFalse | None = None
+    encrypted: TrueOrFalse | None = None
+    iops: WholeNumber | None = None
     kms_key_id: str = Field(default="", alias="kmsKeyID")
     snapshot_id: str = Field(default="", alias="snapshotID")
-    throughput: int | None = None
+    throughput: WholeNumber | None = None
     """MiB/s, of gp3."""
-    volume_initialization_rate: Annotated[int, Field(ge=100, le=300)] | None = None
+    volume_initialization_rate: Annotated[WholeNumber, Field(ge=100, le=300)] | None = None
     """MiB/s at which a volume made from a snapshot is filled."""
     volume_size: VolumeSize | None = None
     volume_type: Literal["", "standard", "io1", "io2", "gp2", "sc1", "st1", "gp3"] = ""
@@ -70,7 +70,7 @@ class BlockDeviceMapping(Model):
     """A disk of the instance."""
 
     device_name: str = ""
-    root_volume: bool = False
+    root_volume: TrueOrFalse = False
     """Whether this is the disk that pods' ephemeral storage is on."""
     ebs: CheckedBlockDevice | None = None
 
@@ -91,8 +91,8 @@ class NetworkInterface(Model):
 
     required_on_wire = frozenset({"network_card_index", "device_index", "interface_type"})
 
-    network_card_index: Annotated[int, Field(ge=0)] = 0
-    device_index: Annotated[int, Field(ge=0)] = 0
+    network_card_index: Annotated[WholeNumber, Field(ge=0)] = 0
+    device_index: Annotated[WholeNumber, Field(ge=0)] = 0
     interface_type: Literal["interface", "efa-only"] = "interface"
 
 
@@ -141,7 +141,7 @@ class MetadataOptions(Model):
 
     http_endpoint: Literal["enabled", "disabled"] = "enabled"
     http_protocol_ipv6: Literal["enabled", "disabled"] = Field(default="disabled", alias="httpProtocolIPv6")
-    http_put_response_hop_limit: Annotated[int, Field(ge=1, le=64)] = 1
+    http_put_response_hop_limit: Annotated[WholeNumber, Field(ge=1, le=64)] = 1
     http_tokens: Literal["required", "optional"] = "required"
 
 

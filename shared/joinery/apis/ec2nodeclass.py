@@ -17,7 +17,7 @@ from joinery.apis.devices import (
     NetworkInterfaces,
 )
 from joinery.apis.kubelet import CheckedKubeletConfiguration, KubeletConfiguration
-from joinery.apis.meta import Condition, CustomResource, Model, Requirement
+from joinery.apis.meta import Condition, CustomResource, Model, Requirement, TrueOrFalse, WholeNumber
 from joinery.apis.rules import Rule
 from joinery.apis.selectors import (
     AMISelectorTerm,
@@ -105,9 +105,9 @@ class EC2NodeClassSpec(Model):
     """The instance profile. Excludes `role`."""
     tags: InstanceTags = {}
     """Put on instances, volumes, network interfaces and launch templates."""
-    associate_public_ip_address: bool | None = Field(default=None, alias="associatePublicIPAddress")
+    associate_public_ip_address: TrueOrFalse | None = Field(default=None, alias="associatePublicIPAddress")
     """Whether instances get a public address. If absent, the subnet decides."""
-    ip_prefix_count: Annotated[int, Field(ge=0)] | None = None
+    ip_prefix_count: Annotated[WholeNumber, Field(ge=0)] | None = None
     """How many address prefixes the first network interface gets."""
     kubelet: CheckedKubeletConfiguration | None = None
     block_device_mappings: BlockDeviceMappings = []
@@ -115,7 +115,7 @@ class EC2NodeClassSpec(Model):
     instance_store_policy: Literal["RAID0"] | None = None
     """RAID0 makes one file system of the instance's own disks, for pods to use."""
     network_interfaces: NetworkInterfaces | None = None
-    detailed_monitoring: bool | None = None
+    detailed_monitoring: TrueOrFalse | None = None
     """Whether CloudWatch gets metrics every minute."""
     metadata_options: MetadataOptions = MetadataOptions()
     connection_tracking: CheckedConnectionTracking | None = None
@@ -188,7 +188,7 @@ class AMIStatus(Model):
 
     id: str
     name: str = ""
-    deprecated: bool = False
+    deprecated: TrueOrFalse = False
     requirements: list[Requirement] = []
 
 
@@ -206,7 +206,7 @@ class CapacityReservationStatus(Model):
     instance_match_criteria: str = ""
     reservation_type: str = "default"
     """default or capacity-block."""
-    interruptible: bool = False
+    interruptible: TrueOrFalse = False
     end_time: str | None = None
     state: str = "active"
     """active, or expiring: a capacity block that ends within 40 minutes."""

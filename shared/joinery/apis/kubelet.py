@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from joinery.apis.meta import QUANTITY, DurationText, Model, Quantity
+from joinery.apis.meta import QUANTITY, DurationText, Model, Quantity, TrueOrFalse, WholeNumber
 from joinery.apis.rules import Rule
 
 SIGNALS = (
@@ -44,8 +44,8 @@ Thresholds = Annotated[
     dict[str, Annotated[str, Field(pattern=THRESHOLD)]], Field(max_length=len(SIGNALS)), _keys(SIGNALS)
 ]
 GracePeriods = Annotated[dict[str, DurationText], Field(max_length=len(SIGNALS)), _keys(SIGNALS)]
-Percentage = Annotated[int, Field(ge=0, le=100)]
-NotNegative = Annotated[int, Field(ge=0)]
+Percentage = Annotated[WholeNumber, Field(ge=0, le=100)]
+NotNegative = Annotated[WholeNumber, Field(ge=0)]
 
 
 class KubeletConfiguration(Model):
@@ -64,7 +64,7 @@ class KubeletConfiguration(Model):
     """Seconds."""
     image_gc_high_threshold_percent: Percentage | None = Field(default=None, alias="imageGCHighThresholdPercent")
     image_gc_low_threshold_percent: Percentage | None = Field(default=None, alias="imageGCLowThresholdPercent")
-    cpu_cfs_quota: bool | None = Field(default=None, alias="cpuCFSQuota")
+    cpu_cfs_quota: TrueOrFalse | None = Field(default=None, alias="cpuCFSQuota")
 
 
 def _image_thresholds_in_order(it: Any) -> bool:

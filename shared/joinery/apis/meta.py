@@ -14,6 +14,7 @@ from pydantic import (
     Field,
     SerializationInfo,
     SerializerFunctionWrapHandler,
+    Strict,
     WithJsonSchema,
     model_serializer,
     model_validator,
@@ -23,6 +24,7 @@ from pydantic.alias_generators import to_camel
 from joinery.apis import duration, labels
 from joinery.apis.quantity import parse
 from joinery.apis.rules import Rule, Transition
+from joinery.apis.wording import A_DURATION, A_QUANTITY, must_be
 
 #: A label key: an optional DNS prefix and a name. The lengths of its parts are checked at run time.
 LABEL_KEY = (
@@ -72,7 +74,10 @@ class Model(BaseModel):
 
 
 def _quantity(value: str) -> str:
-    parse(value)
+    try:
+        parse(value)
+    except ValueError as error:
+        raise ValueError(f"{error}: write {A_QUANTITY}") from error
     return value
 
 
@@ -82,7 +87,17 @@ def _duration(value: str) -> str:
 
 
 def _as_text(value: object) -> object:
-    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else value
+    """A number is a quantity too. Raises ``ValueError`` for what is neither number nor text."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        raise ValueError(must_be(A_QUANTITY, value))
+    return str(value)
+
+
+def _written_duration(value: object) -> object:
+    """Raises ``ValueError`` for a number: a duration in quotes would still lack its unit."""
+    if not isinstance(value, str):
+        raise ValueError(must_be(A_DURATION, value))
+    return value
 
 
 Quantity = Annotated[
@@ -97,10 +112,14 @@ Quantity = Annotated[
         }
     ),
 ]
-Duration = Annotated[str, Field(pattern=r"^([0-9]+(s|m|h))+$"), AfterValidator(_duration)]
-DurationOrNever = Annotated[str, Field(pattern=r"^(([0-9]+(s|m|h))+|Never)$"), AfterValidator(_duration)]
+_Written = BeforeValidator(_written_duration)
+Duration = Annotated[str, Field(pattern=r"^([0-9]+(s|m|h))+$"), AfterValidator(_duration), _Written]
+DurationOrNever = Annotated[str, Field(pattern=r"^(([0-9]+(s|m|h))+|Never)$"), AfterValidator(_duration), _Written]
 #: Any duration of Go's grammar, as the kubelet takes it.
-DurationText = Annotated[str, AfterValidator(_duration)]
+DurationText = Annotated[str, AfterValidator(_duration), _Written]
+#: Neither text that looks like one nor, for a whole number, true: an API server takes none of it.
+WholeNumber = Annotated[int, Strict()]
+TrueOrFalse = Annotated[bool, Strict()]
 ConditionStatus = Literal["True", "False", "Unknown"]
 
 
@@ -111,8 +130,8 @@ class OwnerReference(Model):
     kind: str = ""
     name: str = ""
     uid: str = ""
-    controller: bool | None = None
-    block_owner_deletion: bool | None = None
+    controller: TrueOrFalse | None = None
+    block_owner_deletion: TrueOrFalse | None = None
 
 
 class ObjectMeta(Model):
@@ -121,7 +140,7 @@ class ObjectMeta(Model):
     namespace: str = ""
     uid: str = ""
     resource_version: str = ""
-    generation: int = 0
+    generation: WholeNumber = 0
     creation_timestamp: datetime | None = None
     deletion_timestamp: datetime | None = None
     labels: dict[str, str] = {}
@@ -140,7 +159,7 @@ class Condition(Model):
     reason: str = ""
     message: str = ""
     last_transition_time: datetime | None = None
-    observed_generation: int | None = None
+    observed_generation: WholeNumber | None = None
 
 
 class Taint(Model):
@@ -161,7 +180,7 @@ class Requirement(Model):
     """How the label's value relates to `values`. The last four compare integers."""
     values: list[str] = []
     """What `operator` compares with: at least one for In, exactly one integer for Gt, Lt, Gte and Lte."""
-    min_values: Annotated[int, Field(ge=1, le=50)] | None = None
+    min_values: Annotated[WholeNumber, Field(ge=1, le=50)] | None = None
     """How many distinct values must stay possible when a node is launched."""
 
 

@@ -18,6 +18,7 @@ from joinery.apis.meta import (
     PoolRequirements,
     Quantity,
     Taint,
+    WholeNumber,
     in_domain,
     in_domain_cel,
     listed_cel,
@@ -131,9 +132,9 @@ class NodePoolSpec(Model):
     disruption: Disruption = Disruption()
     limits: dict[str, Quantity] = {}
     """The most that all nodes of the pool may have together, by resource; `nodes` counts nodes."""
-    weight: Annotated[int, Field(ge=1, le=100)] | None = None
+    weight: Annotated[WholeNumber, Field(ge=1, le=100)] | None = None
     """Pools with a higher weight are tried first."""
-    replicas: Annotated[int, Field(ge=0)] | None = None
+    replicas: Annotated[WholeNumber, Field(ge=0)] | None = None
     """A fixed number of nodes, whether pods need them or not."""
 
 
@@ -166,9 +167,9 @@ class NodePoolStatus(Model):
 
     resources: dict[str, Quantity] = {}
     """The capacity of all its nodes together."""
-    nodes: int = 0
+    nodes: WholeNumber = 0
     """How many there are."""
-    node_class_observed_generation: int | None = None
+    node_class_observed_generation: WholeNumber | None = None
     """The EC2NodeClass generation that NodeRegistrationHealthy speaks of."""
     conditions: list[Condition] = []
 

@@ -17,6 +17,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.patterns import in_words
 from joinery.apis.rules import RuleError
 from joinery.apis.sizes import SIZES, share_of
+from joinery.apis.wording import of_model_error, shown
 
 #: Labels whose values are known. Others than these cannot be launched.
 KNOWN_VALUES = {
@@ -27,29 +28,29 @@ KNOWN_VALUES = {
 #: Bytes: of the 256 KiB that an object may have, the rest is for what Joinery writes into a claim.
 MOST_ANNOTATED = 120 << 10
 
-#: What a value must be, by pydantic's name for the error that it is not.
-_SHAPES = {"string_type": "text", "list_type": "a list", **dict.fromkeys(("dict_type", "model_type"), "a map")}
 _PLAIN = re.compile(r"[A-Za-z0-9_]+")
 _MOST_ERRORS = 5
 
 
 def explain(error: ValidationError) -> str:
     """``field: what is wrong``, in one line; several errors are separated by semicolons."""
+    lines = explained(error)
+    rest = len(lines) - _MOST_ERRORS
+    return "; ".join([*lines[:_MOST_ERRORS], f"and {rest} more"] if rest > 0 else lines)
+
+
+def explained(error: ValidationError) -> list[str]:
+    """The same for every single error, a line each."""
     errors = error.errors(include_url=False)
-    lines = [_line(entry["loc"], _words(entry), entry.get("ctx", {}).get("error")) for entry in errors[:_MOST_ERRORS]]
-    if len(errors) > _MOST_ERRORS:
-        lines.append(f"and {len(errors) - _MOST_ERRORS} more")
-    return "; ".join(lines)
+    return [_line(entry["loc"], _words(entry), entry.get("ctx", {}).get("error")) for entry in errors]
 
 
 def _words(entry: Mapping[str, Any]) -> str:
     """Pydantic's message, or what to write where it would speak of Python's types or quote a regular expression."""
-    if entry["type"] == "string_type" and isinstance(entry["input"], (int, float)):
-        return f"{entry['input']!r:.80} must be text: write it in quotes"
-    if entry["type"] in _SHAPES:
-        return f"must be {_SHAPES[entry['type']]}, is {entry['input']!r:.80}"
     wanted = in_words(entry.get("ctx", {}).get("pattern", ""))
-    return f"{entry['input']!r:.80} will not do: {wanted}" if wanted else str(entry["msg"])
+    if wanted:
+        return f"{shown(entry['input'])} will not do: {wanted}"
+    return of_model_error(entry) or str(entry["msg"])
 
 
 def _line(location: Sequence[str | int], message: str, cause: object) -> str:

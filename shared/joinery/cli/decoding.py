@@ -1,8 +1,11 @@
-"""One document becomes one object, with the API server's defaults; whatever cannot be read is one line."""
+"""One document becomes one object, with the API server's defaults; whatever is wrong with it is a line each.
+
+A misspelt field is read as if it were spelt right, so that only what is wrong besides is told beside it.
+"""
 
 import re
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -13,130 +16,197 @@ from joinery.apis.decoding import without_nulls
 from joinery.apis.meta import CustomResource
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.stored import is_foreign, salvage
-from joinery.apis.validation import explain
-from joinery.apis.workloads import Workload
+from joinery.apis.validation import explain, explained, path
+from joinery.apis.wording import of_struct_error
 from joinery.cli.defaults import claim_defaults, namespaced, pod_defaults, spec_defaults
 from joinery.cli.documents import Document
-from joinery.cli.fields import Unknown, unknown_in_model, unknown_in_object
+from joinery.cli.fields import Unknown, unknown_in_object
 from joinery.cli.kinds import Kind
+from joinery.cli.model_fields import unknown_in_model
 from joinery.cli.notices import Notice, note, warning
-from joinery.cli.quantities import wrong_quantity
+from joinery.cli.quantities import wrong_quantities
 from joinery.cli.validity import wrong_labels, wrong_metadata, wrong_pod, wrong_workload
 from joinery.cli.workloads import API_VERSIONS
-from joinery.errors import ConfigurationError
+
+#: So many errors of one object are looked for at most.
+_ROUNDS = 20
+_STEP = re.compile(r"[^.\[\]]+")
 
 
-def decode(document: Document, kind: Kind) -> tuple[Any, Notice | None]:
-    """The object as a plan uses it, and a word where that is not all of it, or nothing: it is not ours and fits no rule of ours.
+class Reading(NamedTuple):
+    """What became of a document: the object as a plan uses it, or ``problems`` (``field: what is wrong``), or neither.
 
-    Raises ``ConfigurationError`` naming file, object and field.
+    ``unknown`` are fields that nobody minds; ``notice`` a word where ``made`` is not all of the object, or nothing: it is another
+    provider's, and fits no rule of ours.
     """
-    if issubclass(kind.model, BaseModel):
-        return _decode_model(document, kind.model)
-    return _CHECKED.get(document.kind, _unchanged)(_decode_struct(document, kind), document), None
+
+    made: Any = None
+    problems: tuple[str, ...] = ()
+    unknown: tuple[Unknown, ...] = ()
+    notice: Notice | None = None
 
 
-def unknown_fields(document: Document, kind: Kind) -> Iterator[Unknown]:
-    """Fields that no API has. Raises ``ConfigurationError`` for one that somebody means to act."""
+def read(document: Document, kind: Kind) -> Reading:
+    """The object and everything that is wrong with it."""
     if issubclass(kind.model, BaseModel):
-        found = unknown_in_model(kind.model, msgspec.json.decode(document.raw))
+        unknown = tuple(unknown_in_model(kind.model, msgspec.json.decode(document.raw)))
+        reading = _read_model(document, kind.model, _repaired(document.raw, unknown))
     else:
-        found = unknown_in_object(document.kind, document.raw)
-    for unknown in found:
-        check(document, f"{unknown.path}: {unknown.problem}" if unknown.problem else "")
-        yield unknown
+        unknown = tuple(unknown_in_object(document.kind, document.raw))
+        reading = _read_struct(document, kind, _repaired(document.raw, unknown))
+    wrong = {one.path: one.problem for one in unknown if one.problem}
+    problems = [f"{path}: {problem}" for path, problem in wrong.items()]
+    problems += [problem for problem in reading.problems if not _follows(problem, wrong)]
+    mere = tuple(one for one in unknown if not one.problem)
+    return reading._replace(problems=tuple(problems), unknown=mere, made=None if problems else reading.made)
 
 
-def _decode_struct(document: Document, kind: Kind) -> Any:
-    try:
-        decoded = decoding.decode(document.raw, kind.model)
-    except msgspec.ValidationError as error:
-        raise _refused(document, error) from error
-    check(document, wrong_metadata(decoded.metadata, document.kind))
+def _follows(problem: str, wrong: Iterable[str]) -> bool:
+    """Whether a problem is about a field that has one already, or misses one that stands in a wrong place."""
+    path, _, what = problem.partition(": ")
+    lost = {one.rpartition(".")[2] for one in wrong}
+    return path in wrong or (what.startswith("is missing") and path.rpartition(".")[2] in lost)
+
+
+def _repaired(raw: msgspec.Raw | bytes, unknown: Iterable[Unknown]) -> bytes:
+    """The document with its slips mended."""
+    slips = [one for one in unknown if one.meant]
+    if not slips:
+        return bytes(raw)
+    document = msgspec.json.decode(raw)
+    for slip in slips:
+        *outside, key = _steps(slip.path)
+        parent = _at(document, outside)
+        if isinstance(parent, dict) and key in parent and slip.meant not in parent:
+            parent[slip.meant] = parent.pop(key)
+    return msgspec.json.encode(document)
+
+
+def _steps(path: str) -> list[str]:
+    return _STEP.findall(path)
+
+
+def _at(value: Any, steps: Iterable[str]) -> Any:
+    """The part at a path; ``None`` where there is none."""
+    for step in steps:
+        if isinstance(value, list):
+            value = value[int(step)] if step.isdigit() and int(step) < len(value) else None
+        else:
+            value = value.get(step) if isinstance(value, dict) else None
+    return value
+
+
+# --- Kubernetes' own kinds ---
+
+
+def _read_struct(document: Document, kind: Kind, raw: bytes) -> Reading:
+    decoded, problems = _decoded(raw, kind.model)
+    if decoded is None:
+        return Reading(problems=tuple(problems))
+    problems += wrong_metadata(decoded.metadata, document.kind)
     if kind.namespaced and not decoded.metadata.namespace:
         decoded = replace(decoded, metadata=namespaced(decoded.metadata))
-    return decoded
+    problems += _WRONG.get(document.kind, _nothing)(decoded)
+    made = None if problems else _DEFAULTED.get(document.kind, _unchanged)(decoded)
+    return Reading(made, tuple(problems))
 
 
-def _refused(document: Document, error: msgspec.ValidationError) -> ConfigurationError:
-    problem, _, path = str(error).partition(" - at `$")
-    where = _member(without_nulls(msgspec.json.decode(document.raw)), path.rstrip("`").lstrip("."))
-    return ConfigurationError(f"{document}: {where + ': ' if where else ''}{_lowered(problem)}")
-
-
-def _member(value: Any, path: str) -> str:
-    """msgspec writes ``[...]`` for any member of a map: name the first whose value is not a text."""
-    parent, inside, rest = path.partition("[...]")
-    if not inside or rest:
-        return path
-    for step in re.findall(r"[^.\[\]]+", parent):
-        value = value[int(step)] if isinstance(value, list) else value.get(step, {})
-    wrong = [key for key, member in value.items() if not isinstance(member, str)] if isinstance(value, dict) else []
-    return f"{parent}.{wrong[0]}" if wrong else path
-
-
-def _lowered(problem: str) -> str:
-    return problem[:1].lower() + problem[1:]
-
-
-def _decode_model(document: Document, model: type[CustomResource]) -> tuple[Any, Notice | None]:
+def _decoded(raw: bytes, model: Any) -> tuple[Any, list[str]]:
+    """The object, and what does not fit: each is left out and the rest is read again. No object where too little is left."""
     try:
-        made, notice = decoding.decode_model(document.raw, model), None
+        return decoding.decode(raw, model), []
+    except msgspec.ValidationError:
+        document = without_nulls(msgspec.json.decode(raw))
+    problems: list[str] = []
+    for _ in range(_ROUNDS):
+        try:
+            return msgspec.convert(document, model), problems
+        except msgspec.ValidationError as error:
+            problem, steps = _misfit(document, error)
+        problems.append(problem)
+        *outside, last = steps or [""]
+        parent = _at(document, outside)
+        if isinstance(parent, dict) and last in parent:
+            del parent[last]
+        elif isinstance(parent, list) and len(parent) == 1:
+            parent.clear()
+        else:
+            break
+    return None, problems
+
+
+def _misfit(document: Any, error: msgspec.ValidationError) -> tuple[str, list[str]]:
+    """``field: what is wrong``, and the way to the field."""
+    said, _, at = str(error).partition(" - at `$")
+    steps = _member(document, at.rstrip("`").lstrip("."))
+    problem, lacking = of_struct_error(said, _at(document, steps))
+    where = path(int(step) if step.isdigit() else step for step in (*steps, *([lacking] if lacking else ())))
+    return f"{where or 'object'}: {problem}", steps
+
+
+def _member(document: Any, at: str) -> list[str]:
+    """msgspec writes ``[...]`` for any member of a map: take the first whose value is not a text."""
+    parent, inside, rest = at.partition("[...]")
+    steps = _steps(parent)
+    if not inside or rest:
+        return steps
+    value = _at(document, steps)
+    wrong = [key for key, member in value.items() if not isinstance(member, str)] if isinstance(value, dict) else []
+    return [*steps, wrong[0]] if wrong else steps
+
+
+# --- custom resources ---
+
+
+def _read_model(document: Document, model: type[CustomResource], raw: bytes) -> Reading:
+    notice = None
+    try:
+        made = decoding.decode_model(raw, model)
     except ValidationError as error:
-        given = without_nulls(msgspec.json.decode(document.raw))
+        given = without_nulls(msgspec.json.decode(raw))
         salvaged = salvage(given, error) if model is NodeClaim else None
+        if salvaged is None and is_foreign(given):
+            return Reading(notice=note(f"{document}: not read: it is another provider's, by rules that are not ours"))
         if salvaged is None:
-            check(document, "" if is_foreign(given) else explain(error))
-            return None, note(f"{document}: not read: it is another provider's, by rules that are not ours")
+            return Reading(problems=tuple(explained(error)))
         made = salvaged
         notice = warning(f"{document}: read without what cannot be read: {explain(error)}")
-    check(document, wrong_metadata(made.metadata, document.kind))
-    return made, notice
+    return Reading(made, tuple(wrong_metadata(made.metadata, document.kind)), notice=notice)
 
 
-def check(document: Document, problem: str) -> None:
-    """Raises ``ConfigurationError`` if there is a problem."""
-    if problem:
-        raise ConfigurationError(f"{document}: {problem}")
+# --- what is looked at and filled in, by kind ---
 
 
-def _unchanged(decoded: Any, _: Document) -> Any:
+def _nothing(_: Any) -> Iterator[str]:
+    yield from ()
+
+
+def _unchanged(decoded: Any) -> Any:
     return decoded
 
 
-def _pod(pod: core.Pod, document: Document) -> core.Pod:
-    check(document, wrong_pod(pod.spec, "spec"))
-    return pod_defaults(pod)
-
-
-def _daemon_set(daemon_set: core.DaemonSet, document: Document) -> core.DaemonSet:
+def _wrong_daemon_set(daemon_set: core.DaemonSet) -> Iterator[str]:
     template = daemon_set.spec.template
-    check(document, wrong_labels(template.metadata.labels, "spec.template.metadata.labels"))
-    check(document, wrong_pod(template.spec, "spec.template.spec"))
+    yield from wrong_labels(template.metadata.labels, "spec.template.metadata.labels")
+    yield from wrong_pod(template.spec, "spec.template.spec")
+
+
+def _daemon_set(daemon_set: core.DaemonSet) -> core.DaemonSet:
+    template = daemon_set.spec.template
     spec = spec_defaults(template.spec)
     if spec is template.spec:
         return daemon_set
     return replace(daemon_set, spec=replace(daemon_set.spec, template=replace(template, spec=spec)))
 
 
-def _node(node: core.Node, document: Document) -> core.Node:
-    check(document, wrong_quantity(node.status, "status"))
-    return node
-
-
-def _volume_claim(claim: core.PersistentVolumeClaim, _: Document) -> core.PersistentVolumeClaim:
-    return claim_defaults(claim)
-
-
-def _workload(workload: Workload, document: Document) -> Workload:
-    check(document, wrong_workload(workload))
-    return workload
-
-
-_CHECKED: Mapping[str, Callable[[Any, Document], Any]] = {
-    "Pod": _pod,
+_WRONG: Mapping[str, Callable[[Any], Iterator[str]]] = {
+    "Pod": lambda pod: wrong_pod(pod.spec, "spec"),
+    "DaemonSet": _wrong_daemon_set,
+    "Node": lambda node: wrong_quantities(node.status, "status"),
+    **dict.fromkeys(API_VERSIONS, wrong_workload),
+}
+_DEFAULTED: Mapping[str, Callable[[Any], Any]] = {
+    "Pod": pod_defaults,
     "DaemonSet": _daemon_set,
-    "Node": _node,
-    "PersistentVolumeClaim": _volume_claim,
-    **dict.fromkeys(API_VERSIONS, _workload),
+    "PersistentVolumeClaim": claim_defaults,
 }

@@ -1,6 +1,6 @@
 """Documents become the ``Snapshot`` that a plan is made from.
 
-Whatever cannot be read stops here, in one line that names file, object, field and what is wrong: a plan for half of the
+Whatever cannot be read stops here, in a line each that names file, object, field and what is wrong: a plan for half of the
 objects would be believed. What is merely unusual (an unknown operator, a claim that names nothing) is read as it is; the
 packing core turns it into a reason on the pod. Objects are sorted, so that their order in the files decides nothing.
 """
@@ -15,16 +15,19 @@ from typing import Any
 import msgspec
 
 from joinery.apis.decoding import without_nulls
-from joinery.apis.legacy import equivalents, is_legacy
+from joinery.apis.legacy import Equivalent, equivalents, is_legacy
 from joinery.cli.admission import admit
-from joinery.cli.decoding import check, decode, unknown_fields
+from joinery.cli.decoding import read as read_object
 from joinery.cli.documents import Document, documents, read, source_name
 from joinery.cli.kinds import ASIDE, Kind, kind_of, problem_of, unsupported
 from joinery.cli.legacy import decoded, in_new_words, old_selections
 from joinery.cli.notices import Notice, note, warning
+from joinery.cli.refused import RefusedFilesError
 from joinery.cli.workloads import Owner
 from joinery.errors import ConfigurationError
 from joinery.state.snapshot import Snapshot
+
+_NAMELESS = "metadata.name: is missing"
 
 
 @dataclass
@@ -39,53 +42,65 @@ class Inputs:
     ignored: Counter[str] = field(default_factory=Counter)
     unknown: Counter[tuple[str, str]] = field(default_factory=Counter)
     legacy: dict[tuple[str, str], Document] = field(default_factory=dict)
+    refused: list[str] = field(default_factory=list)
+    """File, object and field of everything that is wrong."""
     generated: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How many names were made for each kind and ``generateName``."""
 
     def add(self, document: Document) -> None:
-        """Take one object in. Raises ``ConfigurationError``."""
+        """Take one object in, or what is wrong with it."""
         if is_legacy((f"{document.group}/{document.version}", document.kind)):
-            check(document, "" if document.name else "metadata.name: is missing")
+            self._refuse(document, *(() if document.name else (_NAMELESS,)))
             self.legacy[document.kind, document.name] = document
             return
-        check(document, problem_of(document))
+        if problem := problem_of(document):
+            self._refuse(document, problem)
+            return
         kind, reason = kind_of(document), unsupported(document)
         if reason:
             self.notices.append(warning(f"not supported yet: {document.kind} {document.name} ({reason})"))
-        elif kind is not None:
-            self._keep(self._named(document), kind)
-        else:
+        elif kind is None:
             self.ignored[document.kind] += 1
+        else:
+            self._keep(self._named(document), kind)
+
+    def _refuse(self, subject: object, *problems: str) -> None:
+        self.refused += [f"{subject}: {problem}" for problem in problems]
 
     def _named(self, document: Document) -> Document:
         """The object with a name: ``generateName`` and a number, as the API server appends a few letters."""
         if document.name:
             return document
         value = msgspec.json.decode(document.raw)
-        stem = (value.get("metadata") or {}).get("generateName")
+        metadata = value.get("metadata")
+        stem = metadata.get("generateName") if isinstance(metadata, dict) else None
         if not isinstance(stem, str) or not stem:
-            raise ConfigurationError(f"{document}: metadata.name: is missing")
+            self._refuse(document, _NAMELESS)
+            # There may be more to say of it.
+            value["metadata"] = {**(metadata if isinstance(metadata, dict) else {}), "name": "nameless"}
+            return replace_fields(document, raw=msgspec.json.encode(value))
         self.generated[document.kind, stem] += 1
         value["metadata"]["name"] = f"{stem}{self.generated[document.kind, stem]}"
         return replace_fields(document, name=value["metadata"]["name"], raw=msgspec.json.encode(value))
 
     def _keep(self, document: Document, kind: Kind) -> None:
-        for path, _, advice in unknown_fields(document, kind):
-            if advice:
-                self.notices.append(warning(f"{document}: {path}: {advice}"))
+        reading = read_object(document, kind)
+        self._refuse(document, *reading.problems)
+        for unknown in reading.unknown:
+            if unknown.advice:
+                self.notices.append(warning(f"{document}: {unknown.path}: {unknown.advice}"))
             else:
-                self.unknown[document.kind, path] += 1
-        found, notice = decode(document, kind)
-        self.notices += [notice] if notice else []
-        if found is None:
+                self.unknown[document.kind, unknown.path] += 1
+        self.notices += [reading.notice] if reading.notice else []
+        if reading.made is None:
             return
         key: Any = f"{document.namespace or 'default'}/{document.name}" if kind.namespaced else document.name
         if kind.field == "workloads":
             key = Owner(document.kind, key)
         kept = self.found.setdefault(kind.field, {})
-        if kept.get(key, found) != found:
+        if kept.get(key, reading.made) != reading.made:
             self.notices.append(warning(f"{document}: given twice, the later one counts"))
-        kept[key] = found
+        kept[key] = reading.made
 
     def snapshot(self, now: datetime) -> Snapshot:
         """All objects at that moment, sorted by name."""
@@ -96,20 +111,24 @@ class Inputs:
         return in_new_words(snapshot) if self.legacy else snapshot
 
     def adopt_legacy(self) -> None:
-        """Read the legacy objects as what they are in v1. Raises ``ConfigurationError`` for one that is nothing there."""
-        for equivalent in equivalents(without_nulls(msgspec.json.decode(found.raw)) for found in self.legacy.values()):
-            origin = self.legacy[equivalent.origin]
-            try:
-                where, made = decoded(equivalent)
-            except ConfigurationError as error:
-                raise ConfigurationError(f"{origin}: {error}") from error
-            kept = self.found.setdefault(where, {})
-            self.notices += [warning(f"{origin}: {lost}") for lost in equivalent.notes]
-            if made.metadata.name in kept:
-                self.notices.append(warning(f"{origin}: not used, there is a {made.kind} {made.metadata.name}"))
-            kept.setdefault(made.metadata.name, made)
+        """Read the legacy objects as what they are in v1, or say of one that it is nothing there."""
+        documents = [without_nulls(msgspec.json.decode(one.raw)) for one in self.legacy.values() if one.name]
+        for equivalent in equivalents(documents):
+            self._adopt(self.legacy[equivalent.origin], equivalent)
         if self.legacy:
             self.notices += map(note, old_selections(self.found.get("pods", {}).values()))
+
+    def _adopt(self, origin: Document, equivalent: Equivalent) -> None:
+        try:
+            where, made = decoded(equivalent)
+        except RefusedFilesError as error:
+            self._refuse(origin, *error.problems)
+            return
+        kept = self.found.setdefault(where, {})
+        self.notices += [warning(f"{origin}: {lost}") for lost in equivalent.notes]
+        if made.metadata.name in kept:
+            self.notices.append(warning(f"{origin}: not used, there is a {made.kind} {made.metadata.name}"))
+        kept.setdefault(made.metadata.name, made)
 
     def all_notices(self) -> list[Notice]:
         """Everything a person should know about what was not used, or not as it stands."""
@@ -122,15 +141,22 @@ class Inputs:
 
 
 def load(paths: Iterable[str]) -> Inputs:
-    """The objects of all files (``-`` is standard input). Raises ``ConfigurationError`` for the first broken one."""
+    """The objects of all files (``-`` is standard input). Raises ``RefusedFilesError`` with everything that is wrong with them."""
     inputs = Inputs()
     for path in paths:
-        listed = list(documents(source_name(path), read(path)))
-        for document in listed:
-            inputs.add(document)
-        if not listed:
-            inputs.notices.append(warning(f"{source_name(path)}: no objects in it"))
+        try:
+            is_empty = True
+            for document in documents(source_name(path), read(path)):
+                is_empty = False
+                inputs.add(document)
+            if is_empty:
+                inputs.notices.append(warning(f"{source_name(path)}: no objects in it"))
+        except ConfigurationError as error:
+            # What follows in this file cannot be told apart any more.
+            inputs.refused.append(str(error))
     inputs.adopt_legacy()
+    if inputs.refused:
+        raise RefusedFilesError(inputs.refused)
     inputs.notices += admit(inputs.found)
     return inputs
 

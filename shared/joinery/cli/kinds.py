@@ -11,8 +11,9 @@ from joinery.apis import core, workloads
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
+from joinery.apis.slips import meant_by
 from joinery.cli.documents import Document
-from joinery.cli.fields import meant_by, real_kinds
+from joinery.cli.fields import real_kinds
 
 
 class Kind(NamedTuple):

@@ -20,8 +20,8 @@ from joinery.apis.legacy import RENAMED, Equivalent, equivalents, modernized, re
 from joinery.apis.meta import CustomResource
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
-from joinery.apis.validation import explain
-from joinery.errors import ConfigurationError
+from joinery.apis.validation import explained
+from joinery.cli.refused import RefusedFilesError
 from joinery.state.snapshot import Invalid, Snapshot
 
 _MODELS: Mapping[str, tuple[str, type[CustomResource]]] = {
@@ -32,15 +32,15 @@ _MODELS: Mapping[str, tuple[str, type[CustomResource]]] = {
 
 
 def decoded(equivalent: Equivalent) -> tuple[str, CustomResource]:
-    """The snapshot's field, and the object. Raises ``ConfigurationError`` with what is wrong, field first."""
+    """The snapshot's field, and the object. Raises ``RefusedFilesError`` with all that is wrong, field first."""
     if equivalent.problem:
-        raise ConfigurationError(equivalent.problem)
+        raise RefusedFilesError([equivalent.problem])
     kind = equivalent.document["kind"]
     field, model = _MODELS[kind]
     try:
         return field, model.model_validate(equivalent.document)
     except ValidationError as error:
-        raise ConfigurationError(f"as {kind}: {explain(error)}") from error
+        raise RefusedFilesError([f"as {kind}: {problem}" for problem in explained(error)]) from error
 
 
 def with_legacy(snapshot: Snapshot, documents: Iterable[Mapping[str, Any]]) -> Snapshot:
@@ -50,7 +50,7 @@ def with_legacy(snapshot: Snapshot, documents: Iterable[Mapping[str, Any]]) -> S
     for equivalent in equivalents(dict(document) for document in documents):
         try:
             field, made = decoded(equivalent)
-        except ConfigurationError as error:
+        except RefusedFilesError as error:
             invalid.append(Invalid(*_blamed(equivalent), str(error)))
         else:
             known = {one.metadata.name for one in found[field]}

@@ -18,6 +18,7 @@ from typer.exceptions import TyperException
 
 from joinery.cli.catalog import catalog
 from joinery.cli.plan import plan
+from joinery.cli.refused import RefusedFilesError
 from joinery.cli.visible import visible
 from joinery.errors import ConfigurationError, JoineryError
 
@@ -105,6 +106,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _end(error: Exception, status: int) -> NoReturn:
+    if isinstance(error, RefusedFilesError):
+        for line in error.lines():
+            print(f"joinery: {visible(line)}", file=sys.stderr)
+        raise SystemExit(status)
     said = error.format_message() if isinstance(error, TyperException) else str(error)
     lines = (visible(line) for line in said.split("\n")) if status == FAILED else (visible(said),)
     if said:

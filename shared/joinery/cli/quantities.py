@@ -4,25 +4,25 @@ from collections.abc import Iterator, Mapping
 
 from joinery.apis.core import Container, NodeStatus, PodSpec, ResourceRequirements
 from joinery.apis.quantity import amount
+from joinery.apis.wording import A_QUANTITY
 
 _Quantities = Mapping[str, str | int | float]
 
 
-def wrong_quantity(part: PodSpec | NodeStatus, at: str) -> str:
-    """``field: what is wrong`` for the first quantity that is none, or the empty string. ``at`` is the part's path."""
+def wrong_quantities(part: PodSpec | NodeStatus, at: str) -> Iterator[str]:
+    """``field: what is wrong`` for every quantity that is none. ``at`` is the part's path."""
     for path, quantities in _listed(part):
         for name, text in quantities.items():
             problem = _problem(name, text)
             if problem:
-                return f"{at}.{path}.{name}: {problem}"
-    return ""
+                yield f"{at}.{path}.{name}: {problem}"
 
 
 def _problem(name: str, text: str | int | float) -> str:
     try:
         return "must not be negative" if amount(name, text) < 0 else ""
     except ValueError as error:
-        return str(error)
+        return f"{error}: write {A_QUANTITY}"
 
 
 def _listed(part: PodSpec | NodeStatus) -> Iterator[tuple[str, _Quantities]]:

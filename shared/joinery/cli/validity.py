@@ -12,7 +12,7 @@ from joinery.apis import meta as resources
 from joinery.apis.core import Container, ObjectMeta, PodSpec
 from joinery.apis.quantity import amount
 from joinery.apis.workloads import Workload
-from joinery.cli.quantities import wrong_quantity
+from joinery.cli.quantities import wrong_quantities
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -22,37 +22,38 @@ _SHORT_NAMES = ("Namespace",)
 _IN_WORDS = "lower-case letters, digits and '-' only, and begin and end with a letter or digit"
 
 
-def wrong_metadata(meta: ObjectMeta | resources.ObjectMeta, kind: str) -> str:
-    """``field: what is wrong`` with an object's name, namespace or labels, or the empty string."""
+def wrong_metadata(meta: ObjectMeta | resources.ObjectMeta, kind: str) -> Iterator[str]:
+    """``field: what is wrong`` with an object's name, namespace or labels."""
     name, namespace = meta.name, meta.namespace
     is_short = kind in _SHORT_NAMES
     if is_short and (len(name) > _LONGEST_LABEL or not _DNS_LABEL.fullmatch(name)):
-        return f"metadata.name: {name!r} is no name: it must have {_IN_WORDS}, {_LONGEST_LABEL} characters at most"
-    if len(name) > _LONGEST_NAME or not _DNS_SUBDOMAIN.fullmatch(name):
-        return f"metadata.name: {name!r:.300} is no name: it must have {_IN_WORDS}; dots between, {_LONGEST_NAME} characters at most"
+        yield f"metadata.name: {name!r} is no name: it must have {_IN_WORDS}, {_LONGEST_LABEL} characters at most"
+    elif len(name) > _LONGEST_NAME or not _DNS_SUBDOMAIN.fullmatch(name):
+        yield f"metadata.name: {name!r:.300} is no name: it must have {_IN_WORDS}; dots between, {_LONGEST_NAME} characters at most"
     if namespace and (len(namespace) > _LONGEST_LABEL or not _DNS_LABEL.fullmatch(namespace)):
-        return f"metadata.namespace: {namespace!r:.300} is no name: it must have {_IN_WORDS}, {_LONGEST_LABEL} characters at most"
-    return wrong_labels(meta.labels, "metadata.labels")
+        yield f"metadata.namespace: {namespace!r:.300} is no name: it must have {_IN_WORDS}, {_LONGEST_LABEL} characters at most"
+    yield from wrong_labels(meta.labels, "metadata.labels")
 
 
-def wrong_labels(labels: Mapping[str, str], at: str) -> str:
+def wrong_labels(labels: Mapping[str, str], at: str) -> Iterator[str]:
     """The same for labels; ``at`` is their path."""
     for key, value in labels.items():
         if not resources.is_label_key(key):
-            return f"{at}: {key!r:.400} is no label key"
+            yield f"{at}: {key!r:.400} is no label key"
         if not resources.is_label_value(value):
-            return (
+            yield (
                 f"{at}.{key}: {value!r:.300} is no label value: letters, digits, '-', '_' and '.' only, beginning and ending "
                 f"with a letter or digit, {_LONGEST_LABEL} characters at most"
             )
-    return ""
 
 
-def wrong_pod(spec: PodSpec, at: str) -> str:
+def wrong_pod(spec: PodSpec, at: str) -> Iterator[str]:
     """The same for a pod's spec, or that of a template."""
     if not spec.containers:
-        return f"{at}.containers: a pod needs a container"
-    return next(_wrong_containers(spec, at), "") or wrong_quantity(spec, at) or next(_wrong_limits(spec, at), "")
+        yield f"{at}.containers: a pod needs a container"
+    yield from _wrong_containers(spec, at)
+    yield from wrong_quantities(spec, at)
+    yield from _wrong_limits(spec, at)
 
 
 def _containers(spec: PodSpec) -> Iterator[tuple[str, Container]]:
@@ -86,7 +87,7 @@ def _wrong_limits(spec: PodSpec, at: str) -> Iterator[str]:
                 yield f"{at}.{path}.resources.requests.{name}: {requests[name]} is more than the limit of {limits[name]}"
 
 
-def wrong_workload(workload: Workload) -> str:
+def wrong_workload(workload: Workload) -> Iterator[str]:
     """The same for what makes pods, its template included."""
     spec, at = workload.spec, "spec"
     if spec.job_template is not None:
@@ -97,17 +98,13 @@ def wrong_workload(workload: Workload) -> str:
         ("completions", spec.completions),
     ):
         if value is not None and value < 0:
-            return f"{at}.{name}: must not be negative"
+            yield f"{at}.{name}: must not be negative"
     template = spec.template
     if workload.metadata.uid and not template.spec.containers:
         # The API server takes a StatefulSet whose template is empty; its pods it does not.
-        return ""
-    wrong = wrong_labels(template.metadata.labels, f"{at}.template.metadata.labels")
-    return wrong or wrong_pod(template.spec, f"{at}.template.spec") or _wrong_claims(workload)
-
-
-def _wrong_claims(workload: Workload) -> str:
+        return
+    yield from wrong_labels(template.metadata.labels, f"{at}.template.metadata.labels")
+    yield from wrong_pod(template.spec, f"{at}.template.spec")
     for index, claim in enumerate(workload.spec.volume_claim_templates):
         if not claim.metadata.name:
-            return f"spec.volumeClaimTemplates[{index}].metadata.name: is missing"
-    return ""
+            yield f"spec.volumeClaimTemplates[{index}].metadata.name: is missing"

@@ -1,0 +1,81 @@
+"""Slips of the pen: a name that is none, and the one that was probably meant.
+
+Nobody is corrected by it. The name stays wrong or unusual; whoever wrote it is asked "is it ...?".
+"""
+
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
+
+from joinery.apis import labels
+
+#: How alike two names must be, and how near in length, for one to be a slip of the other (``roel``, ``limts``).
+_ALIKE, _LONGER = 0.75, 2
+#: So long is the beginning of one longer name, of which the rest was forgotten: ``requiredDuringScheduling``, ``claim``.
+_BEGINNING = 5
+#: Labels that nodes of EC2 have beside those that a requirement may name.
+_ON_NODES = labels.WELL_KNOWN | labels.ALIASES.keys() | {
+    labels.HOSTNAME, labels.NODE_CLASS, labels.REGISTERED, labels.INITIALIZED,
+}  # fmt: skip
+#: Domains whose labels one person takes for another's: ``karpenter.sh/instance-family``.
+_DOMAINS = frozenset(key.rpartition("/")[0] for key in _ON_NODES - labels.ALIASES.keys())
+#: What others call the same thing, by label.
+_SYNONYMS: Mapping[str, Mapping[str, str]] = {
+    labels.ARCH: {
+        **dict.fromkeys(("x8664", "x64", "x86", "intel", "amd", "i386"), "amd64"),
+        **dict.fromkeys(("aarch64", "arm", "armv8", "arm64v8", "graviton"), "arm64"),
+    },
+    labels.CAPACITY_TYPE: {**dict.fromkeys(("ondemand", "od"), labels.ON_DEMAND), "reservation": labels.RESERVED},
+    labels.OS: {"al2023": "linux", "al2": "linux", "bottlerocket": "linux", "win": "windows"},
+}
+
+
+def meant_by(key: str, known: Iterable[str]) -> str:
+    """The name that was probably meant, or the empty string: ``topologykey``, ``node_selector``, ``limts``."""
+    names = sorted(known)
+    longer = [name for name in names if len(key) >= _BEGINNING and name.startswith(key)]
+    same = [name for name in names if _plain(name) == _plain(key)] or longer
+    if len(same) == 1:
+        return same[0]
+    near = [name for name in names if abs(len(name) - len(key)) <= _LONGER]
+    return next(iter(get_close_matches(key, near, n=1, cutoff=_ALIKE)), "")
+
+
+def label_meant_by(key: str) -> str:
+    """The well-known node label that was probably meant by one that is none; or the empty string.
+
+    Either the name or the domain is wrong, not both: ``topology.kubernetes.io/zones``, ``karpenter.sh/instance-family``, ``arch``.
+    """
+    if key in _ON_NODES:
+        return ""
+    domain, _, name = key.rpartition("/")
+    names = {one.rpartition("/")[2]: one for one in sorted(_ON_NODES) if one.rpartition("/")[0] == domain}
+    if meant := meant_by(name, names):
+        return names[meant]
+    known = sorted(_ON_NODES - labels.ALIASES.keys())
+    same = [one for one in known if _plain(one.rpartition("/")[2]) == _plain(name)]
+    if domain and domain not in _DOMAINS:
+        domains = {one.rpartition("/")[0]: one for one in same}
+        return domains.get(meant_by(domain, domains), "")
+    return same[0] if same else ""
+
+
+def value_meant_by(key: str, value: str, known: Iterable[str]) -> str:
+    """The value of a label that was probably meant by one that is none: ``ondemand``, ``x86_64``, ``Linux``; or the empty string.
+
+    Numbers are no slips: ``m9.large`` is another instance type than ``m5.large``, whether it exists or not.
+    """
+    names = sorted(known)
+    if synonym := _SYNONYMS.get(labels.canonical(key), {}).get(_plain(value)):
+        return synonym if synonym in names else ""
+    alike = [name for name in names if _digits(name) == _digits(value)]
+    same = [name for name in alike if _plain(name) == _plain(value)]
+    near = same or get_close_matches(value, [one for one in alike if abs(len(one) - len(value)) <= 1], cutoff=_ALIKE)
+    return near[0] if len(near) == 1 and near[0] != value else ""
+
+
+def _digits(text: str) -> str:
+    return "".join(letter for letter in text if letter.isdigit())
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
