@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.apis.ec2nodeclass import AMISelectorTerm, SubnetSelectorTerm
+from joinery.apis.ec2nodeclass import AMISelectorTerm, EC2NodeClass, SubnetSelectorTerm
 from joinery.aws import Clients
 from joinery.cloudprovider import discovery, listing
 from joinery.cloudprovider.catalog import Catalog
@@ -176,22 +176,22 @@ def test_a_cluster_that_is_not_there_is_not_found(eks: None) -> None:
 # --- the catalogue ---
 
 
-def catalogue(clients: Clients) -> Catalog:
-    """The live catalogue, of what the answers say."""
-    types = read("describe-instance-types")
+def catalogue(clients: Clients, types: dict[str, Any] | None = None) -> Catalog:
+    """The live catalogue, of what the answers say; ``types`` may say less than the one that is sold."""
+    whole = read("describe-instance-types")
     sold = [
         {"InstanceType": kind["InstanceType"], "LocationType": "availability-zone", "Location": f"us-east-1{zone}"}
-        for kind in types["InstanceTypes"]
+        for kind in whole["InstanceTypes"]
         for zone in "ab"
     ]
-    prices = {kind["InstanceType"]: "1.0" for kind in types["InstanceTypes"]}
+    prices = {kind["InstanceType"]: "1.0" for kind in whole["InstanceTypes"]}
     listed = [*read("pricing-get-products")["PriceList"], *(_price(*each) for each in prices.items())]
     zones = [{"ZoneName": "us-east-1a", "ZoneId": "use1-az4"}, {"ZoneName": "us-east-1b", "ZoneId": "use1-az6"}]
     script: Any = (
         ("pricing", "get_products", {"PriceList": listed}),
         ("pricing", "get_products", {"PriceList": []}),
         ("ec2", "describe_spot_price_history", read("describe-spot-price-history")),
-        ("ec2", "describe_instance_types", types),
+        ("ec2", "describe_instance_types", types or whole),
         ("ec2", "describe_instance_type_offerings", {"InstanceTypeOfferings": sold}),
         ("ec2", "describe_availability_zones", {"AvailabilityZones": zones}),
         ("ec2", "describe_capacity_reservations", read("describe-capacity-reservations")),
@@ -205,12 +205,16 @@ def _price(kind: str, price: str) -> str:
     return json.dumps({"product": {"attributes": {"instanceType": kind}}, "terms": {"OnDemand": {"t": term}}})
 
 
+def anyone() -> EC2NodeClass:
+    """A class whose nodes may be of any type, anywhere."""
+    found = node_class()
+    return found.model_copy(update={"status": found.status.model_copy(update={"amis": [], "subnets": []})})
+
+
 @pytest.fixture
 def types(clients: Clients) -> dict[str, InstanceType]:
     """The types of the answers as nodes of a class."""
-    anyone = node_class()
-    anyone = anyone.model_copy(update={"status": anyone.status.model_copy(update={"amis": [], "subnets": []})})
-    return {kind.name: kind for kind in resolve(catalogue(clients), anyone)}
+    return {kind.name: kind for kind in resolve(catalogue(clients), anyone())}
 
 
 AWS = "karpenter.k8s.aws/instance-"

@@ -49,12 +49,17 @@ def subnets(clients: Clients, terms: Sequence[SubnetSelectorTerm]) -> list[Subne
         pages = clients.ec2.get_paginator("describe_subnets")
         for filters in questions("subnet-id", (term.id for term in terms), (term.tags for term in terms)):
             for page in pages.paginate(Filters=filters):  # type: ignore[arg-type]
-                found |= {each["SubnetId"]: each for each in page["Subnets"] if not each.get("Ipv6Native")}
+                found |= {each["SubnetId"]: each for each in page["Subnets"] if _holds_nodes(each)}
     ranked = sorted(found.values(), key=lambda each: (-each.get("AvailableIpAddressCount", 0), each["SubnetId"]))
     return [
         SubnetStatus(id=each["SubnetId"], zone=each["AvailabilityZone"], zone_id=each.get("AvailabilityZoneId", ""))
         for each in ranked
     ]
+
+
+def _holds_nodes(subnet: Mapping[str, Any]) -> bool:
+    """Whether nodes can be launched into it: in a zone, and with IPv4."""
+    return "AvailabilityZone" in subnet and not subnet.get("Ipv6Native")
 
 
 def security_groups(clients: Clients, terms: Sequence[SecurityGroupSelectorTerm]) -> list[SecurityGroupStatus]:

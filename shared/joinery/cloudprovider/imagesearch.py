@@ -11,6 +11,8 @@ from joinery.cloudprovider.discovery import Filters, tag_filters
 from joinery.cloudprovider.images import Image, statuses, variants
 from joinery.errors import NotFoundError
 
+#: The age of an image that does not say when it was made: older than any that does.
+_LONG_AGO = "2006-01-01T00:00:00+00:00"
 _ARCHES = {"x86_64": "amd64", "arm64": "arm64"}
 Kinds = tuple[str, ...]
 
@@ -81,7 +83,7 @@ class ImageSearch:
             id=image["ImageId"],
             name=image.get("Name", ""),
             arch=_ARCHES.get(image.get("Architecture", ""), ""),
-            created_at=datetime.fromisoformat(image["CreationDate"]),
+            created_at=datetime.fromisoformat(image.get("CreationDate") or _LONG_AGO),
             deprecated=bool(ends) and datetime.fromisoformat(ends) <= self._now,
         )
 

@@ -60,12 +60,24 @@ def _types(clients: Clients) -> dict[str, Mapping[str, Any]]:
     filters = [{"Name": name, "Values": values} for name, values in _FILTERS.items()]
     with translated("describing instance types"):
         pages = clients.ec2.get_paginator("describe_instance_types").paginate(Filters=filters)  # type: ignore[arg-type]
-        return {kind["InstanceType"]: kind for page in pages for kind in page["InstanceTypes"] if _boots(kind)}
+        return {
+            kind["InstanceType"]: kind
+            for page in pages
+            for kind in page["InstanceTypes"]
+            if _is_whole(kind) and _boots(kind)
+        }
+
+
+def _is_whole(kind: Mapping[str, Any]) -> bool:
+    """Whether EC2 says of it what a node is made of; a type that is only announced may not have all of it yet."""
+    return all(part in kind for part in ("InstanceType", "VCpuInfo", "MemoryInfo", "NetworkInfo"))
 
 
 def _boots(kind: Mapping[str, Any]) -> bool:
     """Whether a node can run on it: a Mac's ``arm64_mac`` is no architecture of Kubernetes'."""
-    return any(name in _FILTERS[_ARCHITECTURE] for name in kind["ProcessorInfo"]["SupportedArchitectures"])
+    return any(
+        name in _FILTERS[_ARCHITECTURE] for name in kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ())
+    )
 
 
 def _places(clients: Clients) -> dict[str, set[str]]:

@@ -91,7 +91,8 @@ def newest(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], float]:
     """(Instance type, zone) to the price of the latest row, of a history in any order."""
     found: dict[tuple[str, str], tuple[datetime, float]] = {}
     for row in rows:
-        pool, at, price = (row["InstanceType"], row["AvailabilityZone"]), row.get("Timestamp"), _price(row["SpotPrice"])
+        pool, at = (row.get("InstanceType", ""), row.get("AvailabilityZone", "")), row.get("Timestamp")
+        price = _price(row.get("SpotPrice", "")) if all(pool) else 0.0
         is_linux = row.get("ProductDescription", _SPOT_PRODUCTS[0]) in _SPOT_PRODUCTS
         if at is not None and price and is_linux and (pool not in found or at > found[pool][0]):
             found[pool] = (at, price)
