@@ -17,6 +17,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.patterns import in_words
 from joinery.apis.rules import RuleError
 from joinery.apis.sizes import SIZES, share_of
+from joinery.apis.slips import label_meant_by
 from joinery.apis.wording import of_model_error, shown
 
 #: Labels whose values are known. Others than these cannot be launched.
@@ -42,7 +43,15 @@ def explain(error: ValidationError) -> str:
 def explained(error: ValidationError) -> list[str]:
     """The same for every single error, a line each."""
     errors = error.errors(include_url=False)
-    return [_line(entry["loc"], _words(entry), entry.get("ctx", {}).get("error")) for entry in errors]
+    return [
+        _line(entry["loc"], _words(entry), entry.get("ctx", {}).get("error"), _key(entry["input"])) for entry in errors
+    ]
+
+
+def _key(given: object) -> str:
+    """Of a requirement, as it was written."""
+    key = given.get("key") if isinstance(given, dict) else None
+    return key if isinstance(key, str) else ""
 
 
 def _words(entry: Mapping[str, Any]) -> str:
@@ -53,11 +62,14 @@ def _words(entry: Mapping[str, Any]) -> str:
     return of_model_error(entry) or str(entry["msg"])
 
 
-def _line(location: Sequence[str | int], message: str, cause: object) -> str:
+def _line(location: Sequence[str | int], message: str, cause: object, key: str = "") -> str:
+    """``key``: the label that the error is about, where it is about one."""
     parts = [*location]
     if isinstance(cause, RuleError) and cause.field:
         parts.append(cause.field)
     words = str(cause) if isinstance(cause, ValueError) else message[:1].lower() + message[1:]
+    if isinstance(cause, RuleError) and "restricted" in words and (meant := label_meant_by(key)):
+        words += f"; is it {meant}?"
     return f"{path(parts) or 'object'}: {words}"
 
 

@@ -45,6 +45,7 @@ def plan(
     """
     from joinery.cli.costs import costs as costs_of
     from joinery.cli.left_out import not_counted
+    from joinery.cli.misnamed import misnamed
     from joinery.cli.notices import warning
     from joinery.cli.output_json import plan_document, write
     from joinery.cli.plan_groups import view
@@ -61,6 +62,7 @@ def plan(
     notices += _told(*prices.notices(), *not_counted(snapshot, catalogue))
     problem, made, seconds = _solve(snapshot, catalogue, options)
     packing = made.packing
+    notices += _told(*misnamed(snapshot, problem.instance_types))
     notices += _told(*map(warning, (*made.warnings, *packing.pool_reasons)))
     check(made)
     costs = costs_of(problem, packing, catalogue.sold)

@@ -1,0 +1,145 @@
+"""Labels, values and classes that nothing has, beside one with a similar name that is there: "is it ...?".
+
+An API server takes any label; a pod that asks for ``topology.kubernetes.io/zones`` only waits for ever. What nodes, NodePools or
+the catalogue really have is never doubted.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from joinery.apis import labels
+from joinery.apis.core import NodeSelectorRequirement, Pod, PodSpec
+from joinery.apis.meta import Requirement
+from joinery.apis.slips import label_meant_by, meant_by, value_meant_by
+from joinery.cli.notices import Notice, some_of, warning
+from joinery.cli.plan_groups import owner_of
+from joinery.state.offerings import InstanceType
+from joinery.state.pods import is_active
+from joinery.state.snapshot import Snapshot
+
+#: Values that exist whatever the catalogue sells.
+_VALUES: Mapping[str, frozenset[str]] = {
+    labels.CAPACITY_TYPE: frozenset({labels.SPOT, labels.ON_DEMAND, labels.RESERVED}),
+    labels.ARCH: frozenset({"amd64", "arm64"}),
+    labels.OS: frozenset({"linux", "windows"}),
+}
+
+_Required = NodeSelectorRequirement | Requirement
+
+
+class _Asked(NamedTuple):
+    """A label that somebody asks for at ``path``, with the values that would do."""
+
+    path: str
+    key: str
+    values: tuple[str, ...] = ()
+
+
+def misnamed(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) -> Iterator[Notice]:
+    """A warning for each slip, naming who made it. ``types``: by EC2NodeClass."""
+    yield from _classes(snapshot)
+    defined, values = _defined(snapshot), _values(snapshot, types)
+    doubts: dict[str, list[str]] = defaultdict(list)
+    for subject, asked in _all_asked(snapshot):
+        # What a NodePool asks for, its nodes have: only pods look for a label that may not be there.
+        others = defined if not subject.startswith("NodePool ") else frozenset()
+        for doubt in filter(None, (_doubt(one, others, values) for one in asked)):
+            doubts[doubt] += [subject] if subject not in doubts[doubt] else []
+    for doubt, subjects in doubts.items():
+        yield warning(f"{some_of(subjects)}: {doubt}")
+
+
+def _doubt(asked: _Asked, defined: frozenset[str], values: Mapping[str, frozenset[str]]) -> str:
+    if asked.key not in defined and (meant := label_meant_by(asked.key)):
+        return f"{asked.path}: no node is known to have the label {asked.key}; is it {meant}?"
+    known = values.get(labels.canonical(asked.key), frozenset())
+    for value in asked.values:
+        if value not in known and (meant := value_meant_by(asked.key, value, known)):
+            return f"{asked.path}: {asked.key} is nowhere {value}; is it {meant}?"
+    return ""
+
+
+def _classes(snapshot: Snapshot) -> Iterator[Notice]:
+    known = {one.metadata.name for one in snapshot.node_classes}
+    for pool in snapshot.node_pools:
+        ref = pool.spec.template.spec.node_class_ref
+        if ref.is_ours and ref.name not in known and (meant := meant_by(ref.name, known)):
+            where = f"NodePool {pool.metadata.name}: spec.template.spec.nodeClassRef.name"
+            yield warning(f"{where}: there is no EC2NodeClass {ref.name}; is it {meant}?")
+
+
+# --- what there is ---
+
+
+def _defined(snapshot: Snapshot) -> frozenset[str]:
+    """Labels that nodes have, or would have."""
+    found = {key for node in snapshot.nodes for key in node.metadata.labels}
+    for pool in snapshot.node_pools:
+        template = pool.spec.template
+        found |= template.metadata.labels.keys()
+        found |= {one.key for one in template.spec.requirements if not label_meant_by(one.key)}
+    return frozenset(found)
+
+
+def _values(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) -> Mapping[str, frozenset[str]]:
+    """The values of well-known labels: of what is sold, and of the nodes there are."""
+    found: dict[str, set[str]] = defaultdict(set, {key: {*values} for key, values in _VALUES.items()})
+    for kind in (kind for listed in types.values() for kind in listed):
+        for key, values in kind.labels.items():
+            found[key].update(values)
+        found[labels.ZONE].update(offering.zone for offering in kind.offerings)
+    for node in snapshot.nodes:
+        for key, value in node.metadata.labels.items():
+            found[labels.canonical(key)].add(value)
+    return {key: frozenset(values) for key, values in found.items() if key in labels.WELL_KNOWN}
+
+
+# --- who asks for what ---
+
+
+def _all_asked(snapshot: Snapshot) -> Iterator[tuple[str, Iterator[_Asked]]]:
+    for pool in snapshot.node_pools:
+        yield (
+            f"NodePool {pool.metadata.name}",
+            _of_requirements(pool.spec.template.spec.requirements, "spec.template.spec.requirements"),
+        )
+    for daemon_set in snapshot.daemon_sets:
+        yield (
+            f"DaemonSet {daemon_set.metadata.namespace}/{daemon_set.metadata.name}",
+            _of_pod(daemon_set.spec.template.spec),
+        )
+    for pod in snapshot.pods:
+        if not pod.spec.node_name and is_active(pod):
+            yield _subject(pod), _of_pod(pod.spec)
+
+
+def _subject(pod: Pod) -> str:
+    """Pods of one owner make one slip."""
+    return f"pods of {owner_of(pod)}" if pod.metadata.owner_references else f"Pod {pod.key}"
+
+
+def _of_pod(spec: PodSpec) -> Iterator[_Asked]:
+    for key, value in spec.node_selector.items():
+        yield _Asked("nodeSelector", key, (value,))
+    for spread in spec.topology_spread_constraints:
+        yield _Asked("topologySpreadConstraints", spread.topology_key)
+    affinity = spec.affinity
+    if affinity is None:
+        return
+    if (nodes := affinity.node_affinity) is not None:
+        required = nodes.required_during_scheduling_ignored_during_execution
+        terms = [*(required.node_selector_terms if required else ())]
+        terms += [one.preference for one in nodes.preferred_during_scheduling_ignored_during_execution]
+        for term in terms:
+            yield from _of_requirements(term.match_expressions, "nodeAffinity")
+    for name, side in (("podAffinity", affinity.pod_affinity), ("podAntiAffinity", affinity.pod_anti_affinity)):
+        if side is not None:
+            listed = [*side.required_during_scheduling_ignored_during_execution]
+            listed += [w.pod_affinity_term for w in side.preferred_during_scheduling_ignored_during_execution]
+            yield from (_Asked(name, term.topology_key) for term in listed)
+
+
+def _of_requirements(requirements: Iterable[_Required], path: str) -> Iterator[_Asked]:
+    for one in requirements:
+        yield _Asked(path, one.key, tuple(one.values) if one.operator in ("In", "NotIn") else ())

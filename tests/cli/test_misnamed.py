@@ -1,0 +1,101 @@
+"""Labels, values and classes that nothing has, beside one with a similar name: whoever wrote them is asked "is it ...?"."""
+
+from typing import Any
+
+import pytest
+
+from joinery.apis.slips import label_meant_by, value_meant_by
+from joinery.cli.sources import SAMPLE
+from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
+
+SPREAD = {"maxSkew": 1, "whenUnsatisfiable": "ScheduleAnyway", "labelSelector": {"matchLabels": {"app": "a"}}}
+ZONE_ID, ON_DEMAND = "topology.k8s.aws/zone-id", "karpenter.sh/capacity-type"
+
+
+def _terms(key: str, value: str) -> dict[str, Any]:
+    term = {"matchExpressions": [{"key": key, "operator": "In", "values": [value]}]}
+    return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [term]}}}
+
+
+def _anti(key: str) -> dict[str, Any]:
+    term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": "a"}}}
+    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": term}]}}  # fmt: skip
+
+
+@pytest.fixture
+def warned(run: Run, write: Write) -> Any:
+    """``warned(text, pod)``: the questions in the plan of a cluster and a pod."""
+
+    def call(cluster: str, pod: Any) -> list[str]:
+        files = "-f", write("cluster.yaml", cluster), "-f", write("pod.json", pod)
+        outcome = run("plan", "--now", NOW, "--catalog", str(SAMPLE), *files)
+        assert outcome.status == 0, outcome.err
+        return [line for line in outcome.err.splitlines() if "is it " in line]
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ({"nodeSelector": {"kubernetes.io/arhc": "amd64"}}, "nodeSelector: no node is known to have the label kubernetes.io/arhc; is it kubernetes.io/arch?"),
+        ({"nodeSelector": {"kubernetes.io/arch": "x86_64"}}, "nodeSelector: kubernetes.io/arch is nowhere x86_64; is it amd64?"),
+        ({"affinity": _terms(ON_DEMAND, "ondemand")}, f"nodeAffinity: {ON_DEMAND} is nowhere ondemand; is it on-demand?"),
+        ({"affinity": _anti("topology.kubernetes.io/zones")}, "podAntiAffinity: no node is known to have the label topology.kubernetes.io/zones; is it topology.kubernetes.io/zone?"),
+        ({"topologySpreadConstraints": [{**SPREAD, "topologyKey": "zone"}]}, "topologySpreadConstraints: no node is known to have the label zone; is it topology.kubernetes.io/zone?"),
+    ],
+)  # fmt: skip
+def test_a_pods_slip_is_asked_about(warned: Any, spec: dict[str, Any], words: str) -> None:
+    """It waits for ever otherwise, or is spread over nothing."""
+    assert warned(CLUSTER, pod_document(**spec)) == [f"warning: Pod default/web: {words}"]
+
+
+def test_a_node_pools_slip_is_asked_about(warned: Any) -> None:
+    """A value that is nowhere, and a class with a similar name."""
+    assert warned(CLUSTER.replace("[on-demand]", "[on-demand, sport]"), pod_document()) == [
+        f"warning: NodePool default: spec.template.spec.requirements: {ON_DEMAND} is nowhere sport; is it spot?"
+    ]
+    other = CLUSTER.replace("kind: EC2NodeClass, name: default", "kind: EC2NodeClass, name: defalt")
+    assert warned(other, pod_document()) == [
+        "warning: NodePool default: spec.template.spec.nodeClassRef.name: there is no EC2NodeClass defalt; is it default?"
+    ]
+
+
+def test_what_a_node_pool_gives_its_nodes_is_not_doubted(warned: Any) -> None:
+    """However near to a well-known label it is."""
+    own = CLUSTER.replace("{team: web}", "{zone: blue}")
+    assert warned(own, pod_document(nodeSelector={"zone": "blue"})) == []
+
+
+def test_a_restricted_label_that_is_a_slip_is_asked_about(run: Run, write: Write) -> None:
+    """The error says which label was meant."""
+    path = write("cluster.yaml", CLUSTER.replace(ON_DEMAND, "karpenter.sh/capacity-typ"))
+    assert run("plan", "--now", NOW, "-f", path).err.endswith(f"are restricted; is it {ON_DEMAND}?\n")
+
+
+@pytest.mark.parametrize(
+    ("key", "meant"),
+    [
+        ("karpenter.sh/instance-family", "karpenter.k8s.aws/instance-family"),
+        ("topology.kubernets.io/zone", "topology.kubernetes.io/zone"),
+        ("instance-type", "node.kubernetes.io/instance-type"),
+        ("eks.amazonaws.com/instance-category", ""),
+        ("eks.amazonaws.com/capacityType", ""),
+        ("topology.fsx.csi.aws.com/zone", ""),
+        ("topology.kubernetes.io/rack", ""),
+        ("beta.kubernetes.io/arch", ""),
+        (ZONE_ID, ""),
+        ("team", ""),
+    ],
+)
+def test_labels_of_others_are_no_slips(key: str, meant: str) -> None:
+    """EKS's own, a CSI driver's, a team's."""
+    assert label_meant_by(key) == meant
+
+
+def test_numbers_are_no_slips() -> None:
+    """A newer instance type or another zone is not a misspelt one."""
+    assert value_meant_by("node.kubernetes.io/instance-type", "m9.large", ["m5.large"]) == ""
+    assert value_meant_by("node.kubernetes.io/instance-type", "m5.larg", ["m5.large", "m5.xlarge"]) == "m5.large"
+    assert value_meant_by("topology.kubernetes.io/zone", "eu-central-1x", ["eu-central-1a", "eu-central-1b"]) == ""
+    assert value_meant_by("topology.kubernetes.io/zone", "eu-central1a", ["eu-central-1a"]) == "eu-central-1a"
