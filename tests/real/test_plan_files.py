@@ -36,6 +36,11 @@ ASKING_IN_VAIN = {
 }
 #: Pods that wait, and why they must: nothing but they is in the file.
 UNSCHEDULABLE = {
+    "pods/every-optional-field": [
+        "its volume claim default/y does not exist",
+        "the storage class gp3 of claim default/everything-e does not exist",
+        "not supported yet: dynamic resource allocation (resourceClaims)",
+    ],
     "pods/pending-unschedulable": ["there is no NodePool that could launch a node for it"],
     "pods/pod-level-resources-pending": ["there is no NodePool that could launch a node for it"],
     "pods/statefulset-ebs-pending-other-zone": ["its volume claim data/data-postgres-3 does not exist"],
