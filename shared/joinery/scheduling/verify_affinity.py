@@ -166,7 +166,7 @@ def domains_with_neighbours(found: PodClass, keys: Collection[str], census: Cens
     return frozenset.intersection(*(frozenset(by_domain(matched, key)) for key in wanted))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Step:
     """Pods of one group in one place: what holds for one of them holds for all."""
 
@@ -174,26 +174,40 @@ class _Step:
     where: tuple[str, ...]
     nodes: tuple[FinalNode, ...]
 
-    def near(self, node: FinalNode) -> bool:
-        return all(node.labels.get(key) == value for key, value in zip(self.group.keys, self.where, strict=True))
+
+Reached = Mapping[_Step, frozenset[_Step]]
+"""Which steps could be bound if that one were, itself among them."""
 
 
 def _check_order(groups: Sequence[Group]) -> Iterator[Reason]:
-    """Let the plan's pods be bound one step after another, as long as any may be."""
-    waiting = [step for group in groups for step in _steps(group)]
-    state = _Bound(groups)
-    waiting = _open(waiting, state)
-    state.bind_the_rest()
-    while waiting:
-        ready = [step for step in waiting if state.welcomes(step)]
-        if not ready:
+    """Bind what needs no start: pods that require nobody, and who finds neighbours then. What is stuck must have some that start.
+
+    Those come before all else, because pods that run shut starters out, and help whoever follows.
+    """
+    final, beginning = _Bound(groups), _Bound(groups)
+    final.bind_the_rest()
+    stuck = _admitted(final, [step for group in groups for step in _steps(group)])
+    while stuck:
+        reached = {step: _reached(final, step, stuck) for step in stuck if beginning.may_start(step)}
+        starters = _started(beginning, _sources(reached))
+        if not starters:
             break
-        for step in ready:
-            state.bind(step)
-        waiting = [step for step in waiting if step not in ready]
-    for step in waiting:
+        for step in starters:
+            final.bind(step)
+        stuck = _admitted(final, [step for step in stuck if step not in starters])
+    for step in stuck:
         message = "no order of binding lets the pod's required affinity be met when its turn comes"
         yield refusal("PodAffinity", step.group.owner, step.nodes[0], message)
+
+
+def _admitted(state: "_Bound", waiting: Sequence[_Step]) -> list[_Step]:
+    """Bind one step after another, as long as any finds its neighbours there. The steps that are left."""
+    left = list(waiting)
+    while ready := {step for step in left if state.welcomes(step)}:
+        for step in ready:
+            state.bind(step)
+        left = [step for step in left if step not in ready]
+    return left
 
 
 def _steps(group: Group) -> Iterator[_Step]:
@@ -204,33 +218,43 @@ def _steps(group: Group) -> Iterator[_Step]:
         yield _Step(group, where, tuple(by_place[where]))
 
 
-def _open(waiting: Sequence[_Step], state: "_Bound") -> list[_Step]:
-    """Bind the pods that start a group, those first that would shut no other out, then those whom nobody else comes to join.
-
-    What is left still waits.
-    """
-    left = list(waiting)
-    owners = {step.group.owner for step in waiting}
-    while True:
-        able = sorted((step for step in left if state.may_start(step)), key=lambda step: _is_joined(step, owners))
-        starters = {step.group: step for step in reversed(able)}.values()
-        if not starters:
-            return left
-        harmless = [s for s in starters if not any(_shuts_out(s, other) for other in starters if other is not s)]
-        first = min(harmless or starters, key=lambda step: _is_joined(step, owners))
-        state.bind(first)
-        left = [step for step in left if step is not first]
+def _reached(state: "_Bound", start: _Step, stuck: Sequence[_Step]) -> frozenset[_Step]:
+    """The step itself and those that could follow if it were bound."""
+    state.bind(start)
+    left = set(_admitted(state, [step for step in stuck if step is not start]))
+    reached = frozenset(step for step in stuck if step not in left)
+    for step in reached:
+        state.bind(step, times=-1)
+    return reached
 
 
-def _is_joined(step: _Step, owners: Collection[PodClass]) -> bool:
-    """Whether pods that require nobody come to its place as well, so that it can wait for them."""
-    others = (found for found in step.group.matched if found not in owners)
-    return any(step.near(node) for found in others for node in found.places)
+def _sources(reached: Reached) -> Reached:
+    """The steps that follow nobody but each other: of those that reach each other one must start, and the rest need not."""
+    leads: dict[_Step, set[_Step]] = {step: set() for step in reached}
+    for step, followers in reached.items():
+        for follower in followers & reached.keys():
+            leads[follower].add(step)
+    return {step: followers for step, followers in reached.items() if leads[step] <= followers}
+
+
+def _started(beginning: "_Bound", sources: Reached) -> list[_Step]:
+    """One of each source that can start, in an order in which as few as possible shut out others."""
+    left, started = list(sources), []
+    while left:
+        harmless = (s for s in left if not any(_shuts_out(s, other) for other in left if other not in sources[s]))
+        first = next(harmless, left[0])
+        if beginning.may_start(first):
+            beginning.bind(first)
+            started.append(first)
+            left = [step for step in left if step not in sources[first]]
+        else:
+            left.remove(first)
+    return started
 
 
 def _shuts_out(one: _Step, other: _Step) -> bool:
     """Whether the other could no longer start once this one is there."""
-    return one.group.owner in other.group.matched and not any(other.near(node) for node in one.nodes)
+    return one.group.owner in other.group.matched
 
 
 class _Bound:
@@ -251,11 +275,11 @@ class _Bound:
             self._total[found, key] += count
             self._at[found, key, node.labels[key]] += count
 
-    def bind(self, step: _Step) -> None:
-        """Every pod of the step."""
+    def bind(self, step: _Step, times: int = 1) -> None:
+        """Every pod of the step; -1 ``times`` takes them back."""
         if step.group.owner in self._relevant:
             for node in step.nodes:
-                self._add(step.group.owner, node, len(node.planned[step.group.owner]))
+                self._add(step.group.owner, node, times * len(node.planned[step.group.owner]))
 
     def bind_the_rest(self) -> None:
         """The plan's pods that require no neighbours may come at any time."""

@@ -195,6 +195,32 @@ def test_pods_that_need_each_other_in_a_circle_can_never_be_bound() -> None:
     assert found(asked, _in(asked, front=A, back=A)) == {"PodAffinity"}
 
 
+def test_of_several_that_may_start_the_one_that_nobody_else_lets_in_comes_first() -> None:
+    """w1 could start too, and would shut out those on the other node; after them it is welcome in their zone, and w2 beside it."""
+    asked = problem(
+        node_pool(),
+        _web("w1", affinity=_near()),
+        *(_web(name, affinity=_near(HOSTNAME)) for name in ("w2", "w3", "w4")),
+    )
+    two = launch(asked, "default/w3", "default/w4", name="a-2")
+    assert found(asked, packing(launch(asked, "default/w1", "default/w2", name="a-1"), two)) == set()
+    alone = launch(asked, "default/w2", name="a-1"), launch(asked, "default/w1", name="a-3")
+    assert found(asked, packing(*alone, two)) == {"PodAffinity"}
+
+
+def test_of_two_groups_the_one_that_the_other_would_shut_out_starts_first() -> None:
+    """The back minds every pod of the app and must start before the front, which minds its own only."""
+    front = {"labels": {"tier": "front"}, "affinity": _near(HOSTNAME, labelSelector={"matchLabels": {"tier": "front"}})}
+    back = {"labels": {"tier": "back"}, "affinity": _near(HOSTNAME)}
+    asked = problem(
+        node_pool(), *(_web(name, **front) for name in ("f1", "f2")), *(_web(name, **back) for name in ("b1", "b2"))
+    )
+    fronts, backs = ("default/f1", "default/f2"), ("default/b1", "default/b2")
+    for first, second in ((fronts, backs), (backs, fronts)):
+        plan = packing(launch(asked, *first, name="a-1"), launch(asked, *second, name="a-2"))
+        assert found(asked, plan) == set()
+
+
 def test_a_pod_may_follow_one_that_the_plan_places() -> None:
     """A chain has an order: what nobody needs comes first."""
     asked = problem(node_pool(), _web("w1"), pod("fan", affinity=_near()))
