@@ -256,10 +256,9 @@ class NewNode:
             return
         term = next(term for term in nodes.terms if self._may_match(term))
         found = fit(self.pool, term)
-        types, columns = self.types & found.types, self.columns & found.columns
-        if np.isfinite(self.pool.market.prices[types][:, columns]).any() and (
-            not self.min_values or is_possible(self.pool, types, columns, self.min_values)
-        ):
+        columns = self.columns & found.columns
+        types = self.types & found.types & np.isfinite(self.pool.market.prices[:, columns]).any(axis=1)
+        if types.any() and (not self.min_values or is_possible(self.pool, types, columns, self.min_values)):
             self.types, self.columns = types, columns
             self.requirements = self.requirements.intersect(term.canonical())
             self.__dict__.pop("least_prices", None)
