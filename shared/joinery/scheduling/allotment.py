@@ -36,13 +36,18 @@ class Allotment:
         """Keys that nodes of some pools have and others may lack: there a node without the label is a place of its own."""
         return frozenset().union(*(pool.requirements.sets.keys() | pool.market.type_keys for pool in self._work.pools))
 
-    def of(self, demand: Demand, count: int) -> Iterator[tuple[Domains, int]]:
-        """Domains and the pods they should take now, best first. Each is to be acted upon before the next is asked for."""
+    def of(self, demand: Demand, count: int, refused: Sequence[Domains] = ()) -> Iterator[tuple[Domains, int]]:
+        """Domains and the pods they should take now, best first, without those that were ``refused``.
+
+        Each is to be acted upon before the next is asked for.
+        """
         keys = self._topology.keys(demand.pods, demand.variant.rules)
         if not keys:
-            yield {}, count
+            if not refused:
+                yield {}, count
             return
-        combos, is_bought = self._offered(demand, keys)
+        offered, is_bought = self._offered(demand, keys)
+        combos = [domains for domains in offered if domains not in refused]
         if self._dealing == "gathered":
             combos = self._inhabited_first(combos)
         if demand.gathers:
@@ -84,21 +89,22 @@ class Allotment:
         return known[1]
 
     def _combinations(self, demand: Demand, keys: Sequence[str]) -> tuple[list[Domains], bool]:
-        """Every combination of domains that some pool can offer the class, those of heavier pools first, then the cheapest; and
-        whether each can be bought for.
+        """Every combination of domains that some pool can offer the class, those of heavier pools first, then those that keep to
+        minValues, then the cheapest; and whether each can be bought for.
         """
-        found: dict[tuple[tuple[str, str], ...], tuple[int, float]] = {}
+        found: dict[tuple[tuple[str, str], ...], tuple[int, bool, float]] = {}
         bought: set[tuple[tuple[str, str], ...]] = set()
         for node in self._starts(demand, keys):
             options = [node.values(key) or ("",) for key in keys]
             for values in list(product(*options))[:_COMBINATIONS]:
                 named = zip(keys, values, strict=True)
                 domains = {key: value for key, value in named if value or key in self._telling}
-                narrowed = node.narrowed(demand, domains)
-                if narrowed is not None and self._has_room(narrowed, demand) and self._defined(demand, domains, keys):
+                narrowed = node.narrowed(demand, domains) if self._defined(demand, domains, keys) else None
+                room = self._room(narrowed, demand) if narrowed is not None else (0, 0)
+                if narrowed is not None and any(room):
                     prices = narrowed.pool.market.prices[narrowed.types][:, narrowed.columns]
                     key = tuple(sorted(domains.items()))
-                    offer = -node.pool.weight, float(prices.min())
+                    offer = -node.pool.weight, not room[0], float(prices.min())
                     found[key] = min(found.get(key, offer), offer)
                     bought |= set() if node.reservation else {key}
         listed: list[Domains] = [dict(key) for key, _ in sorted(found.items(), key=lambda item: (item[1], item[0]))]
@@ -164,7 +170,9 @@ class Allotment:
                 best = (pressure, index, allowed)
         return None if best is None else (best[1], best[2])
 
-    def _has_room(self, node: NewNode, demand: Demand) -> bool:
-        """Whether anything that the node may be holds one pod: a share dealt to a domain without would let others in elsewhere."""
+    def _room(self, node: NewNode, demand: Demand) -> tuple[int, int]:
+        """How many pods the node holds, whatever it may be, and how many with lower minValues: a share dealt to a domain without
+        room would let others in elsewhere.
+        """
         most, _, counts = node.holds(demand, np.ones_like(node.types))
-        return most > 0 or (self._relaxes and bool((counts > 0).any()))
+        return most, int(counts.max(initial=0)) if self._relaxes else most

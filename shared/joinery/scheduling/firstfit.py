@@ -200,20 +200,35 @@ class FirstFit:
     # --- new nodes ---
 
     def _into_new(self, demand: Demand, names: list[str]) -> list[str]:
-        """Domains with room on existing nodes come last: a spread may let more pods in there once others are elsewhere."""
+        """Deal the pods out once more wherever nothing could be bought in any of the domains that they were dealt to."""
+        refused: list[Domains] = []
+        while True:
+            known = len(refused)
+            placed = self._deal(demand, names, refused)
+            if placed or len(refused) == known:
+                return placed
+
+    def _deal(self, demand: Demand, names: list[str], refused: list[Domains]) -> list[str]:
+        """Buy where the pods are dealt to, and note the domains in which that could not be done.
+
+        Domains with room on existing nodes come last: a spread may let more pods in there once others are elsewhere.
+        """
         placed: list[str] = []
         roomy = self._domains_with_room(demand)
         waiting: list[tuple[Domains, int]] = []
-        for domains, quota in self._allotment.of(demand, len(names)):
+        for domains, quota in self._allotment.of(demand, len(names), refused):
             if any(domains.items() <= there for there in roomy):
                 waiting.append((domains, quota))
             else:
-                placed += self._buy(demand, domains, names, quota)
+                bought = self._buy(demand, domains, names, quota)
+                placed += bought
+                refused += [] if bought else [domains]
             if not names:
                 break
-        if not placed:
-            for domains, quota in waiting:
-                placed += self._buy(demand, domains, names, quota)
+        for domains, quota in waiting if not placed else ():
+            bought = self._buy(demand, domains, names, quota)
+            placed += bought
+            refused += [] if bought else [domains]
         return placed
 
     def _domains_with_room(self, demand: Demand) -> list[set[tuple[str, str]]]:

@@ -39,6 +39,7 @@ class Purchase:
         self._limits = {pool.name: Limits(pool) for pool in work.pools}
         self.reservations = Reservations(work.reservations)
         self.kept_back: frozenset[str] = frozenset()
+        self._relaxes = work.problem.options.best_effort_min_values
         self._units = work.units
         self._refused: dict[tuple[object, ...], int] = {}
         self._least_prices: dict[str, Prices] = {}
@@ -62,6 +63,8 @@ class Purchase:
         self._into_opened(pools, demand, domains, names)
         while names and self._open(pools, demand, domains, names):
             pass
+        if self._relaxes and self._work.reservations:
+            self._begin_reserved(pools, demand, domains, names, relaxing=True)
         if names and needs_neighbours(demand):
             self._beside_neighbours(pools, demand, domains, names)
 
@@ -96,7 +99,12 @@ class Purchase:
     def _into_reservations(self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]) -> None:
         """What is reserved is paid for already: no bought node grows while it has room."""
         self._into_opened(pools, demand, domains, names, reserved=True)
-        while names and (best := self._best_reserved(pools, demand, domains, len(names))) is not None:
+        self._begin_reserved(pools, demand, domains, names)
+
+    def _begin_reserved(
+        self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: list[str], *, relaxing: bool = False
+    ) -> None:
+        while names and (best := self._best_reserved(pools, demand, domains, len(names), relaxing)) is not None:
             node, count, rows = best
             batch = [names.pop(0) for _ in range(count)]
             self.put(self.opened.append(node), node, demand, domains, batch, rows)
@@ -113,15 +121,16 @@ class Purchase:
                 return
 
     def _best_reserved(
-        self, pools: Sequence[Pool], demand: Demand, domains: Domains, wanted: int
+        self, pools: Sequence[Pool], demand: Demand, domains: Domains, wanted: int, relaxing: bool
     ) -> tuple[NewNode, int, Amounts] | None:
         """A node in the reservation that is cheapest for the pods it would hold: large ones are not spent on few.
 
-        With how many of the wanted pods it takes, and the types (rows) that hold them.
+        With how many of the wanted pods it takes, and the types (rows) that hold them. ``relaxing``: minValues that cannot be met
+        are lowered.
         """
         best, lowest = None, np.inf
         for node in (node for pool in pools for node in self._promising_reserved(pool, demand, domains, wanted)):
-            most, rows, counts = node.holds(demand, self._limits[node.pool.name].mask(None))
+            node, most, rows, counts = self._holding(node, demand, relaxing=relaxing)
             most = min(most, self._allowed_on_host(demand, node.name), wanted)
             if most <= 0 or not may_start(self._topology, demand, most, wanted):
                 continue
@@ -321,10 +330,7 @@ class Purchase:
             node = self.start(pool, demand, domains) if limits.more_nodes() else None
             if node is None:
                 continue
-            most, rows, counts = node.holds(demand, limits.mask(None))
-            if most <= 0 and node.min_values and self._work.problem.options.best_effort_min_values:
-                node = node.with_relaxed_min_values(rows, counts)
-                most, rows, counts = node.holds(demand, limits.mask(None))
+            node, most, rows, counts = self._holding(node, demand, relaxing=self._relaxes)
             most = min(most, self._allowed_on_host(demand, node.name), len(names))
             if most > 0:
                 host_bound = is_host_bound(self._topology, demand)
@@ -337,6 +343,15 @@ class Purchase:
                         self.repeat([(demand, domains, batch)])
                 return True
         return False
+
+    def _holding(self, node: NewNode, demand: Demand, *, relaxing: bool) -> tuple[NewNode, int, Amounts, Amounts]:
+        """A fresh node, its minValues lowered if that must and may be, and what it holds within the limits (``NewNode.holds``)."""
+        allowed = self._limits[node.pool.name].mask(None)
+        most, rows, counts = node.holds(demand, allowed)
+        if most <= 0 and node.min_values and relaxing:
+            node = node.with_relaxed_min_values(rows, counts)
+            most, rows, counts = node.holds(demand, allowed)
+        return node, most, rows, counts
 
     def put(self, index: int, node: NewNode, demand: Demand, domains: Domains, batch: list[str], rows: Amounts) -> None:
         """Put the pods on the node, which may be of these types (rows) then."""
