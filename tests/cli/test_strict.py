@@ -12,6 +12,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.patterns import in_words
 from joinery.cli.fields import real_kinds, unknown_in_object
+from joinery.cli.model_fields import unknown_in_model
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
 from tools import api_fields
 from tools.controlplane.plane import ControlPlane
@@ -196,6 +197,15 @@ def test_what_a_value_must_look_like_is_said_in_words(
     line = _refused(run, write, POOL.replace(before, after))
     assert problem in line
     assert "pattern" not in line
+
+
+@pytest.mark.parametrize("model", [EC2NodeClass, NodePool, NodeClaim])
+def test_every_field_of_the_definitions_is_known_by_its_slips(model: type[CustomResource]) -> None:
+    """A letter forgotten, one too many, or all of them small, at the top of the spec."""
+    for name in model.model_json_schema()["$defs"][f"{model.__name__}Spec"]["properties"]:
+        for slip in {name[:-1], f"{name}x", name.lower()} - {name}:
+            (unknown,) = [one for one in unknown_in_model(model, {"spec": {slip: 1}}) if one.path == f"spec.{slip}"]
+            assert unknown.problem == f"no such field; is it {name}?"
 
 
 @pytest.mark.parametrize("model", [EC2NodeClass, NodePool, NodeClaim])
