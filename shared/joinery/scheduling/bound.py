@@ -49,8 +49,10 @@ class Bounds:
 
 
 def bounds(work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], price: float) -> Bounds:
-    """Of a packing's new nodes, which cost so much. ``pools``: with all that they sell, also what the packing kept out of."""
-    if not nodes:
+    """Of a packing's new nodes, which cost so much; nothing is asked of one in which all is reserved. ``pools``: with all that they sell,
+    also what the packing kept out of.
+    """
+    if all(node.reservation for node in nodes):
         return Bounds()
     proof = _Bound(work, hard_asks(work, nodes), nodes, pools)
     hard = kept = proof.price(price)

@@ -230,6 +230,7 @@ def _dominates(kinds: Kinds, merits: Amounts, some: Amounts, rivals: Amounts) ->
     large = kinds.cost[rivals][None] <= kinds.cost[some][:, None]
     for merit in range(merits.shape[1]):
         large &= merits[rivals, merit][None] >= merits[some, merit][:, None]
-    mine, refused = (np.packbits(mask, axis=0).T for mask in (kinds.admits[:, some], ~kinds.admits[:, rivals]))
-    misses: Mask = np.asarray((mine[:, None] & refused[None]).any(axis=2))
+    # Counted by a product of matrices, which is many times sooner than an intersection for each pair.
+    mine, refused = kinds.admits[:, some].astype(np.float32), ~kinds.admits[:, rivals]
+    misses: Mask = np.asarray(mine.T @ refused.astype(np.float32) > 0)
     return np.asarray(large & ~misses)

@@ -37,14 +37,17 @@ class Better:
 
 
 def cheaper(work: Workspace, bought: Purchase, effort: Effort) -> Better | None:
-    """Nodes that cost less as their size is preferred; None if none were found, or there is no time to look for them."""
-    if effort.is_over():
+    """Nodes that cost less as their size is preferred; None if none were found, there is no time to look for them, or all are in
+    reservations, which are paid for.
+    """
+    nodes = bought.opened.nodes
+    if effort.is_over() or all(node.reservation for node in nodes):
         return None
-    kept, free = _divided(work, bought.opened.nodes)
+    kept, free = _divided(work, nodes)
     orders = orders_of(free)
     if not orders:
         return None
-    scales = _factors(work, bought.opened.nodes)
+    scales = _factors(work, nodes)
     before = work.topology.saved()
     for node in free:
         for batch in node.placed:
