@@ -157,6 +157,17 @@ class AssignmentProgram:
         least = np.where(lot.admits, paid, np.inf).min(axis=1, initial=np.inf)
         return least, _excess(lot, np.maximum(charged - lot.price, 0.0))
 
+    def directions(self, answer: Assignment) -> Floats:
+        """The prices of the kinds that the last optimum buys: of a unit of each resource, and of a pod of each group, in $/h (kinds x
+        (resources + groups)).
+        """
+        of_groups = np.zeros((self._width, len(self._lot.groups)))
+        for row, cap in enumerate(self._caps, start=self._base + len(self._shared)):
+            if cap.group >= 0:
+                of_groups[cap.kind, cap.group] = max(-self._duals[row], 0.0)
+        bought = answer.nodes > 1e-9
+        return np.concatenate([answer.room[bought], of_groups[bought]], axis=1)
+
     def _charged(self) -> Floats:
         """What the last optimum charges for the largest room there is, by kind and resource in use."""
         return np.maximum(-self._duals[self._height : self._base].reshape(len(self._used), self._width).T, 0.0)

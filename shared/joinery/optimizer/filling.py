@@ -4,28 +4,38 @@ import numpy as np
 
 from joinery.optimizer.lot import UNBOUNDED, Amounts, Floats, Lot
 
+_BLOCK = 32
+"""After so many items it is looked at which nodes are full."""
+
 
 def fill(lot: Lot, kinds: Amounts, sequences: Amounts, counts: Amounts, start: Amounts | None = None) -> Amounts:
     """Put on each node (row) as many pods of its first item as fit, then of its second, and so on: rows x items.
 
     ``kinds``: by row; ``sequences``: items by row; ``counts``: the pods there are; ``start``: pods that are on already.
     """
-    each = np.arange(len(kinds))
     pods = np.zeros((len(kinds), len(lot.counts)), dtype=np.int64) if start is None else start.copy()
     free = lot.room[kinds] - pods @ lot.requests
     may = np.minimum(counts, lot.most.T[kinds]) - pods
     unit, spare = np.maximum(lot.requests, 1), np.where(lot.requests > 0, 0, UNBOUNDED)
+    least = lot.requests.min(axis=0, initial=UNBOUNDED)
     shared = np.flatnonzero(lot.members.sum(axis=0) > 1)  # what binds one item alone is in ``most``
     members, caps = lot.members[:, shared], lot.caps[shared] - pods @ lot.members[:, shared]
-    for item in sequences.T:
+    rows = np.arange(len(kinds))
+    for number in range(sequences.shape[1]):
+        if number % _BLOCK == 0:  # full nodes, which are most of them halfway through many items, are let alone
+            roomy = (free >= least).all(axis=1)
+            rows, free, caps, sequences = rows[roomy], free[roomy], caps[roomy], sequences[roomy]
+            if not len(rows):
+                break
+        item = sequences[:, number]
         room = (free // unit[item] + spare[item]).min(axis=1, initial=UNBOUNDED)
-        taken = np.minimum(room, may[each, item])
+        taken = np.minimum(room, may[rows, item])
         if len(shared):
             taken = np.minimum(taken, np.where(members[item], caps, UNBOUNDED).min(axis=1))
         if lot.has_strangers:
-            taken = np.minimum(taken, _beside(lot, item, pods))
+            taken = np.minimum(taken, _beside(lot, item, pods[rows]))
         taken = np.maximum(taken, 0)
-        pods[each, item] += taken
+        pods[rows, item] += taken
         free -= taken[:, None] * lot.requests[item]
         if len(shared):
             caps -= taken[:, None] * members[item]

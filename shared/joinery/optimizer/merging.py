@@ -28,14 +28,14 @@ class Cells:
         return total
 
 
-def cells(lot: Lot) -> Cells:
-    """Only items that the same kinds admit, size apart, and that are in the same groups, share a cell."""
+def cells(lot: Lot, number: int = _CELLS) -> Cells:
+    """About so many. Only items that the same kinds admit, size apart, and that are in the same groups, share a cell."""
     large: Mask = np.asarray((lot.room[None] >= lot.requests[:, None]).all(axis=2))
     looks: dict[tuple[bytes, bytes], list[int]] = {}
     for item in range(len(lot.counts)):
         # A kind too small for the item says nothing about what else keeps the item from it.
         looks.setdefault(((lot.admits[item] | ~large[item]).tobytes(), lot.members[item].tobytes()), []).append(item)
-    parts = _divided(lot, [np.array(items, dtype=np.int64) for items in looks.values()])
+    parts = _divided(lot, [np.array(items, dtype=np.int64) for items in looks.values()], number)
     of = np.zeros(len(lot.counts), dtype=np.int64)
     for index, part in enumerate(parts):
         of[part] = index
@@ -79,16 +79,16 @@ class CoarseProgram:
         return Assignment(answer.nodes, answer.reduced, shares, worth, answer.room, answer.price)
 
 
-def _divided(lot: Lot, parts: list[Amounts]) -> list[Amounts]:
-    """Halve the part whose sizes differ most until there are enough."""
-    heap = [(-width, number, column) for number, part in enumerate(parts) for width, column in [_width(lot, part)]]
+def _divided(lot: Lot, parts: list[Amounts], number: int) -> list[Amounts]:
+    """Halve the part whose sizes differ most until there are so many."""
+    heap = [(-width, index, column) for index, part in enumerate(parts) for width, column in [_width(lot, part)]]
     heapq.heapify(heap)
-    while len(parts) < _CELLS and heap and heap[0][0] < 0:
-        _, number, column = heapq.heappop(heap)
-        ordered = parts[number][np.argsort(lot.requests[parts[number], column], kind="stable")]
-        parts[number] = ordered[: len(ordered) // 2]
+    while len(parts) < number and heap and heap[0][0] < 0:
+        _, widest, column = heapq.heappop(heap)
+        ordered = parts[widest][np.argsort(lot.requests[parts[widest], column], kind="stable")]
+        parts[widest] = ordered[: len(ordered) // 2]
         parts.append(ordered[len(ordered) // 2 :])
-        for half in (number, len(parts) - 1):
+        for half in (widest, len(parts) - 1):
             width, wide = _width(lot, parts[half])
             heapq.heappush(heap, (-width, half, wide))
     return parts

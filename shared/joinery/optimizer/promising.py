@@ -10,6 +10,8 @@ from joinery.optimizer.merging import MOST_ITEMS, cells
 
 _SLOW = 2e-4
 """What the survey says is good enough once another solve changes no more than this share."""
+_CELLS = 30
+"""Of many items the survey tells so many sizes apart."""
 _MOST_KINDS = 300
 """So many kinds are looked at before sorts are left out."""
 
@@ -23,7 +25,7 @@ class Survey:
         self._lot = lot
         self._hourly = None if hourly is None or np.array_equal(lot.price, hourly) else hourly
         self._sort, plain = _without_places(lot, self._hourly)
-        self._plain = cells(plain).lot if len(plain.counts) > MOST_ITEMS else plain
+        self._plain = cells(plain, _CELLS).lot if len(plain.counts) > MOST_ITEMS else plain
         self._program = AssignmentProgram(self._plain, swift=True, slow=_SLOW)
         self._answer = self._program.solve(self._plain.counts)
 

@@ -157,8 +157,7 @@ def _suits(ask: Ask, pool: Pool) -> Iterator[tuple[Mask, Mask]]:
     """The types and offering columns of the pool that suit the pods, for each way in which their terms and volumes may be met."""
     for wanted in ask.ways:
         found = fit(pool, wanted)
-        large = (pool.room >= ask.row).all(axis=1)
-        if not found.conflict and np.isfinite(pool.market.prices[found.types & large][:, found.columns]).any():
+        if not found.conflict and (pool.room[found.sold] >= ask.row).all(axis=1).any():
             yield found.types, found.columns
 
 

@@ -176,8 +176,8 @@ class Pool:
     for pods on an empty node of each type after its DaemonSets' pods; ``overhead`` is what those take. ``ports``: the host
     ports that daemons take, by type. ``types`` and ``columns``: what the template itself admits; ``crowded``: the types that it
     would admit too, but on which the DaemonSets' pods do not fit, in whatever resource. ``limits``: what the pool may still add, by
-    resource (and ``nodes``). ``launch_types``: so many types does a launch carry at most. ``choices``: those found so far (``choice``).
-    ``residents``: the DaemonSets' pods that its nodes run.
+    resource (and ``nodes``). ``launch_types``: so many types does a launch carry at most. ``choices``: those found so far (``choice``);
+    ``fits``: what ``fit`` worked out so far. ``residents``: the DaemonSets' pods that its nodes run.
     """
 
     node_pool: NodePool
@@ -193,6 +193,7 @@ class Pool:
     limits: Mapping[str, int]
     launch_types: int
     choices: dict[Hashable, tuple[int, ...]] = field(default_factory=dict)
+    fits: "dict[Hashable, Fit]" = field(default_factory=dict, init=False)
     residents: tuple[Resident, ...] = ()
 
     @property
@@ -247,22 +248,43 @@ class Fit:
     requirements: Requirements
     types: Mask
     columns: Mask
+    market: Market
     conflict: str = ""
+
+    @cached_property
+    def sold(self) -> Mask:
+        """The types that are to be had in some of the columns."""
+        return self._sold(self.columns)
+
+    @cached_property
+    def bought(self) -> Mask:
+        """The types that are to be had as spot or on-demand."""
+        return self._sold(self.columns & ~self.market.reserved)
+
+    def _sold(self, columns: Mask) -> Mask:
+        return self.types & np.asarray(np.isfinite(self.market.prices[:, columns]).any(axis=1))
 
 
 def fit(pool: Pool, wanted: Requirements) -> Fit:
-    """Meet a pod's requirements with a pool's template.
+    """Meet a pod's requirements with a pool's template; remembered, because classes mostly want the same.
 
     A label that neither the template nor the instance type defines does not exist on the node: ``In`` and ``Exists`` fail,
     ``NotIn`` and ``DoesNotExist`` pass (scheduling.md 3.7, Compatible).
     """
-    wanted = wanted.canonical()
+    asked = tuple(wanted.canonical().sets.items())
+    known = pool.fits.get(asked)
+    if known is None:
+        known = pool.fits[asked] = _fit(pool, wanted.canonical())
+    return known
+
+
+def _fit(pool: Pool, wanted: Requirements) -> Fit:
     joint = pool.requirements.intersect(wanted)
     types, columns = pool.types, pool.columns
     for key in wanted:
         allowed = joint.sets[key]
         if allowed.is_impossible:
-            return Fit(joint, types, columns, key)
+            return Fit(joint, types, columns, pool.market, key)
         if key in OFFERING_KEYS:
             columns = columns & pool.market.column_mask(key, allowed)
             alive = bool(columns.any())
@@ -272,8 +294,8 @@ def fit(pool: Pool, wanted: Requirements) -> Fit:
         else:
             alive = _is_defined(key, pool) or allowed.absent
         if not alive:
-            return Fit(joint, types, columns, key)
-    return Fit(joint, types, columns)
+            return Fit(joint, types, columns, pool.market, key)
+    return Fit(joint, types, columns, pool.market)
 
 
 def there_are(pool: Pool, key: str) -> str:

@@ -69,9 +69,7 @@ def spent(pool: Pool, columns: Mask, left: Mapping[str, int]) -> str:
 
 def is_bought(pool: Pool, found: Fit, row: Amounts) -> bool:
     """Whether something that holds such a pod is sold as spot or on-demand."""
-    columns = found.columns & pool.bought
-    types = found.types & (pool.room >= row).all(axis=1)
-    return not found.conflict and bool(np.isfinite(pool.market.prices[types][:, columns]).any())
+    return not found.conflict and bool((pool.room[found.bought] >= row).all(axis=1).any())
 
 
 def must_reserve(pools: Iterable[Pool], demand: Demand, domains: Domains) -> bool:
