@@ -12,10 +12,11 @@ from itertools import product
 
 import numpy as np
 
+from joinery.scheduling.groups import UNLIMITED
 from joinery.scheduling.manners import Dealing
 from joinery.scheduling.purchase import Purchase
 from joinery.scheduling.targets import Demand, Domains, NewNode
-from joinery.scheduling.topology import UNLIMITED, Topology
+from joinery.scheduling.topology import Topology
 from joinery.scheduling.workspace import Workspace
 
 _COMBINATIONS = 256  # of domains over several topology keys

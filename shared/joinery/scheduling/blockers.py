@@ -5,8 +5,10 @@ from dataclasses import dataclass
 
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.classes import PodClass
+from joinery.scheduling.groups import Group, counted
+from joinery.scheduling.ledger import ANY_NEW_NODE
 from joinery.scheduling.rules import Rule
-from joinery.scheduling.topology import ANY_NEW_NODE, Group, Topology, counted
+from joinery.scheduling.topology import Topology
 
 Offered = Callable[[str], Iterable[str]]
 """The domains of a key in which a NodePool could give the pod a node."""

@@ -19,9 +19,9 @@ from joinery.apis.labels import CAPACITY_TYPE, ZONE
 from joinery.optimizer.lot import Floats
 from joinery.optimizer.task import Row
 from joinery.scheduling.asks import Ask
+from joinery.scheduling.groups import Group
 from joinery.scheduling.pools import Mask, Pool
 from joinery.scheduling.targets import NewNode
-from joinery.scheduling.topology import Group
 from joinery.scheduling.workspace import Workspace
 
 KEYS = (CAPACITY_TYPE, ZONE)

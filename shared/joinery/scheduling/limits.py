@@ -7,9 +7,9 @@ safe, and a limit is used to the full.
 
 import numpy as np
 
+from joinery.scheduling.groups import UNLIMITED
 from joinery.scheduling.pools import Amounts, Mask, Pool
 from joinery.scheduling.targets import NewNode
-from joinery.scheduling.topology import UNLIMITED
 
 
 class Limits:

@@ -9,6 +9,7 @@ from joinery.optimizer.effort import Effort
 from joinery.scheduling.bound import bounds
 from joinery.scheduling.classes import PodClass
 from joinery.scheduling.firstfit import FirstFit
+from joinery.scheduling.groups import Stray
 from joinery.scheduling.launches import Slack, launch_of
 from joinery.scheduling.manners import (
     USUAL,
@@ -24,7 +25,6 @@ from joinery.scheduling.problem import Problem
 from joinery.scheduling.reasons import reasons_for
 from joinery.scheduling.reporter import SILENT, Reporter
 from joinery.scheduling.strays import Place, closable, closed, strays
-from joinery.scheduling.topology import Stray
 from joinery.scheduling.workspace import Workspace
 
 _ROUNDS = 4

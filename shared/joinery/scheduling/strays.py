@@ -10,11 +10,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from joinery.apis.labels import CAPACITY_TYPE, HOSTNAME, ZONE, canonical
+from joinery.scheduling.groups import Stray
 from joinery.scheduling.packing import Launch
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.rules import NodeFilter, Rule
 from joinery.scheduling.targets import NewNode
-from joinery.scheduling.topology import Stray
 from joinery.scheduling.workspace import Workspace
 from joinery.state.offerings import InstanceType
 

@@ -13,13 +13,14 @@ import numpy as np
 from joinery.apis.labels import HOSTNAME, canonical
 from joinery.scheduling.choice import is_possible, lowered
 from joinery.scheduling.classes import PodClass
+from joinery.scheduling.groups import admits
+from joinery.scheduling.ledger import Entry
 from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Axis, Fit, Mask, Pool, Prices, fit
 from joinery.scheduling.relaxation import Variant
 from joinery.scheduling.requirements import ABSENT, NO_REQUIREMENTS, Requirements, one_of
 from joinery.scheduling.resources import ports_clash
 from joinery.scheduling.rules import NodeFilter
 from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated
-from joinery.scheduling.topology import Entry, admits
 from joinery.state.nodes import NodeView
 
 Domains = Mapping[str, str]

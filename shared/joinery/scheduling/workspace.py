@@ -13,6 +13,7 @@ from joinery.apis.core import Pod, PriorityClass
 from joinery.apis.labels import PREFER_NO_SCHEDULE
 from joinery.apis.quantity import total
 from joinery.scheduling.classes import Classifier, PodClass
+from joinery.scheduling.groups import Stray
 from joinery.scheduling.holdoff import Fit as FitNode
 from joinery.scheduling.holdoff import fit_since, held
 from joinery.scheduling.manners import Manner
@@ -27,7 +28,7 @@ from joinery.scheduling.selectors import read
 from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated
 from joinery.scheduling.targets import ExistingNode, NewNode
 from joinery.scheduling.templates import PoolBuilder, axis_of, daemons
-from joinery.scheduling.topology import Stray, Topology
+from joinery.scheduling.topology import Topology
 from joinery.scheduling.volumes import Volumes
 from joinery.state.nodes import NodeView, views
 from joinery.state.plans import needs_of
