@@ -13,8 +13,10 @@ from itertools import product
 import numpy as np
 
 from joinery.scheduling.groups import UNLIMITED
+from joinery.scheduling.ledger import Counts
 from joinery.scheduling.manners import Dealing
 from joinery.scheduling.purchase import Purchase
+from joinery.scheduling.rules import ALL_NODES, NodeFilter
 from joinery.scheduling.targets import Demand, Domains, NewNode
 from joinery.scheduling.topology import Topology
 from joinery.scheduling.workspace import Workspace
@@ -29,6 +31,7 @@ class Allotment:
         self._topology: Topology = work.topology
         self._purchase = purchase
         self._known: dict[int, tuple[Demand, tuple[list[Domains], bool]]] = {}
+        self._counted: dict[tuple[int, tuple[tuple[str, str], ...], NodeFilter], bool] = {}
         self._is_unlimited = not any(pool.limits for pool in work.pools)
         self._relaxes = work.problem.options.best_effort_min_values
 
@@ -141,14 +144,29 @@ class Allotment:
                 last = index
                 is_free = amount >= UNLIMITED and self._dealing != "ahead"
                 amount = count - sum(shares) if is_free else 1
-                self._topology.record(pods, rules, combos[index], amount, lambda _: True)
+                self._topology.record(pods, rules, combos[index], amount, self._counting(demand, combos[index]))
                 shares[index] += amount
                 if sum(shares) == count:
                     break
         for index, share in enumerate(shares):
             if share:
-                self._topology.record(pods, rules, combos[index], -share, lambda _: True)
+                self._topology.record(pods, rules, combos[index], -share, self._counting(demand, combos[index]))
         return [(combos[i], share) for i, share in enumerate(shares) if share]
+
+    def _counting(self, demand: Demand, domains: Domains) -> Counts:
+        """Whether a node bought for the class there will count for a spread: of pods that choose their nodes not every one does."""
+
+        def counts(nodes: NodeFilter) -> bool:
+            if nodes == ALL_NODES:
+                return True
+            key = id(demand), tuple(sorted(domains.items())), nodes
+            if key not in self._counted:
+                starts = (node.narrowed(demand, domains) for node in self._starts(demand, ()))
+                first = next((node for node in starts if node is not None), None)
+                self._counted[key] = first is None or first.counts(nodes)
+            return self._counted[key]
+
+        return counts
 
     def _least_pressed(
         self, demand: Demand, combos: list[Domains], cautious: bool, last: int

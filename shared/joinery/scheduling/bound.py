@@ -122,7 +122,7 @@ class _Bound:
         clashes = _clashes(work, asks)
         stock, pile = stocks(kinds, work.reservations)
         alone = np.arange(len(free), dtype=np.int64)
-        groups = [*exclusive(clashes), *_on_hosts(work, asks)]
+        groups = [*exclusive(clashes), *_on_hosts(work, asks, self._nodes)]
         lot = Lot(
             requests=requests,
             counts=np.array([ask.count for ask in asks], dtype=np.int64),
@@ -218,14 +218,18 @@ def _clashes(work: Workspace, asks: Sequence[Ask]) -> Mask:
     return clashes
 
 
-def _on_hosts(work: Workspace, asks: Sequence[Ask]) -> Iterator[tuple[list[int], int]]:
-    """Pods (items) of which a spread over hosts lets only so many share one: a node that could be launched is an empty host."""
+def _on_hosts(work: Workspace, asks: Sequence[Ask], nodes: Sequence[NewNode]) -> Iterator[tuple[list[int], int]]:
+    """Pods (items) of which a spread over hosts lets only so many share one: a node that could be launched is an empty host.
+
+    As many as a node of the plan has, where every host has some.
+    """
     owners: dict[int, tuple[list[int], int]] = {}
     for index, ask in enumerate(asks):
         for rule in ask.rules:
             group = work.topology.group(rule)
             if rule.key == HOSTNAME and rule.kind == "spread" and group.selects(ask.pods):
-                owners.setdefault(id(group), ([], rule.max_skew))[0].append(index)
+                most = max((group.counts[node.name] for node in nodes), default=0)
+                owners.setdefault(id(group), ([], max(rule.max_skew, most)))[0].append(index)
     yield from owners.values()
 
 

@@ -11,11 +11,13 @@ import numpy as np
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.allotment import Allotment
 from joinery.scheduling.classes import PodClass
+from joinery.scheduling.groups import admits
 from joinery.scheduling.manners import USUAL, Manner
 from joinery.scheduling.purchase import Purchase, may_start
 from joinery.scheduling.relaxation import Variant, variants
 from joinery.scheduling.reporter import Reporter
 from joinery.scheduling.reservations import needed
+from joinery.scheduling.rules import NodeFilter
 from joinery.scheduling.targets import Demand, Domains, ExistingNode
 from joinery.scheduling.topology import Topology
 from joinery.scheduling.workspace import Workspace
@@ -29,7 +31,8 @@ class FirstFit:
         self._work = work
         self._topology: Topology = work.topology
         self._reporter = reporter
-        self.purchase = Purchase(work, reporter)
+        self._takes_more_hosts = True
+        self.purchase = Purchase(work, reporter, cautious=manner.cautious)
         self._allotment = Allotment(work, self.purchase, manner.dealing)
         self._needed: dict[PodClass, frozenset[str]] = {}
         self._tries: dict[tuple[int, int], tuple[Demand, ...]] = {}
@@ -52,6 +55,18 @@ class FirstFit:
         self.purchase = purchase
         self._allotment = Allotment(self._work, purchase, self._manner.dealing)
         self._fill()
+
+    def fill_up(self) -> None:
+        """Last of all, put what is left on nodes that there will be anyway: once those are settled, spreads over hosts let more in."""
+        if self.left and self._topology.settle_hosts(self._hosts):
+            self._takes_more_hosts = False
+            self._fill()
+            self._topology.unsettle_hosts()
+
+    def _hosts(self, nodes: NodeFilter) -> Iterator[str]:
+        """The hosts of the plan that count for such a spread."""
+        yield from (view.labels.get(HOSTNAME, view.name) for view in self._work.views if admits(nodes, view))
+        yield from (node.name for node in self.purchase.opened.nodes if node.counts(nodes))
 
     def _fill(self) -> None:
         """Class after class for as long as that places something."""
@@ -180,7 +195,8 @@ class FirstFit:
 
     def _allowed_on(self, node: ExistingNode, demand: Demand, keys: Sequence[str], cautious: bool) -> int:
         pods, rules = demand.pods, demand.variant.rules
-        allowed = self._topology.allowance(pods, rules, HOSTNAME, node.name, cautious=cautious)
+        is_careful = cautious or self._manner.cautious
+        allowed = self._topology.allowance(pods, rules, HOSTNAME, node.name, cautious=is_careful)
         for key in keys:
             domain = node.domain(key)
             if domain is not None:
@@ -249,7 +265,8 @@ class FirstFit:
         """Put so many of the pods on new nodes in those domains. The pods placed."""
         batch = names[:quota]
         remaining = list(batch)
+        into = self.purchase.into_tier if self._takes_more_hosts else self.purchase.into_opened
         for tier in self.purchase.tiers:
-            self.purchase.into_tier(tier, demand, domains, remaining)
+            into(tier, demand, domains, remaining)
         names[: len(batch)] = remaining
         return batch[: len(batch) - len(remaining)]

@@ -32,8 +32,8 @@ class Stray:
 class Group:
     """One rule's counts: pods it selects by domain, and hard owners by domain. ``awaited``: owners still to be placed.
 
-    ``domains`` are those that a spread ranges over; ``is_hard``: somebody owns it as a rule that must hold. ``residents``: how
-    many DaemonSets' pods it counts on a new node, by pool, where it counts any.
+    ``domains`` are those that a spread ranges over; of hosts none until it is settled which there will be. ``is_hard``: somebody owns
+    it as a rule that must hold; ``counts_owners``: and is counted by it. ``residents``: how many DaemonSets' pods it counts on a new node, by pool, where it counts any.
     """
 
     rule: Rule
@@ -42,6 +42,7 @@ class Group:
     owners: Counter[str] = field(default_factory=Counter)
     awaited: int = 0
     is_hard: bool = False
+    counts_owners: bool = False
     residents: Mapping[str, int] = field(default_factory=dict)
     _selected: dict[int, bool] = field(default_factory=dict)
 
@@ -55,15 +56,15 @@ class Group:
 
     @property
     def least(self) -> int:
-        """The smallest count that a spread compares with; 0 with fewer domains than minDomains, or over hosts."""
-        if self.rule.key == HOSTNAME or len(self.domains) < self.rule.min_domains:
+        """The smallest count that a spread compares with; 0 with fewer domains than minDomains, and over hosts while one more may come."""
+        if len(self.domains) < self.rule.min_domains:
             return 0
         return min((self.counts[domain] for domain in self.domains), default=0)
 
     @property
     def is_lonely(self) -> bool:
         """Whether the one pod that the rule counts is an owner: it could begin without a neighbour only as long as there is none."""
-        if self.residents:
+        if self.residents or not self.counts_owners:
             return False
         found = 0
         for count in self.counts.values():

@@ -79,6 +79,7 @@ class Ledger:
         self._of_rule[id(rule)] = (rule, group)
         if rule.weight is None:
             group.is_hard = True
+            group.counts_owners |= group.selects(pods)
             group.awaited += len(pods.pods)
 
     def _domains(self, pods: PodClass, rule: Rule) -> frozenset[str]:
@@ -100,6 +101,17 @@ class Ledger:
                         group.owners[view.labels[rule.key]] += 1
         for group in self._groups.values():
             group.count(self._nodes)
+
+    def settle_hosts(self, hosts: Callable[[NodeFilter], Iterable[str]]) -> bool:
+        """Let spreads over hosts range over those that count for them, now that no more will come. Whether there are such spreads."""
+        spreads = [g for g in self._groups.values() if g.is_hard and (g.rule.kind, g.rule.key) == ("spread", HOSTNAME)]
+        for group in spreads:
+            group.domains = frozenset(hosts(group.rule.nodes))
+        return bool(spreads)
+
+    def unsettle_hosts(self) -> None:
+        """Reckon with one more host again."""
+        self.settle_hosts(lambda _: ())
 
     def group(self, rule: Rule) -> Group:
         """The counts of the rule, which is one of a class of this topology."""
@@ -148,7 +160,7 @@ class Ledger:
         return known
 
     def minds(self, pods: PodClass) -> bool:
-        """Whether any rule is of the class, or looks at it; the class may be one that is not to be placed."""
+        """Whether the class, where it runs, keeps others away or is counted by a rule; it may be one that is not to be placed."""
         affinity = pods.affinity.pod_anti_affinity
         return affinity is not None or any(group.selects(pods) for group in self._groups.values())
 

@@ -24,13 +24,15 @@ to; or as many as the rules allow where nodes are bought already.
 @dataclass(frozen=True)
 class Manner:
     """``backwards``: those that others' affinity waits for come last. ``shuffle``: classes of one priority in an order of that
-    number; 0 for the usual one.
+    number; 0 for the usual one. ``cautious``: no host takes more of the pods that a spread over hosts counts than its owners,
+    which may have to join them, could be beside.
     """
 
     dealing: Dealing = "even"
     smallest_first: bool = False
     backwards: bool = False
     shuffle: int = 0
+    cautious: bool = False
 
     def place(self, name: str, depth: int, sizes: Sequence[int]) -> tuple[int, ...]:
         """By which classes of one priority are sorted."""
@@ -45,10 +47,20 @@ USUAL = Manner()
 
 def manners_for_left(left: Sequence[PodClass], topology: Topology) -> Iterator[Manner]:
     """What might place the pods that have no place; nothing where no rule about pods is theirs or looks at them."""
-    if any(topology.minds(pods) for pods in left):
+    if any(topology.rules[id(pods)] or topology.minds(pods) for pods in left):
+        if any(_needs_spread_neighbours(pods, topology) for pods in left):
+            yield Manner(cautious=True)
         yield Manner(dealing="gathered")
         yield Manner(backwards=True)
         yield from (Manner(shuffle=number) for number in (1, 2, 3))
+
+
+def _needs_spread_neighbours(pods: PodClass, topology: Topology) -> bool:
+    """Whether the class must share a host with others, and a spread over hosts is in the way somewhere."""
+    hard = [rule for rule in topology.rules[id(pods)] if rule.weight is None and rule.key == HOSTNAME]
+    spreads = [rule for rule in hard if rule.kind == "spread"]
+    foreign = [group for group in topology.foreign_over(pods, HOSTNAME) if group.rule.kind == "spread"]
+    return any(rule.kind == "affinity" for rule in hard) and bool(spreads or foreign)
 
 
 def manners_for_price(nodes: Sequence[NewNode]) -> Iterator[Manner]:

@@ -29,9 +29,11 @@ Worth = Callable[[Demand], float | None]
 class Purchase:
     """The nodes of one packing. ``worth`` may be set once a program has priced the classes; ``prefix`` keeps the names of its
     nodes apart from those of another packing and of nodes that exist. ``kept_back``: reservations for which other pods have nothing else.
+    ``cautious``: of pods that a spread over hosts counts a host takes no more than its owners, still to come, could be beside.
     """
 
-    def __init__(self, work: Workspace, reporter: Reporter, *, prefix: str = "new/") -> None:
+    def __init__(self, work: Workspace, reporter: Reporter, *, prefix: str = "new/", cautious: bool = False) -> None:
+        self._cautious = cautious
         self._work = work
         self._prefix = prefix
         self._topology: Topology = work.topology
@@ -66,10 +68,14 @@ class Purchase:
         if self._relaxes and self._work.reservations:
             self._begin_reserved(pools, demand, domains, names, relaxing=True)
         if names and needs_neighbours(demand):
-            self._beside_neighbours(pools, demand, domains, names)
+            self._grow(pools, demand, domains, names)
 
-    def _beside_neighbours(self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]) -> None:
-        """Pods that must share a host with others have no other place: the nodes of those grow, whatever they are worth then."""
+    def into_opened(self, tier: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]) -> None:
+        """Pools of one weight: only nodes being bought."""
+        self._grow([pool for pool in tier if is_open_to(pool, demand, self._topology)], demand, domains, names)
+
+    def _grow(self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]) -> None:
+        """For pods that have no other place nodes grow, whatever they are worth then: those of the pods that they must share a host with."""
         while names and (cheapest := self._cheapest_growth(pools, demand, domains, len(names))) is not None:
             index, node, count, rows = cheapest
             batch = [names.pop(0) for _ in range(count)]
@@ -240,7 +246,7 @@ class Purchase:
         return grown(prices, counts, most, price=price, worth=worth, unit=unit)
 
     def _allowed_on_host(self, demand: Demand, host: str) -> int:
-        return self._topology.allowance(demand.pods, demand.variant.rules, HOSTNAME, host, cautious=False)
+        return self._topology.allowance(demand.pods, demand.variant.rules, HOSTNAME, host, cautious=self._cautious)
 
     def _unit(self, demand: Demand, pool: Pool) -> float:
         """The worth of one pod of the class in the pool."""

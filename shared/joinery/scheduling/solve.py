@@ -166,6 +166,7 @@ def _attempt(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
     better = None if asked.problem.options.first_fit_only else cheaper(work, packer.purchase, effort)
     if better is not None:
         packer.go_on(better.purchase)
+    packer.fill_up()
     packer.purchase.note_usage()
     packing = Packing(
         existing=_existing(work),

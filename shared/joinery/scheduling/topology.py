@@ -63,12 +63,9 @@ class Topology(Ledger):
         return frozenset(d for rule in rules for d, count in self.group(rule).counts.items() if count)
 
     def _spread(self, group: Group, rule: Rule, pods: PodClass, domain: str) -> int:
-        if rule.key == HOSTNAME:
-            left = rule.max_skew - group.counts[domain]
-        else:
-            if not group.ranges_over(domain):
-                return 0
-            left = rule.max_skew + group.least - group.counts[domain]
+        if not group.ranges_over(domain):
+            return 0
+        left = rule.max_skew + group.least - group.counts[domain]
         if group.selects(pods):
             return max(0, left)
         return UNLIMITED if left >= 0 else 0
