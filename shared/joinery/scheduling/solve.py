@@ -3,10 +3,11 @@
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 
 from joinery.optimizer.effort import Effort
-from joinery.scheduling.bound import bounds
+from joinery.scheduling.bound import Bounds, bounds
 from joinery.scheduling.classes import PodClass
 from joinery.scheduling.firstfit import FirstFit
 from joinery.scheduling.groups import Stray
@@ -30,6 +31,8 @@ from joinery.scheduling.workspace import Workspace
 _ROUNDS = 4
 _SMALL = 40
 """Pods up to which other ways to go about a packing are tried for its price, or for pods that are left."""
+_PROVEN = 1e-6
+"""A plan this close to its bound, as a share, is as cheap as any."""
 
 Stopwatch = Callable[[], float]
 """Seconds since some beginning. The core has no clock of its own."""
@@ -89,10 +92,20 @@ class _Attempt:
     closable: frozenset[Place]
     staying: frozenset[str]
 
-    def bounded(self) -> Packing:
-        """The packing with what nodes for these pods can cost; places that it closed are open to others."""
+    @cached_property
+    def proven(self) -> Bounds:
+        """What nodes for these pods can cost; places that the packing closed are open to others."""
         pools = Workspace(self.asked.problem).pools if self.asked.closed else self.work.pools
-        proven = bounds(self.work, self.packer.purchase.opened.nodes, pools, self.packing.hourly)
+        return bounds(self.work, self.packer.purchase.opened.nodes, pools, self.packing.hourly)
+
+    @property
+    def is_cheapest(self) -> bool:
+        """Whether nothing is cheaper that keeps what this keeps."""
+        return self.packing.hourly <= self.proven.kept * (1 + _PROVEN)
+
+    def bounded(self) -> Packing:
+        """The packing with its bounds."""
+        proven = self.proven
         return replace(self.packing, lower_bound=proven.hard, kept_bound=proven.kept, weaknesses=proven.weaknesses)
 
     def rank(self, *, by_price: bool = True) -> tuple[object, ...]:
@@ -115,7 +128,7 @@ def _settled(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
     best = _without_surprise(asked, reporter, effort)
     was_left = bool(best.packer.left)
     for choice in _other_ways(asked, best):
-        if effort.is_over() or (was_left and not best.packer.left):
+        if effort.is_over() or (not best.packer.left if was_left else best.is_cheapest):
             break
         if was_left and _left_by_priority(_first_fit(choice, SILENT)[1]) >= best.left:
             continue
