@@ -20,7 +20,7 @@ export AWS_DEFAULT_REGION ?= us-east-1
 export AWS_EC2_METADATA_DISABLED := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint types format check-build build build-host smoke bench bench-small judge webhook-bench oracle controlplane sam-local deploy
+.PHONY: help setup demo test fuzz lint types format check-build build build-host smoke bench bench-small judge webhook-bench oracle controlplane sam-local deploy
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -40,6 +40,9 @@ test: setup $(SAM) .venv-ric/.current ## Everything: lint, types, contracts, dri
 	fi; \
 	tools/browser/install >/dev/null || echo "### pages are NOT LOOKED AT in a real browser ###"; \
 	KUBEBUILDER_ASSETS=$$assets .venv/bin/pytest -n 2
+
+fuzz: setup ## Every property with new examples, 25 times as many as in `make test` (hours; FUZZ="tests/unit/verify --hypothesis-seed=7")
+	@.venv/bin/pytest -n 2 -m hypothesis --hypothesis-profile=fuzz $(FUZZ)
 
 lint: setup ## Format, lint, import contracts, and whatever is generated and may have drifted
 	.venv/bin/ruff format --check --quiet . || { .venv/bin/ruff format --diff --quiet . | head -40; exit 1; }

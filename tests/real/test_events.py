@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from joinery.apis.labels import DISRUPTED_TAINT, RESERVATION_ID, SPOT
@@ -20,6 +20,7 @@ from simulator import builders
 from simulator.doors import Call, Doors
 from simulator.queues import record
 from simulator.world import World
+from tests.properties import examples
 
 REAL = Path(__file__).parents[1] / "data/real"
 QUEUE = "joinery-interruption"
@@ -238,7 +239,7 @@ def replaced(value: Any, path: tuple[Any, ...], odd: Any) -> Any:
     return pairs if isinstance(value, dict) else list(pairs.values())
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=150, deadline=None)
+@examples(150, suppress=(HealthCheck.function_scoped_fixture,))
 @given(data=st.data(), name=st.sampled_from(sorted(OUTCOMES)), wrapped=st.booleans())
 def test_whatever_an_event_lacks_its_neighbours_are_answered(data: st.DataObject, name: str, wrapped: bool) -> None:
     """A field is missing, null or something odd: the door answers, and at most that one message comes again."""

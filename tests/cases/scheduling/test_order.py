@@ -5,12 +5,13 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import solve
 from tests.cases.scheduling.reading import Case, cases
+from tests.properties import examples
 
 CASES = cases()
 
@@ -32,7 +33,7 @@ def _shuffled(listed: tuple[Any, ...], random: Random) -> tuple[Any, ...]:
     return tuple(random.sample(listed, len(listed)))
 
 
-@settings(max_examples=150, deadline=None)
+@examples(150)
 @given(st.sampled_from(CASES), st.integers(0, 2**32))
 def test_a_plan_does_not_depend_on_the_order_of_objects(case: Case, seed: int) -> None:
     """Any golden case, shuffled in any way, is answered with the very same plan."""

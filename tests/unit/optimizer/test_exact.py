@@ -1,7 +1,7 @@
 """Small lots, solved exactly: the proven bound is never above the cheapest nodes, and a packing never below."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.optimizer.assignment import AssignmentProgram
@@ -9,13 +9,13 @@ from joinery.optimizer.bounding import bound
 from joinery.optimizer.effort import Effort
 from joinery.optimizer.lot import Lot, price_of
 from joinery.optimizer.search import pack
+from tests.properties import examples
 from tests.unit.optimizer.lots import cheapest, lots, places, wrong
 
-UNHURRIED = settings(deadline=None, max_examples=80)
 PENNY = 1e-7
 
 
-@UNHURRIED
+@examples(80)
 @given(lots(), st.data())
 def test_bound_optimum_and_packing_come_in_that_order(lot: Lot, data: st.DataObject) -> None:
     """No proof claims more than the best possible costs, and no packing costs less; whatever is packed is allowed."""
@@ -25,7 +25,7 @@ def test_bound_optimum_and_packing_come_in_that_order(lot: Lot, data: st.DataObj
     assert cheapest(lot) <= price_of(lot, shapes) + PENNY
 
 
-@UNHURRIED
+@examples(80)
 @given(lots(stocked=True))
 def test_free_nodes_of_a_limited_stock_only_lower_the_bound(lot: Lot) -> None:
     """Nodes that exist may take pods for nothing, as many as there are: the bound allows for the best use of them."""
@@ -33,7 +33,7 @@ def test_free_nodes_of_a_limited_stock_only_lower_the_bound(lot: Lot) -> None:
     assert bound(lot) >= 0
 
 
-@UNHURRIED
+@examples(80)
 @given(lots(stocked=True), st.integers(0, 99))
 def test_no_packing_uses_more_nodes_than_there_are(lot: Lot, seed: int) -> None:
     """Of what is scarce no more is taken than there is, whichever kinds share it, and every pod has its place."""
@@ -42,7 +42,7 @@ def test_no_packing_uses_more_nodes_than_there_are(lot: Lot, seed: int) -> None:
     assert cheapest(lot) <= price_of(lot, shapes) + PENNY
 
 
-@UNHURRIED
+@examples(80)
 @given(lots(stocked=True), st.data())
 def test_the_proof_does_not_trust_the_solver(lot: Lot, data: st.DataObject) -> None:
     """Any prices at all, in place of the solver's own, prove a bound that holds."""

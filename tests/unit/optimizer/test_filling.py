@@ -1,14 +1,13 @@
 """Filling nodes greedily: never more than a node holds, never more than there is, and as much as possible of what comes first."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.optimizer.filling import apart, fill, sequences
 from joinery.optimizer.lot import Amounts, Lot
+from tests.properties import examples
 from tests.unit.optimizer.lots import holds, lots
-
-UNHURRIED = settings(deadline=None, max_examples=100)
 
 
 def _rows(lot: Lot, data: st.DataObject) -> tuple[Amounts, Amounts]:
@@ -18,7 +17,7 @@ def _rows(lot: Lot, data: st.DataObject) -> tuple[Amounts, Amounts]:
     return np.array(kinds), np.array(orders)
 
 
-@UNHURRIED
+@examples(100)
 @given(lots(), st.data())
 def test_no_node_is_overfull(lot: Lot, data: st.DataObject) -> None:
     """No resource, group, clash or count is overdrawn, whatever the order."""
@@ -28,7 +27,7 @@ def test_no_node_is_overfull(lot: Lot, data: st.DataObject) -> None:
     assert all(holds(lot, int(kind), row.tolist()) for kind, row in zip(kinds, pods, strict=True))
 
 
-@UNHURRIED
+@examples(100)
 @given(lots(), st.data())
 def test_nothing_more_fits_on_a_filled_node(lot: Lot, data: st.DataObject) -> None:
     """One more pod of any item that is left would be too much."""
@@ -40,7 +39,7 @@ def test_nothing_more_fits_on_a_filled_node(lot: Lot, data: st.DataObject) -> No
             assert not holds(lot, int(kind), more.tolist())
 
 
-@UNHURRIED
+@examples(100)
 @given(lots(), st.data())
 def test_filling_goes_on_from_what_is_on_a_node(lot: Lot, data: st.DataObject) -> None:
     """A node that is filled in two steps keeps what it had and is as right as one that is filled at once."""
@@ -51,7 +50,7 @@ def test_filling_goes_on_from_what_is_on_a_node(lot: Lot, data: st.DataObject) -
     assert all(holds(lot, int(kind), row.tolist()) for kind, row in zip(kinds, pods, strict=True))
 
 
-@UNHURRIED
+@examples(100)
 @given(lots(), st.data())
 def test_pods_that_clash_are_taken_apart(lot: Lot, data: st.DataObject) -> None:
     """Of any heap of pods those stay that may share a node, and all that clash with nothing."""
@@ -64,7 +63,7 @@ def test_pods_that_clash_are_taken_apart(lot: Lot, data: st.DataObject) -> None:
     assert (kept[at_peace] == heap[0][at_peace]).all()
 
 
-@UNHURRIED
+@examples(100)
 @given(lots(), st.data())
 def test_every_order_has_every_item_once(lot: Lot, data: st.DataObject) -> None:
     """Each kind gets a few orders, and each order names every live item once and no other."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.optimizer.assignment import AssignmentProgram
@@ -11,12 +11,11 @@ from joinery.optimizer.merging import MOST_ITEMS, CoarseProgram, cells
 from joinery.optimizer.places import by_place
 from joinery.optimizer.promising import Survey
 from joinery.optimizer.shrinking import ShrinkingProgram
+from tests.properties import examples
 from tests.unit.optimizer.lots import lots, places, seeded
 
-UNHURRIED = settings(deadline=None, max_examples=100)
 
-
-@UNHURRIED
+@examples(100)
 @given(lots(most_pods=12), st.data())
 def test_places_share_out_every_pod_and_never_mix(lot: Lot, data: st.DataObject) -> None:
     """Each part has kinds of one place only, its pods may all run there, and together the parts have every pod once."""
@@ -31,7 +30,7 @@ def test_places_share_out_every_pod_and_never_mix(lot: Lot, data: st.DataObject)
     assert total.tolist() == lot.counts.tolist()
 
 
-@UNHURRIED
+@examples(100)
 @given(lots(most_pods=12), st.data())
 def test_a_part_of_a_lot_keeps_its_rules(lot: Lot, data: st.DataObject) -> None:
     """Groups and clashes of the items that stay are those of the whole lot, by their new numbers."""
@@ -43,7 +42,7 @@ def test_a_part_of_a_lot_keeps_its_rules(lot: Lot, data: st.DataObject) -> None:
     assert (part.clashes == lot.clashes[np.ix_(items, items)]).all()
 
 
-@UNHURRIED
+@examples(100)
 @given(lots(most_pods=12))
 def test_cells_hold_every_pod_and_only_items_of_one_look(lot: Lot) -> None:
     """No pod is lost in a cell, and items in different groups never share one."""
@@ -68,7 +67,7 @@ def test_cells_are_fewer_than_items_and_of_nearly_one_size() -> None:
     assert (apart < 0.1 * np.ptp(lot.requests[:, :2], axis=0)).all()
 
 
-@UNHURRIED
+@examples(100)
 @given(lots(most_pods=12))
 def test_the_coarse_program_shares_out_every_pod(lot: Lot) -> None:
     """Read as the lot's own, the answer of the cells' program puts each pod somewhere that admits it, and nothing elsewhere."""
@@ -87,7 +86,7 @@ def test_the_shares_of_many_pods_add_up() -> None:
     np.testing.assert_allclose(answer.shares[lot.admits.all(axis=1)].sum(axis=1), lot.counts[lot.admits.all(axis=1)])
 
 
-@UNHURRIED
+@examples(100)
 @given(lots(most_pods=12), st.integers(1, 4))
 def test_promising_kinds_leave_every_item_one(lot: Lot, sorts: int) -> None:
     """However few sorts are asked for, no item is left without a kind that admits it."""

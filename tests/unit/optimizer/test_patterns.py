@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.optimizer.assignment import AssignmentProgram
@@ -12,9 +12,9 @@ from joinery.optimizer.lot import UNBOUNDED, Amounts, Lot, Shape, price_of
 from joinery.optimizer.patterns import PatternProgram, Patterns
 from joinery.optimizer.pricing import Pricing
 from joinery.optimizer.search import pack
+from tests.properties import examples
 from tests.unit.optimizer.lots import lots, seeded, wrong
 
-UNHURRIED = settings(deadline=None, max_examples=80)
 PENNY = 1e-6
 
 
@@ -42,7 +42,7 @@ def _slots() -> Lot:
     )
 
 
-@UNHURRIED
+@examples(80)
 @given(lots(most_pods=12), st.integers(0, 99))
 def test_every_pattern_that_is_sought_can_be_built(lot: Lot, seed: int) -> None:
     """Filled or exchanged, a node holds what its kind has room for, within groups and clashes, and no pod that does not exist."""
@@ -57,7 +57,7 @@ def test_every_pattern_that_is_sought_can_be_built(lot: Lot, seed: int) -> None:
         assert (pods <= lot.counts).all()
 
 
-@UNHURRIED
+@examples(80)
 @given(lots(most_pods=10))
 def test_patterns_cost_no_more_than_the_packing_they_come_from_and_no_less_than_the_bound(lot: Lot) -> None:
     """The program may buy fractions of known nodes: that is never dearer than the nodes, and never cheaper than what is proven."""

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.optimizer.exact import least
@@ -13,13 +13,13 @@ from joinery.optimizer.lot import Lot, price_of
 from joinery.optimizer.placement import Placement
 from joinery.optimizer.proof import Prover, Question, proven
 from joinery.optimizer.task import Row, Task, plain
+from tests.properties import examples
 from tests.unit.optimizer.lots import cheapest, lots, wrong
 
-UNHURRIED = settings(deadline=None, max_examples=80)
 PENNY = 1e-7
 
 
-@UNHURRIED
+@examples(80)
 @given(lots() | lots(stocked=True), st.floats(0, 1))
 def test_a_small_task_is_answered_exactly(lot: Lot, dearer: float) -> None:
     """However dear the plan that was known: the bound is what the cheapest nodes cost, and such nodes are found."""
@@ -32,7 +32,7 @@ def test_a_small_task_is_answered_exactly(lot: Lot, dearer: float) -> None:
     assert price_of(lot, answer.shapes) == pytest.approx(best)
 
 
-@UNHURRIED
+@examples(80)
 @given(lots() | lots(stocked=True))
 def test_a_plan_that_is_cheapest_is_known_to_be(lot: Lot) -> None:
     """Its own price is the bound, but for what is taken off for the rounding of floats."""
@@ -40,7 +40,7 @@ def test_a_plan_that_is_cheapest_is_known_to_be(lot: Lot) -> None:
     assert least(plain(lot), best).bound == pytest.approx(best, rel=1e-6, abs=PENNY)
 
 
-@UNHURRIED
+@examples(80)
 @given(lots(stocked=True), st.data())
 def test_any_prices_prove_a_bound_that_holds(lot: Lot, data: st.DataObject) -> None:
     """The solver may err: its prices are only a suggestion."""

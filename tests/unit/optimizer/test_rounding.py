@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.optimizer.assignment import AssignmentProgram
@@ -11,9 +11,9 @@ from joinery.optimizer.lot import UNBOUNDED, Lot, Shape, price_of
 from joinery.optimizer.refinement import refine
 from joinery.optimizer.rounding import Judgement, round_up
 from joinery.optimizer.search import pack
+from tests.properties import examples
 from tests.unit.optimizer.lots import lots, places, seeded, wrong
 
-UNHURRIED = settings(deadline=None, max_examples=60)
 JUDGEMENTS = st.builds(
     Judgement,
     share=st.sampled_from((0.5, 0.8, 1.0)),
@@ -36,7 +36,7 @@ def _singly(lot: Lot) -> list[Shape]:
     ]
 
 
-@UNHURRIED
+@examples(60)
 @given(lots(most_pods=12), JUDGEMENTS, st.integers(0, 99))
 def test_every_pod_gets_one_place(lot: Lot, judgement: Judgement, seed: int) -> None:
     """However nodes are judged, each pod is on one of them, and none is overfull."""
@@ -47,7 +47,7 @@ def test_every_pod_gets_one_place(lot: Lot, judgement: Judgement, seed: int) -> 
     assert wrong(lot, shapes) == []
 
 
-@UNHURRIED
+@examples(60)
 @given(lots(most_pods=12), JUDGEMENTS, st.floats(0.05, 5))
 def test_rounding_gives_up_where_it_cannot_be_cheap_enough(lot: Lot, judgement: Judgement, below: float) -> None:
     """Nodes are found for less than the given price, or none are."""
@@ -56,7 +56,7 @@ def test_rounding_gives_up_where_it_cannot_be_cheap_enough(lot: Lot, judgement: 
     assert found is None or price_of(lot, found[0]) < below
 
 
-@UNHURRIED
+@examples(60)
 @given(lots(most_pods=10), st.integers(0, 99))
 def test_refined_nodes_hold_the_same_pods_for_no_more(lot: Lot, seed: int) -> None:
     """Local search takes the most wasteful nodes apart, and keeps what it cannot better."""
@@ -95,7 +95,7 @@ def test_local_search_finds_what_single_nodes_waste() -> None:
     assert price_of(lot, after) < 0.75 * price_of(lot, _singly(lot))
 
 
-@UNHURRIED
+@examples(60)
 @given(lots(most_pods=10), st.data())
 def test_one_seed_gives_one_packing(lot: Lot, data: st.DataObject) -> None:
     """The same lot and seed give the very same nodes."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.apis.core import Pod
@@ -14,6 +14,7 @@ from joinery.scheduling.planning import plan
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.verify import verify
 from simulator.builders import daemon_set, node, node_pool, pod
+from tests.properties import examples
 from tests.unit.verify.plans import A, B, C, launch, problem
 
 ZONES = (A, B, C)
@@ -110,7 +111,7 @@ def clusters(draw: st.DrawFn) -> Cluster:
     return Cluster(kinds, draw(st.booleans()), draw(st.booleans()))
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(clusters())
 def test_no_plan_is_refused_by_the_check(cluster: Cluster) -> None:
     """Rules about pods, their own and others', DaemonSets' pods among them, lead to no mistake that the check has to find."""
@@ -118,7 +119,7 @@ def test_no_plan_is_refused_by_the_check(cluster: Cluster) -> None:
     assert (made.warnings, made.violations) == ((), ())
 
 
-@settings(deadline=None, max_examples=20)
+@examples(20)
 @given(clusters())
 def test_no_pod_is_left_that_one_more_node_or_one_there_would_take(cluster: Cluster) -> None:
     """Neither a node of the plan as it stands nor one more, with every rule of everybody kept."""

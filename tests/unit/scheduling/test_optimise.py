@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.apis.core import Pod
@@ -22,10 +22,10 @@ from joinery.scheduling.solve import solve
 from joinery.scheduling.verify import verify
 from joinery.scheduling.workspace import Workspace
 from simulator.builders import daemon_set, instance_type, node, node_pool, pod
+from tests.properties import examples
 from tests.unit.scheduling.worlds import Exhaustive, World, shuffled, worlds
 from tests.unit.verify.plans import A, B, C, problem
 
-UNHURRIED = settings(deadline=None, max_examples=30)
 PENNY = 1e-7
 CHEAPEST = Options(only_marked_unschedulable=False, node_size="cheapest", spot_types=0)
 
@@ -41,14 +41,14 @@ def _price(packer: FirstFit) -> float:
     return sum(packer.purchase.opened.price)
 
 
-@settings(UNHURRIED, max_examples=70)
+@examples(70)
 @given(worlds())
 def test_bound_optimum_and_plan_come_in_that_order(world: World) -> None:
     """No proof claims more than the best nodes for the launched pods cost, and no plan costs less than those."""
     _assert_in_order(world)
 
 
-@settings(UNHURRIED, max_examples=50)
+@examples(50)
 @given(worlds(most=5, reservations=2))
 def test_the_same_holds_where_capacity_is_reserved(world: World) -> None:
     """Reservations are a stock: no proof claims more than its best use costs, and no plan has more of it than there is."""
@@ -63,7 +63,7 @@ def _assert_in_order(world: World) -> None:
     assert least <= plan.hourly + PENNY
 
 
-@UNHURRIED
+@examples(30)
 @given(worlds(most=4, copies=6, reservations=3), st.integers(0, 99))
 def test_what_is_reserved_depends_on_no_order(world: World, seed: int) -> None:
     """One problem and seed give one plan, right by every rule, that costs no more than first-fit's."""
@@ -76,7 +76,7 @@ def test_what_is_reserved_depends_on_no_order(world: World, seed: int) -> None:
         assert plan.hourly <= _price(alone) + PENNY
 
 
-@UNHURRIED
+@examples(30)
 @given(worlds(most=4, copies=8))
 def test_a_plan_is_right_and_costs_no_more_than_first_fit(world: World) -> None:
     """Of who wants nothing but the cheapest nodes: what first-fit placed is placed for no more, and what is not has a reason."""
@@ -89,7 +89,7 @@ def test_a_plan_is_right_and_costs_no_more_than_first_fit(world: World) -> None:
         assert plan.hourly <= _price(alone) + PENNY
 
 
-@UNHURRIED
+@examples(30)
 @given(worlds(most=4, copies=8), st.integers(0, 99))
 def test_one_problem_and_seed_give_one_plan(world: World, seed: int) -> None:
     """Whatever the order of pods, nodes, pools and types."""

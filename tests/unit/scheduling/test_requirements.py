@@ -1,7 +1,7 @@
 """The requirement algebra: every pair of operators written out, and what holds for any requirements at all."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.apis.core import NodeSelectorRequirement
@@ -18,7 +18,6 @@ from joinery.scheduling.requirements import (
 )
 
 KEY = "tier"
-UNHURRIED = settings(deadline=None)
 
 
 def _set(text: str) -> ValueSet:
@@ -187,14 +186,12 @@ def _allows(found: ValueSet, value: str | None) -> bool:
     return found.absent if value is None else found.has(value)
 
 
-@UNHURRIED
 @given(value_sets(), value_sets(), SOME)
 def test_what_both_allow_is_what_each_allows(one: ValueSet, other: ValueSet, value: str | None) -> None:
     """Membership agrees with intersection, for values and for a label that is not there."""
     assert _allows(one.intersect(other), value) == (_allows(one, value) and _allows(other, value))
 
 
-@UNHURRIED
 @given(value_sets(), value_sets(), value_sets())
 def test_the_order_in_which_requirements_meet_does_not_matter(one: ValueSet, other: ValueSet, third: ValueSet) -> None:
     """Intersection commutes and associates, to the same text on a claim."""
@@ -203,7 +200,6 @@ def test_the_order_in_which_requirements_meet_does_not_matter(one: ValueSet, oth
     assert left == right
 
 
-@UNHURRIED
 @given(value_sets())
 def test_a_requirement_met_twice_is_met_once(one: ValueSet) -> None:
     """Intersection with itself, with everything, and with nothing."""
@@ -212,7 +208,6 @@ def test_a_requirement_met_twice_is_met_once(one: ValueSet) -> None:
     assert one.intersect(ABSENT).intersect(_set("Exists")).is_impossible
 
 
-@UNHURRIED
 @given(value_sets())
 def test_a_value_invented_for_a_label_is_allowed(one: ValueSet) -> None:
     """What a node is labelled with satisfies what it was bought for, wherever any small value would."""
@@ -220,7 +215,6 @@ def test_a_value_invented_for_a_label_is_allowed(one: ValueSet) -> None:
         assert one.has(one.pick())
 
 
-@UNHURRIED
 @given(value_sets(), SOME)
 def test_a_claim_allows_what_the_plan_allowed(one: ValueSet, value: str | None) -> None:
     """Written out and read back, a requirement means the same."""
@@ -231,7 +225,6 @@ def test_a_claim_allows_what_the_plan_allowed(one: ValueSet, value: str | None) 
         assert _allows(again, value) == _allows(one, value)
 
 
-@UNHURRIED
 @given(st.lists(requirements(), max_size=4), st.dictionaries(st.sampled_from((KEY, "other")), VALUES))
 def test_many_expressions_hold_where_each_holds(listed: list[NodeSelectorRequirement], labels: dict[str, str]) -> None:
     """A node matches a term when it matches every expression of it, in whatever order they are written."""

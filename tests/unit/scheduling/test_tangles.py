@@ -2,16 +2,17 @@
 
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.planning import plan
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import solve
+from tests.properties import examples
 from tests.unit.scheduling.tangles import tangles
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(tangles())
 def test_no_plan_is_refused(asked: Problem) -> None:
     """Neither the packing nor its bound, and nobody is left out for a mistake of ours."""
@@ -19,7 +20,7 @@ def test_no_plan_is_refused(asked: Problem) -> None:
     assert (made.violations, made.warnings) == ((), ())
 
 
-@settings(max_examples=60)
+@examples(60)
 @given(tangles())
 def test_a_pod_that_only_limits_keep_out_is_placed_without_them(asked: Problem) -> None:
     """Limits are a cause: as long as they are named and nothing else is, lifting them helps some of those pods."""

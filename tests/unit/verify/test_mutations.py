@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import permutations
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.apis.core import Pod
@@ -16,6 +16,7 @@ from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import solve
 from joinery.scheduling.verify import verify
 from simulator.builders import node_pool, pod
+from tests.properties import examples
 from tests.unit.verify.plans import A, B, C, found, launch, packing, problem
 
 ZONES = (A, B, C)
@@ -119,7 +120,7 @@ def _plan(asked: Problem, nodes: list[int], zones: list[str]) -> Packing:
     return packing(*launches)
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(_placed())
 def test_verification_agrees_with_looking_at_every_pair(placed: tuple[list[Wish], list[int], list[str]]) -> None:
     """On any placement of a few pods, classes and counts give the answer that pods and pairs give."""
@@ -179,7 +180,7 @@ def _spoiled(chosen: Launch, how: str) -> Launch:
     return replace(chosen, offering=replace(offering, zone="us-east-1z"))
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(st.lists(WISHES, min_size=1, max_size=8), st.sampled_from(SPOILERS), st.integers(0, 7))
 def test_what_the_packing_core_plans_is_right_until_it_is_spoiled(wishes: list[Wish], how: str, pick: int) -> None:
     """Every plan of the core passes, and none passes once one of its launches is tampered with."""
