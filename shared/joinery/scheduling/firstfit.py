@@ -130,6 +130,7 @@ class FirstFit:
         """Place as many as possible, giving up one preference after another. Whether any was placed."""
         before = len(names)
         self.purchase.kept_back = self._kept_back(pods)
+        self._work.dealt.discard(pods)
         for number, variant in enumerate(self._variants(pods)):
             for demand in self._demands(pods, number, variant):
                 while names and (placed := self._sweep(demand, names)):
@@ -233,6 +234,7 @@ class FirstFit:
         roomy = self._domains_with_room(demand)
         waiting: list[tuple[Domains, int]] = []
         for domains, quota in self._allotment.of(demand, len(names), refused):
+            self._work.dealt.add(demand.pods)
             if any(domains.items() <= there for there in roomy):
                 waiting.append((domains, quota))
             else:

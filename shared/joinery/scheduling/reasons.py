@@ -151,7 +151,7 @@ def _beyond_size(
     """Host ports of daemons, minValues, rules about other pods, or limits stand in the way.
 
     ``holding``: for each way in which the pod may use the pool, the types that hold it. Limits are named where a node more would
-    help: alone if no rule closes the pool, else after the rule.
+    help: alone if no rule closes the pool, else after the rule; not where rules and minValues together leave no domain to buy in.
     """
     subject = f"NodePool {pool.name}"
     if barring := work.topology.barring(pods, _hard_rules(work, pods), pool.name):
@@ -165,7 +165,7 @@ def _beyond_size(
         return (Reason("MinValues", words, subject),)
     words, is_total = blocking_rules(work.topology, pods, lambda key: work.offered(pool, pods, key))
     rules, limits = Reason("Topology", words, subject), exhausted(work, pool, holding)
-    if not limits:
+    if not limits or not (is_total or pods in work.dealt):
         return (rules,)
     return (*((rules,) if is_total else ()), Reason("Limits", limits, subject))
 

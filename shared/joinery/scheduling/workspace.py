@@ -65,6 +65,8 @@ class Workspace:
         self.nodes = [self._existing(view) for view in self.views if not view.is_leaving]
         self.memo: dict[int, tuple[Prices, Prices]] = {}
         self.bought: dict[str, int] = {}
+        # Classes for which there was a domain to buy in when they were last tried, limits apart.
+        self.dealt: set[PodClass] = set()
         self.charged: dict[str, Amounts] = {}
         self.reservations: Mapping[str, int] = stock(self.pools, snapshot.node_claims)
         self.units: dict[tuple[int, str], float] = {}
