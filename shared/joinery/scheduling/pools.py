@@ -261,6 +261,14 @@ class Fit:
         """The types that are to be had as spot or on-demand."""
         return self._sold(self.columns & ~self.market.reserved)
 
+    @cached_property
+    def least_prices(self) -> Prices:
+        """$/h of those types' cheapest offerings, in their order."""
+        found: Prices = self.market.prices[self.bought][:, self.columns & ~self.market.reserved].min(
+            axis=1, initial=np.inf
+        )
+        return found
+
     def _sold(self, columns: Mask) -> Mask:
         return self.types & np.asarray(np.isfinite(self.market.prices[:, columns]).any(axis=1))
 

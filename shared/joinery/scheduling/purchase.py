@@ -255,8 +255,7 @@ class Purchase:
             return priced
         key = (id(demand.pods), pool.name)
         if key not in self._units:
-            node = self.start(pool, demand, {})
-            self._units[key] = 0.0 if node is None else worth_of_one(node, demand)
+            self._units[key] = worth_of_one(pool, demand) if is_open_to(pool, demand, self._topology) else 0.0
         return self._units[key]
 
     def start(self, pool: Pool, demand: Demand, domains: Domains) -> NewNode | None:

@@ -6,8 +6,8 @@ share of a resource. A node whose price is close to the worth of its pods is wel
 
 import numpy as np
 
-from joinery.scheduling.pools import Amounts, Prices
-from joinery.scheduling.targets import Demand, NewNode
+from joinery.scheduling.pools import Amounts, Pool, Prices
+from joinery.scheduling.targets import Demand
 
 GROWTH = 1.02
 """A node this close to its pods' worth may always grow."""
@@ -15,15 +15,17 @@ _ANY = 1e12
 """Any price at all is bearable; finite, because pods may be worth nothing and nothing times infinity is no number."""
 
 
-def worth_of_one(node: NewNode, demand: Demand) -> float:
+def worth_of_one(pool: Pool, demand: Demand) -> float:
     """The worth of one pod of the class, in $/h, on a node that may still be anything the class allows in the pool."""
-    rows = np.flatnonzero(node.types & np.isfinite(node.least_prices))
-    room = node.pool.room[rows][:, demand.asked]
+    _, found = demand.fit(pool, {})
+    if found.conflict:
+        return 0.0
+    room = pool.room[found.bought][:, demand.asked]
     usable = (room >= demand.row[demand.asked]).all(axis=1)
     if not usable.any():
         return 0.0
-    shares = (demand.row[demand.asked] / room[usable]).max(axis=1)
-    return float((node.least_prices[rows][usable] * shares).min())
+    shares = (demand.row[demand.asked] / room[usable]).max(axis=1, initial=0.0)
+    return float((found.least_prices[usable] * shares).min())
 
 
 def best_start(prices: Prices, counts: Amounts, most: int) -> int:
