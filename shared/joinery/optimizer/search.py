@@ -6,7 +6,7 @@ import numpy as np
 
 from joinery.optimizer.assignment import AssignmentProgram
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.exact import is_small, least
+from joinery.optimizer.exact import Answer, is_small, least
 from joinery.optimizer.generation import Outlook, by_patterns
 from joinery.optimizer.lot import Amounts, Lot, Shape, price_of
 from joinery.optimizer.merging import MOST_ITEMS, CoarseProgram
@@ -25,6 +25,8 @@ _FEW_PAIRS = 5_000
 """Patterns are sought for lots of no more pairs of an item and a kind that admits it: the work grows with them, and where there
 are more (many small demands in many zones) it triples to save one percent.
 """
+_LISTED = 16
+"""Of no more pods the cheapest nodes are mostly soon listed, before anything else improves the packing."""
 _HASTY = Judgement(share=1.0, band=0.2, stale=True)
 """A packing to start from is soon found, and patterns make up for it; what is scarce is dealt out with more care."""
 
@@ -36,25 +38,37 @@ def pack(lot: Lot, place: Amounts, effort: Effort, survey: Survey | None = None)
     """
     kinds = (survey or Survey(lot)).promising(_SORTS)
     few = lot.part(np.arange(len(lot.counts)), kinds, lot.counts)
-    best = [Shape(int(kinds[shape.kind]), shape.pods, shape.times) for shape in _pack(few, place[kinds], effort)]
-    return _settled(lot, best, effort)
+    random = np.random.default_rng(effort.seed)
+    judgement = _HASTY if _is_small(few) and not few.scarce.any() else Judgement()
+    start, outlook = _started(few, place[kinds], judgement, effort, random)
+    best = _among(kinds, start)
+    if lot.counts.sum() <= _LISTED:
+        answer = _least(lot, best, effort)
+        if answer is not None and answer.is_exact:
+            return list(answer.shapes or best)
+    if outlook is not None and _is_small(few):  # of more kinds, nodes taken apart would gain nothing in the time
+        best = _among(kinds, _improved(few, place[kinds], start, outlook, effort, random))
+    answer = _least(lot, best, effort)
+    return list((answer and answer.shapes) or best)
 
 
-def _settled(lot: Lot, best: list[Shape], effort: Effort) -> list[Shape]:
+def _among(kinds: Amounts, shapes: list[Shape]) -> list[Shape]:
+    """Shapes of some kinds as those of the whole lot."""
+    return [Shape(int(kinds[shape.kind]), shape.pods, shape.times) for shape in shapes]
+
+
+def _least(lot: Lot, best: list[Shape], effort: Effort) -> Answer | None:
     """The very cheapest nodes, where they are few enough to be listed."""
     task, packed = plain(lot), sum(int(shape.pods.sum()) * shape.times for shape in best)
     if effort.is_over() or packed < lot.counts.sum() or not is_small(task):
-        return best
-    return list(least(task, price_of(lot, best), is_thorough=False).shapes or best)
+        return None
+    return least(task, price_of(lot, best), is_thorough=False)
 
 
-def _pack(lot: Lot, place: Amounts, effort: Effort) -> list[Shape]:
-    random = np.random.default_rng(effort.seed)
-    is_small = _is_small(lot)
-    judgement = _HASTY if is_small and not lot.scarce.any() else Judgement()
-    best, outlook = _started(lot, place, judgement, effort, random)
-    if outlook is None or not is_small:
-        return best  # nodes taken apart would be packed from too many kinds to gain anything in the time
+def _improved(
+    lot: Lot, place: Amounts, best: list[Shape], outlook: Outlook, effort: Effort, random: np.random.Generator
+) -> list[Shape]:
+    """A packing of the same pods that costs no more: by patterns, and by packing the pods of some nodes again."""
 
     def finish(left: Amounts, stock: Amounts) -> list[Shape] | None:
         shapes, found = _rounded(replace(lot, stock=stock), place, left, Judgement(), effort, random)
