@@ -66,7 +66,7 @@ class _Trial:
 
     def minds(self, found: PodClass) -> bool:
         """Whether anything but its own node selection ties the class to a zone or a capacity type."""
-        if self._volumes.claims_of(found) or any(c.topology_key in _OPEN for c in hard_spread(found)):
+        if self._volumes.claims_of(found) or any(c.topology_key in _OPEN for c in hard_spread(found.pod)):
             return True
         group = self._groups.get(found)
         if group and any(key in _OPEN for key in group.keys):
@@ -98,7 +98,7 @@ class _Trial:
         return f"no pod that its affinity requires runs in {lonely}={labels[lonely]}" if lonely else ""
 
     def _skewed(self, found: PodClass, node: FinalNode, labels: Labels, *, changed: Sequence[str]) -> str:
-        for constraint in hard_spread(found):
+        for constraint in hard_spread(found.pod):
             key = constraint.topology_key
             if key in changed:
                 tally = spread_tally(self.world, found, constraint, census=self.census, market=self.market)

@@ -1,11 +1,14 @@
 """How many pods that a selector matches run in each domain of a topology key."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from joinery.apis.core import LabelSelector, PodAffinityTerm
+from joinery.apis.labels import ZONE
 from joinery.scheduling.verify_nodes import FinalNode
 from joinery.scheduling.verify_rules import Labels, selector_matches
+from joinery.scheduling.verify_volumes import Volumes
 from joinery.scheduling.verify_world import PodClass, World
 
 NAMESPACE_NAME = "kubernetes.io/metadata.name"
@@ -44,6 +47,28 @@ class Census:
             return None
         chosen = {name for name, labels in self._namespace_labels.items() if selector_matches(selector, labels)}
         return frozenset(chosen | set(term.namespaces))
+
+    def zones_of_claims(self, found: PodClass) -> list[frozenset[str]]:
+        """For each unbound claim that the class's pods share with others, the zones of its users: its volume will be there."""
+        if not found.pod.spec.volumes:
+            return []
+        used = ([f.places for f in self._users[name]] for name in self._volumes.claims_of(found) if name in self._users)
+        together = [listed for listed in used if sum(sum(one.values()) for one in listed) > 1]
+        return [frozenset(n.labels[ZONE] for one in listed for n in one if ZONE in n.labels) for listed in together]
+
+    @cached_property
+    def _volumes(self) -> Volumes:
+        return Volumes(self.world)
+
+    @cached_property
+    def _users(self) -> Mapping[str, Sequence[PodClass]]:
+        """The classes that use each claim whose first user will decide its zone."""
+        users: dict[str, list[PodClass]] = {}
+        for found in self.world.classes.values():
+            for name in self._volumes.claims_of(found):
+                if self._volumes.binds_zone(found, name):
+                    users.setdefault(name, []).append(found)
+        return users
 
     @property
     def _namespace_labels(self) -> Mapping[str, Labels]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 
 from joinery.apis import labels as keys
 from joinery.apis.labels import PREFER_NO_SCHEDULE
@@ -93,12 +94,17 @@ def check_weights(world: World, market: Market, census: Census) -> Iterator[Reas
 
 
 def _watched(world: World, census: Census) -> set[PodClass]:
-    """Pods that rules of others keep balanced or away over more than hosts: where they may go is not theirs to say."""
+    """Pods that rules of others keep balanced or away over more than hosts: where they may go is not theirs to say.
+
+    Others are also those that the plan leaves: it was made for them too.
+    """
     watched: set[PodClass] = set()
-    for found in world.classes.values():
-        for constraint in hard_spread(found):
+    left = (world.pods[one.pod] for one in world.packing.unplaced if one.pod in world.pods)
+    for pod in chain((found.pod for found in world.classes.values()), left):
+        for constraint in hard_spread(pod):
             if constraint.topology_key != keys.HOSTNAME:
-                watched.update(census.matching(constraint.label_selector, frozenset({found.namespace})))
+                namespaces = frozenset({pod.metadata.namespace or "default"})
+                watched.update(census.matching(constraint.label_selector, namespaces))
     return watched.union(*(term.matched for term in repellents(world, census) if term.key != keys.HOSTNAME))
 
 

@@ -2,14 +2,15 @@
 
 The domains are those of eligible nodes and, for zones, also those in which an allowed pool could buy a node for the pod:
 the scheduler would be content with one zone where only one has nodes, the user would not. A zone in which nothing that
-fits is sold is no domain, nor is one without the neighbours that the pod's required affinity over zones names.
+fits is sold is no domain, nor is one without the neighbours that the pod's required affinity over zones names, nor one that
+the volume of a claim, which the pod shares with others, will not be in.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from joinery.apis.core import LabelSelector, LabelSelectorRequirement, TopologySpreadConstraint
+from joinery.apis.core import LabelSelector, LabelSelectorRequirement, Pod, TopologySpreadConstraint
 from joinery.apis.labels import ALIASES, ZONE
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.verify_affinity import domains_with_neighbours
@@ -23,15 +24,15 @@ from joinery.scheduling.verify_world import PodClass, World
 _ZONE_KEYS = {ZONE} | {alias for alias, key in ALIASES.items() if key == ZONE}
 
 
-def hard_spread(found: PodClass) -> list[TopologySpreadConstraint]:
+def hard_spread(pod: Pod) -> list[TopologySpreadConstraint]:
     """The constraints that must hold."""
-    return [c for c in found.pod.spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"]
+    return [c for c in pod.spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"]
 
 
 def check_spread(world: World, census: Census, market: Market) -> Iterator[Reason]:
     """Every pod of the plan keeps every constraint of its own, with all others in place."""
     for found in world.classes.values():
-        constraints = hard_spread(found)
+        constraints = hard_spread(found.pod)
         if constraints and next(found.planned_on, None) is not None:
             for constraint in constraints:
                 tally = spread_tally(world, found, constraint, census=census, market=market)
@@ -111,15 +112,16 @@ def spread_tally(
 
 
 def _zones(found: PodClass, census: Census, market: Market) -> frozenset[str]:
-    """Where a node could be bought for the pod that its own affinity lets it onto."""
+    """Where a node could be bought for the pod that its own affinity and those with whom it shares a claim let it onto."""
     neighbours = domains_with_neighbours(found, _ZONE_KEYS, census)
     sold = market.zones_for(found)
-    return sold if neighbours is None else sold & neighbours
+    zones = sold if neighbours is None else sold & neighbours
+    return zones.intersection(*census.zones_of_claims(found))
 
 
 def _eligible(world: World, found: PodClass, constraint: TopologySpreadConstraint) -> Iterable[FinalNode]:
     """Nodes with all the keys the pod spreads over, that its policies let it see."""
-    keys = [c.topology_key for c in hard_spread(found)]
+    keys = [c.topology_key for c in hard_spread(found.pod)]
     spec = found.pod.spec
     choosy = constraint.node_affinity_policy != "Ignore" and is_choosy(spec)
     minds_taints = constraint.node_taints_policy == "Honor"
