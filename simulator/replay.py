@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import timedelta
 from pathlib import Path
+from textwrap import wrap
 from typing import Any
 
 from rich.console import Console
@@ -33,7 +34,7 @@ _RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
 
 
 def replay(path: Path, seed: int) -> str:
-    """Print what was decided and what changed. Returns the handler's error, if it raised one."""
+    """Print what was decided and what changed. Returns the error that would have the event delivered again, if there is one."""
     door, event = call_for(read(path), path)
     out, simulation = render.console(), Simulation(load(), seed=seed)
     with simulation.running():
@@ -48,10 +49,12 @@ def replay(path: Path, seed: int) -> str:
     _list(out, "Decided", [f"{command}: {reason}" for command, reason in decisions(call)])
     if reasons := ignored(call):
         _list(out, "Ignored", reasons)
+    if errors := failed(call):
+        _list(out, "Failed, and delivered again", errors)
     _list(out, "Rang", rings)
     _list(out, "Events", [_said(event) for event in simulation.world.recorder.events[told:]])
     _list(out, "Changed", [_described(change) for change in changes])
-    return call.error
+    return call.error or "; ".join(errors)
 
 
 def decisions(call: Call) -> list[tuple[str, str]]:
@@ -63,6 +66,11 @@ def decisions(call: Call) -> list[tuple[str, str]]:
 def ignored(call: Call) -> list[str]:
     """Why the handler did nothing about a message."""
     return [str(line.get("reason", "")) for line in _lines(call) if line.get("message") == "event ignored"]
+
+
+def failed(call: Call) -> list[str]:
+    """Why the queue delivers a message again."""
+    return [str(line["error"]) for line in _lines(call) if str(line.get("message", "")).startswith("failed")]
 
 
 def _lines(call: Call) -> list[dict[str, Any]]:
@@ -141,7 +149,15 @@ def _print(out: Console, path: Path, call: Call, played: str) -> None:
 def _list(out: Console, title: str, lines: list[str]) -> None:
     out.print(Text(f"{title}: nothing" if not lines else f"{title}:", style="bold"))
     for line in lines:
-        out.print(Text(f"  {line}"))
+        wrapped = wrap(
+            line,
+            out.width,
+            initial_indent="  ",
+            subsequent_indent="    ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        out.print(Text("\n".join(wrapped)), soft_wrap=True)
 
 
 def _said(event: Event) -> str:

@@ -1,11 +1,12 @@
 """What a file holds that wakes a door: a call as Lambda would make it, or an event as its source writes it.
 
-An EventBridge event by itself comes over the interruption queue, an AdmissionReview by itself over the Function URL.
+An EventBridge event by itself comes over the interruption queue, an AdmissionReview by itself over the Function URL. Copies of
+one are taken too: what ``aws sqs receive-message`` prints, and the notification of an SNS topic.
 """
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,10 @@ _QUEUES = {"provisioning": "provisioning", "lifecycle": "lifecycle", "interrupti
 def read(path: Path) -> dict[str, Any]:
     """The event of a file, or of standard input for ``-``. Raises ``ConfigurationError`` naming the file."""
     try:
-        event = json.loads(sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes())
+        data = sys.stdin.buffer.read() if str(path) == "-" else path.read_bytes()
+        if not data.strip():
+            raise ConfigurationError(f"{path}: is empty")
+        event = json.loads(data)
     except OSError as error:
         raise ConfigurationError(f"{path}: {error.strerror or error}") from error
     except (ValueError, RecursionError) as error:
@@ -40,23 +44,41 @@ def call(event: dict[str, Any], path: Path) -> tuple[str, dict[str, Any]]:
         return str(event.get("door") or path.stem.partition("_")[0]), event
     if detail_type(event):
         return "interruption", {"Records": [record("message-1", "joinery-interruptions", event)]}
-    door = next(filter(None, map(_door_of, _records(event))), "")
+    if copies := [body for body in _copied(event) if _is_event(body)]:
+        blank = [record(f"message-{number}", "joinery-interruptions", {}) for number in range(1, len(copies) + 1)]
+        return "interruption", {"Records": [one | {"body": body} for one, body in zip(blank, copies, strict=True)]}
+    door = next(filter(None, map(_door_of, _objects(event, "Records"))), "")
     if not door:
         raise ConfigurationError(
-            f"{path}: neither an event of EventBridge, nor an AdmissionReview, nor a Function URL's call, nor SQS records, "
-            "nor a schedule's input"
+            f"{path}: neither an event of EventBridge, nor an AdmissionReview, nor a Function URL's call, nor SQS records or "
+            "messages, nor a notification of SNS, nor a schedule's input"
         )
     return door, event
 
 
-def _records(event: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    listed = event.get("Records")
+def _copied(event: Mapping[str, Any]) -> Iterator[object]:
+    """The bodies of messages that were printed by a tool, or that SNS sends elsewhere than to a queue."""
+    if "TopicArn" in event:
+        yield json.dumps(event)
+    for message in _objects(event, "Messages"):
+        yield message.get("Body")
+    for message in _objects(event, "Records"):
+        if isinstance(notification := message.get("Sns"), dict):
+            yield json.dumps(notification)
+
+
+def _objects(event: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
+    listed = event.get(key)
     return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+
+
+def _is_event(body: object) -> bool:
+    inside = opened(body)
+    return not isinstance(inside, Ignored) and bool(detail_type(inside))
 
 
 def _door_of(message: Mapping[str, Any]) -> str:
     """By the queue's name; a queue of another name is the one that events come over, if this is one."""
     source = str(message.get("eventSourceARN", "")).lower()
     named = next((door for part, door in _QUEUES.items() if part in source), "")
-    inside = opened(message.get("body"))
-    return named or ("interruption" if not isinstance(inside, Ignored) and detail_type(inside) else "")
+    return named or ("interruption" if _is_event(message.get("body")) else "")

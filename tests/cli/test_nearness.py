@@ -22,6 +22,20 @@ def test_the_cheapest_plan_says_that_it_is() -> None:
     assert list(nearness(_plan(1, 1))) == ["Proven lower bound $0.0566/h: nothing cheaper is possible"]
 
 
+def test_one_price_is_one_figure_however_it_was_summed_up() -> None:
+    """0.08455 is rounded up, and what is a hair less down: nobody is shown two prices and told that they are one."""
+    launch = replace(LAUNCH, offering=replace(LAUNCH.offering, price=0.08455 + 1e-12))
+    packing = Packing(launches=(launch,), lower_bound=0.08455 - 1e-12)
+    assert list(nearness(packing)) == ["Proven lower bound $0.0846/h: nothing cheaper is possible"]
+
+
+def test_a_gap_that_shows_in_the_figures_is_not_denied() -> None:
+    """Of a hundred dollars four hundredths of a percent are four cents."""
+    launch = replace(LAUNCH, offering=replace(LAUNCH.offering, price=100.0))
+    said = list(nearness(Packing(launches=(launch,), lower_bound=99.96)))
+    assert said == ["Proven lower bound $99.9600/h: less than 0.1% above the best possible"]
+
+
 def test_a_gap_is_said_in_percent() -> None:
     """And nothing more where it is small."""
     assert list(nearness(_plan(0.96, 0.96))) == ["Proven lower bound $0.0543/h: at most 4.2% above the best possible"]

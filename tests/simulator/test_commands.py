@@ -80,6 +80,50 @@ def test_an_event_that_needs_nothing_says_why() -> None:
     assert "Ignored:\n  the scheduled change is closed" in output
 
 
+def _written(tmp_path: Path, document: object) -> str:
+    path = tmp_path / "event.json"
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+def test_what_tools_print_of_an_event_is_replayed(tmp_path: Path) -> None:
+    """``aws sqs receive-message``, a notification of SNS by itself, and as SNS gives it to a function: whatever is at hand."""
+    text = (REAL / "eventbridge/spot-interruption.json").read_text()
+    notification = {"Type": "Notification", "TopicArn": "arn:aws:sns:eu-central-1:111122223333:t", "Message": text}
+    for document in (
+        {"Messages": [{"MessageId": "1", "ReceiptHandle": "A", "Body": text}]},
+        notification,
+        {"Records": [{"EventSource": "aws:sns", "Sns": notification}]},
+    ):
+        result = run("replay", _written(tmp_path, document))
+        assert "at the interruption door" in result.output, result.exception
+        assert "DeleteClaim" in result.output
+
+
+def test_a_message_that_fails_says_why(tmp_path: Path) -> None:
+    """Nothing decided, and delivered again: whoever replays it wants to know what is wrong with it. Exit status 1."""
+    event = json.loads((REAL / "eventbridge/spot-interruption.json").read_text())
+    del event["detail"]["instance-id"]
+    result = run("replay", _written(tmp_path, event))
+    assert "Failed, and delivered again:\n  " in result.output
+    assert "instance-id" in result.output
+    assert result.exit_code == 1
+
+
+def test_what_a_replay_says_is_set_in_from_its_heading() -> None:
+    """Also where it takes two lines; none ends in blanks or exceeds eighty columns."""
+    lines = run("replay", str(REAL / "eventbridge/spot-interruption.json")).output.splitlines()
+    assert "    spot instance" in lines or "    instance" in lines
+    assert all(line == line.rstrip() and len(line) <= 80 for line in lines)
+
+
+def test_an_empty_event_is_called_empty(tmp_path: Path) -> None:
+    """No position of a JSON reader."""
+    path = tmp_path / "event.json"
+    path.write_bytes(b"\n")
+    assert str(run("replay", str(path)).exception) == f"{path}: is empty"
+
+
 def test_a_queue_of_any_name_is_known_by_what_comes_over_it(tmp_path: Path) -> None:
     """A record of Karpenter's queue, say."""
     event = json.loads((REAL / "lambda/sqs/spot-interruption.json").read_text())

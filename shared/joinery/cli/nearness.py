@@ -7,11 +7,15 @@ from joinery.scheduling.packing import Packing
 
 _TOLD = 0.0005
 """Less than that is nothing, of a tenth of a percent."""
+_SAME = 1e-6
+"""What sums of prices may differ by and be one price."""
 
 
 def nearness(packing: Packing) -> Iterator[str]:
     """Of a plan that buys something: what is proven, what preferences cost of it, and why a weak bound is weak."""
-    yield f"Proven lower bound {money(packing.lower_bound)}/h{_within(packing)}"
+    # One price is shown as one figure: two sums of it may be rounded to either side.
+    bound = packing.hourly if packing.gap < _SAME else packing.lower_bound
+    yield f"Proven lower bound {money(bound)}/h{_within(packing)}"
     of_preferences, above = packing.kept_bound - packing.lower_bound, packing.hourly - packing.lower_bound
     if packing.gap < TELLING and of_preferences > _TOLD * packing.lower_bound:
         part = min(of_preferences / above, 1.0)
@@ -23,8 +27,10 @@ def nearness(packing: Packing) -> Iterator[str]:
 def _within(packing: Packing) -> str:
     if packing.gap >= TELLING:
         return ""
-    if packing.gap < _TOLD:
+    if packing.gap < _SAME or (packing.gap < _TOLD and money(packing.lower_bound) == money(packing.hourly)):
         return ": nothing cheaper is possible"
+    if packing.gap < _TOLD:
+        return ": less than 0.1% above the best possible"
     return f": at most {packing.gap:.1%} above the best possible"
 
 
