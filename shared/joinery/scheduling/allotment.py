@@ -15,7 +15,7 @@ import numpy as np
 from joinery.scheduling.groups import UNLIMITED
 from joinery.scheduling.ledger import Counts
 from joinery.scheduling.manners import Dealing
-from joinery.scheduling.purchase import Purchase
+from joinery.scheduling.purchase import Purchase, is_open_to
 from joinery.scheduling.rules import ALL_NODES, NodeFilter
 from joinery.scheduling.targets import Demand, Domains, NewNode
 from joinery.scheduling.topology import Topology
@@ -116,7 +116,7 @@ class Allotment:
 
     def _starts(self, demand: Demand, keys: Sequence[str]) -> Iterator[NewNode]:
         """Every sort of node that could be begun for the class, and those begun whose like there may be no more of."""
-        for pool in self._work.pools:
+        for pool in (one for one in self._work.pools if is_open_to(one, demand, self._topology)):
             node = self._purchase.start(pool, demand, {})
             if node is not None:
                 yield node
