@@ -27,6 +27,18 @@ def _requesting(**quantities: Any) -> dict[str, Any]:
     ("document", "problem"),
     [
         (_requesting(cpu="4 GB"), "Pod web: spec.containers[0].resources.requests.cpu: '4 GB' is not a quantity"),
+        (
+            _requesting(memroy="1Gi"),
+            "Pod web: spec.containers[0].resources.requests.memroy: no such resource: there are cpu, memory, ephemeral-storage; is it memory?",
+        ),
+        (
+            _requesting(gpu="1"),
+            "Pod web: spec.containers[0].resources.requests.gpu: no such resource: there are cpu, memory, ephemeral-storage, and others have a domain such as nvidia.com/gpu",
+        ),
+        (
+            "No resources found",
+            "not a Kubernetes object: must be a map with apiVersion and kind, is 'No resources found'",
+        ),
         (_requesting(cpu="-1"), "Pod web: spec.containers[0].resources.requests.cpu: must not be negative"),
         (pod_document(overhead={"cpu": "x"}), "Pod web: spec.overhead.cpu: 'x' is not a quantity"),
         (pod_document(nodeSelector={"zone": 1}), "Pod web: spec.nodeSelector.zone: 1 must be text: write it in quotes"),

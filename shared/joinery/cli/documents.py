@@ -19,6 +19,7 @@ from typing import IO, Any
 
 import msgspec
 
+from joinery.apis.wording import must_be
 from joinery.errors import ConfigurationError
 
 _GZIP = b"\x1f\x8b"
@@ -233,11 +234,20 @@ def _refuse(subject: object, problem: str) -> None:
         raise ConfigurationError(f"{subject}: {problem}")
 
 
+def _in_words(error: Exception, raw: msgspec.Raw | bytes) -> str:
+    """Text that is no object at all (``No resources found``), or a field of its head."""
+    try:
+        value = msgspec.json.decode(raw)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return str(error)
+    return str(error) if isinstance(value, dict) else must_be("a map with apiVersion and kind", value)
+
+
 def _documents(source: str, raw: msgspec.Raw | bytes, *, default_kind: str, default_version: str) -> Iterator[Document]:
     try:
         head = _HEAD.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{source}: not a Kubernetes object: {error}") from error
+        raise ConfigurationError(f"{source}: not a Kubernetes object: {_in_words(error, raw)}") from error
     kind, version = head.kind or default_kind, head.api_version or default_version
     if not kind:
         raise ConfigurationError(

@@ -4,9 +4,12 @@ from collections.abc import Iterator, Mapping
 
 from joinery.apis.core import Container, NodeStatus, PodSpec, ResourceRequirements
 from joinery.apis.quantity import amount
+from joinery.apis.slips import meant_by
 from joinery.apis.wording import A_QUANTITY
 
 _Quantities = Mapping[str, str | int | float]
+#: What a container may ask for without a domain (k8s.io/kubernetes ``pkg/apis/core/helper``, ``IsStandardContainerResourceName``).
+_OF_CONTAINERS = ("cpu", "memory", "ephemeral-storage")
 
 
 def wrong_quantities(part: PodSpec | NodeStatus, at: str) -> Iterator[str]:
@@ -16,6 +19,19 @@ def wrong_quantities(part: PodSpec | NodeStatus, at: str) -> Iterator[str]:
             problem = _problem(name, text)
             if problem:
                 yield f"{at}.{path}.{name}: {problem}"
+
+
+def wrong_resources(spec: PodSpec, at: str) -> Iterator[str]:
+    """The same for what containers ask for by a name that is no resource's: ``memroy``, ``gpu``."""
+    for path, quantities in (
+        *_of_containers(spec.containers, "containers"),
+        *_of_containers(spec.init_containers, "initContainers"),
+    ):
+        for name in quantities:
+            if "/" not in name and name not in _OF_CONTAINERS and not name.startswith("hugepages-"):
+                meant = meant_by(name, _OF_CONTAINERS)
+                hint = f"; is it {meant}?" if meant else ", and others have a domain such as nvidia.com/gpu"
+                yield f"{at}.{path}.{name}: no such resource: there are {', '.join(_OF_CONTAINERS)}{hint}"
 
 
 def _problem(name: str, text: str | int | float) -> str:

@@ -12,7 +12,7 @@ from joinery.apis import meta as resources
 from joinery.apis.core import Container, ObjectMeta, PodSpec
 from joinery.apis.quantity import amount
 from joinery.apis.workloads import Workload
-from joinery.cli.quantities import wrong_quantities
+from joinery.cli.quantities import wrong_quantities, wrong_resources
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
@@ -53,6 +53,7 @@ def wrong_pod(spec: PodSpec, at: str) -> Iterator[str]:
         yield f"{at}.containers: a pod needs a container"
     yield from _wrong_containers(spec, at)
     yield from wrong_quantities(spec, at)
+    yield from wrong_resources(spec, at)
     yield from _wrong_limits(spec, at)
 
 
