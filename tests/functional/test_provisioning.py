@@ -252,7 +252,7 @@ def test_a_bad_pool_does_not_stop_the_others(stand: Stand) -> None:
     assert stand.provision()["launched"] == 1
     told = {each["type"]: each for each in stand.world.cluster.document("NodePool", "broken")["status"]["conditions"]}
     assert (told["Ready"]["status"], told["ValidationSucceeded"]["status"]) == ("False", "False")
-    assert told["ValidationSucceeded"]["message"] == "spec.weight: input should be less than or equal to 100"
+    assert told["ValidationSucceeded"]["message"] == "spec.weight: must be at most 100, is 1000"
 
 
 def test_a_pool_that_only_we_find_wrong_does_not_stop_the_others(stand: Stand) -> None:
