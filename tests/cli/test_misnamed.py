@@ -99,3 +99,16 @@ def test_numbers_are_no_slips() -> None:
     assert value_meant_by("node.kubernetes.io/instance-type", "m5.larg", ["m5.large", "m5.xlarge"]) == "m5.large"
     assert value_meant_by("topology.kubernetes.io/zone", "eu-central-1x", ["eu-central-1a", "eu-central-1b"]) == ""
     assert value_meant_by("topology.kubernetes.io/zone", "eu-central1a", ["eu-central-1a"]) == "eu-central-1a"
+
+
+@pytest.mark.parametrize(
+    ("limits", "words"),
+    [
+        ("{cpus: 1000}", ["spec.limits.cpus: no instance type has cpus, so that limits nothing; is it cpu?"]),
+        ("{cpu: 1000, memory: 10Ti, nodes: 9, nvidia.com/gpu: 4}", []),
+    ],
+)
+def test_a_limit_on_nothing_is_asked_about(warned: Any, limits: str, words: list[str]) -> None:
+    """An API server takes any name there; a budget that holds nothing back is noticed on the bill."""
+    cluster = CLUSTER.replace("  template:\n", f"  limits: {limits}\n  template:\n")
+    assert warned(cluster, pod_document()) == [f"warning: NodePool default: {line}" for line in words]

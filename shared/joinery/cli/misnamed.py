@@ -39,6 +39,7 @@ class _Asked(NamedTuple):
 def misnamed(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) -> Iterator[Notice]:
     """A warning for each slip, naming who made it. ``types``: by EC2NodeClass."""
     yield from _classes(snapshot)
+    yield from _limits(snapshot, types)
     defined, values = _defined(snapshot), _values(snapshot, types)
     doubts: dict[str, list[str]] = defaultdict(list)
     for subject, asked in _all_asked(snapshot):
@@ -67,6 +68,15 @@ def _classes(snapshot: Snapshot) -> Iterator[Notice]:
         if ref.is_ours and ref.name not in known and (meant := meant_by(ref.name, known)):
             where = f"NodePool {pool.metadata.name}: spec.template.spec.nodeClassRef.name"
             yield warning(f"{where}: there is no EC2NodeClass {ref.name}; is it {meant}?")
+
+
+def _limits(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) -> Iterator[Notice]:
+    known = {"nodes"}.union(*(kind.capacity for listed in types.values() for kind in listed))
+    for pool in snapshot.node_pools:
+        for name in sorted(pool.spec.limits.keys() - known) if any(types.values()) else ():
+            question = f"; is it {meant}?" if (meant := meant_by(name, known)) else ""
+            where = f"NodePool {pool.metadata.name}: spec.limits.{name}"
+            yield warning(f"{where}: no instance type has {name}, so that limits nothing{question}")
 
 
 # --- what there is ---
