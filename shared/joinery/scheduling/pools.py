@@ -279,11 +279,11 @@ def fit(pool: Pool, wanted: Requirements) -> Fit:
     A label that neither the template nor the instance type defines does not exist on the node: ``In`` and ``Exists`` fail,
     ``NotIn`` and ``DoesNotExist`` pass (scheduling.md 3.7, Compatible).
     """
-    asked = tuple(wanted.canonical().sets.items())
-    known = pool.fits.get(asked)
-    if known is None:
-        known = pool.fits[asked] = _fit(pool, wanted.canonical())
-    return known
+    wanted = wanted.canonical()
+    asked = tuple(wanted.sets.items())
+    if asked not in pool.fits:
+        pool.fits[asked] = _fit(pool, wanted)
+    return pool.fits[asked]
 
 
 def _fit(pool: Pool, wanted: Requirements) -> Fit:
