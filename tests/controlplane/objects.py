@@ -72,7 +72,9 @@ def sweep(transport: Transport) -> None:
             for item in _items(transport, path(kind)):
                 meta = item["metadata"]
                 _remove(transport, f"{path(kind, meta.get('namespace', ''))}/{meta['name']}")
-    transport.request("DELETE", "/apis/events.k8s.io/v1/namespaces/default/events")
+    # A collection of all namespaces cannot be deleted at once; the API server refuses that.
+    for namespace in {event["metadata"]["namespace"] for event in _items(transport, "/apis/events.k8s.io/v1/events")}:
+        transport.request("DELETE", f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")
     _remove(transport, "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases/joinery-decisions")
 
 
