@@ -145,11 +145,23 @@ def test_a_time_limit_is_positive(run: Run, cluster: str) -> None:
     assert _refused(run, "-f", cluster, "--time-limit", "0") == "joinery: --time-limit 0: must be more than 0 seconds"
 
 
-def test_an_unknown_format_is_a_usage_error(run: Run, cluster: str) -> None:
-    """Exit status 2, as for every other bad argument."""
-    outcome = run("plan", "-f", cluster, "-o", "pdf")
-    assert outcome.status == 2
-    assert "'table', 'json'" in outcome.err
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (("plan", "-o", "JSON"), "--output: must be one of table, json, html, is 'JSON'; is it json?"),
+        (("plan", "-o", "pdf"), "--output: must be one of table, json, html, is 'pdf'"),
+        (("catalog", "-o", "html"), "--output: must be one of table, json, is 'html'"),
+        (("plan", "--node-size", "chepest"), "--node-size: must be one of cheapest, balanced, small, is 'chepest'; is it cheapest?"),
+        (("simulate", "-o", "Text"), "--output: must be one of text, json, is 'Text'; is it text?"),
+        (("plan", "--seed", "x"), "--seed: must be a whole number, is 'x'"),
+        (("plan", "--seed", "-1"), "--seed: must be at least 0, is '-1'"),
+        (("plan", "--time-limit", "soon"), "--time-limit: must be a number, is 'soon'"),
+    ],
+)  # fmt: skip
+def test_a_bad_argument_is_told_in_plain_words(run: Run, arguments: tuple[str, ...], line: str) -> None:
+    """What it must be, what it is, and what was probably meant; exit status 2."""
+    outcome = run(*arguments)
+    assert (outcome.status, outcome.out, outcome.err) == (2, "", f"joinery: {line}\n")
 
 
 def test_unknown_operators_of_a_pod_are_its_own_problem(run: Run, cluster: str, write: Write) -> None:

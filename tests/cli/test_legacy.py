@@ -86,8 +86,8 @@ def test_an_object_of_v1_counts_instead_of_a_legacy_one(run: Run, cluster: str, 
     outcome = run(*PLAN, "-f", path, "-f", cluster, "-f", write("p.json", pod_document()))
     assert outcome.document["launch"][0]["labels"]["team"] == "web"
     assert outcome.err.splitlines() == [
-        f"warning: {path}: AWSNodeTemplate default: not used, there is a EC2NodeClass default",
-        f"warning: {path}: Provisioner default: not used, there is a NodePool default",
+        f"warning: {path}: AWSNodeTemplate default: not used, the EC2NodeClass default of v1 counts",
+        f"warning: {path}: Provisioner default: not used, the NodePool default of v1 counts",
     ]
 
 

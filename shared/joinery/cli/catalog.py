@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from joinery.cli.options import CatalogOption, Files, Format, RegionOption
+from joinery.cli.options import CatalogOption, Files, Format, MoreFiles, Recursive, RegionOption
 from joinery.errors import ConfigurationError
 
 if TYPE_CHECKING:
@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 
 def catalog(
+    more_files: MoreFiles = None,
     files: Files = None,
+    recursive: Recursive = False,
     catalog_file: CatalogOption = None,
     region: RegionOption = None,
     save: Annotated[
@@ -37,7 +39,7 @@ def catalog(
     from joinery.cli.sources import checked_region, load_catalog, moment, prices_of
     from joinery.cloudprovider.instancetypes import resolve
 
-    inputs, place = load(files or ()), checked_region(region)
+    inputs, place = load([*(files or ()), *(more_files or ())], recursive=recursive), checked_region(region)
     chosen = _choose(list(inputs.found.get("node_classes", {}).values()), node_class)
     snapshot = inputs.snapshot(moment(None))
     loaded = load_catalog("aws" if save and not catalog_file else catalog_file, place or cluster_region(snapshot))

@@ -19,6 +19,7 @@ from joinery.apis.legacy import Equivalent, equivalents, is_legacy
 from joinery.cli.admission import admit
 from joinery.cli.decoding import read as read_object
 from joinery.cli.documents import Document, documents, read, source_name
+from joinery.cli.files import files_of
 from joinery.cli.kinds import ASIDE, Kind, kind_of, problem_of, unsupported
 from joinery.cli.legacy import decoded, in_new_words, old_selections
 from joinery.cli.notices import Notice, note, warning
@@ -127,7 +128,7 @@ class Inputs:
         kept = self.found.setdefault(where, {})
         self.notices += [warning(f"{origin}: {lost}") for lost in equivalent.notes]
         if made.metadata.name in kept:
-            self.notices.append(warning(f"{origin}: not used, there is a {made.kind} {made.metadata.name}"))
+            self.notices.append(warning(f"{origin}: not used, the {made.kind} {made.metadata.name} of v1 counts"))
         kept.setdefault(made.metadata.name, made)
 
     def all_notices(self) -> list[Notice]:
@@ -140,25 +141,33 @@ class Inputs:
         return self.notices + fields + kinds
 
 
-def load(paths: Iterable[str]) -> Inputs:
-    """The objects of all files (``-`` is standard input). Raises ``RefusedFilesError`` with everything that is wrong with them."""
+def load(paths: Iterable[str], *, recursive: bool = False) -> Inputs:
+    """The objects of all files and folders (``files_of``). Raises ``RefusedFilesError`` with everything that is wrong with them."""
     inputs = Inputs()
     for path in paths:
         try:
-            is_empty = True
-            for document in documents(source_name(path), read(path)):
-                is_empty = False
-                inputs.add(document)
-            if is_empty:
-                inputs.notices.append(warning(f"{source_name(path)}: no objects in it"))
+            for file in files_of(path, recursive=recursive):
+                _load_file(inputs, file)
         except ConfigurationError as error:
-            # What follows in this file cannot be told apart any more.
             inputs.refused.append(str(error))
     inputs.adopt_legacy()
     if inputs.refused:
         raise RefusedFilesError(inputs.refused)
     inputs.notices += admit(inputs.found)
     return inputs
+
+
+def _load_file(inputs: Inputs, path: str) -> None:
+    try:
+        is_empty = True
+        for document in documents(source_name(path), read(path)):
+            is_empty = False
+            inputs.add(document)
+        if is_empty:
+            inputs.notices.append(warning(f"{source_name(path)}: no objects in it"))
+    except ConfigurationError as error:
+        # What follows in this file cannot be told apart any more.
+        inputs.refused.append(str(error))
 
 
 def _number(kind: str, n: int) -> str:

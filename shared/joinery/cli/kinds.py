@@ -68,6 +68,7 @@ _LEGACY: Mapping[tuple[str, str], str] = {
     ("karpenter.sh", "Machine"): "v1alpha5",
     ("karpenter.k8s.aws", "AWSNodeTemplate"): "v1alpha1",
 }
+_KUSTOMIZE = "kustomize.config.k8s.io"
 _MOVED = {"extensions": ("apps", frozenset({"Deployment", "DaemonSet", "ReplicaSet"}))}
 _BY_KIND = {kind: (group, kind) for group, kind in KINDS}
 _GROUPS = frozenset(group for group, _ in KINDS) | {"extensions"}
@@ -87,6 +88,8 @@ def unsupported(document: Document) -> str:
 def problem_of(document: Document) -> str:
     """Why kind and ``apiVersion`` name nothing that there is, although something near to them would be read; or empty."""
     group, name = _identity(document)
+    if group == _KUSTOMIZE:
+        return "kind: is kustomize's, and stands for what it makes: run kubectl kustomize first"
     kind = KINDS.get((group, name))
     if kind is not None:
         is_read = not document.version or document.version in kind.versions or document.group == "extensions"

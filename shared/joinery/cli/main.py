@@ -16,6 +16,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
+from joinery.cli.arguments import said_of
 from joinery.cli.catalog import catalog
 from joinery.cli.plan import plan
 from joinery.cli.refused import RefusedFilesError
@@ -110,7 +111,7 @@ def _end(error: Exception, status: int) -> NoReturn:
         for line in error.lines():
             print(f"joinery: {visible(line)}", file=sys.stderr)
         raise SystemExit(status)
-    said = error.format_message() if isinstance(error, TyperException) else str(error)
+    said = said_of(error) if isinstance(error, TyperException) else str(error)
     lines = (visible(line) for line in said.split("\n")) if status == FAILED else (visible(said),)
     if said:
         print("joinery: " + "\n".join(lines), file=sys.stderr)

@@ -34,9 +34,16 @@ Files = Annotated[
     typer.Option(
         "-f",
         "--file",
-        metavar="FILE",
+        metavar="FILE|FOLDER",
         help="Kubernetes objects, YAML or JSON, .gz or not; - is standard input. Repeatable.",
     ),
+]
+MoreFiles = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="FILE", show_default=False, help="The same as -f FILE, so that -f *.yaml will do."),
+]
+Recursive = Annotated[
+    bool, typer.Option("-R", "--recursive", help="Of a FOLDER also what lies in the folders inside of it.")
 ]
 RegionOption = Annotated[
     str | None,

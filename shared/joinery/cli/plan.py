@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from joinery.cli.options import CatalogOption, Files, NodeSize, PlanFormat, RegionOption
+from joinery.cli.options import CatalogOption, Files, MoreFiles, NodeSize, PlanFormat, Recursive, RegionOption
 from joinery.errors import ConfigurationError, RefusedError
 
 if TYPE_CHECKING:
@@ -24,7 +24,9 @@ _SHOWN_VIOLATIONS = 10
 
 
 def plan(
+    more_files: MoreFiles = None,
     files: Files = None,
+    recursive: Recursive = False,
     catalog_file: CatalogOption = None,
     region: RegionOption = None,
     now: Annotated[str | None, typer.Option(metavar="RFC3339", help="The moment to plan for. Default: now.")] = None,
@@ -55,8 +57,9 @@ def plan(
 
     if time_limit is not None and not 0 < time_limit < math.inf:
         raise ConfigurationError(f"--time-limit {time_limit:g}: must be more than 0 seconds")
-    snapshot, notices = _snapshot(files, moment(now))
-    options = Options(only_marked_unschedulable=not files, seed=seed, time_limit=time_limit, node_size=node_size.value)
+    given = [*(files or ()), *(more_files or ())]
+    snapshot, notices = _snapshot(given, moment(now), recursive=recursive)
+    options = Options(only_marked_unschedulable=not given, seed=seed, time_limit=time_limit, node_size=node_size.value)
     place = checked_region(region)
     catalogue, prices = prices_of(load_catalog(catalog_file, place or cluster_region(snapshot)), snapshot, place)
     notices += _told(*prices.notices(), *not_counted(snapshot, catalogue))
@@ -72,12 +75,12 @@ def plan(
         _show(view(problem, packing, costs, prices, notices, seconds=seconds), output, with_pods=with_pods)
 
 
-def _snapshot(files: Sequence[str] | None, now: "datetime") -> tuple["Snapshot", tuple["Notice", ...]]:
+def _snapshot(files: Sequence[str], now: "datetime", *, recursive: bool) -> tuple["Snapshot", tuple["Notice", ...]]:
     from joinery.cli.inputs import load
     from joinery.cli.left_out import left_out
     from joinery.cli.sources import live_snapshot
 
-    inputs = load(files or ())
+    inputs = load(files, recursive=recursive)
     snapshot = inputs.snapshot(now) if files else live_snapshot(now)
     return snapshot, _told(*inputs.all_notices(), *left_out(snapshot, only_marked=not files))
 
