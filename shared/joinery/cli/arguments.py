@@ -1,6 +1,5 @@
 """A bad argument in one plain line: the option, what it must be, and what was written, as for a field of a file."""
 
-from pydantic import ValidationError
 from typer import BadParameter
 from typer.core import TyperOption
 from typer.exceptions import TyperException
@@ -10,6 +9,8 @@ from joinery.apis.wording import of_model_error, one_of
 
 def said_of(error: TyperException) -> str:
     """``--output: must be one of table, json, html, is 'JSON'; is it json?``; of every other error what it says itself."""
+    from pydantic import ValidationError
+
     option, cause = getattr(error, "param", None), error.__cause__
     if not isinstance(error, BadParameter) or not isinstance(option, TyperOption):
         return error.format_message()

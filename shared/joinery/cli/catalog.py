@@ -36,9 +36,11 @@ def catalog(
     from joinery.cli.inputs import load
     from joinery.cli.notices import tell
     from joinery.cli.regions import cluster_region
-    from joinery.cli.sources import checked_region, load_catalog, moment, prices_of
+    from joinery.cli.sources import check_target, checked_region, load_catalog, moment, prices_of
     from joinery.cloudprovider.instancetypes import resolve
 
+    if save:
+        check_target(save)
     inputs, place = load([*(files or ()), *(more_files or ())], recursive=recursive), checked_region(region)
     chosen = _choose(list(inputs.found.get("node_classes", {}).values()), node_class)
     snapshot = inputs.snapshot(moment(None))

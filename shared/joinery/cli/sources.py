@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from joinery.cli.advice import reading_aws, reading_cluster
 from joinery.cli.documents import read, source_name
 from joinery.cli.prices import SAMPLE as SAMPLE_NAME
 from joinery.cli.prices import Prices
@@ -45,6 +46,18 @@ def load_catalog(choice: str | None, region: str = "") -> Loaded:
     if SAMPLE.exists():
         return Loaded(_catalog_file(str(SAMPLE)), SAMPLE_NAME)
     raise ConfigurationError("no catalogue: give --catalog FILE, or --catalog aws")
+
+
+def check_target(path: str) -> None:
+    """Raises ``ConfigurationError`` where ``--save`` could not write, before anything is read for it."""
+    target = Path(path)
+    folder = target.parent
+    if not folder.is_dir():
+        raise ConfigurationError(f"--save {path}: there is no folder {folder}")
+    if target.is_dir():
+        raise ConfigurationError(f"--save {path}: is a folder")
+    if not os.access(target if target.exists() else folder, os.W_OK):
+        raise ConfigurationError(f"--save {path}: may not be written")
 
 
 def save_catalog(catalog: "Catalog", path: str) -> None:
@@ -122,10 +135,11 @@ def live_snapshot(now: datetime) -> "Snapshot":
     from joinery.cluster.lists import CUSTOM
     from joinery.cluster.transport import Transport
 
-    transport = Transport(from_kubeconfig())
-    documents = legacy.documents(transport)
-    kinds = [kind for kind in CUSTOM.values() if not documents or legacy.is_served(transport, kind.path)]
-    snapshot = KubernetesCluster(transport, now=lambda: now, kinds=kinds).snapshot()
+    with reading_cluster():
+        transport = Transport(from_kubeconfig())
+        documents = legacy.documents(transport)
+        kinds = [kind for kind in CUSTOM.values() if not documents or legacy.is_served(transport, kind.path)]
+        snapshot = KubernetesCluster(transport, now=lambda: now, kinds=kinds).snapshot()
     return with_legacy(snapshot, documents) if documents else snapshot
 
 
@@ -133,7 +147,9 @@ def live_catalog(region: str = "") -> "Catalog":
     """What the region sells now. Raises ``ConfigurationError`` without credentials, ``UnavailableError`` without an answer."""
     from joinery.cloudprovider.ec2 import Ec2Cloud
 
-    return Ec2Cloud(_setting("CLUSTER", ""), region or _region(), now=lambda: moment(None)).catalog()
+    place = region or _region()
+    with reading_aws(place):
+        return Ec2Cloud(_setting("CLUSTER", ""), place, now=lambda: moment(None)).catalog()
 
 
 def _stored_catalog(bucket: str) -> "Catalog":
