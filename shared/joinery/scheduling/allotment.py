@@ -17,7 +17,7 @@ from joinery.scheduling.ledger import Counts
 from joinery.scheduling.manners import Dealing
 from joinery.scheduling.purchase import Purchase, is_open_to
 from joinery.scheduling.rules import ALL_NODES, NodeFilter
-from joinery.scheduling.targets import Demand, Domains, NewNode
+from joinery.scheduling.targets import Demand, Domains, NewNode, present
 from joinery.scheduling.topology import Topology
 from joinery.scheduling.workspace import Workspace
 
@@ -133,6 +133,7 @@ class Allotment:
     def _shares(self, demand: Demand, combos: list[Domains], count: int) -> list[tuple[Domains, int]]:
         """Play ``count`` placements against the counts alone, each where it presses least, and take them back."""
         pods, rules = demand.pods, demand.variant.rules
+        places = [present(domains) for domains in combos]
         shares = [0] * len(combos)
         last = -1
         for cautious in (True, False):
@@ -144,13 +145,13 @@ class Allotment:
                 last = index
                 is_free = amount >= UNLIMITED and self._dealing != "ahead"
                 amount = count - sum(shares) if is_free else 1
-                self._topology.record(pods, rules, combos[index], amount, self._counting(demand, combos[index]))
+                self._topology.record(pods, rules, places[index], amount, self._counting(demand, combos[index]))
                 shares[index] += amount
                 if sum(shares) == count:
                     break
         for index, share in enumerate(shares):
             if share:
-                self._topology.record(pods, rules, combos[index], -share, self._counting(demand, combos[index]))
+                self._topology.record(pods, rules, places[index], -share, self._counting(demand, combos[index]))
         return [(combos[i], share) for i, share in enumerate(shares) if share]
 
     def _counting(self, demand: Demand, domains: Domains) -> Counts:

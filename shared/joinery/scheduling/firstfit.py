@@ -96,9 +96,14 @@ class FirstFit:
             waiting: dict[ExistingNode, list[str]] = {}
             for name in (n for n in names if n in planned):
                 waiting.setdefault(planned[name], []).append(name)
-            demand = self._demand(pods, self._first_variant(pods))
+            demands = self._demands(pods, 0, self._first_variant(pods)) if waiting else ()
             # Round after round: a spread lets few pods into a domain until the others have as many.
-            while kept := {name for node, listed in waiting.items() for name in self._keep(node, demand, listed)}:
+            while kept := {
+                name
+                for node, listed in waiting.items()
+                for demand in demands
+                for name in self._keep(node, demand, listed)
+            }:
                 names[:] = [name for name in names if name not in kept]
 
     def _keep(self, node: ExistingNode, demand: Demand, listed: list[str]) -> list[str]:
@@ -197,7 +202,7 @@ class FirstFit:
     def _allowed_on(self, node: ExistingNode, demand: Demand, keys: Sequence[str], cautious: bool) -> int:
         pods, rules = demand.pods, demand.variant.rules
         is_careful = cautious or self._manner.cautious
-        allowed = self._topology.allowance(pods, rules, HOSTNAME, node.name, cautious=is_careful)
+        allowed = self._topology.allowance(pods, rules, HOSTNAME, node.host, cautious=is_careful)
         for key in keys:
             domain = node.domain(key)
             if domain is not None:
@@ -210,7 +215,7 @@ class FirstFit:
         node.place(demand, batch)
         keys = self._topology.keys(demand.pods, self._topology.rules[id(demand.pods)])
         domains = {key: value for key in keys if (value := node.domain(key)) is not None}
-        domains[HOSTNAME] = node.name
+        domains[HOSTNAME] = node.host
         self._topology.record(demand.pods, demand.variant.rules, domains, len(batch), node.counts)
         self._reporter.placing(batch[0], f"node {node.name}", len(batch))
 
@@ -260,7 +265,7 @@ class FirstFit:
             for node in self._work.nodes
             if node.admits(demand)
             and node.holds(demand) > 0
-            and self._topology.allowance(pods, rules, HOSTNAME, node.name, cautious=False) > 0
+            and self._topology.allowance(pods, rules, HOSTNAME, node.host, cautious=False) > 0
         ]
 
     def _buy(self, demand: Demand, domains: Domains, names: list[str], quota: int) -> list[str]:

@@ -189,7 +189,7 @@ class Ledger:
         for rule in self.rules[id(pods)]:
             group = self.group(rule)
             domain = domains.get(rule.key)
-            if not domain or group in seen:
+            if domain is None or group in seen:
                 continue
             seen.append(group)  # a rule said twice, hard and soft perhaps, counts a pod once
             if rule.weight is None and group in active:
@@ -198,7 +198,7 @@ class Ledger:
                 tallies.append((group.counts, domain))
         for group in self._strangers(pods):
             domain = domains.get(group.rule.key)
-            if domain and counts(group.rule.nodes):
+            if domain is not None and counts(group.rule.nodes):
                 tallies.append((group.counts, domain))
         entry = Entry(pods, count, tuple(tallies))
         self._book(entry, count)

@@ -17,7 +17,7 @@ from joinery.scheduling.opened import OpenedNodes
 from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Mask, Pool, Prices
 from joinery.scheduling.reporter import Reporter
 from joinery.scheduling.reservations import Reservations
-from joinery.scheduling.targets import Batch, Demand, Domains, NewNode, empty_node
+from joinery.scheduling.targets import Batch, Demand, Domains, NewNode, empty_node, present
 from joinery.scheduling.topology import Topology
 from joinery.scheduling.value import bearable_ratio, best_start, grown, worth_of_one
 from joinery.scheduling.workspace import Workspace
@@ -381,7 +381,7 @@ class Purchase:
 
     def _settle(self, node: NewNode, demand: Demand, domains: Domains, pods: tuple[str, ...]) -> None:
         """Note the pods on the node and in the counts."""
-        where = {**domains, HOSTNAME: node.name}
+        where = {**present(domains), HOSTNAME: node.name}
         entry = self._topology.record(demand.pods, demand.variant.rules, where, len(pods), node.counts)
         node.placed.append(Batch(demand, domains, pods, entry))
         self._reporter.placing(pods[0], f"node {node.name}", len(pods))

@@ -27,6 +27,11 @@ Domains = Mapping[str, str]
 """Topology key to the one domain it is pinned to; to the empty string where the node must lack the label."""
 
 
+def present(domains: Domains) -> dict[str, str]:
+    """Without the keys that the node must lack."""
+    return {key: domain for key, domain in domains.items() if domain}
+
+
 @dataclass(eq=False)
 class Demand:
     """A class on one try, ready to be compared with targets: its request as a row, and what its volumes add."""
@@ -93,6 +98,11 @@ class ExistingNode:
     @property
     def name(self) -> str:
         return self.view.name
+
+    @property
+    def host(self) -> str:
+        """What its label says, which need not be its name: kubelets go by the machine, API objects by the cloud's DNS."""
+        return self.view.labels.get(HOSTNAME, self.name)
 
     def admits(self, demand: Demand) -> bool:
         """Whether labels, taints and ports let the class in at all."""

@@ -46,8 +46,8 @@ def existing_node(view: NodeView, node: Node | None) -> FinalNode:
     labels = dict(view.labels)
     if node is not None and view.is_initialized:
         labels = {keys.HOSTNAME: view.name, **node.metadata.labels}
-        if keys.ZONE in labels:
-            labels.setdefault(keys.EBS_ZONE, labels[keys.ZONE])  # its driver may still be starting
+        if keys.ZONE in labels and view.claim and any(taint.key == keys.PLANNED_TAINT for taint in node.spec.taints):
+            labels.setdefault(keys.EBS_ZONE, labels[keys.ZONE])  # kept for its pods: its driver may still be starting
     else:
         _add_aliases(labels)
     return FinalNode(

@@ -36,7 +36,7 @@ class NodeView:
     """One node, or one claim whose node is on its way.
 
     ``labels``: until the node is initialised, those with several names under each of them; from then on what the node says, which is
-    what kube-scheduler looks at. ``node`` is empty while there is only a claim, ``claim`` for a node that is not ours. ``pods`` are those bound to it or
+    what kube-scheduler looks at, and while it is kept for its pods also what its EBS CSI driver is about to say. ``node`` is empty while there is only a claim, ``claim`` for a node that is not ours. ``pods`` are those bound to it or
     nominated for it; ``planned`` names the pods that its claim was launched for, or who stands in for them. ``is_leaving``: it takes no more
     pods, and those it has need another place. ``is_reserved``: not launched yet, its room is for ``planned`` only.
     """
@@ -115,7 +115,7 @@ def node_view(node: Node, claim: NodeClaim | None, pods: tuple[Pod, ...] = ()) -
         node=node.metadata.name,
         claim=claim.metadata.name if claim else "",
         pool=_pool(claim.metadata.labels if claim else labels),
-        labels=_settled(labels) if initialized else with_aliases(labels),
+        labels=_settled(labels, node, claim) if initialized else with_aliases(labels),
         taints=taints + _unschedulable(node),
         capacity=capacity,
         allocatable=allocatable,
@@ -148,9 +148,14 @@ def _of_claim(claim: NodeClaim) -> NodeView:
     )
 
 
-def _settled(labels: Mapping[str, str]) -> Mapping[str, str]:
-    """The labels of a node that speaks for itself are what they are; only its CSI driver may still be starting."""
-    return labels if ZONE not in labels or EBS_ZONE in labels else {**labels, EBS_ZONE: labels[ZONE]}
+def _settled(labels: Mapping[str, str], node: Node, claim: NodeClaim | None) -> Mapping[str, str]:
+    """The labels of a node that speaks for itself are what they are.
+
+    Nodes are fit before the EBS CSI driver's registrar has labelled them. While one of ours is kept for its pods the label counts as
+    there, or a second node would be bought for those with volumes; one that is open to all without the label has no such driver.
+    """
+    is_awaited = claim is not None and ZONE in labels and any(map(is_kept, node.spec.taints))
+    return {EBS_ZONE: labels[ZONE], **labels} if is_awaited else labels
 
 
 def _pool(labels: Mapping[str, str]) -> str:
