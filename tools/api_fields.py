@@ -1,8 +1,8 @@
 """The fields of Kubernetes' own objects, as a table for ``joinery plan``: ``python -m tools.api_fields [--check]``.
 
 The official client's models hold every field of one release of the API. Loading them takes seconds, so that their names and
-shapes are kept as data: a type is a map of fields, a field is a type's name, ``*`` for a single value, ``?`` for anything;
-``[...]`` is a list and ``{...}`` a map of those. A test compares the table with what a real API server publishes.
+shapes are kept as data: a type is a map of fields, a field is a type's name, ``s`` for text, ``i`` for a whole number, ``b`` for true or
+false, ``*`` for a single value of more than one kind (a quantity), ``?`` for anything; ``[...]`` is a list and ``{...}`` a map of those. A test compares the table with what a real API server publishes.
 """
 
 import argparse
@@ -31,7 +31,14 @@ _ELSEWHERE = {
     "PodSpec": {"workloadRef": "?"},
     "HorizontalPodAutoscalerSpec": {"metrics": "?", "targetCPUUtilizationPercentage": "*"},
 }
-_ONE = ("str", "int", "float", "bool", "datetime", "date")
+_ONE = {"str": "s", "int": "i", "bool": "b", "float": "*", "datetime": "*", "date": "*"}
+#: Quantities, which the client calls text: a number is one too.
+_QUANTITIES = frozenset(
+    {
+        "allocatable", "allocatedResources", "capacity", "consumedCapacity", "default", "defaultRequest", "divisor", "limits", "max",
+        "maxLimitRequestRatio", "min", "overhead", "requests", "sizeLimit",
+    }
+)  # fmt: skip
 
 
 def table() -> dict[str, Any]:
@@ -60,7 +67,9 @@ def _add(model: Any, types: dict[str, dict[str, str]]) -> str:
     if name not in types:
         types[name] = {}
         for attribute, kind in model.openapi_types.items():
-            types[name][model.attribute_map[attribute]] = _shape(kind, types)
+            field = model.attribute_map[attribute]
+            shape = _shape(kind, types)
+            types[name][field] = shape.replace("s", "*") if field in _QUANTITIES and shape in ("s", "{s}") else shape
     return name
 
 
@@ -70,7 +79,7 @@ def _shape(kind: str, types: dict[str, dict[str, str]]) -> str:
     if inner := re.fullmatch(r"dict[\[(]str, (.*)[\])]", kind, re.IGNORECASE):
         return f"{{{_shape(inner[1], types)}}}"
     if kind in _ONE:
-        return "*"
+        return _ONE[kind]
     return "?" if kind == "object" else _add(getattr(models, kind), types)
 
 

@@ -70,7 +70,7 @@ WORDS: list[tuple[Any, str, Any, str]] = [
     (pod_document(), "spec.hostNetwork", "yes", "spec.hostNetwork: must be true or false, is 'yes'"),
     (pod_document(), "spec.priority", "high", "spec.priority: must be a whole number, is 'high'"),
     (pod_document(), "spec.topologySpreadConstraints", [{**SPREAD, "maxSkew": "1"}], "spec.topologySpreadConstraints[0].maxSkew: must be a whole number, is '1'"),
-    (pod_document(), "spec.nodeSelector", {"kubernetes.io/arch": ["arm64"]}, "spec.nodeSelector[kubernetes.io/arch]: must be a single value, is a list"),
+    (pod_document(), "spec.nodeSelector", {"kubernetes.io/arch": ["arm64"]}, "spec.nodeSelector[kubernetes.io/arch]: must be text, is a list"),
     (pod_document(), "spec.nodeSelector", {"example.com/fast": True}, "spec.nodeSelector[example.com/fast]: true must be text: write it in quotes"),
     (pod_document(), "spec.containers.0.resources", {"requests": {"memory": "512 Mi"}}, "spec.containers[0].resources.requests.memory: '512 Mi' is not a quantity: write a quantity such as 500m, 2 or 4Gi"),
     (pod_document(), "metadata.creationTimestamp", "today", "metadata.creationTimestamp: must be a moment such as 2026-01-01T00:00:00Z, is 'today'"),

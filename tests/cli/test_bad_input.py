@@ -286,3 +286,11 @@ def test_a_broken_entry_of_a_catalogue_is_named_with_its_file(run: Run, write: W
     line = _refused(run, "-f", cluster, "--catalog", catalogue)
     assert line.startswith(f"joinery: {catalogue}: not a catalogue: instanceTypes[0]: ")
     assert line.endswith("$.InstanceType`")
+
+
+def test_yaml_is_read_as_kubectl_reads_it(run: Run, cluster: str, write: Write) -> None:
+    """A lone ``=`` of the Prometheus operator's definitions is text, and so are times of day and addresses with a port."""
+    definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b.c}\nspec: {enum: [=, =~]}\n---\n"
+    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, annotations: {at: 12:30, until: 20:30:15.5}}\nspec: {containers: [{name: a, args: [10:20]}]}\n"
+    outcome = run("plan", "--now", NOW, "-o", "json", "-f", cluster, "-f", write("all.yaml", definition + pod))
+    assert (outcome.status, len(outcome.document["launch"])) == (0, 1), outcome.err

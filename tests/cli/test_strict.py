@@ -40,6 +40,11 @@ def _container(**fields: Any) -> dict[str, Any]:
 
 SPREAD = {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}
 WRONG: list[tuple[Any, str]] = [
+    (_container(env=[{"name": "A", "value": 1}]), "spec.containers[0].env[0].value: 1 must be text: write it in quotes"),
+    (_container(image=5), "spec.containers[0].image: 5 must be text: write it in quotes"),
+    (_container(tty="yes"), "spec.containers[0].tty: must be true or false, is 'yes'"),
+    (_container(readinessProbe={"periodSeconds": "5s"}), "spec.containers[0].readinessProbe.periodSeconds: must be a whole number, is '5s'"),
+    ({**_template("Deployment"), "spec": {**_template("Deployment")["spec"], "revisionHistoryLimit": True}}, "spec.revisionHistoryLimit: must be a whole number, is true"),
     (_container(resource={"requests": {"cpu": "30"}}), "spec.containers[0].resource: no such field; is it resources?"),
     (_container(resources={"request": {"cpu": 1}}), "spec.containers[0].resources.request: no such field; is it requests?"),
     (_container(resources={"cpu": "30"}), "spec.containers[0].resources.cpu: no such field; is it requests.cpu?"),
@@ -59,7 +64,7 @@ WRONG: list[tuple[Any, str]] = [
     ({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}, "status": {"allocatble": {}}}, "status.allocatble: no such field; is it allocatable?"),
     (pod_document(tolerations={"key": "a"}), "spec.tolerations: must be a list, is a map"),
     (pod_document(nodeSelector=["a"]), "spec.nodeSelector: must be a map, is a list"),
-    (_container(image=["nginx"]), "spec.containers[0].image: must be a single value, is a list"),
+    (_container(image=["nginx"]), "spec.containers[0].image: must be text, is a list"),
     (CLUSTER.replace("amiSelectorTerms", "amiSelectorTerm"), "EC2NodeClass default: spec.amiSelectorTerm: no such field; is it amiSelectorTerms?"),
     (POOL.replace("metadata: {name: default}", "metadata: {name: default, lables: {}}"), "NodePool default: metadata.lables: no such field; is it labels?"),
     (POOL.replace("\nspec:", "\nlimits: {cpu: 1}\nspec:"), "NodePool default: limits: no such field here; it belongs to spec"),
@@ -162,6 +167,23 @@ def test_pods_that_no_api_server_takes_are_refused(run: Run, write: Write, spec:
 def test_the_table_of_fields_is_the_clients() -> None:
     """``python -m tools.api_fields`` makes it anew."""
     assert api_fields.TABLE.read_text() == api_fields.text()
+
+
+def test_the_table_has_the_types_that_a_real_api_server_serves(api_server: ControlPlane) -> None:
+    """Where a number is welcome beside text (a quantity, a port) the table says so, and nowhere else."""
+    schemas = json.loads(api_server.kubectl("get", "--raw", "/openapi/v3/api/v1"))["components"]["schemas"]
+    table, wrong = json.loads(api_fields.TABLE.read_text())["types"], []
+    for name, schema in ((name.rpartition(".")[2], schema) for name, schema in schemas.items()):
+        for field, served in schema.get("properties", {}).items():
+            shape = table.get(name, {}).get(field, "").strip("[]{}")
+            inner = served.get("items") or served.get("additionalProperties") or served
+            is_either = "Quantity" in str(inner) or "IntOrString" in str(inner)
+            wanted = (
+                "*?" if is_either else {"string": "s*", "integer": "i", "boolean": "b"}.get(inner.get("type"), shape)
+            )
+            if shape and len(shape) == 1 and shape not in wanted:
+                wrong.append(f"{name}.{field}: {shape}, not {wanted}")
+    assert wrong == []
 
 
 def test_the_table_has_every_field_that_a_real_api_server_serves(api_server: ControlPlane) -> None:

@@ -16,7 +16,7 @@ import msgspec
 
 from joinery.apis.slips import meant_by
 from joinery.apis.validation import path as path_of
-from joinery.apis.wording import must_be
+from joinery.apis.wording import must_be, must_be_text
 
 #: How far below an object its misplaced field is looked for: a Deployment's ``nodeSelector`` is in ``template.spec``.
 _DEEP = 3
@@ -29,8 +29,8 @@ _CLOSED = frozenset(
     }
 )  # fmt: skip
 _COMPUTED = ("cpu", "memory", "ephemeral-storage", "storage")
-_ONE, _ANY = "*", "?"
-_SINGLE = (str, int, float, bool)
+_ANY = "?"
+_SINGLE: Mapping[str, Any] = {"s": str, "i": int, "b": bool, "*": str | int | float | bool}
 
 
 class Unknown(NamedTuple):
@@ -99,8 +99,8 @@ def _type(shape: str) -> Any:
     inner: Any
     if shape == _ANY:
         return Any
-    if shape == _ONE:
-        inner = str | int | float | bool
+    if shape in _SINGLE:
+        inner = _SINGLE[shape]
     elif shape[0] == "[":
         inner = list[_type(shape[1:-1])]  # type: ignore[misc]
     else:
@@ -138,9 +138,9 @@ class Walk:
     ) -> Iterator[Unknown]:  # fmt: skip
         if value is None or shape == _ANY:
             return
-        if shape == _ONE:
-            if not isinstance(value, _SINGLE):
-                yield Unknown(at, must_be("a single value", value))
+        if shape in _SINGLE:
+            if not isinstance(value, _SINGLE[shape]) or (shape == "i" and isinstance(value, bool)):
+                yield Unknown(at, _single(shape, value))
         elif shape[0] == "[":
             yield from self._of_list(shape[1:-1], value, at, above)
         elif shape[0] == "{":
@@ -181,6 +181,12 @@ class Walk:
         if name == "LabelSelector" and isinstance(value, str):
             return f"no such field; is it matchLabels.{key}?"
         return "no such field" if name in _CLOSED else ""
+
+
+def _single(shape: str, value: Any) -> str:
+    if shape == "s":
+        return must_be_text(value)
+    return must_be({"i": "a whole number", "b": "true or false"}.get(shape, "a single value"), value)
 
 
 def _place(key: str, inside: Sequence[tuple[str, str]]) -> str:

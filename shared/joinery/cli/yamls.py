@@ -17,6 +17,7 @@ from joinery.errors import ConfigurationError
 _MOST_BYTES, _MOST_VALUES = 32 * 2**20, 2_000_000
 #: How deep values may be inside of each other, and how many characters aliases may stand for.
 _DEEPEST, _LONGEST = 200, 32 * 2**20
+_TEXT = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
 _OPEN, _CLOSED = b"[{", b"]}"
 _INDENTED = re.compile(rb"^[ \t-]{%d}" % _DEEPEST, re.MULTILINE)
 
@@ -81,14 +82,23 @@ def _examine(source: str, data: bytes) -> None:
 
 
 def _loader() -> Any:
-    """YAML without moments, for a timestamp is a string in Kubernetes' JSON; and without keys that are there twice."""
+    """YAML as ``kubectl`` reads it (sigs.k8s.io/yaml), without keys that are there twice.
+
+    A moment is text there, so is a single ``=`` (in the definitions of the Prometheus operator), and ``12:30`` is no number of base sixty.
+    """
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
     class Loader(base):  # type: ignore[misc]
         yaml_implicit_resolvers = {
-            first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+            first: [(tag, pattern) for tag, pattern in resolvers if tag not in _TEXT]
             for first, resolvers in base.yaml_implicit_resolvers.items()
         }
+
+        def construct_yaml_int(self, node: Any) -> Any:
+            return node.value if ":" in node.value else super().construct_yaml_int(node)
+
+        def construct_yaml_float(self, node: Any) -> Any:
+            return node.value if ":" in node.value else super().construct_yaml_float(node)
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             seen = set()
@@ -101,4 +111,6 @@ def _loader() -> Any:
                     seen.add(key.value)
             return super().construct_mapping(node, deep)
 
+    Loader.add_constructor("tag:yaml.org,2002:int", Loader.construct_yaml_int)
+    Loader.add_constructor("tag:yaml.org,2002:float", Loader.construct_yaml_float)
     return Loader
