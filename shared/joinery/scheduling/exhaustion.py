@@ -18,7 +18,7 @@ def exhausted(work: Workspace, pool: Pool, holding: Sequence[tuple[Fit, Mask]]) 
     """
     if not pool.limits:
         return ""
-    within = _within_limits(work, pool)
+    within = within_limits(work, pool)
     listed = [(found, types & within) for found, types in holding]
     shown = _limits(work, pool, np.logical_or.reduce([types for _, types in holding]))
     if not any(types.any() for _, types in listed):
@@ -33,7 +33,7 @@ def exhausted(work: Workspace, pool: Pool, holding: Sequence[tuple[Fit, Mask]]) 
     return f"its limits ({shown}) leave only {values} of {key} for the pod, and its minValues asks for {pool.min_values[key]}"
 
 
-def _within_limits(work: Workspace, pool: Pool) -> Mask:
+def within_limits(work: Workspace, pool: Pool) -> Mask:
     """The types of which the pool's limits leave room for one more node, after this plan's."""
     if _NODES in pool.limits and pool.limits[_NODES] <= _bought(work, pool):
         return np.zeros_like(pool.types)

@@ -86,7 +86,8 @@ class Packing:
 
     ``lower_bound`` is a proven bound on the hourly price of any set of new nodes for the pods in ``launches``; ``kept_bound``: if they keep
     the preferences that this plan keeps. ``weaknesses``: why even that is far below the price, in words, where it is.
-    ``resilience_cost``: about what preferred node sizes and a choice of types for spot add to the price, in $/h (``sizes``, ``kinds``).
+    ``passed_over``: domains (canonical key, value) in which nothing was to be bought, so that spreads do not wait for them and more pods
+    have a place. ``resilience_cost``: about what preferred node sizes and a choice of types for spot add to the price, in $/h (``sizes``, ``kinds``).
     """
 
     existing: tuple[ExistingPlacement, ...] = ()
@@ -99,6 +100,7 @@ class Packing:
     weaknesses: tuple[str, ...] = ()
     method: str = "first-fit"
     limit_struck: bool = False
+    passed_over: frozenset[tuple[str, str]] = frozenset()
     resilience_cost: float = 0.0
 
     @property

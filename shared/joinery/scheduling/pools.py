@@ -233,6 +233,14 @@ class Pool:
         return next(((key, count) for key, count in counts if count < self.min_values[key]), None)
 
     @cached_property
+    def within_limits(self) -> Mask:
+        """The types of which one node may be added to what there was before the plan."""
+        capacity, left = self.limited
+        if self.limits.get("nodes", 1) <= 0:
+            return np.zeros_like(self.types)
+        return np.asarray((capacity <= left).all(axis=1), dtype=np.bool_)
+
+    @cached_property
     def limited(self) -> tuple[Amounts, Amounts]:
         """Capacity of each type in the limited resources (types x limits), and the limits, in one order."""
         names = [name for name in sorted(self.limits) if name != "nodes"]

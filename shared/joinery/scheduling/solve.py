@@ -25,7 +25,7 @@ from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, Relax
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.reasons import reasons_for
 from joinery.scheduling.reporter import SILENT, Reporter
-from joinery.scheduling.strays import Place, closable, closed, strays
+from joinery.scheduling.strays import Place, closable, closed, strays, unbuyable
 from joinery.scheduling.workspace import Workspace
 
 _ROUNDS = 4
@@ -146,6 +146,8 @@ def _other_ways(asked: _Asked, usual: _Attempt) -> Iterator[_Asked]:
         yield replace(asked, manner=Manner(dealing="ahead"))
         if closed := zones_without_neighbours(work.possible, work.topology):
             yield replace(asked, closed=closed)
+    if out_of_reach := unbuyable(work, left, usual.packer.purchase.opened.nodes):
+        yield replace(asked, closed=asked.closed | out_of_reach)
     if is_small:
         others = (
             manners_for_left(left, work.topology) if left else manners_for_price(usual.packer.purchase.opened.nodes)
@@ -189,6 +191,7 @@ def _attempt(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
         pool_reasons=work.rejected_pools,
         method="assignment" if better else "first-fit",
         limit_struck=effort.struck,
+        passed_over=asked.closed,
         resilience_cost=better.resilience_cost if better else 0.0,
     )
     found = strays(work, packer.purchase.opened.nodes, packing.launches)

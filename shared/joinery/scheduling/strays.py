@@ -8,12 +8,20 @@ again with what was found: counted as domains, or closed to all.
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import product
+
+import numpy as np
 
 from joinery.apis.labels import CAPACITY_TYPE, HOSTNAME, ZONE, canonical
+from joinery.scheduling.classes import PodClass
+from joinery.scheduling.exhaustion import within_limits
 from joinery.scheduling.groups import Stray
 from joinery.scheduling.packing import Launch
+from joinery.scheduling.pools import fit
 from joinery.scheduling.problem import Problem
+from joinery.scheduling.requirements import Requirements, one_of
 from joinery.scheduling.rules import NodeFilter, Rule
+from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated
 from joinery.scheduling.targets import NewNode
 from joinery.scheduling.workspace import Workspace
 from joinery.state.offerings import InstanceType
@@ -78,9 +86,44 @@ def closable(work: Workspace, found: Iterable[Stray]) -> frozenset[Place]:
         if rule.kind == "spread"
         for domain in work.topology.group(rule).domains
     }
-    sold = {ZONE, CAPACITY_TYPE}.union(*(pool.market.type_keys for pool in work.pools))
     places = {(canonical(stray.key), stray.domain) for stray in found}
-    return frozenset((key, domain) for key, domain in places if key in sold) - ranged
+    return frozenset(place for place in places if place[0] in _sold_keys(work)) - ranged
+
+
+def unbuyable(work: Workspace, left: Iterable[PodClass], nodes: Sequence[NewNode]) -> frozenset[Place]:
+    """The domains without a node, old or new, over which spreads of pods that are left range, and in which none can be added for them.
+
+    Something is sold there, so a plan would rather use them; but limits that other nodes have used up by now, or minValues, forbid it.
+    kube-scheduler knows only domains of nodes, so the rest is better placed without them.
+    """
+    found, sold = set[Place](), _sold_keys(work)
+    for pods in left:
+        for rule in work.topology.rules[id(pods)]:
+            key = canonical(rule.key)
+            if rule.kind == "spread" and rule.weight is None and key in sold:
+                there = {view.labels.get(rule.key) for view in work.views}.union(*(n.values(key) for n in nodes))
+                empty = work.topology.group(rule).domains - there
+                found |= {(key, domain) for domain in empty if not _can_buy(work, pods, key, domain)}
+    return frozenset(found)
+
+
+def _can_buy(work: Workspace, pods: PodClass, key: str, domain: str) -> bool:
+    """Whether one more node for such a pod could be added in the domain, rules about pods and volumes apart."""
+    row, is_strict = work.axis.vector(pods.requests), not work.problem.options.best_effort_min_values
+    tolerated = (*pods.tolerations, TOLERATE_PREFERRED)
+    pools = (p for p in work.pools if first_untolerated(tolerated, p.node_pool.spec.template.spec.taints) is None)
+    for pool, term in product(pools, pods.terms):
+        found = fit(pool, term.intersect(Requirements({key: one_of((domain,))})).canonical())
+        types = found.types & within_limits(work, pool) & pool.types & (pool.room >= row).all(axis=1)
+        types &= np.isfinite(pool.market.prices[:, found.columns]).any(axis=1)
+        if types.any() and not found.conflict and not (is_strict and pool.too_few(types, found.columns)):
+            return True
+    return False
+
+
+def _sold_keys(work: Workspace) -> set[str]:
+    """The labels that an offering or an instance type decides, so that some can be left unsold."""
+    return {ZONE, CAPACITY_TYPE}.union(*(pool.market.type_keys for pool in work.pools))
 
 
 def closed(problem: Problem, places: frozenset[Place]) -> Problem:

@@ -9,13 +9,15 @@ from joinery.apis.core import NodeSelectorRequirement, NodeSelectorTerm
 from joinery.apis.core import Taint as CoreTaint
 from joinery.apis.meta import Requirement, Taint
 from joinery.apis.nodepool import NodePool
-from joinery.apis.quantity import Resources, fits, total
+from joinery.apis.quantity import Resources, amounts, fits, total
 from joinery.apis.support import unusable
 from joinery.apis.validation import validate
 from joinery.scheduling.verify_nodes import DECIDED_BY_OFFERING, FinalNode, node_labels, offering_labels
 from joinery.scheduling.verify_rules import Expression, allows, refused_taint
 from joinery.scheduling.verify_world import PodClass, World
 from joinery.state.offerings import InstanceType, Offering
+
+ONE_NODE = {"nodes": 1}
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +74,7 @@ class Market:
         return self._wares[name]
 
     def zones_for(self, found: PodClass) -> frozenset[str]:
-        """The zones in which an allowed pool has an available offering that fits the pod."""
+        """The zones in which an allowed pool has an available offering that fits the pod, and limits leave room for one more node of it."""
         spec = found.pod.spec
         identity = (id(spec), tuple(sorted(found.requests.items())))
         if identity not in self._zones:
@@ -84,7 +86,7 @@ class Market:
         for pool in self.pools:
             if refused_taint(pool.spec.template.spec.taints, found.pod.spec.tolerations) is not None:
                 continue
-            wares = self.wares(pool)
+            wares = [ware for ware in self.wares(pool) if self._is_within_limits(ware)]
             sold = {o.zone for ware in wares for o in ware.offerings}
             for ware in wares:
                 if sold <= zones:
@@ -92,6 +94,15 @@ class Market:
                 if not {o.zone for o in ware.offerings} <= zones and ware.holds(found.requests):
                     zones.update(o.zone for o in self.usable(found, pool, ware))
         return zones
+
+    def _is_within_limits(self, ware: Ware) -> bool:
+        limits = amounts(ware.pool.spec.limits)
+        grown = total((self._usage.get(ware.pool.metadata.name, {}), ware.kind.capacity, ONE_NODE)) if limits else {}
+        return all(grown.get(resource, 0) <= limit for resource, limit in limits.items())
+
+    @cached_property
+    def _usage(self) -> Mapping[str, Resources]:
+        return usage_of(self.world)
 
     def usable(self, found: PodClass, pool: NodePool, ware: Ware) -> Iterator[Offering]:
         """The offerings of the ware on which the pod's own node selection would let it run."""
@@ -127,6 +138,21 @@ class _Selection:
                 if not _known_mismatch(alternative, kind) and not _custom_mismatch(alternative, self._pool, kind)
             ]
         return self._open[values]
+
+
+def usage_of(world: World) -> dict[str, dict[str, int]]:
+    """What the nodes of each NodePool take of its limits in the final state; those that are leaving take nothing."""
+    parts: dict[str, list[Resources]] = {}
+    for node in world.nodes:
+        if node.pool and not node.is_leaving:
+            parts.setdefault(node.pool, []).extend((_capacity(world, node), ONE_NODE))
+    return {name: total(listed) for name, listed in parts.items()}
+
+
+def _capacity(world: World, node: FinalNode) -> Resources:
+    pool = world.pools.get(node.pool)
+    kind = world.types_of(pool).get(node.labels.get(keys.INSTANCE_TYPE, "")) if pool else None
+    return node.capacity or (kind.capacity if kind else {})
 
 
 def left_by(daemons: Resources, kind: InstanceType) -> Resources:

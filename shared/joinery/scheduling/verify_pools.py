@@ -12,18 +12,16 @@ from joinery.scheduling.packing import Reason
 from joinery.scheduling.verify_affinity import repellents
 from joinery.scheduling.verify_census import Census
 from joinery.scheduling.verify_launches import Choice, Choices
-from joinery.scheduling.verify_market import Market, Ware
+from joinery.scheduling.verify_market import Market, Ware, usage_of
 from joinery.scheduling.verify_nodes import DECIDED_BY_OFFERING, FinalNode, offering_labels
 from joinery.scheduling.verify_rules import refused_taint
 from joinery.scheduling.verify_spread import hard_spread
 from joinery.scheduling.verify_world import PodClass, World
 
-_ONE_NODE = {"nodes": 1}
-
 
 def check_limits(world: World) -> Iterator[Reason]:
     """No NodePool that launches nodes grows over its limits; nodes that are leaving do not count."""
-    usage = _usage(world)
+    usage = usage_of(world)
     for name in sorted({launch.node_pool for launch, _ in world.launched}):
         limits = amounts(world.pools[name].spec.limits)
         for resource in sorted(limits):
@@ -31,20 +29,6 @@ def check_limits(world: World) -> Iterator[Reason]:
             if used > limits[resource]:
                 message = f"{resource}: {used} with this plan, the limit is {limits[resource]}"
                 yield Reason("Limits", message, f"NodePool {name}")
-
-
-def _usage(world: World) -> dict[str, dict[str, int]]:
-    parts: dict[str, list[Resources]] = {}
-    for node in world.nodes:
-        if node.pool and not node.is_leaving:
-            parts.setdefault(node.pool, []).extend((_capacity(world, node), _ONE_NODE))
-    return {name: total(listed) for name, listed in parts.items()}
-
-
-def _capacity(world: World, node: FinalNode) -> Resources:
-    pool = world.pools.get(node.pool)
-    kind = world.types_of(pool).get(node.labels.get(keys.INSTANCE_TYPE, "")) if pool else None
-    return node.capacity or (kind.capacity if kind else {})
 
 
 def check_min_values(world: World, choices: Choices) -> Iterator[Reason]:
@@ -127,7 +111,7 @@ def _is_plain(found: PodClass) -> bool:
 
 def _room_left(world: World) -> dict[str, dict[str, int]]:
     """What every limited pool may still grow by, each launch counted with the most that any of its types would take."""
-    usage = _usage(world)
+    usage = usage_of(world)
     left = {}
     for name, pool in world.pools.items():
         limits = amounts(pool.spec.limits)

@@ -2,8 +2,8 @@
 
 The domains are those of eligible nodes and, for zones, also those in which an allowed pool could buy a node for the pod:
 the scheduler would be content with one zone where only one has nodes, the user would not. A zone in which nothing that
-fits is sold is no domain, nor is one without the neighbours that the pod's required affinity over zones names, nor one that
-the volume of a claim, which the pod shares with others, will not be in.
+fits is sold within limits is no domain, nor is one that the plan says it passed over, one without the neighbours that the pod's
+required affinity over zones names, or one that the volume of a claim, which the pod shares with others, will not be in.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -116,6 +116,7 @@ def _zones(found: PodClass, census: Census, market: Market) -> frozenset[str]:
     neighbours = domains_with_neighbours(found, _ZONE_KEYS, census)
     sold = market.zones_for(found)
     zones = sold if neighbours is None else sold & neighbours
+    zones -= {domain for key, domain in census.world.packing.passed_over if key == ZONE}
     return zones.intersection(*census.zones_of_claims(found))
 
 

@@ -18,7 +18,7 @@ from joinery.scheduling.holdoff import Fit as FitNode
 from joinery.scheduling.holdoff import fit_since, held
 from joinery.scheduling.manners import Manner
 from joinery.scheduling.packing import Reason
-from joinery.scheduling.pools import Amounts, Fit, Pool, Prices, fit
+from joinery.scheduling.pools import Amounts, Fit, Mask, Pool, Prices, fit
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.reservations import stock
 from joinery.scheduling.residents import residents
@@ -135,18 +135,21 @@ class Workspace:
         return {id(pods): depth(pods, frozenset({id(pods)})) for pods in self.possible}
 
     def universe(self, pods: PodClass, key: str) -> frozenset[str]:
-        """The domains in which some pool that the class may use has an available offering that holds one of its pods."""
+        """The domains in which some pool that the class may use could add a node that holds one of its pods."""
         found: set[str] = set()
         for pool in self.pools:
             taints = pool.node_pool.spec.template.spec.taints
             if first_untolerated((*pods.tolerations, TOLERATE_PREFERRED), taints) is None:
-                found |= self.offered(pool, pods, key)
+                found |= self._reachable(pool, pods, key, pool.within_limits)
         return frozenset(found)
 
     def offered(self, pool: Pool, pods: PodClass, key: str) -> set[str]:
-        """The domains in which the pool has an available offering that holds one of the pods; taints do not matter."""
+        """The domains in which the pool has an available offering that holds one of the pods; neither taints nor limits matter."""
+        return self._reachable(pool, pods, key, pool.types)
+
+    def _reachable(self, pool: Pool, pods: PodClass, key: str, types: Mask) -> set[str]:
         row = self.axis.vector(pods.requests)
-        return {domain for term in pods.terms for domain in _reachable(pool, fit(pool, term), row, key)}
+        return {domain for term in pods.terms for domain in _values_of(key, pool, fit(pool, term), row, types)}
 
     def _existing(self, view: NodeView) -> ExistingNode:
         free = self.axis.vector(view.allocatable)
@@ -217,11 +220,11 @@ def _without(known: Iterable[NodeView], planned: frozenset[str]) -> tuple[NodeVi
     )
 
 
-def _reachable(pool: Pool, found: Fit, row: Amounts, key: str) -> set[str]:
-    """The values of a key over the types that hold one such pod, where they are sold."""
+def _values_of(key: str, pool: Pool, found: Fit, row: Amounts, types: Mask) -> set[str]:
+    """The values of a key over those of the types that hold one such pod, where they are sold."""
     if found.conflict:
         return set()
-    holding = found.types & (pool.room >= row).all(axis=1)
+    holding = found.types & types & (pool.room >= row).all(axis=1)
     node = NewNode("", pool, found.requirements, holding, found.columns, row, {})
     return set(node.values(key)) if holding.any() else set()
 
