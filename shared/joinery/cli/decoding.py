@@ -24,6 +24,7 @@ from joinery.cli.fields import Unknown, unknown_in_object
 from joinery.cli.kinds import Kind
 from joinery.cli.model_fields import unknown_in_model
 from joinery.cli.notices import Notice, note, warning
+from joinery.cli.placeholders import unfilled
 from joinery.cli.quantities import wrong_quantities
 from joinery.cli.validity import wrong_labels, wrong_metadata, wrong_pod, wrong_workload
 from joinery.cli.workloads import API_VERSIONS
@@ -54,10 +55,12 @@ def read(document: Document, kind: Kind) -> Reading:
     else:
         unknown = tuple(unknown_in_object(document.kind, document.raw))
         reading = _read_struct(document, kind, _repaired(document.raw, unknown))
+    open_ones = unfilled(document.kind, document.raw)
     wrong = {one.path: one.problem for one in unknown if one.problem}
-    problems = [f"{path}: {problem}" for path, problem in wrong.items()]
+    wrong |= {one.path: one.problem for one in open_ones if not one.advice}
+    problems = [f"{path}: {problem}" for path, problem in wrong.items() if problem]
     problems += [problem for problem in reading.problems if not _follows(problem, wrong)]
-    mere = tuple(one for one in unknown if not one.problem)
+    mere = tuple(one for one in (*unknown, *open_ones) if one.advice or (not one.problem and one.path not in wrong))
     return reading._replace(problems=tuple(problems), unknown=mere, made=None if problems else reading.made)
 
 

@@ -19,15 +19,19 @@ from joinery.apis.legacy import Equivalent, equivalents, is_legacy
 from joinery.cli.admission import admit
 from joinery.cli.decoding import read as read_object
 from joinery.cli.documents import Document, documents, read, source_name
+from joinery.cli.fields import Unknown
 from joinery.cli.files import files_of
 from joinery.cli.kinds import ASIDE, Kind, kind_of, problem_of, unsupported
 from joinery.cli.legacy import decoded, in_new_words, old_selections
-from joinery.cli.notices import Notice, note, warning
+from joinery.cli.notices import Notice, note, some_of, warning
+from joinery.cli.placeholders import unfilled
 from joinery.cli.refused import RefusedFilesError
 from joinery.cli.workloads import Owner
 from joinery.errors import ConfigurationError
 from joinery.state.snapshot import Snapshot
 
+_HOOK = "helm.sh/hook"
+_MAKE_PODS = ("pods", "workloads", "daemon_sets")
 _NAMELESS = "metadata.name: is missing"
 
 
@@ -45,6 +49,8 @@ class Inputs:
     legacy: dict[tuple[str, str], Document] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
     """File, object and field of everything that is wrong."""
+    hooks: list[str] = field(default_factory=list)
+    """What makes pods only while Helm is at work."""
     generated: Counter[tuple[str, str]] = field(default_factory=Counter)
     """How many names were made for each kind and ``generateName``."""
 
@@ -52,6 +58,9 @@ class Inputs:
         """Take one object in, or what is wrong with it."""
         if is_legacy((f"{document.group}/{document.version}", document.kind)):
             self._refuse(document, *(() if document.name else (_NAMELESS,)))
+            for open_one in unfilled(document.kind, document.raw):
+                self._refuse(document, *([f"{open_one.path}: {open_one.problem}"] if open_one.problem else ()))
+                self._wonder(document, open_one)
             self.legacy[document.kind, document.name] = document
             return
         if problem := problem_of(document):
@@ -67,6 +76,10 @@ class Inputs:
 
     def _refuse(self, subject: object, *problems: str) -> None:
         self.refused += [f"{subject}: {problem}" for problem in problems]
+
+    def _wonder(self, document: Document, unknown: Unknown) -> None:
+        if unknown.advice:
+            self.notices.append(warning(f"{document}: {unknown.path}: {unknown.advice}"))
 
     def _named(self, document: Document) -> Document:
         """The object with a name: ``generateName`` and a number, as the API server appends a few letters."""
@@ -88,10 +101,8 @@ class Inputs:
         reading = read_object(document, kind)
         self._refuse(document, *reading.problems)
         for unknown in reading.unknown:
-            if unknown.advice:
-                self.notices.append(warning(f"{document}: {unknown.path}: {unknown.advice}"))
-            else:
-                self.unknown[document.kind, unknown.path] += 1
+            self._wonder(document, unknown)
+            self.unknown[document.kind, unknown.path] += not unknown.advice
         self.notices += [reading.notice] if reading.notice else []
         if reading.made is None:
             return
@@ -102,6 +113,9 @@ class Inputs:
         if kept.get(key, reading.made) != reading.made:
             self.notices.append(warning(f"{document}: given twice, the later one counts"))
         kept[key] = reading.made
+        hook = reading.made.metadata.annotations.get(_HOOK)
+        if hook and not reading.made.metadata.uid and kind.field in _MAKE_PODS:
+            self.hooks.append(f"{document.kind} {document.namespace or 'default'}/{document.name} ({hook})")
 
     def snapshot(self, now: datetime) -> Snapshot:
         """All objects at that moment, sorted by name."""
@@ -135,10 +149,11 @@ class Inputs:
         """Everything a person should know about what was not used, or not as it stands."""
         fields = [
             warning(f"ignored {path} of {_number(kind, n)}: no such field")
-            for (kind, path), n in sorted(self.unknown.items())
+            for (kind, path), n in sorted((+self.unknown).items())
         ]
+        hooks = [note(_hooked(self.hooks))] if self.hooks else []
         kinds = [note(f"ignored {_number(kind, n)}: not used in a plan") for kind, n in sorted(self.ignored.items())]
-        return self.notices + fields + kinds
+        return self.notices + hooks + fields + kinds
 
 
 def load(paths: Iterable[str], *, recursive: bool = False) -> Inputs:
@@ -168,6 +183,16 @@ def _load_file(inputs: Inputs, path: str) -> None:
     except ConfigurationError as error:
         # What follows in this file cannot be told apart any more.
         inputs.refused.append(str(error))
+
+
+def _hooked(hooks: list[str]) -> str:
+    number = f"{len(hooks):,} hook{'s' if len(hooks) > 1 else ''} of Helm"
+    run = (
+        "which run only while it installs, upgrades or tests"
+        if len(hooks) > 1
+        else "which runs only while it installs, upgrades or tests"
+    )
+    return f"planned as well: {number}, {run}: {some_of(hooks)}; helm template --no-hooks leaves {'them' if len(hooks) > 1 else 'it'} out"
 
 
 def _number(kind: str, n: int) -> str:

@@ -1,0 +1,62 @@
+"""Placeholders of templates (``${CLUSTER_NAME}``, ``{{ .Values.cpu }}``) that nobody has filled in.
+
+They are no values: what would be planned is something else. Shells and programs have placeholders of their own in what runs on
+a node, and those are left alone.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from joinery.apis.validation import path as path_of
+from joinery.apis.wording import shown
+from joinery.cli.fields import Unknown
+
+_VARIABLE, _ACTION = re.compile(r"\$\{[^}]+\}"), re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_QUICK = re.compile(rb"\$\{|\{\{")
+#: Texts for whoever runs on the node, or reads about it.
+_FREE = frozenset(
+    {
+        "annotations", "args", "command", "data", "env", "lifecycle", "livenessProbe", "managedFields", "readinessProbe", "startupProbe",
+        "status", "stringData", "userData",
+    }
+)  # fmt: skip
+#: Of an EC2NodeClass a plan from files looks at hardly more than its disks.
+_HARMLESS = frozenset({"AWSNodeTemplate", "EC2NodeClass"})
+
+
+def unfilled(kind: str, raw: msgspec.Raw | bytes) -> list[Unknown]:
+    """The placeholders of an object, all blamed on the first: an error, or where they do no harm a surprise.
+
+    The others carry neither, so that whoever looks at their fields can leave them alone.
+    """
+    if not _QUICK.search(bytes(raw)):
+        return []
+    listed = list(_in(msgspec.json.decode(raw), ()))
+    if not listed:
+        return []
+    path, text = listed[0]
+    others = f", as in {len(listed) - 1} other field{'s' if len(listed) > 2 else ''}" if len(listed) > 1 else ""
+    what = f"{shown(text)} is a placeholder that nobody has filled in{others}"
+    if kind in _HARMLESS:
+        return [Unknown(path, "", f"{what}: planned as it stands")]
+    tool = "helm template" if _ACTION.search(text) else "envsubst"
+    return [
+        Unknown(path, f"{what}: run {tool}, or what fills it in, first"),
+        *(Unknown(at, "") for at, _ in listed[1:]),
+    ]
+
+
+def _in(value: Any, at: tuple[str | int, ...]) -> Iterator[tuple[str, str]]:
+    if isinstance(value, str):
+        if _VARIABLE.search(value) or _ACTION.search(value):
+            yield path_of(at), value
+    elif isinstance(value, dict):
+        for key, member in value.items():
+            if key not in _FREE:
+                yield from _in(member, (*at, key))
+    elif isinstance(value, list):
+        for index, member in enumerate(value):
+            yield from _in(member, (*at, index))

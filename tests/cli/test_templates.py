@@ -1,0 +1,95 @@
+"""Files that a tool has yet to fill in, and what it fills in besides what a cluster runs."""
+
+from typing import Any
+
+import pytest
+
+from joinery.cli.sources import SAMPLE
+from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
+from tests.cli.test_workloads import workload
+
+PLAN = ("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE))
+
+
+def _asking(**requests: Any) -> dict[str, Any]:
+    return pod_document(containers=[{"name": "main", "resources": {"requests": requests}}])
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        (workload(replicas="${REPLICAS}"), "spec.replicas: '${REPLICAS}' is a placeholder that nobody has filled in: run envsubst, or what fills it in, first"),
+        (_asking(cpu="{{ .Values.cpu }}"), "spec.containers[0].resources.requests.cpu: '{{ .Values.cpu }}' is a placeholder that nobody has filled in: run helm template, or what fills it in, first"),
+        (pod_document(nodeSelector={"karpenter.sh/nodepool": "${POOL}"}), "spec.nodeSelector[karpenter.sh/nodepool]: '${POOL}' is a placeholder that nobody has filled in: run envsubst, or what fills it in, first"),
+        (_asking(cpu="${CPU}", memory="${MEM:-1Gi}"), "spec.containers[0].resources.requests.cpu: '${CPU}' is a placeholder that nobody has filled in, as in 1 other field: run envsubst, or what fills it in, first"),
+        ({**pod_document(), "metadata": {"name": "${NAME}"}}, "metadata.name: '${NAME}' is a placeholder that nobody has filled in: run envsubst, or what fills it in, first"),
+    ],
+)  # fmt: skip
+def test_a_placeholder_is_one_error_that_says_what_fills_it_in(
+    run: Run, write: Write, document: Any, problem: str
+) -> None:
+    """Not that of the quantity or the name that it is not; and never a plan for what it is not."""
+    path = write("object.json", document)
+    outcome = run(*PLAN, "-f", path)
+    assert (outcome.status, outcome.out) == (2, "")
+    assert outcome.err == f"joinery: {path}: {document['kind']} {document['metadata']['name']}: {problem}\n"
+
+
+def test_a_placeholder_of_a_node_class_is_a_warning(run: Run, write: Write) -> None:
+    """Everybody's first EC2NodeClass comes from a page that pipes it through envsubst; a plan needs neither role nor tags."""
+    given = CLUSTER.replace("role: nodes", "role: KarpenterNodeRole-${CLUSTER_NAME}").replace(
+        "{a: b}", "{c: '${CLUSTER_NAME}'}"
+    )
+    path = write("cluster.yaml", given)
+    outcome = run(*PLAN, "-f", path, "-f", write("pod.json", pod_document()))
+    assert (outcome.status, len(outcome.document["launch"])) == (0, 1)
+    assert outcome.err == (
+        f"warning: {path}: EC2NodeClass default: spec.role: 'KarpenterNodeRole-${{CLUSTER_NAME}}' is a placeholder that nobody has "
+        "filled in, as in 2 other fields: planned as it stands\n"
+    )  # fmt: skip
+
+
+def test_placeholders_of_older_apis_are_told_too(run: Run, write: Write) -> None:
+    """Before v1 the pages had them as well."""
+    text = """\
+{apiVersion: karpenter.k8s.aws/v1beta1, kind: EC2NodeClass, metadata: {name: a}, spec: {amiFamily: AL2, role: "${ROLE}",
+  subnetSelectorTerms: [{tags: {a: b}}], securityGroupSelectorTerms: [{tags: {a: b}}]}}
+---
+{apiVersion: karpenter.sh/v1beta1, kind: NodePool, metadata: {name: b}, spec: {weight: 1, template: {spec: {nodeClassRef: {name: a},
+  requirements: [{key: "karpenter.k8s.aws/instance-family", operator: In, values: ["${FAMILY}"]}]}}}}
+"""
+    refused = run(*PLAN, "-f", write("beta.yaml", text)).err
+    assert "NodePool b: spec.template.spec.requirements[0].values[0]: '${FAMILY}' is a placeholder" in refused
+    fine = run(*PLAN, "-f", write("beta.yaml", text.replace("${FAMILY}", "m5")))
+    assert (
+        "EC2NodeClass a: spec.role: '${ROLE}' is a placeholder that nobody has filled in: planned as it stands"
+        in fine.err
+    )
+
+
+def test_what_a_shell_or_a_program_fills_in_is_none(run: Run, cluster: str, write: Write) -> None:
+    """Commands, variables and annotations are for whoever runs on the node."""
+    container = {
+        "name": "main",
+        "command": ["sh", "-c", "echo ${HOME} {{ .Name }}"],
+        "env": [{"name": "A", "value": "${B}"}],
+    }
+    pod = pod_document(containers=[container])
+    pod["metadata"]["annotations"] = {"note": "{{ $labels.pod }} ${x}"}
+    assert run(*PLAN, "-f", cluster, "-f", write("pod.json", pod)).err == ""
+
+
+def test_hooks_of_helm_are_named(run: Run, cluster: str, write: Write) -> None:
+    """They run during an install or a test, and are planned beside what stays."""
+    job, test = workload("Job", "migrate"), pod_document("web-test")
+    job["metadata"]["annotations"] = {"helm.sh/hook": "pre-install,pre-upgrade"}
+    test["metadata"]["annotations"] = {"helm.sh/hook": "test"}
+    listed = write("release.json", {"apiVersion": "v1", "kind": "List", "items": [job, test, pod_document()]})
+    outcome = run(*PLAN, "-f", cluster, "-f", listed)
+    assert (
+        "note: planned as well: 2 hooks of Helm, which run only while it installs, upgrades or tests: Job default/migrate "
+        "(pre-install,pre-upgrade), Pod default/web-test (test); helm template --no-hooks leaves them out\n"
+    ) in outcome.err
+    served = [{**one, "metadata": {**one["metadata"], "uid": "u"}} for one in (job, test)]
+    again = run(*PLAN, "-f", cluster, "-f", write("live.json", {"apiVersion": "v1", "kind": "List", "items": served}))
+    assert "hook" not in again.err
