@@ -54,7 +54,7 @@ COSTS = Costs(
     by_capacity_type={"spot": 0.1131},
     by_namespace={"default": 0.1131},
     on_demand=0.2318,
-    running=Running(hourly=0.2318, priced=1, unpriced=1),
+    running=Running(hourly=0.2318, priced=1, fargate=1),
 )
 
 #: Half a core and a GiB each; the launches' daemons take what is left of their requests.

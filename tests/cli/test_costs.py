@@ -58,10 +58,14 @@ def test_nodes_there_are_cost_what_their_labels_say() -> None:
         node("spot", labels={**labels, "karpenter.sh/capacity-type": "spot"}),
         node("managed", labels={**labels, "eks.amazonaws.com/capacityType": "ON_DEMAND", "karpenter.sh/capacity-type": ""}),
         node("fargate", labels={"node.kubernetes.io/instance-type": "", "eks.amazonaws.com/compute-type": "fargate"}),
+        node("newer", labels={**labels, "node.kubernetes.io/instance-type": "m99.large"}),
     )  # fmt: skip
     running = costs(_problem(nodes=nodes), Packing(), SOLD).running
     assert running.hourly == pytest.approx(0.166)
-    assert (running.priced, running.unpriced) == (2, 1)
+    assert (running.priced, running.unpriced) == (2, 2)
+    assert running.sentence() == (
+        "The existing nodes cost $0.1660/h (2 nodes; not counted: 1 of Fargate, which is paid for by the pod, and 1 without a price here: newer (m99.large))"
+    )
 
 
 @given(

@@ -50,6 +50,14 @@ def test_a_pods_slip_is_asked_about(warned: Any, spec: dict[str, Any], words: st
     assert warned(CLUSTER, pod_document(**spec)) == [f"warning: Pod default/web: {words}"]
 
 
+def test_a_slip_that_stops_a_node_pool_is_told_once(warned: Any) -> None:
+    """As the reason why nothing is bought of it, which is a warning already."""
+    assert warned(CLUSTER.replace("[on-demand]", "[ondemand]"), pod_document()) == [
+        "warning: NodePool default: spec.template.spec.requirements[1].values: none of ondemand is one of on-demand, "
+        "reserved, spot; is it on-demand?"
+    ]
+
+
 def test_a_node_pools_slip_is_asked_about(warned: Any) -> None:
     """A value that is nowhere, and a class with a similar name."""
     assert warned(CLUSTER.replace("[on-demand]", "[on-demand, sport]"), pod_document()) == [

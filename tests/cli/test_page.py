@@ -215,7 +215,7 @@ def test_the_page_says_who_causes_the_cost(look: Look) -> None:
     text = look(_written()).ask("document.getElementById('costs').innerText")
     for said in (
         "namespace of the pods", "$0.1131", "On demand the same nodes would cost $0.2318/h",
-        "The existing nodes cost $0.2318/h (1 node, and 1 without a price in the catalogue)",
+        "The existing nodes cost $0.2318/h (1 node; not counted: 1 of Fargate, which is paid for by the pod)",
     ):  # fmt: skip
         assert said in text
 

@@ -17,7 +17,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.patterns import in_words
 from joinery.apis.rules import RuleError
 from joinery.apis.sizes import SIZES, share_of
-from joinery.apis.slips import label_meant_by
+from joinery.apis.slips import label_meant_by, value_meant_by
 from joinery.apis.wording import of_model_error, shown
 
 #: Labels whose values are known. Others than these cannot be launched.
@@ -172,7 +172,9 @@ def _operand_reason(requirement: Requirement) -> str:
     if not values:
         return "operator In must have a value"
     if not usable:
-        return f"none of {', '.join(values)} is one of {', '.join(sorted(known or ()))}"
+        meant = value_meant_by(requirement.key, values[0], known or ())
+        question = f"; is it {meant}?" if meant else ""
+        return f"none of {', '.join(values)} is one of {', '.join(sorted(known or ()))}{question}"
     if least is not None and len(usable) < least:
         return f"minValues is {least}, but only {len(usable)} values can be used"
     return ""

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from joinery.apis.core import Node
 from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, ZONE, canonical
 from joinery.apis.quantity import Resources
+from joinery.cli.figures import count, money
+from joinery.cli.notices import some_of
 from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.resources import PODS, requests_of
@@ -23,15 +25,34 @@ Sold = Mapping[str, tuple[Offering, ...]]
 
 #: What EKS calls capacity types on the nodes of its managed node groups.
 _EKS_CAPACITY_TYPE = "eks.amazonaws.com/capacityType"
+#: What EKS says of a node that is no instance of EC2.
+_COMPUTE_TYPE = "eks.amazonaws.com/compute-type"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Running:
-    """The nodes there are: $/h of those whose price is in the catalogue, and how many have none there (Fargate, say)."""
+    """The nodes there are: $/h of those whose price is in the catalogue, and how many have none there.
+
+    ``fargate``: so many of those are Fargate's, which nobody pays for by the node; ``lacking`` names the others, with their type.
+    """
 
     hourly: float = 0.0
     priced: int = 0
-    unpriced: int = 0
+    fargate: int = 0
+    lacking: tuple[str, ...] = ()
+
+    @property
+    def unpriced(self) -> int:
+        return self.fargate + len(self.lacking)
+
+    def sentence(self) -> str:
+        """``The existing nodes cost $0.1/h (1 node; not counted: 1 of Fargate, which is paid for by the pod)``; empty where no price is known."""
+        if not self.priced:
+            return ""
+        others = [f"{self.fargate:,} of Fargate, which is paid for by the pod"] if self.fargate else []
+        others += [f"{len(self.lacking):,} without a price here: {some_of(self.lacking)}"] if self.lacking else []
+        beside = f"; not counted: {', and '.join(others)}" if others else ""
+        return f"The existing nodes cost {money(self.hourly)}/h ({count(self.priced, 'node')}{beside})"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,14 +117,25 @@ def _on_demand(launch: Launch, sold: Sold) -> float:
 
 
 def _running(nodes: Iterable[Node], sold: Sold) -> Running:
-    prices = [_price(node, sold) for node in nodes]
-    priced = [price for price in prices if price is not None]
-    return Running(hourly=sum(priced), priced=len(priced), unpriced=len(prices) - len(priced))
+    hourly, priced, fargate, lacking = 0.0, 0, 0, []
+    for node in nodes:
+        price = _price(node, sold)
+        if price is not None:
+            hourly, priced = hourly + price, priced + 1
+        elif node.metadata.labels.get(_COMPUTE_TYPE) == "fargate":
+            fargate += 1
+        else:
+            lacking.append(f"{node.metadata.name} ({_labels(node).get(INSTANCE_TYPE) or 'of no known type'})")
+    return Running(hourly=hourly, priced=priced, fargate=fargate, lacking=tuple(lacking))
+
+
+def _labels(node: Node) -> Mapping[str, str]:
+    return {canonical(key): value for key, value in node.metadata.labels.items()}
 
 
 def _price(node: Node, sold: Sold) -> float | None:
     """What a reserved node costs is paid whether it is used or not, so it costs nothing here, as in a plan."""
-    labels = {canonical(key): value for key, value in node.metadata.labels.items()}
+    labels = _labels(node)
     capacity_type = labels.get(CAPACITY_TYPE) or labels.get(_EKS_CAPACITY_TYPE, ON_DEMAND).lower().replace("_", "-")
     offerings = sold.get(labels.get(INSTANCE_TYPE, ""), ())
     if capacity_type == RESERVED:

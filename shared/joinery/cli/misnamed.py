@@ -11,7 +11,9 @@ from typing import NamedTuple
 from joinery.apis import labels
 from joinery.apis.core import NodeSelectorRequirement, Pod, PodSpec
 from joinery.apis.meta import Requirement
+from joinery.apis.nodepool import NodePool
 from joinery.apis.slips import label_meant_by, meant_by, value_meant_by
+from joinery.apis.validation import validate
 from joinery.cli.notices import Notice, some_of, warning
 from joinery.cli.plan_groups import owner_of
 from joinery.state.offerings import InstanceType
@@ -110,10 +112,7 @@ def _values(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) -> 
 
 def _all_asked(snapshot: Snapshot) -> Iterator[tuple[str, Iterator[_Asked]]]:
     for pool in snapshot.node_pools:
-        yield (
-            f"NodePool {pool.metadata.name}",
-            _of_requirements(pool.spec.template.spec.requirements, "spec.template.spec.requirements"),
-        )
+        yield f"NodePool {pool.metadata.name}", _of_requirements(_usable(pool), "spec.template.spec.requirements")
     for daemon_set in snapshot.daemon_sets:
         yield (
             f"DaemonSet {daemon_set.metadata.namespace}/{daemon_set.metadata.name}",
@@ -122,6 +121,14 @@ def _all_asked(snapshot: Snapshot) -> Iterator[tuple[str, Iterator[_Asked]]]:
     for pod in snapshot.pods:
         if not pod.spec.node_name and is_active(pod):
             yield _subject(pod), _of_pod(pod.spec)
+
+
+def _usable(pool: NodePool) -> Iterator[Requirement]:
+    """Without those for which the pool cannot be used at all, which is told as the reason."""
+    refused = validate(pool)
+    for index, requirement in enumerate(pool.spec.template.spec.requirements):
+        if not any(reason.startswith(f"spec.template.spec.requirements[{index}].values: ") for reason in refused):
+            yield requirement
 
 
 def _subject(pod: Pod) -> str:

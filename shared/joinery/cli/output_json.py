@@ -93,6 +93,7 @@ def _cost(packing: Packing, costs: Costs) -> Mapping[str, Any]:
             "hourly": round(running.hourly, _DIGITS),
             "priced": running.priced,
             "unpriced": running.unpriced,
+            "fargate": running.fargate,
         },
         "byNodePool": _rounded(costs.by_node_pool),
         "byCapacityType": _rounded(costs.by_capacity_type),

@@ -302,10 +302,7 @@ def _cost(plan: PlanView) -> Iterator[str]:
             yield from map(escape, wrap(sentence, _WIDTH, subsequent_indent="  "))
         if packing.resilience_cost >= _NOTED_COST:
             yield f"Smaller nodes and a choice of spot types are about {money(packing.resilience_cost)}/h of it"
-    running = plan.costs.running
-    if running.priced:
-        without = f", and {running.unpriced:,} without a price here" if running.unpriced else ""
-        yield f"The existing nodes cost {money(running.hourly)}/h ({count(running.priced, 'node')}{without})"
+    yield from map(escape, wrap(plan.costs.running.sentence(), _WIDTH, subsequent_indent="  "))
 
 
 def _prices(prices: Prices) -> "Iterator[str]":

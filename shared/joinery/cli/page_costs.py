@@ -42,9 +42,7 @@ def _table(what: str, hourly: Mapping[str, float]) -> Html:
 
 def _beside(plan: PlanView) -> Html:
     """What the same nodes would cost on demand, and what the nodes there are cost."""
-    running = plan.costs.running
     said = [f"On demand the same nodes would cost {money(plan.costs.on_demand)}/h."]
-    if running.priced:
-        without = f", and {running.unpriced:,} without a price in the catalogue" if running.unpriced else ""
-        said.append(f"The existing nodes cost {money(running.hourly)}/h ({count(running.priced, 'node')}{without}).")
+    if running := plan.costs.running.sentence():
+        said.append(f"{running}.")
     return join(element("p", text(sentence)) for sentence in said)
