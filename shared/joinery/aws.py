@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
+from joinery.answers import Tell, at, needed, silent
 from joinery.codes import CAPACITY, NOT_FOUND, TRANSIENT
 from joinery.errors import CapacityError, ConfigurationError, JoineryError, NotFoundError, UnavailableError
 
@@ -51,11 +52,21 @@ def translated(doing: str) -> Iterator[None]:
         raise ConfigurationError(f"{doing}: {wrong}") from wrong
 
 
+def cluster_of(answer: Any, name: str) -> Any:
+    """The cluster in an answer of EKS's DescribeCluster for that name. Raises as ``reachable`` does."""
+    call = f"EKS DescribeCluster {name}"
+    cluster = needed(answer, "cluster", call=call)
+    found = reachable({**cluster, "name": at(cluster, "name") or name})
+    if str(found["endpoint"]).startswith("https:"):
+        needed(found, "certificateAuthority.data", call=call)
+    return found
+
+
 def reachable(cluster: Any) -> Any:
     """A cluster as EKS's DescribeCluster gives it. Raises ``UnavailableError`` for one that cannot be spoken to yet."""
-    if not cluster.get("endpoint"):
-        status = cluster.get("status", "in an unknown state")
-        raise UnavailableError(f"EKS cluster {cluster.get('name')} is {status} and has no endpoint yet")
+    if at(cluster, "endpoint") is None:
+        status = at(cluster, "status") or "in an unknown state"
+        raise UnavailableError(f"EKS cluster {at(cluster, 'name')} is {status} and has no endpoint yet")
     return cluster
 
 
@@ -81,10 +92,13 @@ def _session(region: str) -> "Session":
 
 
 class Clients:
-    """The clients of one region. Endpoints and credentials are boto3's own business (``AWS_ENDPOINT_URL``, roles)."""
+    """The clients of one region. Endpoints and credentials are boto3's own business (``AWS_ENDPOINT_URL``, roles).
 
-    def __init__(self, region: str) -> None:
-        self.region = region
+    ``tell`` hears of parts of answers that could not be used.
+    """
+
+    def __init__(self, region: str, tell: Tell = silent) -> None:
+        self.region, self.tell = region, tell
 
     @property
     def _session(self) -> "Session":

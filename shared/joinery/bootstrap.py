@@ -150,7 +150,14 @@ def _recorder(cluster: "KubernetesCluster") -> "Recorder":
 def _ec2(given: Settings) -> "Cloud":
     from joinery.cloudprovider.ec2 import Ec2Cloud
 
-    return Ec2Cloud(given.cluster, given.region, now=_now)
+    return Ec2Cloud(given.cluster, given.region, now=_now, tell=_left_out)
+
+
+def _left_out(line: str) -> None:
+    """Say that a part of an answer of AWS could not be used."""
+    from joinery.observability import REASON, logger
+
+    logger.warning("left out", extra={REASON: line})
 
 
 def _s3(given: Settings) -> "Store":

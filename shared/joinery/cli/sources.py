@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from joinery.cli.advice import reading_aws, reading_cluster
 from joinery.cli.documents import read, source_name
+from joinery.cli.notices import tell, warning
 from joinery.cli.prices import SAMPLE as SAMPLE_NAME
 from joinery.cli.prices import Prices
 from joinery.cli.regions import cluster_region, cluster_zones, is_region, zones_asked_for
@@ -149,7 +150,11 @@ def live_catalog(region: str = "") -> "Catalog":
 
     place = region or _region()
     with reading_aws(place):
-        return Ec2Cloud(_setting("CLUSTER", ""), place, now=lambda: moment(None)).catalog()
+        return Ec2Cloud(_setting("CLUSTER", ""), place, now=lambda: moment(None), tell=_left_out).catalog()
+
+
+def _left_out(line: str) -> None:
+    tell([warning(line)])
 
 
 def _stored_catalog(bucket: str) -> "Catalog":

@@ -3,12 +3,11 @@
 Ids and names of all terms are asked for together; a term of tags is a question of its own, whose tags must all match.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-import msgspec
-
+from joinery.answers import Answer, entries
 from joinery.apis.ec2nodeclass import (
     CapacityReservationSelectorTerm,
     CapacityReservationStatus,
@@ -19,9 +18,12 @@ from joinery.apis.ec2nodeclass import (
 )
 from joinery.aws import Clients, translated
 from joinery.cloudprovider.reservations import CapacityReservation, selected
+from joinery.cloudprovider.structs import converted
 from joinery.errors import NotFoundError
 
 Filters = list[dict[str, Any]]
+_SUBNETS, _GROUPS = "EC2 DescribeSubnets", "EC2 DescribeSecurityGroups"
+_RESERVATIONS = "EC2 DescribeCapacityReservations"
 
 
 def tag_filters(tags: Mapping[str, str]) -> Filters:
@@ -49,17 +51,13 @@ def subnets(clients: Clients, terms: Sequence[SubnetSelectorTerm]) -> list[Subne
         pages = clients.ec2.get_paginator("describe_subnets")
         for filters in questions("subnet-id", (term.id for term in terms), (term.tags for term in terms)):
             for page in pages.paginate(Filters=filters):  # type: ignore[arg-type]
-                found |= {each["SubnetId"]: each for each in page["Subnets"] if _holds_nodes(each)}
-    ranked = sorted(found.values(), key=lambda each: (-each.get("AvailableIpAddressCount", 0), each["SubnetId"]))
+                listed = entries(page, "Subnets", "SubnetId", "AvailabilityZone", call=_SUBNETS, tell=clients.tell)
+                found |= {each["SubnetId"]: each for each in listed if not each.get("Ipv6Native")}
+    ranked = sorted(found.values(), key=lambda each: (-(each.get("AvailableIpAddressCount") or 0), each["SubnetId"]))
     return [
-        SubnetStatus(id=each["SubnetId"], zone=each["AvailabilityZone"], zone_id=each.get("AvailabilityZoneId", ""))
+        SubnetStatus(id=each["SubnetId"], zone=each["AvailabilityZone"], zone_id=each.get("AvailabilityZoneId") or "")
         for each in ranked
     ]
-
-
-def _holds_nodes(subnet: Mapping[str, Any]) -> bool:
-    """Whether nodes can be launched into it: in a zone, and with IPv4."""
-    return "AvailabilityZone" in subnet and not subnet.get("Ipv6Native")
 
 
 def security_groups(clients: Clients, terms: Sequence[SecurityGroupSelectorTerm]) -> list[SecurityGroupStatus]:
@@ -71,7 +69,8 @@ def security_groups(clients: Clients, terms: Sequence[SecurityGroupSelectorTerm]
         pages = clients.ec2.get_paginator("describe_security_groups")
         for filters in asked:
             for page in pages.paginate(Filters=filters):  # type: ignore[arg-type]
-                found |= {group["GroupId"]: group["GroupName"] for group in page["SecurityGroups"]}
+                listed = entries(page, "SecurityGroups", "GroupId", call=_GROUPS, tell=clients.tell)
+                found |= {group["GroupId"]: group.get("GroupName") or "" for group in listed}
     return [SecurityGroupStatus(id=key, name=found[key]) for key in sorted(found)]
 
 
@@ -91,7 +90,7 @@ def active_reservations(clients: Clients, filters: Filters) -> list[CapacityRese
     asked: Any = [{"Name": "state", "Values": ["active"]}, *filters]
     with translated("describing capacity reservations"):
         pages = clients.ec2.get_paginator("describe_capacity_reservations").paginate(Filters=asked)
-        return [_reservation(entry) for page in pages for entry in page["CapacityReservations"]]
+        return [found for page in pages for found in _reservations(clients, page)]
 
 
 def reservations_by_id(clients: Clients, ids: Sequence[str]) -> tuple[CapacityReservation, ...]:
@@ -103,7 +102,7 @@ def reservations_by_id(clients: Clients, ids: Sequence[str]) -> tuple[CapacityRe
             answer = clients.ec2.describe_capacity_reservations(CapacityReservationIds=list(ids))
     except NotFoundError:
         return tuple(found for each in ids for found in reservations_by_id(clients, [each])) if len(ids) > 1 else ()
-    return tuple(_reservation(entry) for entry in answer["CapacityReservations"])
+    return tuple(_reservations(clients, answer))
 
 
 def _reservation_filters(term: CapacityReservationSelectorTerm) -> Filters:
@@ -111,5 +110,8 @@ def _reservation_filters(term: CapacityReservationSelectorTerm) -> Filters:
     return tag_filters(term.tags) + [{"Name": name, "Values": [value]} for name, value in named.items() if value]
 
 
-def _reservation(entry: Any) -> CapacityReservation:
-    return msgspec.convert(entry, CapacityReservation)
+def _reservations(clients: Clients, answer: Answer) -> Iterator[CapacityReservation]:
+    """Those that say what they are of and where."""
+    named = ("CapacityReservationId", "InstanceType", "AvailabilityZone")
+    found = entries(answer, "CapacityReservations", *named, call=_RESERVATIONS, tell=clients.tell)
+    return converted(found, CapacityReservation, named[0], call=_RESERVATIONS, tell=clients.tell)

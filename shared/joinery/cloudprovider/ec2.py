@@ -5,9 +5,10 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+from joinery.answers import Tell, needed, silent
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClass, EC2NodeClassStatus
-from joinery.aws import Clients, reachable, translated
+from joinery.aws import Clients, cluster_of, translated
 from joinery.cloudprovider import discovery, listing
 from joinery.cloudprovider.catalog import Catalog
 from joinery.cloudprovider.facts import ClusterFacts, cluster_facts
@@ -26,11 +27,14 @@ _HERE = ("pending", "running", "stopping", "stopped", "shutting-down")
 
 
 class Ec2Cloud:
-    """Implements ``Cloud``. Making one calls nobody; the cluster's endpoint is asked for at the first launch."""
+    """Implements ``Cloud``. Making one calls nobody; the cluster's endpoint is asked for at the first launch.
 
-    def __init__(self, cluster: str, region: str, *, now: Callable[[], datetime]) -> None:
+    ``tell`` hears of what is left out of EC2's answers.
+    """
+
+    def __init__(self, cluster: str, region: str, *, now: Callable[[], datetime], tell: Tell = silent) -> None:
         self._cluster, self._now = cluster, now
-        self._clients = Clients(region)
+        self._clients = Clients(region, tell)
         self._launching = Launching(self._clients)
         self._profiles = Profiles(self._clients, cluster)
 
@@ -39,7 +43,7 @@ class Ec2Cloud:
         """Where nodes find their cluster. ``NotFoundError`` if EKS does not know it, ``UnavailableError`` while it is made."""
         with translated(f"describing EKS cluster {self._cluster}"):
             answer: Any = self._clients.eks.describe_cluster(name=self._cluster)
-        return cluster_facts(reachable(answer["cluster"]))
+        return cluster_facts(cluster_of(answer, self._cluster))
 
     def catalog(self) -> Catalog:
         return listing.read(self._clients, self._now())
@@ -98,12 +102,15 @@ class Ec2Cloud:
     def _amis(self, node_class: EC2NodeClass) -> tuple[list[AMIStatus], Problem | None]:
         terms = node_class.spec.ami_selector_terms
         # The version is needed for aliases alone: a class of explicit images resolves without EKS.
-        version = self.facts.version if any(term.alias for term in terms) else ""
+        version = self._version() if any(term.alias for term in terms) else ""
         try:
             is_windows = bool(FAMILIES[node_class.spec.family].windows_build)
             return ImageSearch(self._clients, version, self._now(), is_windows=is_windows).find(terms), None
         except ConfigurationError as error:
             return [], Problem("UnsupportedAlias", str(error))
+
+    def _version(self) -> str:
+        return str(needed({"version": self.facts.version}, "version", call=f"EKS DescribeCluster {self._cluster}"))
 
     def _profile(self, node_class: EC2NodeClass) -> tuple[str, Problem | None]:
         if node_class.spec.instance_profile:

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from joinery.answers import at
+
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterFacts:
@@ -17,13 +19,13 @@ class ClusterFacts:
 
 
 def cluster_facts(cluster: dict[str, Any]) -> ClusterFacts:
-    """The facts in an answer of EKS's DescribeCluster."""
-    network = cluster.get("kubernetesNetworkConfig", {})
+    """The facts of a cluster in an answer of EKS's DescribeCluster."""
+    network = at(cluster, "kubernetesNetworkConfig")
     return ClusterFacts(
         name=cluster["name"],
-        endpoint=cluster.get("endpoint", ""),
-        ca=cluster.get("certificateAuthority", {}).get("data", ""),
-        service_cidr=network.get("serviceIpv4Cidr") or network.get("serviceIpv6Cidr", ""),
-        version=cluster.get("version", ""),
-        ipv6=network.get("ipFamily") == "ipv6",
+        endpoint=at(cluster, "endpoint") or "",
+        ca=at(cluster, "certificateAuthority.data") or "",
+        service_cidr=at(network, "serviceIpv4Cidr") or at(network, "serviceIpv6Cidr") or "",
+        version=at(cluster, "version") or "",
+        ipv6=at(network, "ipFamily") == "ipv6",
     )

@@ -7,6 +7,7 @@ names in every error the override it is about; the zone is in each override so t
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from joinery.answers import at, entries
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cloudprovider.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, LaunchResult, Override
@@ -16,6 +17,7 @@ from joinery.errors import ConfigurationError
 from joinery.state.offerings import CAPACITY_BLOCK, OfferingKey
 
 _INTERRUPTIBLE = "reserved-capacity"
+_CALL = "EC2 CreateFleet"
 
 
 def subnets_by_zone(node_class: EC2NodeClass) -> dict[str, str]:
@@ -87,10 +89,12 @@ def result(request: LaunchRequest, answer: Mapping[str, Any], images: Mapping[st
     zones = {subnet.id: subnet.zone for subnet in request.node_class.status.subnets}
     launched = [
         _launched(instance_id, entry, request, images, zones)
-        for entry in answer.get("Instances", ())
+        for entry in entries(answer, "Instances", "InstanceIds", call=_CALL)
         for instance_id in entry["InstanceIds"]
     ]
-    failures = [failure for entry in answer.get("Errors", ()) for failure in _failures(entry, request, zones)]
+    failures = [
+        failure for entry in entries(answer, "Errors", call=_CALL) for failure in _failures(entry, request, zones)
+    ]
     return LaunchResult(tuple(launched), tuple(dict.fromkeys(failures)))
 
 
@@ -102,7 +106,7 @@ def _launched(
     zones: Mapping[str, str],
 ) -> LaunchedInstance:
     pool = _pool(entry, request.capacity_type, zones)
-    kind = entry.get("InstanceType") or pool.instance_type
+    kind = at(entry, "InstanceType") or pool.instance_type
     capacity_type = labels.SPOT if entry.get("Lifecycle") == "spot" else request.capacity_type
     within = {(each.instance_type, each.zone): each.reservation for each in request.overrides}.get((kind, pool.zone))
     return LaunchedInstance(
@@ -112,7 +116,7 @@ def _launched(
 
 def _failures(entry: Mapping[str, Any], request: LaunchRequest, zones: Mapping[str, str]) -> Iterable[LaunchFailure]:
     """One of ``Errors``; want of capacity that names no override is about every pool of the request."""
-    code, message = entry.get("ErrorCode", ""), entry.get("ErrorMessage", "")
+    code, message = at(entry, "ErrorCode") or "", at(entry, "ErrorMessage") or ""
     pool = _pool(entry, request.capacity_type, zones)
     is_about_all = is_capacity(code) and not pool.instance_type
     for each in sorted(request.pools) if is_about_all else (pool,):
@@ -120,6 +124,6 @@ def _failures(entry: Mapping[str, Any], request: LaunchRequest, zones: Mapping[s
 
 
 def _pool(entry: Mapping[str, Any], capacity_type: str, zones: Mapping[str, str]) -> OfferingKey:
-    override = entry.get("LaunchTemplateAndOverrides", {}).get("Overrides", {})
-    zone = override.get("AvailabilityZone") or zones.get(override.get("SubnetId", ""), "")
-    return OfferingKey(override.get("InstanceType", ""), zone, capacity_type)
+    override = at(entry, "LaunchTemplateAndOverrides.Overrides")
+    zone = at(override, "AvailabilityZone") or zones.get(at(override, "SubnetId") or "", "")
+    return OfferingKey(at(override, "InstanceType") or "", zone, capacity_type)

@@ -2,9 +2,10 @@
 
 import json
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
+from joinery.answers import at, entries, needed
 from joinery.apis.ec2nodeclass import AMISelectorTerm, AMIStatus
 from joinery.aws import Clients, translated
 from joinery.cloudprovider.discovery import Filters, tag_filters
@@ -12,7 +13,7 @@ from joinery.cloudprovider.images import Image, statuses, variants
 from joinery.errors import NotFoundError
 
 #: The age of an image that does not say when it was made: older than any that does.
-_LONG_AGO = "2006-01-01T00:00:00+00:00"
+_LONG_AGO = datetime(2006, 1, 1, tzinfo=UTC)
 _ARCHES = {"x86_64": "amd64", "arm64": "arm64"}
 Kinds = tuple[str, ...]
 
@@ -51,9 +52,10 @@ class ImageSearch:
     def _parameter(self, name: str) -> str:
         try:
             with translated(f"reading SSM parameter {name}"):
-                return image_id(self._clients.ssm.get_parameter(Name=name)["Parameter"]["Value"])
+                answer = self._clients.ssm.get_parameter(Name=name)
         except NotFoundError:
             return ""
+        return image_id(needed(answer, "Parameter.Value", call=f"SSM GetParameter {name}"))
 
     def _by_id(self, ids: list[str]) -> list[Image]:
         return self._described([{"Name": "image-id", "Values": ids}], []) if ids else []
@@ -73,19 +75,28 @@ class ImageSearch:
             return [
                 self._image(image)
                 for page in pages
-                for image in page["Images"]
-                if (image.get("Platform", "").lower() == "windows") == self._is_windows
+                for image in entries(page, "Images", "ImageId", call="EC2 DescribeImages", tell=self._clients.tell)
+                if ((image.get("Platform") or "").lower() == "windows") == self._is_windows
             ]
 
     def _image(self, image: Any) -> Image:
-        ends = image.get("DeprecationTime")
+        ends = _moment(image.get("DeprecationTime"))
         return Image(
             id=image["ImageId"],
-            name=image.get("Name", ""),
-            arch=_ARCHES.get(image.get("Architecture", ""), ""),
-            created_at=datetime.fromisoformat(image.get("CreationDate") or _LONG_AGO),
-            deprecated=bool(ends) and datetime.fromisoformat(ends) <= self._now,
+            name=image.get("Name") or "",
+            arch=_ARCHES.get(image.get("Architecture") or "", ""),
+            created_at=_moment(image.get("CreationDate")) or _LONG_AGO,
+            deprecated=ends is not None and ends <= self._now,
         )
+
+
+def _moment(text: str | None) -> datetime | None:
+    """EC2 writes these two as texts; one that is no moment says as little as none."""
+    try:
+        read = datetime.fromisoformat(text or "")
+    except ValueError:
+        return None
+    return read if read.tzinfo else read.replace(tzinfo=UTC)
 
 
 def image_id(value: str) -> str:
@@ -93,6 +104,6 @@ def image_id(value: str) -> str:
     if not value.lstrip().startswith("{"):
         return value
     try:
-        return str(json.loads(value).get("image_id", ""))
+        return str(at(json.loads(value), "image_id") or "")
     except ValueError:
         return ""

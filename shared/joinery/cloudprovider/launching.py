@@ -5,8 +5,10 @@ templates, each with its own pools, in one call, among which EC2 chooses freely.
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
+from joinery.answers import entries
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.aws import Clients, code, translated
@@ -15,16 +17,18 @@ from joinery.cloudprovider.description import Description
 from joinery.cloudprovider.facts import ClusterFacts
 from joinery.cloudprovider.families import FAMILIES
 from joinery.cloudprovider.fleet import fleet, result
-from joinery.cloudprovider.gateway import LaunchedInstance, LaunchRequest, LaunchResult, Override
+from joinery.cloudprovider.gateway import Instance, LaunchedInstance, LaunchRequest, LaunchResult, Override
 from joinery.cloudprovider.running import described
+from joinery.cloudprovider.structs import converted
 from joinery.cloudprovider.tags import instance_tags
 from joinery.cloudprovider.templates import Machine, Template, tag_specifications, template
 from joinery.cloudprovider.typelabels import type_labels
 from joinery.cloudprovider.userdata import bootstrap, user_data
 from joinery.codes import ALREADY_EXISTS, TEMPLATE_NOT_FOUND, TOKEN_REUSED
-from joinery.errors import CapacityError, ConfigurationError
+from joinery.errors import CapacityError, ConfigurationError, UnavailableError
 from joinery.state.offerings import Reservation
 
+_TYPES = "EC2 DescribeInstanceTypes"
 Group = tuple[str, int, int, Reservation | None]
 """Image id, pod count, number of EFAs and the capacity reservation, all of which are in the template."""
 
@@ -54,7 +58,22 @@ class Launching:
             raise CapacityError(str(refused), request.pools) from refused
         if answer is None:
             return LaunchResult(self._launched_before(request.token))
-        return result(request, answer, images)
+        return self._completed(result(request, answer, images))
+
+    def _completed(self, found: LaunchResult) -> LaunchResult:
+        """With the type and zone of instances of which CreateFleet did not say them: a claim finds its node by its zone.
+
+        Raises ``UnavailableError`` where nobody says them yet. The same call again launches nothing more.
+        """
+        vague = [each.instance_id for each in found.instances if not (each.instance_type and each.zone)]
+        if not vague:
+            return found
+        known = {each.instance_id: each for each in described(self._clients, InstanceIds=vague)}
+        whole = [
+            _as_described(each, known.get(each.instance_id)) if each.instance_id in vague else each
+            for each in found.instances
+        ]
+        return LaunchResult(tuple(whole), found.failures)
 
     def _create_fleet(self, asked: dict[str, Any], templates: list[Template]) -> Mapping[str, Any] | None:
         """EC2's answer; None if the token has launched something else already.
@@ -118,15 +137,24 @@ class Launching:
         return {name: image.id for name, image in found.items() if image is not None}
 
     def _describe(self, names: list[str]) -> dict[str, Description]:
-        import msgspec
-
         missing: list[Any] = [name for name in names if name not in self._described]
         with translated("describing instance types"):
             for start in range(0, len(missing), 100):
                 answer = self._clients.ec2.describe_instance_types(InstanceTypes=missing[start : start + 100])
-                for kind in answer["InstanceTypes"]:
-                    self._described[kind["InstanceType"]] = msgspec.convert(kind, Description)
-        return {name: self._described[name] for name in names}
+                listed = entries(answer, "InstanceTypes", "InstanceType", call=_TYPES, tell=self._clients.tell)
+                found = converted(listed, Description, "InstanceType", call=_TYPES, tell=self._clients.tell)
+                self._described |= {kind.instance_type: kind for kind in found}
+        return {name: self._described[name] for name in names if name in self._described}
+
+
+def _as_described(launched: LaunchedInstance, found: Instance | None) -> LaunchedInstance:
+    kind = launched.instance_type or (found.instance_type if found else "")
+    zone = launched.zone or (found.zone if found else "")
+    if not (kind and zone):
+        raise UnavailableError(
+            f"EC2 CreateFleet: {launched.instance_id} has no InstanceType or no AvailabilityZone yet"
+        )
+    return replace(launched, instance_type=kind, zone=zone)
 
 
 def _groups(overrides: Iterable[Override], images: Mapping[str, str]) -> dict[Group, list[Override]]:

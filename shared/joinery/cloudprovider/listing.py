@@ -8,13 +8,21 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+from joinery.answers import at, entries
 from joinery.apis import labels
+from joinery.apis.decoding import without_nulls
 from joinery.aws import Clients, translated
 from joinery.cloudprovider import pricing
 from joinery.cloudprovider.catalog import Catalog, CatalogOffering, Zone, entry
+from joinery.cloudprovider.description import Description
 from joinery.cloudprovider.discovery import active_reservations
+from joinery.cloudprovider.structs import converted
 from joinery.errors import ConfigurationError
 
+_TYPES, _ZONES = "EC2 DescribeInstanceTypes", "EC2 DescribeAvailabilityZones"
+_PLACES = "EC2 DescribeInstanceTypeOfferings"
+#: What a node is made of; a type that is only announced may not have all of it yet.
+_WHOLE = ("InstanceType", "VCpuInfo.DefaultVCpus", "MemoryInfo.SizeInMiB", "NetworkInfo")
 _ARCHITECTURE = "processor-info.supported-architecture"
 _FILTERS = {
     "supported-virtualization-type": ["hvm"],
@@ -28,7 +36,7 @@ def read(clients: Clients, now: datetime) -> Catalog:
     spot = pricing.spot(clients, now)
     types = _types(clients)
     places = _places(clients)
-    usage = {name: kind.get("SupportedUsageClasses", ()) for name, kind in types.items()}
+    usage = {name: at(kind, "SupportedUsageClasses") or () for name, kind in types.items()}
     found = tuple(_offerings(places, usage, prices, spot))
     if not found:
         raise ConfigurationError(f"no instance type has a price in {clients.region}")
@@ -60,24 +68,20 @@ def _types(clients: Clients) -> dict[str, Mapping[str, Any]]:
     filters = [{"Name": name, "Values": values} for name, values in _FILTERS.items()]
     with translated("describing instance types"):
         pages = clients.ec2.get_paginator("describe_instance_types").paginate(Filters=filters)  # type: ignore[arg-type]
-        return {
-            kind["InstanceType"]: kind
+        found = [
+            kind
             for page in pages
-            for kind in page["InstanceTypes"]
-            if _is_whole(kind) and _boots(kind)
-        }
-
-
-def _is_whole(kind: Mapping[str, Any]) -> bool:
-    """Whether EC2 says of it what a node is made of; a type that is only announced may not have all of it yet."""
-    return all(part in kind for part in ("InstanceType", "VCpuInfo", "MemoryInfo", "NetworkInfo"))
+            for kind in entries(page, "InstanceTypes", *_WHOLE, call=_TYPES, tell=clients.tell)
+            if _boots(kind)
+        ]
+    read = converted(found, Description, "InstanceType", call=_TYPES, tell=clients.tell)
+    readable = {kind.instance_type for kind in read}
+    return {kind["InstanceType"]: without_nulls(kind) for kind in found if kind["InstanceType"] in readable}
 
 
 def _boots(kind: Mapping[str, Any]) -> bool:
     """Whether a node can run on it: a Mac's ``arm64_mac`` is no architecture of Kubernetes'."""
-    return any(
-        name in _FILTERS[_ARCHITECTURE] for name in kind.get("ProcessorInfo", {}).get("SupportedArchitectures", ())
-    )
+    return any(name in _FILTERS[_ARCHITECTURE] for name in at(kind, "ProcessorInfo.SupportedArchitectures") or ())
 
 
 def _places(clients: Clients) -> dict[str, set[str]]:
@@ -85,7 +89,9 @@ def _places(clients: Clients) -> dict[str, set[str]]:
     with translated("describing instance type offerings"):
         pages = clients.ec2.get_paginator("describe_instance_type_offerings")
         for page in pages.paginate(LocationType="availability-zone"):
-            for offering in page["InstanceTypeOfferings"]:
+            for offering in entries(
+                page, "InstanceTypeOfferings", "InstanceType", "Location", call=_PLACES, tell=clients.tell
+            ):
                 found.setdefault(offering["InstanceType"], set()).add(offering["Location"])
     return found
 
@@ -93,5 +99,6 @@ def _places(clients: Clients) -> dict[str, set[str]]:
 def _zones(clients: Clients, names: set[str]) -> tuple[Zone, ...]:
     with translated("describing zones"):
         answer = clients.ec2.describe_availability_zones(AllAvailabilityZones=False)
-    ids = {zone["ZoneName"]: zone.get("ZoneId", "") for zone in answer["AvailabilityZones"]}
+    listed = entries(answer, "AvailabilityZones", "ZoneName", call=_ZONES, tell=clients.tell)
+    ids = {zone["ZoneName"]: zone.get("ZoneId") or "" for zone in listed}
     return tuple(Zone(name, ids.get(name, "")) for name in sorted(names))

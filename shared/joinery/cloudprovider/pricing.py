@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from joinery.answers import Tell, silent
+from joinery.apis.decoding import decode
 from joinery.aws import Clients, translated
 
 _SPOT_PRODUCTS = ("Linux/UNIX", "Linux/UNIX (Amazon VPC)")
@@ -61,16 +63,19 @@ def on_demand(clients: Clients) -> dict[str, float]:
             asked = {**_ASKED, **kind, "regionCode": clients.region}
             filters = [{"Type": "TERM_MATCH", "Field": key, "Value": value} for key, value in asked.items()]
             for page in pages.paginate(ServiceCode="AmazonEC2", Filters=filters):  # type: ignore[arg-type]
-                found |= on_demand_prices(page["PriceList"], currency)
+                found |= on_demand_prices(page.get("PriceList") or (), currency, tell=clients.tell)
     return found
 
 
-def on_demand_prices(documents: Iterable[str], currency: str) -> dict[str, float]:
-    """Instance type to price an hour, from documents of the price list."""
+def on_demand_prices(documents: Iterable[str], currency: str, *, tell: Tell = silent) -> dict[str, float]:
+    """Instance type to price an hour, from documents of the price list. One that cannot be read is left out."""
     found: dict[str, float] = {}
-    decoder = msgspec.json.Decoder(_Entry)
     for document in documents:
-        entry = decoder.decode(document)
+        try:
+            entry = decode(document.encode(), _Entry)
+        except msgspec.DecodeError as error:
+            tell(f"Pricing GetProducts: a product is left out: {error}")
+            continue
         for term in entry.terms.on_demand.values():
             for dimension in term.price_dimensions.values():
                 if price := _price(dimension.price_per_unit.get(currency, "")):
@@ -84,16 +89,16 @@ def spot(clients: Clients, now: datetime) -> dict[tuple[str, str], float]:
         pages = clients.ec2.get_paginator("describe_spot_price_history").paginate(
             StartTime=now, ProductDescriptions=list(_SPOT_PRODUCTS)
         )
-        return newest(row for page in pages for row in page["SpotPriceHistory"])
+        return newest(row for page in pages for row in page.get("SpotPriceHistory") or ())
 
 
 def newest(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], float]:
     """(Instance type, zone) to the price of the latest row, of a history in any order."""
     found: dict[tuple[str, str], tuple[datetime, float]] = {}
     for row in rows:
-        pool, at = (row.get("InstanceType", ""), row.get("AvailabilityZone", "")), row.get("Timestamp")
-        price = _price(row.get("SpotPrice", "")) if all(pool) else 0.0
-        is_linux = row.get("ProductDescription", _SPOT_PRODUCTS[0]) in _SPOT_PRODUCTS
+        pool, at = (row.get("InstanceType") or "", row.get("AvailabilityZone") or ""), row.get("Timestamp")
+        price = _price(row.get("SpotPrice") or "") if all(pool) else 0.0
+        is_linux = (row.get("ProductDescription") or _SPOT_PRODUCTS[0]) in _SPOT_PRODUCTS
         if at is not None and price and is_linux and (pool not in found or at > found[pool][0]):
             found[pool] = (at, price)
     return {pool: price for pool, (_, price) in found.items()}

@@ -7,6 +7,7 @@ another role is another profile, and whoever comes second finds it there.
 from hashlib import sha256
 from typing import Any
 
+from joinery.answers import at
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.aws import Clients, code, translated
 from joinery.cloudprovider.tags import ownership
@@ -44,8 +45,9 @@ class Profiles:
                 profile: dict[str, Any] = self._clients.iam.get_instance_profile(InstanceProfileName=name)
         except NotFoundError:
             return None
-        roles = profile["InstanceProfile"]["Roles"]
-        return roles[0]["RoleName"] if roles else None
+        roles = at(profile, "InstanceProfile.Roles") or [None]
+        found: str | None = at(roles[0], "RoleName")
+        return found
 
     def _create(self, name: str, node_class: EC2NodeClass) -> None:
         from botocore.exceptions import ClientError

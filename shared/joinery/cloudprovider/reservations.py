@@ -23,7 +23,7 @@ _CRITERIA = ("open", "targeted")
 
 
 class Tag(msgspec.Struct, frozen=True):
-    key: str = msgspec.field(name="Key")
+    key: str = msgspec.field(name="Key", default="")
     value: str = msgspec.field(name="Value", default="")
 
 

@@ -1,14 +1,19 @@
 """The instances that EC2 has, as ours."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
+from joinery.answers import at, entries
 from joinery.apis import labels
 from joinery.aws import Clients, translated
 from joinery.cloudprovider.templates import RESERVED_ONLY
 from joinery.state.instances import Instance
 from joinery.state.offerings import CAPACITY_BLOCK
 
+_CALL = "EC2 DescribeInstances"
+#: Of an instance that does not say when it was launched: it is too young to be taken for a leak.
+_NOT_SAID = datetime.max.replace(tzinfo=UTC)
 _RESERVED_LIFECYCLES = (CAPACITY_BLOCK, "interruptible-capacity-reservation")
 
 
@@ -19,23 +24,23 @@ def described(clients: Clients, **asked: Any) -> tuple[Instance, ...]:
         return tuple(
             as_ours(found)
             for page in pages
-            for reservation in page["Reservations"]
-            for found in reservation["Instances"]
+            for reservation in entries(page, "Reservations", call=_CALL)
+            for found in entries(reservation, "Instances", "InstanceId", call=_CALL, tell=clients.tell)
         )
 
 
 def as_ours(found: Mapping[str, Any]) -> Instance:
-    """One entry of DescribeInstances."""
+    """One entry of DescribeInstances. One that says less is there all the same: its claim would be given up if it were left out."""
     return Instance(
         instance_id=found["InstanceId"],
-        instance_type=found["InstanceType"],
-        zone=found["Placement"]["AvailabilityZone"],
+        instance_type=at(found, "InstanceType") or "",
+        zone=at(found, "Placement.AvailabilityZone") or "",
         capacity_type=_capacity_type(found),
-        state=found["State"]["Name"],
-        launched_at=found["LaunchTime"],
-        image_id=found.get("ImageId", ""),
-        tags={tag["Key"]: tag["Value"] for tag in found.get("Tags", ())},
-        reservation=found.get("CapacityReservationId", "") if _capacity_type(found) == labels.RESERVED else "",
+        state=at(found, "State.Name") or "",
+        launched_at=at(found, "LaunchTime") or _NOT_SAID,
+        image_id=at(found, "ImageId") or "",
+        tags={tag["Key"]: tag.get("Value") or "" for tag in entries(found, "Tags", "Key", call=_CALL)},
+        reservation=(at(found, "CapacityReservationId") or "") if _capacity_type(found) == labels.RESERVED else "",
     )
 
 
@@ -47,6 +52,6 @@ def _capacity_type(found: Mapping[str, Any]) -> str:
     lifecycle = found.get("InstanceLifecycle")
     if lifecycle == "spot":
         return labels.SPOT
-    preference = found.get("CapacityReservationSpecification", {}).get("CapacityReservationPreference")
+    preference = at(found, "CapacityReservationSpecification.CapacityReservationPreference")
     is_meant = preference == RESERVED_ONLY or lifecycle in _RESERVED_LIFECYCLES
     return labels.RESERVED if is_meant and found.get("CapacityReservationId") else labels.ON_DEMAND

@@ -17,7 +17,7 @@ from joinery.apis.ec2nodeclass import EC2NodeClassSpec, KubeletConfiguration
 from joinery.apis.meta import Taint
 from joinery.cloudprovider import bottlerocket
 from joinery.cloudprovider.facts import ClusterFacts
-from joinery.errors import ConfigurationError
+from joinery.errors import ConfigurationError, UnavailableError
 
 NODE_CONFIG, SHELL = "application/node.eks.aws", 'text/x-shellscript; charset="us-ascii"'
 _UNREGISTERED = Taint(key=labels.UNREGISTERED_TAINT, effect=labels.NO_EXECUTE)
@@ -107,6 +107,10 @@ def _is_mapping(own: str) -> bool:
 
 def _node_config(spec: EC2NodeClassSpec, told: Bootstrap) -> str:
     facts, node = told.facts, _labels(told)
+    if not facts.service_cidr:
+        # nodeadm starts no kubelet without it.
+        lacks = "the answer has no cluster.kubernetesNetworkConfig.serviceIpv4Cidr"
+        raise UnavailableError(f"EKS DescribeCluster {facts.name}: {lacks}")
     kubelet: dict[str, Any] = {"config": _kubelet_config(spec.kubelet, told)}
     if node:
         kubelet["flags"] = [f'--node-labels="{node}"']

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from joinery.aws import error, reachable
+from joinery.aws import cluster_of, error
 from joinery.cluster.client import configuration_type
 from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
 
@@ -100,7 +100,11 @@ def described(cluster: str, status: int, body: bytes, *, kind: str = "") -> dict
         raise NotFoundError(f"{doing}: {status} {text}")
     if status != 200:
         raise error(kind.partition(":")[0] or str(status), text, doing=doing, status=status)
-    found: dict[str, Any] = reachable(json.loads(body)["cluster"])
+    try:
+        answer = json.loads(body)
+    except ValueError as wrong:
+        raise UnavailableError(f"{doing}: the answer is not JSON: {text}") from wrong
+    found: dict[str, Any] = cluster_of(answer, cluster)
     return found
 
 
