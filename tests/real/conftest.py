@@ -3,10 +3,10 @@
 import pytest
 
 from joinery.aws import Clients
-from tests.cli.conftest import run
+from tests.cli.conftest import run, write
 from tests.functional.conftest import stand
 
-__all__ = ["clients", "run", "stand"]
+__all__ = ["clients", "run", "stand", "write"]
 
 
 @pytest.fixture

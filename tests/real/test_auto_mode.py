@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from joinery.apis.nodepool import NodePool
+from joinery.cli.sources import SAMPLE
 from joinery.scheduling.elsewhere import foreign, pool_that_may_serve
 from simulator import builders
+from tests.cli.conftest import Run, Write, pod_document
 from tests.functional.stand import Stand
 from tests.real.files import FOLDER, objects
 
@@ -85,3 +87,44 @@ def test_a_pod_of_ours_is_served_as_ever(beside: Stand) -> None:
     beside.pods(1, tolerations=[{"key": "team", "operator": "Exists"}])
     assert beside.provision()["launched"] == 1
     assert beside.told("Pod") == {"Nominated"}
+
+
+def test_a_pod_that_both_may_serve_is_bought_for_and_that_is_said(
+    stand: Stand, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The other might not serve it; whoever runs both hears once a run what to do about the second node."""
+    stand.world.cluster.add(*POOLS)
+    stand.pods(4)
+    capsys.readouterr()
+    assert stand.provision()["launched"] > 0
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    (said,) = [line["reason"] for line in lines if line["message"] == "pods may get two nodes"]
+    assert "and 3 more pods may get two nodes: NodePool general-purpose of another provider may serve them too" in said
+    capsys.readouterr()
+    stand.provision()
+    assert "two nodes" not in capsys.readouterr().out
+
+
+def test_a_plan_says_which_pods_another_provider_may_serve(run: Run, write: Write) -> None:
+    """A warning where both may buy, a note where only the other may."""
+    ours = [
+        builders.node_class().to_wire(),
+        builders.node_pool(requirements=["kubernetes.io/arch=arm64"]).to_wire(),
+    ]
+    pods = [
+        pod_document("both"),
+        pod_document("theirs", nodeSelector={"kubernetes.io/arch": "amd64"}),
+        pod_document("ours", nodeSelector={"kubernetes.io/arch": "arm64"}),
+    ]
+    documents = [*ours, *objects(FOLDER / "karpenter" / "nodepools-eks-auto-mode.yaml"), *pods]
+    files = write("files.json", {"apiVersion": "v1", "kind": "List", "items": documents})
+    notices = run("plan", "--catalog", str(SAMPLE), "-f", files, "-o", "json").document["notices"]
+    told = [
+        f"{one['severity']}: {one['message'].partition('. ')[0]}"
+        for one in notices
+        if "another provider" in one["message"]
+    ]
+    assert told == [
+        "warning: pod default/both may get two nodes: NodePool general-purpose of another provider may serve them too",
+        "note: 1 pod that is left out here may be served by NodePool general-purpose of another provider: default/theirs",
+    ]

@@ -49,6 +49,7 @@ def plan(
     from joinery.cli.left_out import not_counted
     from joinery.cli.misnamed import misnamed
     from joinery.cli.notices import warning
+    from joinery.cli.others import others
     from joinery.cli.output_json import plan_document, write
     from joinery.cli.plan_groups import view
     from joinery.cli.regions import cluster_region
@@ -66,7 +67,7 @@ def plan(
     problem, made, seconds = _solve(snapshot, catalogue, options)
     packing = made.packing
     notices += _told(*misnamed(snapshot, problem.instance_types))
-    notices += _told(*map(warning, (*made.warnings, *packing.pool_reasons)))
+    notices += _told(*map(warning, (*made.warnings, *packing.pool_reasons)), *others(packing, snapshot))
     check(made)
     costs = costs_of(problem, packing, catalogue.sold)
     if output is PlanFormat.JSON:

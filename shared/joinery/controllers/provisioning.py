@@ -30,7 +30,7 @@ from joinery.lifecycle.replacement import replaced
 from joinery.lifecycle.steering import promises
 from joinery.observability import COST, NODE_POOL, POD, REASON, RECORD, logger, said
 from joinery.scheduling import planning
-from joinery.scheduling.elsewhere import foreign, pool_that_may_serve
+from joinery.scheduling.elsewhere import also_served, bought_twice, foreign
 from joinery.scheduling.packing import Launch, Packing, Unplaced
 from joinery.scheduling.planning import Plan
 from joinery.scheduling.problem import Options, Problem
@@ -181,6 +181,8 @@ class ProvisioningController:
         others = foreign(snapshot.node_pools)
         _log_pools(packing, snapshot.node_pools)
         left = _leave_to_others(packing, pods, others)
+        if twice := bought_twice(packing, pods, others):
+            logger.warning("pods may get two nodes", extra=said(**{REASON: twice}))
         _log_unplaced(left)
         events(self._gateways, [*_nominated(packing, claims, pods), *_failed(left, pods)])
 
@@ -238,12 +240,7 @@ def _log_pools(packing: Packing, pools: Iterable[NodePool]) -> None:
 
 def _leave_to_others(packing: Packing, pods: Mapping[str, Pod], others: Sequence[NodePool]) -> list[Unplaced]:
     """The pods without a place that no other provider may serve. Of the others one line says how many there are."""
-    theirs: dict[str, str] = {}
-    if others:
-        served = (
-            (found.pod, pool_that_may_serve(pods[found.pod], others)) for found in packing.unplaced if found.pod in pods
-        )
-        theirs = {pod: pool for pod, pool in served if pool}
+    theirs = also_served((found.pod for found in packing.unplaced), pods, others)
     if theirs:
         text = f"NodePools of another provider may serve them: {', '.join(sorted(set(theirs.values())))}"
         logger.info(f"{len(theirs)} pods are left to others", extra=said(**{POD: next(iter(theirs)), REASON: text}))

@@ -3,14 +3,18 @@
 Such a provider hears of the same pods and buys for them by itself. Which types it has is not ours to know, so a NodePool of
 its own counts as one that may serve a pod unless its template says otherwise: by a taint, a label or a requirement. To say of such a pod
 that there is no node for it would be wrong, and noise on every pod of a cluster that is mostly the other's.
+
+A pod that our NodePools serve is bought for whether or not the other may serve it too, because it might not. Then both may buy, which
+costs money and is said (docs/decisions/0031).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from joinery.apis.core import Pod
 from joinery.apis.labels import AWS_GROUP, NODE_POOL, WELL_KNOWN, canonical
 from joinery.apis.nodepool import NodePool
 from joinery.scheduling.nodeterms import alternatives, selector
+from joinery.scheduling.packing import Packing
 from joinery.scheduling.requirements import Requirements, UnknownOperatorError, ValueSet, of_labels, read
 from joinery.scheduling.taints import first_untolerated
 
@@ -22,6 +26,26 @@ _NEVER = frozenset({"eks.amazonaws.com/nodegroup", "eks.amazonaws.com/fargate-pr
 def foreign(pools: Iterable[NodePool]) -> tuple[NodePool, ...]:
     """The NodePools of other providers that take pods."""
     return tuple(pool for pool in pools if not pool.spec.template.spec.node_class_ref.is_ours and _takes_pods(pool))
+
+
+def also_served(names: Iterable[str], pods: Mapping[str, Pod], others: Sequence[NodePool]) -> Mapping[str, str]:
+    """Of these pods (namespace/name) those that some other provider's NodePool may serve, with its name."""
+    known = (name for name in names if others and name in pods)
+    served = ((name, pool_that_may_serve(pods[name], others)) for name in known)
+    return {name: pool for name, pool in served if pool}
+
+
+def bought_twice(packing: Packing, pods: Mapping[str, Pod], others: Sequence[NodePool]) -> str:
+    """A line about the pods that a plan buys for and another provider may buy for as well; empty where there are none."""
+    theirs = also_served((name for launch in packing.launches for name in launch.pods), pods, others)
+    if not theirs:
+        return ""
+    first, rest = min(theirs), len(theirs) - 1
+    shown = f"{first} and {rest} more pods" if rest > 1 else f"{first} and 1 more pod" if rest else f"pod {first}"
+    return (
+        f"{shown} may get two nodes: NodePool {', '.join(sorted(set(theirs.values())))} of another provider may serve them too. "
+        f"Keep them apart by a taint on one provider's NodePools, or in the pods by a nodeSelector on {NODE_POOL}"
+    )
 
 
 def pool_that_may_serve(pod: Pod, others: Sequence[NodePool]) -> str:
