@@ -160,8 +160,12 @@ def test_many_problems_are_bounded(run: Run, write: Write) -> None:
 
 
 def test_problems_of_legacy_objects_are_told_with_the_others(run: Run, write: Write) -> None:
-    """All of them, as what they are in v1."""
+    """All of them, by the names that the fields have in v1."""
     old = {"apiVersion": "karpenter.sh/v1beta1", "kind": "NodePool", "metadata": {"name": "old"}, "spec": changed(POOL["spec"], "weight", 0)}  # fmt: skip
     old["spec"]["limits"] = {"cpu": "many"}
     lines = _told(run, write("old.json", old), write("pod.json", pod_document(priority="high")))
-    assert [line.split(": ", 2)[2].partition(": ")[0] for line in lines] == ["spec.priority", "as NodePool", "as NodePool"]  # fmt: skip
+    assert [line.split(": ", 2)[2].partition(": ")[0] for line in lines] == [
+        "spec.priority",
+        "spec.limits.cpu",
+        "spec.weight",
+    ]

@@ -1,5 +1,6 @@
 """NodePool (karpenter.sh/v1): what nodes may look like, how many, and when they may be disrupted."""
 
+from collections.abc import Iterable
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -25,19 +26,26 @@ from joinery.apis.meta import (
 )
 from joinery.apis.rules import Rule, Transition
 
+
+def _restricted(domain: str, allowed: frozenset[str]) -> Rule:
+    """Labels of a domain that nodes get from us alone, but for those that a person may set."""
+
+    def first_of(keys: Iterable[str]) -> str:
+        return next((key for key in keys if key not in allowed and in_domain(key, domain)), "")
+
+    return Rule(
+        f"self.all(k, k in {listed_cel(allowed)} || !{in_domain_cel('k', domain)})",
+        f"labels of {domain} are restricted",
+        lambda keys: not first_of(keys),
+        blamed=first_of,
+    )
+
+
 NodeLabels = Annotated[
     dict[str, Annotated[str, Field(max_length=63, pattern=LABEL_VALUE)]],
     Field(max_length=100),
-    Rule(
-        f"self.all(k, k in {listed_cel(CORE_KEYS)} || !{in_domain_cel('k', labels.CORE_GROUP)})",
-        f"labels of {labels.CORE_GROUP} are restricted",
-        lambda keys: all(key in CORE_KEYS or not in_domain(key, labels.CORE_GROUP) for key in keys),
-    ),
-    Rule(
-        f"self.all(k, k in {listed_cel(AWS_KEYS)} || !{in_domain_cel('k', labels.AWS_GROUP)})",
-        f"labels of {labels.AWS_GROUP} are restricted",
-        lambda keys: all(key in AWS_KEYS or not in_domain(key, labels.AWS_GROUP) for key in keys),
-    ),
+    _restricted(labels.CORE_GROUP, CORE_KEYS),
+    _restricted(labels.AWS_GROUP, AWS_KEYS),
     Rule(
         f"!('{labels.NODE_POOL}' in self)",
         f"label {labels.NODE_POOL} is restricted",

@@ -27,13 +27,25 @@ class RuleError(ValueError):
 
 
 class Rule:
-    """One rule. ``holds`` gets the validated value; ``field`` is who is blamed, in the wire's spelling."""
+    """One rule. ``holds`` gets the validated value; ``field`` is who is blamed, in the wire's spelling.
 
-    def __init__(self, cel: str, message: str, holds: Callable[[Any], bool], *, field: str = "") -> None:
+    ``blamed``: of a map that breaks the rule, the key that does.
+    """
+
+    def __init__(
+        self,
+        cel: str,
+        message: str,
+        holds: Callable[[Any], bool],
+        *,
+        field: str = "",
+        blamed: Callable[[Any], str] | None = None,
+    ) -> None:
         self.cel = cel
         self.message = message
         self.holds = holds
         self.field = field
+        self.blamed = blamed
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> core_schema.CoreSchema:
         return core_schema.no_info_after_validator_function(self._check, handler(source))
@@ -45,7 +57,7 @@ class Rule:
 
     def _check(self, value: Any) -> Any:
         if not self.holds(value):
-            raise RuleError(self.message, self.field)
+            raise RuleError(self.message, self.blamed(value) if self.blamed else self.field)
         return value
 
 

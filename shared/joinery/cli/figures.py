@@ -6,7 +6,7 @@ from collections.abc import Collection
 from joinery.apis.quantity import Resources
 
 _GIB = 2**30
-_LARGE, _MANY = 100, 1000
+_SMALL, _LARGE, _MANY = 0.1, 100, 1000
 #: As AWS bills a month.
 _HOURS_A_MONTH = 730
 _MEASURED = ("cpu", "memory")
@@ -39,7 +39,9 @@ def amount(resource: str, value: float) -> str:
 def size(resource: str, value: float) -> str:
     """An amount in three digits or so, for tables: ``3.9``, ``191``."""
     scaled = value / _scale(resource)
-    return f"{int(scaled):,}" if _scale(resource) == 1 or scaled >= _LARGE else f"{scaled:.1f}"
+    if _scale(resource) == 1 or scaled >= _LARGE:
+        return f"{int(scaled):,}"
+    return f"{scaled:.2f}" if 0 < scaled < _SMALL else f"{scaled:.1f}"
 
 
 def _scale(resource: str) -> int:

@@ -21,7 +21,7 @@ from joinery.cli.decoding import read as read_object
 from joinery.cli.documents import Document, documents, read, source_name
 from joinery.cli.fields import Unknown
 from joinery.cli.files import files_of
-from joinery.cli.kinds import ASIDE, Kind, kind_of, problem_of, unsupported
+from joinery.cli.kinds import ASIDE, Kind, kind_of, makes_pods, problem_of, unsupported
 from joinery.cli.legacy import decoded, in_new_words, old_selections
 from joinery.cli.notices import Notice, note, some_of, warning
 from joinery.cli.placeholders import unfilled
@@ -32,6 +32,7 @@ from joinery.state.snapshot import Snapshot
 
 _HOOK = "helm.sh/hook"
 _MAKE_PODS = ("pods", "workloads", "daemon_sets")
+_IGNORED = {"ResourceQuota": "a quota may let in fewer pods than are planned"}
 _NAMELESS = "metadata.name: is missing"
 
 
@@ -70,9 +71,18 @@ class Inputs:
         if reason:
             self.notices.append(warning(f"not supported yet: {document.kind} {document.name} ({reason})"))
         elif kind is None:
-            self.ignored[document.kind] += 1
+            self._ignore(document)
         else:
             self._keep(self._named(document), kind)
+
+    def _ignore(self, document: Document) -> None:
+        if makes_pods(document.raw):
+            what = f"its pods are not planned: a plan does not read {document.kind}"
+            self.notices.append(
+                warning(f"{document}: {what}; give a Deployment in its place, or the pods (kubectl get pods)")
+            )
+        else:
+            self.ignored[document.kind] += 1
 
     def _refuse(self, subject: object, *problems: str) -> None:
         self.refused += [f"{subject}: {problem}" for problem in problems]
@@ -152,7 +162,10 @@ class Inputs:
             for (kind, path), n in sorted((+self.unknown).items())
         ]
         hooks = [note(_hooked(self.hooks))] if self.hooks else []
-        kinds = [note(f"ignored {_number(kind, n)}: not used in a plan") for kind, n in sorted(self.ignored.items())]
+        kinds = [
+            note(f"ignored {_number(kind, n)}: {_IGNORED.get(kind, 'not used in a plan')}")
+            for kind, n in sorted(self.ignored.items())
+        ]
         return self.notices + hooks + fields + kinds
 
 

@@ -7,6 +7,8 @@ an object would take no part in the plan, and whoever wrote it means it to.
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+import msgspec
+
 from joinery.apis import core, workloads
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclaim import NodeClaim
@@ -83,6 +85,40 @@ def kind_of(document: Document) -> Kind | None:
 def unsupported(document: Document) -> str:
     """Why an object takes no part that should; empty for all others."""
     return _NOT_SUPPORTED.get((document.group, document.kind), "")
+
+
+def makes_pods(raw: msgspec.Raw | bytes) -> bool:
+    """Whether an object of another's kind has a pod's template (an Argo Rollout), and comes from a person: a cluster has the pods too."""
+    if b'"containers"' not in bytes(raw):
+        return False
+    try:
+        owner = msgspec.json.decode(raw, type=_Owner)
+    except msgspec.DecodeError:
+        return False
+    return bool(owner.spec.template.spec.containers) and not owner.metadata.uid
+
+
+class _Identity(msgspec.Struct):
+    uid: str = ""
+
+
+class _Containers(msgspec.Struct):
+    containers: list[Any] = []
+
+
+class _Template(msgspec.Struct):
+    spec: _Containers = msgspec.field(default_factory=_Containers)
+
+
+class _Spec(msgspec.Struct):
+    template: _Template = msgspec.field(default_factory=_Template)
+
+
+class _Owner(msgspec.Struct):
+    """As much of an object as tells that it makes pods."""
+
+    metadata: _Identity = msgspec.field(default_factory=_Identity)
+    spec: _Spec = msgspec.field(default_factory=_Spec)
 
 
 def problem_of(document: Document) -> str:

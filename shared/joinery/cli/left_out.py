@@ -6,8 +6,11 @@ from collections.abc import Iterator
 from joinery.apis.core import Pod
 from joinery.apis.support import UNTIL_THEN, disruption_in_vain
 from joinery.cli.notices import Notice, note, some_of, warning
+from joinery.cli.plan_groups import owner_of
 from joinery.cloudprovider.catalog import Catalog
 from joinery.cloudprovider.reservations import reservations_of, uncounted
+from joinery.scheduling.packing import Packing
+from joinery.scheduling.resources import requests_of
 from joinery.state.pods import FARGATE_SCHEDULER, is_active, is_daemon, is_pending, waits_for_fargate
 from joinery.state.snapshot import Snapshot
 
@@ -29,6 +32,32 @@ def left_out(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
         pods = _counted(waiting, "waits", "wait")
         yield note(f"{pods} for Fargate (schedulerName {FARGATE_SCHEDULER}): no EC2 node is planned")
     yield from _of_other_schedulers(snapshot, only_marked=only_marked)
+    yield from _asking_nothing(snapshot, only_marked=only_marked)
+
+
+def _asking_nothing(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
+    """The scheduler packs by requests alone, so that such pods may be many on a node that is small."""
+    pending = [pod for pod in snapshot.pods if is_pending(pod, only_marked=only_marked)]
+    asking = [pod for pod in pending if not requests_of(pod).get("memory")]
+    if asking:
+        owners = some_of(list(dict.fromkeys(map(owner_of, asking))))
+        what = f"{_counted(len(asking), 'requests', 'request')} no memory ({owners})"
+        yield note(f"{what}: planned as taking none, on nodes that may have little of it")
+
+
+def without_pools(snapshot: Snapshot, packing: Packing) -> Iterator[Notice]:
+    """What whoever tries a plan on a Deployment alone has forgotten."""
+    if not packing.unplaced:
+        return
+    classes = {one.metadata.name for one in snapshot.node_classes}
+    named = (pool.spec.template.spec.node_class_ref for pool in snapshot.node_pools)
+    lacking = sorted({ref.name for ref in named if ref.is_ours and ref.name not in classes})
+    what = f"there is no EC2NodeClass {', '.join(lacking)}" if lacking else "there is no NodePool"
+    if lacking or not snapshot.node_pools:
+        yield warning(
+            f"{what}, so nothing can be bought: a plan needs both. From a cluster that has them: "
+            "kubectl get nodepools,ec2nodeclasses -o yaml > nodes.yaml, and -f nodes.yaml; or begin with examples/cluster.yaml"
+        )
 
 
 def _counted(number: int, one: str, many: str) -> str:

@@ -40,7 +40,8 @@ def decoded(equivalent: Equivalent) -> tuple[str, CustomResource]:
     try:
         return field, model.model_validate(equivalent.document)
     except ValidationError as error:
-        raise RefusedFilesError([f"as {kind}: {problem}" for problem in explained(error)]) from error
+        became = "" if equivalent.origin[0] == kind else f"as {kind}: "
+        raise RefusedFilesError([f"{became}{problem}" for problem in explained(error)]) from error
 
 
 def with_legacy(snapshot: Snapshot, documents: Iterable[Mapping[str, Any]]) -> Snapshot:

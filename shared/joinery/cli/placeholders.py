@@ -25,6 +25,8 @@ _FREE = frozenset(
 )  # fmt: skip
 #: Of an EC2NodeClass a plan from files looks at hardly more than its disks.
 _HARMLESS = frozenset({"AWSNodeTemplate", "EC2NodeClass"})
+#: What a Provisioner had before there were AWSNodeTemplates.
+_INLINE_CLASS = "spec.provider."
 
 
 def unfilled(kind: str, raw: msgspec.Raw | bytes) -> list[Unknown]:
@@ -40,7 +42,7 @@ def unfilled(kind: str, raw: msgspec.Raw | bytes) -> list[Unknown]:
     path, text = listed[0]
     others = f", as in {len(listed) - 1} other field{'s' if len(listed) > 2 else ''}" if len(listed) > 1 else ""
     what = f"{shown(text)} is a placeholder that nobody has filled in{others}"
-    if kind in _HARMLESS:
+    if kind in _HARMLESS or path.startswith(_INLINE_CLASS):
         return [Unknown(path, "", f"{what}: planned as it stands")]
     tool = "helm template" if _ACTION.search(text) else "envsubst"
     return [

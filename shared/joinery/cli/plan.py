@@ -46,7 +46,7 @@ def plan(
     Exit status: 0 for a plan, also one that leaves pods pending; 2 for bad input; 1 for anything else.
     """
     from joinery.cli.costs import costs as costs_of
-    from joinery.cli.left_out import not_counted
+    from joinery.cli.left_out import not_counted, without_pools
     from joinery.cli.misnamed import misnamed
     from joinery.cli.notices import warning
     from joinery.cli.others import others
@@ -66,7 +66,7 @@ def plan(
     notices += _told(*prices.notices(), *not_counted(snapshot, catalogue))
     problem, made, seconds = _solve(snapshot, catalogue, options)
     packing = made.packing
-    notices += _told(*misnamed(snapshot, problem.instance_types))
+    notices += _told(*misnamed(snapshot, problem.instance_types), *without_pools(snapshot, packing))
     notices += _told(*map(warning, (*made.warnings, *packing.pool_reasons)), *others(packing, snapshot))
     check(made)
     costs = costs_of(problem, packing, catalogue.sold)
