@@ -214,6 +214,21 @@ def test_nodes_of_auto_mode_are_auto_mode_s(doors: Doors, name: str) -> None:
     assert outcome(doors, call) == NOT_OURS
 
 
+@pytest.mark.parametrize("state", [None, "", "open", "OPEN", "upcoming"])
+def test_a_scheduled_change_that_says_no_state_is_to_come(doors: Doors, state: str | None) -> None:
+    """Whoever leaves the state empty says as little as whoever leaves it out: a lost warning costs a node."""
+    event = read("eventbridge/health-retirement-upcoming.json")
+    event["detail"]["statusCode"] = state
+    assert outcome(doors, doors.invoke("interruption", batch(event))).retired == {"worker"}
+
+
+def test_a_warning_as_the_documentation_has_it_is_read(doors: Doors) -> None:
+    """EC2's guide shows ``resources`` of an interruptible reservation's warning as a text, and ARNs without an account."""
+    event = read("eventbridge/capacity-reservation-interruption.json")
+    event |= {"resources": "arn:aws:ec2:us-east-1b:instance/i-0a1b2c3d4e5f60718"}
+    assert outcome(doors, doors.invoke("interruption", batch(event))).retired == {"worker"}
+
+
 ODD: st.SearchStrategy[Any] = st.sampled_from(
     [None, "", "x", 0, -1, 1.5, True, [], [None], ["i-0a1b2c3d4e5f60718"], [{}], {}, {"a": None}, "\ud800", "0"]
 )

@@ -31,7 +31,7 @@ def threatened(detail: Mapping[str, Any]) -> Threatened | Ignored:
     if (service, category) != ("EC2", "scheduledChange"):
         return Ignored(f"Health speaks of {service} {category}, not of a change that EC2 has scheduled")
     state = detail.get("statusCode")
-    if state is not None and str(state).lower() not in _TO_COME:
+    if state not in (None, "") and str(state).lower() not in _TO_COME:
         return Ignored(f"the scheduled change is {state}")
     listed = detail.get("affectedEntities")
     if not listed:
