@@ -109,6 +109,16 @@ def test_every_review_is_allowed_under_its_own_uid(doors: Doors, name: str) -> N
     assert (review["apiVersion"], review["kind"]) == ("admission.k8s.io/v1", "AdmissionReview")
 
 
+@pytest.mark.parametrize("name", ["admission/node-status-not-ready", "admission/nodepool-status-only"])
+@pytest.mark.parametrize("odd", [None, True, "", {}, [None], [[]], [{"type": None}]])
+def test_odd_conditions_are_allowed_as_any_other(doors: Doors, name: str, odd: object) -> None:
+    """Nothing that a status may hold makes the door fail: the API server would wait for it in vain."""
+    call = call_of(name)
+    review = json.loads(call["body"])
+    review["request"]["object"]["status"]["conditions"] = odd
+    assert answer(doors.invoke("webhook", {**call, "body": json.dumps(review)}))["response"]["allowed"]
+
+
 @every_call
 def test_a_stranger_is_told_nothing(doors: Doors, name: str) -> None:
     """Whoever finds the URL without its secret path, a browser among them, rings no bell."""

@@ -101,13 +101,12 @@ def _node(node: Object, before: Object, operation: str) -> frozenset[Bell]:
 
 
 def _node_facts(node: Object) -> tuple[Any, ...]:
-    conditions = _mapping(node, "status").get("conditions") or ()
     return (
         _leaving(node),
         _mapping(node, "metadata").get("finalizers"),
         _mapping(node, "spec"),
         _mapping(node, "status").get("allocatable"),
-        [(c.get("type"), c.get("status")) for c in conditions if isinstance(c, Mapping)],
+        [(condition.get("type"), condition.get("status")) for condition in _conditions(node)],
     )
 
 
@@ -135,8 +134,7 @@ def _configuration(thing: Object, before: Object, operation: str) -> frozenset[B
 
 
 def _configuration_facts(thing: Object) -> tuple[Any, ...]:
-    conditions = _mapping(thing, "status").get("conditions") or ()
-    ready = [c.get("status") for c in conditions if isinstance(c, Mapping) and c.get("type") == "Ready"]
+    ready = [condition.get("status") for condition in _conditions(thing) if condition.get("type") == "Ready"]
     return (_leaving(thing), _mapping(thing, "spec"), ready)
 
 
@@ -161,6 +159,12 @@ _JUDGES: Mapping[str, Callable[[Object, Object, str], frozenset[Bell]]] = {
 
 def _leaving(thing: Object) -> bool:
     return bool(_mapping(thing, "metadata").get("deletionTimestamp"))
+
+
+def _conditions(thing: Object) -> list[Object]:
+    """Those of its status; what is missing or something else reads as none."""
+    listed = _mapping(thing, "status").get("conditions")
+    return [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
 
 
 def _mapping(thing: Object, key: str) -> Object:
