@@ -44,6 +44,34 @@ def test_pods_that_request_no_memory_are_named(run: Run, cluster: str, write: Wr
     assert "no memory" not in run(*PLAN, "-f", cluster, write("web.json", web), write("limits.json", limits)).err
 
 
+@pytest.mark.parametrize(
+    ("requests", "doubt"),
+    [
+        ({"cpu": 500, "memory": "1Gi"}, "they request cpu: 500, which is 500 cores; is it 500m?"),
+        ({"memory": "512m"}, "they request memory: 512m, which is less than a byte; is it 512Mi?"),
+        ({"memory": 512}, "they request memory: 512, which is 512 bytes; is it 512Mi?"),
+        ({"memory": "4"}, "they request memory: 4, which is 4 bytes; is it 4Gi?"),
+        ({"memory": 500000}, "they request memory: 500000, which is 500,000 bytes"),
+    ],
+)
+def test_a_unit_that_was_forgotten_is_asked_about(
+    run: Run, cluster: str, write: Write, requests: dict[str, Any], doubt: str
+) -> None:
+    """An API server takes both, and hardly anybody means them."""
+    container = {"name": "main", "resources": {"requests": requests}}
+    web = workload(replicas=3, template={**TEMPLATE, "spec": {"containers": [container]}})
+    assert f"warning: pods of default/web: {doubt}\n" in run(*PLAN, "-f", cluster, write("web.json", web)).err
+
+
+def test_amounts_that_may_be_meant_are_not_doubted(run: Run, cluster: str, write: Write) -> None:
+    """Half a core, a large machine's worth of memory in bytes, and a device that is counted."""
+    container = {
+        "name": "main",
+        "resources": {"requests": {"cpu": "96", "memory": 137438953472, "vpc.amazonaws.com/pod-eni": 1}},
+    }
+    assert "is it" not in run(*PLAN, "-f", cluster, write("pod.json", pod_document(containers=[container]))).err
+
+
 def test_kinds_of_others_that_make_pods_are_told(run: Run, cluster: str, write: Write) -> None:
     """An Argo Rollout is a Deployment to whoever wrote it; in a cluster's export its pods are there."""
     rollout = {**workload(), "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout"}

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from joinery.apis.core import Pod
 from joinery.apis.support import UNTIL_THEN, disruption_in_vain
+from joinery.cli.amounts import odd_amounts
 from joinery.cli.notices import Notice, note, some_of, warning
 from joinery.cli.plan_groups import owner_of
 from joinery.cloudprovider.catalog import Catalog
@@ -32,12 +33,13 @@ def left_out(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
         pods = _counted(waiting, "waits", "wait")
         yield note(f"{pods} for Fargate (schedulerName {FARGATE_SCHEDULER}): no EC2 node is planned")
     yield from _of_other_schedulers(snapshot, only_marked=only_marked)
-    yield from _asking_nothing(snapshot, only_marked=only_marked)
+    yield from _asking_oddly(snapshot, only_marked=only_marked)
 
 
-def _asking_nothing(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
-    """The scheduler packs by requests alone, so that such pods may be many on a node that is small."""
+def _asking_oddly(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
+    """The scheduler packs by requests alone, so that pods without any may be many on a node that is small."""
     pending = [pod for pod in snapshot.pods if is_pending(pod, only_marked=only_marked)]
+    yield from odd_amounts(pending)
     asking = [pod for pod in pending if not requests_of(pod).get("memory")]
     if asking:
         owners = some_of(list(dict.fromkeys(map(owner_of, asking))))
