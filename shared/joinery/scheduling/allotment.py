@@ -14,7 +14,7 @@ import numpy as np
 
 from joinery.scheduling.groups import UNLIMITED
 from joinery.scheduling.ledger import Counts
-from joinery.scheduling.manners import Dealing
+from joinery.scheduling.manners import USUAL, Manner
 from joinery.scheduling.purchase import Purchase, is_open_to
 from joinery.scheduling.rules import ALL_NODES, NodeFilter
 from joinery.scheduling.targets import Demand, Domains, NewNode, present
@@ -25,14 +25,15 @@ _COMBINATIONS = 256  # of domains over several topology keys
 
 
 class Allotment:
-    def __init__(self, work: Workspace, purchase: Purchase, dealing: Dealing = "even") -> None:
-        self._dealing = dealing
+    def __init__(self, work: Workspace, purchase: Purchase, manner: Manner = USUAL) -> None:
+        self._dealing = manner.dealing
         self._work = work
         self._topology: Topology = work.topology
         self._purchase = purchase
         self._known: dict[int, tuple[Demand, tuple[list[Domains], bool]]] = {}
         self._counted: dict[tuple[int, tuple[tuple[str, str], ...], NodeFilter], bool] = {}
         self._is_unlimited = not any(pool.limits for pool in work.pools)
+        self._minds_newcomers = bool(work.topology.settling) and not manner.heedless
         self._relaxes = work.problem.options.best_effort_min_values
 
     @cached_property
@@ -46,6 +47,8 @@ class Allotment:
         Each is to be acted upon before the next is asked for.
         """
         keys = self._topology.keys(demand.pods, demand.variant.rules)
+        if self._minds_newcomers:
+            keys = tuple(sorted({*keys, *(group.rule.key for group in self._topology.settling)}))
         if not keys:
             if not refused:
                 yield {}, count
@@ -57,7 +60,8 @@ class Allotment:
         if demand.gathers:
             yield from self._alone(demand, combos, count)
         else:
-            yield from self._shares(demand, combos, count if self._is_unlimited and is_bought else 1)
+            at_once = self._is_unlimited and is_bought and not self._minds_newcomers
+            yield from self._shares(demand, combos, count if at_once else 1)
 
     def _inhabited_first(self, combos: list[Domains]) -> list[Domains]:
         """Those in which a node is bought already before others, else in their order."""

@@ -52,8 +52,9 @@ def dealt(work: Workspace, asks: Sequence[Ask], nodes: Sequence[NewNode]) -> lis
     groups: dict[int, Group] = {}
     for index, ask in enumerate(asks):
         for rule in ask.rules:
-            if rule.key in KEYS and rule.kind != "affinity" and not _is_near(ask, rule.key):
-                group = work.topology.group(rule)
+            group = work.topology.group(rule)
+            is_known = rule.kind != "affinity" and group not in work.topology.settling
+            if rule.key in KEYS and is_known and not _is_near(ask, rule.key):
                 groups[id(group)] = group
                 owners.setdefault(id(group), []).append(index)
     found = []

@@ -32,8 +32,8 @@ class FirstFit:
         self._topology: Topology = work.topology
         self._reporter = reporter
         self._takes_more_hosts = True
-        self.purchase = Purchase(work, reporter, cautious=manner.cautious)
-        self._allotment = Allotment(work, self.purchase, manner.dealing)
+        self.purchase = Purchase(work, reporter, manner)
+        self._allotment = Allotment(work, self.purchase, manner)
         self._needed: dict[PodClass, frozenset[str]] = {}
         self._tries: dict[tuple[int, int], tuple[Demand, ...]] = {}
         self.relaxed: dict[str, tuple[str, ...]] = {}
@@ -53,7 +53,7 @@ class FirstFit:
     def go_on(self, purchase: Purchase) -> None:
         """Try again for what is left, now that other nodes carry the pods that were placed: they may leave some of a limit."""
         self.purchase = purchase
-        self._allotment = Allotment(self._work, purchase, self._manner.dealing)
+        self._allotment = Allotment(self._work, purchase, self._manner)
         self._fill()
 
     def fill_up(self) -> None:

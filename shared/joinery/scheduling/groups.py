@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from joinery.apis.core import Pod
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.classes import PodClass
+from joinery.scheduling.pools import Amounts
 from joinery.scheduling.rules import NodeFilter, Rule
 from joinery.scheduling.taints import first_untolerated
 from joinery.state.nodes import NodeView
@@ -33,7 +34,8 @@ class Group:
     """One rule's counts: pods it selects by domain, and hard owners by domain. ``awaited``: owners still to be placed.
 
     ``domains`` are those that a spread ranges over; of hosts none until it is settled which there will be. ``is_hard``: somebody owns
-    it as a rule that must hold; ``counts_owners``: and is counted by it. ``residents``: how many DaemonSets' pods it counts on a new node, by pool, where it counts any.
+    it as a rule that must hold; ``counts_owners``: and is counted by it. ``residents``: how many DaemonSets' pods it counts on a new node, by pool, where it counts any;
+    ``brought``: the same by pool for each type; ``newcomers``: new nodes by domain; ``unsettled``: what a domain without any node counts as, if not 0 (``residents``).
     """
 
     rule: Rule
@@ -44,6 +46,9 @@ class Group:
     is_hard: bool = False
     counts_owners: bool = False
     residents: Mapping[str, int] = field(default_factory=dict)
+    brought: Mapping[str, Amounts] = field(default_factory=dict)
+    newcomers: Counter[str] = field(default_factory=Counter)
+    unsettled: dict[str, int] = field(default_factory=dict)
     _selected: dict[int, bool] = field(default_factory=dict)
 
     def selects(self, pods: PodClass) -> bool:
@@ -59,7 +64,27 @@ class Group:
         """The smallest count that a spread compares with; 0 with fewer domains than minDomains, and over hosts while one more may come."""
         if len(self.domains) < self.rule.min_domains:
             return 0
-        return min((self.counts[domain] for domain in self.domains), default=0)
+        return min((self.filled(domain) for domain in self.domains), default=0)
+
+    def filled(self, domain: str) -> int:
+        """What a spread compares: the pods in the domain; where no node is, those that the first one will bring."""
+        if domain not in self.unsettled or self.newcomers[domain]:
+            return self.counts[domain]
+        return self.counts[domain] + self.unsettled[domain]
+
+    def admits_newcomer(self, domain: str, brought: int, pods: int) -> bool:
+        """Whether so many pods may be in the domain on one more node, with so many of the DaemonSets' pods."""
+        here = self.counts[domain] + brought
+        least = min((self.filled(other) for other in self.domains if other != domain), default=here)
+        if len(self.domains) < self.rule.min_domains:
+            least = 0
+        return here + pods - min(least, here) <= self.rule.max_skew
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether some owner is in a domain that is fuller than the spread allows."""
+        fullest = max((self.filled(domain) for domain, owners in self.owners.items() if owners), default=0)
+        return fullest - self.least > self.rule.max_skew
 
     @property
     def is_lonely(self) -> bool:
@@ -96,7 +121,7 @@ def counted(group: Group, domain: str, *, cautious: bool) -> int:
     if group.rule.kind == "affinity":
         return UNLIMITED if group.owners[domain] or not group.is_lonely else 0
     if group.ranges_over(domain) and (group.owners[domain] or (cautious and group.awaited > 0)):
-        return max(0, group.rule.max_skew + group.least - group.counts[domain])
+        return max(0, group.rule.max_skew + group.least - group.filled(domain))
     return UNLIMITED
 
 

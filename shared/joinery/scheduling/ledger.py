@@ -1,7 +1,7 @@
 """All groups of a problem, and the books of them: who is counted where, as pods are placed and taken back."""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from joinery.apis.core import Namespace
@@ -23,17 +23,27 @@ Universe = Callable[[PodClass, str], frozenset[str]]
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Entry:
-    """Pods that were noted, and in which tallies under which domain."""
+    """Pods that were noted, and in which tallies under which domain. ``along``: what else came with them, and how many."""
 
     pods: PodClass
     count: int
     tallies: tuple[tuple[Counter[str], str], ...]
+    along: tuple[tuple[Counter[str], str, int], ...] = ()
 
 
-Saved = Mapping[object, tuple[Counter[str], Counter[str], int]]
+Saved = Mapping[object, tuple[Counter[str], Counter[str], Counter[str], int]]
 
 
 Counts = Callable[[NodeFilter], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomer:
+    """A new node by its pool and type (the row), and the keys of which earlier pods on it settled the domain."""
+
+    pool: str
+    row: int
+    pinned: frozenset[str]
 
 
 class Ledger:
@@ -67,6 +77,9 @@ class Ledger:
                 self._adopt(rule, pods)
         self._count_bound(namespaces)
         self._resident_groups = tuple(group for group in self._groups.values() if group.residents)
+        spreads = [group for group in self._resident_groups if group.is_hard and group.rule.kind == "spread"]
+        self.settling = tuple(group for group in spreads if group.rule.key != HOSTNAME)
+        """Spreads that count DaemonSets' pods wherever a new node comes."""
         for group in self._resident_groups:
             if group.rule.key == HOSTNAME:
                 group.counts[ANY_NEW_NODE] = min(group.residents.get(pool.name, 0) for pool in residents.pools)
@@ -76,6 +89,11 @@ class Ledger:
         group = self._groups.get((rule.identity, domains))
         if group is None:
             group = self._groups[rule.identity, domains] = Group(rule, domains, residents=self._residents.counted(rule))
+            if group.residents and domains and rule.min_domains <= 1:
+                first = self._residents.of_first_node(rule, pods)
+                group.unsettled = dict.fromkeys(domains - self._inhabited(rule), first)
+            if group.residents and domains:
+                group.brought = self._residents.by_type(rule)
         self._of_rule[id(rule)] = (rule, group)
         if rule.weight is None:
             group.is_hard = True
@@ -84,11 +102,14 @@ class Ledger:
 
     def _domains(self, pods: PodClass, rule: Rule) -> frozenset[str]:
         """What a spread of this class ranges over: domains of nodes that count for it, and of what it could buy."""
-        existing = frozenset(
+        also = frozenset(stray.domain for stray in self.strays if stray.rule == rule.identity)
+        return self._inhabited(rule) | self._universe(pods, rule.key) | also
+
+    def _inhabited(self, rule: Rule) -> frozenset[str]:
+        """The domains of nodes that exist and count."""
+        return frozenset(
             view.labels[rule.key] for view in self._nodes if rule.key in view.labels and admits(rule.nodes, view)
         )
-        also = frozenset(stray.domain for stray in self.strays if stray.rule == rule.identity)
-        return existing | self._universe(pods, rule.key) | also
 
     def _count_bound(self, namespaces: Sequence[Namespace]) -> None:
         known = tuple(namespaces)
@@ -176,12 +197,20 @@ class Ledger:
             if group.rule.key == HOSTNAME:
                 group.counts[host] = group.residents.get(pool, 0)
 
-    def record(
-        self, pods: PodClass, rules: Sequence[Rule], domains: Mapping[str, str], count: int, counts: Counts
+    def record(  # noqa: PLR0913
+        self,
+        pods: PodClass,
+        rules: Sequence[Rule],
+        domains: Mapping[str, str],
+        count: int,
+        counts: Counts,
+        *,
+        newcomer: Newcomer | None = None,
     ) -> Entry:
         """Note ``count`` pods of the class (negative: take them back) where keys have these domains.
 
-        ``counts`` says whether a node filter admits the target, for spreads that leave some nodes out. Returns what was noted.
+        ``counts`` says whether a node filter admits the target, for spreads that leave some nodes out; ``newcomer``: the new node on
+        which they are. Returns what was noted.
         """
         active = [self.group(rule) for rule in rules]
         tallies: list[tuple[Counter[str], str]] = []
@@ -200,43 +229,66 @@ class Ledger:
             domain = domains.get(group.rule.key)
             if domain is not None and counts(group.rule.nodes):
                 tallies.append((group.counts, domain))
-        entry = Entry(pods, count, tuple(tallies))
-        self._book(entry, count)
+        entry = Entry(pods, count, tuple(tallies), tuple(self._brought(newcomer, domains, counts)) if newcomer else ())
+        self._book(entry, 1)
         return entry
+
+    def _brought(
+        self, newcomer: Newcomer, domains: Mapping[str, str], counts: Counts
+    ) -> Iterator[tuple[Counter[str], str, int]]:
+        for group in self.settling:
+            domain = domains.get(group.rule.key)
+            if domain and group.rule.key not in newcomer.pinned and counts(group.rule.nodes):
+                brought = group.brought.get(newcomer.pool)
+                yield group.counts, domain, int(brought[newcomer.row]) if brought is not None else 0
+                yield group.newcomers, domain, 1
 
     def erase(self, entry: Entry) -> None:
         """Take back exactly what was noted."""
-        self._book(entry, -entry.count)
+        self._book(entry, -1)
 
-    def _book(self, entry: Entry, count: int) -> None:
+    def _book(self, entry: Entry, times: int) -> None:
+        count = entry.count * times
         for rule in self.rules[id(entry.pods)]:
             if rule.weight is None:
                 self.group(rule).awaited -= count
         for tally, domain in entry.tallies:
             tally[domain] += count
+        for tally, domain, number in entry.along:
+            tally[domain] += number * times
 
     def saved(self) -> Saved:
         """All counts, to be restored later or compared."""
         return {
-            identity: (Counter(group.counts), Counter(group.owners), group.awaited)
+            identity: (Counter(group.counts), Counter(group.owners), Counter(group.newcomers), group.awaited)
             for identity, group in self._groups.items()
         }
 
     def restore(self, saved: Saved) -> None:
         """Go back to these counts."""
-        for identity, (counts, owners, awaited) in saved.items():
+        for identity, (counts, owners, newcomers, awaited) in saved.items():
             group = self._groups[identity]
-            for tally, known in ((group.counts, counts), (group.owners, owners)):
+            for tally, known in ((group.counts, counts), (group.owners, owners), (group.newcomers, newcomers)):
                 tally.clear()  # entries hold on to the tally itself
                 tally.update(known)
             group.awaited = awaited
 
+    @property
+    def is_uneven(self) -> bool:
+        """Whether the DaemonSets' pods that new nodes bring break a spread."""
+        return any(group.is_uneven for group in self.settling)
+
     def differs(self, saved: Saved) -> bool:
-        """Whether any count has changed, hosts apart: which node of a domain a pod is on does not matter there."""
-        return any(
-            self._groups[identity].rule.key != HOSTNAME
-            and (self._groups[identity].counts != counts or self._groups[identity].owners != owners)
-            for identity, (counts, owners, _) in saved.items()
+        """Whether any count has changed, hosts apart: which node of a domain a pod is on does not matter there.
+
+        Where nodes bring DaemonSets' pods that a spread counts, it must still be even.
+        """
+        listed = [(self._groups[identity], *known) for identity, known in saved.items()]
+        return self.is_uneven or any(
+            group.rule.key != HOSTNAME
+            and group not in self.settling
+            and (group.counts, group.owners) != (counts, owners)
+            for group, counts, owners, _, _ in listed
         )
 
 

@@ -25,7 +25,8 @@ to; or as many as the rules allow where nodes are bought already.
 class Manner:
     """``backwards``: those that others' affinity waits for come last. ``shuffle``: classes of one priority in an order of that
     number; 0 for the usual one. ``cautious``: no host takes more of the pods that a spread over hosts counts than its owners,
-    which may have to join them, could be beside.
+    which may have to join them, could be beside. ``heedless``: pods are dealt out as if new nodes brought no DaemonSets' pods that spreads
+    count; that is right where every domain gets as many nodes, and none may be in several.
     """
 
     dealing: Dealing = "even"
@@ -33,6 +34,7 @@ class Manner:
     backwards: bool = False
     shuffle: int = 0
     cautious: bool = False
+    heedless: bool = False
 
     def place(self, name: str, depth: int, sizes: Sequence[int]) -> tuple[int, ...]:
         """By which classes of one priority are sorted."""

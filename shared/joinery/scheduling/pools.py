@@ -162,10 +162,11 @@ def _columns(types: Sequence[InstanceType]) -> tuple[OfferingColumn, ...]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Resident:
-    """A DaemonSet's pod as nodes of a pool run it; ``is_on_all``: whatever type they are and wherever."""
+    """A DaemonSet's pod as nodes of a pool run it, if they are of these types; ``is_on_all``: whatever type they are and wherever."""
 
     pod: Pod
     is_on_all: bool
+    types: Mask
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

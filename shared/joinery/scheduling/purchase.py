@@ -12,7 +12,9 @@ from itertools import groupby
 import numpy as np
 
 from joinery.apis.labels import HOSTNAME
+from joinery.scheduling.ledger import Newcomer
 from joinery.scheduling.limits import Limits
+from joinery.scheduling.manners import USUAL, Manner
 from joinery.scheduling.opened import OpenedNodes
 from joinery.scheduling.pools import OFFERING_KEYS, Amounts, Mask, Pool, Prices
 from joinery.scheduling.reporter import Reporter
@@ -29,11 +31,12 @@ Worth = Callable[[Demand], float | None]
 class Purchase:
     """The nodes of one packing. ``worth`` may be set once a program has priced the classes; ``prefix`` keeps the names of its
     nodes apart from those of another packing and of nodes that exist. ``kept_back``: reservations for which other pods have nothing else.
-    ``cautious``: of pods that a spread over hosts counts a host takes no more than its owners, still to come, could be beside.
+    ``manner``: how it is gone about.
     """
 
-    def __init__(self, work: Workspace, reporter: Reporter, *, prefix: str = "new/", cautious: bool = False) -> None:
-        self._cautious = cautious
+    def __init__(self, work: Workspace, reporter: Reporter, manner: Manner = USUAL, *, prefix: str = "new/") -> None:
+        self._cautious = manner.cautious
+        self._minds_newcomers = bool(work.topology.settling) and not manner.heedless
         self._work = work
         self._prefix = prefix
         self._topology: Topology = work.topology
@@ -67,7 +70,7 @@ class Purchase:
             pass
         if self._relaxes and self._work.reservations:
             self._begin_reserved(pools, demand, domains, names, relaxing=True)
-        if names and needs_neighbours(demand):
+        if names and (needs_neighbours(demand) or self._minds_newcomers):
             self._grow(pools, demand, domains, names)
 
     def into_opened(self, tier: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]) -> None:
@@ -135,7 +138,8 @@ class Purchase:
         are lowered.
         """
         best, lowest = None, np.inf
-        for node in (node for pool in pools for node in self._promising_reserved(pool, demand, domains, wanted)):
+        promising = (node for pool in pools for node in self._promising_reserved(pool, demand, domains, wanted))
+        for node in (node for node in promising if self._bears(node, demand, domains)):
             node, most, rows, counts = self._holding(node, demand, relaxing=relaxing)
             most = min(most, self._allowed_on_host(demand, node.name), wanted)
             if most <= 0 or not may_start(self._topology, demand, most, wanted):
@@ -333,7 +337,7 @@ class Purchase:
         for pool in pools:
             limits = self._limits[pool.name]
             node = self.start(pool, demand, domains) if limits.more_nodes() else None
-            if node is None:
+            if node is None or not self._bears(node, demand, domains):
                 continue
             node, most, rows, counts = self._holding(node, demand, relaxing=self._relaxes)
             most = min(most, self._allowed_on_host(demand, node.name), len(names))
@@ -348,6 +352,12 @@ class Purchase:
                         self.repeat([(demand, domains, batch)])
                 return True
         return False
+
+    def _bears(self, node: NewNode, demand: Demand, domains: Domains) -> bool:
+        """Keep a fresh node to the types whose DaemonSets' pods are borne by spreads that count them. Whether there are any."""
+        if self._minds_newcomers:
+            node.types = node.types & self._topology.bearable(demand.pods, demand.variant.rules, domains, node.pool)
+        return bool(node.types.any())
 
     def _holding(self, node: NewNode, demand: Demand, *, relaxing: bool) -> tuple[NewNode, int, Amounts, Amounts]:
         """A fresh node, its minValues lowered if that must and may be, and what it holds within the limits (``NewNode.holds``)."""
@@ -371,6 +381,8 @@ class Purchase:
         node.types = types
         for nodes in self._topology.watching(demand.pods):
             node.settle(nodes)
+        for group in self._topology.settling:
+            node.settle_daemons(group.brought.get(node.pool.name))
         node.used = node.used + demand.row * count
         node.ports = node.ports | demand.pods.ports
 
@@ -382,9 +394,17 @@ class Purchase:
     def _settle(self, node: NewNode, demand: Demand, domains: Domains, pods: tuple[str, ...]) -> None:
         """Note the pods on the node and in the counts."""
         where = {**present(domains), HOSTNAME: node.name}
-        entry = self._topology.record(demand.pods, demand.variant.rules, where, len(pods), node.counts)
+        newcomer = _newcomer(node) if self._topology.settling else None
+        entry = self._topology.record(
+            demand.pods, demand.variant.rules, where, len(pods), node.counts, newcomer=newcomer
+        )
         node.placed.append(Batch(demand, domains, pods, entry))
         self._reporter.placing(pods[0], f"node {node.name}", len(pods))
+
+
+def _newcomer(node: NewNode) -> Newcomer:
+    pinned = frozenset(key for batch in node.placed for key, domain in batch.domains.items() if domain)
+    return Newcomer(node.pool.name, node.cheapest(), pinned)
 
 
 def is_open_to(pool: Pool, demand: Demand, topology: Topology) -> bool:

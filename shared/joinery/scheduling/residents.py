@@ -8,9 +8,13 @@ match (``NotIn``, ``DoesNotExist``, empty ones) over all namespaces, or in the D
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from joinery.apis.core import Namespace
-from joinery.scheduling.pools import Pool
+from joinery.scheduling.classes import PodClass
+from joinery.scheduling.pools import Amounts, Pool, fit
 from joinery.scheduling.rules import Rule, required_anti_affinity
+from joinery.scheduling.taints import TOLERATE_PREFERRED, first_untolerated
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +36,30 @@ class Residents:
             for pool in self.pools
         }  # fmt: skip
         return {name: count for name, count in found.items() if count}
+
+    def by_type(self, rule: Rule) -> Mapping[str, Amounts]:
+        """How many of them the rule counts on a node of each type, by pool, where it counts any."""
+        found = {
+            pool.name: sum(
+                (one.types.astype(np.int64) for one in pool.residents if rule.selects(one.pod)),
+                start=np.zeros(len(pool.types), dtype=np.int64),
+            )
+            for pool in self.pools
+        }
+        return {name: counts for name, counts in found.items() if counts.any()}
+
+    def of_first_node(self, rule: Rule, pods: PodClass) -> int:
+        """How many of them a node for the class may bring.
+
+        A domain without a node counts as one with such a node: no pod could ever be the first somewhere if it were compared with domains
+        that lack even the DaemonSets' pods. kube-scheduler knows only domains of nodes.
+        """
+        brought, tolerated = self.by_type(rule), (*pods.tolerations, TOLERATE_PREFERRED)
+        open_pools = [
+            p for p in self.pools if first_untolerated(tolerated, p.node_pool.spec.template.spec.taints) is None
+        ]
+        fits = ((pool.name, fit(pool, term)) for pool in open_pools if pool.name in brought for term in pods.terms)
+        return max((int(brought[name][f.types].max(initial=0)) for name, f in fits if not f.conflict), default=0)
 
 
 def residents(pools: Sequence[Pool], namespaces: Iterable[Namespace]) -> Residents:

@@ -79,8 +79,8 @@ class _Asked:
 class _Attempt:
     """A packing without its bound, how many pods of each priority it leaves, and what it found out that it had not reckoned with.
 
-    ``work`` and ``packer``: what made it. ``strays``: domains; ``closable``: those of them that can be kept out of the plan altogether. ``staying``: pods that it left on a
-    node that is going, where rules count them until the node is gone.
+    ``work`` and ``packer``: what made it. ``strays``: domains; ``closable``: those of them that can be kept out of the plan altogether. ``is_uneven``: DaemonSets' pods of its
+    new nodes break a spread. ``staying``: pods that it left on a node that is going, where rules count them until the node is gone.
     """
 
     asked: _Asked
@@ -88,6 +88,7 @@ class _Attempt:
     work: Workspace
     packer: FirstFit
     left: list[tuple[int, int]]
+    is_uneven: bool
     strays: frozenset[Stray]
     closable: frozenset[Place]
     staying: frozenset[str]
@@ -120,7 +121,8 @@ class _Attempt:
         lightest_last = [(-weight, -count) for weight, count in sorted(weights.items(), reverse=True)]
         standing = -sum(len(one.pods) for one in packing.existing)
         cost = round(packing.hourly + packing.resilience_cost, 9) if by_price else 0
-        return bool(self.strays), self.left, given_up, standing, lightest_last, cost, len(packing.launches) * by_price
+        is_wrong = bool(self.strays) or self.is_uneven
+        return is_wrong, self.left, given_up, standing, lightest_last, cost, len(packing.launches) * by_price
 
 
 def _settled(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
@@ -141,6 +143,8 @@ def _settled(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
 def _other_ways(asked: _Asked, usual: _Attempt) -> Iterator[_Asked]:
     """What to try for pods that are left, or else for a lower price."""
     left, work = tuple(usual.packer.left), usual.work
+    if work.topology.settling:
+        yield replace(asked, manner=Manner(heedless=True))
     is_small = len(work.pending) <= _SMALL
     if any(both_near_and_spread(pods, work.topology) for pods in left):
         yield replace(asked, manner=Manner(dealing="ahead"))
@@ -201,10 +205,18 @@ def _attempt(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
         work=work,
         packer=packer,
         left=_left_by_priority(packer),
+        is_uneven=work.topology.is_uneven or _drifts(work, packer),
         strays=found,
         closable=closable(work, found),
         staying=_staying(work, packer),
     )
+
+
+def _drifts(work: Workspace, packer: FirstFit) -> bool:
+    """Whether a new node may bring DaemonSets' pods that a spread counts into one domain or another."""
+    keys = {group.rule.key for group in work.topology.settling}
+    nodes = packer.purchase.opened.nodes if keys else ()
+    return any(not keys <= {key for batch in node.placed for key in batch.domains} for node in nodes)
 
 
 def _staying(work: Workspace, packer: FirstFit) -> frozenset[str]:

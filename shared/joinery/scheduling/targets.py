@@ -274,6 +274,14 @@ class NewNode:
             self.requirements = self.requirements.intersect(term.canonical())
             self.__dict__.pop("least_prices", None)
 
+    def settle_daemons(self, brought: Amounts | None) -> None:
+        """Keep to types that bring as many DaemonSets' pods as the cheapest does (``brought``, by type): spreads count them."""
+        if brought is None:
+            return
+        types = self.types & (brought == brought[self.cheapest()])
+        if not self.min_values or is_possible(self.pool, types, self.columns, self.min_values):
+            self.types = types
+
     def _may_match(self, term: Requirements) -> bool:
         found = fit(self.pool, term)
         if found.conflict or not (found.types & self.types).any() or not (found.columns & self.columns).any():

@@ -256,8 +256,9 @@ class PoolBuilder:
     def _residents(self, node_pool: NodePool, bare: Pool, admitted: Fit, sold: Mask) -> Iterator[Resident]:
         for daemon, fits in self._running(node_pool, bare):
             everywhere = (f for f in fits if not (admitted.columns & ~f.columns).any() and not (sold & ~f.types).any())
-            if any((found.types & sold).any() for found in fits):
-                yield Resident(daemon.pod, is_on_all=next(everywhere, None) is not None)
+            types = np.logical_or.reduce([found.types for found in fits]) & sold
+            if types.any():
+                yield Resident(daemon.pod, is_on_all=next(everywhere, None) is not None, types=types)
 
     def _remaining(self, node_pool: NodePool) -> Mapping[str, int]:
         limits = {name: amount(name, text) for name, text in node_pool.spec.limits.items()}

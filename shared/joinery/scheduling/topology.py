@@ -10,12 +10,15 @@ Rules bind in both directions, because kube-scheduler judges the final state as 
 Rules about soft terms bind only until they are relaxed, and never others.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+
+import numpy as np
 
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.classes import PodClass
 from joinery.scheduling.groups import UNLIMITED, Group, counted
 from joinery.scheduling.ledger import Ledger
+from joinery.scheduling.pools import Mask, Pool
 from joinery.scheduling.rules import Rule
 
 
@@ -57,6 +60,21 @@ class Topology(Ledger):
         theirs = self._residents.keeping_away.get(pool, ())
         return own + tuple(rule for rule in theirs if rule.selects(pods.example))
 
+    def bearable(self, pods: PodClass, rules: Iterable[Rule], domains: Mapping[str, str], pool: Pool) -> Mask:
+        """Of which types one more node of the pool may come to these domains with a pod of the class: spreads count the DaemonSets' pods
+        that it brings.
+        """
+        types = pool.types
+        own = {id(self.group(rule)) for rule in rules} if self.settling else set()
+        for group in self.settling:
+            domain = domains.get(group.rule.key, "")
+            if group.ranges_over(domain) and (id(group) in own or group.owners[domain]):
+                brought = group.brought.get(pool.name, np.zeros_like(types, dtype=np.int64))
+                selected = int(group.selects(pods))
+                allowed = [n for n in np.unique(brought) if group.admits_newcomer(domain, int(n), selected)]
+                types = types & np.isin(brought, allowed)
+        return types
+
     def neighbouring(self, classes: Iterable[PodClass], key: str) -> frozenset[str]:
         """The domains in which pods are that some class's required affinity over the key names."""
         rules = [r for c in classes for r in self.rules[id(c)] if (r.kind, r.key, r.weight) == ("affinity", key, None)]
@@ -65,7 +83,7 @@ class Topology(Ledger):
     def _spread(self, group: Group, rule: Rule, pods: PodClass, domain: str) -> int:
         if not group.ranges_over(domain):
             return 0
-        left = rule.max_skew + group.least - group.counts[domain]
+        left = rule.max_skew + group.least - group.filled(domain)
         if group.selects(pods):
             return max(0, left)
         return UNLIMITED if left >= 0 else 0
@@ -121,4 +139,4 @@ class Topology(Ledger):
             groups += [
                 group for group in self.foreign_over(pods, key) if group.rule.kind == "affinity" and group.is_hard
             ]
-        return sum(group.counts[domain] for group in groups)
+        return sum(group.filled(domain) for group in groups)

@@ -31,11 +31,20 @@ class Ware:
 
     @cached_property
     def room(self) -> Resources:
-        labels = node_labels(self.pool.spec.template.metadata.labels, self.pool, self.kind, requirements=())
-        taints = hard_taints(self.pool.spec.template.spec.taints)
         places = self.offerings if self.world.daemons_pick_offerings else self.offerings[:1]
-        nodes = (FinalNode("", {**labels, **offering_labels(self.kind, place)}, taints, {}) for place in places)
-        return left_by(most_of(self.world.daemon_requests(node) for node in nodes), self.kind)
+        return left_by(most_of(self.world.daemon_requests(self.node(place)) for place in places), self.kind)
+
+    def node(self, offering: Offering) -> FinalNode:
+        """What it would be once it has booted, as far as DaemonSets look at it."""
+        return FinalNode("", {**self._labels, **offering_labels(self.kind, offering)}, self._taints, {})
+
+    @cached_property
+    def _labels(self) -> Mapping[str, str]:
+        return node_labels(self.pool.spec.template.metadata.labels, self.pool, self.kind, requirements=())
+
+    @cached_property
+    def _taints(self) -> tuple[CoreTaint, ...]:
+        return hard_taints(self.pool.spec.template.spec.taints)
 
     @cached_property
     def _holds_daemons(self) -> bool:
@@ -103,6 +112,19 @@ class Market:
     @cached_property
     def _usage(self) -> Mapping[str, Resources]:
         return usage_of(self.world)
+
+    def newcomers(self, found: PodClass, counted: Sequence[PodClass]) -> Mapping[str, int]:
+        """By zone, the most DaemonSets' pods of the counted classes that a node bought there for the pod would bring."""
+        brought: dict[str, int] = {}
+        if not any(daemon in counted for _, daemon in self.world.daemon_sets):
+            return brought
+        for pool in self.pools:
+            if refused_taint(pool.spec.template.spec.taints, found.pod.spec.tolerations) is None:
+                for ware in self.wares(pool):
+                    for offering in self.usable(found, pool, ware) if ware.holds(found.requests) else ():
+                        number = sum(daemon in counted for daemon in self.world.daemons_on(ware.node(offering)))
+                        brought[offering.zone] = max(number, brought.get(offering.zone, 0))
+        return brought
 
     def usable(self, found: PodClass, pool: NodePool, ware: Ware) -> Iterator[Offering]:
         """The offerings of the ware on which the pod's own node selection would let it run."""

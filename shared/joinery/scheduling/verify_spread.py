@@ -97,10 +97,11 @@ def spread_tally(
     key = constraint.topology_key
     counts = dict.fromkeys((node.labels[key] for node in eligible), 0)
     actual = len(counts)
-    if key in _ZONE_KEYS:
-        counts |= dict.fromkeys(_zones(found, census, market) - counts.keys(), 0)
     selector = _selector(constraint, found)
     counted = census.matching(selector, frozenset({found.namespace}))
+    if key in _ZONE_KEYS and (empty := _zones(found, census, market) - counts.keys()):
+        brought = market.newcomers(found, counted)
+        counts |= {zone: brought.get(zone, 0) for zone in empty}
     for other in counted:
         if not other.is_terminating:
             for node, number in other.places.items():

@@ -87,7 +87,7 @@ def _rules() -> st.SearchStrategy[Rule]:
 
 @dataclass(frozen=True)
 class Cluster:
-    """What waits, and whether a DaemonSet and a node are there."""
+    """What waits, and whether a DaemonSet, in the namespace that spreads look at, and a node are there."""
 
     kinds: tuple[Kind, ...]
     has_daemon: bool
@@ -95,7 +95,7 @@ class Cluster:
 
     @property
     def problem(self) -> Problem:
-        daemons = [daemon_set()] if self.has_daemon else []
+        daemons = [daemon_set(namespace="default")] if self.has_daemon else []
         nodes = [node("old", cpu="2", zone=B)] if self.has_node else []
         return problem(node_pool(), *daemons, *nodes, *(one for kind in self.kinds for one in kind.pods()))
 
