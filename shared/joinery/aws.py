@@ -66,7 +66,7 @@ def reachable(cluster: Any) -> Any:
     """A cluster as EKS's DescribeCluster gives it. Raises ``UnavailableError`` for one that cannot be spoken to yet."""
     if at(cluster, "endpoint") is None:
         status = at(cluster, "status") or "in an unknown state"
-        raise UnavailableError(f"EKS cluster {at(cluster, 'name')} is {status} and has no endpoint yet")
+        raise UnavailableError(f"EKS DescribeCluster: {at(cluster, 'name')} is {status} and has no endpoint yet")
     return cluster
 
 
