@@ -15,7 +15,7 @@ class Effort:
 
     rounds: int = 60
     tries: int = 40
-    allowance: float = 400.0
+    allowance: float = 300.0
     seed: int = 0
     is_time_up: Callable[[], bool] = lambda: False
     struck: bool = field(default=False, init=False)

@@ -58,12 +58,12 @@ def by_patterns(
     lot: Lot,
     outlook: Outlook,
     best: list[Shape],
-    finish: Callable[[Amounts, Amounts], list[Shape] | None],
+    finish: Callable[[Amounts, Amounts, float], list[Shape] | None],
     effort: Effort,
     random: np.random.Generator,
 ) -> list[Shape]:
     """A packing of the same pods that costs no more than ``best``. ``finish``: nodes for the few pods that are left in the
-    end, from the stock that is left.
+    end, from the stock that is left, if they cost less than so much.
     """
     patterns = PatternProgram(lot, outlook.worth)
     patterns.add(Patterns(np.array([shape.kind for shape in best]), np.array([shape.pods for shape in best])))
@@ -74,8 +74,9 @@ def by_patterns(
         cart = Cart(lot)
         cart.take_whole(patterns.known, answer)
         _dive(patterns, cart, likely)
-        rest = finish(cart.left, cart.stock) if cart.left.any() else []
-        if rest is not None and price_of(lot, cart.shapes + rest) < price_of(lot, best) * (1 - 1e-9):
+        saved = price_of(lot, best) * (1 - 1e-9) - price_of(lot, cart.shapes)
+        rest = finish(cart.left, cart.stock, saved) if cart.left.any() else []
+        if rest is not None and price_of(lot, rest) < saved:
             best = cart.shapes + rest
         if price_of(lot, best) <= answer.price * _GOOD_ENOUGH or effort.is_spent():
             break

@@ -1,4 +1,8 @@
-"""Local search over whole nodes: take a few of the most wasteful apart and pack their pods again, if that is cheaper."""
+"""Local search over whole nodes: take a few of the most wasteful apart and pack their pods again, if that is cheaper.
+
+Half of the time the few are of one place (zone): pods that are tied to their zones can only be put together there. Their pods are
+offered the kinds in the nodes' own places whose reduced cost is small: others would only make the programs slower.
+"""
 
 from dataclasses import replace
 
@@ -6,24 +10,39 @@ import numpy as np
 
 from joinery.optimizer.assignment import AssignmentProgram
 from joinery.optimizer.effort import Effort
+from joinery.optimizer.generation import Outlook
 from joinery.optimizer.lot import Amounts, Floats, Lot, Shape, price_of
 from joinery.optimizer.places import Part
 from joinery.optimizer.rounding import Judgement, round_up
 
 _MOST_NODES = 7
 _NOISES = (0.0, 0.005, 0.02)
+_OF_ONE_PLACE = 0.5
+"""How often the nodes that are taken apart are of one place."""
+_NEAR = 0.1
+"""Kinds whose reduced cost is at most this share of their price may take the place of others."""
 
 
 def refine(
-    lot: Lot, shapes: list[Shape], worth: Floats, enough: float, effort: Effort, random: np.random.Generator
+    lot: Lot,
+    place: Amounts,
+    shapes: list[Shape],
+    outlook: Outlook,
+    enough: float,
+    effort: Effort,
+    random: np.random.Generator,
 ) -> list[Shape]:
-    """A packing of the same pods that costs no more. ``worth``: $/h by item; ``enough``: a price at which to stop."""
+    """A packing of the same pods that costs no more. ``place``: by kind; ``enough``: a price ($/h) at which to stop."""
+    near = (outlook.reduced <= _NEAR * lot.price) | lot.scarce
     nodes = [Shape(shape.kind, shape.pods) for shape in shapes for _ in range(shape.times)]
     for _ in range(effort.tries):
         if len(nodes) < 2 or effort.is_spent() or price_of(lot, nodes) <= enough:
             break
-        chosen = _wasteful(lot, nodes, worth, random)
-        better = _again(lot, nodes, chosen, random, effort)
+        chosen = _wasteful(lot, place, nodes, outlook.worth, random)
+        bought = [nodes[i].kind for i in chosen]
+        kinds = near & np.isin(place, place[bought])
+        kinds[bought] = True
+        better = _again(lot, np.flatnonzero(kinds), nodes, chosen, random, effort)
         if better is not None:
             nodes = [node for i, node in enumerate(nodes) if i not in set(chosen)] + better
     return _together(nodes)
@@ -37,28 +56,32 @@ def _together(nodes: list[Shape]) -> list[Shape]:
     return [Shape(same[0].kind, same[0].pods, len(same)) for same in found.values()]
 
 
-def _wasteful(lot: Lot, nodes: list[Shape], worth: Floats, random: np.random.Generator) -> list[int]:
+def _wasteful(lot: Lot, place: Amounts, nodes: list[Shape], worth: Floats, random: np.random.Generator) -> list[int]:
     """A few nodes, the more likely the more of their price is not charged to their pods."""
     price = lot.price[[node.kind for node in nodes]]
-    waste = np.maximum(price - np.array([node.pods for node in nodes]) @ worth, 0.0) + 1e-3 * price
+    waste = np.maximum(price - np.array([node.pods for node in nodes]) @ worth, 0.0) + 1e-3 * price + 1e-9
     scarce = lot.scarce[[node.kind for node in nodes]]
     if scarce.any() and not scarce.all():
         # They waste no money, but the room on them may be worth more to others.
         waste[scarce] = waste[~scarce].mean()
-    size = int(random.integers(2, min(len(nodes), _MOST_NODES) + 1))
+    at = place[[node.kind for node in nodes]]
+    alike = at == at[random.choice(len(nodes), p=waste / waste.sum())]
+    if alike.sum() > 1 and random.random() < _OF_ONE_PLACE:
+        waste = np.where(alike, waste, 0.0)
+    size = int(random.integers(2, min(np.count_nonzero(waste), _MOST_NODES) + 1))
     return [int(i) for i in random.choice(len(nodes), size=size, replace=False, p=waste / waste.sum())]
 
 
 def _again(
-    lot: Lot, every: list[Shape], chosen: list[int], random: np.random.Generator, effort: Effort
+    lot: Lot, kinds: Amounts, every: list[Shape], chosen: list[int], random: np.random.Generator, effort: Effort
 ) -> list[Shape] | None:
-    """The pods of the chosen nodes on cheaper ones, if any are found."""
+    """The pods of the chosen nodes on cheaper ones of these kinds, if any are found."""
     nodes, stock = [every[i] for i in chosen], lot.stock
     counts: Amounts = np.sum([node.pods for node in nodes], axis=0)
     for other in (node for i, node in enumerate(every) if i not in set(chosen)):
         stock = lot.less(stock, other.kind, 1)
-    items, kinds = np.flatnonzero(counts), np.arange(len(lot.price))
-    part = Part(items, kinds, replace(lot.part(items, kinds, counts[items]), stock=stock))
+    items = np.flatnonzero(counts)
+    part = Part(items, kinds, replace(lot.part(items, kinds, counts[items]), stock=stock[kinds]))
     found = round_up(
         part.lot,
         AssignmentProgram(part.lot),

@@ -70,15 +70,16 @@ def _improved(
 ) -> list[Shape]:
     """A packing of the same pods that costs no more: by patterns, and by packing the pods of some nodes again."""
 
-    def finish(left: Amounts, stock: Amounts) -> list[Shape] | None:
-        shapes, found = _rounded(replace(lot, stock=stock), place, left, Judgement(), effort, random)
+    def finish(left: Amounts, stock: Amounts, below: float) -> list[Shape] | None:
+        rest = replace(lot, stock=stock)
+        shapes, found = _rounded(rest, place, left, Judgement(), effort, random, below)
         return None if found is None else shapes
 
     enough = outlook.price * _GOOD_ENOUGH
     effort.begin()
     if price_of(lot, best) > enough:
         best = by_patterns(lot, outlook, best, finish, effort, random)
-    return refine(lot, best, outlook.worth, enough, effort, random)
+    return refine(lot, place, best, outlook, enough, effort, random)
 
 
 def _started(
@@ -94,19 +95,32 @@ def _started(
 
 
 def _rounded(
-    lot: Lot, place: Amounts, counts: Amounts, judgement: Judgement, effort: Effort, random: np.random.Generator
+    lot: Lot,
+    place: Amounts,
+    counts: Amounts,
+    judgement: Judgement,
+    effort: Effort,
+    random: np.random.Generator,
+    below: float = np.inf,
 ) -> tuple[list[Shape], Outlook | None]:
-    """Nodes for so many pods, place by place, and what the programs say of them; None if pods are left over."""
+    """Nodes for so many pods, place by place, and what the programs say of them; None if pods are left over, or if the nodes would
+    cost ``below`` or more.
+    """
     outlook, shapes, is_whole = Outlook.of_nothing(lot), list[Shape](), True
-    for part in by_place(lot, place, counts):
-        program = guide(part.lot, is_swift=not _is_small(lot))
-        first = program.solve(part.lot.counts)
+    parts = [(part, guide(part.lot, is_swift=not _is_small(lot))) for part in by_place(lot, place, counts)]
+    answers = [program.solve(part.lot.counts) for part, program in parts]
+    least = sum(answer.price for answer in answers if answer is not None)
+    for (part, program), first in zip(parts, answers, strict=True):
         if first is None:
             is_whole = False
             continue
-        found = round_up(part.lot, program, judgement, random, first=first, effort=effort)
-        bought, left = ([], part.lot.counts) if found is None else found
+        most = below - least + first.price
+        found = round_up(part.lot, program, judgement, random, first=first, effort=effort, below=most)
+        if found is None:
+            return [], None
+        bought, left = found
         shapes += [part.restore(shape, len(counts)) for shape in bought]
+        least += price_of(part.lot, bought) - first.price
         is_whole = is_whole and not left.any()
         outlook.note(part, first)
     return shapes, outlook if is_whole else None

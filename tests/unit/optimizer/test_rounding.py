@@ -1,13 +1,16 @@
 """From fractions to whole nodes, and local search over them: every pod once, nothing overfull, and never dearer."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.optimizer.assignment import AssignmentProgram
+from joinery.optimizer.assignment import Assignment, AssignmentProgram
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.lot import UNBOUNDED, Lot, Shape, price_of
+from joinery.optimizer.generation import Outlook
+from joinery.optimizer.lot import UNBOUNDED, Amounts, Lot, Shape, price_of
 from joinery.optimizer.refinement import refine
 from joinery.optimizer.rounding import Judgement, round_up
 from joinery.optimizer.search import pack
@@ -36,6 +39,14 @@ def _singly(lot: Lot) -> list[Shape]:
     ]
 
 
+def _one_place(lot: Lot) -> Amounts:
+    return np.zeros(len(lot.price), dtype=np.int64)
+
+
+def _outlook(answer: Assignment) -> Outlook:
+    return Outlook(answer.worth, answer.room, answer.reduced, answer.price)
+
+
 @examples(60)
 @given(lots(most_pods=12), JUDGEMENTS, st.integers(0, 99))
 def test_every_pod_gets_one_place(lot: Lot, judgement: Judgement, seed: int) -> None:
@@ -57,14 +68,14 @@ def test_rounding_gives_up_where_it_cannot_be_cheap_enough(lot: Lot, judgement: 
 
 
 @examples(60)
-@given(lots(most_pods=10), st.integers(0, 99))
-def test_refined_nodes_hold_the_same_pods_for_no_more(lot: Lot, seed: int) -> None:
-    """Local search takes the most wasteful nodes apart, and keeps what it cannot better."""
+@given(lots(most_pods=10), st.integers(0, 99), st.data())
+def test_refined_nodes_hold_the_same_pods_for_no_more(lot: Lot, seed: int, data: st.DataObject) -> None:
+    """Local search takes the most wasteful nodes apart, in one place or several, and keeps what it cannot better."""
     before = _singly(lot)
     answer = AssignmentProgram(lot).solve(lot.counts)
     assert answer is not None
     random = np.random.default_rng(seed)
-    after = refine(lot, before, answer.worth, answer.price, _begun(tries=8), random)
+    after = refine(lot, data.draw(places(lot)), before, _outlook(answer), answer.price, _begun(tries=8), random)
     assert wrong(lot, after) == []
     assert price_of(lot, after) <= price_of(lot, before) + 1e-9
 
@@ -90,9 +101,22 @@ def test_local_search_finds_what_single_nodes_waste() -> None:
     lot = seeded(30)
     answer = AssignmentProgram(lot).solve(lot.counts)
     assert answer is not None
-    after = refine(lot, _singly(lot), answer.worth, 0.0, _begun(tries=100), np.random.default_rng(0))
+    after = refine(
+        lot, _one_place(lot), _singly(lot), _outlook(answer), 0.0, _begun(tries=100), np.random.default_rng(0)
+    )
     assert wrong(lot, after) == []
     assert price_of(lot, after) < 0.75 * price_of(lot, _singly(lot))
+
+
+def test_local_search_leaves_free_nodes_in_peace() -> None:
+    """Nodes that cost nothing waste nothing, and yet some of them are taken apart without an error."""
+    lot = replace(seeded(6), price=np.zeros(24))
+    answer = AssignmentProgram(lot).solve(lot.counts)
+    assert answer is not None
+    after = refine(
+        lot, _one_place(lot), _singly(lot), _outlook(answer), -1.0, _begun(tries=20), np.random.default_rng(0)
+    )
+    assert wrong(lot, after) == []
 
 
 @examples(60)
