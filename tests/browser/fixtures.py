@@ -14,6 +14,7 @@ from tools.browser.driver import Browser, MissingBrowserError, browsing, executa
 PREFIX = "browser: "
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests that look at pages share a worker, and hence a browser."""
     for item in items:

@@ -27,6 +27,7 @@ PREFIX = "control plane: "
 PATIENCE_SECONDS = 30
 
 
+@pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests of one control plane share a worker."""
     for item in items:
