@@ -20,7 +20,7 @@ from rich.table import Table
 
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.solve import solve
-from joinery.scheduling.verify import verify
+from joinery.verification.verify import verify
 from tools.small_plans import COUNTS, KINDS, family, problem
 
 _PROVEN = 0.0005

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from joinery.apis.core import Pod
 from joinery.cli.sources import SAMPLE, load_catalog
 from joinery.cloudprovider.instancetypes import resolve
-from joinery.scheduling.firstfit import FirstFit
+from joinery.scheduling.firstfit.firstfit import FirstFit
+from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.reporter import SILENT
-from joinery.scheduling.workspace import Workspace
 from joinery.state.offerings import InstanceType
 from joinery.state.snapshot import Snapshot
 from simulator.builders import EPOCH, node_class, node_pool, pod

@@ -25,10 +25,10 @@ from joinery.cli.plan_view import Filled
 from joinery.cli.prices import Prices
 from joinery.cli.sources import load_catalog, moment
 from joinery.cloudprovider.instancetypes import resolve
+from joinery.scheduling.constraints.requirements import Requirements, read
+from joinery.scheduling.constraints.resources import requests_of
 from joinery.scheduling.packing import Launch, Packing, PlacedOffering
 from joinery.scheduling.problem import Options, Problem
-from joinery.scheduling.requirements import Requirements, read
-from joinery.scheduling.resources import requests_of
 from joinery.scheduling.solve import solve
 from joinery.state.offerings import InstanceType
 from tools.template import ROOT

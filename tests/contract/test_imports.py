@@ -6,7 +6,17 @@ import sys
 
 from tools.template import ROOT
 
-HEAVY = ("pydantic", "boto3", "kubernetes", "numpy", "msgspec", "requests", "joinery.gateways", "joinery.scheduling")
+HEAVY = (
+    "pydantic",
+    "boto3",
+    "kubernetes",
+    "numpy",
+    "msgspec",
+    "requests",
+    "joinery.gateways",
+    "joinery.scheduling",
+    "joinery.verification",
+)
 
 # Nothing listens on the discard port, so the bell cannot be rung, and everything up to that was imported.
 _PROGRAM = f"""

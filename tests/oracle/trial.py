@@ -16,9 +16,9 @@ from joinery.lifecycle.claims import claims_of
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.solve import solve
-from joinery.scheduling.verify import verify
 from joinery.state.plans import planned_pods
 from joinery.state.snapshot import Snapshot
+from joinery.verification.verify import verify
 from simulator import builders
 from tests.oracle.arena import PATIENT_SECONDS, Arena
 from tests.oracle.probes import probes

@@ -7,7 +7,7 @@ import pytest
 
 from joinery.apis.nodepool import NodePool
 from joinery.cli.sources import SAMPLE
-from joinery.scheduling.elsewhere import foreign, pool_that_may_serve
+from joinery.scheduling.explain.elsewhere import foreign, pool_that_may_serve
 from simulator import builders
 from tests.cli.conftest import Run, Write, pod_document
 from tests.functional.stand import Stand

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from joinery.apis.core import Pod
 from joinery.apis.decoding import convert
-from joinery.scheduling.resources import requests_of
-from joinery.scheduling.verify_rules import requests_of as checked_requests_of
+from joinery.scheduling.constraints.resources import requests_of
+from joinery.verification.predicates import requests_of as checked_requests_of
 from tests.real.files import FOLDER, objects
 
 INFEASIBLE = {"type": "PodResizePending", "status": "True", "reason": "Infeasible"}

@@ -5,7 +5,7 @@ import statistics
 import pytest
 
 from joinery.scheduling.solve import solve
-from joinery.scheduling.verify import verify
+from joinery.verification.verify import verify
 from tools.small_plans import KINDS, problem
 
 EXACT = ("plain", "alike", "host ports", "anti-affinity over hosts", "zones apart", "capacity types apart")

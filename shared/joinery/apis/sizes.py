@@ -1,4 +1,4 @@
-"""The values of the annotations on node size (``joinery.scheduling.sizes``)."""
+"""The values of the annotations on node size (``joinery.scheduling.pools.node_size``)."""
 
 import re
 

@@ -12,9 +12,9 @@ from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVE
 from joinery.apis.quantity import Resources
 from joinery.cli.figures import count, money
 from joinery.cli.notices import some_of
+from joinery.scheduling.constraints.resources import PODS, requests_of
 from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.problem import Problem
-from joinery.scheduling.resources import PODS, requests_of
 from joinery.state.offerings import Offering
 
 CURRENCY = "USD"

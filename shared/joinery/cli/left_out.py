@@ -10,8 +10,8 @@ from joinery.cli.notices import Notice, note, some_of, warning
 from joinery.cli.plan_groups import owner_of
 from joinery.cloudprovider.catalog import Catalog
 from joinery.cloudprovider.reservations import reservations_of, uncounted
+from joinery.scheduling.constraints.resources import requests_of
 from joinery.scheduling.packing import Packing
-from joinery.scheduling.resources import requests_of
 from joinery.state.pods import FARGATE_SCHEDULER, is_active, is_daemon, is_pending, waits_for_fargate
 from joinery.state.snapshot import Snapshot
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from joinery.cli.notices import Notice, note, some_of, warning
-from joinery.scheduling.elsewhere import also_served, bought_twice, foreign
+from joinery.scheduling.explain.elsewhere import also_served, bought_twice, foreign
 from joinery.scheduling.packing import Packing
 from joinery.state.snapshot import Snapshot
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from joinery.cli.notices import Notice
     from joinery.cli.plan_view import PlanView
     from joinery.cloudprovider.catalog import Catalog
-    from joinery.scheduling.planning import Plan
+    from joinery.planning import Plan
     from joinery.scheduling.problem import Options, Problem
     from joinery.state.snapshot import Snapshot
 
@@ -97,7 +97,7 @@ def _told(*notices: "Notice") -> tuple["Notice", ...]:
 def _solve(snapshot: "Snapshot", catalogue: "Catalog", options: "Options") -> tuple["Problem", "Plan", float]:
     """The problem, its plan, and how long it took from parsed objects."""
     from joinery.cloudprovider.instancetypes import resolve
-    from joinery.scheduling.planning import plan as planned
+    from joinery.planning import plan as planned
     from joinery.scheduling.problem import Problem
 
     started = time.perf_counter()

@@ -15,9 +15,9 @@ from joinery.cli.figures import natural
 from joinery.cli.notices import Notice
 from joinery.cli.plan_view import Existing, Filled, Group, Part, PlanView, Refused, Section, Workload, zones_allowed
 from joinery.cli.prices import Prices
+from joinery.scheduling.constraints.resources import PODS, requests_of
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing
 from joinery.scheduling.problem import Problem
-from joinery.scheduling.resources import PODS, requests_of
 from joinery.state.nodes import NodeView, views
 
 _NUMBER = re.compile(r"-\d+$")

@@ -26,7 +26,7 @@ from joinery.apis.core import (
 )
 from joinery.apis.workloads import Workload, label_selector
 from joinery.errors import ConfigurationError
-from joinery.scheduling.selectors import Selector, read
+from joinery.scheduling.constraints.selectors import Selector, read
 from joinery.state.pods import is_active
 
 API_VERSIONS: Mapping[str, str] = {

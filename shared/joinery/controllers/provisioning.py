@@ -8,13 +8,14 @@ A claim that the API server refuses is isolated (``controllers.writing``): what 
 the same run.
 
 A plan is acted upon as a whole or not at all. One that fails verification is made anew, simpler and at last without the pods at fault
-(``scheduling.planning``); one that still fails, or exceeds a cap, is refused loudly.
+(``planning``); one that still fails, or exceeds a cap, is refused loudly.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from joinery import planning
 from joinery.apis.core import Pod
 from joinery.apis.nodepool import NodePool
 from joinery.commands import Announce
@@ -29,10 +30,9 @@ from joinery.gateways import Gateways
 from joinery.lifecycle.replacement import replaced
 from joinery.lifecycle.steering import promises
 from joinery.observability import COST, NODE_POOL, POD, REASON, RECORD, logger, said
-from joinery.scheduling import planning
-from joinery.scheduling.elsewhere import also_served, bought_twice, foreign
+from joinery.planning import Plan
+from joinery.scheduling.explain.elsewhere import also_served, bought_twice, foreign
 from joinery.scheduling.packing import Launch, Packing, Unplaced
-from joinery.scheduling.planning import Plan
 from joinery.scheduling.problem import Options, Problem
 from joinery.settings import Settings
 from joinery.state.claims import awaits_launch

@@ -19,8 +19,8 @@ from joinery.controllers.act import Actor
 from joinery.errors import ConfigurationError, ConflictError, JoineryError, UnavailableError
 from joinery.lifecycle.claims import claims_of
 from joinery.observability import NODE_CLAIM, REASON, logger, said
+from joinery.planning import plan
 from joinery.scheduling.packing import Launch, Packing, Reason, Unplaced
-from joinery.scheduling.planning import plan
 from joinery.scheduling.problem import Problem
 from joinery.state.plans import needs
 from joinery.state.snapshot import Invalid, Snapshot

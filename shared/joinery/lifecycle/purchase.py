@@ -25,7 +25,7 @@ from joinery.apis.labels import (
 )
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import Resources, amounts, fits
-from joinery.scheduling.requirements import Requirements, read
+from joinery.scheduling.constraints.requirements import Requirements, read
 from joinery.state.offerings import RESERVATION_KINDS, InstanceType, Offering
 
 LARGEST_REQUEST = 60

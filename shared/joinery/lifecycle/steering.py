@@ -18,9 +18,9 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Tolerate, UpdateClaim
 from joinery.lifecycle.initialization import not_yet
 from joinery.lifecycle.view import View
+from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.packing import Packing
-from joinery.scheduling.taints import first_untolerated
-from joinery.scheduling.templates import daemons
+from joinery.scheduling.pools.builder import daemons
 from joinery.state.claims import INITIALIZED, REGISTERED, annotated, is_managed
 from joinery.state.nodes import node_view
 from joinery.state.plans import is_kept, kept_by, planned_pods, remembered

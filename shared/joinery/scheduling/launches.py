@@ -16,12 +16,12 @@ from joinery.apis.labels import (
     is_restricted,
 )
 from joinery.apis.meta import Requirement
-from joinery.scheduling.choice import choose
+from joinery.scheduling.constraints.requirements import Requirements, one_of, written
+from joinery.scheduling.firstfit.targets import NewNode
+from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.packing import Launch, PlacedOffering
-from joinery.scheduling.pools import OFFERING_KEYS, Mask, Pool
-from joinery.scheduling.requirements import Requirements, one_of, written
-from joinery.scheduling.targets import NewNode
-from joinery.scheduling.workspace import Workspace
+from joinery.scheduling.pools.choice import choose
+from joinery.scheduling.pools.pool import OFFERING_KEYS, Mask, Pool
 
 
 @dataclass(frozen=True)

@@ -7,12 +7,11 @@ from functools import cached_property
 from types import MappingProxyType
 
 from joinery.optimizer.effort import Effort
-from joinery.scheduling.bound import Bounds, bounds
-from joinery.scheduling.classes import PodClass
-from joinery.scheduling.firstfit import FirstFit
-from joinery.scheduling.groups import Stray
-from joinery.scheduling.launches import Slack, launch_of
-from joinery.scheduling.manners import (
+from joinery.scheduling.constraints.podclasses import PodClass
+from joinery.scheduling.explain.reasons import reasons_for
+from joinery.scheduling.firstfit.firstfit import FirstFit
+from joinery.scheduling.firstfit.groups import Stray
+from joinery.scheduling.firstfit.manners import (
     USUAL,
     Manner,
     both_near_and_spread,
@@ -20,13 +19,14 @@ from joinery.scheduling.manners import (
     manners_for_price,
     zones_without_neighbours,
 )
-from joinery.scheduling.optimise import cheaper
+from joinery.scheduling.firstfit.strays import Place, closable, closed, strays, unbuyable
+from joinery.scheduling.firstfit.workspace import Workspace
+from joinery.scheduling.launches import Slack, launch_of
+from joinery.scheduling.optimise.bound import Bounds, bounds
+from joinery.scheduling.optimise.improve import cheaper
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, Relaxed, Unplaced
 from joinery.scheduling.problem import Problem
-from joinery.scheduling.reasons import reasons_for
 from joinery.scheduling.reporter import SILENT, Reporter
-from joinery.scheduling.strays import Place, closable, closed, strays, unbuyable
-from joinery.scheduling.workspace import Workspace
 
 _ROUNDS = 4
 _SMALL = 40

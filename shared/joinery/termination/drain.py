@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from joinery.apis.core import Pod
-from joinery.scheduling.taints import tolerates
+from joinery.scheduling.constraints.taints import tolerates
 from joinery.state.pods import is_daemon, is_mirror, is_protected, is_terminal, is_terminating
 from joinery.termination.taint import DISRUPTED
 

@@ -6,7 +6,7 @@ import pytest
 
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import solve
-from joinery.scheduling.verify import verify
+from joinery.verification.verify import verify
 from tests.cases.scheduling.notation import Document
 from tests.cases.scheduling.reading import cases, node_pool, pod
 

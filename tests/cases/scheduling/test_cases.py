@@ -7,7 +7,7 @@ import yaml
 
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.solve import solve
-from joinery.scheduling.verify import verify
+from joinery.verification.verify import verify
 from tests.cases.scheduling.reading import Case, cases
 from tests.cases.scheduling.showing import actual, expected, reason_line
 

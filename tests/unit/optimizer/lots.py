@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from joinery.optimizer.lot import UNBOUNDED, Amounts, Group, Lot, Mask, Shape
-from joinery.scheduling.orders import exclusive
+from joinery.scheduling.optimise.orders import exclusive
 
 Counts = tuple[int, ...]
 

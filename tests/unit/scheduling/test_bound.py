@@ -10,7 +10,7 @@ from joinery.apis.labels import CAPACITY_TYPE, HOSTNAME, ZONE
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.solve import solve
-from joinery.scheduling.verify import verify
+from joinery.verification.verify import verify
 from simulator.builders import ZONES, instance_type, node, node_pool, pod
 from tests.unit.verify.plans import problem
 from tools.small_plans import problem as small_plan

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from joinery.scheduling.kinds import Claim, kinds_for
-from joinery.scheduling.workspace import Workspace
+from joinery.scheduling.firstfit.workspace import Workspace
+from joinery.scheduling.optimise.kinds import Claim, kinds_for
 from simulator.builders import instance_type, node_pool, pod
 from tests.unit.verify.plans import problem
 

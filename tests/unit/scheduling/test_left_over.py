@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from joinery.apis.core import Pod
 from joinery.apis.labels import HOSTNAME, ZONE
+from joinery.planning import plan
 from joinery.scheduling.packing import Launch, Packing
-from joinery.scheduling.planning import plan
 from joinery.scheduling.problem import Problem
-from joinery.scheduling.verify import verify
+from joinery.verification.verify import verify
 from simulator.builders import daemon_set, node, node_pool, pod
 from tests.properties import examples
 from tests.unit.verify.plans import A, B, C, launch, problem

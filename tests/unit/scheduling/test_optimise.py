@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 
 from joinery.apis.core import Pod
 from joinery.apis.labels import HOSTNAME, INSTANCE_TYPE, ZONE
-from joinery.scheduling.firstfit import FirstFit
-from joinery.scheduling.manners import Manner
+from joinery.scheduling.firstfit.firstfit import FirstFit
+from joinery.scheduling.firstfit.manners import Manner
+from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.reporter import SILENT
 from joinery.scheduling.solve import solve
-from joinery.scheduling.verify import verify
-from joinery.scheduling.workspace import Workspace
+from joinery.verification.verify import verify
 from simulator.builders import daemon_set, instance_type, node, node_pool, pod
 from tests.properties import examples
 from tests.unit.scheduling.worlds import Exhaustive, World, shuffled, worlds

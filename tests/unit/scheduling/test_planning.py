@@ -5,11 +5,11 @@ from dataclasses import replace
 
 import pytest
 
+from joinery.planning import Plan, checked, plan
 from joinery.scheduling.packing import ExistingPlacement, Packing, Unplaced
-from joinery.scheduling.planning import Plan, checked, plan
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import solve
-from joinery.scheduling.verify import verify
+from joinery.verification.verify import verify
 from simulator.builders import instance_type, node, node_pool, pod
 from tests.unit.verify.plans import A, problem
 

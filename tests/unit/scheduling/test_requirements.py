@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from joinery.apis.core import NodeSelectorRequirement
 from joinery.apis.meta import Requirement
-from joinery.scheduling.requirements import (
+from joinery.scheduling.constraints.requirements import (
     ABSENT,
     ANY,
     UnknownOperatorError,

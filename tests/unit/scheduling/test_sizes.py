@@ -10,8 +10,8 @@ from joinery.apis.validation import validate
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.solve import solve
-from joinery.scheduling.verify import verify
 from joinery.state.snapshot import Snapshot
+from joinery.verification.verify import verify
 from simulator.builders import EPOCH, instance_type, node_class, node_pool, pod
 
 #: From 2 to 64 cores; a core is a little cheaper the larger the type.

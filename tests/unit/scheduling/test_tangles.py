@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from hypothesis import given
 
+from joinery.planning import plan
 from joinery.scheduling.packing import Packing
-from joinery.scheduling.planning import plan
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import solve
 from tests.properties import examples

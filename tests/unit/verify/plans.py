@@ -12,9 +12,9 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amounts, total
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, PlacedOffering, Reason, Unplaced
 from joinery.scheduling.problem import Options, Problem
-from joinery.scheduling.verify import verify
 from joinery.state.offerings import InstanceType
 from joinery.state.snapshot import Snapshot
+from joinery.verification.verify import verify
 from simulator.builders import EPOCH, instance_type, node_class
 
 SMALL, LARGE = instance_type("m7a.large", price=0.1, spot=None), instance_type("m7a.xlarge", price=0.2, spot=None)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from joinery.scheduling.packing import Unplaced
 from joinery.scheduling.problem import Options
-from joinery.scheduling.verify import verify
+from joinery.verification.verify import verify
 from simulator.builders import EPOCH, node, node_claim, node_pool, owner, pod
 from tests.unit.verify.plans import found, launch, packing, problem
 

@@ -14,7 +14,7 @@ from joinery.apis.meta import Taint
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, Unplaced
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import solve
-from joinery.scheduling.verify import verify
+from joinery.verification.verify import verify
 from simulator.builders import node_pool, pod
 from tests.properties import examples
 from tests.unit.verify.plans import A, B, C, found, launch, packing, problem

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from joinery.apis.core import Container, Pod
 from joinery.scheduling.packing import ExistingPlacement, Packing
-from joinery.scheduling.verify import verify
+from joinery.verification.verify import verify
 from simulator.builders import daemon_set, node, node_claim, node_pool, owner, pod
 from tests.unit.verify.plans import found, launch, packing, problem
 

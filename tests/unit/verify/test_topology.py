@@ -8,7 +8,7 @@ from joinery.apis.core import Pod
 from joinery.apis.labels import HOSTNAME, ZONE
 from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.problem import Problem
-from joinery.scheduling.verify import verify
+from joinery.verification.verify import verify
 from simulator.builders import daemon_set, namespace, node, node_pool, pod
 from tests.unit.verify.plans import A, B, C, found, launch, packing, problem
 

@@ -1,0 +1,233 @@
+"""Pod classes: pods with the same constraints and requests, counted once.
+
+All work grows with classes, not pods. Two pods are of one class when nothing that scheduling looks at tells them apart:
+namespace, the labels that some selector looks at, requests, affinity, tolerations, spread, ports, priority, and what
+their volumes demand.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+
+import msgspec
+
+from joinery.apis.core import Affinity, NodeAffinity, Pod, PodSpec, Toleration
+from joinery.scheduling.constraints.nodeterms import PreferredTerm, alternatives, preferences, selector
+from joinery.scheduling.constraints.pod_validation import invalid
+from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError
+from joinery.scheduling.constraints.resources import host_ports_of, negative_in, requests_of, resized
+from joinery.scheduling.constraints.volumes import VolumeNeeds, Volumes
+from joinery.scheduling.packing import Reason
+from joinery.state.pods import lasting
+
+_BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
+_SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class PodClass:
+    """``pods`` in the order in which they are placed. ``terms``: node selector and one required affinity term each, in
+    the listed order; any of them will do. ``impossible``: preferences that no node can match, in words. ``problems``: why the class cannot be scheduled at all.
+    """
+
+    pods: tuple[str, ...]
+    example: Pod
+    requests: Mapping[str, int]
+    terms: tuple[Requirements, ...]
+    preferred: tuple[PreferredTerm, ...]
+    impossible: tuple[str, ...]
+    ports: frozenset[tuple[str, str, int]]
+    volumes: VolumeNeeds
+    priority: int
+    problems: tuple[Reason, ...]
+
+    @property
+    def name(self) -> str:
+        """Its first pod stands for the class in traces."""
+        return self.pods[0]
+
+    @property
+    def namespace(self) -> str:
+        return self.example.metadata.namespace or "default"
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        return self.example.metadata.labels
+
+    @property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        return tuple(lasting(self.example.spec.tolerations))
+
+    @property
+    def affinity(self) -> Affinity:
+        return self.example.spec.affinity or Affinity()
+
+
+class Classifier:
+    """Groups pods into classes.
+
+    ``label_keys`` are the pod label keys that any selector of the problem looks at; ``priorities`` the values of the
+    PriorityClasses by name, that of the global default by the empty name; ``in_use`` the claims of pods that run.
+    """
+
+    def __init__(
+        self, volumes: Volumes, priorities: Mapping[str, int], label_keys: frozenset[str], in_use: frozenset[str]
+    ) -> None:
+        self._volumes = volumes
+        self._priorities = priorities
+        self._label_keys = label_keys
+        self._in_use = in_use
+        self._refused: dict[str, Reason] = {}
+        self._encode = msgspec.json.Encoder(order="deterministic").encode
+
+    def classes(self, pods: Iterable[Pod]) -> tuple[PodClass, ...]:
+        listed = tuple(pods)
+        shared = self._shared_claims(listed)
+        self._refused = self._late_users(listed)
+        groups: dict[tuple[object, ...], list[Pod]] = {}
+        for pod in listed:
+            groups.setdefault(self._key(pod, shared), []).append(pod)
+        return tuple(self._pod_class(members, shared) for members in groups.values())
+
+    def _key(self, pod: Pod, shared: frozenset[str]) -> tuple[object, ...]:
+        spec = pod.spec
+        body = self._encode(
+            (
+                spec.node_selector, spec.affinity, lasting(spec.tolerations), spec.topology_spread_constraints,
+                [(c.resources, c.ports) for c in spec.containers],
+                [(c.resources, c.restart_policy, c.ports) for c in spec.init_containers],
+                spec.overhead, spec.resources, spec.resource_claims, spec.host_network,
+                _resized(pod),
+            )
+        )  # fmt: skip
+        labels = tuple(sorted((k, v) for k, v in pod.metadata.labels.items() if k in self._label_keys))
+        namespace = pod.metadata.namespace or "default"
+        volumes = self._volume_key(pod, shared) if spec.volumes else ""
+        return namespace, labels, body, self._priority(spec), volumes, self._refused.get(pod.key)
+
+    def _volume_key(self, pod: Pod, shared: frozenset[str]) -> str:
+        needs = self._volumes.needs(pod)
+        alternatives = [sorted((k, str(v)) for k, v in r.sets.items()) for r in needs.alternatives]
+        return str((alternatives, needs.drivers, sorted(shared & set(needs.claims)), needs.problems))
+
+    def _shared_claims(self, pods: tuple[Pod, ...]) -> frozenset[str]:
+        """Claims that several pods use: such pods must end in one zone, so a class may not mix them with others."""
+        seen = set(self._in_use)
+        twice: set[str] = set()
+        for pod in pods:
+            if pod.spec.volumes:
+                names = set(self._volumes.needs(pod).claims)
+                twice |= names & seen
+                seen |= names
+        return frozenset(twice)
+
+    def _late_users(self, pods: tuple[Pod, ...]) -> dict[str, Reason]:
+        """Pods whose claim lets one pod use it, and another one does: one that runs, or of those that wait the first."""
+        taken, late = set(self._in_use), {}
+        mounting = (pod for pod in pods if pod.spec.volumes)
+        for pod in sorted(mounting, key=lambda pod: (-self._priority(pod.spec), *_seniority(pod))):
+            exclusive = self._volumes.needs(pod).exclusive
+            name = next((name for name in exclusive if name in taken), "")
+            if name:
+                late[pod.key] = Reason("Volume", f"its volume claim {name} lets one pod use it, and another one does")
+            taken.update(() if name else exclusive)
+        return late
+
+    def _pod_class(self, members: list[Pod], shared: frozenset[str]) -> PodClass:
+        members.sort(key=_seniority)
+        example = members[0]
+        needs = self._volumes.needs(example)
+        late = self._refused.get(example.key)
+        problems = [*needs.problems, *([late] if late else []), *_unsupported(example)]
+        preferred, impossible = _preferred(example, problems)
+        return PodClass(
+            pods=tuple(pod.key for pod in members),
+            example=example,
+            requests=_requests(example, problems),
+            terms=_terms(example, problems),
+            preferred=preferred,
+            impossible=impossible,
+            ports=host_ports_of(example),
+            volumes=replace(
+                needs,
+                unbound=tuple(c for c in needs.unbound if c in shared),
+                shared=self._attached_together(example, shared),
+            ),
+            priority=self._priority(example.spec),
+            problems=tuple(problems),
+        )
+
+    def _attached_together(self, pod: Pod, shared: frozenset[str]) -> tuple[tuple[str, str], ...]:
+        by_driver = self._volumes.by_driver(pod)
+        return tuple(sorted((name, driver) for driver, names in by_driver.items() for name in names & shared))
+
+    def _priority(self, spec: PodSpec) -> int:
+        if spec.priority is not None:
+            return spec.priority
+        known = {**_SYSTEM_PRIORITIES, **self._priorities}
+        return known.get(spec.priority_class_name, known.get("", 0))
+
+
+def _resized(pod: Pod) -> object:
+    """What tells a pod that is being resized from its twins."""
+    try:
+        return resized(pod)
+    except ValueError:
+        return None  # a quantity that is none: found and told where the requests are read
+
+
+def _seniority(pod: Pod) -> tuple[datetime, str]:
+    return pod.metadata.creation_timestamp or _BEGINNING, pod.key
+
+
+def _requests(pod: Pod, problems: list[Reason]) -> Mapping[str, int]:
+    try:
+        requests = requests_of(pod)
+    except ValueError as error:
+        problems.append(Reason("Resources", f"a resource quantity of the pod: {error}"))
+        return {}
+    negative = negative_in(pod)
+    if negative:
+        problems.append(Reason("Resources", f"the pod asks for a negative amount of {negative}"))
+    return {name: value for name, value in requests.items() if value}
+
+
+def _node_affinity(pod: Pod) -> NodeAffinity:
+    return (pod.spec.affinity or Affinity()).node_affinity or NodeAffinity()
+
+
+def _terms(pod: Pod, problems: list[Reason]) -> tuple[Requirements, ...]:
+    """The node selector with each required term. A term without any expression selects nothing, as in Kubernetes."""
+    required = _node_affinity(pod).required_during_scheduling_ignored_during_execution
+    whose = "node selector"
+    try:
+        chosen = selector(pod.spec.node_selector.items())
+        if required is None:
+            return (chosen,)
+        whose = "node affinity"
+        terms = [term for term in required.node_selector_terms if term.match_expressions or term.match_fields]
+        if any(term.match_fields for term in terms):
+            problems.append(Reason("NotSupported", "not supported yet: matchFields in required node affinity"))
+        if not terms:
+            problems.append(Reason("Requirements", "its required node affinity has no term that selects a node"))
+        return tuple(chosen.intersect(term) for term in alternatives(terms))
+    except UnknownOperatorError as error:
+        problems.append(Reason("Requirements", f"the pod's {whose}: {error}"))
+        return ()
+
+
+def _preferred(pod: Pod, problems: list[Reason]) -> tuple[tuple[PreferredTerm, ...], tuple[str, ...]]:
+    """Preferred node affinity, and what of it no node can match."""
+    try:
+        return preferences(_node_affinity(pod).preferred_during_scheduling_ignored_during_execution)
+    except UnknownOperatorError as error:
+        problems.append(Reason("Requirements", f"the pod's preferred node affinity: {error}"))
+        return (), ()
+
+
+def _unsupported(pod: Pod) -> Iterable[Reason]:
+    """What nothing can be planned for: pods that ask for it are left pending, with this reason, and never ignored."""
+    spec = pod.spec
+    if spec.resource_claims or any(c.resources.claims for c in (*spec.containers, *spec.init_containers)):
+        yield Reason("NotSupported", "not supported yet: dynamic resource allocation (resourceClaims)")
+    yield from invalid(spec)

@@ -1,0 +1,100 @@
+"""Preferences, and the order in which they are given up (scheduling.md 3.6).
+
+Everything preferred is first treated as required. When nothing satisfies that, exactly one preference is dropped and all is
+tried again: required affinity terms but the last, preferred pod affinity, preferred pod anti-affinity, preferred node
+affinity, ScheduleAnyway spread, and last of all a PreferNoSchedule taint is accepted.
+
+Beyond Karpenter's order, the required terms that were dropped first are tried once more at the very end without any
+preference: kube-scheduler would accept each of them.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from joinery.scheduling.constraints.podclasses import PodClass
+from joinery.scheduling.constraints.requirements import Requirements
+from joinery.scheduling.constraints.topology_rules import Rule
+
+
+@dataclass(frozen=True, kw_only=True)
+class Variant:
+    """What is asked for on one try. ``rules`` are the pod affinity and spread rules that count."""
+
+    requirements: Requirements
+    rules: tuple[Rule, ...]
+    tolerates_preferred: bool
+    dropped: tuple[str, ...]
+
+
+def variants(pods: PodClass, rules: tuple[Rule, ...], *, respect: bool, prefer_taints: bool) -> Iterator[Variant]:
+    """Every try for a class, from all preferences to none.
+
+    ``respect``: preferences count at all (PREFERENCE_POLICY). ``prefer_taints``: some NodePool has a PreferNoSchedule taint.
+    """
+    steps = _Steps(pods, rules, respect)
+    yield steps.variant()
+    while steps.relax():
+        yield steps.variant()
+    if prefer_taints:
+        steps.tolerates_preferred = True
+        steps.dropped.append("PreferNoSchedule taints")
+        yield steps.variant()
+    for term in range(len(pods.terms) - 1):
+        yield replace(steps.variant(), requirements=pods.terms[term])
+
+
+class _Steps:
+    def __init__(self, pods: PodClass, rules: tuple[Rule, ...], respect: bool) -> None:
+        self._pods = pods
+        self._term = 0
+        self._preferred = list(pods.preferred) if respect else []
+        self._rules = [rule for rule in rules if rule.weight is None or respect]
+        self.tolerates_preferred = False
+        self.dropped: list[str] = list(pods.impossible) if respect else []
+
+    def variant(self) -> Variant:
+        requirements = self._pods.terms[self._term]
+        if self._preferred:
+            requirements = requirements.intersect(self._preferred[0].requirements)
+        return Variant(
+            requirements=requirements,
+            rules=tuple(self._rules),
+            tolerates_preferred=self.tolerates_preferred,
+            dropped=tuple(self.dropped),
+        )
+
+    def relax(self) -> bool:
+        """Give up the next preference; False once there is none."""
+        if self._term < len(self._pods.terms) - 1:
+            self._term += 1
+            return True
+        for kind in ("affinity", "anti-affinity"):
+            if self._drop_heaviest(kind):
+                return True
+        if self._preferred:
+            self.dropped.append(str(self._preferred.pop(0)))
+            return True
+        return self._drop_spread()
+
+    def _drop_heaviest(self, kind: str) -> bool:
+        soft = [rule for rule in self._rules if rule.weight is not None and rule.kind == kind]
+        if not soft:
+            return False
+        self._drop(max(soft, key=lambda rule: rule.weight or 0))
+        return True
+
+    def _drop_spread(self) -> bool:
+        """The first ScheduleAnyway constraint; the last one takes its place, as in Karpenter."""
+        soft = [i for i, rule in enumerate(self._rules) if rule.weight is not None and rule.kind == "spread"]
+        if not soft:
+            return False
+        first, last = self._rules[soft[0]], self._rules[soft[-1]]
+        self._drop(first)
+        if last is not first:
+            self._rules.remove(last)
+            self._rules.insert(soft[0], last)
+        return True
+
+    def _drop(self, rule: Rule) -> None:
+        self._rules.remove(rule)
+        self.dropped.append(str(rule))

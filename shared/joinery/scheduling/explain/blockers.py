@@ -1,0 +1,91 @@
+"""Which rule about other pods keeps a pod pending, once a node of the right size could be had."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from joinery.apis.labels import HOSTNAME
+from joinery.scheduling.constraints.podclasses import PodClass
+from joinery.scheduling.constraints.topology_rules import Rule
+from joinery.scheduling.firstfit.groups import Group, counted
+from joinery.scheduling.firstfit.ledger import ANY_NEW_NODE
+from joinery.scheduling.firstfit.topology import Topology
+
+Offered = Callable[[str], Iterable[str]]
+"""The domains of a key in which a NodePool could give the pod a node."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    """A rule in words, in how many of the domains that are on offer it admits none, and whether that leaves no node at all."""
+
+    words: str
+    closed: int
+    is_total: bool
+
+
+def blocking_rules(topology: Topology, pods: PodClass, offered: Offered) -> tuple[str, bool]:
+    """The rules that no domain on offer satisfies, and that they are; where each alone can be satisfied, all that stand in the way
+    somewhere.
+    """
+    hard = [rule for rule in topology.rules[id(pods)] if rule.weight is None]
+    own = [_own(topology, pods, rule, offered) for rule in hard]
+    total = [bar.words for bar in own if bar.is_total]
+    if total:
+        return f"no node can be added without breaking {'; '.join(total)}", True
+    foreign = [_foreign(group, offered) for group in topology.foreign(pods)]
+    for bar in foreign:
+        if bar.is_total:
+            return f"pods that run or are planned keep it away ({bar.words})", True
+    partial = [bar.words for bar in own if bar.closed] + [f"other pods' {bar.words}" for bar in foreign if bar.closed]
+    listed = list(dict.fromkeys(partial)) or [bar.words for bar in own]
+    if not listed:
+        return "no place was found that keeps all rules about pods", False
+    how = "that satisfies all of" if len(listed) > 1 else "without breaking"
+    return f"no node can be added {how} {'; '.join(listed)}", False
+
+
+def _own(topology: Topology, pods: PodClass, rule: Rule, offered: Offered) -> _Bar:
+    domains = _domains(rule.key, offered)
+    closed = [d for d in domains if topology.allowance(pods, (rule,), rule.key, d, cautious=False) <= 0]
+    needs_label = rule.kind != "anti-affinity" or bool(domains)
+    return _Bar(_named(topology, pods, rule), len(closed), needs_label and len(closed) == len(domains))
+
+
+def _foreign(group: Group, offered: Offered) -> _Bar:
+    domains = _domains(group.rule.key, offered)
+    closed = [domain for domain in domains if counted(group, domain, cautious=False) <= 0]
+    ranged = group.rule.kind == "spread" and group.rule.key != HOSTNAME
+    words = f"{group.rule}: {_spread_state(group)}" if ranged else str(group.rule)
+    return _Bar(words, len(closed), bool(domains) and len(closed) == len(domains))
+
+
+def _domains(key: str, offered: Offered) -> Sequence[str]:
+    return (ANY_NEW_NODE,) if key == HOSTNAME else sorted(offered(key))
+
+
+def _named(topology: Topology, pods: PodClass, rule: Rule) -> str:
+    group = topology.group(rule)
+    if rule.kind == "affinity" and not rule.claim:
+        return f"{rule}{_affinity_state(group, group.selects(pods))}"
+    if rule.kind != "spread" or rule.key == HOSTNAME:
+        return str(rule)
+    return f"{rule}: {_spread_state(group)}"
+
+
+def _affinity_state(group: Group, matches_itself: bool) -> str:
+    """What became of the pods that it wants to be near."""
+    if any(group.counts.values()):
+        return (
+            ": where those pods are it finds no room, or other rules keep it out" if group.rule.key == HOSTNAME else ""
+        )
+    return "" if matches_itself else ": no pod that it wants to be near is running or planned"
+
+
+def _spread_state(group: Group) -> str:
+    """The counts that the skew is measured by."""
+    if not group.domains:
+        return f"no node has the label {group.rule.key}"
+    counts = ", ".join(f"{domain} has {group.counts[domain]}" for domain in sorted(group.domains))
+    if len(group.domains) < group.rule.min_domains:
+        return f"minDomains is {group.rule.min_domains}, and there are only {len(group.domains)} domains ({counts})"
+    return counts

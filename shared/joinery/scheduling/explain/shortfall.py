@@ -1,0 +1,56 @@
+"""Counting what falls short, in words: "of 12 instance types that it allows, 9 have too little memory"."""
+
+from collections.abc import Iterable, Mapping
+
+from joinery.apis.quantity import text
+from joinery.scheduling.constraints.podclasses import PodClass
+from joinery.scheduling.pools.pool import Amounts, Axis
+
+_WORDS = {"cpu": "CPU", "memory": "memory", "pods": "room for pods", "ephemeral-storage": "ephemeral storage"}
+
+
+def counted(total: int, what: str, parts: Iterable[tuple[int, str]]) -> str:
+    """A sentence about ``total`` things and how many have which defect; the defect is said in the plural, after "have".
+
+    ``what`` is their name in the singular, with "s" as its plural.
+    """
+    listed = [(number, defect) for number, defect in parts if number]
+    if len(listed) == 1 and listed[0][0] == total:
+        return (
+            f"the one {what} has {listed[0][1]}" if total == 1 else f"all {total} {_plural(what)} have {listed[0][1]}"
+        )
+    joined = [f"{number} {'has' if number == 1 else 'have'} {defect}" for number, defect in listed]
+    return f"of {total} {what if total == 1 else _plural(what)}, {_and(joined)}"
+
+
+def _plural(what: str) -> str:
+    head, _, rest = what.partition(" that ")
+    return f"{head}s that {rest}" if rest else f"{head}s"
+
+
+def _and(parts: list[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
+
+
+def shortages(axis: Axis, pods: PodClass, room: Amounts, taken: Amounts | None = None) -> list[tuple[int, str]]:
+    """For each resource, how many of the rows of ``room`` have too little of it, and that as words.
+
+    ``taken``: what DaemonSets took of each row already.
+    """
+    return [found for name in axis.index if (found := _shortage(axis, name, pods.requests, room, taken)) is not None]
+
+
+def _shortage(
+    axis: Axis, name: str, requests: Mapping[str, int], room: Amounts, taken: Amounts | None
+) -> tuple[int, str] | None:
+    column, asked = axis.index[name], requests.get(name, 0)
+    short = room[:, column] < asked
+    if not short.any():
+        return None
+    most = int(taken[short, column].max()) if taken is not None else 0
+    if asked and not most and (room[short, column] <= 0).all() and name not in _WORDS:
+        return int(short.sum()), f"no {name}"
+    parts = [f"the pod asks for {text(name, asked)}"] if asked else []
+    parts += [f"DaemonSets take up to {text(name, most)}"] if most else []
+    why = f"({', '.join(parts)})" if parts else "for what runs there without the pod"
+    return int(short.sum()), f"too little {_WORDS.get(name, name)} {why}"

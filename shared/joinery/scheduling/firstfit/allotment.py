@@ -1,0 +1,202 @@
+"""How many pods of a class each combination of domains should take, by the counts alone.
+
+Where nothing but topology can stop a pod, the whole class is dealt out at once, each pod where it presses least; the final
+state is what counts, not the order. None may be dealt on the strength of another that never comes: where limits may stop pods, or the
+end of a capacity reservation, one is dealt at a time; and pods that gather on a host, which only one domain has, are dealt to each
+domain as if there were no other.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from itertools import product
+
+import numpy as np
+
+from joinery.scheduling.constraints.topology_rules import ALL_NODES, NodeFilter
+from joinery.scheduling.firstfit.groups import UNLIMITED
+from joinery.scheduling.firstfit.ledger import Counts
+from joinery.scheduling.firstfit.manners import USUAL, Manner
+from joinery.scheduling.firstfit.new_nodes import Purchase, is_open_to
+from joinery.scheduling.firstfit.targets import Demand, Domains, NewNode, present
+from joinery.scheduling.firstfit.topology import Topology
+from joinery.scheduling.firstfit.workspace import Workspace
+
+_COMBINATIONS = 256  # of domains over several topology keys
+
+
+class Allotment:
+    def __init__(self, work: Workspace, purchase: Purchase, manner: Manner = USUAL) -> None:
+        self._dealing = manner.dealing
+        self._work = work
+        self._topology: Topology = work.topology
+        self._purchase = purchase
+        self._known: dict[int, tuple[Demand, tuple[list[Domains], bool]]] = {}
+        self._counted: dict[tuple[int, tuple[tuple[str, str], ...], NodeFilter], bool] = {}
+        self._is_unlimited = not any(pool.limits for pool in work.pools)
+        self._minds_newcomers = bool(work.topology.settling) and not manner.heedless
+        self._relaxes = work.problem.options.best_effort_min_values
+
+    @cached_property
+    def _telling(self) -> frozenset[str]:
+        """Keys that nodes of some pools have and others may lack: there a node without the label is a place of its own."""
+        return frozenset().union(*(pool.requirements.sets.keys() | pool.market.type_keys for pool in self._work.pools))
+
+    def of(self, demand: Demand, count: int, refused: Sequence[Domains] = ()) -> Iterator[tuple[Domains, int]]:
+        """Domains and the pods they should take now, best first, without those that were ``refused``.
+
+        Each is to be acted upon before the next is asked for.
+        """
+        keys = self._topology.keys(demand.pods, demand.variant.rules)
+        if self._minds_newcomers:
+            keys = tuple(sorted({*keys, *(group.rule.key for group in self._topology.settling)}))
+        if not keys:
+            if not refused:
+                yield {}, count
+            return
+        offered, is_bought = self._offered(demand, keys)
+        combos = [domains for domains in offered if domains not in refused]
+        if self._dealing == "gathered":
+            combos = self._inhabited_first(combos)
+        if demand.gathers:
+            yield from self._alone(demand, combos, count)
+        else:
+            at_once = self._is_unlimited and is_bought and not self._minds_newcomers
+            yield from self._shares(demand, combos, count if at_once else 1)
+
+    def _inhabited_first(self, combos: list[Domains]) -> list[Domains]:
+        """Those in which a node is bought already before others, else in their order."""
+        nodes = self._purchase.opened.nodes
+        return sorted(
+            combos,
+            key=lambda domains: (
+                not any(
+                    all(not value or node.values(key) == (value,) for key, value in domains.items()) for node in nodes
+                )
+            ),
+        )
+
+    def _alone(self, demand: Demand, combos: list[Domains], count: int) -> Iterator[tuple[Domains, int]]:
+        """Each combination with what it may take while the others take nothing, the most first."""
+        room = [self._most(demand, domains, count) for domains in combos]
+        for index in sorted(range(len(combos)), key=lambda i: -room[i]):
+            share = self._most(demand, combos[index], count)
+            if share:
+                yield combos[index], share
+
+    def _most(self, demand: Demand, domains: Domains, count: int) -> int:
+        dealt = self._shares(demand, [domains], count)
+        return dealt[0][1] if dealt else 0
+
+    def _offered(self, demand: Demand, keys: Sequence[str]) -> tuple[list[Domains], bool]:
+        """The combinations, sought once for each demand where no reservation can run out."""
+        if self._work.reservations:
+            return self._combinations(demand, keys)
+        known = self._known.get(id(demand))
+        if known is None:
+            known = self._known[id(demand)] = demand, self._combinations(demand, keys)
+        return known[1]
+
+    def _combinations(self, demand: Demand, keys: Sequence[str]) -> tuple[list[Domains], bool]:
+        """Every combination of domains that some pool can offer the class, those of heavier pools first, then those that keep to
+        minValues, then the cheapest; and whether each can be bought for.
+        """
+        found: dict[tuple[tuple[str, str], ...], tuple[int, bool, float]] = {}
+        bought: set[tuple[tuple[str, str], ...]] = set()
+        for node in self._starts(demand, keys):
+            options = [node.values(key) or ("",) for key in keys]
+            for values in list(product(*options))[:_COMBINATIONS]:
+                named = zip(keys, values, strict=True)
+                domains = {key: value for key, value in named if value or key in self._telling}
+                narrowed = node.narrowed(demand, domains) if self._defined(demand, domains, keys) else None
+                room = self._room(narrowed, demand) if narrowed is not None else (0, 0)
+                if narrowed is not None and any(room):
+                    prices = narrowed.pool.market.prices[narrowed.types][:, narrowed.columns]
+                    key = tuple(sorted(domains.items()))
+                    offer = -node.pool.weight, not room[0], float(prices.min())
+                    found[key] = min(found.get(key, offer), offer)
+                    bought |= set() if node.reservation else {key}
+        listed: list[Domains] = [dict(key) for key, _ in sorted(found.items(), key=lambda item: (item[1], item[0]))]
+        return listed, len(bought) == len(found)
+
+    def _starts(self, demand: Demand, keys: Sequence[str]) -> Iterator[NewNode]:
+        """Every sort of node that could be begun for the class, and those begun whose like there may be no more of."""
+        for pool in (one for one in self._work.pools if is_open_to(one, demand, self._topology)):
+            node = self._purchase.start(pool, demand, {})
+            if node is not None:
+                yield node
+            if self._work.reservations:
+                yield from self._purchase.reserved_starts(pool, demand, {}, keys)
+        if self._work.reservations:
+            yield from self._purchase.reserved_nodes(demand)
+
+    def _defined(self, demand: Demand, domains: Domains, keys: Sequence[str]) -> bool:
+        """A node without the label is no place for a spread or an affinity over it."""
+        missing = [key for key in keys if not domains.get(key)]
+        return not any(rule.key in missing and rule.kind != "anti-affinity" for rule in demand.variant.rules)
+
+    def _shares(self, demand: Demand, combos: list[Domains], count: int) -> list[tuple[Domains, int]]:
+        """Play ``count`` placements against the counts alone, each where it presses least, and take them back."""
+        pods, rules = demand.pods, demand.variant.rules
+        places = [present(domains) for domains in combos]
+        shares = [0] * len(combos)
+        last = -1
+        for cautious in (True, False):
+            for _ in range(count - sum(shares)):
+                best = self._least_pressed(demand, combos, cautious, last)
+                if best is None:
+                    break
+                index, amount = best
+                last = index
+                is_free = amount >= UNLIMITED and self._dealing != "ahead"
+                amount = count - sum(shares) if is_free else 1
+                self._topology.record(pods, rules, places[index], amount, self._counting(demand, combos[index]))
+                shares[index] += amount
+                if sum(shares) == count:
+                    break
+        for index, share in enumerate(shares):
+            if share:
+                self._topology.record(pods, rules, places[index], -share, self._counting(demand, combos[index]))
+        return [(combos[i], share) for i, share in enumerate(shares) if share]
+
+    def _counting(self, demand: Demand, domains: Domains) -> Counts:
+        """Whether a node bought for the class there will count for a spread: of pods that choose their nodes not every one does."""
+
+        def counts(nodes: NodeFilter) -> bool:
+            if nodes == ALL_NODES:
+                return True
+            key = id(demand), tuple(sorted(domains.items())), nodes
+            if key not in self._counted:
+                starts = (node.narrowed(demand, domains) for node in self._starts(demand, ()))
+                first = next((node for node in starts if node is not None), None)
+                self._counted[key] = first is None or first.counts(nodes)
+            return self._counted[key]
+
+        return counts
+
+    def _least_pressed(
+        self, demand: Demand, combos: list[Domains], cautious: bool, last: int
+    ) -> tuple[int, int] | None:
+        """The combination with the fewest counted pods that may take one more, and how many it may take.
+
+        Where pods are gathered, the ``last`` one as long as it may, then the first one.
+        """
+        pods, rules, is_ahead = demand.pods, demand.variant.rules, self._dealing == "ahead"
+        best: tuple[int, int, int] | None = None
+        for index, domains in enumerate(combos):
+            allowed, pressure = UNLIMITED, 0
+            for key, domain in ((key, domain) for key, domain in domains.items() if domain):
+                allowed = min(allowed, self._topology.allowance(pods, rules, key, domain, cautious=cautious))
+                if self._dealing == "gathered":
+                    pressure = int(index != last)
+                else:
+                    pressure += self._topology.pressure(pods, rules, key, domain, ahead=is_ahead)
+            if allowed > 0 and (best is None or pressure < best[0]):
+                best = (pressure, index, allowed)
+        return None if best is None else (best[1], best[2])
+
+    def _room(self, node: NewNode, demand: Demand) -> tuple[int, int]:
+        """How many pods the node holds, whatever it may be, and how many with lower minValues: a share dealt to a domain without
+        room would let others in elsewhere.
+        """
+        most, _, counts = node.holds(demand, np.ones_like(node.types))
+        return most, int(counts.max(initial=0)) if self._relaxes else most

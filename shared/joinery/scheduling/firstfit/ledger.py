@@ -1,0 +1,297 @@
+"""All groups of a problem, and the books of them: who is counted where, as pods are placed and taken back."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from joinery.apis.core import Namespace
+from joinery.apis.labels import HOSTNAME, ZONE
+from joinery.scheduling.constraints.podclasses import PodClass
+from joinery.scheduling.constraints.topology_rules import NodeFilter, Rule, required_anti_affinity, rules_of
+from joinery.scheduling.firstfit.groups import Group, Stray, admits
+from joinery.scheduling.pools.daemons import Residents
+from joinery.state.nodes import NodeView
+
+ANY_NEW_NODE = ""
+"""The host that stands for any new node without pods of the plan."""
+
+_NOBODY = Residents()
+
+Universe = Callable[[PodClass, str], frozenset[str]]
+"""The domains of a key that a class can reach through some pool's available offerings (design, section 4)."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Entry:
+    """Pods that were noted, and in which tallies under which domain. ``along``: what else came with them, and how many."""
+
+    pods: PodClass
+    count: int
+    tallies: tuple[tuple[Counter[str], str], ...]
+    along: tuple[tuple[Counter[str], str, int], ...] = ()
+
+
+Saved = Mapping[object, tuple[Counter[str], Counter[str], Counter[str], int]]
+
+
+Counts = Callable[[NodeFilter], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Newcomer:
+    """A new node by its pool and type (the row), and the keys of which earlier pods on it settled the domain."""
+
+    pool: str
+    row: int
+    pinned: frozenset[str]
+
+
+class Ledger:
+    """Whom the rules of all classes, and of pods that run, look at; and how many of those are where."""
+
+    def __init__(
+        self,
+        classes: Sequence[PodClass],
+        nodes: Sequence[NodeView],
+        namespaces: Sequence[Namespace],
+        universe: Universe,
+        strays: Iterable[Stray] = (),
+        residents: Residents = _NOBODY,
+    ) -> None:
+        self._residents = residents
+        self.strays = tuple(strays)
+        self._nodes = nodes
+        self._universe = universe
+        self._groups: dict[object, Group] = {}
+        self._of_rule: dict[int, tuple[Rule, Group]] = {}
+        self._foreign: dict[int, tuple[Group, ...]] = {}
+        self._foreign_over: dict[tuple[int, str], tuple[Group, ...]] = {}
+        self._watching: dict[int, tuple[NodeFilter, ...]] = {}
+        self._strange: dict[int, tuple[Group, ...]] = {}
+        self._meeting: dict[object, frozenset[str]] = {}
+        self._classes = classes
+        self.rules: dict[int, tuple[Rule, ...]] = {}
+        for pods in classes:
+            self.rules[id(pods)] = (*rules_of(pods, namespaces), *_same_zone(pods))
+            for rule in self.rules[id(pods)]:
+                self._adopt(rule, pods)
+        self._count_bound(namespaces)
+        self._resident_groups = tuple(group for group in self._groups.values() if group.residents)
+        spreads = [group for group in self._resident_groups if group.is_hard and group.rule.kind == "spread"]
+        self.settling = tuple(group for group in spreads if group.rule.key != HOSTNAME)
+        """Spreads that count DaemonSets' pods wherever a new node comes."""
+        for group in self._resident_groups:
+            if group.rule.key == HOSTNAME:
+                group.counts[ANY_NEW_NODE] = min(group.residents.get(pool.name, 0) for pool in residents.pools)
+
+    def _adopt(self, rule: Rule, pods: PodClass) -> None:
+        domains = self._domains(pods, rule) if rule.kind == "spread" and rule.key != HOSTNAME else frozenset()
+        group = self._groups.get((rule.identity, domains))
+        if group is None:
+            group = self._groups[rule.identity, domains] = Group(rule, domains, residents=self._residents.counted(rule))
+            if group.residents and domains and rule.min_domains <= 1:
+                first = self._residents.of_first_node(rule, pods)
+                group.unsettled = dict.fromkeys(domains - self._inhabited(rule), first)
+            if group.residents and domains:
+                group.brought = self._residents.by_type(rule)
+        self._of_rule[id(rule)] = (rule, group)
+        if rule.weight is None:
+            group.is_hard = True
+            group.counts_owners |= group.selects(pods)
+            group.awaited += len(pods.pods)
+
+    def _domains(self, pods: PodClass, rule: Rule) -> frozenset[str]:
+        """What a spread of this class ranges over: domains of nodes that count for it, and of what it could buy."""
+        also = frozenset(stray.domain for stray in self.strays if stray.rule == rule.identity)
+        return self._inhabited(rule) | self._universe(pods, rule.key) | also
+
+    def _inhabited(self, rule: Rule) -> frozenset[str]:
+        """The domains of nodes that exist and count."""
+        return frozenset(
+            view.labels[rule.key] for view in self._nodes if rule.key in view.labels and admits(rule.nodes, view)
+        )
+
+    def _count_bound(self, namespaces: Sequence[Namespace]) -> None:
+        known = tuple(namespaces)
+        for view in self._nodes:
+            for pod in view.pods:
+                for rule in required_anti_affinity(pod, known):
+                    group = self._groups.setdefault((rule.identity, frozenset()), Group(rule))
+                    group.is_hard = True
+                    if rule.key in view.labels:
+                        group.owners[view.labels[rule.key]] += 1
+        for group in self._groups.values():
+            group.count(self._nodes)
+
+    def settle_hosts(self, hosts: Callable[[NodeFilter], Iterable[str]]) -> bool:
+        """Let spreads over hosts range over those that count for them, now that no more will come. Whether there are such spreads."""
+        spreads = [g for g in self._groups.values() if g.is_hard and (g.rule.kind, g.rule.key) == ("spread", HOSTNAME)]
+        for group in spreads:
+            group.domains = frozenset(hosts(group.rule.nodes))
+        return bool(spreads)
+
+    def unsettle_hosts(self) -> None:
+        """Reckon with one more host again."""
+        self.settle_hosts(lambda _: ())
+
+    def group(self, rule: Rule) -> Group:
+        """The counts of the rule, which is one of a class of this topology."""
+        return self._of_rule[id(rule)][1]
+
+    def foreign(self, pods: PodClass) -> tuple[Group, ...]:
+        """Groups by which others bind the class: spreads, affinities and anti-affinities that count it.
+
+        Its own preference may be somebody else's hard rule, and binds it still once it is given up.
+        """
+        known = self._foreign.get(id(pods))
+        if known is None:
+            own = [self.group(rule) for rule in self.rules[id(pods)]]
+            preferred = [g for g in own if g.is_hard and g.rule.kind != "affinity" and not self._is_held(g, pods)]
+            alike = [g for g in dict.fromkeys(preferred) if g.selects(pods)]
+            known = self._foreign[id(pods)] = (*self._strangers(pods), *alike)
+        return known
+
+    def foreign_over(self, pods: PodClass, key: str) -> tuple[Group, ...]:
+        """Those of them that are over this key."""
+        known = self._foreign_over.get((id(pods), key))
+        if known is None:
+            known = tuple(group for group in self.foreign(pods) if group.rule.key == key)
+            self._foreign_over[id(pods), key] = known
+        return known
+
+    def _is_held(self, group: Group, pods: PodClass) -> bool:
+        return any(rule.weight is None and self.group(rule) is group for rule in self.rules[id(pods)])
+
+    def _strangers(self, pods: PodClass) -> tuple[Group, ...]:
+        """Groups that count the class without being its own in any way."""
+        known = self._strange.get(id(pods))
+        if known is None:
+            own = {id(self.group(rule)) for rule in self.rules[id(pods)]}
+            known = tuple(g for g in self._groups.values() if id(g) not in own and g.selects(pods))
+            self._strange[id(pods)] = known
+        return known
+
+    def watching(self, pods: PodClass) -> tuple[NodeFilter, ...]:
+        """The nodes on which hard spreads of others count the class, where they look at more than taints."""
+        known = self._watching.get(id(pods))
+        if known is None:
+            spreads = (g for g in self._strangers(pods) if g.is_hard and g.rule.kind == "spread")
+            known = tuple({g.rule.nodes.identity: g.rule.nodes for g in spreads if g.rule.nodes.terms}.values())
+            self._watching[id(pods)] = known
+        return known
+
+    def minds(self, pods: PodClass) -> bool:
+        """Whether the class, where it runs, keeps others away or is counted by a rule; it may be one that is not to be placed."""
+        affinity = pods.affinity.pod_anti_affinity
+        return affinity is not None or any(group.selects(pods) for group in self._groups.values())
+
+    def keys(self, pods: PodClass, rules: Iterable[Rule]) -> tuple[str, ...]:
+        """The keys whose domain must be known where the class goes, hosts apart."""
+        keys = {rule.key for rule in rules} | {group.rule.key for group in self.foreign(pods)}
+        keys |= {rule.key for rule in self.rules[id(pods)] if self.group(rule).selects(pods)}
+        return tuple(sorted(keys - {HOSTNAME}))
+
+    def furnish(self, host: str, pool: str) -> None:
+        """Count the DaemonSets' pods of a new node that has no others yet."""
+        for group in self._resident_groups:
+            if group.rule.key == HOSTNAME:
+                group.counts[host] = group.residents.get(pool, 0)
+
+    def record(  # noqa: PLR0913
+        self,
+        pods: PodClass,
+        rules: Sequence[Rule],
+        domains: Mapping[str, str],
+        count: int,
+        counts: Counts,
+        *,
+        newcomer: Newcomer | None = None,
+    ) -> Entry:
+        """Note ``count`` pods of the class (negative: take them back) where keys have these domains.
+
+        ``counts`` says whether a node filter admits the target, for spreads that leave some nodes out; ``newcomer``: the new node on
+        which they are. Returns what was noted.
+        """
+        active = [self.group(rule) for rule in rules]
+        tallies: list[tuple[Counter[str], str]] = []
+        seen: list[Group] = []
+        for rule in self.rules[id(pods)]:
+            group = self.group(rule)
+            domain = domains.get(rule.key)
+            if domain is None or group in seen:
+                continue
+            seen.append(group)  # a rule said twice, hard and soft perhaps, counts a pod once
+            if rule.weight is None and group in active:
+                tallies.append((group.owners, domain))
+            if group.selects(pods) and counts(group.rule.nodes):
+                tallies.append((group.counts, domain))
+        for group in self._strangers(pods):
+            domain = domains.get(group.rule.key)
+            if domain is not None and counts(group.rule.nodes):
+                tallies.append((group.counts, domain))
+        entry = Entry(pods, count, tuple(tallies), tuple(self._brought(newcomer, domains, counts)) if newcomer else ())
+        self._book(entry, 1)
+        return entry
+
+    def _brought(
+        self, newcomer: Newcomer, domains: Mapping[str, str], counts: Counts
+    ) -> Iterator[tuple[Counter[str], str, int]]:
+        for group in self.settling:
+            domain = domains.get(group.rule.key)
+            if domain and group.rule.key not in newcomer.pinned and counts(group.rule.nodes):
+                brought = group.brought.get(newcomer.pool)
+                yield group.counts, domain, int(brought[newcomer.row]) if brought is not None else 0
+                yield group.newcomers, domain, 1
+
+    def erase(self, entry: Entry) -> None:
+        """Take back exactly what was noted."""
+        self._book(entry, -1)
+
+    def _book(self, entry: Entry, times: int) -> None:
+        count = entry.count * times
+        for rule in self.rules[id(entry.pods)]:
+            if rule.weight is None:
+                self.group(rule).awaited -= count
+        for tally, domain in entry.tallies:
+            tally[domain] += count
+        for tally, domain, number in entry.along:
+            tally[domain] += number * times
+
+    def saved(self) -> Saved:
+        """All counts, to be restored later or compared."""
+        return {
+            identity: (Counter(group.counts), Counter(group.owners), Counter(group.newcomers), group.awaited)
+            for identity, group in self._groups.items()
+        }
+
+    def restore(self, saved: Saved) -> None:
+        """Go back to these counts."""
+        for identity, (counts, owners, newcomers, awaited) in saved.items():
+            group = self._groups[identity]
+            for tally, known in ((group.counts, counts), (group.owners, owners), (group.newcomers, newcomers)):
+                tally.clear()  # entries hold on to the tally itself
+                tally.update(known)
+            group.awaited = awaited
+
+    @property
+    def is_uneven(self) -> bool:
+        """Whether the DaemonSets' pods that new nodes bring break a spread."""
+        return any(group.is_uneven for group in self.settling)
+
+    def differs(self, saved: Saved) -> bool:
+        """Whether any count has changed, hosts apart: which node of a domain a pod is on does not matter there.
+
+        Where nodes bring DaemonSets' pods that a spread counts, it must still be even.
+        """
+        listed = [(self._groups[identity], *known) for identity, known in saved.items()]
+        return self.is_uneven or any(
+            group.rule.key != HOSTNAME
+            and group not in self.settling
+            and (group.counts, group.owners) != (counts, owners)
+            for group, counts, owners, _, _ in listed
+        )
+
+
+def _same_zone(pods: PodClass) -> tuple[Rule, ...]:
+    """Pods that share an unbound claim follow the first of them into its zone: that is where the volume will be."""
+    return tuple(Rule("affinity", ZONE, (), claim=name) for name in pods.volumes.unbound)

@@ -1,0 +1,58 @@
+"""What a NodePool may still add (``spec.limits``), counting each new node as its cheapest type.
+
+Karpenter charges a new node with the largest type it might become and never gives anything back; here a launch in a limited
+pool carries no type that takes more of a limited resource than the one it counts on (``launches``), so counting that one is
+safe, and a limit is used to the full.
+"""
+
+import numpy as np
+
+from joinery.scheduling.firstfit.groups import UNLIMITED
+from joinery.scheduling.firstfit.targets import NewNode
+from joinery.scheduling.pools.pool import Amounts, Mask, Pool
+
+
+class Limits:
+    """The remaining limits of one pool during a packing."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._capacity, self._left = pool.limited
+        self._is_limited = bool(len(self._left))
+        self._nodes_left = pool.limits.get("nodes", UNLIMITED)
+        self._charged: dict[str, Amounts] = {}
+        self._all = np.ones(len(pool.types), dtype=np.bool_)
+
+    @property
+    def spent(self) -> Amounts:
+        """What the new nodes take of the limited resources."""
+        total: Amounts = np.sum([*self._charged.values()], axis=0)
+        return total
+
+    def more_nodes(self) -> bool:
+        """Whether one more node is allowed by number."""
+        return self._nodes_left > 0
+
+    def mask(self, node: NewNode | None) -> Mask:
+        """The types that stay within the limits, for a new node or in place of what a node is counted as."""
+        if not self._is_limited:
+            return self._all
+        own = self._charged.get(node.name, 0) if node is not None else 0
+        within: Mask = np.asarray((self._capacity <= self._left + own).all(axis=1))
+        return within
+
+    def charge(self, node: NewNode) -> None:
+        """Count a node, or count it anew after it changed."""
+        if node.name not in self._charged:
+            self._nodes_left -= 1
+        if self._is_limited:
+            cost = self._cost(node)
+            self._left = self._left - cost + self._charged.get(node.name, 0)
+            self._charged[node.name] = cost
+        else:
+            self._charged[node.name] = self._left
+
+    def _cost(self, node: NewNode) -> Amounts:
+        """The cheapest type's; where minValues keep larger ones in the launch, the most that any of them takes."""
+        if not node.min_values:
+            return np.asarray(self._capacity[node.cheapest()])
+        return np.asarray(self._capacity[node.types].max(axis=0))

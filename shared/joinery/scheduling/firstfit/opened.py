@@ -1,0 +1,99 @@
+"""The nodes that a packing is buying, with just enough of each in arrays to skip at once those that cannot take a class."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from joinery.scheduling.firstfit.targets import Demand, NewNode
+from joinery.scheduling.firstfit.value import bearable_ratio
+from joinery.scheduling.pools.pool import Amounts, Prices
+
+_LEVELS = np.array([1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 3.0, np.inf])
+"""Prices, as multiples of a node's own, up to which its largest possible room is kept."""
+
+
+def _levels(price: float) -> Prices:
+    """The prices up to which room is kept; of a free node, nothing and any price."""
+    levels = np.full(len(_LEVELS), np.inf)
+    levels[:-1] = price * _LEVELS[:-1] * (1 + 1e-9)
+    return levels
+
+
+class OpenedNodes:
+    """Grows by one node at a time; ``nodes[i]`` is replaced as it takes shape.
+
+    ``_room`` (node x price level x resource) is the most that a node could still take of each resource on any type that it
+    may be at up to that price; ``_value`` (node x 3) holds its price, the ratio of price to worth it may bear, its worth.
+    """
+
+    def __init__(self, resources: int) -> None:
+        self.nodes: list[NewNode] = []
+        self.worth: list[float] = []
+        self.price: list[float] = []
+        self._pools: list[str] = []
+        self._shapes: list[int | None] = []
+        self._numbers: dict[tuple[object, ...], int] = {}
+        self._room: Amounts = np.zeros((64, len(_LEVELS), resources), dtype=np.int64)
+        self._value: Prices = np.zeros((64, 3))
+
+    def append(self, node: NewNode) -> int:
+        """Take in a node that has no pods yet; its index."""
+        if len(self.nodes) == len(self._room):
+            self._room = np.concatenate([self._room, np.zeros_like(self._room)])
+            self._value = np.concatenate([self._value, np.zeros_like(self._value)])
+        self.nodes.append(node)
+        self.worth.append(0.0)
+        self.price.append(0.0)
+        self._pools.append(node.pool.name)
+        self._shapes.append(None)
+        return len(self.nodes) - 1
+
+    def repeat(self, node: NewNode) -> None:
+        """Take in a node just like the last one."""
+        last, index = len(self.nodes) - 1, self.append(node)
+        self.worth[index], self.price[index] = self.worth[last], self.price[last]
+        self._room[index], self._value[index] = self._room[last], self._value[last]
+
+    def replace(self, index: int, node: NewNode, added_worth: float) -> None:
+        """Note the node's new shape."""
+        self.nodes[index] = node
+        self._shapes[index] = None
+        self.worth[index] += added_worth
+        rows = np.flatnonzero(node.types)
+        rows = rows[np.argsort(node.least_prices[rows], kind="stable")]
+        prices = node.least_prices[rows]
+        price = self.price[index] = float(prices[0])
+        room = np.maximum.accumulate(node.pool.room[rows], axis=0)
+        last = np.searchsorted(prices, _levels(price), side="right") - 1
+        self._room[index] = room[last] - node.used
+        self._value[index] = (price, bearable_ratio(price, self.worth[index]), self.worth[index])
+
+    def shape(self, index: int) -> int:
+        """What tells nodes apart for pods that are still to come: nodes of one shape take or refuse them alike."""
+        known = self._shapes[index]
+        if known is None:
+            node = self.nodes[index]
+            asked = tuple((batch.demand, *sorted(batch.domains.items())) for batch in node.placed)
+            shape = (
+                self.worth[index],
+                node.pool.name,
+                asked,
+                node.used.tobytes(),
+                node.types.tobytes(),
+                node.reservation,
+            )
+            known = self._shapes[index] = self._numbers.setdefault(shape, len(self._numbers))
+        return known
+
+    def promising(self, demand: Demand, count: int, units: dict[str, float]) -> NDArray[np.int64]:
+        """The nodes of those pools that may have room for a pod of the class at a bearable price, in order."""
+        listed = len(self.nodes)
+        if not listed:
+            return np.zeros(0, dtype=np.int64)
+        unit = np.array([units.get(pool, -1.0) for pool in self._pools])
+        price, bearable, worth = self._value[:listed].T
+        allowed = bearable * (worth + count * np.maximum(unit, 0))
+        affordable = np.maximum(np.divide(allowed, price, out=np.full(listed, np.inf), where=price > 0), 1.0)
+        level = np.searchsorted(_LEVELS, affordable)
+        room = self._room[np.arange(listed), np.minimum(level, len(_LEVELS) - 1)]
+        fits = (room[:, demand.asked] >= demand.row[demand.asked]).all(axis=1)
+        return np.flatnonzero((unit >= 0) & fits)

@@ -1,0 +1,37 @@
+"""Capacity reservations during a packing: each takes so many nodes and no more, whoever's they are.
+
+A new node is either launched in one certain reservation or bought as spot or on-demand, and never either: so it is known at
+every moment what is left of each reservation, and what does not fit into one is bought in the same plan (docs/decisions/0012).
+"""
+
+from collections.abc import Iterable, Mapping
+
+from joinery.scheduling.firstfit.targets import Demand, Domains, NewNode
+from joinery.scheduling.pools.pool import Pool
+from joinery.scheduling.pools.reserved import is_bought
+
+
+class Reservations:
+    """``stock``: how many more nodes each reservation takes, by id, before this packing."""
+
+    def __init__(self, stock: Mapping[str, int]) -> None:
+        self._stock = stock
+        self._used: dict[str, set[str]] = {}
+
+    def left(self, reservation: str) -> int:
+        """How many more nodes it takes now."""
+        return self._stock.get(reservation, 0) - len(self._used.get(reservation, ()))
+
+    def charge(self, node: NewNode) -> None:
+        """Count a node that is launched in one; however often it is said."""
+        if node.reservation:
+            self._used.setdefault(node.reservation, set()).add(node.name)
+
+    def remaining(self) -> Mapping[str, int]:
+        """What is left of all."""
+        return {name: self.left(name) for name in self._stock}
+
+
+def must_reserve(pools: Iterable[Pool], demand: Demand, domains: Domains) -> bool:
+    """Whether the pods, asked for like that, can only be in a reservation."""
+    return not any(is_bought(pool, demand.fit(pool, domains)[1], demand.row) for pool in pools)

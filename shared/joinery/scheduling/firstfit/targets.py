@@ -1,0 +1,315 @@
+"""Where a pod can go: a node that exists, or a node to be bought that is still taking shape.
+
+Both answer the same three questions: which domains they may be in, how many more pods of a class they hold there, and
+what placing them changes.
+"""
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from joinery.apis.labels import HOSTNAME, canonical
+from joinery.scheduling.constraints.podclasses import PodClass
+from joinery.scheduling.constraints.relaxation import Variant
+from joinery.scheduling.constraints.requirements import ABSENT, NO_REQUIREMENTS, Requirements, one_of
+from joinery.scheduling.constraints.resources import ports_clash
+from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, first_untolerated
+from joinery.scheduling.constraints.topology_rules import NodeFilter
+from joinery.scheduling.firstfit.groups import admits
+from joinery.scheduling.firstfit.ledger import Entry
+from joinery.scheduling.pools.choice import is_possible, lowered
+from joinery.scheduling.pools.pool import OFFERING_KEYS, Amounts, Axis, Fit, Mask, Pool, Prices, fit
+from joinery.state.nodes import NodeView
+
+Domains = Mapping[str, str]
+"""Topology key to the one domain it is pinned to; to the empty string where the node must lack the label."""
+
+
+def present(domains: Domains) -> dict[str, str]:
+    """Without the keys that the node must lack."""
+    return {key: domain for key, domain in domains.items() if domain}
+
+
+@dataclass(eq=False)
+class Demand:
+    """A class on one try, ready to be compared with targets: its request as a row, and what its volumes add."""
+
+    pods: PodClass
+    variant: Variant
+    row: Amounts
+    asked: Amounts  # the columns that the class asks for
+    volumes: Requirements = NO_REQUIREMENTS
+    _fits: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Requirements, Fit]] = field(default_factory=dict)
+
+    @cached_property
+    def requirements(self) -> Requirements:
+        """Of the pods and of their volumes."""
+        return self.variant.requirements.intersect(self.volumes)
+
+    def fit(self, pool: Pool, domains: Domains) -> tuple[Requirements, Fit]:
+        """What is asked for with these domains on top, and what it leaves of the pool's template; remembered."""
+        key = (pool.name, tuple(sorted(domains.items())))
+        known = self._fits.get(key)
+        if known is None:
+            pinned = {key: one_of((value,)) if value else ABSENT for key, value in domains.items() if key != HOSTNAME}
+            wanted = self.requirements.intersect(Requirements(pinned)).canonical()
+            known = self._fits[key] = (wanted, fit(pool, wanted))
+        return known
+
+    @cached_property
+    def gathers(self) -> bool:
+        """Whether the pods must share their host with others."""
+        return any(rule.key == HOSTNAME and rule.kind == "affinity" for rule in self.variant.rules)
+
+    def is_repelled(self, taints: tuple[object, ...]) -> bool:
+        """Whether some taint keeps the class away."""
+        tolerations = self.pods.tolerations
+        if self.variant.tolerates_preferred:
+            tolerations = (*tolerations, TOLERATE_PREFERRED)
+        return first_untolerated(tolerations, taints) is not None  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Batch:
+    """Pods of one class that were put on a node together, with what they asked for there, where, and how that was noted."""
+
+    demand: Demand
+    domains: Domains
+    pods: tuple[str, ...]
+    entry: Entry
+
+
+@dataclass(eq=False)
+class ExistingNode:
+    """A node or a claim on its way, with what room it has left.
+
+    ``attachments``: how many more volumes it takes, by CSI driver with a limit; ``attached``: the claims that it has.
+    """
+
+    view: NodeView
+    free: Amounts
+    attachments: dict[str, int]
+    attached: set[str]
+    ports: set[tuple[str, str, int]]
+    placed: list[tuple[PodClass, list[str]]] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.view.name
+
+    @property
+    def host(self) -> str:
+        """What its label says, which need not be its name: kubelets go by the machine, API objects by the cloud's DNS."""
+        return self.view.labels.get(HOSTNAME, self.name)
+
+    def admits(self, demand: Demand) -> bool:
+        """Whether labels, taints and ports let the class in at all."""
+        view = self.view
+        if view.is_reserved or demand.is_repelled(view.taints) or (self.free < 0).any():
+            return False
+        if demand.pods.ports and ports_clash(demand.pods.ports, self.ports):
+            return False
+        return demand.requirements.matches(view.labels)
+
+    def domain(self, key: str) -> str | None:
+        return self.view.labels.get(key)
+
+    def holds(self, demand: Demand) -> int:
+        """How many more pods of the class there is room for."""
+        asked = demand.asked
+        room = int((self.free[asked] // demand.row[asked]).min()) if len(asked) else 1 << 30
+        for driver, (once, each) in demand.pods.volumes.taken(self.attachments, self.attached).items():
+            left = self.attachments[driver] - once
+            room = min(room, left // each if each else room) if left >= 0 else 0
+        return min(room, 1) if demand.pods.ports else max(room, 0)
+
+    def place(self, demand: Demand, names: list[str]) -> None:
+        self.free -= demand.row * len(names)
+        self.ports |= demand.pods.ports
+        for driver, (once, each) in demand.pods.volumes.taken(self.attachments, self.attached).items():
+            self.attachments[driver] -= once + each * len(names)
+        self.attached |= {name for name, _ in demand.pods.volumes.shared}
+        self.placed.append((demand.pods, names))
+
+    def counts(self, nodes: NodeFilter) -> bool:
+        """Whether the node counts for a spread with that filter."""
+        return admits(nodes, self.view)
+
+
+@dataclass(eq=False)
+class NewNode:
+    """A node of a pool that is still taking shape: it may be any of ``types`` in any of ``columns`` that holds ``used``.
+
+    It is bought as spot or on-demand, or launched in one capacity reservation, its only column.
+
+    ``min_values``: how many values of a label must stay possible; lower than the pool's where those were relaxed.
+    """
+
+    name: str
+    pool: Pool
+    requirements: Requirements
+    types: Mask
+    columns: Mask
+    used: Amounts
+    min_values: Mapping[str, int]
+    ports: set[tuple[str, str, int]] = field(default_factory=set)
+    placed: list["Batch"] = field(default_factory=list)
+
+    @property
+    def is_relaxed(self) -> bool:
+        """Whether its minValues were lowered to what was possible (BestEffort)."""
+        return self.min_values != self.pool.min_values
+
+    @cached_property
+    def reservation(self) -> str:
+        """The capacity reservation that it is launched in; empty for one that is bought."""
+        market = self.pool.market
+        known = (market.columns[i].reservation for i in np.flatnonzero(self.columns & market.reserved))
+        return next((found.id for found in known if found), "")
+
+    @property
+    def pods(self) -> tuple[str, ...]:
+        """The names of its pods, in order."""
+        return tuple(sorted(pod for batch in self.placed for pod in batch.pods))
+
+    @property
+    def recipe(self) -> Hashable:
+        """Equal for nodes whose launches differ in name and pods only."""
+        batches = ((id(b.demand), tuple(sorted(b.domains.items())), len(b.pods)) for b in self.placed)
+        rest = tuple(sorted(batches)), tuple(sorted(self.min_values.items())), self.reservation
+        return self.pool.name, self.types.tobytes(), self.columns.tobytes(), *rest
+
+    def narrowed(self, demand: Demand, domains: Domains) -> "NewNode | None":
+        """The same node with the class's requirements and these domains on top; None where they contradict it."""
+        wanted, found = demand.fit(self.pool, domains)
+        if found.conflict:
+            return None
+        types, columns, joint = self.types & found.types, self.columns, self.requirements
+        if wanted:
+            columns = columns & found.columns
+            joint = joint.intersect(wanted)
+            if not columns.any() or any(joint.sets[key].is_impossible for key in wanted):
+                return None
+        if demand.pods.ports:
+            types = types & self._port_mask(demand)
+        if not types.any():
+            return None
+        node = replace(self, requirements=joint, types=types, columns=columns)
+        if columns is self.columns:
+            node.least_prices = self.least_prices
+        return node
+
+    @cached_property
+    def least_prices(self) -> Prices:
+        """$/h of each type's cheapest offering that the node may be; infinite where there is none."""
+        known: Prices = self.pool.market.prices[:, self.columns].min(axis=1, initial=np.inf)
+        return known
+
+    def _port_mask(self, demand: Demand) -> Mask:
+        if ports_clash(demand.pods.ports, self.ports):
+            return np.zeros_like(self.types)
+        clear = [not ports_clash(demand.pods.ports, taken) for taken in self.pool.ports]
+        return np.array(clear, dtype=np.bool_)
+
+    def holds(self, demand: Demand, allowed: Mask) -> tuple[int, Amounts, Amounts]:
+        """How many more pods of the class fit: at most, and by type (indices, counts); ``allowed``: types within limits."""
+        index = np.flatnonzero(self.types & allowed & np.isfinite(self.least_prices))
+        if not len(index):
+            return 0, index, index
+        asked = demand.asked
+        room = (self.pool.room[index][:, asked] - self.used[asked]) // demand.row[asked]
+        counts = room.min(axis=1) if len(asked) else np.full(len(index), 1 << 30)
+        if demand.pods.ports:
+            counts = np.minimum(counts, 1)
+        return self._within_min_values(index, counts), index, counts
+
+    def _within_min_values(self, index: Amounts, counts: Amounts) -> int:
+        """The most pods that leave types enough for a launch that meets minValues (scheduling.md 3.19)."""
+        most = int(counts.max())
+        if not self.min_values:
+            return max(most, 0)
+        for count in sorted({int(c) for c in counts if c > 0}, reverse=True):
+            left = self._holding(count, index, counts)
+            if is_possible(self.pool, left, self.columns, self.min_values):
+                return count
+        return 0
+
+    def _holding(self, count: int, index: Amounts, counts: Amounts) -> Mask:
+        left = np.zeros_like(self.types)
+        left[index[counts >= count]] = True
+        return left
+
+    def with_relaxed_min_values(self, index: Amounts, counts: Amounts) -> "NewNode":
+        """The same node, its minValues lowered to what the types that hold at least one pod can meet (BestEffort, 3.19)."""
+        left = self._holding(1, index, counts)
+        return replace(self, min_values=lowered(self.pool, left, self.columns, self.min_values))
+
+    def cheapest(self) -> int:
+        """The row of the cheapest type that the node may be now."""
+        return int(np.where(self.types, self.least_prices, np.inf).argmin())
+
+    def counts(self, nodes: NodeFilter) -> bool:
+        """Whether the node will count for a spread with that filter, as far as its labels are settled."""
+        if any(not self.values(key) for key in nodes.keys):
+            return False
+        if nodes.terms is not None and not any(self._may_match(term) for term in nodes.terms):
+            return False
+        if nodes.tolerations is None:
+            return True
+        hard = [t for t in self.pool.node_pool.spec.template.spec.taints if t.effect != "PreferNoSchedule"]
+        return first_untolerated(nodes.tolerations, hard) is None
+
+    def settle(self, nodes: NodeFilter) -> None:
+        """Keep to what such a filter admits if the node may count for it: pods counted there would else leave the count as it grows."""
+        if not nodes.terms or not self.counts(nodes):
+            return
+        term = next(term for term in nodes.terms if self._may_match(term))
+        found = fit(self.pool, term)
+        columns = self.columns & found.columns
+        types = self.types & found.types & np.isfinite(self.pool.market.prices[:, columns]).any(axis=1)
+        if types.any() and (not self.min_values or is_possible(self.pool, types, columns, self.min_values)):
+            self.types, self.columns = types, columns
+            self.requirements = self.requirements.intersect(term.canonical())
+            self.__dict__.pop("least_prices", None)
+
+    def settle_daemons(self, brought: Amounts | None) -> None:
+        """Keep to types that bring as many DaemonSets' pods as the cheapest does (``brought``, by type): spreads count them."""
+        if brought is None:
+            return
+        types = self.types & (brought == brought[self.cheapest()])
+        if not self.min_values or is_possible(self.pool, types, self.columns, self.min_values):
+            self.types = types
+
+    def _may_match(self, term: Requirements) -> bool:
+        found = fit(self.pool, term)
+        if found.conflict or not (found.types & self.types).any() or not (found.columns & self.columns).any():
+            return False
+        joint = self.requirements.intersect(term.canonical())
+        return not any(joint.sets[key].is_impossible for key in term.canonical())
+
+    def values(self, key: str) -> tuple[str, ...]:
+        """The domains that the node may still be in, in order."""
+        market, key = self.pool.market, canonical(key)
+        if key in OFFERING_KEYS:
+            sold = np.isfinite(market.prices[self.types]).any(axis=0) & self.columns
+            listed = {market.columns[i].value(key) for i in np.flatnonzero(sold)}
+        elif key in market.type_keys:
+            allowed = self.requirements.get(key)
+            found = (market.types[i].labels.get(key, ()) for i in np.flatnonzero(self.types))
+            listed = {value for values in found for value in values if allowed.has(value)}
+        else:
+            allowed = self.requirements.get(key)
+            open_to_any = {allowed.pick()} if key in self.pool.requirements.sets else set()
+            listed = open_to_any if allowed.complement else set(allowed.values)
+        return tuple(sorted(listed - {""}))
+
+
+def empty_node(pool: Pool, name: str, axis: Axis, *, reserved: Mask | None = None) -> NewNode:
+    """A node of the pool before any pod. ``reserved``: the column of the reservation that it is launched in."""
+    used = np.zeros(len(axis.names), dtype=np.int64)
+    if reserved is None:
+        return NewNode(name, pool, pool.requirements, pool.types, pool.bought, used, pool.min_values)
+    types = pool.types & np.isfinite(pool.market.prices[:, reserved]).any(axis=1)
+    return NewNode(name, pool, pool.requirements, types, reserved, used, pool.min_values)

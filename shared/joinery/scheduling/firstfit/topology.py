@@ -1,0 +1,142 @@
+"""How many more pods of a class a domain may take.
+
+Rules bind in both directions, because kube-scheduler judges the final state as the pods of a plan arrive in any order:
+
+- a pod obeys the rules it owns;
+- a pod that a required anti-affinity of someone else selects keeps away from its owners;
+- a pod that the spread of someone else counts must not push a domain where an owner sits over its skew. While such
+  owners are still to come, pods they count are kept balanced too, as long as that costs no placement (``cautious``).
+
+Rules about soft terms bind only until they are relaxed, and never others.
+"""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+
+from joinery.apis.labels import HOSTNAME
+from joinery.scheduling.constraints.podclasses import PodClass
+from joinery.scheduling.constraints.topology_rules import Rule
+from joinery.scheduling.firstfit.groups import UNLIMITED, Group, counted
+from joinery.scheduling.firstfit.ledger import Ledger
+from joinery.scheduling.pools.pool import Mask, Pool
+
+
+class Topology(Ledger):
+    """What the groups of a problem allow, as far as they are filled by now."""
+
+    def allowance(self, pods: PodClass, rules: Iterable[Rule], key: str, domain: str, *, cautious: bool) -> int:
+        """How many more pods of the class the domain may take under these rules of its own and everybody else's."""
+        allowed = UNLIMITED
+        for rule in rules:
+            if rule.key == key and allowed > 0:
+                allowed = min(allowed, self._owned(pods, rule, domain))
+        for group in self.foreign_over(pods, key):
+            if allowed > 0:
+                allowed = min(allowed, counted(group, domain, cautious=cautious))
+        return allowed
+
+    def _owned(self, pods: PodClass, rule: Rule, domain: str) -> int:
+        group = self.group(rule)
+        selects_itself = group.selects(pods)
+        if rule.kind == "spread":
+            return self._spread(group, rule, pods, domain)
+        if rule.kind == "affinity":
+            is_met = group.counts[domain] or self._has_residents(group)
+            return UNLIMITED if is_met or self._begins_at(group, pods, domain) else 0
+        if group.counts[domain] or (selects_itself and group.owners[domain]):
+            return 0
+        return 1 if selects_itself else UNLIMITED
+
+    def _has_residents(self, group: Group) -> bool:
+        """Whether any new node brings along what an affinity wants, into whatever domain it comes; hosts are counted one by one."""
+        return group.rule.key != HOSTNAME and 0 < len(self._residents.pools) == len(group.residents)
+
+    def barring(self, pods: PodClass, rules: Iterable[Rule], pool: str) -> tuple[Rule, ...]:
+        """The rules by which the class and the DaemonSets' pods on new nodes of the pool keep apart."""
+        if not self._resident_groups and not self._residents.keeping_away:
+            return ()
+        own = tuple(r for r in rules if r.kind == "anti-affinity" and self.group(r).residents.get(pool))
+        theirs = self._residents.keeping_away.get(pool, ())
+        return own + tuple(rule for rule in theirs if rule.selects(pods.example))
+
+    def bearable(self, pods: PodClass, rules: Iterable[Rule], domains: Mapping[str, str], pool: Pool) -> Mask:
+        """Of which types one more node of the pool may come to these domains with a pod of the class: spreads count the DaemonSets' pods
+        that it brings.
+        """
+        types = pool.types
+        own = {id(self.group(rule)) for rule in rules} if self.settling else set()
+        for group in self.settling:
+            domain = domains.get(group.rule.key, "")
+            if group.ranges_over(domain) and (id(group) in own or group.owners[domain]):
+                brought = group.brought.get(pool.name, np.zeros_like(types, dtype=np.int64))
+                selected = int(group.selects(pods))
+                allowed = [n for n in np.unique(brought) if group.admits_newcomer(domain, int(n), selected)]
+                types = types & np.isin(brought, allowed)
+        return types
+
+    def neighbouring(self, classes: Iterable[PodClass], key: str) -> frozenset[str]:
+        """The domains in which pods are that some class's required affinity over the key names."""
+        rules = [r for c in classes for r in self.rules[id(c)] if (r.kind, r.key, r.weight) == ("affinity", key, None)]
+        return frozenset(d for rule in rules for d, count in self.group(rule).counts.items() if count)
+
+    def _spread(self, group: Group, rule: Rule, pods: PodClass, domain: str) -> int:
+        if not group.ranges_over(domain):
+            return 0
+        left = rule.max_skew + group.least - group.filled(domain)
+        if group.selects(pods):
+            return max(0, left)
+        return UNLIMITED if left >= 0 else 0
+
+    def may_begin(self, group: Group, pods: PodClass) -> bool:
+        """Whether this is the first of a self-affine group: nobody matches anywhere, and the pod matches itself.
+
+        Where several terms are required, nobody may match where any of them looks.
+        """
+        if not group.selects(pods) or group.residents or any(group.counts.values()):
+            return False
+        required = (r for r in self.rules[id(pods)] if r.kind == "affinity" and r.weight is None and not r.claim)
+        return not group.is_hard or not any(any(self.group(rule).counts.values()) for rule in required)
+
+    def _begins_at(self, group: Group, pods: PodClass, domain: str) -> bool:
+        """Whether the group may begin in that domain: where all its owners can go, if there is such a domain."""
+        if not self.may_begin(group, pods):
+            return False
+        meeting = self._meeting_places(group.rule)
+        return not meeting or domain in meeting
+
+    def _meeting_places(self, rule: Rule) -> frozenset[str]:
+        """The domains that every class with this hard rule can reach; none are sought over hosts."""
+        if rule.key == HOSTNAME or rule.weight is not None:
+            return frozenset()
+        if rule.identity not in self._meeting:
+            owners = (
+                c
+                for c in self._classes
+                if any(r.identity == rule.identity and r.weight is None for r in self.rules[id(c)])
+            )
+            reached = [self._universe(pods, rule.key) | self._standing(pods, rule.key) for pods in owners]
+            self._meeting[rule.identity] = frozenset.intersection(*reached) if reached else frozenset()
+        return self._meeting[rule.identity]
+
+    def _standing(self, pods: PodClass, key: str) -> frozenset[str]:
+        """The domains of nodes that exist and that the class may run on by its own node affinity."""
+        views = (view for view in self._nodes if not view.is_leaving and key in view.labels)
+        return frozenset(v.labels[key] for v in views if any(term.matches(v.labels) for term in pods.terms))
+
+    def pressure(self, pods: PodClass, rules: Iterable[Rule], key: str, domain: str, *, ahead: bool = False) -> int:
+        """How many pods the domain has already that its own spreads count, or others' that must hold: the emptier the better.
+
+        ``ahead``: also those that others must be near to.
+        """
+        groups = [self.group(rule) for rule in rules if rule.key == key and rule.kind == "spread"]
+        groups += [
+            group
+            for group in self.foreign_over(pods, key)
+            if group.rule.kind == "spread" and group.is_hard and group not in groups
+        ]
+        if ahead:
+            groups += [
+                group for group in self.foreign_over(pods, key) if group.rule.kind == "affinity" and group.is_hard
+            ]
+        return sum(group.filled(domain) for group in groups)

@@ -1,0 +1,211 @@
+"""Cheaper nodes for what first-fit promised: orders become lots of numbers, the optimiser packs them, and its shapes become nodes.
+
+The nodes are built by the same code that first-fit buys with, so requirements, host rules, limits and minValues are checked
+again pod by pod, and whatever a shape got wrong is bought singly. The new nodes replace first-fit's only if they cost less and
+leave every count per domain as it was.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from joinery.apis.quantity import total
+from joinery.optimizer.effort import Effort
+from joinery.optimizer.lot import Amounts, Floats, Group, Lot, Shape
+from joinery.optimizer.promising import Survey
+from joinery.optimizer.search import guide, pack
+from joinery.scheduling.constraints.resources import requests_of
+from joinery.scheduling.firstfit.new_nodes import Purchase, Worth, is_open_to
+from joinery.scheduling.firstfit.reservations import must_reserve
+from joinery.scheduling.firstfit.targets import NewNode
+from joinery.scheduling.firstfit.workspace import Workspace
+from joinery.scheduling.optimise.kinds import Claim, Kinds, kinds_for, spot_factor, stocks
+from joinery.scheduling.optimise.orders import Order, gathers, host_rules, orders_of
+from joinery.scheduling.pools.node_size import factors
+from joinery.scheduling.pools.pool import Pool
+from joinery.scheduling.reporter import SILENT
+
+
+@dataclass(frozen=True, eq=False)
+class Better:
+    """Nodes that carry out the same orders for less. ``resilience_cost``: about what preferred node sizes and the choice of spot types cost, in $/h."""
+
+    purchase: Purchase
+    resilience_cost: float
+
+
+def cheaper(work: Workspace, bought: Purchase, effort: Effort) -> Better | None:
+    """Nodes that cost less as their size is preferred; None if none were found, there is no time to look for them, or all are in
+    reservations, which are paid for.
+    """
+    nodes = bought.opened.nodes
+    if effort.is_over() or all(node.reservation for node in nodes):
+        return None
+    kept, free = _divided(work, nodes)
+    orders = orders_of(free)
+    if not orders:
+        return None
+    scales = _factors(work, nodes)
+    before = work.topology.saved()
+    for node in free:
+        for batch in node.placed:
+            work.topology.erase(batch.entry)
+    attempt = _Rebuilt(work, orders, kept, list(scales.values()))
+    found = attempt.purchase(effort)
+    if (
+        found is None
+        or _cost(work, found, scales) >= _cost(work, bought, scales) - 1e-9
+        or work.topology.differs(before)
+    ):
+        work.topology.restore(before)
+        return None
+    return Better(found, attempt.resilience_cost)
+
+
+def _factors(work: Workspace, nodes: Sequence[NewNode]) -> dict[str, Floats]:
+    """By pool, what the price of each type counts as, given all pods that run in pools of its weight or are to run there."""
+    found: dict[str, Floats] = {}
+    for weight, pools in groupby(work.pools, key=lambda pool: pool.weight):
+        tier = list(pools)
+        names = {pool.name for pool in tier}
+        running = total(requests_of(pod) for view in work.views if view.pool in names for pod in view.pods)
+        demand = sum((n.used for n in nodes if n.pool.weight == weight), work.axis.vector(running))
+        found |= {pool.name: factors(pool, demand, work.problem.options.node_size) for pool in tier}
+    return found
+
+
+def _cost(work: Workspace, purchase: Purchase, scales: Mapping[str, Floats]) -> float:
+    opened, spot_types = purchase.opened, work.problem.options.spot_types
+    prices = zip(opened.nodes, opened.price, strict=True)
+    return sum(price * float(scales[n.pool.name][n.cheapest()]) * spot_factor(n, spot_types) for n, price in prices)
+
+
+def _divided(work: Workspace, nodes: Sequence[NewNode]) -> tuple[list[NewNode], list[NewNode]]:
+    """Nodes that stay as they are, and those that may change.
+
+    Pods that gather on a host stay, and those that have nothing but a capacity reservation; so does a limited pool's node while
+    lighter pools are used too: another packing might leave room under the limit, and then those pods would be in the wrong pool.
+    """
+    lightest = min((node.pool.weight for node in nodes), default=0)
+    stays = [
+        gathers(node) or _has_no_choice(work, node) or (bool(node.pool.limits) and node.pool.weight > lightest)
+        for node in nodes
+    ]
+    kept = [node for node, stay in zip(nodes, stays, strict=True) if stay]
+    return kept, [node for node, stay in zip(nodes, stays, strict=True) if not stay]
+
+
+def _has_no_choice(work: Workspace, node: NewNode) -> bool:
+    pools = [pool for pool in work.pools if pool.weight == node.pool.weight]
+    return bool(node.reservation) and any(must_reserve(pools, b.demand, b.domains) for b in node.placed)
+
+
+class _Rebuilt:
+    """One attempt. ``pods`` are those of each order that still need a node."""
+
+    def __init__(
+        self, work: Workspace, orders: Sequence[Order], kept: Sequence[NewNode], scales: Sequence[Floats]
+    ) -> None:
+        self.resilience_cost = 0.0
+        self._scales = scales
+        self._work = work
+        self._orders = orders
+        self._pods = [sorted(order.pods) for order in orders]
+        self._purchase = Purchase(work, SILENT, prefix="better/")
+        for node in kept:
+            self._purchase.adopt(node)
+
+    def purchase(self, effort: Effort) -> Purchase | None:
+        """All orders carried out; None where that failed."""
+        requests = np.array([order.row for order in self._orders], dtype=np.int64)
+        claims = _claims(self._work, self._orders)
+        kinds = kinds_for(self._work.pools, requests, claims, self._scales, self._work.problem.options.spot_types)
+        lot = self._lot(requests, kinds)
+        survey = Survey(lot, kinds.price)
+        shapes = pack(lot, _places(kinds, self._work.pools), effort, survey)
+        self.resilience_cost = survey.dearer()
+        for shape in sorted(shapes, key=lambda shape: -lot.price[shape.kind]):
+            self._build(kinds, shape)
+        return self._finished(lot)
+
+    def _lot(self, requests: Amounts, kinds: Kinds) -> Lot:
+        rules = host_rules(self._orders, self._work.topology)
+        stock, pile = stocks(kinds, self._purchase.reservations.remaining())
+        return Lot(
+            requests=requests,
+            counts=np.array([len(order.pods) for order in self._orders], dtype=np.int64),
+            price=kinds.cost,
+            room=kinds.room,
+            admits=kinds.admits,
+            groups=tuple(Group(np.array(members, dtype=np.int64), cap) for members, cap in rules.groups),
+            clashes=rules.clashes,
+            stock=stock,
+            pile=pile,
+        )
+
+    def _build(self, kinds: Kinds, shape: Shape) -> None:
+        """Buy the shape's nodes; pods that one does not take after all stay for later."""
+        pool, row = self._work.pools[int(kinds.pool[shape.kind])], int(kinds.row[shape.kind])
+        reserved = kinds.columns[shape.kind] if kinds.reservation[shape.kind] else None
+        items = [(int(item), int(shape.pods[item])) for item in np.flatnonzero(shape.pods)]
+        is_alike = False
+        for _ in range(shape.times):
+            wanted = [(self._orders[item].demand, self._orders[item].domains, self._take(item, n)) for item, n in items]
+            if is_alike:
+                self._purchase.repeat(wanted)
+                continue
+            node = self._purchase.build(pool, row, wanted, reserved=reserved)
+            for (item, _), (_, _, names) in zip(items, wanted, strict=True):
+                self._pods[item] += names
+            is_alike = not (pool.limits or node.reservation or any(names for _, _, names in wanted))
+
+    def _take(self, item: int, count: int) -> list[str]:
+        names, self._pods[item] = self._pods[item][:count], self._pods[item][count:]
+        return names
+
+    def _finished(self, lot: Lot) -> Purchase | None:
+        """Buy singly for the pods that are left, at the program's prices."""
+        if any(self._pods):
+            self._purchase.worth = self._worth(lot)
+            for order, names in zip(self._orders, self._pods, strict=True):
+                tier = next(tier for tier in self._purchase.tiers if tier[0].weight == order.weight)
+                self._purchase.into_tier(tier, order.demand, order.domains, names)
+        return None if any(self._pods) else self._purchase
+
+    def _worth(self, lot: Lot) -> Worth:
+        answer = guide(lot, is_swift=True).solve(lot.counts)
+        if answer is None:
+            return self._purchase.worth
+        known = {
+            id(order.demand): float(worth) for order, worth in zip(self._orders, answer.worth, strict=True) if worth > 0
+        }
+        return lambda demand: known.get(id(demand))
+
+
+def _claims(work: Workspace, orders: Sequence[Order]) -> list[Claim]:
+    """Which types and offerings of which pools may carry out each order."""
+    claims = []
+    for item, order in enumerate(orders):
+        for index, pool in enumerate(work.pools):
+            if pool.weight != order.weight or not is_open_to(pool, order.demand, work.topology):
+                continue
+            _, found = order.demand.fit(pool, order.domains)
+            if not found.conflict:
+                claims.append(Claim(item, index, found.types, found.columns))
+    return claims
+
+
+def _places(kinds: Kinds, pools: Sequence[Pool]) -> Amounts:
+    """A number for every kind: kinds that share a zone, directly or through others, share it."""
+    zones = [
+        {pools[int(pool)].market.columns[i].zone for i in np.flatnonzero(columns)}
+        for pool, columns in zip(kinds.pool, kinds.columns, strict=True)
+    ]
+    joined: list[set[str]] = []
+    for mine in zones:
+        touching = [known for known in joined if known & mine]
+        joined = [known for known in joined if not known & mine] + [mine.union(*touching)]
+    joined.sort(key=min)
+    return np.array([next(i for i, known in enumerate(joined) if mine <= known) for mine in zones], dtype=np.int64)

@@ -1,0 +1,44 @@
+"""Why a bound is weak, in words: what the pods and NodePools of a plan ask for that its proof knows nothing of."""
+
+from collections.abc import Iterator, Sequence
+
+from joinery.apis.labels import HOSTNAME
+from joinery.optimizer.exact import MOST_PODS
+from joinery.scheduling.firstfit.targets import NewNode
+from joinery.scheduling.optimise.asks import Ask, keeps_preferences
+from joinery.scheduling.optimise.dealing import KEYS
+from joinery.scheduling.pools.pool import Pool
+
+WEAK = 0.05
+"""A gap to the best possible beyond which people should hear why."""
+
+
+def weaknesses(
+    asks: Sequence[Ask], nodes: Sequence[NewNode], pools: Sequence[Pool], *, is_exact: bool
+) -> tuple[str, ...]:
+    """``is_exact``: nothing that the proof knows of could be cheaper than it says."""
+    found = [*_of_rules(asks), *_of_pools(nodes, pools)]
+    if sum(ask.count for ask in asks) > MOST_PODS and keeps_preferences(nodes):
+        found.append("preferences that are kept count as if they were given up")
+    if not is_exact:
+        found.append("the ways to fill nodes are too many to try all, so that fractions of nodes count")
+    return tuple(dict.fromkeys(found))
+
+
+def _of_rules(asks: Sequence[Ask]) -> Iterator[str]:
+    for rule in (rule for ask in asks for rule in ask.rules):
+        if rule.kind == "affinity":
+            yield "pods that must be beside others count as if they might be anywhere"
+        elif rule.key not in (*KEYS, HOSTNAME):
+            yield f"rules over {rule.key} are left out"
+
+
+def _of_pools(nodes: Sequence[NewNode], pools: Sequence[Pool]) -> Iterator[str]:
+    used = {node.pool.name: node.pool for node in nodes}
+    lightest = min(pool.weight for pool in used.values())
+    for pool in pools:
+        if pool.limits and pool.weight > lightest:
+            yield f"pods count as if they might pass over NodePool {pool.name} of higher weight, which has limits"
+    for pool in used.values():
+        if pool.min_values:
+            yield f"the minValues of NodePool {pool.name} are left out"

@@ -1,0 +1,1 @@
+"""What can be bought: NodePools with their instance types, offerings, DaemonSets and sizes, in arrays. Pure."""

@@ -1,0 +1,91 @@
+"""Every pending pod is in the plan exactly once, and no other pod is; no pod lands on a node that takes none."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from joinery.apis.core import Pod
+from joinery.apis.labels import DO_NOT_DISRUPT, NODE_POOL
+from joinery.scheduling.packing import Reason
+from joinery.state.nodes import views
+from joinery.state.pods import is_pending, is_reschedulable
+from joinery.verification.final_state import World
+from joinery.verification.predicates import selector_matches
+
+
+def check_accounts(world: World) -> Iterator[Reason]:
+    """Who is in the plan, and who should be."""
+    mentions = Counter(_mentioned(world))
+    must, may = _expected(world)
+    for name, times in mentions.items():
+        if times > 1:
+            yield Reason("PodDuplicate", "the plan lists the pod more than once", f"pod {name}")
+        if name not in world.pods:
+            yield Reason("PodUnknown", "the input has no such pod", f"pod {name}")
+        elif name not in must and name not in may:
+            yield Reason("PodNotPending", _why_not(world.pods[name]), f"pod {name}")
+    for name in must:
+        if name not in mentions:
+            yield Reason("PodMissing", "the pod is pending and the plan does not mention it", f"pod {name}")
+    for pod in world.packing.unplaced:
+        if not pod.reasons:
+            yield Reason("NoReason", "the pod is left without a reason", f"pod {pod.pod}")
+
+
+def _mentioned(world: World) -> Iterator[str]:
+    packing = world.packing
+    for placement in packing.existing:
+        yield from placement.pods
+    for launch in packing.launches:
+        yield from launch.pods
+    for unplaced in packing.unplaced:
+        yield unplaced.pod
+
+
+def _expected(world: World) -> tuple[dict[str, None], set[str]]:
+    """The pods that the plan must account for, and those that it may (scheduling.md 3.4)."""
+    only_marked = world.problem.options.only_marked_unschedulable
+    must: dict[str, None] = {}
+    may: set[str] = set()
+    for pod in world.problem.snapshot.pods:
+        if is_pending(pod, only_marked=only_marked):
+            if _may_be_left_out(pod):
+                may.add(pod.key)
+            else:
+                must[pod.key] = None
+    for view in views(world.problem.snapshot):
+        if view.is_leaving:
+            for pod in view.pods:
+                if is_reschedulable(pod) and _may_stay(world, pod):
+                    may.add(pod.key)
+                elif is_reschedulable(pod):
+                    must[pod.key] = None
+    return must, may
+
+
+def _may_be_left_out(pod: Pod) -> bool:
+    """It waits for a node that was found for it, or wants none of ours."""
+    return bool(pod.status.nominated_node_name) or _wants_no_pool(pod)
+
+
+def _wants_no_pool(pod: Pod) -> bool:
+    affinity = pod.spec.affinity and pod.spec.affinity.node_affinity
+    required = affinity and affinity.required_during_scheduling_ignored_during_execution
+    expressions = [e for term in required.node_selector_terms for e in term.match_expressions] if required else []
+    return any(e.key == NODE_POOL and e.operator == "DoesNotExist" for e in expressions)
+
+
+def _may_stay(world: World, pod: Pod) -> bool:
+    """Something may keep it where it is: an annotation, or a budget."""
+    return DO_NOT_DISRUPT in pod.metadata.annotations or any(
+        budget.metadata.namespace == pod.metadata.namespace
+        and selector_matches(budget.spec.selector, pod.metadata.labels)
+        for budget in world.problem.snapshot.disruption_budgets
+    )
+
+
+def _why_not(pod: Pod) -> str:
+    if pod.spec.node_name:
+        return f"the pod is bound to node {pod.spec.node_name}"
+    if pod.spec.scheduling_gates:
+        return "the pod has scheduling gates"
+    return "the pod is not one that waits for a node"

@@ -1,0 +1,288 @@
+"""Launches: each is something its NodePool may buy, at the price it says, and whatever EC2 picks of it holds its pods."""
+
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import msgspec
+
+from joinery.apis import labels as keys
+from joinery.apis.meta import Requirement, Taint
+from joinery.apis.nodepool import NodePool
+from joinery.apis.quantity import Resources, total
+from joinery.scheduling.packing import Launch, Reason
+from joinery.state.offerings import InstanceType, Offering
+from joinery.verification.final_state import World
+from joinery.verification.nodes import (
+    DECIDED_BY_OFFERING,
+    FinalNode,
+    PodClass,
+    node_labels,
+    sold,
+    with_aliases,
+    with_offering,
+)
+from joinery.verification.placements import refusal
+from joinery.verification.predicates import Labels, allows, is_choosy, selects_node, unmet
+from joinery.verification.purchasable import hard_taints, left_by, most_of, why_closed
+
+#: Prices are copied, so they agree to the last digit but for how they were written.
+PRICE_TOLERANCE = 1e-6
+Place = tuple[str, str, str]
+_ENCODE = msgspec.json.Encoder().encode
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """An instance type of a launch: the offerings that the request allows, and what a node of it would be like.
+
+    ``daemons``: what the DaemonSets' pods take, for each set of them that some of the offerings would run. ``labels`` are the node's
+    but for those of the offering.
+    """
+
+    kind: InstanceType
+    offerings: tuple[Offering, ...]
+    daemons: Sequence[Resources]
+    labels: Labels
+
+    @cached_property
+    def cheapest(self) -> float:
+        return min(offering.price for offering in self.offerings)
+
+    @cached_property
+    def room(self) -> Resources:
+        """What the daemons leave wherever they take most; less than nothing where they do not fit themselves."""
+        return left_by(most_of(self.daemons), self.kind)
+
+    @cached_property
+    def places(self) -> Mapping[Place, Offering]:
+        """One offering for every zone, capacity type and reservation."""
+        return {(o.zone, o.capacity_type, o.reservation_id): o for o in self.offerings}
+
+    def suits(self, found: PodClass) -> bool:
+        """Whether the pods' own node selection allows every one of the offerings."""
+        return all(
+            selects_node(found.pod.spec, with_offering(self.labels, self.kind, offering), "")
+            for offering in self.places.values()
+        )
+
+
+@dataclass
+class Choices:
+    """Choices by what is asked for. Launches that ask for the same share them: types of a launch are many."""
+
+    world: World
+    _known: dict[bytes, dict[str, Choice | None]] = field(default_factory=dict)
+    _suits: dict[tuple[Choice, PodClass], bool] = field(default_factory=dict)
+    _of_launch: dict[Hashable, dict[str, Choice | None]] = field(default_factory=dict)
+    _of_place: dict[Hashable, Labels] = field(default_factory=dict)
+
+    def of(self, launch: Launch) -> Mapping[str, Choice | None]:
+        """A choice for every instance type that the launch names; None for one that gives no usable offering."""
+        shared = (launch.requirements, launch.labels, launch.taints, launch.instance_types)
+        asked = launch.node_pool, *map(id, shared)
+        if asked not in self._of_launch:
+            self._of_launch[asked] = self._find(launch, self.world.pools[launch.node_pool])
+        return self._of_launch[asked]
+
+    def _find(self, launch: Launch, pool: NodePool) -> dict[str, Choice | None]:
+        asked = [(r.key, r.operator, r.values) for r in launch.requirements if r.key != keys.INSTANCE_TYPE]
+        taints = [(t.key, t.value, t.effect) for t in launch.taints]
+        identity = _ENCODE((launch.node_pool, sorted(launch.labels.items()), taints, asked))
+        known = self._known.setdefault(identity, {})
+        types, asker = self.world.types_of(pool), _Asked(launch, pool)
+        for name in launch.instance_types:
+            if name not in known:
+                known[name] = self._choice(asker, types.get(name))
+        named = [r for r in launch.requirements if r.key == keys.INSTANCE_TYPE]
+        return {name: known[name] if all(allows(r, name) for r in named) else None for name in launch.instance_types}
+
+    def _choice(self, asked: "_Asked", kind: InstanceType | None) -> Choice | None:
+        if kind is None:
+            return None
+        launch, pool = asked.launch, asked.pool
+        labels = with_aliases(node_labels(launch.labels, pool, kind, requirements=launch.requirements))
+        if unmet(asked.of_type, labels) is not None:
+            return None
+        offerings = tuple(o for o in kind.offerings if o.available and asked.allows(self._of_offering(kind, o)))
+        if not offerings:
+            return None
+        own = self._daemons(launch, kind, labels, offerings)
+        return Choice(kind=kind, offerings=offerings, daemons=own, labels=labels)
+
+    def _daemons(
+        self, launch: Launch, kind: InstanceType, labels: Labels, offerings: Sequence[Offering]
+    ) -> Sequence[Resources]:
+        """What the DaemonSets take of a node of the kind: once for each set of them that one of the offerings would run."""
+        taints = hard_taints(launch.taints)
+        found = {}
+        for offering in offerings if self.world.daemons_pick_offerings else offerings[:1]:
+            own = {**labels, **self._of_offering(kind, offering), keys.HOSTNAME: launch.name}
+            daemons = self.world.daemon_requests(FinalNode(name=launch.name, labels=own, taints=taints, room={}))
+            found[id(daemons)] = daemons
+        return tuple(found.values())
+
+    def _of_offering(self, kind: InstanceType, offering: Offering) -> Labels:
+        """The labels that a node of the kind has from the offering; one object for all kinds in a place that names its zone's id."""
+        place = offering.zone, offering.zone_id or id(kind), offering.capacity_type, offering.reservation
+        known = self._of_place.get(place)
+        if known is None:
+            known = self._of_place[place] = with_offering({}, kind, offering)
+        return known
+
+    def suit(self, choice: Choice, found: PodClass) -> bool:
+        """Whether the pods' own node selection allows every offering of the choice."""
+        known = self._suits.get((choice, found))
+        if known is None:
+            known = self._suits[choice, found] = choice.suits(found)
+        return known
+
+
+class _Asked:
+    """What one launch and its NodePool ask of a node, apart from its instance type by name."""
+
+    def __init__(self, launch: Launch, pool: NodePool) -> None:
+        self.launch, self.pool = launch, pool
+        rules: list[Requirement] = [r for r in launch.requirements if r.key != keys.INSTANCE_TYPE]
+        rules += pool.spec.template.spec.requirements
+        self._of_offering = [r for r in rules if keys.canonical(r.key) in DECIDED_BY_OFFERING]
+        self.of_type = [r for r in rules if keys.canonical(r.key) not in DECIDED_BY_OFFERING]
+        self._known: dict[int, bool] = {}
+
+    def allows(self, place: Labels) -> bool:
+        """Whether a node may come from an offering that gives it these labels, which outlive this object."""
+        known = self._known.get(id(place))
+        if known is None:
+            known = self._known[id(place)] = unmet(self._of_offering, place) is None
+        return known
+
+
+def check_launches(world: World, choices: Choices) -> Iterator[Reason]:
+    """Every launch, one rule after another. One like another that is in order needs no second look."""
+    closed = {name: why_closed(world, world.pools[name]) for name in {launch.node_pool for launch, _ in world.launched}}
+    in_order: set[Hashable] = set()
+    for launch, node in world.launched:
+        likeness = _likeness(launch, node)
+        if likeness not in in_order:
+            reasons = [
+                Reason(code, message, f"launch {launch.name}") for code, message in _problems(world, launch, node)
+            ]
+            if closed[launch.node_pool]:
+                reasons.insert(0, Reason("NodePool", closed[launch.node_pool], f"launch {launch.name}"))
+            reasons += _check_choices(world, launch, node, choices=choices)
+            yield from reasons
+            if not reasons:
+                in_order.add(likeness)
+
+
+def _likeness(launch: Launch, node: FinalNode) -> Hashable:
+    """Equal for launches that share all but their names and say nothing of names, and hold as many pods of each class."""
+    shared = (launch.requirements, launch.labels, launch.taints, launch.startup_taints, launch.requests)
+    named = keys.HOSTNAME in launch.labels or any(keys.canonical(r.key) == keys.HOSTNAME for r in launch.requirements)
+    return (
+        launch.node_pool,
+        launch.offering,
+        id(launch.instance_types),
+        *map(id, shared),
+        frozenset((found, len(pods)) for found, pods in node.planned.items()),
+        launch.name if named else "",
+    )
+
+
+def _problems(world: World, launch: Launch, node: FinalNode) -> Iterator[tuple[str, str]]:
+    pool = world.pools[launch.node_pool]
+    yield from _template_problems(launch, node, pool)
+    yield from _offering_problems(launch, world.types_of(pool))
+    if not launch.pods:
+        yield "Launch", "the launch is for no pods"
+
+
+def _template_problems(launch: Launch, node: FinalNode, pool: NodePool) -> Iterator[tuple[str, str]]:
+    template = pool.spec.template
+    for key, value in sorted(template.metadata.labels.items()):
+        if launch.labels.get(key) != value:
+            yield "Template", f"the NodePool's label {key}={value} is {launch.labels.get(key)!r}"
+    for key, value in sorted(launch.labels.items()):
+        if node.labels.get(key) != value:
+            yield "Labels", f"label {key}={value}, but its offering gives {node.labels.get(key)!r}"
+    for what, wanted, given in (
+        ("taints", template.spec.taints, launch.taints),
+        ("startup taints", template.spec.startup_taints, launch.startup_taints),
+    ):
+        if _as_set(wanted) != _as_set(given):
+            yield "Template", f"the {what} are not the NodePool's"
+    for whose, rules in (
+        (f"NodePool {pool.metadata.name}", template.spec.requirements),
+        ("the launch", launch.requirements),
+    ):
+        broken = unmet(rules, node.labels)
+        if broken:
+            yield "Requirements", f"{whose} requires {broken.key} {broken.operator} {','.join(broken.values)}"
+
+
+def _as_set(taints: Sequence[Taint]) -> set[tuple[str, str, str]]:
+    return {(t.key, t.value, t.effect) for t in taints}
+
+
+def _offering_problems(launch: Launch, types: Mapping[str, InstanceType]) -> Iterator[tuple[str, str]]:
+    chosen = launch.offering
+    where = f"{chosen.instance_type} in {chosen.zone} as {chosen.capacity_type}"
+    if chosen.instance_type not in launch.instance_types:
+        yield "InstanceTypes", f"the offering's type {chosen.instance_type} is not among the launch's instance types"
+    known = sold(types[chosen.instance_type], chosen)
+    if known is None:
+        yield "Offering", f"{where} is not sold"
+    elif not known.available:
+        yield "Offering", f"{where} is not available"
+    elif not abs(known.price - chosen.price) <= PRICE_TOLERANCE:
+        yield "Price", f"{where} costs {known.price}, not {chosen.price}"
+
+
+def _check_choices(world: World, launch: Launch, node: FinalNode, *, choices: Choices) -> Iterator[Reason]:
+    subject = f"launch {launch.name}"
+    needs = total({k: v * len(pods) for k, v in found.requests.items()} for found, pods in node.planned.items())
+    known = choices.of(launch)
+    usable = [choice for choice in known.values() if choice is not None]
+    for name, choice in known.items():
+        if choice is None:
+            yield Reason("InstanceTypes", f"{name} has no available offering that the launch allows", subject)
+    yield from (
+        Reason(code, message, subject) for code, message in _choice_problems(launch, needs, usable, world.every_daemon)
+    )
+    for found in node.planned:
+        if is_choosy(found.pod.spec):
+            bad = next((choice.kind.name for choice in usable if not choices.suit(choice, found)), None)
+            if bad:
+                yield refusal("Alternatives", found, node, f"the launch also allows {bad}, where the pod may not run")
+
+
+def _choice_problems(
+    launch: Launch, needs: Resources, choices: Sequence[Choice], every: Resources
+) -> Iterator[tuple[str, str]]:
+    for name, amount in needs.items():
+        tight = [c.kind.name for c in choices if c.room.get(name, 0) < amount] if amount > 0 else []
+        if tight:
+            yield "InstanceTypes", f"{tight[0]} cannot hold the pods: {amount} {name} wanted"
+    for choice in choices:
+        lacking = next((name for name, amount in choice.room.items() if amount < 0), "")
+        if lacking:
+            wanted = most_of(choice.daemons).get(lacking, 0)
+            yield "DaemonSets", f"{choice.kind.name} cannot hold its DaemonSets: {wanted} {lacking} wanted"
+            break
+    cheap = [c for c in choices if c.cheapest < launch.offering.price - PRICE_TOLERANCE]
+    if cheap:
+        yield "Cheapest", f"{cheap[0].kind.name} costs {cheap[0].cheapest}, the offering {launch.offering.price}"
+    problem = _requests_problem(launch, needs, choices, every)
+    if problem:
+        yield "Requests", problem
+
+
+def _requests_problem(launch: Launch, needs: Resources, choices: Sequence[Choice], every: Resources) -> str:
+    """Requests are those of the pods and of the daemons, at least those that will run; which ones may depend on what EC2 picks."""
+    own = list({id(one): one for choice in choices for one in choice.daemons}.values()) or [{}]
+    for name in sorted(needs.keys() | launch.requests.keys()):
+        least = min(daemons.get(name, 0) for daemons in own)
+        stated, most = launch.requests.get(name, 0), every.get(name, 0)
+        if not least <= stated - needs.get(name, 0) <= most:
+            return f"{name} is {stated}, but the pods ask {needs.get(name, 0)} and the daemons {least} to {most}"
+    return ""

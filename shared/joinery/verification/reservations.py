@@ -1,0 +1,47 @@
+"""Capacity reservations: no more nodes are launched in one than it still takes, and each launch counts on one place in one."""
+
+from collections import Counter
+from collections.abc import Iterator
+
+from joinery.apis.labels import RESERVATION_ID
+from joinery.scheduling.packing import Reason
+from joinery.state.claims import awaits_launch
+from joinery.verification.final_state import World
+from joinery.verification.launches import Choices
+
+
+def check_reservations(world: World, choices: Choices) -> Iterator[Reason]:
+    """Each launch allows the reservation that it counts on and nothing else, or none at all; and all launches together."""
+    for launch, _ in world.launched:
+        known = choices.of(launch).values()
+        allowed = {place[2] for choice in known if choice for place in choice.places}
+        others = sorted(allowed - {launch.offering.reservation})
+        if others:
+            message = f"the launch may take a place in capacity reservation {others[0]} that it does not count on"
+            if others == [""]:
+                message = f"the launch need not go into {launch.offering.reservation}, on which it counts"
+            yield Reason("Reservation", message, f"launch {launch.name}")
+    counted = Counter(launch.offering.reservation for launch, _ in world.launched if launch.offering.reservation)
+    for name, number in sorted(counted.items()):
+        left = _left(world, name)
+        if number > left:
+            message = f"{number} launches in it with this plan, and it takes {left} more"
+            yield Reason("Reservation", message, f"capacity reservation {name}")
+
+
+def _left(world: World, name: str) -> int:
+    """The least that any EC2NodeClass says of it, without the claims that may yet be launched in it."""
+    told = [
+        offering.reservation.remaining
+        for types in world.problem.instance_types.values()
+        for kind in types
+        for offering in kind.offerings
+        if offering.reservation and offering.reservation.id == name
+    ]
+    waiting = [
+        claim
+        for claim in world.problem.snapshot.node_claims
+        if awaits_launch(claim)
+        and any(r.key == RESERVATION_ID and r.operator == "In" and name in r.values for r in claim.spec.requirements)
+    ]
+    return max(min(told, default=0) - len(waiting), 0)

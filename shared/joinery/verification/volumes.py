@@ -1,0 +1,211 @@
+"""Volumes: a claim that is bound ties its pods to where its volume is; one that is not, to where it may come to be.
+
+Attach limits hold on nodes that exist; a new node has no CSINode yet, so kube-scheduler applies none to it.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+
+from joinery.apis.core import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass, Volume
+from joinery.apis.labels import ZONE
+from joinery.scheduling.packing import Reason
+from joinery.verification.final_state import World
+from joinery.verification.nodes import FinalNode, PodClass
+from joinery.verification.placements import refusal
+from joinery.verification.predicates import Labels, term_matches
+
+_BOUND = "pv.kubernetes.io/bind-completed"
+_EBS = "ebs.csi.aws.com"
+_DEFAULT = "storageclass.kubernetes.io/is-default-class"
+_IN_TREE = {"kubernetes.io/aws-ebs": _EBS}
+_ONE_POD_ONLY = "ReadWriteOncePod"
+
+
+def check_volumes(world: World) -> Iterator[Reason]:
+    """Every claim of every pod of the plan can be used where the plan puts the pod."""
+    volumes = Volumes(world)
+    mounting = [found for found in world.classes.values() if volumes.claims_of(found)]
+    planned = [found for found in mounting if next(found.planned_on, None) is not None]
+    for found in planned:
+        for node in found.planned_on:
+            problem = volumes.problem(found, node.labels, node.name)
+            if problem:
+                yield refusal("Volumes", found, node, problem)
+    if planned:
+        yield from _check_sharing(volumes, mounting)
+        yield from _check_limits(world, volumes, planned)
+
+
+@dataclass(frozen=True)
+class Volumes:
+    """Claims, volumes and classes of the snapshot, by name."""
+
+    world: World
+
+    @cached_property
+    def _claims(self) -> dict[str, PersistentVolumeClaim]:
+        found = self.world.problem.snapshot.volume_claims
+        return {f"{c.metadata.namespace or 'default'}/{c.metadata.name}": c for c in found}
+
+    @cached_property
+    def _volumes(self) -> dict[str, PersistentVolume]:
+        return {volume.metadata.name: volume for volume in self.world.problem.snapshot.volumes}
+
+    @cached_property
+    def _classes(self) -> dict[str, StorageClass]:
+        return {one.metadata.name: one for one in self.world.problem.snapshot.storage_classes}
+
+    def claims_of(self, found: PodClass) -> list[str]:
+        """The claims (namespace/name) that the class's pods mount. Pods with ephemeral ones are classes of one."""
+        return [f"{found.namespace}/{name}" for v in found.pod.spec.volumes if (name := _claim_name(found, v))]
+
+    def _claim(self, found: PodClass, name: str) -> PersistentVolumeClaim | None:
+        """The claim; for an ephemeral one that does not exist yet, the one its template will give."""
+        if name in self._claims:
+            return self._claims[name]
+        template = next(
+            (
+                v.ephemeral.volume_claim_template
+                for v in found.pod.spec.volumes
+                if v.ephemeral and _key(found, v) == name
+            ),
+            None,
+        )
+        return PersistentVolumeClaim(spec=self._with_class(template.spec)) if template else None
+
+    def _with_class(self, spec: PersistentVolumeClaimSpec) -> PersistentVolumeClaimSpec:
+        """As the API server will fill it in: the newest class that is the default."""
+        usual = [c for c in self._classes.values() if c.metadata.annotations.get(_DEFAULT) == "true"]
+        if spec.storage_class_name is not None or not usual:
+            return spec
+        newest = max(usual, key=lambda c: (str(c.metadata.creation_timestamp or ""), c.metadata.name))
+        return msgspec.structs.replace(spec, storage_class_name=newest.metadata.name)
+
+    def problem(self, found: PodClass, labels: Labels, node: str) -> str:
+        """Why a claim of the pod cannot be used on a node with these labels, or the empty string."""
+        problems = (self._problem(found, name, labels, node) for name in self.claims_of(found))
+        return next((problem for problem in problems if problem), "")
+
+    def _problem(self, found: PodClass, name: str, labels: Labels, node: str) -> str:
+        claim = self._claim(found, name)
+        if claim is None:
+            return f"claim {name} does not exist"
+        if claim.metadata.deletion_timestamp is not None or claim.status.phase == "Lost":
+            return f"claim {name} is lost or being deleted"
+        if claim.spec.volume_name:
+            return self._bound_problem(claim, name, labels, node)
+        storage = self._classes.get(claim.spec.storage_class_name or "")
+        if storage is None:
+            return f"claim {name} is not bound and has no storage class"
+        if storage.volume_binding_mode != "WaitForFirstConsumer":
+            return f"claim {name} is not bound yet, and its class binds at once"
+        terms = [dict((e.key, e.values) for e in t.match_label_expressions) for t in storage.allowed_topologies]
+        if terms and not any(all(labels.get(k) in v for k, v in term.items()) for term in terms):
+            return f"the storage class of claim {name} has no volumes here"
+        return ""
+
+    def _bound_problem(self, claim: PersistentVolumeClaim, name: str, labels: Labels, node: str) -> str:
+        volume = self._volumes.get(claim.spec.volume_name)
+        if volume is None or volume.metadata.deletion_timestamp is not None:
+            return f"claim {name} is bound to a volume that does not exist"
+        if _BOUND not in claim.metadata.annotations:
+            return f"claim {name} is not completely bound yet"
+        zones = volume.metadata.labels.get(ZONE, "")
+        if zones and labels.get(ZONE) not in zones.split("__"):
+            return f"the volume of claim {name} is in {zones}"
+        required = volume.spec.node_affinity and volume.spec.node_affinity.required
+        if required and not any(term_matches(t, labels, node) for t in required.node_selector_terms):
+            return f"the volume of claim {name} is not here"
+        return ""
+
+    def binds_zone(self, found: PodClass, name: str) -> bool:
+        """Whether the first pod that uses the claim will decide the zone of all of them."""
+        claim = self._claim(found, name)
+        if claim is None or claim.spec.volume_name:
+            return False
+        storage = self._classes.get(claim.spec.storage_class_name or "")
+        return storage is not None and _IN_TREE.get(storage.provisioner, storage.provisioner) == _EBS
+
+    def is_exclusive(self, found: PodClass, name: str) -> bool:
+        """Whether one pod alone may use it."""
+        claim = self._claim(found, name)
+        return claim is not None and _ONE_POD_ONLY in claim.spec.access_modes
+
+    def driver(self, found: PodClass, name: str) -> str:
+        """The CSI driver that attaches the claim's volume, or the empty string."""
+        claim = self._claim(found, name)
+        if claim is None:
+            return ""
+        if not claim.spec.volume_name:
+            storage = self._classes.get(claim.spec.storage_class_name or "")
+            return _IN_TREE.get(storage.provisioner, storage.provisioner) if storage else ""
+        volume = self._volumes.get(claim.spec.volume_name)
+        if volume is None:
+            return ""
+        return volume.spec.csi.driver if volume.spec.csi else _EBS if volume.spec.aws_elastic_block_store else ""
+
+
+def _claim_name(found: PodClass, volume: Volume) -> str:
+    if volume.persistent_volume_claim:
+        return volume.persistent_volume_claim.claim_name
+    return f"{found.pod.metadata.name}-{volume.name}" if volume.ephemeral else ""
+
+
+def _key(found: PodClass, volume: Volume) -> str:
+    return f"{found.namespace}/{_claim_name(found, volume)}"
+
+
+def _check_sharing(volumes: Volumes, mounting: Sequence[PodClass]) -> Iterator[Reason]:
+    zone_of: dict[str, str] = {}
+    users: dict[str, int] = defaultdict(int)
+    for found in mounting:
+        for name in volumes.claims_of(found):
+            users[name] += sum(found.places.values())
+            if users[name] > 1 and volumes.is_exclusive(found, name):
+                yield from _first_refusal("Volumes", found, f"claim {name} lets one pod use it, and several would")
+            if volumes.binds_zone(found, name):
+                for node in found.planned_on:
+                    zone = node.labels.get(ZONE, "")
+                    if zone_of.setdefault(name, zone) != zone:
+                        yield refusal(
+                            "SharedVolume", found, node, f"claim {name} is used in {zone_of[name]} and in {zone}"
+                        )
+
+
+def _first_refusal(code: str, found: PodClass, message: str) -> Iterator[Reason]:
+    node = next(found.planned_on, None)
+    if node is not None:
+        yield refusal(code, found, node, message)
+
+
+def _check_limits(world: World, volumes: Volumes, planned: Sequence[PodClass]) -> Iterator[Reason]:
+    limits = {
+        csi.metadata.name: {d.name: d.allocatable.count for d in csi.spec.drivers if d.allocatable}
+        for csi in world.problem.snapshot.csi_nodes
+    }
+    for node in {node for found in planned for node in found.planned_on if node.name in limits}:
+        attached = _attached(volumes, node)
+        for driver, names in sorted(attached.items()):
+            limit = limits[node.name].get(driver)
+            if limit is not None and len(names) > limit:
+                users = [
+                    f
+                    for f in node.planned
+                    if f in planned and any(volumes.driver(f, n) == driver for n in volumes.claims_of(f))
+                ]
+                for found in users[:1]:
+                    message = f"{len(names)} volumes of {driver} wanted, {limit} can be attached"
+                    yield refusal("VolumeLimits", found, node, message)
+
+
+def _attached(volumes: Volumes, node: FinalNode) -> dict[str, set[str]]:
+    """Claims of all pods on the node, by driver; a claim that several pods share counts once."""
+    found: dict[str, set[str]] = defaultdict(set)
+    for one in node.held:
+        for name in volumes.claims_of(one):
+            found[volumes.driver(one, name)].add(name)
+    return found
