@@ -21,7 +21,7 @@ from joinery.apis.meta import is_label_key
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.validation import explain
-from joinery.cli.validity import wrong_metadata
+from joinery.cli.reading.validity import wrong_metadata
 from joinery.cluster.gateway import Event, Eviction, Lease
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
 from joinery.state.snapshot import Invalid, Snapshot

@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from joinery.apis.meta import Requirement, Taint
-from joinery.cli.costs import Costs, Running
 from joinery.cli.prices import Prices
+from joinery.cli.view.costs import Costs, Running
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, PlacedOffering, Reason, Relaxed, Unplaced
 from joinery.scheduling.problem import Problem
 from joinery.state.snapshot import Snapshot

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.cli.costs import Sold, costs
+from joinery.cli.view.costs import Sold, costs
 from joinery.scheduling.packing import Packing, PlacedOffering
 from joinery.scheduling.problem import Problem
 from joinery.state.offerings import Offering

@@ -2,9 +2,9 @@
 
 from dataclasses import replace
 
-from joinery.cli.costs import Costs
-from joinery.cli.nearness import nearness
 from joinery.cli.output_json import plan_document
+from joinery.cli.view.costs import Costs
+from joinery.cli.view.nearness import nearness
 from joinery.scheduling.packing import Packing
 from simulator.builders import EPOCH
 from tests.cli.packings import LAUNCH, PRICES

@@ -7,10 +7,10 @@ import pytest
 
 from joinery.apis.labels import ZONE
 from joinery.apis.meta import Requirement
-from joinery.cli.costs import Costs
 from joinery.cli.output_json import plan_document, write
 from joinery.cli.output_table import print_plan
-from joinery.cli.plan_groups import view
+from joinery.cli.view.costs import Costs
+from joinery.cli.view.plan_groups import view
 from joinery.scheduling.packing import Packing, Reason, Unplaced
 from simulator.builders import EPOCH, pod
 from tests.cli.packings import COSTS, LAUNCH, PACKING, PRICES, PROBLEM

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from joinery.cli.costs import Costs
-from joinery.cli.output_html import page
-from joinery.cli.plan_groups import view
+from joinery.cli.page.document import page
+from joinery.cli.view.costs import Costs
+from joinery.cli.view.plan_groups import view
 from joinery.scheduling.packing import Packing, Unplaced
 from tests.cli.conftest import NOW, Run, Write, pod_document
 from tests.cli.packings import COSTS, PACKING, PRICES, PROBLEM

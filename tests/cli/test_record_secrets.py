@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from joinery.cli.inputs import load
+from joinery.cli.reading.inputs import load
 from joinery.controllers.record import decision
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem

@@ -1,6 +1,6 @@
 """A decision record is a plan's input: what was decided once can be decided again on anybody's desk."""
 
-from joinery.cli.inputs import load
+from joinery.cli.reading.inputs import load
 from joinery.controllers.record import decision
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem

@@ -11,8 +11,8 @@ from joinery.apis.meta import CustomResource
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.patterns import in_words
-from joinery.cli.fields import real_kinds, unknown_in_object
-from joinery.cli.model_fields import unknown_in_model
+from joinery.cli.reading.fields import real_kinds, unknown_in_object
+from joinery.cli.reading.model_fields import unknown_in_model
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
 from tools import api_fields
 from tools.controlplane.plane import ControlPlane

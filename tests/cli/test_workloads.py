@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from joinery.apis.labels import BIND_COMPLETED
-from joinery.cli.inputs import Inputs, load
+from joinery.cli.reading.inputs import Inputs, load
 from joinery.cli.sources import SAMPLE
 from tests.cli.conftest import NOW, Run, Write, pod_document
 

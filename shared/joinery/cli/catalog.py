@@ -33,8 +33,8 @@ def catalog(
     output: Annotated[Format, typer.Option("-o", "--output", help="How to print it.")] = Format.TABLE,
 ) -> None:
     """Show the instance types that nodes may be made of: labels, allocatable resources, offerings and prices."""
-    from joinery.cli.inputs import load
     from joinery.cli.notices import tell
+    from joinery.cli.reading.inputs import load
     from joinery.cli.regions import cluster_region
     from joinery.cli.sources import check_target, checked_region, load_catalog, moment, prices_of
     from joinery.cloudprovider.instancetypes import resolve

@@ -19,7 +19,7 @@ from typer.exceptions import TyperException
 from joinery.cli.arguments import said_of
 from joinery.cli.catalog import catalog
 from joinery.cli.plan import plan
-from joinery.cli.refused import RefusedFilesError
+from joinery.cli.reading.refused import RefusedFilesError
 from joinery.cli.visible import visible
 from joinery.errors import ConfigurationError, JoineryError
 

@@ -10,9 +10,9 @@ import msgspec
 
 from joinery.apis.meta import Requirement, Taint
 from joinery.apis.quantity import texts
-from joinery.cli.costs import CURRENCY, Costs
 from joinery.cli.notices import Notice
 from joinery.cli.prices import Prices
+from joinery.cli.view.costs import CURRENCY, Costs
 from joinery.cli.visible import in_json
 from joinery.scheduling.packing import Launch, Packing
 

@@ -14,10 +14,10 @@ from rich.console import Console
 from rich.markup import escape as unmarked
 from rich.table import Table
 
-from joinery.cli.figures import amount, count, money, monthly, natural, resource_heading, share, size, unit
-from joinery.cli.nearness import nearness
-from joinery.cli.plan_view import Existing, Filled, Group, PlanView, Refused, zones_allowed
 from joinery.cli.prices import Prices
+from joinery.cli.view.figures import amount, count, money, monthly, natural, resource_heading, share, size, unit
+from joinery.cli.view.nearness import nearness
+from joinery.cli.view.plan_view import Existing, Filled, Group, PlanView, Refused, zones_allowed
 from joinery.cli.visible import visible
 from joinery.scheduling.packing import Launch
 from joinery.state.offerings import InstanceType

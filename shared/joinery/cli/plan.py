@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from joinery.cli.notices import Notice
-    from joinery.cli.plan_view import PlanView
+    from joinery.cli.view.plan_view import PlanView
     from joinery.cloudprovider.catalog import Catalog
     from joinery.planning import Plan
     from joinery.scheduling.problem import Options, Problem
@@ -45,15 +45,15 @@ def plan(
 
     Exit status: 0 for a plan, also one that leaves pods pending; 2 for bad input; 1 for anything else.
     """
-    from joinery.cli.costs import costs as costs_of
-    from joinery.cli.left_out import not_counted, without_pools
-    from joinery.cli.misnamed import misnamed
+    from joinery.cli.doubts.left_out import not_counted, without_pools
+    from joinery.cli.doubts.misnamed import misnamed
+    from joinery.cli.doubts.others import others
     from joinery.cli.notices import warning
-    from joinery.cli.others import others
     from joinery.cli.output_json import plan_document, write
-    from joinery.cli.plan_groups import view
     from joinery.cli.regions import cluster_region
     from joinery.cli.sources import checked_region, load_catalog, moment, prices_of
+    from joinery.cli.view.costs import costs as costs_of
+    from joinery.cli.view.plan_groups import view
     from joinery.scheduling.problem import Options
 
     if time_limit is not None and not 0 < time_limit < math.inf:
@@ -77,8 +77,8 @@ def plan(
 
 
 def _snapshot(files: Sequence[str], now: "datetime", *, recursive: bool) -> tuple["Snapshot", tuple["Notice", ...]]:
-    from joinery.cli.inputs import load
-    from joinery.cli.left_out import left_out
+    from joinery.cli.doubts.left_out import left_out
+    from joinery.cli.reading.inputs import load
     from joinery.cli.sources import live_snapshot
 
     inputs = load(files, recursive=recursive)
@@ -119,7 +119,7 @@ def check(made: "Plan") -> None:
 
 def _show(plan: "PlanView", output: PlanFormat, *, with_pods: bool) -> None:
     if output is PlanFormat.HTML:
-        from joinery.cli.output_html import print_page
+        from joinery.cli.page.document import print_page
 
         print_page(plan)
     else:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from joinery.cli.advice import reading_aws, reading_cluster
-from joinery.cli.documents import read, source_name
 from joinery.cli.notices import tell, warning
 from joinery.cli.prices import SAMPLE as SAMPLE_NAME
 from joinery.cli.prices import Prices
+from joinery.cli.reading.documents import read, source_name
 from joinery.cli.regions import cluster_region, cluster_zones, is_region, zones_asked_for
 from joinery.cli.relocation import relocated
 from joinery.errors import ConfigurationError
@@ -129,7 +129,7 @@ def live_snapshot(now: datetime) -> "Snapshot":
 
     Legacy objects are read too, where the cluster has them; such a cluster may not know the kinds of v1.
     """
-    from joinery.cli.legacy import with_legacy
+    from joinery.cli.reading.legacy import with_legacy
     from joinery.cluster import legacy
     from joinery.cluster.auth import from_kubeconfig
     from joinery.cluster.kubernetes import KubernetesCluster

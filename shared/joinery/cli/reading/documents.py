@@ -201,7 +201,7 @@ def _split_stream(source: str, data: bytes, first: msgspec.DecodeError) -> Itera
 
 
 def _yaml(source: str, data: bytes) -> Iterator[bytes]:
-    from joinery.cli.yamls import split
+    from joinery.cli.reading.yamls import split
 
     yield from split(source, data)
 

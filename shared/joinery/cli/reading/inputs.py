@@ -16,17 +16,17 @@ import msgspec
 
 from joinery.apis.decoding import without_nulls
 from joinery.apis.legacy import Equivalent, equivalents, is_legacy
-from joinery.cli.admission import admit
-from joinery.cli.decoding import read as read_object
-from joinery.cli.documents import Document, documents, read, source_name
-from joinery.cli.fields import Unknown
-from joinery.cli.files import files_of
-from joinery.cli.kinds import ASIDE, Kind, kind_of, makes_pods, problem_of, unsupported
-from joinery.cli.legacy import decoded, in_new_words, old_selections
 from joinery.cli.notices import Notice, note, some_of, warning
-from joinery.cli.placeholders import unfilled
-from joinery.cli.refused import RefusedFilesError
-from joinery.cli.workloads import Owner
+from joinery.cli.reading.admission import admit
+from joinery.cli.reading.decoding import read as read_object
+from joinery.cli.reading.documents import Document, documents, read, source_name
+from joinery.cli.reading.fields import Unknown
+from joinery.cli.reading.files import files_of
+from joinery.cli.reading.kinds import ASIDE, Kind, kind_of, makes_pods, problem_of, unsupported
+from joinery.cli.reading.legacy import decoded, in_new_words, old_selections
+from joinery.cli.reading.placeholders import unfilled
+from joinery.cli.reading.refused import RefusedFilesError
+from joinery.cli.reading.workloads import Owner
 from joinery.errors import ConfigurationError
 from joinery.state.snapshot import Snapshot
 

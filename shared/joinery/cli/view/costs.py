@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from joinery.apis.core import Node
 from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, ZONE, canonical
 from joinery.apis.quantity import Resources
-from joinery.cli.figures import count, money
 from joinery.cli.notices import some_of
+from joinery.cli.view.figures import count, money
 from joinery.scheduling.constraints.resources import PODS, requests_of
 from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.problem import Problem

@@ -11,14 +11,13 @@ import sys
 from importlib import resources
 from string import Template
 
-from joinery.cli import page_costs, page_notices
-from joinery.cli import page_rows as rows
-from joinery.cli.figures import TELLING, count, money, monthly
-from joinery.cli.nearness import nearness
-from joinery.cli.page_text import NOTHING, Html, element, join, text
-from joinery.cli.plan_view import PlanView
+from joinery.cli.page import costs, notices, rows
+from joinery.cli.page.text import NOTHING, Html, element, join, text
+from joinery.cli.view.figures import TELLING, count, money, monthly
+from joinery.cli.view.nearness import nearness
+from joinery.cli.view.plan_view import PlanView
 
-_PAGE = resources.files("joinery.cli") / "page"
+_PAGE = resources.files("joinery.cli.page")
 
 _BOUND = (
     "The lower bound is proven: no set of new nodes, together with the existing nodes and what this plan places on them, "
@@ -44,11 +43,11 @@ def page(plan: PlanView) -> str:
         now=text(moment),
         headline=text(_headline(plan)),
         estimate=_estimate(plan),
-        notices=page_notices.section(plan),
+        notices=notices.section(plan),
         figures=_figures(plan),
         meter=_meter(plan),
         bound=_bound(plan),
-        sections=join((rows.sections(plan), page_costs.section(plan))),
+        sections=join((rows.sections(plan), costs.section(plan))),
         legend=rows.legend(plan),
         footer=_footer(plan),
         colours=rows.colours(plan),

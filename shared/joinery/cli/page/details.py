@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from joinery.apis.labels import INSTANCE_TYPE
 from joinery.apis.meta import Requirement, Taint
-from joinery.cli.figures import amount, in_order, listed, unit
-from joinery.cli.page_text import Html, element, join, text
-from joinery.cli.plan_view import Filled, Group
+from joinery.cli.page.text import Html, element, join, text
+from joinery.cli.view.figures import amount, in_order, listed, unit
+from joinery.cli.view.plan_view import Filled, Group
 from joinery.scheduling.packing import Launch
 
 #: In a large plan a row names only the first alternatives.

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 
 from joinery.apis.core import Container, ObjectMeta, PersistentVolumeClaim, Pod, StorageClass
 from joinery.apis.workloads import HorizontalPodAutoscaler, LimitRange, LimitRangeItem
-from joinery.cli.defaults import pod_defaults
 from joinery.cli.notices import Notice, note, warning
-from joinery.cli.workloads import API_VERSIONS, Expansion, Owner, Workloads, expand
+from joinery.cli.reading.defaults import pod_defaults
+from joinery.cli.reading.workloads import API_VERSIONS, Expansion, Owner, Workloads, expand
 
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _SYSTEM_CLASSES = ("system-cluster-critical", "system-node-critical")

@@ -12,7 +12,7 @@ import msgspec
 
 from joinery.apis.validation import path as path_of
 from joinery.apis.wording import shown
-from joinery.cli.fields import Unknown
+from joinery.cli.reading.fields import Unknown
 
 _VARIABLE, _ACTION = re.compile(r"\$\{[^}]+\}"), re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _QUICK = re.compile(rb"\$\{|\{\{")

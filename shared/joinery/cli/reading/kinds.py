@@ -14,8 +14,8 @@ from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.slips import meant_by
-from joinery.cli.documents import Document
-from joinery.cli.fields import real_kinds
+from joinery.cli.reading.documents import Document
+from joinery.cli.reading.fields import real_kinds
 
 
 class Kind(NamedTuple):

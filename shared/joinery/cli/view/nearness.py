@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from joinery.cli.figures import TELLING, money
+from joinery.cli.view.figures import TELLING, money
 from joinery.scheduling.packing import Packing
 
 _TOLD = 0.0005

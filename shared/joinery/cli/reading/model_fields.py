@@ -14,7 +14,7 @@ from joinery.apis.ec2nodeclass import EC2NodeClassSpec
 from joinery.apis.meta import Model
 from joinery.apis.nodepool import NodePoolSpec
 from joinery.apis.slips import meant_by
-from joinery.cli.fields import Unknown, Walk, is_served, slip
+from joinery.cli.reading.fields import Unknown, Walk, is_served, slip
 
 _TOP = ("apiVersion", "kind", "metadata", "spec", "status")
 

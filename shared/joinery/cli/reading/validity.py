@@ -12,7 +12,7 @@ from joinery.apis import meta as resources
 from joinery.apis.core import Container, ObjectMeta, PodSpec
 from joinery.apis.quantity import amount
 from joinery.apis.workloads import Workload
-from joinery.cli.quantities import wrong_quantities, wrong_resources
+from joinery.cli.reading.quantities import wrong_quantities, wrong_resources
 
 _DNS_LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _DNS_SUBDOMAIN = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")

@@ -21,7 +21,7 @@ from joinery.apis.meta import CustomResource
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.validation import explained
-from joinery.cli.refused import RefusedFilesError
+from joinery.cli.reading.refused import RefusedFilesError
 from joinery.state.snapshot import Invalid, Snapshot
 
 _MODELS: Mapping[str, tuple[str, type[CustomResource]]] = {

@@ -2,10 +2,10 @@
 
 from collections import Counter
 
-from joinery.cli.figures import count
 from joinery.cli.notices import Notice, Severity
-from joinery.cli.page_text import NOTHING, Html, element, text
-from joinery.cli.plan_view import PlanView
+from joinery.cli.page.text import NOTHING, Html, element, text
+from joinery.cli.view.figures import count
+from joinery.cli.view.plan_view import PlanView
 
 
 def section(plan: PlanView) -> Html:

@@ -18,16 +18,16 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.stored import is_foreign, salvage
 from joinery.apis.validation import explain, explained, path
 from joinery.apis.wording import of_struct_error
-from joinery.cli.defaults import claim_defaults, namespaced, pod_defaults, spec_defaults
-from joinery.cli.documents import Document
-from joinery.cli.fields import Unknown, unknown_in_object
-from joinery.cli.kinds import Kind
-from joinery.cli.model_fields import unknown_in_model
 from joinery.cli.notices import Notice, note, warning
-from joinery.cli.placeholders import unfilled
-from joinery.cli.quantities import wrong_quantities
-from joinery.cli.validity import wrong_labels, wrong_metadata, wrong_pod, wrong_workload
-from joinery.cli.workloads import API_VERSIONS
+from joinery.cli.reading.defaults import claim_defaults, namespaced, pod_defaults, spec_defaults
+from joinery.cli.reading.documents import Document
+from joinery.cli.reading.fields import Unknown, unknown_in_object
+from joinery.cli.reading.kinds import Kind
+from joinery.cli.reading.model_fields import unknown_in_model
+from joinery.cli.reading.placeholders import unfilled
+from joinery.cli.reading.quantities import wrong_quantities
+from joinery.cli.reading.validity import wrong_labels, wrong_metadata, wrong_pod, wrong_workload
+from joinery.cli.reading.workloads import API_VERSIONS
 
 #: So many errors of one object are looked for at most.
 _ROUNDS = 20

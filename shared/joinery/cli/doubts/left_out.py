@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from joinery.apis.core import Pod
 from joinery.apis.support import UNTIL_THEN, disruption_in_vain
-from joinery.cli.amounts import odd_amounts
+from joinery.cli.doubts.amounts import odd_amounts
 from joinery.cli.notices import Notice, note, some_of, warning
-from joinery.cli.plan_groups import owner_of
+from joinery.cli.view.plan_groups import owner_of
 from joinery.cloudprovider.catalog import Catalog
 from joinery.cloudprovider.reservations import reservations_of, uncounted
 from joinery.scheduling.constraints.resources import requests_of

@@ -54,7 +54,7 @@ def slip(path: str, meant: str) -> Unknown:
 @cache
 def _table() -> Mapping[str, Any]:
     loaded: Mapping[str, Any] = json.loads(
-        (resources.files("joinery.cli") / "data" / "kubernetes.json").read_text(encoding="utf-8")
+        (resources.files("joinery.cli.reading") / "data" / "kubernetes.json").read_text(encoding="utf-8")
     )
     return loaded
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from joinery.apis.quantity import Resources
-from joinery.cli import figures
-from joinery.cli.figures import amount, count, listed, money, share, unit
-from joinery.cli.page_details import inside, named, named_on
-from joinery.cli.page_text import NOTHING, Html, element, join, text
-from joinery.cli.plan_view import Existing, Filled, Group, PlanView, Refused, Section, Workload
+from joinery.cli.page.details import inside, named, named_on
+from joinery.cli.page.text import NOTHING, Html, element, join, text
+from joinery.cli.view import figures
+from joinery.cli.view.figures import amount, count, listed, money, share, unit
+from joinery.cli.view.plan_view import Existing, Filled, Group, PlanView, Refused, Section, Workload
 
 #: Rows of a section that are open from the start.
 _OPEN_ROWS = 60

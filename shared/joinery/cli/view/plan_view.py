@@ -11,10 +11,10 @@ from functools import cached_property
 
 from joinery.apis.labels import ZONE
 from joinery.apis.quantity import Resources, total
-from joinery.cli.costs import Costs
-from joinery.cli.figures import in_order
 from joinery.cli.notices import Notice
 from joinery.cli.prices import Prices
+from joinery.cli.view.costs import Costs
+from joinery.cli.view.figures import in_order
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing
 
 

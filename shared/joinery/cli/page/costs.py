@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping
 
-from joinery.cli.figures import count, money, share
-from joinery.cli.page_text import NOTHING, Html, element, join, text
-from joinery.cli.plan_view import PlanView
+from joinery.cli.page.text import NOTHING, Html, element, join, text
+from joinery.cli.view.figures import count, money, share
+from joinery.cli.view.plan_view import PlanView
 
 #: The rest of a long list of namespaces is one line.
 _LISTED = 30

@@ -10,11 +10,21 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from joinery.apis.core import Pod
 from joinery.apis.labels import INSTANCE_TYPE
 from joinery.apis.quantity import NOTHING, Resources, total
-from joinery.cli.costs import Costs
-from joinery.cli.figures import natural
 from joinery.cli.notices import Notice
-from joinery.cli.plan_view import Existing, Filled, Group, Part, PlanView, Refused, Section, Workload, zones_allowed
 from joinery.cli.prices import Prices
+from joinery.cli.view.costs import Costs
+from joinery.cli.view.figures import natural
+from joinery.cli.view.plan_view import (
+    Existing,
+    Filled,
+    Group,
+    Part,
+    PlanView,
+    Refused,
+    Section,
+    Workload,
+    zones_allowed,
+)
 from joinery.scheduling.constraints.resources import PODS, requests_of
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing
 from joinery.scheduling.problem import Problem
