@@ -11,8 +11,8 @@ def main(arguments: list[str]) -> int:
 
             return serve(rest)
         case ["story"]:
-            from simulator.scenario import load
-            from simulator.show import as_text
+            from simulator.story.scenario import load
+            from simulator.story.show import as_text
 
             return 1 if as_text(load(), None) else 0
     print("usage: python -m simulator serve|story", file=sys.stderr)

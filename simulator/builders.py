@@ -17,7 +17,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amounts
 from joinery.state.offerings import InstanceType, Offering
-from simulator import shapes
+from simulator.kubernetes import shapes
 
 T = TypeVar("T")
 Owned = TypeVar("Owned", NodePool, NodeClaim)

@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from joinery.apis.labels import REPORTER
 from joinery.cluster.gateway import Event
 from simulator.clock import Clock
-from simulator.cluster import InMemoryCluster
+from simulator.kubernetes.cluster import InMemoryCluster
 
 QUIET = timedelta(minutes=2)
 

@@ -24,12 +24,12 @@ from typing import Any
 from joinery.apis.core import Pod
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.settings import variable
-from simulator.account import ACCOUNT, DISCOVERY, REGION, Account
+from simulator.awsserver.account import ACCOUNT, DISCOVERY, REGION, Account
+from simulator.awsserver.pricelist import price_list
 from simulator.builders import node_class, node_pool, pod
 from simulator.clock import Clock
-from simulator.cluster import InMemoryCluster
-from simulator.kubeapi import KubernetesServer
-from simulator.pricelist import price_list
+from simulator.kubernetes.cluster import InMemoryCluster
+from simulator.kubernetes.kubeapi import KubernetesServer
 
 CLUSTER, BUCKET, TABLE, ROLE = "joinery", "joinery", "joinery", "joinery-node"
 VERSION = "1.33"

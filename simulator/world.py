@@ -13,9 +13,9 @@ from joinery.gateways import Gateways
 from joinery.settings import Settings
 from simulator.aws import InMemoryDoorbell, InMemoryMemory, InMemoryStore
 from simulator.clock import START, Clock
-from simulator.cloud import InMemoryCloud
-from simulator.cluster import InMemoryCluster
-from simulator.market import market
+from simulator.cloud.cloud import InMemoryCloud
+from simulator.cloud.market import market
+from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.recorder import InMemoryRecorder
 
 CLUSTER = "simulated"

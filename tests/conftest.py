@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import pytest
 
 from simulator.clock import Clock
-from simulator.cluster import InMemoryCluster
+from simulator.kubernetes.cluster import InMemoryCluster
 
 if TYPE_CHECKING:
-    from simulator.cloud import InMemoryCloud
+    from simulator.cloud.cloud import InMemoryCloud
     from simulator.world import World
 
 

@@ -19,7 +19,7 @@ from typing import Any, cast
 from joinery.doorbell.gateway import Bell
 from joinery.gateways import Gateways
 from joinery.settings import Settings
-from simulator.doors import TOKEN, Context, handler
+from simulator.doors.doors import TOKEN, Context, handler
 from tests.controlplane.webhook import function_url
 
 START_SECONDS = 30

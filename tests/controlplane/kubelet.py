@@ -18,7 +18,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster import lists
 from joinery.cluster.transport import MERGE_PATCH, Transport
 from joinery.errors import ConflictError, NotFoundError
-from simulator import shapes
+from simulator.kubernetes import shapes
 from tests.controlplane import objects
 
 NOT_READY = "node.kubernetes.io/not-ready"

@@ -14,7 +14,7 @@ from joinery.cluster.auth import from_kubeconfig
 from joinery.cluster.patches import Document
 from joinery.cluster.transport import MERGE_PATCH, Transport
 from joinery.errors import NotFoundError
-from simulator.resources import KINDS, Kind, from_document, kind_of, to_document
+from simulator.kubernetes.resources import KINDS, Kind, from_document, kind_of, to_document
 from tools.controlplane.plane import ADMIN, ControlPlane, User
 
 MANIFESTS = Path(__file__).parents[2] / "manifests"

@@ -24,8 +24,8 @@ from joinery.cluster.transport import Transport
 from joinery.gateways import Gateways
 from joinery.state.claims import INITIALIZED
 from joinery.state.snapshot import Snapshot
-from simulator.doors import TOKEN, Doors
-from simulator.queues import record
+from simulator.doors.doors import TOKEN, Doors
+from simulator.doors.queues import record
 from simulator.world import World
 from tests.controlplane import objects
 from tests.controlplane.door import Review, WebhookDoor, webhook_door

@@ -10,8 +10,8 @@ import msgspec
 from joinery.cluster.kubernetes import KubernetesCluster
 from joinery.cluster.refusals import Answer
 from joinery.cluster.transport import Transport
-from simulator.cluster import InMemoryCluster
-from simulator.kubeapi import KubernetesApi
+from simulator.kubernetes.cluster import InMemoryCluster
+from simulator.kubernetes.kubeapi import KubernetesApi
 from simulator.world import World
 from tests.functional.stand import Stand
 

@@ -22,9 +22,9 @@ from joinery.gateways import Gateways
 from joinery.interruption.notice import Notice, parse
 from joinery.settings import Settings
 from simulator import builders
-from simulator.actors import Stage
+from simulator.actors.base import Stage
+from simulator.actors.kubelet import Kubelets
 from simulator.engine import Engine
-from simulator.kubelet import Kubelets
 from simulator.world import CLUSTER, World
 
 EVENTS = Path(__file__).parents[2] / "events"

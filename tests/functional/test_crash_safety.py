@@ -12,9 +12,9 @@ import pytest
 
 from joinery.errors import JoineryError
 from simulator import builders
-from simulator.actors import Stage
-from simulator.kubescheduler.scheduler import KubeScheduler
-from simulator.workloads import Caretakers, WorkloadControllers, workload
+from simulator.actors.base import Stage
+from simulator.actors.kubescheduler.scheduler import KubeScheduler
+from simulator.actors.workloads import Caretakers, WorkloadControllers, workload
 from simulator.world import World
 from tests.functional.fuse import Crash, Fuse
 from tests.functional.stand import Stand

@@ -7,7 +7,7 @@ import pytest
 from joinery.apis.labels import DEDICATED, TENANCY
 from joinery.state.offerings import EFA
 from simulator import builders
-from simulator.market import market
+from simulator.cloud.market import market
 from simulator.world import World
 from tests.functional.stand import Stand
 

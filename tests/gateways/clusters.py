@@ -20,10 +20,10 @@ from joinery.cluster.kubernetes import KubernetesCluster
 from joinery.cluster.transport import Transport
 from joinery.errors import NotFoundError
 from simulator.clock import Clock
-from simulator.cluster import InMemoryCluster
-from simulator.kubeapi import KubernetesServer
+from simulator.kubernetes.cluster import InMemoryCluster
+from simulator.kubernetes.kubeapi import KubernetesServer
+from simulator.kubernetes.resources import key_of, kind_of
 from simulator.recorder import InMemoryRecorder
-from simulator.resources import key_of, kind_of
 from tests.controlplane import objects
 from tools.controlplane.plane import JOINERY, ControlPlane
 

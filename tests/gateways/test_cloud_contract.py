@@ -15,9 +15,9 @@ from joinery.cloudprovider.gateway import Cloud, LaunchRequest, Override, capaci
 from joinery.cloudprovider.reservations import CapacityReservation
 from joinery.errors import ConfigurationError, NotFoundError
 from joinery.state.offerings import OfferingKey, Reservation
-from simulator.account import DISCOVERY, REGION, Account
+from simulator.awsserver.account import DISCOVERY, REGION, Account
 from simulator.clock import Clock
-from simulator.cloud import InMemoryCloud
+from simulator.cloud.cloud import InMemoryCloud
 
 CLUSTER = "joinery"
 ZONES = ("us-east-1a", "us-east-1b")

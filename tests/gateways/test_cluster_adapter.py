@@ -28,8 +28,8 @@ from joinery.errors import ConfigurationError, UnavailableError
 from joinery.state.nodes import views
 from simulator import builders
 from simulator.clock import Clock
-from simulator.cluster import InMemoryCluster
-from simulator.kubeapi import KubernetesServer
+from simulator.kubernetes.cluster import InMemoryCluster
+from simulator.kubernetes.kubeapi import KubernetesServer
 
 PODS = "/api/v1/pods"
 

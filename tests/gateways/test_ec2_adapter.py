@@ -19,7 +19,7 @@ from joinery.cloudprovider.ec2 import Ec2Cloud
 from joinery.cloudprovider.gateway import LaunchRequest, Override
 from joinery.cloudprovider.instancetypes import resolve
 from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
-from simulator.account import DISCOVERY, REGION, Account
+from simulator.awsserver.account import DISCOVERY, REGION, Account
 from simulator.clock import Clock
 
 PRICES = {"m5.large": "0.096", "m5.metal": "4.608", "m7g.large": "0.0816"}

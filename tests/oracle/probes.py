@@ -13,7 +13,7 @@ from joinery.apis.meta import Requirement
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import texts
 from joinery.state.offerings import InstanceType
-from simulator.resources import from_document
+from simulator.kubernetes.resources import from_document
 from tests.oracle.worlds import TIER, World, types
 
 FAMILY = f"{keys.AWS_GROUP}/instance-family"

@@ -18,8 +18,8 @@ from joinery.apis.nodepool import NodePool
 from joinery.cloudprovider.instancetypes import resolve
 from joinery.state.offerings import InstanceType
 from simulator import builders
-from simulator.market import ZONES, market
-from simulator.resources import from_document
+from simulator.cloud.market import ZONES, market
+from simulator.kubernetes.resources import from_document
 
 Document = dict[str, Any]
 WORLD = "oracle.joinery.dev/world"

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from joinery.doorbell.gateway import Bell
-from simulator.doors import TOKEN, Call, Doors
+from simulator.doors.doors import TOKEN, Call, Doors
 from simulator.world import World
 
 REAL = Path(__file__).parents[1] / "data/real"

@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 
 from joinery.apis.labels import DISRUPTED_TAINT, RESERVATION_ID, SPOT
 from simulator import builders
-from simulator.doors import Call, Doors
-from simulator.queues import record
+from simulator.doors.doors import Call, Doors
+from simulator.doors.queues import record
 from simulator.world import World
 from tests.properties import examples
 

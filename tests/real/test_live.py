@@ -17,9 +17,9 @@ from joinery.errors import ConflictError
 from joinery.state.claims import is_managed
 from joinery.state.instances import instance_id
 from joinery.state.snapshot import Snapshot
-from simulator.doors import Doors
-from simulator.market import sample
-from simulator.queues import record
+from simulator.cloud.market import sample
+from simulator.doors.doors import Doors
+from simulator.doors.queues import record
 from tests.controlplane.objects import connect, sweep
 from tests.controlplane.story import RealWorld
 from tests.real.files import CLUSTER, FOLDER, objects

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from simulator.scenario import find, load
-from simulator.show import run
-from simulator.simulation import Simulation
-from simulator.timeline import Entry
+from simulator.story.scenario import find, load
+from simulator.story.show import run
+from simulator.story.simulation import Simulation
+from simulator.story.timeline import Entry
 
 
 class Told:

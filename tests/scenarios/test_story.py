@@ -5,8 +5,8 @@ from collections.abc import Callable
 import pytest
 
 from joinery.apis import labels as keys
-from simulator.budgets import is_ready
-from simulator.leaks import leaks
+from simulator.kubernetes.budgets import is_ready
+from simulator.story.leaks import leaks
 from tests.scenarios.conftest import Told
 
 

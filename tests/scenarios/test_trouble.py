@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from joinery.errors import UnavailableError
-from simulator.budgets import is_ready
-from simulator.leaks import leaks
-from simulator.scenario import find, load
-from simulator.simulation import Simulation
+from simulator.kubernetes.budgets import is_ready
+from simulator.story.leaks import leaks
+from simulator.story.scenario import find, load
+from simulator.story.simulation import Simulation
 from tests.scenarios.conftest import Told
 
 CASES = ("spot-storm", "out-of-stock", "slow-drain", "story")

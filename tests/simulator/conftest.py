@@ -2,7 +2,7 @@
 
 import pytest
 
-from simulator.actors import Stage
+from simulator.actors.base import Stage
 from simulator.engine import Engine
 from simulator.world import World
 

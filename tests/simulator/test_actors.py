@@ -9,15 +9,15 @@ from joinery.apis import labels as keys
 from joinery.cloudprovider.gateway import LaunchRequest, Override
 from joinery.errors import ConfigurationError
 from simulator import builders
-from simulator.actors import Stage
-from simulator.cloud import STARTS_IN, STOPS_IN
-from simulator.cluster import InMemoryCluster
-from simulator.ec2 import Ec2
-from simulator.kubelet import BOOTS_IN, READY_IN, STOPS_SLOWLY, Kubelets
-from simulator.kubescheduler.scheduler import KubeScheduler
-from simulator.market import market
-from simulator.volumes import DETACHES_IN, AttachDetach
-from simulator.workloads import Caretakers, DaemonSetController, WorkloadControllers, workload
+from simulator.actors.base import Stage
+from simulator.actors.ec2 import Ec2
+from simulator.actors.kubelet import BOOTS_IN, READY_IN, STOPS_SLOWLY, Kubelets
+from simulator.actors.kubescheduler.scheduler import KubeScheduler
+from simulator.actors.volumes import DETACHES_IN, AttachDetach
+from simulator.actors.workloads import Caretakers, DaemonSetController, WorkloadControllers, workload
+from simulator.cloud.cloud import STARTS_IN, STOPS_IN
+from simulator.cloud.market import market
+from simulator.kubernetes.cluster import InMemoryCluster
 
 MINUTE = timedelta(minutes=1)
 

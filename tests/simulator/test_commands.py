@@ -9,12 +9,12 @@ from typer.testing import CliRunner, Result
 
 from joinery.cli.main import app
 from joinery.errors import ConfigurationError
-from simulator import render
-from simulator.bill import Item
 from simulator.builders import EPOCH
-from simulator.commands import Output, simulate
-from simulator.scenario import find, load
-from simulator.timeline import Entry
+from simulator.story import render
+from simulator.story.bill import Item
+from simulator.story.commands import Output, simulate
+from simulator.story.scenario import find, load
+from simulator.story.timeline import Entry
 
 EVENTS = sorted((Path(__file__).parents[2] / "events").glob("*.json"))
 REAL = Path(__file__).parents[1] / "data/real"

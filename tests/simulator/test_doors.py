@@ -10,12 +10,12 @@ from joinery.cluster.gateway import Event
 from joinery.doorbell.gateway import Bell
 from joinery.errors import UnavailableError
 from simulator import builders
-from simulator.admission import Admission
-from simulator.cluster import InMemoryCluster
-from simulator.doors import Doors
+from simulator.actors.admission import Admission
+from simulator.doors.doors import Doors
+from simulator.doors.queues import TRIES, VISIBILITY, BellQueues, InterruptionQueue, record
 from simulator.engine import Engine
-from simulator.queues import TRIES, VISIBILITY, BellQueues, InterruptionQueue, record
-from simulator.resources import with_fields, with_metadata
+from simulator.kubernetes.cluster import InMemoryCluster
+from simulator.kubernetes.resources import with_fields, with_metadata
 from simulator.world import World
 
 SECOND = timedelta(seconds=1)

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from simulator.actors import Alarm
+from simulator.actors.base import Alarm
 from simulator.clock import Clock
 from simulator.engine import Engine, Turn
 

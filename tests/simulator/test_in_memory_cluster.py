@@ -9,10 +9,10 @@ from hypothesis import strategies as some
 from joinery.apis.core import ObjectMeta
 from joinery.cluster.gateway import Eviction
 from simulator import builders
-from simulator.apiserver import Change
 from simulator.clock import Clock
-from simulator.cluster import InMemoryCluster
-from simulator.resources import with_fields, with_metadata
+from simulator.kubernetes.apiserver import Change
+from simulator.kubernetes.cluster import InMemoryCluster
+from simulator.kubernetes.resources import with_fields, with_metadata
 
 
 def test_two_clusters_of_one_seed_give_out_the_same_identities() -> None:

@@ -6,10 +6,10 @@ import pytest
 
 from joinery.apis.core import Pod
 from simulator import builders
-from simulator.actors import Stage
-from simulator.cluster import InMemoryCluster
-from simulator.kubescheduler.scheduler import LATENCY, KubeScheduler
-from simulator.resources import with_fields
+from simulator.actors.base import Stage
+from simulator.actors.kubescheduler.scheduler import LATENCY, KubeScheduler
+from simulator.kubernetes.cluster import InMemoryCluster
+from simulator.kubernetes.resources import with_fields
 
 WEB = {"matchLabels": {"app": "web"}}
 

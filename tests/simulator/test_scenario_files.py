@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from joinery.errors import ConfigurationError
-from simulator.scenario import duration, find, load
-from simulator.simulation import Simulation
+from simulator.story.scenario import duration, find, load
+from simulator.story.simulation import Simulation
 
 OURS = sorted((Path(__file__).parents[2] / "simulator" / "scenarios").glob("*.yaml"))
 

@@ -7,9 +7,9 @@ from joinery.apis.decoding import convert
 from joinery.apis.quantity import amounts
 from simulator import builders
 from simulator.clock import Clock
-from simulator.cluster import InMemoryCluster
-from simulator.kubeapi import KubernetesApi
-from simulator.shapes import allocatable, capacity, spelt
+from simulator.kubernetes.cluster import InMemoryCluster
+from simulator.kubernetes.kubeapi import KubernetesApi
+from simulator.kubernetes.shapes import allocatable, capacity, spelt
 
 
 def test_a_kubelet_writes_memory_in_ki_and_keeps_some_of_it() -> None:

@@ -22,7 +22,8 @@ from joinery.apis.quantity import amounts, text
 from joinery.scheduling.problem import Options, Problem
 from joinery.state.offerings import InstanceType, Offering, Reservation
 from joinery.state.snapshot import Invalid, Snapshot
-from simulator import builders, shapes
+from simulator import builders
+from simulator.kubernetes import shapes
 from tests.cases.scheduling import notation
 from tests.cases.scheduling.notation import Document
 

@@ -1,0 +1,77 @@
+"""EC2 telling what happens to instances: EventBridge events, and the moments at which kubelets begin and end."""
+
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from simulator.actors.base import Stage
+from simulator.cloud.cloud import STARTS_IN, STOPS_IN
+from simulator.engine import Turn
+
+Envelope = dict[str, Any]
+ACCOUNT, REGION = "123456789012", "us-east-1"
+
+
+class Ec2:
+    """Follows every instance of the simulated cloud. ``publish`` is EventBridge; the others are told of the machine."""
+
+    def __init__(self, stage: Stage, publish: Callable[[Envelope], None]) -> None:
+        self._stage = stage
+        self._publish = publish
+        self.instances: list[str] = []
+        self._ending: dict[str, datetime] = {}
+        self._number = 0
+        self.when_running: list[Callable[[str], None]] = []
+        self.when_gone: list[Callable[[str], None]] = []
+        stage.cloud.watch(self._notice)
+
+    def interrupt(self, instance_id: str) -> None:
+        """EC2 wants a spot instance back: the warning now, the instance two minutes later."""
+        self._stage.cloud.interrupt(instance_id)
+        detail = {"instance-id": instance_id, "instance-action": "terminate"}
+        self._publish(self._envelope("EC2 Spot Instance Interruption Warning", instance_id, detail))
+
+    def _notice(self, instance_id: str) -> None:
+        engine, clock = self._stage.engine, self._stage.clock
+        if instance_id not in self.instances:
+            self.instances.append(instance_id)
+            engine.at(clock.now() + STARTS_IN, Turn.CLOUD, lambda: self._run(instance_id))
+            return
+        ends_at = self._stage.cloud.look(instance_id)[1]
+        if ends_at is not None and ends_at != self._ending.get(instance_id):
+            self._ending[instance_id] = ends_at
+            engine.at(ends_at, Turn.CLOUD, lambda: self._shut_down(instance_id, ends_at))
+
+    def _run(self, instance_id: str) -> None:
+        if self._stage.cloud.look(instance_id)[0].state == "running":
+            self._changed(instance_id, "running")
+            for told in self.when_running:
+                told(instance_id)
+
+    def _shut_down(self, instance_id: str, decided: datetime) -> None:
+        if self._ending[instance_id] == decided:
+            self._changed(instance_id, "shutting-down")
+            self._stage.engine.at(decided + STOPS_IN, Turn.CLOUD, lambda: self._terminate(instance_id))
+
+    def _terminate(self, instance_id: str) -> None:
+        self._changed(instance_id, "terminated")
+        for told in self.when_gone:
+            told(instance_id)
+
+    def _changed(self, instance_id: str, state: str) -> None:
+        detail = {"instance-id": instance_id, "state": state}
+        self._publish(self._envelope("EC2 Instance State-change Notification", instance_id, detail))
+
+    def _envelope(self, kind: str, instance_id: str, detail: dict[str, str]) -> Envelope:
+        self._number += 1
+        return {
+            "version": "0",
+            "id": f"00000000-0000-4000-8000-{self._number:012x}",
+            "detail-type": kind,
+            "source": "aws.ec2",
+            "account": ACCOUNT,
+            "time": self._stage.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "region": REGION,
+            "resources": [f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/{instance_id}"],
+            "detail": detail,
+        }

@@ -1,0 +1,155 @@
+"""The scheduling loop: pods in order of priority and age, filters, scores, bind or say why not."""
+
+from collections import Counter
+from datetime import datetime, timedelta
+
+from joinery.apis.core import Condition, Pod
+from joinery.cluster.gateway import Event
+from simulator.actors.base import Alarm, Stage
+from simulator.actors.kubescheduler import filters, scores
+from simulator.actors.kubescheduler.topology import Topology
+from simulator.actors.kubescheduler.view import View, view
+from simulator.actors.volumes import provision
+from simulator.engine import Turn
+from simulator.kubernetes.apiserver import Change
+from simulator.kubernetes.resources import with_fields
+
+NAME = "default-scheduler"
+LATENCY = timedelta(milliseconds=100)
+#: A pod that stays pending gets another Event, the same one counted up, no sooner than this.
+QUIET = timedelta(seconds=30)
+
+
+class KubeScheduler:
+    """Wakes when pods, nodes or volumes change, and tries every pod that has no node."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._cluster = stage.cluster
+        self._clock = stage.clock
+        self._rng = stage.engine.rng("kube-scheduler")
+        self._alarm = Alarm(stage.engine, Turn.SCHEDULER, LATENCY, self.schedule)
+        self._said: dict[str, tuple[str, datetime]] = {}
+        self._cluster.api.watch(self._notice)
+
+    def schedule(self) -> int:
+        """One pass over the pending pods. Returns how many were bound."""
+        pending = [pod for pod in self._cluster.pods.values() if _is_pending(pod)]
+        if not pending:
+            return 0
+        seen = view(self._cluster)
+        return sum(self._try(pod, seen, pending) for pod in sorted(pending, key=_order))
+
+    def _notice(self, change: Change) -> None:
+        if change.kind in ("Node", "PersistentVolumeClaim", "PersistentVolume"):
+            self._alarm.set()
+        if change.kind == "Pod" and (change.after is None or _is_pending(change.after)) and not _only_marked(change):
+            self._alarm.set()
+
+    def _try(self, pod: Pod, seen: View, pending: list[Pod]) -> bool:
+        nominated = [other for other in pending if _reserves(other, pod)]
+        topology = Topology(pod, seen)
+        reasons = {
+            name: filters.reason(pod, info, topology, seen) or _reserved(pod, name, seen, nominated)
+            for name, info in seen.nodes.items()
+        }
+        feasible = [name for name, why in reasons.items() if not why]
+        if pod.status.nominated_node_name in feasible:
+            feasible = [pod.status.nominated_node_name]
+        if not feasible:
+            self._fail(pod, reasons)
+            return False
+        self._bind(pod, self._best(pod, feasible, seen), seen)
+        pending.remove(pod)
+        return True
+
+    def _best(self, pod: Pod, feasible: list[str], seen: View) -> str:
+        if len(feasible) == 1:
+            return feasible[0]
+        found = scores.total_scores(pod, [seen.nodes[name] for name in feasible], seen)
+        top = max(found.values())
+        return self._rng.choice(sorted(name for name, score in found.items() if score > top - 1e-9))
+
+    def _bind(self, pod: Pod, node: str, seen: View) -> None:
+        info = seen.nodes[node]
+        for _, claim in filters.claims_of(pod, seen):
+            if claim is not None and not claim.spec.volume_name:
+                provision(self._cluster, claim, info.node)
+        scheduled = Condition(type="PodScheduled", status="True", last_transition_time=self._clock.now())
+        bound = with_fields(
+            pod,
+            spec=with_fields(pod.spec, node_name=node),
+            status=with_fields(pod.status, conditions=_replaced(pod, scheduled)),
+        )
+        self._cluster.api.update(bound)
+        info.take(bound)
+        self._cluster.emit(_event(pod, "Scheduled", f"Successfully assigned {pod.key} to {node}"), reporter=NAME)
+
+    def _fail(self, pod: Pod, reasons: dict[str, str]) -> None:
+        message = _message(reasons)
+        marked = Condition(type="PodScheduled", status="False", reason="Unschedulable", message=message)
+        current = next((found for found in pod.status.conditions if found.type == "PodScheduled"), None)
+        if current is None or (current.status, current.reason, current.message) != ("False", "Unschedulable", message):
+            self._cluster.api.update(
+                with_fields(pod, status=with_fields(pod.status, conditions=_replaced(pod, marked)))
+            )
+        if self._is_news(pod.metadata.uid, message):
+            self._cluster.emit(_event(pod, "FailedScheduling", message, warning=True), reporter=NAME)
+
+    def _is_news(self, uid: str, message: str) -> bool:
+        now, (said, at) = self._clock.now(), self._said.get(uid, ("", self._clock.now()))
+        if said == message and now - at < QUIET:
+            return False
+        self._said[uid] = (message, now)
+        return True
+
+
+def _is_pending(pod: Pod) -> bool:
+    gone = pod.metadata.deletion_timestamp is not None or pod.status.phase in ("Succeeded", "Failed")
+    ours = pod.spec.scheduler_name in ("", NAME)
+    return not pod.spec.node_name and not gone and ours and not pod.spec.scheduling_gates
+
+
+def _only_marked(change: Change) -> bool:
+    """Whether only the scheduler's own mark changed: its echo must not wake it."""
+    before, after = change.before, change.after
+    if before is None or after is None:
+        return False
+    same: bool = before.spec == after.spec and before.metadata.labels == after.metadata.labels
+    return same and bool(before.status.nominated_node_name == after.status.nominated_node_name)
+
+
+def _order(pod: Pod) -> tuple[int, object, str]:
+    return (-(pod.spec.priority or 0), pod.metadata.creation_timestamp, pod.key)
+
+
+def _reserves(other: Pod, pod: Pod) -> bool:
+    """Whether a nominated pod's room is kept from this one: it is another, and as important."""
+    if other is pod or not other.status.nominated_node_name:
+        return False
+    return (other.spec.priority or 0) >= (pod.spec.priority or 0)
+
+
+def _reserved(pod: Pod, name: str, seen: View, nominated: list[Pod]) -> str:
+    """Why not that node once the pods nominated to it are there too: it must pass both ways, as in kube-scheduler."""
+    here = [other for other in nominated if other.status.nominated_node_name == name]
+    if not here:
+        return ""
+    with_them = seen.with_pods(name, here)
+    return filters.reason(pod, with_them.nodes[name], Topology(pod, with_them), with_them)
+
+
+def _replaced(pod: Pod, condition: Condition) -> list[Condition]:
+    return [*(found for found in pod.status.conditions if found.type != condition.type), condition]
+
+
+def _message(reasons: dict[str, str]) -> str:
+    """``0/3 nodes are available: 1 Insufficient cpu, 2 node(s) …``"""
+    counted = sorted(f"{number} {why}" for why, number in Counter(reasons.values()).items())
+    if not counted:
+        return "no nodes available to schedule pods"
+    return f"0/{len(reasons)} nodes are available: {', '.join(counted)}."
+
+
+def _event(pod: Pod, reason: str, message: str, *, warning: bool = False) -> Event:
+    meta = pod.metadata
+    return Event(reason, message, "Pod", meta.name, uid=meta.uid, namespace=meta.namespace, warning=warning)

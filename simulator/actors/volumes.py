@@ -1,0 +1,101 @@
+"""Volumes, as the EBS CSI driver and the attach/detach controller handle them."""
+
+from datetime import timedelta
+
+from joinery.apis import labels as keys
+from joinery.apis.core import (
+    CSIPersistentVolumeSource,
+    Node,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    ObjectMeta,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimStatus,
+    PersistentVolumeSpec,
+    Pod,
+    VolumeAttachment,
+    VolumeAttachmentSource,
+    VolumeAttachmentSpec,
+    VolumeNodeAffinity,
+)
+from simulator.actors.base import Stage
+from simulator.builders import BOUND
+from simulator.engine import Turn
+from simulator.kubernetes.apiserver import Change
+from simulator.kubernetes.cluster import InMemoryCluster
+from simulator.kubernetes.resources import with_fields, with_metadata
+
+DETACHES_IN = timedelta(seconds=4)
+
+
+def provision(cluster: InMemoryCluster, claim: PersistentVolumeClaim, node: Node) -> None:
+    """Create a volume in the node's zone and bind the claim to it (WaitForFirstConsumer)."""
+    zone = node.metadata.labels.get(keys.ZONE, "")
+    name = f"pvc-{claim.metadata.uid}"
+    here = NodeSelectorTerm(match_expressions=[NodeSelectorRequirement(key=keys.ZONE, operator="In", values=[zone])])
+    cluster.api.create(
+        PersistentVolume(
+            metadata=ObjectMeta(name=name),
+            spec=PersistentVolumeSpec(
+                storage_class_name=claim.spec.storage_class_name or "",
+                csi=CSIPersistentVolumeSource(driver="ebs.csi.aws.com", volume_handle=f"vol-{name[4:12]}"),
+                node_affinity=VolumeNodeAffinity(required=NodeSelector(node_selector_terms=[here])),
+            ),
+        )
+    )
+    bound = with_fields(
+        with_metadata(claim, annotations={**claim.metadata.annotations, BOUND: "yes"}),
+        spec=with_fields(claim.spec, volume_name=name),
+        status=PersistentVolumeClaimStatus(phase="Bound"),
+    )
+    cluster.api.update(bound)
+
+
+class AttachDetach:
+    """Attaches the volumes of a pod that was bound, and detaches them a while after no pod on that node uses them."""
+
+    def __init__(self, stage: Stage) -> None:
+        self._engine = stage.engine
+        self._cluster = stage.cluster
+        self._cluster.api.watch(self._notice)
+
+    def _notice(self, change: Change) -> None:
+        if change.kind != "Pod":
+            return
+        pod: Pod = change.after or change.before
+        if not pod.spec.node_name or not any(found.persistent_volume_claim for found in pod.spec.volumes):
+            return
+        delay = DETACHES_IN if change.after is None else timedelta(0)
+        self._engine.after(delay, Turn.KUBELET, lambda: self._settle(pod.spec.node_name))
+
+    def _settle(self, node: str) -> None:
+        """Make the attachments of a node those that its pods use."""
+        wanted = {
+            volume for pod in self._cluster.pods.values() if pod.spec.node_name == node for volume in self._volumes(pod)
+        }
+        attached = {
+            found.spec.source.persistent_volume_name: found
+            for found in list(self._cluster.api.objects("VolumeAttachment").values())
+            if found.spec.node_name == node
+        }
+        for volume in sorted(wanted - attached.keys()):
+            self._cluster.api.create(_attachment(volume, node))
+        for volume in sorted(attached.keys() - wanted):
+            self._cluster.remove(attached[volume])
+
+    def _volumes(self, pod: Pod) -> list[str]:
+        claims = self._cluster.api.objects("PersistentVolumeClaim")
+        names = [
+            found.persistent_volume_claim.claim_name for found in pod.spec.volumes if found.persistent_volume_claim
+        ]
+        found = [claims.get(f"{pod.metadata.namespace or 'default'}/{name}") for name in names]
+        return [claim.spec.volume_name for claim in found if claim is not None and claim.spec.volume_name]
+
+
+def _attachment(volume: str, node: str) -> VolumeAttachment:
+    source = VolumeAttachmentSource(persistent_volume_name=volume)
+    return VolumeAttachment(
+        metadata=ObjectMeta(name=f"csi-{volume}-{node}"), spec=VolumeAttachmentSpec(node_name=node, source=source)
+    )

@@ -1,0 +1,1 @@
+"""AWS over HTTP, by moto and what moto lacks."""

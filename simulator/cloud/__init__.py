@@ -1,0 +1,1 @@
+"""The in-memory cloud: EC2 with pools that run out, what its selectors find, what a region sells."""

@@ -1,0 +1,288 @@
+"""EC2 in memory: pools that run out, spot instances that are taken back, instances that boot and go by the clock.
+
+The domain's own fault model is the capacity pool: an instance type in a zone, bought one way, with so many left. A
+launch takes the cheapest pools that still have stock and reports those that had none, as CreateFleet does.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import msgspec
+
+from joinery.apis import labels
+from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClass, EC2NodeClassStatus
+from joinery.cloudprovider.catalog import Catalog
+from joinery.cloudprovider.compatibility import image_for
+from joinery.cloudprovider.gateway import (
+    Instance,
+    LaunchedInstance,
+    LaunchFailure,
+    LaunchRequest,
+    LaunchResult,
+    Override,
+)
+from joinery.cloudprovider.instancetypes import resolve
+from joinery.cloudprovider.readiness import status
+from joinery.cloudprovider.reservations import CapacityReservation, selected
+from joinery.cloudprovider.tags import instance_tags
+from joinery.errors import ConfigurationError, NotFoundError
+from joinery.state.offerings import OfferingKey
+from simulator.clock import Clock
+from simulator.cloud.network import Network
+
+#: How long EC2 takes: to run a new instance, to stop a terminated one, to forget it, to take a spot instance back.
+STARTS_IN = timedelta(seconds=8)
+STOPS_IN = timedelta(seconds=30)
+FORGOTTEN_IN = timedelta(hours=1)
+SPOT_NOTICE = timedelta(minutes=2)
+
+
+@dataclass(kw_only=True)
+class _Machine:
+    """One instance; its state follows from the clock."""
+
+    instance: Instance
+    price: float
+    ends_at: datetime | None = None
+    noticed_at: datetime | None = None
+
+    def state(self, now: datetime) -> str:
+        if self.ends_at is not None and now >= self.ends_at:
+            return "terminated" if now >= self.ends_at + STOPS_IN else "shutting-down"
+        return "running" if now >= self.instance.launched_at + STARTS_IN else "pending"
+
+    def is_remembered(self, now: datetime) -> bool:
+        return self.ends_at is None or now < self.ends_at + STOPS_IN + FORGOTTEN_IN
+
+
+class InMemoryCloud:
+    """Implements ``joinery.cloudprovider.gateway.Cloud``.
+
+    ``requests`` are the launches asked for, in order, for tests to look at. ``stock`` holds the pools that are limited:
+    how many instances are left in each. ``reserved`` holds the capacity reservations by id, as they were before any launch.
+    """
+
+    def __init__(self, clock: Clock, catalog: Catalog, *, cluster: str = "joinery") -> None:
+        self.clock = clock
+        self.cluster = cluster
+        self.network = Network.of(cluster, catalog)
+        self.stock: dict[OfferingKey, int] = {}
+        self.reserved: dict[str, CapacityReservation] = {}
+        self.requests: list[LaunchRequest] = []
+        self._catalog = catalog
+        self._machines: dict[str, _Machine] = {}
+        self._launched: dict[str, LaunchResult] = {}
+        self._failures: dict[str, deque[Exception]] = {}
+        self._watchers: list[Callable[[str], None]] = []
+
+    # --- what a test or the engine does to it ---
+
+    def run_out(self, *pools: OfferingKey, left: int = 0) -> None:
+        """From now on the pools have that many instances to give."""
+        self.stock.update(dict.fromkeys(pools, left))
+
+    def restock(self, *pools: OfferingKey) -> None:
+        """The pools have enough again."""
+        for pool in pools:
+            self.stock.pop(pool, None)
+
+    def interrupt(self, instance_id: str) -> datetime:
+        """Give a spot instance its two minutes' notice. Returns when EC2 will take it; the warning is the caller's to send."""
+        machine = self._machine(instance_id)
+        if machine.instance.capacity_type != labels.SPOT:
+            raise ConfigurationError(f"{instance_id} is not a spot instance")
+        now = self.clock.now()
+        machine.noticed_at = machine.noticed_at or now
+        deadline = machine.noticed_at + SPOT_NOTICE
+        self._end(machine, deadline)
+        return deadline
+
+    def cancel(self, reservation: str) -> None:
+        """End a capacity reservation: its instances run on, as on-demand ones."""
+        self.reserved.pop(reservation)
+        for machine in self._machines.values():
+            if machine.instance.reservation == reservation:
+                machine.instance = replace(machine.instance, capacity_type=labels.ON_DEMAND, reservation="")
+
+    def watch(self, watcher: Callable[[str], None]) -> None:
+        """Call the watcher with an instance's id when it is launched, and when its end is decided or moved."""
+        self._watchers.append(watcher)
+
+    def look(self, instance_id: str) -> tuple[Instance, datetime | None]:
+        """An instance as it is, even long gone, and when it begins to shut down: for who plays its kubelet."""
+        machine = self._machines[instance_id]
+        return self._seen(machine, self.clock.now()), machine.ends_at
+
+    def request_of(self, instance_id: str) -> LaunchRequest:
+        """The launch that an instance came from. ``NotFoundError``."""
+        for request in self.requests:
+            launched = self._launched.get(request.token, LaunchResult(()))
+            if any(found.instance_id == instance_id for found in launched.instances):
+                return request
+        raise NotFoundError(f"instance {instance_id} was not launched here")
+
+    def fail_next(self, operation: str, error: Exception) -> None:
+        """The next call of that method raises the error and does nothing; several queue up."""
+        self._failures.setdefault(operation, deque()).append(error)
+
+    @property
+    def hourly(self) -> float:
+        """What all instances that are not gone cost now, $/h."""
+        now = self.clock.now()
+        return sum(m.price for m in self._machines.values() if m.state(now) in ("pending", "running"))
+
+    def price(self, instance_id: str) -> float:
+        """What an instance costs or cost, $/h; also of one long gone."""
+        return self._machines[instance_id].price
+
+    # --- Cloud ---
+
+    def catalog(self) -> Catalog:
+        self._fail("catalog")
+        if not self.reserved:
+            return self._catalog
+        return msgspec.structs.replace(self._catalog, capacity_reservations=self.reservations(sorted(self.reserved)))
+
+    def resolve(self, node_class: EC2NodeClass) -> EC2NodeClassStatus:
+        self._fail("resolve")
+        now = self.clock.now()
+        reserved = selected(node_class.spec.capacity_reservation_selector_terms, self.reserved.values(), now)
+        return status(node_class, replace(self.network.find(node_class), capacity_reservations=reserved), now)
+
+    def reservations(self, ids: Sequence[str]) -> tuple[CapacityReservation, ...]:
+        self._fail("reservations")
+        known = [self.reserved[name] for name in ids if name in self.reserved]
+        return tuple(
+            msgspec.structs.replace(each, available_instance_count=self._left_in(each.capacity_reservation_id))
+            for each in known
+        )
+
+    def launch(self, request: LaunchRequest) -> LaunchResult:
+        self._fail("launch")
+        self.requests.append(request)
+        if request.token not in self._launched:
+            self._launched[request.token] = self._launch(request)
+        return self._launched[request.token]
+
+    def instances(self) -> tuple[Instance, ...]:
+        self._fail("instances")
+        now = self.clock.now()
+        seen = (self._seen(machine, now) for machine in self._machines.values())
+        return tuple(instance for instance in seen if instance.state != "terminated")
+
+    def instance(self, instance_id: str) -> Instance:
+        self._fail("instance")
+        instance = self._seen(self._machine(instance_id), self.clock.now())
+        if instance.state == "terminated":
+            raise NotFoundError(f"instance {instance_id} is terminated")
+        return instance
+
+    def terminate(self, instance_ids: Sequence[str]) -> None:
+        self._fail("terminate")
+        now = self.clock.now()
+        known = [m for i in instance_ids if (m := self._machines.get(i)) and m.is_remembered(now)]
+        if instance_ids and not known:
+            raise NotFoundError(f"none of the instances exists: {', '.join(instance_ids)}")
+        for machine in known:
+            self._end(machine, now)
+
+    def tag(self, instance_id: str, tags: Mapping[str, str]) -> None:
+        self._fail("tag")
+        machine = self._machine(instance_id)
+        machine.instance = replace(machine.instance, tags={**(machine.instance.tags or {}), **tags})
+
+    # --- how it does it ---
+
+    def _end(self, machine: _Machine, moment: datetime) -> None:
+        """Decide when it goes; an earlier end stays."""
+        if machine.ends_at is None or moment < machine.ends_at:
+            machine.ends_at = moment
+            self._tell(machine.instance.instance_id)
+
+    def _tell(self, instance_id: str) -> None:
+        for watcher in self._watchers:
+            watcher(instance_id)
+
+    def _fail(self, operation: str) -> None:
+        if waiting := self._failures.get(operation):
+            raise waiting.popleft()
+
+    def _machine(self, instance_id: str) -> _Machine:
+        machine = self._machines.get(instance_id)
+        if machine is None or not machine.is_remembered(self.clock.now()):
+            raise NotFoundError(f"instance {instance_id} does not exist")
+        return machine
+
+    def _seen(self, machine: _Machine, now: datetime) -> Instance:
+        return replace(machine.instance, state=machine.state(now))
+
+    def _launch(self, request: LaunchRequest) -> LaunchResult:
+        tags = instance_tags(self.cluster, request.node_class, request.node_pool)
+        images = self._images(request.node_class)
+        launched: list[LaunchedInstance] = []
+        failures: list[LaunchFailure] = []
+        for override in sorted(request.overrides, key=lambda o: (o.price, o.instance_type, o.zone)):
+            pool = OfferingKey(override.instance_type, override.zone, request.capacity_type)
+            wanted = request.count - len(launched)
+            within = override.reservation.id if override.reservation else ""
+            got = self._take(pool, min(wanted, self._left_in(within)) if within else wanted)
+            launched += [self._start(pool, override, images(override.instance_type), tags) for _ in range(got)]
+            if got == wanted:
+                break
+            failures.append(_out_of(pool))
+        return LaunchResult(tuple(launched), tuple(failures))
+
+    def _take(self, pool: OfferingKey, wanted: int) -> int:
+        left = self.stock.get(pool)
+        if left is None:
+            return wanted
+        self.stock[pool] = left - min(left, wanted)
+        return min(left, wanted)
+
+    def _left_in(self, reservation: str) -> int:
+        """How many more instances a reservation takes: those that are going have given their place back."""
+        known, now = self.reserved.get(reservation), self.clock.now()
+        inside = [m for m in self._machines.values() if m.instance.reservation == reservation]
+        running = sum(machine.state(now) in ("pending", "running") for machine in inside)
+        return max(((known.available_instance_count or 0) if known else 0) - running, 0)
+
+    def _start(self, pool: OfferingKey, override: Override, image: str, tags: Mapping[str, str]) -> LaunchedInstance:
+        instance_id = f"i-{len(self._machines) + 1:017x}"
+        instance = Instance(
+            instance_id=instance_id,
+            instance_type=pool.instance_type,
+            zone=pool.zone,
+            capacity_type=pool.capacity_type,
+            state="pending",
+            launched_at=self.clock.now(),
+            image_id=image,
+            tags=dict(tags),
+            reservation=override.reservation.id if override.reservation else "",
+        )
+        self._machines[instance_id] = _Machine(instance=instance, price=override.price)
+        self._tell(instance_id)
+        return LaunchedInstance(
+            instance_id, pool.instance_type, pool.zone, pool.capacity_type, image, instance.reservation
+        )
+
+    def _images(self, node_class: EC2NodeClass) -> Callable[[str], str]:
+        amis: Iterable[AMIStatus] = node_class.status.amis
+        if not amis:
+            raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: status.amis is empty")
+        kinds = {kind.name: kind for kind in resolve(self._catalog, node_class)}
+
+        def image(instance_type: str) -> str:
+            found = image_for(amis, kinds[instance_type].labels) if instance_type in kinds else None
+            return found.id if found else ""
+
+        return image
+
+
+def _out_of(pool: OfferingKey) -> LaunchFailure:
+    if pool.capacity_type == labels.RESERVED:
+        message = "The requested instance count exceeds what is left of the Capacity Reservation."
+        return LaunchFailure(pool, "ReservationCapacityExceeded", message, True)
+    message = f"We currently do not have sufficient {pool.instance_type} capacity in {pool.zone}."
+    return LaunchFailure(pool, "InsufficientInstanceCapacity", message, True)

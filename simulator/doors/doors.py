@@ -1,0 +1,127 @@
+"""The doors, opened here as Lambda opens them: the real ``functions/*/app.py``, with events that look real.
+
+Every app is called ``app``, so they are loaded by path. Settings come from the environment, as in Lambda: ``Doors.open``
+sets it for as long as the simulation lasts, and makes its world the one that ``simulator.world:gateways`` gives out.
+"""
+
+import io
+import os
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from importlib.util import module_from_spec, spec_from_file_location
+from pathlib import Path
+from typing import Any
+
+from joinery import bootstrap
+from simulator.world import CLUSTER, World
+
+NAMES = ("webhook", "provisioning", "interruption", "expiration", "lifecycle", "catalog")
+TOKEN = "simulated-token-of-more-than-32-characters"
+FUNCTIONS = Path(__file__).resolve().parents[2] / "functions"
+Handler = Callable[[dict[str, Any], "Context"], Any]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What a handler may ask Lambda about its invocation."""
+
+    function_name: str
+    aws_request_id: str
+    memory_limit_in_mb: int = 1769
+    function_version: str = "$LATEST"
+
+    @property
+    def invoked_function_arn(self) -> str:
+        return f"arn:aws:lambda:us-east-1:123456789012:function:{self.function_name}"
+
+    def get_remaining_time_in_millis(self) -> int:
+        return 60_000
+
+
+@dataclass(frozen=True)
+class Call:
+    """One invocation: what woke the door and what it answered, or how it failed."""
+
+    at: datetime
+    door: str
+    event: Mapping[str, Any]
+    result: Any = None
+    error: str = ""
+    log: str = ""
+
+
+class Doors:
+    """Invokes doors in one world. ``calls`` is every invocation so far, ``active`` the door that is at work now."""
+
+    def __init__(self, world: World, **settings: str) -> None:
+        self.world = world
+        self.calls: list[Call] = []
+        self.when_called: list[Callable[[Call], None]] = []
+        self.active = ""
+        self._settings = settings
+
+    @contextmanager
+    def open(self) -> Iterator["Doors"]:
+        """Set the environment, and put it back."""
+        ours = self._environment()
+        before = {name: os.environ.get(name) for name in ours}
+        os.environ.update(ours)
+        bootstrap.reset()
+        try:
+            with self.world.installed():
+                yield self
+        finally:
+            bootstrap.reset()
+            _restore(before)
+
+    def invoke(self, door: str, event: dict[str, Any]) -> Call:
+        """Call a door's handler. What it raises is what Lambda would see: it is in ``error``."""
+        context = Context(f"joinery-{door}", f"00000000-0000-4000-8000-{len(self.calls):012x}")
+        printed = io.StringIO()
+        result, error = None, ""
+        self.active = door
+        with redirect_stdout(printed):
+            try:
+                result = handler(door)(event, context)
+            except Exception as problem:
+                error = f"{type(problem).__name__}: {problem}"
+        self.active = ""
+        call = Call(self.world.clock.now(), door, event, result, error, printed.getvalue())
+        self.calls.append(call)
+        for told in self.when_called:
+            told(call)
+        return call
+
+    def _environment(self) -> dict[str, str]:
+        given = {f"JOINERY_{name.upper()}": value for name, value in self._settings.items()}
+        return {
+            "JOINERY_CLUSTER": CLUSTER,
+            "JOINERY_GATEWAYS": "simulator.world:gateways",
+            "JOINERY_WEBHOOK_TOKEN": TOKEN,
+            "POWERTOOLS_SERVICE_NAME": "joinery",
+            "POWERTOOLS_METRICS_NAMESPACE": "Joinery/simulated",
+            **given,
+        }
+
+
+def _restore(before: Mapping[str, str | None]) -> None:
+    for name, value in before.items():
+        if value is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = value
+
+
+@cache
+def handler(door: str) -> Handler:
+    """A door's handler. Raises ``FileNotFoundError`` for a door that is not there."""
+    spec = spec_from_file_location(f"functions_{door}_app", FUNCTIONS / door / "app.py")
+    if spec is None or spec.loader is None:
+        raise FileNotFoundError(FUNCTIONS / door / "app.py")
+    module = module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found: Handler = module.handler
+    return found

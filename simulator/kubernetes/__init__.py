@@ -1,0 +1,1 @@
+"""The in-memory cluster: what an API server and its controllers do to objects, and its HTTP."""

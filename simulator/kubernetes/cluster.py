@@ -1,0 +1,367 @@
+"""A Kubernetes cluster in memory: the ``Cluster`` gateway over the simulated API server.
+
+What a controller may do goes through the Protocol's methods and meets the same refusals as in a real cluster. Tests and
+the simulated actors (scheduler, kubelets, workload controllers) also put, look at and remove objects directly.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import msgspec
+from pydantic import ValidationError
+
+from joinery.apis.conditions import Observation, rejected
+from joinery.apis.core import Namespace, Node, ObjectMeta, Pod, PodDisruptionBudget, Toleration
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.meta import is_label_key
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodepool import NodePool
+from joinery.apis.validation import explain
+from joinery.cli.reading.validity import wrong_metadata
+from joinery.cluster.gateway import Event, Eviction, Lease
+from joinery.errors import ConfigurationError, ConflictError, NotFoundError
+from joinery.state.snapshot import Invalid, Snapshot
+from simulator.clock import Clock
+from simulator.kubernetes import budgets
+from simulator.kubernetes.apiserver import ApiServer
+from simulator.kubernetes.resources import (
+    LeaseObject,
+    LeaseSpec,
+    from_document,
+    key_of,
+    kind_of,
+    to_document,
+    with_fields,
+)
+
+T = TypeVar("T")
+GRACE = 30  # seconds, Kubernetes' default terminationGracePeriodSeconds
+
+#: Bytes of all annotations of an object together, keys and values.
+MOST_ANNOTATED = 256 << 10
+
+
+@dataclass(frozen=True, slots=True)
+class StoredEvent:
+    """An Event in the cluster, who reported it, and when."""
+
+    event: Event
+    reporter: str
+    at: datetime
+
+    @property
+    def reason(self) -> str:
+        return self.event.reason
+
+    @property
+    def message(self) -> str:
+        return self.event.message
+
+    @property
+    def kind(self) -> str:
+        return self.event.kind
+
+    @property
+    def name(self) -> str:
+        return self.event.name
+
+
+class InMemoryCluster:
+    """Implements ``joinery.cluster.gateway.Cluster``. ``api`` is the API server below it."""
+
+    def __init__(self, clock: Clock, *objects: Any, seed: int = 0) -> None:
+        self.clock = clock
+        self.api = ApiServer(clock, seed)
+        self.events: list[StoredEvent] = []
+        self._listeners: list[Callable[[StoredEvent], None]] = []
+        self._replicas: dict[str, int] = {}
+        self._unparsed: dict[tuple[str, str], dict[str, Any]] = {}
+        self.add(*map(_namespace, ("default", "kube-system")), *objects)
+
+    # --- for tests and actors -------------------------------------------------------------------------------------
+
+    def add(self, *objects: Any) -> None:
+        """Put objects there as they are; one of the same name is replaced."""
+        for item in objects:
+            self.api.add(item)
+
+    def add_document(self, document: dict[str, Any]) -> None:
+        """Put a document there, even a custom resource that does not fit our models: it is stored and reported invalid."""
+        kind, name = str(document["kind"]), str(document["metadata"]["name"])
+        try:
+            self.add(from_document(kind, document))
+        except (ValidationError, msgspec.ValidationError):
+            self._unparsed[kind, name] = document
+
+    def remove(self, item: Any) -> None:
+        """Take an object away at once, finalizers or not. ``NotFoundError``."""
+        self.api.remove(item)
+
+    def scale(self, owner_uid: str, replicas: int) -> None:
+        """How many pods an owner wants, for the disruption budgets that cover them."""
+        self._replicas[owner_uid] = replicas
+
+    def end_grace(self) -> None:
+        """Let every pod whose grace has passed be gone, as its kubelet would."""
+        for pod in list(self.pods.values()):
+            due = pod.metadata.deletion_timestamp
+            if due is not None and due <= self.clock.now():
+                self.remove(pod)
+
+    def emit(self, event: Event, *, reporter: str) -> None:
+        """Store an Event, and tell who listens."""
+        stored = StoredEvent(event, reporter, self.clock.now())
+        self.events.append(stored)
+        for listener in self._listeners:
+            listener(stored)
+
+    def listen(self, listener: Callable[[StoredEvent], None]) -> None:
+        """Call the listener for every Event from here on."""
+        self._listeners.append(listener)
+
+    def document(self, kind: str, name: str) -> dict[str, Any]:
+        """An object as JSON values, also one that does not fit our models. ``NotFoundError``."""
+        raw = self._unparsed.get((kind, name))
+        return raw if raw is not None else to_document(self.api.get(kind, name))
+
+    @property
+    def pods(self) -> Mapping[str, Pod]:
+        return self.api.objects("Pod")
+
+    @property
+    def nodes(self) -> Mapping[str, Node]:
+        return self.api.objects("Node")
+
+    @property
+    def node_claims(self) -> Mapping[str, NodeClaim]:
+        return self.api.objects("NodeClaim")
+
+    @property
+    def node_pools(self) -> Mapping[str, NodePool]:
+        return self.api.objects("NodePool")
+
+    @property
+    def node_classes(self) -> Mapping[str, EC2NodeClass]:
+        return self.api.objects("EC2NodeClass")
+
+    @property
+    def disruption_budgets(self) -> Mapping[str, PodDisruptionBudget]:
+        """With the status that kube-controller-manager would have written by now."""
+        stored = self.api.objects("PodDisruptionBudget")
+        return MappingProxyType({key: self._observed(budget) for key, budget in stored.items()})
+
+    @property
+    def leases(self) -> Mapping[str, LeaseObject]:
+        return self.api.objects("Lease")
+
+    # --- the Protocol ---------------------------------------------------------------------------------------------
+
+    def snapshot(self) -> Snapshot:
+        return Snapshot(
+            now=self.clock.now(),
+            nodes=self._all("Node"),
+            pods=self._all("Pod"),
+            node_claims=self._all("NodeClaim"),
+            node_pools=self._all("NodePool"),
+            node_classes=self._all("EC2NodeClass"),
+            daemon_sets=self._all("DaemonSet"),
+            namespaces=self._all("Namespace"),
+            priority_classes=self._all("PriorityClass"),
+            volume_claims=self._all("PersistentVolumeClaim"),
+            volumes=self._all("PersistentVolume"),
+            storage_classes=self._all("StorageClass"),
+            csi_nodes=self._all("CSINode"),
+            volume_attachments=self._all("VolumeAttachment"),
+            disruption_budgets=tuple(budget for _, budget in sorted(self.disruption_budgets.items())),
+            invalid=tuple(_invalid(*found) for found in sorted(self._unparsed.items())),
+        )
+
+    def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
+        wanted = with_fields(_validated(claim), status=type(claim.status)())
+        if problem := _wrong_metadata(claim):
+            raise ConfigurationError(f"NodeClaim {claim.metadata.name}: {problem}")
+        return wanted if dry_run else self.api.create(wanted)
+
+    def update_node_claim(self, before: NodeClaim, after: NodeClaim) -> NodeClaim:
+        return self._write(before, after, "labels", "annotations", "finalizers")
+
+    def delete_node_claim(self, claim: NodeClaim) -> None:
+        self.api.delete(claim)
+
+    def update_node(self, before: Node, after: Node) -> Node:
+        current = self._at_version(before)
+        spec = with_fields(current.spec, taints=after.spec.taints, unschedulable=after.spec.unschedulable)
+        meta = _taken(
+            current.metadata, before.metadata, after.metadata, "labels", "annotations", "finalizers", "owner_references"
+        )
+        return self.api.update(with_fields(current, metadata=meta, spec=spec))
+
+    def delete_node(self, node: Node) -> None:
+        self.api.delete(node)
+
+    def update_node_pool(self, before: NodePool, after: NodePool) -> NodePool:
+        return self._write(before, after, "annotations")
+
+    def update_node_class(self, before: EC2NodeClass, after: EC2NodeClass) -> EC2NodeClass:
+        return self._write(before, after, "annotations", "finalizers")
+
+    def reject(self, kind: str, name: str, reason: str) -> None:
+        raw = self._unparsed.get((kind, name))
+        if raw is not None:
+            at = Observation(now=self.clock.now(), generation=raw["metadata"].get("generation", 0))
+            told = rejected(raw.get("status", {}).get("conditions", []), kind, reason, at)
+            raw["status"] = {**raw.get("status", {}), "conditions": [each.model_dump(by_alias=True) for each in told]}
+            return
+        stored = self.api.get(kind, name)
+        at = Observation(now=self.clock.now(), generation=stored.metadata.generation)
+        told = rejected(stored.status.conditions, kind, reason, at)
+        if told != stored.status.conditions:
+            self.api.update(with_fields(stored, status=with_fields(stored.status, conditions=told)))
+
+    def tolerate(self, pods: Sequence[Pod], toleration: Toleration) -> None:
+        for pod in pods:
+            with suppress(NotFoundError):
+                stored = self._pod(pod)
+                given = [*stored.spec.tolerations, toleration]
+                self.api.update(with_fields(stored, spec=with_fields(stored.spec, tolerations=given)))
+
+    def evict(self, pod: Pod) -> Eviction:
+        try:
+            stored = self._pod(pod)
+        except NotFoundError:
+            return Eviction.GONE
+        if not self._may_go(stored):
+            return Eviction.BLOCKED
+        self._use_up(stored)
+        self._delete_pod(stored, _grace(stored))
+        return Eviction.EVICTED
+
+    def delete_pod(self, pod: Pod, *, grace_seconds: int) -> None:
+        self._delete_pod(self._pod(pod), max(1, grace_seconds))
+
+    def acquire_lease(self, name: str, *, holder: str, seconds: int) -> Lease:
+        now, found = self.clock.now(), self.leases.get(f"kube-system/{name}")
+        spec = LeaseSpec(holder_identity=holder, lease_duration_seconds=seconds, acquire_time=now, renew_time=now)
+        if found is None:
+            taken = self.api.create(LeaseObject(metadata=_lease_metadata(name), spec=spec))
+        elif _is_held(found.spec, now) and found.spec.holder_identity != holder:
+            raise ConflictError(f"Lease {name} is held by {found.spec.holder_identity}")
+        else:
+            taken = self.api.update(with_fields(found, spec=spec), version=found.metadata.resource_version)
+        return Lease(name=name, holder=holder, resource_version=taken.metadata.resource_version)
+
+    def release_lease(self, lease: Lease) -> None:
+        found = self.leases.get(f"kube-system/{lease.name}")
+        if found is not None and found.metadata.resource_version == lease.resource_version:
+            self.api.update(with_fields(found, spec=with_fields(found.spec, holder_identity=None, renew_time=None)))
+
+    # --- inside ---------------------------------------------------------------------------------------------------
+
+    def _all(self, kind: str) -> tuple[Any, ...]:
+        return tuple(item for _, item in sorted(self.api.objects(kind).items()))
+
+    def _at_version(self, before: T) -> T:
+        """The stored object, if it is still the one that was read."""
+        current = self.api.current(before)
+        version = before.metadata.resource_version  # type: ignore[attr-defined]
+        if version and version != current.metadata.resource_version:  # type: ignore[attr-defined]
+            raise ConflictError(f"{kind_of(before)} {key_of(before)} was modified since it was read")
+        return current
+
+    def _write(self, before: T, after: T, *fields: str) -> T:
+        current = self._at_version(before)
+        meta = _taken(current.metadata, before.metadata, after.metadata, *fields)  # type: ignore[attr-defined]
+        return self.api.update(with_fields(current, metadata=meta, status=after.status))  # type: ignore[attr-defined]
+
+    def _pod(self, pod: Pod) -> Pod:
+        """The stored pod of that UID; a namesake counts as gone."""
+        try:
+            return self.api.current(pod)
+        except ConflictError as error:
+            raise NotFoundError(str(error)) from error
+
+    def _delete_pod(self, pod: Pod, grace: int) -> None:
+        is_running = bool(pod.spec.node_name) and pod.status.phase not in budgets.FINISHED
+        self.api.delete(pod, grace_seconds=grace if is_running else 0)
+
+    def _may_go(self, pod: Pod) -> bool:
+        """The eviction API's answer: no budget, or one that has a disruption left (policy/v1)."""
+        if pod.status.phase in (*budgets.FINISHED, "Pending") or pod.metadata.deletion_timestamp is not None:
+            return True
+        covering = [budget for budget in self.disruption_budgets.values() if budgets.covers(budget, pod)]
+        if len(covering) != 1:
+            return not covering
+        if not budgets.is_ready(pod) and covering[0].spec.unhealthy_pod_eviction_policy == "AlwaysAllow":
+            return True
+        return covering[0].status.disruptions_allowed > 0
+
+    def _use_up(self, pod: Pod) -> None:
+        """One disruption less on a budget whose status was stated instead of computed."""
+        for budget in list(self.api.objects("PodDisruptionBudget").values()):
+            stated = budget.spec.min_available is None and budget.spec.max_unavailable is None
+            if stated and budgets.covers(budget, pod):
+                left = max(0, budget.status.disruptions_allowed - 1)
+                self.api.update(with_fields(budget, status=with_fields(budget.status, disruptions_allowed=left)))
+
+    def _observed(self, budget: PodDisruptionBudget) -> PodDisruptionBudget:
+        covered = [pod for pod in self.pods.values() if budgets.covers(budget, pod)]
+        owners = {owner.uid for pod in covered for owner in pod.metadata.owner_references}
+        known = [self._replicas[uid] for uid in owners if uid in self._replicas]
+        return budgets.observed(budget, covered, sum(known) if known else None)
+
+
+def _taken(current: Any, before: Any, after: Any, *fields: str) -> Any:
+    """The current metadata with the fields that a write may change, where it did change them."""
+    changed = {name: getattr(after, name) for name in fields if getattr(after, name) != getattr(before, name)}
+    return with_fields(current, **changed)
+
+
+def _validated(claim: NodeClaim) -> NodeClaim:
+    try:
+        return NodeClaim.model_validate(claim.model_dump(by_alias=True))
+    except ValidationError as error:
+        raise ConfigurationError(f"NodeClaim {claim.metadata.name}: {explain(error)}") from error
+
+
+def _wrong_metadata(claim: NodeClaim) -> str:
+    """What the API server finds wrong with any object's metadata (apimachinery ``ValidateObjectMeta``)."""
+    annotations = claim.metadata.annotations
+    if bad := next((key for key in annotations if not is_label_key(key.lower())), None):
+        return f"metadata.annotations: {bad!r} is no qualified name"
+    if sum(len(key) + len(value) for key, value in annotations.items()) > MOST_ANNOTATED:
+        return f"metadata.annotations: must have at most {MOST_ANNOTATED} bytes"
+    return next(wrong_metadata(claim.metadata, claim.kind), "")
+
+
+def _invalid(found: tuple[str, str], document: dict[str, Any]) -> Invalid:
+    kind, name = found
+    try:
+        from_document(kind, document)
+    except ValidationError as error:
+        return Invalid(kind, name, explain(error))
+    except msgspec.ValidationError as error:
+        return Invalid(kind, name, str(error))
+    return Invalid(kind, name, "")
+
+
+def _grace(pod: Pod) -> int:
+    given = pod.spec.termination_grace_period_seconds
+    return GRACE if given is None else given
+
+
+def _namespace(name: str) -> Namespace:
+    return Namespace(metadata=ObjectMeta(name=name, labels={"kubernetes.io/metadata.name": name}))
+
+
+def _lease_metadata(name: str) -> ObjectMeta:
+    return ObjectMeta(name=name, namespace="kube-system")
+
+
+def _is_held(spec: LeaseSpec, now: datetime) -> bool:
+    if not spec.holder_identity or spec.renew_time is None:
+        return False
+    return now < spec.renew_time + timedelta(seconds=spec.lease_duration_seconds or 0)

@@ -1,0 +1,44 @@
+"""``joinery simulate`` and ``joinery replay``: the simulator's commands, offered to the command line by entry point.
+
+The functions are the commands; what they need is imported when they run, so that ``joinery plan`` starts without it.
+"""
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+
+class Output(StrEnum):
+    TEXT = "text"
+    JSON = "json"
+
+
+def simulate(
+    scenario: Annotated[Optional[Path], typer.Argument(help="A scenario file; the story without one.")] = None,  # noqa: UP045
+    seed: Annotated[Optional[int], typer.Option(help="Chance; the scenario's own without it.")] = None,  # noqa: UP045
+    output: Annotated[Output, typer.Option("--output", "-o", help="What to print.")] = Output.TEXT,
+) -> None:
+    """Run a scenario through the real handlers: a timeline, the bill, and what leaked. Exit status 1 if anything did."""
+    from simulator.story.scenario import find, load
+    from simulator.story.show import as_json, as_text
+
+    found = load(find(scenario))
+    leaked = (as_json if output is Output.JSON else as_text)(found, seed)
+    raise typer.Exit(1 if leaked else 0)
+
+
+def replay(
+    event: Annotated[
+        Path,
+        typer.Argument(
+            help="An event of EventBridge, or what Lambda is given: a file of events/; - is standard input."
+        ),
+    ],
+    seed: Annotated[int, typer.Option(help="Chance.")] = 7,
+) -> None:
+    """Put one event through its real handler, against the simulated cluster: what was decided, said and changed."""
+    from simulator.story.replay import replay as run
+
+    raise typer.Exit(1 if run(event, seed) else 0)

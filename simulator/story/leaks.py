@@ -1,0 +1,70 @@
+"""What must not be left behind: an instance that nobody knows, a claim without one, an object that cannot be deleted."""
+
+from collections.abc import Iterator
+
+from simulator.story.simulation import Simulation
+
+
+def leaks(simulation: Simulation) -> tuple[str, ...]:
+    """Everything that leaked by now, a sentence each; nothing is the product's promise."""
+    return tuple(
+        [
+            *_instances(simulation),
+            *_claims(simulation),
+            *_nodes(simulation),
+            *_pods(simulation),
+            *_volumes(simulation),
+            *_messages(simulation),
+        ]
+    )
+
+
+def _instances(simulation: Simulation) -> Iterator[str]:
+    claimed = {claim.status.provider_id for claim in simulation.world.cluster.node_claims.values()}
+    for instance_id in simulation.instances:
+        instance, ends_at = simulation.world.cloud.look(instance_id)
+        if ends_at is None and instance.provider_id not in claimed:
+            yield f"instance {instance_id} runs without a NodeClaim"
+
+
+def _claims(simulation: Simulation) -> Iterator[str]:
+    seen = [simulation.world.cloud.look(instance_id)[0] for instance_id in simulation.instances]
+    alive = {found.provider_id for found in seen if not found.is_going}
+    for name, claim in sorted(simulation.world.cluster.node_claims.items()):
+        if claim.is_deleting:
+            yield f"NodeClaim {name} is being deleted and keeps its finalizers {', '.join(claim.metadata.finalizers)}"
+        elif claim.status.provider_id not in alive:
+            yield f"NodeClaim {name} has no instance"
+
+
+def _nodes(simulation: Simulation) -> Iterator[str]:
+    claimed = {claim.status.provider_id for claim in simulation.world.cluster.node_claims.values()}
+    for name, node in sorted(simulation.world.cluster.nodes.items()):
+        if node.metadata.deletion_timestamp is not None:
+            yield f"Node {name} is being deleted and keeps its finalizers {', '.join(node.metadata.finalizers)}"
+        elif node.spec.provider_id not in claimed:
+            yield f"Node {name} has no NodeClaim"
+
+
+def _pods(simulation: Simulation) -> Iterator[str]:
+    cluster = simulation.world.cluster
+    for key, pod in sorted(cluster.pods.items()):
+        if not pod.spec.node_name:
+            yield f"pod {key} has no node"
+        elif pod.spec.node_name not in cluster.nodes:
+            yield f"pod {key} is on {pod.spec.node_name}, which is gone"
+
+
+def _volumes(simulation: Simulation) -> Iterator[str]:
+    nodes = simulation.world.cluster.nodes
+    for name, found in sorted(simulation.world.cluster.api.objects("VolumeAttachment").items()):
+        if found.spec.node_name not in nodes:
+            yield f"VolumeAttachment {name} is on a node that is gone"
+
+
+def _messages(simulation: Simulation) -> Iterator[str]:
+    for found in simulation.interruptions.dead_letters:
+        yield f"message {found['messageId']} is a dead letter"
+    for call in simulation.doors.calls:
+        if call.error:
+            yield f"the {call.door} door failed at {call.at:%H:%M:%S}: {call.error}"

@@ -1,0 +1,85 @@
+"""Nodes that are there when a story begins: launched, registered and initialized as long ago as they are old."""
+
+from datetime import datetime
+
+from joinery.apis import labels as keys
+from joinery.apis.core import OwnerReference
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.quantity import texts
+from joinery.cloudprovider.gateway import LaunchRequest, Override
+from joinery.cloudprovider.instancetypes import resolve
+from simulator import builders
+from simulator.actors.kubelet import Kubelets
+from simulator.kubernetes.resources import with_fields, with_metadata
+from simulator.story.scenario import Running
+from simulator.world import World
+
+
+def start(world: World, kubelets: Kubelets, running: Running, number: int) -> None:
+    """Launch it at the world's present moment, with everything in place."""
+    name = f"{running.node_pool}-{number:05d}"
+    pool = world.cluster.node_pools[running.node_pool]
+    node_class = world.cluster.node_classes[pool.spec.template.spec.node_class_ref.name]
+    kind = next(found for found in resolve(world.cloud.catalog(), node_class) if found.name == running.instance_type)
+    price = kind.price(running.zone, running.capacity_type)
+    if price is None:
+        raise ValueError(f"{running.instance_type} is not sold {running.capacity_type} in {running.zone}")
+    single = {key: values[0] for key, values in kind.labels.items() if len(values) == 1}
+    bought = {keys.ZONE: running.zone, keys.CAPACITY_TYPE: running.capacity_type}
+    ours = {keys.NODE_POOL: running.node_pool, keys.NODE_CLASS: node_class.metadata.name}
+    labels = {**single, **bought, **ours, **pool.spec.template.metadata.labels}
+    request = LaunchRequest(
+        token=name,
+        count=1,
+        node_pool=running.node_pool,
+        node_class=node_class,
+        capacity_type=running.capacity_type,
+        overrides=(Override(running.instance_type, running.zone, price, kind.capacity.get("pods", 110)),),
+        labels=labels,
+    )
+    instance = world.cloud.launch(request).instances[0]
+    node_name = _join(world, kubelets, instance.instance_id, name)
+    claim = builders.node_claim(
+        name,
+        node=node_name,
+        node_pool=running.node_pool,
+        instance_type=running.instance_type,
+        zone=running.zone,
+        capacity_type=running.capacity_type,
+        provider_id=f"aws:///{running.zone}/{instance.instance_id}",
+        labels=labels,
+        resources=texts(kind.capacity),
+        expire_after=pool.spec.template.spec.expire_after,
+    )
+    status = with_fields(claim.status, allocatable=dict(texts(kind.allocatable)), image_id=instance.image_id)
+    world.cluster.add(_since(with_fields(claim, status=status), world.clock.now()))
+    _own(world, node_name, name)
+
+
+def _join(world: World, kubelets: Kubelets, instance_id: str, claim: str) -> str:
+    """Its Node, Ready and initialized."""
+    node = kubelets.register(instance_id)
+    joined = with_metadata(
+        node,
+        labels={**node.metadata.labels, keys.REGISTERED: "true", keys.INITIALIZED: "true"},
+        finalizers=[keys.TERMINATION_FINALIZER],
+    )
+    ready = [with_fields(found, status="True", reason="KubeletReady") for found in node.status.conditions]
+    spec, status = with_fields(node.spec, taints=[]), with_fields(node.status, conditions=ready)
+    world.cluster.api.update(with_fields(joined, spec=spec, status=status))
+    return node.metadata.name
+
+
+def _own(world: World, node_name: str, claim: str) -> None:
+    node = world.cluster.nodes[node_name]
+    uid = world.cluster.node_claims[claim].metadata.uid
+    owner = OwnerReference(
+        api_version="karpenter.sh/v1", kind="NodeClaim", name=claim, uid=uid, block_owner_deletion=True
+    )
+    world.cluster.api.update(with_metadata(node, owner_references=[owner]))
+
+
+def _since(claim: NodeClaim, moment: datetime) -> NodeClaim:
+    conditions = [with_fields(found, last_transition_time=moment) for found in claim.status.conditions]
+    dated = with_metadata(claim, creation_timestamp=moment)
+    return with_fields(dated, status=with_fields(claim.status, conditions=conditions))

@@ -1,0 +1,144 @@
+"""Scenarios: what a simulated cluster has, and what happens to it when, as a YAML document.
+
+::
+
+    kind: Scenario
+    metadata: {name: story}
+    spec:
+      title: one line for a person
+      seed: 7                       # the default one
+      length: 40m
+      market: {families: [m7a], zones: [us-east-1a]}          # what EC2 sells; a default if left out
+      objects: [...]                # Kubernetes manifests that are there at the start
+      running:                      # nodes that are there at the start, and how long already
+        - {nodePool: default, instanceType: m6a.large, zone: us-east-1a, capacityType: on-demand, age: 719h50m}
+      happenings:                   # in order of time; each does one thing
+        - {at: 5s, apply: [...], say: why}                    # Deployments, StatefulSets, or any other manifest
+        - {at: 5m, interrupt: {capacityType: spot}, say: why}  # the fullest such node; all of them with "all: true"
+        - {at: 1m, runOut: {zones: [us-east-1a], capacityTypes: [spot]}, say: why}
+        - {at: 9m, restock: {}, say: why}
+
+Deployments and StatefulSets are understood by the simulated workload controllers.
+"""
+
+import re
+from datetime import timedelta
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import yaml
+
+from joinery.errors import ConfigurationError
+from simulator.cloud.market import FAMILIES, ZONES
+
+_UNITS = {"h": 3600, "m": 60, "s": 1}
+
+
+class Market(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    families: tuple[str, ...] = FAMILIES
+    zones: tuple[str, ...] = ZONES
+
+
+class Running(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """A node that is there at the start."""
+
+    instance_type: str
+    zone: str
+    age: str
+    node_pool: str = "default"
+    capacity_type: str = "on-demand"
+
+
+class Pools(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Capacity pools by what they have in common; what is left out is anything."""
+
+    instance_types: tuple[str, ...] = ()
+    zones: tuple[str, ...] = ()
+    capacity_types: tuple[str, ...] = ()
+
+
+class Nodes(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Nodes to do something to: the one with most pods, or all."""
+
+    capacity_type: str = "spot"
+    zone: str = ""
+    all: bool = False
+
+
+class Happening(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    at: str
+    say: str = ""
+    apply: tuple[dict[str, Any], ...] = ()
+    interrupt: Nodes | None = None
+    run_out: Pools | None = None
+    restock: Pools | None = None
+
+    @property
+    def after(self) -> timedelta:
+        return duration(self.at)
+
+
+class Spec(msgspec.Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    title: str
+    length: str
+    seed: int = 0
+    market: Market = Market()
+    objects: tuple[dict[str, Any], ...] = ()
+    running: tuple[Running, ...] = ()
+    happenings: tuple[Happening, ...] = ()
+
+
+class Scenario(msgspec.Struct, frozen=True):
+    metadata: dict[str, Any]
+    spec: Spec
+    kind: str = "Scenario"
+
+    @property
+    def name(self) -> str:
+        return str(self.metadata.get("name", ""))
+
+
+def find(path: Path | None) -> Path | None:
+    """A file as it is, or one of ours by its name: ``spot-storm``."""
+    if path is None or path.exists():
+        return path
+    ours = Path(str(resources.files("simulator"))) / "scenarios" / f"{path.name.removesuffix('.yaml')}.yaml"
+    return ours if ours.exists() else path
+
+
+def load(path: Path | None = None) -> Scenario:
+    """Read a scenario file, or the story without one. Raises ``ConfigurationError`` naming file and field."""
+    source = path or resources.files("simulator").joinpath("scenarios", "story.yaml")
+    try:
+        document = yaml.safe_load(source.read_text())
+        scenario = msgspec.convert(document, Scenario)
+    except OSError as error:
+        raise ConfigurationError(f"{source}: {error.strerror or error}") from error
+    except (UnicodeDecodeError, yaml.YAMLError, msgspec.ValidationError) as error:
+        raise ConfigurationError(f"{source}: {error}".replace("\n", " ")) from error
+    _check(scenario, str(source))
+    return scenario
+
+
+def _check(scenario: Scenario, source: str) -> None:
+    lengths = (
+        scenario.spec.length,
+        *(found.at for found in scenario.spec.happenings),
+        *(r.age for r in scenario.spec.running),
+    )
+    for text in lengths:
+        try:
+            duration(text)
+        except ValueError as error:
+            raise ConfigurationError(f"{source}: {error}") from error
+
+
+def duration(text: str) -> timedelta:
+    """``719h50m`` and the like. Raises ``ValueError``."""
+    if not re.fullmatch(r"(\d+(\.\d+)?[hms])+", text):
+        raise ValueError(f"{text!r} is not a duration: expected something like 1h30m")
+    return timedelta(
+        seconds=sum(float(number) * _UNITS[unit] for number, _, unit in re.findall(r"(\d+(\.\d+)?)([hms])", text))
+    )

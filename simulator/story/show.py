@@ -1,0 +1,85 @@
+"""A simulation run for a person or for a program, from the first line to the last."""
+
+import json
+from contextlib import nullcontext
+from dataclasses import asdict
+from datetime import timedelta
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn
+
+from simulator.story import render
+from simulator.story.bill import Item, bill
+from simulator.story.leaks import leaks
+from simulator.story.scenario import Scenario
+from simulator.story.simulation import Simulation
+from simulator.story.timeline import Entry, Narrator
+
+STEP = timedelta(seconds=30)
+
+
+def run(simulation: Simulation) -> list[Entry]:
+    """The whole scenario, without a word. Returns its timeline."""
+    narrator = Narrator(simulation)
+    with simulation.running():
+        simulation.engine.run_until(simulation.end)
+    return narrator.entries
+
+
+def as_text(scenario: Scenario, seed: int | None) -> tuple[str, ...]:
+    """Print the timeline as it happens, then the bill and what leaked. Returns what leaked."""
+    out, simulation = render.console(), Simulation(scenario, seed=seed)
+    render.title(out, scenario.spec.title, simulation.seed, simulation.start)
+    Narrator(simulation).when_told.append(lambda entry: render.line(out, entry))
+    with simulation.running(), _progress(out) as progress:
+        _run_showing(simulation, progress)
+    render.invoice(out, bill(simulation.world.cloud, simulation.instances, simulation.start))
+    found = leaks(simulation)
+    render.leaked(out, found)
+    return found
+
+
+def as_json(scenario: Scenario, seed: int | None) -> tuple[str, ...]:
+    """Print the same as one document. Returns what leaked."""
+    simulation = Simulation(scenario, seed=seed)
+    entries = run(simulation)
+    items, found = bill(simulation.world.cloud, simulation.instances, simulation.start), leaks(simulation)
+    document = {
+        "scenario": scenario.name,
+        "seed": simulation.seed,
+        "timeline": [_entry(entry) for entry in entries],
+        "bill": [_item(item) for item in items],
+        "total": round(sum(item.cost for item in items), 6),
+        "leaks": list(found),
+    }
+    print(json.dumps(document, indent=2))
+    return found
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    return asdict(entry) | {"at": entry.at.isoformat(), "hourly": round(entry.hourly, 6)}
+
+
+def _item(item: Item) -> dict[str, Any]:
+    return asdict(item) | {"hours": round(item.hours, 6), "cost": round(item.cost, 6)}
+
+
+def _progress(out: Console) -> Any:
+    """A bar below the timeline, on a terminal only."""
+    if not out.is_terminal:
+        return nullcontext()
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(bar_width=40))
+    return Progress(*columns, console=out, transient=True)
+
+
+def _run_showing(simulation: Simulation, progress: Progress | None) -> None:
+    if progress is None:
+        simulation.engine.run_until(simulation.end)
+        return
+    total = (simulation.end - simulation.start).total_seconds()
+    task = progress.add_task("", total=total)
+    while simulation.world.clock.now() < simulation.end:
+        simulation.engine.run_until(min(simulation.world.clock.now() + STEP, simulation.end))
+        now = simulation.world.clock.now()
+        progress.update(task, completed=(now - simulation.start).total_seconds(), description=f"{now:%H:%M:%S}")

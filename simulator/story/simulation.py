@@ -1,0 +1,160 @@
+"""A scenario, run: the world, its actors, the doors and the queues between them, on one engine."""
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.state.offerings import OfferingKey
+from simulator.actors.admission import Admission
+from simulator.actors.base import Stage
+from simulator.actors.ec2 import Ec2, Envelope
+from simulator.actors.kubelet import Kubelets
+from simulator.actors.kubescheduler.scheduler import KubeScheduler
+from simulator.actors.volumes import AttachDetach
+from simulator.actors.workloads import Caretakers, DaemonSetController, WorkloadControllers, workload
+from simulator.clock import START
+from simulator.cloud.market import market
+from simulator.doors.doors import Doors
+from simulator.doors.queues import BellQueues, InterruptionQueue
+from simulator.engine import Engine, Turn
+from simulator.kubernetes.resources import from_document, with_fields
+from simulator.story import running
+from simulator.story.scenario import Happening, Nodes, Pools, Scenario, duration
+from simulator.world import World
+
+WORKLOADS = ("Deployment", "StatefulSet")
+
+
+class Simulation:
+    """One run of one scenario. ``with simulation.running():`` opens the doors; then drive ``engine``."""
+
+    def __init__(
+        self, scenario: Scenario, *, seed: int | None = None, has_webhook: bool = True, **settings: str
+    ) -> None:
+        """``settings`` are the doors' own, by name; without a webhook only the schedules ring."""
+        self.scenario = scenario
+        self.seed = scenario.spec.seed if seed is None else seed
+        self.start = START
+        ages = [duration(found.age) for found in scenario.spec.running]
+        catalog = market(scenario.spec.market.families, scenario.spec.market.zones)
+        self.world = World(self.seed, catalog=catalog, start=self.start - max(ages, default=timedelta(0)))
+        self.engine = Engine(self.world.clock, self.seed)
+        self.stage = Stage(self.engine, self.world.cluster, self.world.cloud)
+        self.doors = Doors(self.world, **settings)
+        self.interruptions = InterruptionQueue(self.engine, self.doors)
+        self.ec2 = Ec2(self.stage, self._publish)
+        self.kubelets = Kubelets(self.stage, catalog)
+        self.workloads = WorkloadControllers(self.stage)
+        self._is_open = False
+        self._has_webhook = has_webhook
+        self.when_happening: list[Callable[[Happening], None]] = []
+        self.when_published: list[Callable[[Envelope], None]] = []
+        self._employ()
+        self._set_up()
+
+    @property
+    def instances(self) -> list[str]:
+        """Every instance there ever was, in order of launch."""
+        return self.ec2.instances
+
+    @property
+    def end(self) -> datetime:
+        return self.start + duration(self.scenario.spec.length)
+
+    @contextmanager
+    def running(self) -> Iterator["Simulation"]:
+        """Doors open, schedules started, the scenario's happenings in the engine."""
+        with self.doors.open():
+            self._is_open = True
+            if self._has_webhook:
+                Admission(self.engine, self.world.cluster, self.doors)
+            BellQueues(self.engine, self.world.doorbell, self.doors).start()
+            for happening in self.scenario.spec.happenings:
+                self.engine.at(self.start + happening.after, Turn.SCENARIO, partial(self._happen, happening))
+            yield self
+
+    def _employ(self) -> None:
+        """Set the actors to work."""
+        self.ec2.when_gone.append(Caretakers(self.stage).instance_gone)
+        self.ec2.when_running.append(self._boot)
+        KubeScheduler(self.stage)
+        DaemonSetController(self.stage)
+        AttachDetach(self.stage)
+
+    def _set_up(self) -> None:
+        """What is there at the start, and the time until then: nobody is at the doors yet."""
+        self._apply(self.scenario.spec.objects)
+        for node_class in list(self.world.cluster.node_classes.values()):
+            self.world.cluster.add(with_fields(node_class, status=self.world.cloud.resolve(node_class)))
+        self._start_nodes()
+        self.engine.run_until(self.start)
+
+    def _publish(self, envelope: dict[str, Any]) -> None:
+        """EventBridge, whose rules are there once the doors are."""
+        if not self._is_open:
+            return
+        self.interruptions.send(envelope)
+        for told in self.when_published:
+            told(envelope)
+
+    def _start_nodes(self) -> None:
+        oldest_first = sorted(self.scenario.spec.running, key=lambda found: -duration(found.age))
+        for number, found in enumerate(oldest_first, 1):
+            self.engine.run_until(self.start - duration(found.age))
+            running.start(self.world, self.kubelets, found, number)
+
+    def _boot(self, instance_id: str) -> None:
+        """A new instance boots; one from before the story has long done so."""
+        if self.world.cloud.look(instance_id)[0].launched_at >= self.start:
+            self.kubelets.boot(instance_id)
+
+    def _apply(self, documents: Iterable[dict[str, Any]]) -> None:
+        for document in documents:
+            if document["kind"] in WORKLOADS:
+                self.workloads.apply(workload(document))
+            else:
+                self.world.cluster.add(from_document(document["kind"], document))
+
+    def _happen(self, happening: Happening) -> None:
+        for told in self.when_happening:
+            told(happening)
+        self._apply(happening.apply)
+        for claim in self._chosen(happening.interrupt):
+            self.ec2.interrupt(claim.status.provider_id.rpartition("/")[2])
+        self.world.cloud.run_out(*self._pools(happening.run_out))
+        self.world.cloud.restock(*self._pools(happening.restock))
+
+    def _chosen(self, wanted: Nodes | None) -> list[NodeClaim]:
+        """The claims whose nodes are meant, the fullest first."""
+        if wanted is None:
+            return []
+        found = [claim for claim in self.world.cluster.node_claims.values() if _is_meant(claim, wanted)]
+        ordered = sorted(found, key=lambda claim: (-self._pods_on(claim.status.node_name), claim.metadata.name))
+        return ordered if wanted.all else ordered[:1]
+
+    def _pods_on(self, node: str) -> int:
+        return sum(pod.spec.node_name == node for pod in self.world.cluster.pods.values())
+
+    def _pools(self, wanted: Pools | None) -> list[OfferingKey]:
+        if wanted is None:
+            return []
+        return [
+            OfferingKey(found.instance_type, found.zone, found.capacity_type)
+            for found in self.world.cloud.catalog().offerings
+            if found.instance_type in (wanted.instance_types or (found.instance_type,))
+            and found.zone in (wanted.zones or (found.zone,))
+            and found.capacity_type in (wanted.capacity_types or (found.capacity_type,))
+        ]
+
+
+def _is_meant(claim: NodeClaim, wanted: Nodes) -> bool:
+    labels = claim.metadata.labels
+    place = (labels.get("karpenter.sh/capacity-type"), labels.get("topology.kubernetes.io/zone"))
+    return (
+        bool(claim.status.node_name)
+        and not claim.is_deleting
+        and place == (wanted.capacity_type, wanted.zone or place[1])
+    )
