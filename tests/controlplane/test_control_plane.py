@@ -22,4 +22,6 @@ def test_the_scheduler_says_that_a_pod_fits_nowhere(control_plane: ControlPlane)
     """Without nodes, the real scheduler marks a pod Unschedulable."""
     control_plane.kubectl("run", "lonely", "--image=none")
     control_plane.kubectl("wait", "pod/lonely", "--for=condition=PodScheduled=false", "--timeout=30s")
+    pod = json.loads(control_plane.kubectl("get", "pod", "lonely", "-o", "json"))
     control_plane.kubectl("delete", "pod", "lonely", "--grace-period=0", "--force")
+    assert [condition["reason"] for condition in pod["status"]["conditions"]] == ["Unschedulable"]

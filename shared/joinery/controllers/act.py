@@ -10,7 +10,7 @@ In ``observe`` mode only the Events are sent: decisions are seen, and nothing ch
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 
-from joinery.cluster.gateway import Event, Eviction
+from joinery.cluster.gateway import Eviction
 from joinery.commands import (
     Announce,
     Command,
@@ -173,6 +173,3 @@ def _subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
 def events(gateways: Gateways, announcements: Sequence[Announce]) -> None:
     """Tell the cluster what was decided."""
     gateways.recorder.emit([event(announcement) for announcement in announcements])
-
-
-__all__ = ["Actor", "Event", "events"]

@@ -21,7 +21,7 @@ _USUAL = {keys.OS: "linux", f"{keys.AWS_GROUP}/instance-tenancy": "default"}
 class FinalNode:
     """A node once it has booted and is initialised. ``held`` counts all pods on it; ``planned`` names the plan's.
 
-    ``reserved_for``: where it is not launched yet, the only pods that may use it. ``kind``: how messages call it.
+    ``reserved_for``: where it is not launched yet, the only pods that may use it.
     """
 
     name: str
@@ -31,7 +31,6 @@ class FinalNode:
     capacity: Resources = field(default_factory=dict)
     pool: str = ""
     is_leaving: bool = False
-    is_new: bool = False
     reserved_for: frozenset[str] | None = None
     held: "dict[PodClass, int]" = field(default_factory=dict)
     planned: "dict[PodClass, list[str]]" = field(default_factory=dict)
@@ -89,7 +88,6 @@ def launched_node(launch: Launch, pool: NodePool, kind: InstanceType, offering: 
         room=kind.allocatable,
         capacity=kind.capacity,
         pool=pool.metadata.name,
-        is_new=True,
     )
 
 

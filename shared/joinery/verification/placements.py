@@ -1,14 +1,12 @@
 """May each pod run on its node, as far as the node and what shares it decide: taints, labels, room, ports, attachments."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from joinery.apis.quantity import total
 from joinery.scheduling.packing import Reason
 from joinery.verification.final_state import World
 from joinery.verification.nodes import FinalNode, PodClass
 from joinery.verification.predicates import is_readable, ports_clash, refused_taint, selects_node
-
-Check = Callable[[World, PodClass, FinalNode], str]
 
 
 def check_placements(world: World) -> Iterator[Reason]:

@@ -27,7 +27,7 @@ from joinery.scheduling.pools.builder import PoolBuilder, axis_of, daemons
 from joinery.scheduling.pools.daemons import residents
 from joinery.scheduling.pools.holdoff import Fit as FitNode
 from joinery.scheduling.pools.holdoff import fit_since, held
-from joinery.scheduling.pools.pool import Amounts, Fit, Mask, Pool, Prices, fit
+from joinery.scheduling.pools.pool import Amounts, Fit, Mask, Pool, fit
 from joinery.scheduling.pools.reserved import stock
 from joinery.scheduling.problem import Problem
 from joinery.state.nodes import NodeView, views
@@ -63,7 +63,6 @@ class Workspace:
         self.pools = builder.pools()
         self.rejected_pools: tuple[Reason, ...] = tuple(builder.rejected)
         self.nodes = [self._existing(view) for view in self.views if not view.is_leaving]
-        self.memo: dict[int, tuple[Prices, Prices]] = {}
         self.bought: dict[str, int] = {}
         # Classes for which there was a domain to buy in when they were last tried, limits apart.
         self.dealt: set[PodClass] = set()
