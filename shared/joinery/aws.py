@@ -136,7 +136,7 @@ class Clients:
 
     @cached_property
     def pricing(self) -> "PricingClient":
-        """The price list is answered from a few regions only (aws-provider.md 1.12)."""
+        """The price list is answered from a few regions only (Price List API, endpoints)."""
         return self._session.client("pricing", region_name=pricing_region(self.region), config=self._config)
 
 

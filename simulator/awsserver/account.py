@@ -1,4 +1,4 @@
-"""An AWS account in moto: what the adapters need and moto lacks (moto-capabilities.md, 8).
+"""An AWS account in moto: what the adapters need and moto lacks.
 
 moto's CreateFleet takes the first override always, never runs out of a pool and knows no tokens; it has no capacity reservations;
 its SSM has no EKS parameters and its images are of 2017. ``Account`` puts that right from the inside, so it works in the process that

@@ -1,4 +1,4 @@
-"""Conditions: since when something is so, and what follows for Ready (scheduling.md 1.7)."""
+"""Conditions: since when something is so, and what follows for Ready."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,4 +1,4 @@
-"""Static hashes: what drifts a node, and what does not (disruption-lifecycle.md 3.5)."""
+"""Static hashes: what drifts a node, and what does not."""
 
 from typing import Any
 

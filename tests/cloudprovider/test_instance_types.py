@@ -19,7 +19,7 @@ from joinery.state.offerings import InstanceType
 DATA = Path(__file__).parents[1] / "data"
 MIB = 1 << 20
 
-# aws-provider.md 1.16: AL2023, defaults. Type, allocatable cpu, memory in MiB, pods.
+# As Karpenter for AWS computes them: AL2023, defaults. Type, allocatable cpu, memory in MiB, pods.
 GOLDEN = [
     ("t3.nano", "1930m", 74, 4),
     ("t3.micro", "1930m", 548, 4),
@@ -129,7 +129,7 @@ def test_devices_are_capacity(catalog: Catalog, name: str, devices: dict[str, in
 def test_the_family_decides_pods_and_the_memory_kept_for_kubelet(
     spec: dict[str, Any], pods: int, kept_mib: int
 ) -> None:
-    """A type of 35 pods by its interfaces, under the families' rules (aws-provider.md 1.7)."""
+    """A type of 35 pods by its interfaces, under the families' rules."""
     kind = only(
         _catalog_of(enis=3, ips=12),
         "x1.large",
@@ -223,7 +223,7 @@ def test_a_type_that_no_image_of_the_class_can_boot_is_not_available(catalog: Ca
 def test_settings_that_a_type_cannot_have_rule_it_out(
     catalog: Catalog, spec: dict[str, Any], name: str, usable: bool
 ) -> None:
-    """The checks of aws-provider.md 1.11."""
+    """The checks of Karpenter for AWS, instancetype/compatibility."""
     assert any(o.available for o in only(catalog, name, node_class(**spec)).offerings) is usable
 
 

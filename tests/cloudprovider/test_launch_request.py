@@ -133,7 +133,7 @@ def test_a_template_holds_all_that_instances_have_in_common() -> None:
 def test_a_reserved_launch_goes_into_its_reservation_alone(
     reservation: Reservation, market: str | None, target: str, options: dict[str, Any]
 ) -> None:
-    """The template names the reservation, and the request says what EC2 calls such a launch (aws-provider.md 2.5, 2.6)."""
+    """The template names the reservation, and the request says what EC2 calls such a launch (EC2 API CreateFleet)."""
     machine = replace(MACHINE, capacity_type="reserved", reservation=reservation)
     data = template(node_class(), machine, {}).data
     assert data["CapacityReservationSpecification"] == {
@@ -161,7 +161,7 @@ def test_an_instance_in_a_reservation_says_which() -> None:
     ("preference", "expected"), [("capacity-reservations-only", ("reserved", "cr-1")), ("open", ("on-demand", ""))]
 )
 def test_only_what_was_launched_for_its_reservation_is_reserved(preference: str, expected: tuple[str, str]) -> None:
-    """An on-demand instance that happens to use an open reservation stays one (aws-provider.md 2.9)."""
+    """An on-demand instance that happens to use an open reservation stays one."""
     instance = as_ours({
         "InstanceId": "i-1", "InstanceType": "m5.large", "Placement": {"AvailabilityZone": "us-east-1a"},
         "State": {"Name": "running"}, "LaunchTime": datetime(2026, 1, 1, tzinfo=UTC), "CapacityReservationId": "cr-1",
@@ -276,7 +276,7 @@ def test_instances_and_failures_are_read_from_one_answer() -> None:
     ],
 )
 def test_only_some_errors_mean_that_a_pool_is_out(code: str, capacity: bool) -> None:
-    """The list of aws-provider.md 2.8; everything else is somebody's mistake."""
+    """The codes that Karpenter takes for a want of capacity; everything else is somebody's mistake."""
     assert is_capacity(code) is capacity
 
 

@@ -1,4 +1,4 @@
-"""Status conditions, the way every Karpenter resource keeps them (scheduling.md 1.7).
+"""Status conditions, the way every Karpenter resource keeps them (operatorpkg `status.ConditionSet`).
 
 A condition tells what was observed, at which generation of the object, and since when: ``lastTransitionTime`` moves only
 when the *status* changes, so that "not ready for ten minutes" survives a changed message. The root condition ``Ready``

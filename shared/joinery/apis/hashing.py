@@ -4,7 +4,7 @@ A NodePool and an EC2NodeClass carry a hash of what cannot change on a running n
 its creation. A difference is drift, but only between hashes of the same version: Karpenter's numbers cannot be
 reproduced, so ours have a version string of their own, and a claim that carries another is re-stamped, never drifted.
 
-What goes in follows disruption-lifecycle.md 3.5. Lists are sets, and a value that says nothing (absent, false, zero, empty) is
+What goes in follows Karpenter (`NodePool.Hash`, `EC2NodeClass.Hash`). Lists are sets, and a value that says nothing (absent, false, zero, empty) is
 left out, so that spelling out a default is not drift.
 """
 

@@ -90,7 +90,7 @@ EPHEMERAL_TAINT_PREFIX = "readiness.k8s.io/"
 #: What the EBS CSI driver calls a node's zone. It labels nodes as it starts there.
 EBS_ZONE = "topology.ebs.csi.aws.com/zone"
 
-#: Older or foreign names of a label (scheduling.md 2.3). A new node gets them all: from the kubelet, the cloud provider, and the EBS
+#: Older or foreign names of a label (Karpenter `NormalizedLabels`). A new node gets them all: from the kubelet, the cloud provider, and the EBS
 #: CSI driver. Requirements of NodePools are read as the canonical one; kube-scheduler knows no aliases.
 ALIASES = {
     "failure-domain.beta.kubernetes.io/zone": ZONE,
@@ -101,7 +101,7 @@ ALIASES = {
     EBS_ZONE: ZONE,
 }
 
-#: EC2's instance properties as labels, below karpenter.k8s.aws/ (aws-provider.md 1.9).
+#: EC2's instance properties as labels, below karpenter.k8s.aws/ (Karpenter, Well-Known Labels).
 AWS_WELL_KNOWN = frozenset(
     f"{AWS_GROUP}/{name}"
     for name in (
@@ -134,7 +134,7 @@ def with_aliases(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_restricted(key: str) -> bool:
-    """Whether a user may not set the label or require it (scheduling.md 2.4): Karpenter's domains, and the hostname."""
+    """Whether a user may not set the label or require it (Karpenter `IsRestrictedLabel`): Karpenter's domains, and the hostname."""
     if key in WELL_KNOWN:
         return False
     domain = key.rpartition("/")[0]

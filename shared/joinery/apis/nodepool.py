@@ -193,5 +193,5 @@ class NodePool(CustomResource):
 
     @property
     def is_static(self) -> bool:
-        """A pool with ``replicas`` keeps a fixed size and takes no pending pods (scheduling.md 3.22)."""
+        """A pool with ``replicas`` keeps a fixed size and takes no pending pods (Karpenter static capacity)."""
         return self.spec.replicas is not None

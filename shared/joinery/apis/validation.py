@@ -2,7 +2,7 @@
 
 An object is judged three times. The API server applies the CRD; parsing applies the same rules (``joinery.apis.rules``),
 for files that never met an API server; and ``validate`` adds what CEL cannot say. Its reasons become the condition
-``ValidationSucceeded`` of that NodePool, while the others go on (scheduling.md 1.2.5).
+``ValidationSucceeded`` of that NodePool, while the others go on (Karpenter nodepool/validation).
 """
 
 import re

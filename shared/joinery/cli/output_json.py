@@ -1,4 +1,4 @@
-"""The Plan document (cli-contract.md): a packing as JSON, keys always in the same order."""
+"""The Plan document: a packing as JSON, keys always in the same order."""
 
 import math
 import sys

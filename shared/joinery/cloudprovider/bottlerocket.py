@@ -1,4 +1,4 @@
-"""Bottlerocket's user data: settings as TOML, the user's own under ours (aws-provider.md 4.4)."""
+"""Bottlerocket's user data: settings as TOML, the user's own under ours (Bottlerocket settings reference)."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""How much room a node of an instance type has: capacity, overhead, pods (aws-provider.md 1.3 to 1.6).
+"""How much room a node of an instance type has: capacity, overhead, pods (Karpenter for AWS `NewInstanceType`).
 
 A node that boots with less than was planned for it leaves pods pending, so every figure here is what the node will say
 itself: amounts are integers, rounded where and as the reference rounds them.

@@ -1,4 +1,4 @@
-"""The catalogue: instance types as EC2 describes them and their offerings, as one document (cli-contract.md, "Catalogue").
+"""The catalogue: instance types as EC2 describes them and their offerings, as one document.
 
 The ``catalog`` door writes it into the bucket, every decision reads it from there, and ``joinery plan --catalog`` takes
 the same file.

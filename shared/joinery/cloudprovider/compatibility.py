@@ -1,4 +1,4 @@
-"""Instance types that a class's own settings rule out (aws-provider.md 1.11)."""
+"""Instance types that a class's own settings rule out (Karpenter for AWS, instancetype/compatibility)."""
 
 from collections.abc import Iterable, Mapping
 

@@ -1,4 +1,4 @@
-"""Finding what an EC2NodeClass selects: subnets, security groups and capacity reservations (aws-provider.md 2.9, 5.2).
+"""Finding what an EC2NodeClass selects: subnets, security groups and capacity reservations (EC2 API DescribeSubnets and its like).
 
 Ids and names of all terms are asked for together; a term of tags is a question of its own, whose tags must all match.
 """

@@ -1,4 +1,4 @@
-"""What an AMI family means for a node's capacity (aws-provider.md 1.7). User data per family is in ``userdata``."""
+"""What an AMI family means for a node's capacity (Karpenter for AWS `amifamily.FeatureFlags`). User data per family is in ``userdata``."""
 
 from dataclasses import dataclass
 

@@ -1,6 +1,6 @@
 """CreateFleet: one request for identical instances from any of many capacity pools, and what its answer means.
 
-Pure: requests and answers are data (aws-provider.md 2.6 and 2.8). EC2 echoes the override an instance came from, and
+Pure: requests and answers are data (EC2 API CreateFleet). EC2 echoes the override an instance came from, and
 names in every error the override it is about; the zone is in each override so that it can be read back.
 """
 

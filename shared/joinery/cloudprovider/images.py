@@ -1,7 +1,7 @@
 """Which images an EC2NodeClass means: alias to SSM parameters, images to requirements, the best of several.
 
 An AMI family's alias stands for several images, one per architecture and kind of accelerator; each says by requirements
-which instance types it can boot (aws-provider.md 3).
+which instance types it can boot (Karpenter for AWS `MapToInstanceTypes`).
 """
 
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Finding the images that an EC2NodeClass selects, in SSM and EC2 (aws-provider.md 3.2 and 3.4)."""
+"""Finding the images that an EC2NodeClass selects, in SSM and EC2 (SSM API GetParameter, EC2 API DescribeImages)."""
 
 import json
 from collections.abc import Iterable, Sequence

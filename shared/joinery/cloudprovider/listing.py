@@ -1,4 +1,4 @@
-"""The live catalogue: every instance type of the region, where it is sold, and for how much (aws-provider.md 1.1).
+"""The live catalogue: every instance type of the region, where it is sold, and for how much (EC2 API DescribeInstanceTypes, DescribeInstanceTypeOfferings).
 
 Nothing is remembered between runs. If EC2 or the price list fails, the run fails and the catalogue stored last stays in
 use; a capacity pool without a price is left out until it has one.

@@ -1,4 +1,4 @@
-"""What capacity costs: on-demand from the price list, spot from EC2 (aws-provider.md 1.12).
+"""What capacity costs: on-demand from the price list, spot from EC2 (Price List API GetProducts, EC2 API DescribeSpotPriceHistory).
 
 The price list knows a type's price in the region; spot prices are per zone. Linux prices stand for every system. A price
 that is missing or zero is no price: such a capacity pool is not in the catalogue, and cannot be bought by mistake.

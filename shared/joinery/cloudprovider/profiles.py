@@ -1,4 +1,4 @@
-"""The instance profile of an EC2NodeClass that names a role (aws-provider.md 5.4).
+"""The instance profile of an EC2NodeClass that names a role (IAM API CreateInstanceProfile).
 
 The profile is made once and named after the cluster, the class and the role, so that looking for it needs no memory:
 another role is another profile, and whoever comes second finds it there.

@@ -1,4 +1,4 @@
-"""An EC2NodeClass's status from what its selectors found: is there everything a launch needs? (aws-provider.md 5.2)
+"""An EC2NodeClass's status from what its selectors found: is there everything a launch needs? (Karpenter for AWS, nodeclass controller)
 
 ``Ready`` is the sum of the other conditions, and takes the first one's reason that is not True: NodePools of a class
 that is not Ready take no part in scheduling, so the reason must be one a user can act upon.

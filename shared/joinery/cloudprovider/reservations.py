@@ -1,4 +1,4 @@
-"""Capacity reservations: which ones an EC2NodeClass may use, and what they are as offerings (aws-provider.md 1.10, 2.9).
+"""Capacity reservations: which ones an EC2NodeClass may use, and what they are as offerings (EC2 API DescribeCapacityReservations).
 
 The status of a class names what its terms selected; how many instances a reservation still takes only EC2 knows, so that
 comes with the catalogue. A file's class often has no status: then its terms are matched with the catalogue's reservations, by
@@ -15,9 +15,9 @@ from joinery.apis.labels import ON_DEMAND, RESERVED
 from joinery.state.offerings import CAPACITY_BLOCK, RESERVATION_KINDS, Offering, Reservation
 
 READY = "CapacityReservationsReady"
-#: Next to nothing, and still in order of what the instances cost (aws-provider.md 1.10).
+#: Next to nothing, and still in order of what the instances cost (as in Karpenter for AWS).
 DISCOUNT = 10_000_000
-#: EC2 takes a block back 30 minutes before its end; ten more to leave (aws-provider.md 2.9).
+#: EC2 takes a block back 30 minutes before its end; ten more to leave (EC2 user guide, Capacity Blocks for ML).
 _EXPIRING = timedelta(minutes=40)
 _CRITERIA = ("open", "targeted")
 

@@ -1,4 +1,4 @@
-"""A catalogue of instance types as one EC2NodeClass has them already: what ``joinery catalog -o json`` prints (cli-contract.md).
+"""A catalogue of instance types as one EC2NodeClass has them already: what ``joinery catalog -o json`` prints.
 
 Labels, capacity and allocatable are in it as they are; other classes' kubelet settings, AMI families and disks cannot act on them.
 """

@@ -1,4 +1,4 @@
-"""The tags that say whose an instance is (aws-provider.md 2.6). They are Karpenter's, so either can take over a cluster."""
+"""The tags that say whose an instance is (EC2 API CreateFleet, TagSpecifications). They are Karpenter's, so either can take over a cluster."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Launch templates: what every instance of one kind of node has in common (aws-provider.md 2.5).
+"""Launch templates: what every instance of one kind of node has in common (EC2 API CreateLaunchTemplate).
 
 A template is named after a hash of all that is in it, so making it is idempotent: whoever comes second finds it there,
 and a change of anything makes another one. Nothing here talks to EC2.

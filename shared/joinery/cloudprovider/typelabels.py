@@ -1,4 +1,4 @@
-"""The labels that a node of an instance type will carry (aws-provider.md 1.9)."""
+"""The labels that a node of an instance type will carry (Karpenter, Well-Known Labels)."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""User data: what a new machine runs to become a node (aws-provider.md 4).
+"""User data: what a new machine runs to become a node (Karpenter for AWS, amifamily/bootstrap).
 
 Everything a node is told is decided here, as text and without I/O: where its cluster is, its labels and taints, how many
 pods it takes. The unregistered taint is always among the taints: until Joinery has met the node, no pod may land on it.

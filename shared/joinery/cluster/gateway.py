@@ -51,7 +51,7 @@ class Cluster(Protocol):
     """The Kubernetes API, in our words."""
 
     def snapshot(self) -> Snapshot:
-        """Everything that decisions look at. Nodes are read before pods (scheduling.md 3.1)."""
+        """Everything that decisions look at. Nodes are read before pods."""
         ...
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:

@@ -56,7 +56,7 @@ NODE_CLAIMS = Custom(NodeClaim, "NodeClaim", "karpenter.sh/v1", "nodeclaims", "n
 NODE_CLASSES = Custom(EC2NodeClass, "EC2NodeClass", "karpenter.k8s.aws/v1", "ec2nodeclasses", "node_classes")
 CUSTOM: Mapping[str, Custom[Any]] = {found.kind: found for found in (NODE_POOLS, NODE_CLAIMS, NODE_CLASSES)}
 
-#: Kubernetes' own objects of a snapshot: field, path of the list, struct. Nodes come first (scheduling.md 3.1).
+#: Kubernetes' own objects of a snapshot: field, path of the list, struct. Nodes come first.
 CORE: tuple[tuple[str, str, Any], ...] = (
     ("nodes", "/api/v1/nodes", core.Node),
     ("pods", "/api/v1/pods", core.Pod),

@@ -1,4 +1,4 @@
-"""Expiration: a claim older than its ``expireAfter`` is retired, and one in a capacity block that ends (disruption-lifecycle.md 1.8, 1.14).
+"""Expiration: a claim older than its ``expireAfter`` is retired, and one in a capacity block that ends (Karpenter nodeclaim/expiration).
 
 The length of life was copied from the NodePool when the claim was made; the pool's value today is of no concern. Nothing
 protects an old node: no budget, no annotation. What softens it is the drain, and that its pods count as pending from the

@@ -2,7 +2,7 @@
 
 The envelope's version, source and detail-type name the kind of event; each kind has one reader in ``READERS``. What is
 not in that table, or is of no consequence (an instance that starts), is ``Ignored``: to be counted, said and dropped. What
-is in the table and cannot be read raises, because a lost warning costs a node (disruption-lifecycle.md 4.1, 4.2).
+is in the table and cannot be read raises, because a lost warning costs a node (Karpenter interruption messages).
 """
 
 from collections.abc import Callable, Mapping

@@ -19,7 +19,7 @@ from joinery.state.offerings import OfferingKey
 from joinery.state.snapshot import Snapshot
 from joinery.termination.taint import disrupted
 
-#: Kind of notice to the reason of its Event and what it says (disruption-lifecycle.md 4.2, 5.1).
+#: Kind of notice to the reason of its Event and what it says (Karpenter interruption controller).
 _EVENTS = {
     Kind.SPOT_INTERRUPTED: ("SpotInterrupted", "EC2 will reclaim the spot instance"),
     Kind.CAPACITY_RESERVATION_INTERRUPTED: (

@@ -2,7 +2,7 @@
 
 A claim carries the hash of the template that it was made from, and the version of whoever computed it. A foreign version
 says nothing about ours: such a claim is stamped with today's hash. One that is marked Drifted already keeps its hash, so
-that the drift is not lost (scheduling.md 1.2.6, aws-provider.md 5.6).
+that the drift is not lost (Karpenter nodepool/hash, nodeclass/hash).
 """
 
 from joinery.apis.hashing import HASH_VERSION, node_class_hash, node_pool_hash

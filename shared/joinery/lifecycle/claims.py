@@ -1,4 +1,4 @@
-"""From a plan to claims: each launch of a packing as the NodeClaim that will be written (scheduling.md 4.1).
+"""From a plan to claims: each launch of a packing as the NodeClaim that will be written (Karpenter `NodeClaimTemplate.ToNodeClaim`).
 
 A claim is complete when it is written: its finalizer is on it before any instance exists, so nothing that is bought can be
 forgotten, and it names the pods that it was bought for and the launches it shares a CreateFleet call with. Names derive

@@ -1,4 +1,4 @@
-"""Demotion: a node whose capacity reservation is gone lives on as an on-demand one, and says so (disruption-lifecycle.md 1.14).
+"""Demotion: a node whose capacity reservation is gone lives on as an on-demand one, and says so (Karpenter for AWS, capacityreservation/capacitytype).
 
 EC2 does not stop an instance because its reservation was cancelled or has run out; it bills it as on-demand. What the labels said of
 it would be believed by every plan. Nothing is ever promoted: an instance that was bought is in no reservation that was counted.

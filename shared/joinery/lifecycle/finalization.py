@@ -3,7 +3,7 @@
 Each pass does what can be done now and says whether it wants another; nothing waits. What has been reached is kept in the
 claim's own conditions, so that a pass that was stopped anywhere is simply repeated. The finalizers go last, of the Node and
 then of the claim, when EC2 no longer has the instance: as long as something could leak, its claim is there
-(disruption-lifecycle.md 2.1 to 2.7).
+(Karpenter node/termination).
 """
 
 from collections.abc import Iterable

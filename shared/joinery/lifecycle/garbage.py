@@ -1,4 +1,4 @@
-"""Garbage: claims whose instance is gone, and instances that no claim knows (disruption-lifecycle.md 1.9, rules 1 and 2).
+"""Garbage: claims whose instance is gone, and instances that no claim knows (Karpenter nodeclaim/garbagecollection).
 
 An instance without a claim is a leak that costs money, unless its claim is about to learn of it: EC2 has accepted the
 launch, and whoever asked was stopped before it could write that down. While a claim of the same NodePool still waits for

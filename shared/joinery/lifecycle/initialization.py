@@ -2,7 +2,7 @@
 
 Its kubelet is ready, the taints of booting and the user's startup taints are gone, and the resources that were asked for
 have appeared (a GPU's plugin takes a minute). From then on the node speaks for itself; it is never undone
-(disruption-lifecycle.md 1.5).
+(Karpenter nodeclaim/lifecycle, Initialization).
 """
 
 from msgspec.structs import replace

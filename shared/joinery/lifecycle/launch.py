@@ -151,7 +151,7 @@ def postponed(claim: NodeClaim, reason: str, message: str, now: datetime, *, ren
 
 
 def unlaunchable(claim: NodeClaim, node_class: EC2NodeClass | None, now: datetime) -> tuple[Command, ...]:
-    """What to do about a claim whose EC2NodeClass does not allow a launch; empty if it does (aws-provider.md 2.1)."""
+    """What to do about a claim whose EC2NodeClass does not allow a launch; empty if it does (Karpenter nodeclaim/lifecycle, Launch)."""
     name = claim.spec.node_class_ref.name
     if node_class is None or node_class.metadata.deletion_timestamp is not None:
         return insufficient(claim, f"EC2NodeClass {name} does not exist or is being deleted")

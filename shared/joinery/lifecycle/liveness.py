@@ -1,4 +1,4 @@
-"""Liveness: a claim that does not get its instance, or whose instance never joins, is given up (disruption-lifecycle.md 1.6).
+"""Liveness: a claim that does not get its instance, or whose instance never joins, is given up (Karpenter nodeclaim/lifecycle, Liveness).
 
 Both clocks start when the claim is created. Giving up deletes the claim; its pods are planned anew.
 """

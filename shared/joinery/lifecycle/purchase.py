@@ -1,4 +1,4 @@
-"""Narrowing: what a claim asks EC2 for, out of everything it allows (aws-provider.md 2.2, 2.3).
+"""Narrowing: what a claim asks EC2 for, out of everything it allows (Karpenter for AWS, instance/filter).
 
 A claim allows every type that can hold its pods. Of those, this leaves what is on sale now, nothing exotic (a GPU, bare
 metal) where something generic does, no spot dearer than on-demand, and the sixty cheapest types, under one capacity type: EC2

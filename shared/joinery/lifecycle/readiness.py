@@ -1,7 +1,7 @@
 """Readiness: may a NodePool be used, and may its EC2NodeClass? Written into their status, where users look.
 
 A class is ready when what its selectors select exists (the cloud has looked); a pool is ready when it is valid and its
-class is ready. A resource that does not even parse is told so, and takes no part (scheduling.md 1.2.4, 1.7). Pools of
+class is ready. A resource that does not even parse is told so, and takes no part (Karpenter nodepool/readiness). Pools of
 another provider's classes are that provider's business.
 """
 
@@ -71,7 +71,7 @@ def _used(snapshot: Snapshot) -> set[str]:
 
 
 def _class(node_class: EC2NodeClass, found: EC2NodeClassStatus | None, *, is_used: bool) -> EC2NodeClass:
-    """With its status and hash; one that is being deleted goes once no claim needs it (aws-provider.md 5.5)."""
+    """With its status and hash; one that is being deleted goes once no claim needs it (Karpenter for AWS, nodeclass/termination)."""
     metadata = node_class.metadata
     if metadata.deletion_timestamp is not None and not is_used:
         kept = [finalizer for finalizer in metadata.finalizers if finalizer != CLASS_FINALIZER]

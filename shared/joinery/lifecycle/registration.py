@@ -3,7 +3,7 @@
 A node boots with the ``unregistered`` taint, which keeps every pod away. What the claim says of it (labels, annotations,
 taints, who owns it) is written onto it together with the removal of that taint, in one write. In its place comes the taint
 that keeps the node for the pods that it was bought for (``steering``). That write happens once: what the node's owners
-change later is theirs (disruption-lifecycle.md 1.5).
+change later is theirs (Karpenter nodeclaim/lifecycle, Registration).
 """
 
 from collections.abc import Iterable, Sequence

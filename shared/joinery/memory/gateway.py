@@ -6,7 +6,7 @@ from typing import Protocol
 
 from joinery.state.offerings import OfferingKey
 
-#: How long a pool stays marked (aws-provider.md 1.13).
+#: How long a pool stays marked (Karpenter for AWS `UnavailableOfferingsTTL`).
 MARKED_FOR = timedelta(minutes=3)
 
 

@@ -107,7 +107,7 @@ def _requirements(node: NewNode, types: Sequence[str]) -> tuple[Requirement, ...
 
 
 def _labels(node: NewNode) -> Mapping[str, str]:
-    """Template labels, the pool's and class's names, and one value for every custom label (scheduling.md 4.1)."""
+    """Template labels, the pool's and class's names, and one value for every custom label (Karpenter `NodeClaimTemplate`)."""
     template = node.pool.node_pool.spec.template
     labels = dict(template.metadata.labels)
     labels[NODE_POOL] = node.pool.name

@@ -13,7 +13,7 @@ class Options:
     """Policies of a solve.
 
     ``only_marked_unschedulable``: against a live cluster a pod is pending only once kube-scheduler has said so
-    (scheduling.md 3.4); files are often partial, so there every unbound pod is (cli-contract.md). ``time_limit``: seconds
+    (Karpenter `pod.IsProvisionable`); files are often partial, so there every unbound pod is. ``time_limit``: seconds
     after which a plan is no longer improved; the packing says whether it struck. ``launch_types``: so many types
     does a launch carry at most (EC2 CreateFleet); ``spot_types``: so many should a spot launch carry at least, where the rules
     allow: with fewer than five EC2 warns of interruptions. ``node_size``: the preference of pools that have none of their own (``sizes``).

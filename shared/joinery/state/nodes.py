@@ -1,4 +1,4 @@
-"""Nodes as the scheduler will meet them: Node and NodeClaim merged into one view (scheduling.md 3.18).
+"""Nodes as the scheduler will meet them: Node and NodeClaim merged into one view (Karpenter `StateNode`).
 
 Until a node is registered its claim speaks for it: the claim's labels, taints and estimated resources count. Until it is
 initialised, startup taints and the taints of booting are left out, and figures the kubelet still reports as zero are
@@ -60,7 +60,7 @@ class NodeView:
 
 
 def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
-    """All nodes and claims of ours, initialised ones first, then by name (scheduling.md 3.9).
+    """All nodes and claims of ours, initialised ones first, then by name.
 
     A node of another provider's claim is a node like any other; what that claim will become is not ours to count on.
     """
@@ -178,7 +178,7 @@ def _without_boot_taints(taints: Iterable[Taint], claim: NodeClaim) -> tuple[Tai
 
 
 def is_ephemeral(taint: Taint) -> bool:
-    """A taint that a booting node loses by itself; matched by key and effect (scheduling.md 2.6)."""
+    """A taint that a booting node loses by itself; matched by key and effect (Karpenter `KnownEphemeralTaints`)."""
     return (taint.key, taint.effect) in EPHEMERAL_TAINTS or taint.key.startswith(EPHEMERAL_TAINT_PREFIX)
 
 

@@ -27,7 +27,7 @@ def is_active(pod: Pod) -> bool:
 
 
 def is_owned_by(pod: Pod, api_version: str, kind: str) -> bool:
-    """Whether any owner is of that kind (disruption-lifecycle.md 2.9)."""
+    """Whether any owner is of that kind."""
     return (api_version, kind) in [(owner.api_version, owner.kind) for owner in pod.metadata.owner_references]
 
 
@@ -55,7 +55,7 @@ def is_pending(pod: Pod, *, only_marked: bool) -> bool:
     """Whether Joinery should find a node for it; never for Fargate's pods.
 
     Against a live cluster (``only_marked``) the scheduler must have said Unschedulable and not be pre-empting for it
-    (scheduling.md 3.4). In a file every unbound, live, ungated pod waits (cli-contract.md).
+    (Karpenter `pod.IsProvisionable`). In a file every unbound, live, ungated pod waits.
     """
     if pod.spec.node_name or is_daemon(pod) or is_mirror(pod) or is_terminal(pod) or is_for_fargate(pod):
         return False
@@ -73,7 +73,7 @@ def lasting(tolerations: Sequence[Toleration]) -> Sequence[Toleration]:
 
 
 def is_reschedulable(pod: Pod) -> bool:
-    """Whether it will need another node of ours once its own goes (disruption-lifecycle.md 2.9)."""
+    """Whether it will need another node of ours once its own goes (Karpenter `pod.IsReschedulable`)."""
     alive = is_active(pod) or (
         not is_terminal(pod) and is_terminating(pod) and is_owned_by(pod, "apps/v1", "StatefulSet")
     )
@@ -106,6 +106,6 @@ def go_duration(text: str) -> timedelta | None:
 
 
 def is_fully_blocking(budget: PodDisruptionBudget) -> bool:
-    """A budget that never lets a pod go (disruption-lifecycle.md 2.8)."""
+    """A budget that never lets a pod go (Karpenter `pdb.Limits.isFullyBlocked`)."""
     spec = budget.spec
     return str(spec.max_unavailable) in ("0", "0%") or str(spec.min_available) == "100%"

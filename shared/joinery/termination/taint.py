@@ -14,7 +14,7 @@ def is_disrupted(node: Node) -> bool:
 
 
 def disrupted(node: Node) -> Node:
-    """The node as it should be while it goes (disruption-lifecycle.md 2.3, step 5)."""
+    """The node as it should be while it goes (Karpenter `Terminator.Taint`)."""
     kept = node.spec.taints if is_disrupted(node) else [t for t in node.spec.taints if t.key != DISRUPTED_TAINT]
     taints = kept if is_disrupted(node) else [*kept, DISRUPTED]
     labels = {**node.metadata.labels, EXCLUDE_FROM_LOAD_BALANCERS: "karpenter"}

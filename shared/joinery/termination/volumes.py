@@ -1,7 +1,7 @@
 """Volumes: an instance is terminated only once the volumes of its drained pods are detached.
 
 Otherwise their next pods wait six minutes for Kubernetes to give up on the old attachment. Joinery only watches: the
-attach-detach controller does the work (disruption-lifecycle.md 2.6).
+attach-detach controller does the work (Karpenter node termination, VolumesDetached).
 """
 
 from collections.abc import Iterable

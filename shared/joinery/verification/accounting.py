@@ -42,7 +42,7 @@ def _mentioned(world: World) -> Iterator[str]:
 
 
 def _expected(world: World) -> tuple[dict[str, None], set[str]]:
-    """The pods that the plan must account for, and those that it may (scheduling.md 3.4)."""
+    """The pods that the plan must account for, and those that it may (Karpenter `pod.IsProvisionable`)."""
     only_marked = world.problem.options.only_marked_unschedulable
     must: dict[str, None] = {}
     may: set[str] = set()

@@ -59,7 +59,7 @@ def check_weights(world: World, market: Market, census: Census) -> Iterator[Reas
     """No launch of pods that a pool of higher weight would have taken, all of them on one node of its own.
 
     Only what is certain is refused: pods with preferences, with a choice of terms, with rules about other pods or that rules of
-    others keep balanced may have had their reasons, and so may a pool with minimal values. A limit counts as it does in scheduling.md 3.11: each launch
+    others keep balanced may have had their reasons, and so may a pool with minimal values. A limit counts as it does in Karpenter (`filterByRemainingResources`): each launch
     takes the most that any of its types would.
     """
     pools = sorted(market.pools, key=lambda pool: -_weight(pool))

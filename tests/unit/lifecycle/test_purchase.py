@@ -150,7 +150,7 @@ def test_a_claim_is_launched_in_the_reservation_that_it_names() -> None:
 
 
 def test_of_several_reservations_the_fullest_of_each_zone_is_asked_for() -> None:
-    """EC2 refuses one pool twice in a request (aws-provider.md 2.2)."""
+    """EC2 refuses one pool twice in a request (EC2 API CreateFleet)."""
     kind = _with(LARGE, Reservation("cr-1", remaining=1), Reservation("cr-2", remaining=3))
     kind = _with(kind, Reservation("cr-3", remaining=1), zone=builders.ZONES[1])
     assert _reservations(_choose(kind)) == ["cr-2", "cr-3"]

@@ -144,7 +144,7 @@ WRITTEN = {
 
 @pytest.mark.parametrize("listed", WRITTEN)
 def test_a_claim_carries_bounds_as_gte_and_lte_and_values_in_order(listed: tuple[str, ...]) -> None:
-    """Gt and Lt never appear on a NodeClaim (worked example 10)."""
+    """Gt and Lt never appear on a NodeClaim."""
     joint = ANY
     for text in listed:
         joint = joint.intersect(_set(text))

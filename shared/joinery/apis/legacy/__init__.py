@@ -1,6 +1,6 @@
 """Karpenter's older APIs, read as their v1 equivalents: v1alpha5 and v1alpha1 of v0.31, v1beta1 of v0.32 to v0.37.
 
-A Provisioner is a NodePool, an AWSNodeTemplate an EC2NodeClass, a Machine a NodeClaim (scheduling.md 1.8). What the older
+A Provisioner is a NodePool, an AWSNodeTemplate an EC2NodeClass, a Machine a NodeClaim (Karpenter, v1beta1 migration guide). What the older
 webhook filled in silently (linux, amd64, on-demand, the c, m and r categories above generation 2) is written out, because a
 NodePool has no such defaults; what it left open (expiry, consolidation) is written out too, because a NodePool has.
 

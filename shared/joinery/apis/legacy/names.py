@@ -1,4 +1,4 @@
-"""Labels and annotations that had other names (scheduling.md 1.8), on whatever carries them."""
+"""Labels and annotations that had other names (Karpenter, v1beta1 migration guide), on whatever carries them."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""Preferences, and the order in which they are given up (scheduling.md 3.6).
+"""Preferences, and the order in which they are given up (Karpenter `Preferences.Relax`).
 
 Everything preferred is first treated as required. When nothing satisfies that, exactly one preference is dropped and all is
 tried again: required affinity terms but the last, preferred pod affinity, preferred pod anti-affinity, preferred node

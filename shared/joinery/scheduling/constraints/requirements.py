@@ -1,7 +1,7 @@
 """The requirement algebra: which values a label may have, and what happens when several rules meet on one key.
 
 A ``ValueSet`` is the set of values that one label key may take; it is written like Karpenter's requirement (complement
-flag, values, integer bounds; scheduling.md 3.7), because intersections and the names in messages must agree with it.
+flag, values, integer bounds; Karpenter `Requirement`), because intersections and the names in messages must agree with it.
 ``Requirements`` maps keys to value sets. Both are immutable.
 """
 
@@ -243,7 +243,7 @@ class _Equal:
 
 
 def written(key: str, allowed: ValueSet, min_values: int | None = None) -> tuple[Requirement, ...]:
-    """A value set as requirements of a NodeClaim: sorted values; Gte and Lte for bounds (scheduling.md 3.7)."""
+    """A value set as requirements of a NodeClaim: sorted values; Gte and Lte for bounds (Karpenter `Requirement.NodeSelectorRequirement`)."""
 
     def entry(operator: Operator, *values: str) -> Requirement:
         return Requirement(key=key, operator=operator, values=sorted(values), min_values=min_values)

@@ -1,4 +1,4 @@
-"""What a pod asks of a node: the effective request that kube-scheduler counts (scheduling.md 3.15)."""
+"""What a pod asks of a node: the effective request that kube-scheduler counts (component-helpers `resource.PodRequests`)."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -124,7 +124,7 @@ def _larger(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
 
 
 def host_ports_of(pod: Pod) -> frozenset[tuple[str, str, int]]:
-    """(protocol, host IP, port) of every host port; an empty IP is every address (scheduling.md 3.16).
+    """(protocol, host IP, port) of every host port; an empty IP is every address (kube-scheduler NodePorts).
 
     Sidecars' count as kube-scheduler counts them. On the host's network every port of a container is one of the host: the
     API server writes that into pods, but neither into a DaemonSet's template nor into a file.

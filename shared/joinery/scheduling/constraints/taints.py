@@ -6,7 +6,7 @@ from typing import Protocol
 from joinery.apis.core import Toleration
 from joinery.apis.labels import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE
 
-#: What every node is spared from until nothing else helps (scheduling.md 3.6, step 6).
+#: What every node is spared from until nothing else helps (Karpenter `toleratePreferNoScheduleTaints`).
 TOLERATE_PREFERRED = Toleration(operator="Exists", effect=PREFER_NO_SCHEDULE)
 
 _HARD = (NO_SCHEDULE, NO_EXECUTE, PREFER_NO_SCHEDULE)

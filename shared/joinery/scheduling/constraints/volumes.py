@@ -1,4 +1,4 @@
-"""Where a pod's volumes let it run, and what they take of a node's attachments (scheduling.md 3.14)."""
+"""Where a pod's volumes let it run, and what they take of a node's attachments (kube-scheduler VolumeBinding, NodeVolumeLimits)."""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping

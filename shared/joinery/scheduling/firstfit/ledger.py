@@ -18,7 +18,7 @@ ANY_NEW_NODE = ""
 _NOBODY = Residents()
 
 Universe = Callable[[PodClass, str], frozenset[str]]
-"""The domains of a key that a class can reach through some pool's available offerings (design, section 4)."""
+"""The domains of a key that a class can reach through some pool's available offerings."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)

@@ -226,7 +226,7 @@ class NewNode:
         return self._within_min_values(index, counts), index, counts
 
     def _within_min_values(self, index: Amounts, counts: Amounts) -> int:
-        """The most pods that leave types enough for a launch that meets minValues (scheduling.md 3.19)."""
+        """The most pods that leave types enough for a launch that meets minValues (Karpenter `InstanceTypes.SatisfiesMinValues`)."""
         most = int(counts.max())
         if not self.min_values:
             return max(most, 0)

@@ -229,7 +229,7 @@ def _values_of(key: str, pool: Pool, found: Fit, row: Amounts, types: Mask) -> s
 
 
 def pending(problem: Problem, known: Iterable[NodeView]) -> tuple[Pod, ...]:
-    """The pods to place: those that wait, and those whose node is about to go (scheduling.md 3.4)."""
+    """The pods to place: those that wait, and those whose node is about to go (Karpenter `Provisioner.Schedule`)."""
     only_marked = problem.options.only_marked_unschedulable
     waiting = [pod for pod in problem.snapshot.pods if is_pending(pod, only_marked=only_marked)]
     moving = [

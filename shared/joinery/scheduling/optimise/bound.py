@@ -163,7 +163,7 @@ def _suits(ask: Ask, pool: Pool) -> Iterator[tuple[Mask, Mask]]:
 
 def _takes_all(work: Workspace, ask: Ask, pool: Pool) -> bool:
     """Whether nothing could send a pod to a lighter pool: no preference, no other pod, no reservation that is used
-    up, and no choice of terms or volumes, each of which is tried on all pools (scheduling.md 3.6).
+    up, and no choice of terms or volumes, each of which is tried on all pools.
     """
     pods, taints = ask.pods, pool.node_pool.spec.template.spec.taints
     rules = work.topology.rules[id(pods)]

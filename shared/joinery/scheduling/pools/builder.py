@@ -59,7 +59,7 @@ class Daemon:
 def daemons(sets: Iterable[DaemonSet], pods: Iterable[Pod]) -> tuple[Daemon, ...]:
     """The pods of all DaemonSets: where their templates let them run, taking what the newest of ``pods`` takes.
 
-    Admission may give pods other requests than their template has (scheduling.md 3.17). A DaemonSet that cannot be read is left
+    Admission may give pods other requests than their template has. A DaemonSet that cannot be read is left
     out of the overhead.
     """
     found = []
@@ -130,7 +130,7 @@ class PoolBuilder:
         self.rejected: list[Reason] = []
 
     def pools(self) -> tuple[Pool, ...]:
-        """Usable pools, heaviest first, equal weights by name, last first (scheduling.md 3.8)."""
+        """Usable pools, heaviest first, equal weights by name, last first (Karpenter `OrderByWeight`)."""
         listed = sorted(self._problem.snapshot.node_pools, key=lambda p: p.metadata.name, reverse=True)
         listed.sort(key=lambda p: -(p.spec.weight or 0))
         for invalid in self._problem.snapshot.invalid:
@@ -311,7 +311,7 @@ def _on_types(requirements: Requirements, known: Market) -> Requirements:
 
 
 def _daemon_term(term: Requirements) -> Requirements:
-    """A daemon may select nodes that are registered or initialised: every node will be (scheduling.md 3.8)."""
+    """A daemon may select nodes that are registered or initialised: every node will be."""
     skipped = {REGISTERED, INITIALIZED}
     return Requirements({key: allowed for key, allowed in term.sets.items() if key not in skipped})
 

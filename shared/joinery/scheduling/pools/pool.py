@@ -211,7 +211,7 @@ class Pool:
         return self.node_pool.spec.weight or 0
 
     def distinct(self, key: str, types: Mask, columns: Mask) -> int:
-        """How many values of a label the types have between them (minValues; scheduling.md 3.19).
+        """How many values of a label the types have between them (minValues; Karpenter `InstanceTypes.SatisfiesMinValues`).
 
         Zones and capacity types count where the types are sold: a NodeClaim may not ask for more values than it lists.
         """
@@ -286,7 +286,7 @@ def fit(pool: Pool, wanted: Requirements) -> Fit:
     """Meet a pod's requirements with a pool's template; remembered, because classes mostly want the same.
 
     A label that neither the template nor the instance type defines does not exist on the node: ``In`` and ``Exists`` fail,
-    ``NotIn`` and ``DoesNotExist`` pass (scheduling.md 3.7, Compatible).
+    ``NotIn`` and ``DoesNotExist`` pass (Karpenter `Requirements.Compatible`).
     """
     wanted = wanted.canonical()
     asked = tuple(wanted.sets.items())
