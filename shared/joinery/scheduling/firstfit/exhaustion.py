@@ -35,11 +35,7 @@ def exhausted(work: Workspace, pool: Pool, holding: Sequence[tuple[Fit, Mask]]) 
 
 def within_limits(work: Workspace, pool: Pool) -> Mask:
     """The types of which the pool's limits leave room for one more node, after this plan's."""
-    if _NODES in pool.limits and pool.limits[_NODES] <= _bought(work, pool):
-        return np.zeros_like(pool.types)
-    capacity, left = pool.limited
-    within: Mask = np.asarray((capacity <= left - work.charged.get(pool.name, 0)).all(axis=1))
-    return within
+    return pool.within_limits(_bought(work, pool), work.charged.get(pool.name, 0))
 
 
 def _bought(work: Workspace, pool: Pool) -> int:

@@ -139,7 +139,7 @@ class Workspace:
         for pool in self.pools:
             taints = pool.node_pool.spec.template.spec.taints
             if first_untolerated((*pods.tolerations, TOLERATE_PREFERRED), taints) is None:
-                found |= self._reachable(pool, pods, key, pool.within_limits)
+                found |= self._reachable(pool, pods, key, pool.within_limits())
         return frozenset(found)
 
     def offered(self, pool: Pool, pods: PodClass, key: str) -> set[str]:

@@ -233,13 +233,12 @@ class Pool:
         counts = ((key, self.distinct(key, types, columns)) for key in sorted(self.min_values))
         return next(((key, count) for key, count in counts if count < self.min_values[key]), None)
 
-    @cached_property
-    def within_limits(self) -> Mask:
-        """The types of which one node may be added to what there was before the plan."""
-        capacity, left = self.limited
-        if self.limits.get("nodes", 1) <= 0:
+    def within_limits(self, bought: int = 0, charged: Amounts | int = 0) -> Mask:
+        """The types of which the limits leave room for one more node, after so many that a plan buys and what those are charged."""
+        if self.limits.get("nodes", bought + 1) <= bought:
             return np.zeros_like(self.types)
-        return np.asarray((capacity <= left).all(axis=1), dtype=np.bool_)
+        capacity, left = self.limited
+        return np.asarray((capacity <= left - charged).all(axis=1), dtype=np.bool_)
 
     @cached_property
     def limited(self) -> tuple[Amounts, Amounts]:
