@@ -41,7 +41,7 @@ test: setup $(SAM) .venv-ric/.current ## Everything: lint, types, contracts, dri
 	tools/browser/install >/dev/null || echo "### pages are NOT LOOKED AT in a real browser ###"; \
 	KUBEBUILDER_ASSETS=$$assets .venv/bin/pytest -n 2
 
-fuzz: setup ## Every property with new examples, 25 times as many as in `make test` (hours; FUZZ="tests/unit/verify --hypothesis-seed=7")
+fuzz: setup ## Every property with new examples, 25 times as many as in `make test` (hours; FUZZ="tests/unit/verification --hypothesis-seed=7")
 	@.venv/bin/pytest -n 2 -m hypothesis --hypothesis-profile=fuzz $(FUZZ)
 
 lint: setup ## Format, lint, import contracts, and whatever is generated and may have drifted

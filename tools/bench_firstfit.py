@@ -22,7 +22,6 @@ from joinery.cloudprovider.instancetypes import resolve
 from joinery.scheduling.firstfit.firstfit import FirstFit
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.problem import Options, Problem
-from joinery.scheduling.reporter import SILENT
 from joinery.state.offerings import InstanceType
 from joinery.state.snapshot import Snapshot
 from simulator.builders import EPOCH, node_class, node_pool, pod
@@ -90,7 +89,7 @@ def problem(promise: Promise, seed: int) -> Problem:
 def seconds(asked: Problem) -> float:
     """CPU seconds from parsed objects to a packing in which every pod has a place: one core's, whoever else is at work."""
     begun = time.process_time()
-    packer = FirstFit(Workspace(asked), SILENT)
+    packer = FirstFit(Workspace(asked))
     packer.run()
     taken = time.process_time() - begun
     if packer.left:

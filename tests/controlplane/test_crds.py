@@ -8,8 +8,8 @@ import pytest
 import urllib3
 
 from simulator.builders import node_claim, node_class, node_pool
-from tests.apis.objects import ACCEPTED, MODELS, REFUSED, Case, changed, good
 from tests.controlplane.objects import install
+from tests.unit.apis.objects import ACCEPTED, MODELS, REFUSED, Case, changed, good
 from tools.controlplane.plane import ADMIN, ControlPlane
 from tools.crds import FOLDER, PLURALS
 

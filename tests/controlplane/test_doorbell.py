@@ -23,8 +23,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from joinery.apis.labels import INTERRUPTED_AT, REPORTER
 from joinery.cluster.transport import MERGE_PATCH, Transport
-from tests.apis.objects import good
 from tests.controlplane.objects import MANIFESTS, connect, install
+from tests.unit.apis.objects import good
 from tools.controlplane.plane import ControlPlane
 
 WEBHOOK = "/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations"

@@ -1,4 +1,4 @@
-"""The packing core's one door: ``solve(problem, *, reporter)``."""
+"""The packing core's one door: ``solve(problem)``."""
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
@@ -26,7 +26,6 @@ from joinery.scheduling.optimise.bound import Bounds, bounds
 from joinery.scheduling.optimise.improve import cheaper
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, Relaxed, Unplaced
 from joinery.scheduling.problem import Problem
-from joinery.scheduling.reporter import SILENT, Reporter
 
 _ROUNDS = 4
 _SMALL = 40
@@ -41,7 +40,6 @@ Stopwatch = Callable[[], float]
 def solve(
     problem: Problem,
     *,
-    reporter: Reporter = SILENT,
     stopwatch: Stopwatch = lambda: 0.0,
     refused: Mapping[str, Unplaced] = MappingProxyType({}),
 ) -> Packing:
@@ -55,7 +53,7 @@ def solve(
     effort = Effort(seed=problem.options.seed, is_time_up=lambda: limit is not None and stopwatch() >= limit)
     staying = dict(refused)
     while True:
-        found = _settled(_Asked(problem, staying=frozenset(staying)), reporter, effort)
+        found = _settled(_Asked(problem, staying=frozenset(staying)), effort)
         more = {one.pod: one for one in found.packing.unplaced if one.pod in found.staying}
         if not more:
             break
@@ -125,16 +123,16 @@ class _Attempt:
         return is_wrong, self.left, given_up, standing, lightest_last, cost, len(packing.launches) * by_price
 
 
-def _settled(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
+def _settled(asked: _Asked, effort: Effort) -> _Attempt:
     """The best of the usual packing and, where they might help, of some that were gone about in other manners."""
-    best = _without_surprise(asked, reporter, effort)
+    best = _without_surprise(asked, effort)
     was_left = bool(best.packer.left)
     for choice in _other_ways(asked, best):
         if effort.is_over() or (not best.packer.left if was_left else best.is_cheapest):
             break
-        if was_left and _left_by_priority(_first_fit(choice, SILENT)[1]) >= best.left:
+        if was_left and _left_by_priority(_first_fit(choice)[1]) >= best.left:
             continue
-        other = _without_surprise(choice, SILENT, effort)
+        other = _without_surprise(choice, effort)
         if other.rank(by_price=not was_left) < best.rank(by_price=not was_left):
             best = other
     return best
@@ -159,9 +157,9 @@ def _other_ways(asked: _Asked, usual: _Attempt) -> Iterator[_Asked]:
         yield from (replace(asked, manner=manner) for manner in others)
 
 
-def _without_surprise(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
+def _without_surprise(asked: _Asked, effort: Effort) -> _Attempt:
     """A packing without strays, or the best there is."""
-    first = _attempt(asked, reporter, effort)
+    first = _attempt(asked, effort)
     return min(_without_strays(asked, first, effort), key=_Attempt.rank) if first.strays else first
 
 
@@ -171,17 +169,17 @@ def _without_strays(asked: _Asked, first: _Attempt, effort: Effort) -> Iterator[
     if first.closable:
         choices.append(replace(asked, closed=first.closable))
     for choice in choices:
-        found = _attempt(choice, SILENT, effort)
+        found = _attempt(choice, effort)
         for _ in range(_ROUNDS):
             if not found.strays:
                 break
             choice = replace(choice, strays=choice.strays | found.strays)
-            found = _attempt(choice, SILENT, effort)
+            found = _attempt(choice, effort)
         yield found
 
 
-def _attempt(asked: _Asked, reporter: Reporter, effort: Effort) -> _Attempt:
-    work, packer = _first_fit(asked, reporter)
+def _attempt(asked: _Asked, effort: Effort) -> _Attempt:
+    work, packer = _first_fit(asked)
     better = None if asked.problem.options.first_fit_only else cheaper(work, packer.purchase, effort)
     if better is not None:
         packer.go_on(better.purchase)
@@ -227,20 +225,20 @@ def _staying(work: Workspace, packer: FirstFit) -> frozenset[str]:
     )
 
 
-def _first_fit(asked: _Asked, reporter: Reporter) -> tuple[Workspace, FirstFit]:
+def _first_fit(asked: _Asked) -> tuple[Workspace, FirstFit]:
     """Large pods first, which packs best. Where room is bounded and pods are left out, small ones first if that places more."""
-    work, packer = _run(asked, reporter)
+    work, packer = _run(asked)
     if packer.left and (not work.pools or any(pool.limits for pool in work.pools)):
-        other_work, other = _run(replace(asked, manner=replace(asked.manner, smallest_first=True)), SILENT)
+        other_work, other = _run(replace(asked, manner=replace(asked.manner, smallest_first=True)))
         if _left_by_priority(other) < _left_by_priority(packer):
             work, packer = other_work, other
     return work, packer
 
 
-def _run(asked: _Asked, reporter: Reporter) -> tuple[Workspace, FirstFit]:
+def _run(asked: _Asked) -> tuple[Workspace, FirstFit]:
     problem = closed(asked.problem, asked.closed) if asked.closed else asked.problem
     work = Workspace(problem, asked.strays, asked.staying)
-    packer = FirstFit(work, reporter, asked.manner)
+    packer = FirstFit(work, asked.manner)
     packer.run()
     return work, packer
 

@@ -12,7 +12,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.scheduling.problem import Options, Problem
 from joinery.state.offerings import InstanceType, Offering, Reservation
 from simulator.builders import daemon_set, instance_type, node, node_pool, pod
-from tests.unit.verify.plans import A, B, problem
+from tests.unit.verification.plans import A, B, problem
 
 OLD_ZONE, OLD_ARCH, TIER = "failure-domain.beta.kubernetes.io/zone", "beta.kubernetes.io/arch", "example.com/tier"
 FAMILY, SIZE = f"{AWS_GROUP}/instance-family", f"{AWS_GROUP}/instance-size"

@@ -12,7 +12,7 @@ from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.solve import solve
 from joinery.verification.verify import verify
 from simulator.builders import ZONES, instance_type, node, node_pool, pod
-from tests.unit.verify.plans import problem
+from tests.unit.verification.plans import problem
 from tools.small_plans import problem as small_plan
 
 CHEAP, DEAR = instance_type("c7a.large", price=0.1, spot=None), instance_type("m7a.large", price=1.0, spot=None)

@@ -7,7 +7,7 @@ import numpy as np
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.optimise.kinds import Claim, kinds_for
 from simulator.builders import instance_type, node_pool, pod
-from tests.unit.verify.plans import problem
+from tests.unit.verification.plans import problem
 
 
 def _pools_with_kinds(*pools: Any) -> list[str]:

@@ -15,7 +15,7 @@ from joinery.scheduling.problem import Problem
 from joinery.verification.verify import verify
 from simulator.builders import daemon_set, node, node_pool, pod
 from tests.properties import examples
-from tests.unit.verify.plans import A, B, C, launch, problem
+from tests.unit.verification.plans import A, B, C, launch, problem
 
 ZONES = (A, B, C)
 ABOUT_PODS = {"PodAffinity", "PodAntiAffinity", "TopologySpread", "Resources", "NodeAffinity"}

@@ -18,13 +18,12 @@ from joinery.scheduling.firstfit.manners import Manner
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Options, Problem
-from joinery.scheduling.reporter import SILENT
 from joinery.scheduling.solve import solve
 from joinery.verification.verify import verify
 from simulator.builders import daemon_set, instance_type, node, node_pool, pod
 from tests.properties import examples
 from tests.unit.scheduling.worlds import Exhaustive, World, shuffled, worlds
-from tests.unit.verify.plans import A, B, C, problem
+from tests.unit.verification.plans import A, B, C, problem
 
 PENNY = 1e-7
 CHEAPEST = Options(only_marked_unschedulable=False, node_size="cheapest", spot_types=0)
@@ -32,7 +31,7 @@ CHEAPEST = Options(only_marked_unschedulable=False, node_size="cheapest", spot_t
 
 def first_fit(asked: Problem, *, smallest_first: bool = False) -> FirstFit:
     """What first-fit alone makes of the problem."""
-    packer = FirstFit(Workspace(asked), SILENT, Manner(smallest_first=smallest_first))
+    packer = FirstFit(Workspace(asked), Manner(smallest_first=smallest_first))
     packer.run()
     return packer
 

@@ -11,7 +11,7 @@ from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import solve
 from joinery.verification.verify import verify
 from simulator.builders import instance_type, node, node_pool, pod
-from tests.unit.verify.plans import A, problem
+from tests.unit.verification.plans import A, problem
 
 REFUSED = "planned twice and refused by the check: "
 

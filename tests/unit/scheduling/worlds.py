@@ -18,7 +18,7 @@ from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Options, Problem
 from joinery.state.offerings import InstanceType, Offering, Reservation
 from simulator.builders import daemon_set, instance_type, node, node_pool, pod
-from tests.unit.verify.plans import A, B, problem
+from tests.unit.verification.plans import A, B, problem
 
 T = TypeVar("T")
 ZONES = (A, B)

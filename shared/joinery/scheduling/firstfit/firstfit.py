@@ -20,19 +20,17 @@ from joinery.scheduling.firstfit.targets import Demand, Domains, ExistingNode
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.pools.reserved import needed
-from joinery.scheduling.reporter import Reporter
 
 
 class FirstFit:
     """One run over a workspace. ``relaxed``: preferences dropped, by pod; ``left``: pods without a place, by class."""
 
-    def __init__(self, work: Workspace, reporter: Reporter, manner: Manner = USUAL) -> None:
+    def __init__(self, work: Workspace, manner: Manner = USUAL) -> None:
         self._manner = manner
         self._work = work
         self._topology: Topology = work.topology
-        self._reporter = reporter
         self._takes_more_hosts = True
-        self.purchase = Purchase(work, reporter, manner)
+        self.purchase = Purchase(work, manner)
         self._allotment = Allotment(work, self.purchase, manner)
         self._needed: dict[PodClass, frozenset[str]] = {}
         self._tries: dict[tuple[int, int], tuple[Demand, ...]] = {}
@@ -75,7 +73,6 @@ class FirstFit:
             progress = False
             for pods, names in self.left.items():
                 if names:
-                    self._reporter.considering(pods.name, len(names))
                     progress |= self._place_class(pods, names)
         self.left = {pods: names for pods, names in self.left.items() if names}
 
@@ -217,7 +214,6 @@ class FirstFit:
         domains = {key: value for key in keys if (value := node.domain(key)) is not None}
         domains[HOSTNAME] = node.host
         self._topology.record(demand.pods, demand.variant.rules, domains, len(batch), node.counts)
-        self._reporter.placing(batch[0], f"node {node.name}", len(batch))
 
     # --- new nodes ---
 

@@ -22,7 +22,6 @@ from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.value import bearable_ratio, best_start, grown, worth_of_one
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.pools.pool import OFFERING_KEYS, Amounts, Mask, Pool, Prices
-from joinery.scheduling.reporter import Reporter
 
 Worth = Callable[[Demand], float | None]
 """What one pod is worth by a better judge than its share of a node alone ($/h); None if that judge does not know it."""
@@ -34,13 +33,12 @@ class Purchase:
     ``manner``: how it is gone about.
     """
 
-    def __init__(self, work: Workspace, reporter: Reporter, manner: Manner = USUAL, *, prefix: str = "new/") -> None:
+    def __init__(self, work: Workspace, manner: Manner = USUAL, *, prefix: str = "new/") -> None:
         self._cautious = manner.cautious
         self._minds_newcomers = bool(work.topology.settling) and not manner.heedless
         self._work = work
         self._prefix = prefix
         self._topology: Topology = work.topology
-        self._reporter = reporter
         self._limits = {pool.name: Limits(pool) for pool in work.pools}
         self.reservations = Reservations(work.reservations)
         self.kept_back: frozenset[str] = frozenset()
@@ -399,7 +397,6 @@ class Purchase:
             demand.pods, demand.variant.rules, where, len(pods), node.counts, newcomer=newcomer
         )
         node.placed.append(Batch(demand, domains, pods, entry))
-        self._reporter.placing(pods[0], f"node {node.name}", len(pods))
 
 
 def _newcomer(node: NewNode) -> Newcomer:

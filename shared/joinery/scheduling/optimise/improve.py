@@ -25,7 +25,6 @@ from joinery.scheduling.optimise.kinds import Claim, Kinds, kinds_for, spot_fact
 from joinery.scheduling.optimise.orders import Order, gathers, host_rules, orders_of
 from joinery.scheduling.pools.node_size import factors
 from joinery.scheduling.pools.pool import Pool
-from joinery.scheduling.reporter import SILENT
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +112,7 @@ class _Rebuilt:
         self._work = work
         self._orders = orders
         self._pods = [sorted(order.pods) for order in orders]
-        self._purchase = Purchase(work, SILENT, prefix="better/")
+        self._purchase = Purchase(work, prefix="better/")
         for node in kept:
             self._purchase.adopt(node)
 

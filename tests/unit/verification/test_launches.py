@@ -12,7 +12,7 @@ from joinery.scheduling.packing import Launch, PlacedOffering
 from joinery.scheduling.problem import Options
 from joinery.state.offerings import OfferingKey, without
 from simulator.builders import daemon_set, node, node_pool, pod
-from tests.unit.verify.plans import SMALL, A, found, launch, packing, problem
+from tests.unit.verification.plans import SMALL, A, found, launch, packing, problem
 
 ONE = problem(node_pool(labels={"team": "web"}), pod("web"))
 RIGHT = launch(ONE, "default/web", types=("m7a.large", "m7a.xlarge"))

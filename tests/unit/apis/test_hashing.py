@@ -7,7 +7,7 @@ import pytest
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.hashing import HASH_VERSION, node_class_hash, node_pool_hash
 from joinery.apis.nodepool import NodePool
-from tests.apis.objects import changed, good
+from tests.unit.apis.objects import changed, good
 
 #: Of the smallest pool and class. They change only together with ``HASH_VERSION``.
 GOLDEN_POOL, GOLDEN_CLASS = "5181837943176683900", "155943485618688972"

@@ -6,7 +6,7 @@ import pytest
 
 from joinery.cli.sources import SAMPLE
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
-from tests.cli.test_workloads import workload
+from tests.cli.input.test_workloads import workload
 
 PLAN = ("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE))
 

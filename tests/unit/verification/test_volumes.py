@@ -6,7 +6,7 @@ from joinery.apis import core
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem
 from simulator.builders import EPOCH, node, node_pool, pod, storage_class, volume, volume_claim
-from tests.unit.verify.plans import A, B, found, launch, packing, problem
+from tests.unit.verification.plans import A, B, found, launch, packing, problem
 
 
 def _in(asked: Problem, **places: str) -> Packing:

@@ -6,7 +6,7 @@ from joinery.scheduling.packing import Unplaced
 from joinery.scheduling.problem import Options
 from joinery.verification.verify import verify
 from simulator.builders import EPOCH, node, node_claim, node_pool, owner, pod
-from tests.unit.verify.plans import found, launch, packing, problem
+from tests.unit.verification.plans import found, launch, packing, problem
 
 ONE = problem(node_pool(), pod("web"))
 

@@ -12,7 +12,7 @@ from joinery.cluster.lists import NODE_CLAIMS, NODE_POOLS, as_stored
 from joinery.state.claims import is_managed
 from joinery.state.snapshot import Invalid
 
-KARPENTER = Path(__file__).parents[1] / "data" / "real" / "karpenter"
+KARPENTER = Path(__file__).parents[2] / "data" / "real" / "karpenter"
 
 
 def document(name: str) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from simulator import builders
 from tests.cli.conftest import Run, Write
 
 SECRET = "hunter2-do-not-tell"
-CLUSTER = Path(__file__).parents[1] / "data" / "real" / "cluster.json.gz"
+CLUSTER = Path(__file__).parents[2] / "data" / "real" / "cluster.json.gz"
 #: What no snapshot holds.
 NOT_READ = ("Deployment", "StatefulSet", "ReplicaSet", "Job", "CronJob", "HorizontalPodAutoscaler", "Event", "Lease")
 APPLIED = {"kubectl.kubernetes.io/last-applied-configuration": json.dumps({"password": SECRET})}

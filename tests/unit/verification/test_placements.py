@@ -8,7 +8,7 @@ from joinery.apis.core import Container, Pod
 from joinery.scheduling.packing import ExistingPlacement, Packing
 from joinery.verification.verify import verify
 from simulator.builders import daemon_set, node, node_claim, node_pool, owner, pod
-from tests.unit.verify.plans import found, launch, packing, problem
+from tests.unit.verification.plans import found, launch, packing, problem
 
 TAINT = {"key": "team", "value": "data", "effect": "NoSchedule"}
 

@@ -12,7 +12,7 @@ from joinery.cloudprovider.catalog import Catalog, decode, encode
 from joinery.cloudprovider.instancetypes import resolve
 from joinery.cloudprovider.reservations import CapacityReservation, selected, uncounted
 from joinery.state.offerings import InstanceType, Offering
-from tests.cloudprovider.test_instance_types import node_class
+from tests.unit.cloudprovider.test_instance_types import node_class
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 ZONE = "us-east-1a"

@@ -7,7 +7,7 @@ import yaml
 
 from joinery.cli.sources import SAMPLE
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
-from tests.cli.test_workloads import TEMPLATE, workload
+from tests.cli.input.test_workloads import TEMPLATE, workload
 
 PLAN = ("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE))
 

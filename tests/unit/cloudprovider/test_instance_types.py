@@ -16,7 +16,7 @@ from joinery.cloudprovider.catalog import Catalog, entry
 from joinery.cloudprovider.instancetypes import resolve
 from joinery.state.offerings import InstanceType
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 MIB = 1 << 20
 
 # As Karpenter for AWS computes them: AL2023, defaults. Type, allocatable cpu, memory in MiB, pods.

@@ -10,7 +10,7 @@ from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.problem import Problem
 from joinery.verification.verify import verify
 from simulator.builders import daemon_set, namespace, node, node_pool, pod
-from tests.unit.verify.plans import A, B, C, found, launch, packing, problem
+from tests.unit.verification.plans import A, B, C, found, launch, packing, problem
 
 WEB = {"matchLabels": {"app": "web"}}
 

@@ -17,7 +17,7 @@ from joinery.scheduling.solve import solve
 from joinery.verification.verify import verify
 from simulator.builders import node_pool, pod
 from tests.properties import examples
-from tests.unit.verify.plans import A, B, C, found, launch, packing, problem
+from tests.unit.verification.plans import A, B, C, found, launch, packing, problem
 
 ZONES = (A, B, C)
 CPU_ROOM = 1920  # millicores that an m7a.large of the builders leaves to pods

@@ -7,7 +7,7 @@ import pytest
 
 from joinery.cloudprovider.catalog import Catalog, decode
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 
 
 @pytest.fixture(scope="session")

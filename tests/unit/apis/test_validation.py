@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from joinery.apis.nodepool import NodePool
 from joinery.apis.validation import explain, path, validate
-from tests.apis.objects import changed, good
+from tests.unit.apis.objects import changed, good
 
 LONG = "a" * 64
 

@@ -4,7 +4,7 @@ import pytest
 from pydantic import ValidationError
 
 from joinery.apis.validation import explain
-from tests.apis.objects import ACCEPTED, MODELS, REFUSED, Case
+from tests.unit.apis.objects import ACCEPTED, MODELS, REFUSED, Case
 
 
 @pytest.mark.parametrize("case", ACCEPTED, ids=str)

@@ -8,7 +8,7 @@ import pytest
 from joinery.cli.sources import SAMPLE
 from tests.cli.conftest import CLUSTER, NOW, Outcome, Run, Write, pod_document
 
-CLUSTER_OF_V31 = Path(__file__).parents[1] / "data" / "legacy-cluster.yaml"
+CLUSTER_OF_V31 = Path(__file__).parents[2] / "data" / "legacy-cluster.yaml"
 PROVISIONER: dict[str, Any] = {
     "apiVersion": "karpenter.sh/v1alpha5", "kind": "Provisioner", "metadata": {"name": "default"},
     "spec": {"providerRef": {"name": "default"}},

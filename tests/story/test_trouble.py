@@ -10,7 +10,7 @@ from simulator.kubernetes.budgets import is_ready
 from simulator.story.leaks import leaks
 from simulator.story.scenario import find, load
 from simulator.story.simulation import Simulation
-from tests.scenarios.conftest import Told
+from tests.story.conftest import Told
 
 CASES = ("spot-storm", "out-of-stock", "slow-drain", "story")
 

@@ -9,7 +9,7 @@ from joinery.scheduling.packing import Launch, PlacedOffering
 from joinery.scheduling.problem import Problem
 from joinery.state.offerings import InstanceType, Offering, Reservation
 from simulator.builders import node_claim, node_pool, pod
-from tests.unit.verify.plans import LARGE, SMALL, A, found, launch, packing, problem
+from tests.unit.verification.plans import LARGE, SMALL, A, found, launch, packing, problem
 
 PRICE = 0.1 / 1e7
 

@@ -9,7 +9,7 @@ from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassSpec
 from joinery.apis.meta import Condition, ObjectMeta
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
-from tests.apis.objects import changed, good
+from tests.unit.apis.objects import changed, good
 
 
 def test_a_pool_that_says_little_has_karpenters_defaults() -> None:

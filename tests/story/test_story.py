@@ -7,7 +7,7 @@ import pytest
 from joinery.apis import labels as keys
 from simulator.kubernetes.budgets import is_ready
 from simulator.story.leaks import leaks
-from tests.scenarios.conftest import Told
+from tests.story.conftest import Told
 
 
 @pytest.fixture(scope="module")
