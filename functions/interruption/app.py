@@ -17,4 +17,4 @@ from joinery.observability import logger, metrics
 @logger.inject_lambda_context(clear_state=True)
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    return bootstrap.bells().deliver(event, parse, lambda notice: bootstrap.interruption().reconcile(notice))
+    return bootstrap.answering().deliver(event, parse, lambda notice: bootstrap.interruption().reconcile(notice))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from joinery.cloudprovider.gateway import Cloud
     from joinery.cluster.gateway import Recorder
     from joinery.cluster.kubernetes import KubernetesCluster
-    from joinery.controllers.bells import Bells
+    from joinery.controllers.answering import Answering
     from joinery.controllers.catalog import CatalogController
     from joinery.controllers.expiration import ExpirationController
     from joinery.controllers.interruption import InterruptionController
@@ -86,11 +86,11 @@ def catalog() -> "CatalogController":
 
 
 @cache
-def bells() -> "Bells":
+def answering() -> "Answering":
     """How every door but the webhook answers what woke it."""
-    from joinery.controllers.bells import Bells
+    from joinery.controllers.answering import Answering
 
-    return Bells(_doorbell(), settings())
+    return Answering(_doorbell(), settings())
 
 
 @cache
@@ -189,7 +189,18 @@ def _now() -> datetime:
     return datetime.now(UTC)  # noqa: TID251 - the one clock, handed to every adapter
 
 
-_CACHED = (settings, webhook, provisioning, interruption, expiration, lifecycle, catalog, bells, gateways, _doorbell)
+_CACHED = (
+    settings,
+    webhook,
+    provisioning,
+    interruption,
+    expiration,
+    lifecycle,
+    catalog,
+    answering,
+    gateways,
+    _doorbell,
+)
 
 
 def reset() -> None:

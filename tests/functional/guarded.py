@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.cluster.refusals import Answer
+from joinery.cluster.refusals import Response
 from joinery.cluster.transport import Transport
 from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.kubernetes.kubeapi import KubernetesApi
@@ -30,7 +30,7 @@ class Guarded(Transport):
         self._admission = admission
         self.dry_runs = 0
 
-    def ask(self, method: str, path: str, body: object = None, **options: Any) -> Answer:
+    def ask(self, method: str, path: str, body: object = None, **options: Any) -> Response:
         """The answer of admission, or of the server behind it."""
         document = {} if body is None else json.loads(msgspec.json.encode(body))
         where, _, query = path.partition("?")
@@ -38,9 +38,9 @@ class Guarded(Transport):
             self.dry_runs += bool(query)
             refused = self._admission(document, bool(query))
             if refused is not None:
-                return Answer(refused[0], msgspec.json.encode({"code": refused[0], "message": refused[1]}))
+                return Response(refused[0], msgspec.json.encode({"code": refused[0], "message": refused[1]}))
         code, answered = self._api.answer(method, path, document)
-        return Answer(code, msgspec.json.encode(answered))
+        return Response(code, msgspec.json.encode(answered))
 
 
 def guarded(admission: Admission) -> tuple[Stand, Guarded]:

@@ -22,7 +22,7 @@ from joinery.cluster import lists
 from joinery.cluster.kubernetes import KubernetesCluster
 from joinery.commands import UpdateClaim
 from joinery.errors import ConflictError
-from joinery.lifecycle.launch import Group, Outcome, settle
+from joinery.lifecycle.fleet_groups import FleetGroup, FleetOutcome, settle
 from joinery.lifecycle.registration import register
 from joinery.lifecycle.steering import invited, is_steered, released
 from joinery.lifecycle.view import View, view
@@ -87,7 +87,9 @@ class Arena:
         name = f"i-{number:017x}"
         instance = Instance(name, kind, zone, capacity_type, "running", self.now)
         known: dict[str, InstanceType] = {found.name: found for found in types()}
-        (chain,) = settle(Group((claim,)), Outcome(instances=(instance,)), builders.node_class(), known, self.now)
+        (chain,) = settle(
+            FleetGroup((claim,)), FleetOutcome(instances=(instance,)), builders.node_class(), known, self.now
+        )
         (update,) = (command for command in chain if isinstance(command, UpdateClaim))
         stored = update.after.metadata.model_copy(update={"uid": str(UUID(int=next(self._numbers)))})
         return update.after.model_copy(update={"metadata": stored})

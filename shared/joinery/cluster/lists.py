@@ -24,7 +24,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amounts
 from joinery.apis.stored import is_foreign, part, salvage
 from joinery.apis.validation import explain
-from joinery.cluster.refusals import Answer, refusal
+from joinery.cluster.refusals import Response, refusal
 from joinery.cluster.transport import Transport
 from joinery.errors import ConfigurationError, UnavailableError
 from joinery.state.claims import moment
@@ -190,12 +190,12 @@ def _text(value: object) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _page(transport: Transport, path: str, token: str) -> Answer:
+def _page(transport: Transport, path: str, token: str) -> Response:
     query = urlencode({"limit": PAGE, **({"continue": token} if token else {})})
     return transport.ask("GET", f"{path}?{query}")
 
 
-def _body(path: str, answer: Answer) -> bytes:
+def _body(path: str, answer: Response) -> bytes:
     if answer.code == 404:
         raise ConfigurationError(f"{path}: not installed in this cluster: apply the custom resource definitions")
     if answer.code >= 400:

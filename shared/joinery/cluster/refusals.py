@@ -39,7 +39,7 @@ class Status(msgspec.Struct):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class Response:
     """A response, whatever its status code."""
 
     code: int
@@ -71,19 +71,19 @@ _NO_RIGHT = re.compile(r"""[^"]*("[^"]*")? is forbidden: User "[^"]*" cannot """
 _SUBJECT = re.compile(r"""[^\s"]+( "[^"]*")? is (invalid|forbidden): """)
 
 
-def refusal(what: str, answer: Answer) -> JoineryError:
+def refusal(what: str, response: Response) -> JoineryError:
     """The error for a refusal, named after what its catcher does about it. ``what``: method and path, or what was tried."""
-    status = answer.status
+    status = response.status
     reason = f"{what}: {status.message}"[:MESSAGE_CHARS]
-    if _is_about_the_object(what, answer.code, status.message):
+    if _is_about_the_object(what, response.code, status.message):
         return ConfigurationError(reason, cause=_cause(status))
-    match answer.code:
+    match response.code:
         case 404:
             return NotFoundError(reason)
         case 409:
             return ConflictError(reason)
         case _:
-            return UnavailableError(f"{reason} ({answer.code})", is_answer=True)
+            return UnavailableError(f"{reason} ({response.code})", is_answer=True)
 
 
 def _is_about_the_object(what: str, code: int, message: str) -> bool:

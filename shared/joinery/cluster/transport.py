@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from joinery.cluster.client import rest_type
-from joinery.cluster.refusals import MESSAGE_CHARS, Answer, refusal
+from joinery.cluster.refusals import MESSAGE_CHARS, Response, refusal
 from joinery.errors import UnavailableError
 
 JSON, MERGE_PATCH, JSON_PATCH = "application/json", "application/merge-patch+json", "application/json-patch+json"
@@ -51,7 +51,7 @@ class Transport:
 
     def ask(
         self, method: str, path: str, body: object = None, *, content_type: str = JSON, attempts: int = ATTEMPTS
-    ) -> Answer:
+    ) -> Response:
         """The answer, refusal or not. Raises ``UnavailableError`` only where there is none."""
         payload = None if body is None else msgspec.json.encode(body)
         for attempt in range(1, attempts):
@@ -67,7 +67,7 @@ class Transport:
         except _RepeatableError as error:
             raise UnavailableError(str(error)) from error
 
-    def _once(self, method: str, path: str, payload: bytes | None, content_type: str) -> Answer:
+    def _once(self, method: str, path: str, payload: bytes | None, content_type: str) -> Response:
         from urllib3 import Timeout
         from urllib3.exceptions import HTTPError, NewConnectionError
 
@@ -86,7 +86,7 @@ class Transport:
             if method == "GET" or isinstance(error, NewConnectionError):
                 raise _RepeatableError(reason) from error
             raise UnavailableError(reason) from error
-        return Answer(answer.status, answer.data, _seconds(answer.headers.get("Retry-After")))
+        return Response(answer.status, answer.data, _seconds(answer.headers.get("Retry-After")))
 
     def _headers(self, content_type: str) -> dict[str, str]:
         bearer = self._configuration.auth_settings().get("BearerToken")
@@ -98,11 +98,11 @@ class _RepeatableError(Exception):
     """No answer, but the request did nothing or may be done twice."""
 
 
-def _is_worth_retrying(method: str, answer: Answer) -> bool:
+def _is_worth_retrying(method: str, answer: Response) -> bool:
     return answer.code in _BUSY if method == "GET" else answer.code == 429 and answer.wait > 0
 
 
-def _wait(attempt: int, answer: Answer | None) -> float:
+def _wait(attempt: int, answer: Response | None) -> float:
     asked = answer.wait if answer else 0.0
     return min(max(asked, _FIRST_WAIT * 2.0 ** (attempt - 1)), LONGEST_WAIT)
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from joinery.controllers.act import Actor
+from joinery.controllers.actor import Actor
 from joinery.disruption.expiration import expire
 from joinery.doorbell.gateway import Bell
 from joinery.gateways import Gateways

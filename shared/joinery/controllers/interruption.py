@@ -6,11 +6,11 @@ Only marks and deletions are written here, so no lock is needed; provisioning bu
 from collections.abc import Mapping
 from typing import Any
 
-from joinery.controllers.act import Actor
+from joinery.controllers.actor import Actor
 from joinery.doorbell.gateway import Bell
 from joinery.gateways import Gateways
 from joinery.interruption.fields import MalformedNoticeError
-from joinery.interruption.notice import Kind, Notice
+from joinery.interruption.notice import Notice, NoticeKind
 from joinery.interruption.response import respond
 from joinery.observability import said
 from joinery.settings import Settings
@@ -32,7 +32,7 @@ class InterruptionController:
         response = respond(notice, snapshot)
         actor = Actor(self._gateways, self._settings, snapshot.now)
         actor.carry_out(*response)
-        if response and notice.kind is not Kind.REBALANCE_RECOMMENDATION and not self._settings.observing:
+        if response and notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION and not self._settings.observing:
             self._gateways.doorbell.ring(Bell.PROVISIONING)
             self._gateways.doorbell.ring(Bell.LIFECYCLE)
         actor.conclude()

@@ -10,9 +10,9 @@ from typing import Any
 from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import DeleteClaim, LaunchClaim, UpdateClass, UpdatePool
-from joinery.controllers.act import Actor
-from joinery.controllers.launching import Launching
-from joinery.controllers.market import market
+from joinery.controllers.actor import Actor
+from joinery.controllers.launcher import Launcher
+from joinery.controllers.supply import read_supply
 from joinery.doorbell.gateway import Bell
 from joinery.errors import JoineryError
 from joinery.gateways import Gateways
@@ -86,12 +86,10 @@ class LifecycleController:
         if not claims or self._settings.observing:
             return False
         snapshot = world.snapshot
-        found = market(self._gateways, snapshot.node_classes, snapshot.now)
-        launching = Launching(
-            self._gateways, actor, snapshot.now, node_classes=snapshot.node_classes, types=found.types
-        )
-        launching.launch(claims, snapshot.node_claims, world.instances.values())
-        return launching.given_up
+        supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
+        launcher = Launcher(self._gateways, actor, snapshot.now, node_classes=snapshot.node_classes, types=supply.types)
+        launcher.launch(claims, snapshot.node_claims, world.instances.values())
+        return launcher.given_up
 
     def _ready(self, world: View, actor: Actor) -> bool:
         """Readiness of pools and classes; whether any has changed."""

@@ -4,7 +4,7 @@ Between reading the snapshot and writing the claims the Lease is held, so that n
 does not get it raises, and its door rings again. The claims are complete when they are written, so the Lease is given back
 before EC2 is asked: whatever stops after that is finished by lifecycle.
 
-A claim that the API server refuses is isolated (``controllers.writing``): what is at fault gets its reason, the rest is planned again in
+A claim that the API server refuses is isolated (``controllers.claim_writer``): what is at fault gets its reason, the rest is planned again in
 the same run.
 
 A plan is acted upon as a whole or not at all. One that fails verification is made anew, simpler and at last without the pods at fault
@@ -19,11 +19,11 @@ from joinery import planning
 from joinery.apis.core import Pod
 from joinery.apis.nodepool import NodePool
 from joinery.commands import Announce
-from joinery.controllers.act import Actor, events
-from joinery.controllers.launching import Launching
-from joinery.controllers.market import Market, market
+from joinery.controllers.actor import Actor, events
+from joinery.controllers.claim_writer import ClaimWriter, Written
+from joinery.controllers.launcher import Launcher
 from joinery.controllers.record import decision
-from joinery.controllers.writing import Writer, Written
+from joinery.controllers.supply import Supply, read_supply
 from joinery.doorbell.gateway import Bell
 from joinery.errors import JoineryError, RefusedError
 from joinery.gateways import Gateways
@@ -53,7 +53,7 @@ class _Plan:
 
     problem: Problem
     packing: Packing
-    market: Market
+    supply: Supply
 
 
 class ProvisioningController:
@@ -98,24 +98,22 @@ class ProvisioningController:
         left = [claim for claim in snapshot.node_claims if awaits_launch(claim)]
         if not left or self._settings.observing:
             return snapshot
-        found = market(self._gateways, snapshot.node_classes, snapshot.now)
+        supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
         actor = Actor(self._gateways, self._settings, snapshot.now)
-        launching = Launching(
-            self._gateways, actor, snapshot.now, node_classes=snapshot.node_classes, types=found.types
-        )
-        launching.launch(left, snapshot.node_claims, self._gateways.cloud.instances())
+        launcher = Launcher(self._gateways, actor, snapshot.now, node_classes=snapshot.node_classes, types=supply.types)
+        launcher.launch(left, snapshot.node_claims, self._gateways.cloud.instances())
         return self._gateways.cluster.snapshot()
 
     def _decide(self) -> _Plan:
         snapshot = self._seen()
-        found = market(self._gateways, snapshot.node_classes, snapshot.now)
+        supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
         problem = Problem(
-            snapshot=snapshot, instance_types=found.types, options=Options(node_size=self._settings.node_size)
+            snapshot=snapshot, instance_types=supply.types, options=Options(node_size=self._settings.node_size)
         )
         made = planning.plan(problem)
         for warning in made.warnings:
             logger.error("a plan was refused", extra=said(**{REASON: warning}))
-        decided = _Plan(problem, made.packing, found)
+        decided = _Plan(problem, made.packing, supply)
         try:
             check(made, self._settings)
         except RefusedError:
@@ -125,13 +123,13 @@ class ProvisioningController:
 
     def _record(self, plan: _Plan, what: str) -> None:
         """Keep the decision: a plan that was refused is the one that somebody will want to look at."""
-        document = decision(plan.problem, plan.packing, plan.market.unavailable)
+        document = decision(plan.problem, plan.packing, plan.supply.unavailable)
         key = self._gateways.store.record("provisioning", plan.problem.snapshot.now, document)
         logger.info(what, extra=said(**{RECORD: key, COST: plan.packing.hourly}))
 
     def _write(self, plan: _Plan, actor: Actor) -> tuple[_Plan, list[Written]]:
         """Create the claims; where some are refused, plan the rest again without what is at fault. Returns the last plan."""
-        writer = Writer(self._gateways.cluster, actor)
+        writer = ClaimWriter(self._gateways.cluster, actor)
         for _ in range(_ROUNDS):
             if not writer.write(plan.problem, plan.packing):
                 break
@@ -141,7 +139,7 @@ class ProvisioningController:
                 actor.note("the refused plan was not recorded", error)
             problem = writer.rest(plan.problem)
             made = planning.plan(problem, refused=writer.refused)
-            plan = _Plan(problem, made.packing, plan.market)
+            plan = _Plan(problem, made.packing, plan.supply)
             try:
                 check(made, self._settings, [each.launch for each in writer.written])
             except RefusedError as error:
@@ -154,16 +152,16 @@ class ProvisioningController:
         """Ask EC2, and tell the claims that go which of them are replaced."""
         snapshot = plan.problem.snapshot
         claims = [each.claim for each in written]
-        launching = Launching(
-            self._gateways, actor, snapshot.now, node_classes=snapshot.node_classes, types=plan.market.types
+        launcher = Launcher(
+            self._gateways, actor, snapshot.now, node_classes=snapshot.node_classes, types=plan.supply.types
         )
-        launching.launch(claims, claims)
-        served = {each.launch.name for each in written if each.claim.metadata.name in launching.served}
+        launcher.launch(claims, claims)
+        served = {each.launch.name for each in written if each.claim.metadata.name in launcher.served}
         homeless = {pod for each in written if each.launch.name not in served for pod in each.launch.pods}
         homeless |= {pod for each in plan.packing.launches if each.name not in served for pod in each.pods}
         marks = replaced(snapshot, plan.packing, homeless)
         actor.carry_out(*((update,) for update in (*marks, *promises(snapshot, plan.packing))))
-        self._ring(bool(written or marks), again=launching.given_up)
+        self._ring(bool(written or marks), again=launcher.given_up)
         return len(served)
 
     def _ring(self, is_begun: bool, *, again: bool) -> None:

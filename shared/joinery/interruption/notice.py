@@ -15,7 +15,7 @@ from joinery.interruption.envelope import Ignored, detail_type
 from joinery.interruption.fields import mapping, text
 
 
-class Kind(Enum):
+class NoticeKind(Enum):
     """What is happening to the instances; the value is the metric's."""
 
     SPOT_INTERRUPTED = "spot_interrupted"
@@ -34,7 +34,7 @@ class Notice:
     ``unread``: what of the event could not be read, for a person to see once the rest is done; usually nothing.
     """
 
-    kind: Kind
+    kind: NoticeKind
     instances: tuple[str, ...] = ()
     reservation: str = ""
     unread: str = ""
@@ -44,10 +44,10 @@ Reader = Callable[[Mapping[str, Any]], Notice | Ignored]
 
 _VERSION = "0"
 _STATES = {
-    "stopping": Kind.INSTANCE_STOPPED,
-    "stopped": Kind.INSTANCE_STOPPED,
-    "shutting-down": Kind.INSTANCE_TERMINATED,
-    "terminated": Kind.INSTANCE_TERMINATED,
+    "stopping": NoticeKind.INSTANCE_STOPPED,
+    "stopped": NoticeKind.INSTANCE_STOPPED,
+    "shutting-down": NoticeKind.INSTANCE_TERMINATED,
+    "terminated": NoticeKind.INSTANCE_TERMINATED,
 }
 
 
@@ -63,12 +63,12 @@ def parse(event: Mapping[str, Any]) -> Notice | Ignored:
     return reader(mapping(event.get("detail"), "detail"))
 
 
-def _of_one(kind: Kind) -> Reader:
+def _of_one(kind: NoticeKind) -> Reader:
     return lambda detail: Notice(kind, (text(detail, "instance-id"),))
 
 
 def _of_block(detail: Mapping[str, Any]) -> Notice | Ignored:
-    return Notice(Kind.CAPACITY_BLOCK_EXPIRING, reservation=text(detail, "capacity-reservation-id"))
+    return Notice(NoticeKind.CAPACITY_BLOCK_EXPIRING, reservation=text(detail, "capacity-reservation-id"))
 
 
 def _state_change(detail: Mapping[str, Any]) -> Notice | Ignored:
@@ -81,20 +81,20 @@ def _scheduled_change(detail: Mapping[str, Any]) -> Notice | Ignored:
     about = health.threatened(detail)
     if isinstance(about, Ignored):
         return about
-    return Notice(Kind.SCHEDULED_CHANGE, about.instances, unread=about.unread)
+    return Notice(NoticeKind.SCHEDULED_CHANGE, about.instances, unread=about.unread)
 
 
 #: By source and detail-type. The warning of an interruptible reservation has had two names (EC2 User Guide), and so has that of a
 #: Capacity Block ("Monitor Capacity Blocks using EventBridge", and the EventBridge reference of EC2's events).
 READERS: Mapping[tuple[str, str], Reader] = {
-    ("aws.ec2", "EC2 Spot Instance Interruption Warning"): _of_one(Kind.SPOT_INTERRUPTED),
-    ("aws.ec2", "EC2 Instance Rebalance Recommendation"): _of_one(Kind.REBALANCE_RECOMMENDATION),
+    ("aws.ec2", "EC2 Spot Instance Interruption Warning"): _of_one(NoticeKind.SPOT_INTERRUPTED),
+    ("aws.ec2", "EC2 Instance Rebalance Recommendation"): _of_one(NoticeKind.REBALANCE_RECOMMENDATION),
     ("aws.ec2", "EC2 Instance State-change Notification"): _state_change,
     ("aws.ec2", "EC2 Capacity Reservation Instance Interruption Warning"): _of_one(
-        Kind.CAPACITY_RESERVATION_INTERRUPTED
+        NoticeKind.CAPACITY_RESERVATION_INTERRUPTED
     ),
     ("aws.ec2", "EC2 Interruptible Capacity Reservation Instance Interruption Warning"): _of_one(
-        Kind.CAPACITY_RESERVATION_INTERRUPTED
+        NoticeKind.CAPACITY_RESERVATION_INTERRUPTED
     ),
     ("aws.ec2", "Capacity Block Reservation Expiration Warning"): _of_block,
     ("aws.ec2", "Capacity Block Expiration Warning"): _of_block,

@@ -12,7 +12,7 @@ from joinery.apis.core import Node
 from joinery.apis.labels import INSTANCE_TYPE, INTERRUPTED_AT, RESERVATION_ID, RESERVED, SPOT, ZONE
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, Subject, UpdateClaim, UpdateNode
-from joinery.interruption.notice import Kind, Notice
+from joinery.interruption.notice import Notice, NoticeKind
 from joinery.state.claims import annotated, is_managed
 from joinery.state.instances import instance_id
 from joinery.state.offerings import OfferingKey
@@ -21,26 +21,26 @@ from joinery.termination.taint import disrupted
 
 #: Kind of notice to the reason of its Event and what it says (Karpenter interruption controller).
 _EVENTS = {
-    Kind.SPOT_INTERRUPTED: ("SpotInterrupted", "EC2 will reclaim the spot instance"),
-    Kind.CAPACITY_RESERVATION_INTERRUPTED: (
+    NoticeKind.SPOT_INTERRUPTED: ("SpotInterrupted", "EC2 will reclaim the spot instance"),
+    NoticeKind.CAPACITY_RESERVATION_INTERRUPTED: (
         "CapacityReservationInstanceInterrupted",
         "EC2 will reclaim the instance for its capacity reservation",
     ),
-    Kind.CAPACITY_BLOCK_EXPIRING: (
+    NoticeKind.CAPACITY_BLOCK_EXPIRING: (
         "CapacityBlockExpiring",
         "EC2 will reclaim the instance when its capacity block ends",
     ),
-    Kind.REBALANCE_RECOMMENDATION: ("SpotRebalanceRecommendation", "the spot instance is at a higher risk"),
-    Kind.SCHEDULED_CHANGE: ("InstanceUnhealthy", "EC2 has scheduled a change of the instance"),
-    Kind.INSTANCE_STOPPED: ("InstanceStopping", "the instance is stopping"),
-    Kind.INSTANCE_TERMINATED: ("InstanceTerminating", "the instance is shutting down"),
+    NoticeKind.REBALANCE_RECOMMENDATION: ("SpotRebalanceRecommendation", "the spot instance is at a higher risk"),
+    NoticeKind.SCHEDULED_CHANGE: ("InstanceUnhealthy", "EC2 has scheduled a change of the instance"),
+    NoticeKind.INSTANCE_STOPPED: ("InstanceStopping", "the instance is stopping"),
+    NoticeKind.INSTANCE_TERMINATED: ("InstanceTerminating", "the instance is shutting down"),
 }
 
 #: The capacity type whose pool is short, for the kinds that say so. What replaces a node must not go where it leaves.
 _SHORT_OF = {
-    Kind.SPOT_INTERRUPTED: SPOT,
-    Kind.CAPACITY_RESERVATION_INTERRUPTED: RESERVED,
-    Kind.CAPACITY_BLOCK_EXPIRING: RESERVED,
+    NoticeKind.SPOT_INTERRUPTED: SPOT,
+    NoticeKind.CAPACITY_RESERVATION_INTERRUPTED: RESERVED,
+    NoticeKind.CAPACITY_BLOCK_EXPIRING: RESERVED,
 }
 
 
@@ -66,15 +66,15 @@ def _about(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) -
     if claim.is_deleting:
         return
     subjects: tuple[Subject, ...] = (claim, node) if node else (claim,)
-    warning = notice.kind is not Kind.REBALANCE_RECOMMENDATION
+    warning = notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION
     yield from (Announce(event, text, subject, warning=warning) for subject in subjects)
-    if notice.kind is Kind.REBALANCE_RECOMMENDATION:
+    if notice.kind is NoticeKind.REBALANCE_RECOMMENDATION:
         return
     yield from (Announce("TerminatingOnInterruption", text, subject, warning=True) for subject in subjects)
     yield from _retire(claim, node, text, now)
 
 
-def _shortage(kind: Kind, claim: NodeClaim, text: str) -> Iterable[Command]:
+def _shortage(kind: NoticeKind, claim: NodeClaim, text: str) -> Iterable[Command]:
     labels = claim.metadata.labels
     short_of = _SHORT_OF.get(kind)
     if short_of and labels.get(INSTANCE_TYPE) and labels.get(ZONE):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from joinery.interruption.envelope import Ignored
 from joinery.interruption.fields import MalformedNoticeError
-from joinery.interruption.notice import READERS, Kind, Notice, parse
+from joinery.interruption.notice import READERS, Notice, NoticeKind, parse
 
 
 def _envelope(detail_type: str, detail: Any, source: str = "aws.ec2", version: str | None = "0") -> dict[str, Any]:
@@ -28,28 +28,31 @@ def _health(**detail: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("event", "kind"),
     [
-        (_envelope("EC2 Spot Instance Interruption Warning", {"instance-id": "i-1"}), Kind.SPOT_INTERRUPTED),
-        (_envelope("EC2 Instance Rebalance Recommendation", {"instance-id": "i-1"}), Kind.REBALANCE_RECOMMENDATION),
+        (_envelope("EC2 Spot Instance Interruption Warning", {"instance-id": "i-1"}), NoticeKind.SPOT_INTERRUPTED),
+        (
+            _envelope("EC2 Instance Rebalance Recommendation", {"instance-id": "i-1"}),
+            NoticeKind.REBALANCE_RECOMMENDATION,
+        ),
         (
             _envelope("EC2 Capacity Reservation Instance Interruption Warning", {"instance-id": "i-1"}),
-            Kind.CAPACITY_RESERVATION_INTERRUPTED,
+            NoticeKind.CAPACITY_RESERVATION_INTERRUPTED,
         ),
         (
             _envelope("EC2 Interruptible Capacity Reservation Instance Interruption Warning", {"instance-id": "i-1"}),
-            Kind.CAPACITY_RESERVATION_INTERRUPTED,
+            NoticeKind.CAPACITY_RESERVATION_INTERRUPTED,
         ),
         (
             _envelope("EC2 Spot Instance Interruption Warning", {"instance-id": "i-1"}, version=None),
-            Kind.SPOT_INTERRUPTED,
+            NoticeKind.SPOT_INTERRUPTED,
         ),
-        (_health(), Kind.SCHEDULED_CHANGE),
-        (_state_change("stopping"), Kind.INSTANCE_STOPPED),
-        (_state_change("stopped"), Kind.INSTANCE_STOPPED),
-        (_state_change("shutting-down"), Kind.INSTANCE_TERMINATED),
-        (_state_change("Terminated"), Kind.INSTANCE_TERMINATED),
+        (_health(), NoticeKind.SCHEDULED_CHANGE),
+        (_state_change("stopping"), NoticeKind.INSTANCE_STOPPED),
+        (_state_change("stopped"), NoticeKind.INSTANCE_STOPPED),
+        (_state_change("shutting-down"), NoticeKind.INSTANCE_TERMINATED),
+        (_state_change("Terminated"), NoticeKind.INSTANCE_TERMINATED),
     ],
 )
-def test_every_kind_of_warning_becomes_a_notice(event: dict[str, Any], kind: Kind) -> None:
+def test_every_kind_of_warning_becomes_a_notice(event: dict[str, Any], kind: NoticeKind) -> None:
     """A warning names its kind and the instance, and no other field of the event matters."""
     assert parse(event) == Notice(kind, ("i-1",))
 
@@ -57,7 +60,7 @@ def test_every_kind_of_warning_becomes_a_notice(event: dict[str, Any], kind: Kin
 def test_a_health_event_concerns_every_instance_it_lists() -> None:
     """AWS Health may retire the hardware below several instances at once."""
     event = _health(affectedEntities=[{"entityValue": "i-1"}, {"entityValue": "i-2"}])
-    assert parse(event) == Notice(Kind.SCHEDULED_CHANGE, ("i-1", "i-2"))
+    assert parse(event) == Notice(NoticeKind.SCHEDULED_CHANGE, ("i-1", "i-2"))
 
 
 def test_a_capacity_block_that_ends_concerns_all_that_is_in_it() -> None:
@@ -66,7 +69,7 @@ def test_a_capacity_block_that_ends_concerns_all_that_is_in_it() -> None:
     found = _envelope("Capacity Block Reservation Expiration Warning", detail)
     documented = {**found, "detail_type": found["detail-type"]}
     del documented["detail-type"], documented["version"]
-    assert parse(found) == parse(documented) == Notice(Kind.CAPACITY_BLOCK_EXPIRING, reservation="cr-1")
+    assert parse(found) == parse(documented) == Notice(NoticeKind.CAPACITY_BLOCK_EXPIRING, reservation="cr-1")
 
 
 @pytest.mark.parametrize("field", ["status", "statusCode"])
@@ -76,7 +79,9 @@ def test_an_instance_that_is_past_a_change_stays(field: str, over: str) -> None:
     resolved = {"entityValue": "i-1", field: over}
     assert isinstance(parse(_health(affectedEntities=[resolved])), Ignored)
     waiting = [{"entityValue": "i-2", field: "PENDING"}, {"entityValue": "i-3", field: None}, {"entityValue": "i-4"}]
-    assert parse(_health(affectedEntities=[resolved, *waiting])) == Notice(Kind.SCHEDULED_CHANGE, ("i-2", "i-3", "i-4"))
+    assert parse(_health(affectedEntities=[resolved, *waiting])) == Notice(
+        NoticeKind.SCHEDULED_CHANGE, ("i-2", "i-3", "i-4")
+    )
 
 
 @pytest.mark.parametrize(("state", "acts"), [("open", True), ("upcoming", True), (None, True), ("closed", False)])
@@ -94,13 +99,13 @@ def test_a_change_of_no_instance_is_ignored(entities: Any) -> None:
 def test_an_instance_may_be_named_by_its_arn() -> None:
     """Health writes either."""
     arn = "arn:aws-cn:ec2:cn-north-1:111122223333:instance/i-1"
-    assert parse(_health(affectedEntities=[{"entityValue": arn}])) == Notice(Kind.SCHEDULED_CHANGE, ("i-1",))
+    assert parse(_health(affectedEntities=[{"entityValue": arn}])) == Notice(NoticeKind.SCHEDULED_CHANGE, ("i-1",))
 
 
 def test_what_can_be_read_of_a_change_is_not_lost_with_the_rest() -> None:
     """The instance goes now, and the rest of the event is kept for a person."""
     notice = parse(_health(affectedEntities=[{"entityValue": None}, {"entityValue": "i-1"}]))
-    assert notice == Notice(Kind.SCHEDULED_CHANGE, ("i-1",), unread="entityValue is missing or not a text")
+    assert notice == Notice(NoticeKind.SCHEDULED_CHANGE, ("i-1",), unread="entityValue is missing or not a text")
 
 
 @pytest.mark.parametrize(

@@ -6,14 +6,14 @@ import pytest
 
 from joinery.apis.labels import DISRUPTED_TAINT, INTERRUPTED_AT, RESERVATION_ID
 from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, UpdateClaim, UpdateNode
-from joinery.interruption.notice import Kind, Notice
+from joinery.interruption.notice import Notice, NoticeKind
 from joinery.interruption.response import respond
 from joinery.state.offerings import OfferingKey
 from joinery.state.snapshot import Snapshot
 from simulator import builders
 from simulator.clock import START
 
-SPOT = Notice(Kind.SPOT_INTERRUPTED, ("i-node-1",))
+SPOT = Notice(NoticeKind.SPOT_INTERRUPTED, ("i-node-1",))
 SNAPSHOT = Snapshot(
     now=START,
     nodes=(builders.node("node-1"), builders.node("node-2")),
@@ -40,7 +40,7 @@ def test_a_spot_warning_marks_before_it_deletes() -> None:
 def test_a_spot_warning_concerns_its_own_claim_only() -> None:
     """Rules are account-wide: instances of other nodes, or of nobody, are left alone."""
     assert {c.claim.metadata.name for c in _commands(SPOT) if isinstance(c, DeleteClaim)} == {"claim-1"}
-    assert respond(Notice(Kind.SPOT_INTERRUPTED, ("i-of-somebody-else",)), SNAPSHOT) == ()
+    assert respond(Notice(NoticeKind.SPOT_INTERRUPTED, ("i-of-somebody-else",)), SNAPSHOT) == ()
 
 
 def test_the_pool_that_ec2_is_short_of_is_remembered() -> None:
@@ -63,26 +63,28 @@ def test_the_node_takes_no_more_pods() -> None:
 
 def test_a_rebalance_recommendation_is_only_told() -> None:
     """Acting on a recommendation would cost healthy nodes."""
-    found = _commands(Notice(Kind.REBALANCE_RECOMMENDATION, ("i-node-1",)))
+    found = _commands(Notice(NoticeKind.REBALANCE_RECOMMENDATION, ("i-node-1",)))
     assert [(type(c).__name__, c.warning) for c in found if isinstance(c, Announce)] == [("Announce", False)] * 2
     assert len(found) == 2
 
 
-@pytest.mark.parametrize("kind", [kind for kind in Kind if kind is not Kind.REBALANCE_RECOMMENDATION])
-def test_every_other_notice_retires_the_claim(kind: Kind) -> None:
+@pytest.mark.parametrize("kind", [kind for kind in NoticeKind if kind is not NoticeKind.REBALANCE_RECOMMENDATION])
+def test_every_other_notice_retires_the_claim(kind: NoticeKind) -> None:
     """Whatever takes the instance away, its claim goes and its pods are replaced first."""
     assert _kinds(Notice(kind, ("i-node-1",)))[-3:] == ["UpdateClaim", "UpdateNode", "DeleteClaim"]
 
 
-@pytest.mark.parametrize("kind", [Kind.SCHEDULED_CHANGE, Kind.INSTANCE_STOPPED, Kind.INSTANCE_TERMINATED])
-def test_only_a_shortage_is_remembered_as_one(kind: Kind) -> None:
+@pytest.mark.parametrize(
+    "kind", [NoticeKind.SCHEDULED_CHANGE, NoticeKind.INSTANCE_STOPPED, NoticeKind.INSTANCE_TERMINATED]
+)
+def test_only_a_shortage_is_remembered_as_one(kind: NoticeKind) -> None:
     """A maintenance or a stopped instance says nothing about capacity."""
     assert "MarkUnavailable" not in _kinds(Notice(kind, ("i-node-1",)))
 
 
 def test_one_health_event_retires_all_of_its_instances() -> None:
     """Each claim is a chain of its own, so that one failure does not stop the others."""
-    chains = respond(Notice(Kind.SCHEDULED_CHANGE, ("i-node-1", "i-node-2")), SNAPSHOT)
+    chains = respond(Notice(NoticeKind.SCHEDULED_CHANGE, ("i-node-1", "i-node-2")), SNAPSHOT)
     assert [any(isinstance(c, DeleteClaim) for c in chain) for chain in chains] == [True, True]
 
 
@@ -99,7 +101,7 @@ def test_a_claim_that_goes_already_is_left_to_go() -> None:
     """The state change of an instance that we terminate ourselves comes back as a notice."""
     going = builders.node_claim("claim-1", node="node-1", deleted=START)
     snapshot = replace(SNAPSHOT, node_claims=(going,))
-    assert _kinds(Notice(Kind.INSTANCE_TERMINATED, ("i-node-1",)), snapshot) == []
+    assert _kinds(Notice(NoticeKind.INSTANCE_TERMINATED, ("i-node-1",)), snapshot) == []
 
 
 def test_a_claim_is_found_before_it_has_a_node() -> None:
@@ -112,12 +114,12 @@ def test_a_capacity_block_that_ends_empties_its_nodes_and_no_others() -> None:
     """The claims say by label which reservation they are in."""
     inside = builders.node_claim("claim-1", node="node-1", labels={RESERVATION_ID: "cr-1"})
     snapshot = replace(SNAPSHOT, node_claims=(inside, *SNAPSHOT.node_claims[1:]))
-    notice = Notice(Kind.CAPACITY_BLOCK_EXPIRING, reservation="cr-1")
+    notice = Notice(NoticeKind.CAPACITY_BLOCK_EXPIRING, reservation="cr-1")
     assert _kinds(notice, snapshot) == ["MarkUnavailable", "UpdateClaim", "UpdateNode", "DeleteClaim"]
     assert respond(replace(notice, reservation="cr-2"), snapshot) == ()
 
 
-@pytest.mark.parametrize("notice", [SPOT, Notice(Kind.CAPACITY_BLOCK_EXPIRING, reservation="cr-1")])
+@pytest.mark.parametrize("notice", [SPOT, Notice(NoticeKind.CAPACITY_BLOCK_EXPIRING, reservation="cr-1")])
 def test_a_claim_of_another_provider_is_left_alone(notice: Notice) -> None:
     """EKS Auto Mode writes NodeClaims too, whose NodeClass is its own, and retires its nodes itself."""
     theirs = {"group": "eks.amazonaws.com", "kind": "NodeClass", "name": "default"}

@@ -5,7 +5,7 @@ from typing import Any
 from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, LAUNCH_TOKEN, ZONE
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import DeleteClaim, MarkUnavailable, UpdateClaim
-from joinery.lifecycle.launch import Group, Outcome, groups, settle, unlaunchable
+from joinery.lifecycle.fleet_groups import FleetGroup, FleetOutcome, fleet_groups, settle, unlaunchable
 from joinery.state.instances import Instance
 from joinery.state.offerings import OfferingKey
 from simulator import builders
@@ -24,39 +24,42 @@ def _instance(number: int) -> Instance:
     return Instance(f"i-{number}", "m7a.large", "us-east-1b", "spot", "pending", START, image_id="ami-1")
 
 
-def _settle(group: Group, **outcome: Any) -> list[Any]:
-    chains = settle(group, Outcome(**outcome), CLASS, {"m7a.large": KIND}, START)
+def _settle(group: FleetGroup, **outcome: Any) -> list[Any]:
+    chains = settle(group, FleetOutcome(**outcome), CLASS, {"m7a.large": KIND}, START)
     return [command for chain in chains for command in chain if not hasattr(command, "event")]
 
 
 def test_claims_of_one_token_share_a_call() -> None:
     """Ten identical nodes are one request to EC2, not ten."""
     claims = [_claim("a"), _claim("b"), _claim("c", token="u")]
-    assert [[claim.metadata.name for claim in group.claims] for group in groups(claims, claims)] == [["a", "b"], ["c"]]
+    assert [[claim.metadata.name for claim in group.claims] for group in fleet_groups(claims, claims)] == [
+        ["a", "b"],
+        ["c"],
+    ]
 
 
 def test_a_repeated_call_has_the_same_token_whoever_repeats_it() -> None:
     """A claim that got its instance before the crash still counts, or EC2 would be asked for more."""
     fresh, served = (_claim("a"), _claim("b")), (_claim("a", conditions=("Launched",)), _claim("b"))
-    (first,), (second,) = groups(fresh, fresh), groups(served[1:], served)
+    (first,), (second,) = fleet_groups(fresh, fresh), fleet_groups(served[1:], served)
     assert first.token == second.token
     assert len(first.token) <= 64
 
 
 def test_other_claims_are_another_call() -> None:
     """The token derives from the claims' UIDs: a namesake that was created anew is not the same claim."""
-    assert Group((_claim("a"),)).token != Group((_claim("b"),)).token
+    assert FleetGroup((_claim("a"),)).token != FleetGroup((_claim("b"),)).token
 
 
 def test_a_claim_of_another_controller_is_launched_alone() -> None:
     """It carries no token; its name stands in."""
     claims = [builders.node_claim(name, conditions=()) for name in ("a", "b")]
-    assert [len(group.claims) for group in groups(claims, claims)] == [1, 1]
+    assert [len(group.claims) for group in fleet_groups(claims, claims)] == [1, 1]
 
 
 def test_a_served_claim_says_what_it_got() -> None:
     """Provider ID, image, resources, and the labels that only the instance decides; the claim's own labels win."""
-    (update,) = _settle(Group((_claim("a", labels={"kubernetes.io/os": "mine"}),)), instances=(_instance(1),))
+    (update,) = _settle(FleetGroup((_claim("a", labels={"kubernetes.io/os": "mine"}),)), instances=(_instance(1),))
     after = update.after
     assert after.status.provider_id == "aws:///us-east-1b/i-1"
     assert (after.status.image_id, after.status.capacity["cpu"]) == ("ami-1", "2")
@@ -69,10 +72,10 @@ def test_a_served_claim_says_what_it_got() -> None:
 
 def test_instances_are_given_out_in_a_fixed_order() -> None:
     """Whoever repeats the call gives each claim the same instance."""
-    group = Group((_claim("a"), _claim("b")))
+    group = FleetGroup((_claim("a"), _claim("b")))
     first, second = _settle(group, instances=(_instance(2), _instance(1)))
     assert (first.before.metadata.name, first.after.status.provider_id[-3:]) == ("a", "i-1")
-    again = Group((first.after, _claim("b")))
+    again = FleetGroup((first.after, _claim("b")))
     (rest,) = _settle(again, instances=(_instance(2), _instance(1)))
     assert rest.after.status.provider_id == second.after.status.provider_id
 
@@ -80,24 +83,24 @@ def test_instances_are_given_out_in_a_fixed_order() -> None:
 def test_successes_are_written_before_anything_is_given_up() -> None:
     """A crash in between must find the instances taken."""
     out = OfferingKey("m7a.large", "us-east-1a", "spot")
-    found = _settle(Group((_claim("a"), _claim("b"))), instances=(_instance(1),), out_of=frozenset({out}))
+    found = _settle(FleetGroup((_claim("a"), _claim("b"))), instances=(_instance(1),), out_of=frozenset({out}))
     assert [type(command) for command in found] == [UpdateClaim, MarkUnavailable, DeleteClaim]
 
 
 def test_without_capacity_a_claim_is_given_up() -> None:
     """Its pods are planned anew without the pools that EC2 was out of."""
-    (command,) = _settle(Group((_claim("a"),)))
+    (command,) = _settle(FleetGroup((_claim("a"),)))
     assert isinstance(command, DeleteClaim)
 
 
 def test_another_problem_is_written_down_and_tried_again_with_a_new_token() -> None:
     """EC2 would repeat its failure for the old one."""
     claim = _claim("a", token="default-x")
-    (command,) = _settle(Group((claim,)), problem="UnauthorizedOperation: " + "x" * 400)
+    (command,) = _settle(FleetGroup((claim,)), problem="UnauthorizedOperation: " + "x" * 400)
     assert command.after.condition("Launched").reason == "LaunchFailed"
     assert len(command.after.condition("Launched").message) == 303
     assert command.after.metadata.annotations[LAUNCH_TOKEN] == "default-x/2"
-    (third,) = _settle(Group((command.after,)), problem="again")
+    (third,) = _settle(FleetGroup((command.after,)), problem="again")
     assert third.after.metadata.annotations[LAUNCH_TOKEN] == "default-x/3"
 
 
@@ -123,5 +126,5 @@ def test_a_class_that_nobody_has_looked_at_is_waited_for() -> None:
 def test_a_claim_that_is_given_up_says_what_ec2_said() -> None:
     """A quota is for a person to raise, an empty pool is not: EC2's words tell them apart."""
     shortage = "VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 64 allows"
-    told, _ = next(iter(settle(Group((_claim("a"),)), Outcome(shortage=shortage), CLASS, {}, START)))
+    told, _ = next(iter(settle(FleetGroup((_claim("a"),)), FleetOutcome(shortage=shortage), CLASS, {}, START)))
     assert told.reason == f"EC2 is out of every instance type that it may use: {shortage}"

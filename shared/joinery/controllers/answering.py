@@ -41,7 +41,7 @@ Outcome = Mapping[str, Any]
 Notice = TypeVar("Notice")
 
 
-class Bells:
+class Answering:
     """How a door answers. ``settings`` are the door's own."""
 
     def __init__(self, doorbell: Doorbell, settings: Settings) -> None:

@@ -15,9 +15,9 @@ from joinery.apis.core import Pod
 from joinery.apis.labels import NODE_CLASS, NODE_POOL, PLANNED_NEEDS, PLANNED_PODS
 from joinery.apis.nodeclaim import ClaimResources, NodeClaim
 from joinery.cluster.gateway import Cluster
-from joinery.controllers.act import Actor
+from joinery.controllers.actor import Actor
 from joinery.errors import ConfigurationError, ConflictError, JoineryError, UnavailableError
-from joinery.lifecycle.claims import claims_of
+from joinery.lifecycle.new_claims import claims_of
 from joinery.observability import NODE_CLAIM, REASON, logger, said
 from joinery.planning import plan
 from joinery.scheduling.packing import Launch, Packing, Reason, Unplaced
@@ -40,7 +40,7 @@ class Written:
 
 
 @dataclass
-class Writer:
+class ClaimWriter:
     """``refused``: by pod, why no claim for it is taken; ``pools``: NodePools of which no claim is.
 
     Failures that are nobody's fault are noted with the actor, which raises them when what was written is taken care of.

@@ -29,7 +29,7 @@ from joinery.commands import (
     UpdateNode,
     UpdatePool,
 )
-from joinery.controllers.events import event
+from joinery.controllers.announcements import event
 from joinery.errors import ConfigurationError, ConflictError, JoineryError, NotFoundError, UnavailableError
 from joinery.gateways import Gateways
 from joinery.observability import COMMAND, ERROR, REASON, logger, said

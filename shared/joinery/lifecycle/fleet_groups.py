@@ -28,7 +28,7 @@ from joinery.apis.labels import (
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import Resources, amounts, texts
 from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, UpdateClaim
-from joinery.lifecycle.purchase import tenancy
+from joinery.lifecycle.instance_filters import tenancy
 from joinery.state.claims import LAUNCHED, annotated, observed, settled, with_condition, with_metadata, with_status
 from joinery.state.instances import Instance, instance_id
 from joinery.state.offerings import EFA, InstanceType, OfferingKey
@@ -37,7 +37,7 @@ _LONGEST_MESSAGE = 300
 
 
 @dataclass(frozen=True)
-class Group:
+class FleetGroup:
     """The claims of one CreateFleet call, launched or not, in name order."""
 
     claims: tuple[NodeClaim, ...]
@@ -67,7 +67,7 @@ class Group:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
+class FleetOutcome:
     """What EC2 answered: instances, the pools it was out of and its words for that, and any problem that is not about capacity."""
 
     instances: tuple[Instance, ...] = ()
@@ -81,14 +81,14 @@ def launch_token(claim: NodeClaim) -> str:
     return claim.metadata.annotations.get(LAUNCH_TOKEN) or claim.metadata.name
 
 
-def groups(wanted: Iterable[NodeClaim], claims: Iterable[NodeClaim]) -> tuple[Group, ...]:
+def fleet_groups(wanted: Iterable[NodeClaim], claims: Iterable[NodeClaim]) -> tuple[FleetGroup, ...]:
     """The calls that the wanted claims need; ``claims`` are all there are."""
     tokens = {launch_token(claim) for claim in wanted}
     members: dict[str, list[NodeClaim]] = defaultdict(list)
     for claim in claims:
         if launch_token(claim) in tokens:
             members[launch_token(claim)].append(claim)
-    return tuple(Group(tuple(sorted(members[token], key=_name))) for token in sorted(members))
+    return tuple(FleetGroup(tuple(sorted(members[token], key=_name))) for token in sorted(members))
 
 
 def _name(claim: NodeClaim) -> str:
@@ -96,7 +96,7 @@ def _name(claim: NodeClaim) -> str:
 
 
 def settle(
-    group: Group, outcome: Outcome, node_class: EC2NodeClass, types: Mapping[str, InstanceType], now: datetime
+    group: FleetGroup, outcome: FleetOutcome, node_class: EC2NodeClass, types: Mapping[str, InstanceType], now: datetime
 ) -> tuple[tuple[Command, ...], ...]:
     """What to write about the answer: successes first, then what EC2 is short of, then the claims that got nothing."""
     free = group.free(outcome.instances)
@@ -110,7 +110,7 @@ def settle(
     )
 
 
-def _has_efa(group: Group, node_class: EC2NodeClass) -> bool:
+def _has_efa(group: FleetGroup, node_class: EC2NodeClass) -> bool:
     """Whether the instances were launched with the adapters that their type may have."""
     return bool(node_class.spec.network_interfaces) or group.requests.get(EFA, 0) > 0
 
@@ -122,7 +122,7 @@ def _without_efa(kind: InstanceType) -> InstanceType:
     return replace(kind, capacity=capacity, allocatable=allocatable)
 
 
-def _unserved(claim: NodeClaim, outcome: Outcome, now: datetime) -> tuple[Command, ...]:
+def _unserved(claim: NodeClaim, outcome: FleetOutcome, now: datetime) -> tuple[Command, ...]:
     if outcome.problem:
         return postponed(claim, "LaunchFailed", outcome.problem, now)
     said = f": {outcome.shortage}" if outcome.shortage else ""

@@ -15,14 +15,14 @@ from joinery.state.offerings import InstanceType, OfferingKey, without
 
 
 @dataclass(frozen=True)
-class Market:
+class Supply:
     """``types`` maps an EC2NodeClass's name to the types its nodes may be of."""
 
     types: Mapping[str, tuple[InstanceType, ...]]
     unavailable: frozenset[OfferingKey]
 
 
-def market(gateways: Gateways, node_classes: Iterable[EC2NodeClass], now: datetime) -> Market:
+def read_supply(gateways: Gateways, node_classes: Iterable[EC2NodeClass], now: datetime) -> Supply:
     """Read it. Costs about 40 ms a class."""
     classes, catalog = tuple(node_classes), current(gateways)
     ids = sorted({found.id for each in classes for found in each.status.capacity_reservations})
@@ -31,4 +31,4 @@ def market(gateways: Gateways, node_classes: Iterable[EC2NodeClass], now: dateti
     types = {
         each.metadata.name: without(resolve(catalog, each, now=now, reservations=left), unavailable) for each in classes
     }
-    return Market(types, unavailable)
+    return Supply(types, unavailable)

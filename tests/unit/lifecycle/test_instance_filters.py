@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVATION_ID, RESERVED, SPOT, ZONE
-from joinery.lifecycle.purchase import LARGEST_REQUEST, Choice, choose
+from joinery.lifecycle.instance_filters import LARGEST_REQUEST, FilteredTypes, filtered
 from joinery.state.offerings import InstanceType, Offering, OfferingKey, Reservation, without
 from simulator import builders
 
@@ -18,13 +18,13 @@ METAL = builders.instance_type("m7a.metal-48xl", price=0.04, cpu=192)
 
 def _choose(
     *types: InstanceType, requests: dict[str, str] | None = None, requirements: Any = (), **given: Any
-) -> Choice | None:
+) -> FilteredTypes | None:
     claim = builders.node_claim(conditions=(), requirements=requirements, requests=requests or {"cpu": "1"}, **given)
-    return choose(claim, types)
+    return filtered(claim, types)
 
 
-def _names(choice: Choice | None) -> list[str]:
-    return [kind.name for kind in choice.types] if choice else []
+def _names(filtered_types: FilteredTypes | None) -> list[str]:
+    return [kind.name for kind in filtered_types.types] if filtered_types else []
 
 
 def test_the_cheapest_types_come_first() -> None:
@@ -126,8 +126,8 @@ def _with(kind: InstanceType, *given: Reservation, zone: str = builders.ZONES[0]
     return replace(kind, offerings=(*kind.offerings, *found))
 
 
-def _reservations(choice: Choice | None) -> list[str]:
-    return [o.reservation_id for kind in choice.types for o in kind.offerings] if choice else []
+def _reservations(filtered_types: FilteredTypes | None) -> list[str]:
+    return [o.reservation_id for kind in filtered_types.types for o in kind.offerings] if filtered_types else []
 
 
 def test_what_is_reserved_comes_before_what_is_bought() -> None:

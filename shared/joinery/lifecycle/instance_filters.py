@@ -35,14 +35,16 @@ _EXOTIC = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "aws.amazon
 
 
 @dataclass(frozen=True, slots=True)
-class Choice:
+class FilteredTypes:
     """One capacity type, and the types to ask for with their offerings under it, cheapest first."""
 
     capacity_type: str
     types: tuple[InstanceType, ...]
 
 
-def choose(claim: NodeClaim, types: Iterable[InstanceType], requests: Resources | None = None) -> Choice | None:
+def filtered(
+    claim: NodeClaim, types: Iterable[InstanceType], requests: Resources | None = None
+) -> FilteredTypes | None:
     """What to ask EC2 for; None if nothing that the claim allows is on sale now.
 
     ``requests`` stand in for the claim's own, where several claims share one call.
@@ -143,12 +145,12 @@ def _filtered(types: Iterable[InstanceType], keep: Callable[[Offering], bool]) -
     return [kind for kind in narrowed if kind.offerings]
 
 
-def _of_first_capacity_type(types: Sequence[InstanceType]) -> Choice | None:
+def _of_first_capacity_type(types: Sequence[InstanceType]) -> FilteredTypes | None:
     sold = {offering.capacity_type for offering in chain.from_iterable(kind.offerings for kind in types)}
     first = next((capacity_type for capacity_type in _BY_PRIORITY if capacity_type in sold), None)
     if first is None:
         return None
-    return Choice(first, tuple(sorted(_filtered(types, lambda o: o.capacity_type == first), key=_cheapest)))
+    return FilteredTypes(first, tuple(sorted(_filtered(types, lambda o: o.capacity_type == first), key=_cheapest)))
 
 
 def _cheapest(kind: InstanceType) -> tuple[float, str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from joinery.controllers.bells import Bells
+from joinery.controllers.answering import Answering
 from joinery.doorbell.gateway import Bell
 from joinery.errors import (
     ConfigurationError,
@@ -33,9 +33,9 @@ def doorbell() -> InMemoryDoorbell:
 
 
 @pytest.fixture
-def bells(doorbell: InMemoryDoorbell) -> Bells:
+def answering(doorbell: InMemoryDoorbell) -> Answering:
     """What every door but the webhook answers with."""
-    return Bells(doorbell, Settings(cluster="blue"))
+    return Answering(doorbell, Settings(cluster="blue"))
 
 
 @pytest.fixture
@@ -69,10 +69,10 @@ def failures(answer: dict[str, Any]) -> list[str]:
 
 
 def test_a_bell_that_was_answered_is_not_rung_again(
-    bells: Bells, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
+    answering: Answering, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
 ) -> None:
     """A run that succeeds ends there; the next bell comes from whoever has news."""
-    answer = bells.answer(Bell.PROVISIONING, lambda: {"launched": 2})
+    answer = answering.answer(Bell.PROVISIONING, lambda: {"launched": 2})
 
     assert answer == {"outcome": "done", "launched": 2}
     assert not doorbell.rings
@@ -81,10 +81,10 @@ def test_a_bell_that_was_answered_is_not_rung_again(
 
 @pytest.mark.parametrize("error", [UnavailableError("throttled"), KeyError("a bug")])
 def test_a_failed_bell_is_completed_and_rung_again(
-    error: Exception, bells: Bells, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
+    error: Exception, answering: Answering, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
 ) -> None:
     """A bell blocks no queue: the failure is told, and a new bell takes the old one's place."""
-    answer = bells.answer(Bell.LIFECYCLE, failing(error))
+    answer = answering.answer(Bell.LIFECYCLE, failing(error))
 
     assert answer["outcome"] == "rung again"
     assert [bell for _, bell in doorbell.rings] == [Bell.LIFECYCLE]
@@ -92,10 +92,10 @@ def test_a_failed_bell_is_completed_and_rung_again(
 
 
 def test_whoever_gives_up_the_lease_rings_again(
-    bells: Bells, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
+    answering: Answering, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
 ) -> None:
     """A conflict is no failure, and its bell is not lost."""
-    bells.answer(Bell.PROVISIONING, failing(ConflictError("held by another")))
+    answering.answer(Bell.PROVISIONING, failing(ConflictError("held by another")))
 
     assert [bell for _, bell in doorbell.rings] == [Bell.PROVISIONING]
     assert counted() == {"Conflicts": 1, "BellsRung": 1}
@@ -105,10 +105,10 @@ def test_whoever_gives_up_the_lease_rings_again(
     "error", [RefusedError("above the cap"), ConfigurationError("no such bucket"), NotFoundError("no catalogue yet")]
 )
 def test_what_would_fail_again_waits_for_the_schedule(
-    error: JoineryError, bells: Bells, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
+    error: JoineryError, answering: Answering, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
 ) -> None:
     """A cap or a user's mistake is told to a person, and not tried again every second."""
-    answer = bells.answer(Bell.PROVISIONING, failing(error))
+    answer = answering.answer(Bell.PROVISIONING, failing(error))
 
     assert answer == {"outcome": "refused", "error": str(error)}
     assert not doorbell.rings
@@ -125,14 +125,14 @@ class BrokenDoorbell:
 def test_a_bell_that_cannot_be_rung_again_is_left_to_its_queue() -> None:
     """If SQS takes no new bell, the old one must stay."""
     with pytest.raises(UnavailableError, match="lifecycle"):
-        Bells(BrokenDoorbell(), Settings(cluster="blue")).answer(Bell.LIFECYCLE, failing(KeyError("a bug")))
+        Answering(BrokenDoorbell(), Settings(cluster="blue")).answer(Bell.LIFECYCLE, failing(KeyError("a bug")))
 
 
 def test_a_door_that_is_off_completes_what_wakes_it(
     doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
 ) -> None:
     """The off-switch stops runs, not queues."""
-    off = Bells(doorbell, Settings(cluster="blue", enabled=False))
+    off = Answering(doorbell, Settings(cluster="blue", enabled=False))
     never = failing(AssertionError("a door that is off ran"))
 
     assert off.answer(Bell.PROVISIONING, never) == {"outcome": "off"}
@@ -141,15 +141,17 @@ def test_a_door_that_is_off_completes_what_wakes_it(
     assert counted() == {"SwitchedOff": 3}
 
 
-def test_a_sweep_that_fails_is_raised(bells: Bells, counted: Callable[[], dict[str, float]]) -> None:
+def test_a_sweep_that_fails_is_raised(answering: Answering, counted: Callable[[], dict[str, float]]) -> None:
     """A schedule's own call carries nothing to keep: Lambda's error count tells a person, the next minute retries."""
     with pytest.raises(UnavailableError):
-        bells.sweep(failing(UnavailableError("throttled")))
+        answering.sweep(failing(UnavailableError("throttled")))
 
     assert counted() == {"SweepsFailed": 1}
 
 
-def test_only_the_message_that_failed_is_delivered_again(bells: Bells, counted: Callable[[], dict[str, float]]) -> None:
+def test_only_the_message_that_failed_is_delivered_again(
+    answering: Answering, counted: Callable[[], dict[str, float]]
+) -> None:
     """One bad notice of a batch never costs the others their handling."""
     event = batch("spot_warning", "scheduled_change", "instance_stopping")
     handled: list[Notice] = []
@@ -160,20 +162,20 @@ def test_only_the_message_that_failed_is_delivered_again(bells: Bells, counted: 
         handled.append(notice)
         return {"retired": 1}
 
-    answer = bells.deliver(event, parse, handle)
+    answer = answering.deliver(event, parse, handle)
 
     assert failures(answer) == [event["Records"][1]["messageId"]]
     assert len(handled) == 2
     assert counted() == {"NoticesHandled": 2, "NoticesFailed": 1}
 
 
-def test_an_unknown_event_is_counted_and_dropped(bells: Bells, counted: Callable[[], dict[str, float]]) -> None:
+def test_an_unknown_event_is_counted_and_dropped(answering: Answering, counted: Callable[[], dict[str, float]]) -> None:
     """Events that nobody acts on, and bodies that are no events, are completed: waiting would not make them known."""
     event = batch("instance_running", "spot_warning", "rebalance_recommendation")
     event["Records"][1]["body"] = "not JSON"
     event["Records"][2]["body"] = '["not", "an", "event"]'
 
-    answer = bells.deliver(event, parse, failing_notice)
+    answer = answering.deliver(event, parse, failing_notice)
 
     assert failures(answer) == []
     assert counted() == {"NoticesIgnored": 3}
@@ -184,9 +186,9 @@ def failing_notice(notice: Notice) -> dict[str, Any]:
     raise AssertionError(notice)
 
 
-def test_a_known_event_that_cannot_be_read_is_delivered_again(bells: Bells) -> None:
+def test_a_known_event_that_cannot_be_read_is_delivered_again(answering: Answering) -> None:
     """A warning without its instance is data that a person must see: it ends in the dead-letter queue."""
     event = batch("spot_warning")
     event["Records"][0]["body"] = json.dumps({**json.loads(event["Records"][0]["body"]), "detail": {}})
 
-    assert failures(bells.deliver(event, parse, failing_notice)) == [event["Records"][0]["messageId"]]
+    assert failures(answering.deliver(event, parse, failing_notice)) == [event["Records"][0]["messageId"]]
