@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from joinery.optimizer.highs import Program, Solver
-from joinery.optimizer.lot import Amounts, Floats, Mask
+from joinery.optimizer.arrays import Floats, Ints, Mask
+from joinery.optimizer.linear.highs import Program, Solver
 
 _NODES = 1000
 """So many branches of the integer program are looked at: a choice that takes more is given up, the same one in every run."""
@@ -24,21 +24,21 @@ class Quotas:
     """
 
     brings: Mask
-    sort: Amounts
-    least: Amounts
+    sort: Ints
+    least: Ints
 
     @property
-    def by_sort(self) -> Amounts:
+    def by_sort(self) -> Ints:
         """Values x sorts: one where the value is of the sort."""
         return np.asarray(self.sort[:, None] == np.arange(len(self.least)), dtype=np.int64)
 
-    def missing(self, chosen: Amounts) -> Amounts:
+    def missing(self, chosen: Ints) -> Ints:
         """How many values of each sort the chosen things lack."""
-        missing: Amounts = np.maximum(self.least - self.brings[chosen].any(axis=0) @ self.by_sort, 0)
+        missing: Ints = np.maximum(self.least - self.brings[chosen].any(axis=0) @ self.by_sort, 0)
         return missing
 
 
-def cover(asked: Quotas, most: int) -> Amounts | None:
+def cover(asked: Quotas, most: int) -> Ints | None:
     """At most so many things that fill all quotas; None where there are none."""
     chosen = greedy(asked, most)
     if not asked.missing(chosen).any():
@@ -48,7 +48,7 @@ def cover(asked: Quotas, most: int) -> Amounts | None:
     return _exact(asked, most)
 
 
-def greedy(asked: Quotas, most: int) -> Amounts:
+def greedy(asked: Quotas, most: int) -> Ints:
     """At most so many things, each the one that brings most of what those before it lack; of equals the one liked best."""
     chosen, by_sort = [0], asked.by_sort
     while len(chosen) < most:
@@ -62,7 +62,7 @@ def greedy(asked: Quotas, most: int) -> Amounts:
     return np.array(chosen, dtype=np.int64)
 
 
-def _exact(asked: Quotas, most: int) -> Amounts | None:
+def _exact(asked: Quotas, most: int) -> Ints | None:
     """The fewest things that fill the quotas; of things that bring the same, the one liked best."""
     _, first = np.unique(asked.brings, axis=0, return_index=True)
     things: NDArray[np.int64] = np.sort(first)

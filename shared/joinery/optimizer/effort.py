@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from joinery.optimizer.lot import Lot
+from joinery.optimizer.instance.packing_instance import Lot
 
 
 @dataclass(kw_only=True)

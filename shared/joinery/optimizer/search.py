@@ -4,18 +4,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from joinery.optimizer.assignment import AssignmentProgram
+from joinery.optimizer.arrays import Ints
+from joinery.optimizer.bounds.exact import Answer, is_small, least
+from joinery.optimizer.columns.generation import by_patterns
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.exact import Answer, is_small, least
-from joinery.optimizer.generation import Outlook, by_patterns
-from joinery.optimizer.lot import Amounts, Lot, Shape, price_of
-from joinery.optimizer.merging import MOST_ITEMS, CoarseProgram
-from joinery.optimizer.places import by_place
-from joinery.optimizer.promising import Survey
-from joinery.optimizer.refinement import refine
-from joinery.optimizer.rounding import AnyProgram, Judgement, round_up
-from joinery.optimizer.shrinking import ShrinkingProgram
-from joinery.optimizer.task import plain
+from joinery.optimizer.instance.decomposition import by_place
+from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.instance.patterns import Shape, price_of
+from joinery.optimizer.instance.side_constraints import plain
+from joinery.optimizer.local_search import refine
+from joinery.optimizer.relaxation.core import Survey
+from joinery.optimizer.relaxation.merged_duals import Outlook
+from joinery.optimizer.relaxation.relaxation import guide
+from joinery.optimizer.rounding.rounding import Judgement, round_up
 
 _SORTS = 50
 """So many sorts of kind are considered after the first look."""
@@ -31,7 +32,7 @@ _HASTY = Judgement(share=1.0, band=0.2, stale=True)
 """A packing to start from is soon found, and patterns make up for it; what is scarce is dealt out with more care."""
 
 
-def pack(lot: Lot, place: Amounts, effort: Effort, survey: Survey | None = None) -> list[Shape]:
+def pack(lot: Lot, place: Ints, effort: Effort, survey: Survey | None = None) -> list[Shape]:
     """Nodes for the pods of the lot, nearly the cheapest. Pods may be left over where the effort was over before.
 
     ``place``: by kind; nodes of one place are packed by themselves at first. ``survey``: of the lot, if there is one already.
@@ -52,7 +53,7 @@ def pack(lot: Lot, place: Amounts, effort: Effort, survey: Survey | None = None)
     return list((answer and answer.shapes) or best)
 
 
-def _among(kinds: Amounts, shapes: list[Shape]) -> list[Shape]:
+def _among(kinds: Ints, shapes: list[Shape]) -> list[Shape]:
     """Shapes of some kinds as those of the whole lot."""
     return [Shape(int(kinds[shape.kind]), shape.pods, shape.times) for shape in shapes]
 
@@ -66,11 +67,11 @@ def _least(lot: Lot, best: list[Shape], effort: Effort) -> Answer | None:
 
 
 def _improved(
-    lot: Lot, place: Amounts, best: list[Shape], outlook: Outlook, effort: Effort, random: np.random.Generator
+    lot: Lot, place: Ints, best: list[Shape], outlook: Outlook, effort: Effort, random: np.random.Generator
 ) -> list[Shape]:
     """A packing of the same pods that costs no more: by patterns, and by packing the pods of some nodes again."""
 
-    def finish(left: Amounts, stock: Amounts, below: float) -> list[Shape] | None:
+    def finish(left: Ints, stock: Ints, below: float) -> list[Shape] | None:
         rest = replace(lot, stock=stock)
         shapes, found = _rounded(rest, place, left, Judgement(), effort, random, below)
         return None if found is None else shapes
@@ -83,7 +84,7 @@ def _improved(
 
 
 def _started(
-    lot: Lot, place: Amounts, judgement: Judgement, effort: Effort, random: np.random.Generator
+    lot: Lot, place: Ints, judgement: Judgement, effort: Effort, random: np.random.Generator
 ) -> tuple[list[Shape], Outlook | None]:
     """A packing to start from, the better of two where some kinds are scarce and do not do; and what the programs say."""
     best, outlook = _rounded(lot, place, lot.counts, judgement, effort, random)
@@ -96,8 +97,8 @@ def _started(
 
 def _rounded(
     lot: Lot,
-    place: Amounts,
-    counts: Amounts,
+    place: Ints,
+    counts: Ints,
     judgement: Judgement,
     effort: Effort,
     random: np.random.Generator,
@@ -128,10 +129,3 @@ def _rounded(
 
 def _is_small(lot: Lot) -> bool:
     return int(lot.admits.sum()) <= _FEW_PAIRS
-
-
-def guide(lot: Lot, *, is_swift: bool) -> AnyProgram:
-    """The program that tells what nodes to buy, and what pods are worth. ``is_swift``: soon solved rather than rounded well."""
-    if len(lot.counts) > MOST_ITEMS:
-        return CoarseProgram(lot)
-    return ShrinkingProgram(lot) if is_swift else AssignmentProgram(lot)

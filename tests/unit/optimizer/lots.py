@@ -7,7 +7,9 @@ from itertools import product
 import numpy as np
 from hypothesis import strategies as st
 
-from joinery.optimizer.lot import UNBOUNDED, Amounts, Group, Lot, Mask, Shape
+from joinery.optimizer.arrays import UNLIMITED, Ints, Mask
+from joinery.optimizer.instance.packing_instance import Group, Lot
+from joinery.optimizer.instance.patterns import Shape
 from joinery.scheduling.optimise.orders import exclusive
 
 Counts = tuple[int, ...]
@@ -29,7 +31,7 @@ def holds(lot: Lot, kind: int, pods: Sequence[int]) -> bool:
 def cheapest(lot: Lot) -> float:
     """What the cheapest nodes for all pods cost in $/h; infinite if no nodes hold them."""
     kinds = range(len(lot.price))
-    stocked = [kind for kind in kinds if lot.stock[kind] < UNBOUNDED]
+    stocked = [kind for kind in kinds if lot.stock[kind] < UNLIMITED]
     piles = sorted({int(lot.pile[kind]) for kind in stocked})
 
     @cache
@@ -74,7 +76,7 @@ def wrong(lot: Lot, shapes: Iterable[Shape]) -> list[str]:
     placed = sum((shape.pods * shape.times for shape in listed), np.zeros(len(lot.counts), dtype=np.int64))
     if not np.array_equal(placed, lot.counts):
         found.append(f"{placed} pods of {lot.counts} have a place")
-    for kind in np.flatnonzero(lot.stock < UNBOUNDED):
+    for kind in np.flatnonzero(lot.stock < UNLIMITED):
         taken = sum(shape.times for shape in listed if lot.pile[shape.kind] == lot.pile[kind])
         if taken > lot.stock[kind]:
             found.append(f"{taken} nodes of pile {lot.pile[kind]}, there are {lot.stock[kind]}")
@@ -95,14 +97,14 @@ def lots(draw: st.DrawFn, *, most_pods: int = 6, stocked: bool = False) -> Lot:
     admits = np.array([[draw(st.integers(0, 4)) > 0 for _ in range(kinds)] for _ in counts])
     admits[:, -1] = True
     clashes = _clashes(draw, len(counts))
-    stock, pile = np.full(kinds, UNBOUNDED), np.arange(kinds)
+    stock, pile = np.full(kinds, UNLIMITED), np.arange(kinds)
     price = np.array([draw(st.integers(1, 30)) / 10 for _ in range(kinds)])
     if stocked:
         there = [draw(st.integers(0, 2)) for _ in range(2)]
         pile[:-1] = [draw(st.sampled_from((0, 1, kinds + number))) for number in range(kinds - 1)]
-        stock[:-1] = [there[number] if number < len(there) else UNBOUNDED for number in pile[:-1]]
+        stock[:-1] = [there[number] if number < len(there) else UNLIMITED for number in pile[:-1]]
         pile[-1] = 2 * kinds
-        price[stock < UNBOUNDED] = 1e-6
+        price[stock < UNLIMITED] = 1e-6
     return Lot(
         requests=requests,
         counts=np.array(counts, dtype=np.int64),
@@ -135,7 +137,7 @@ def _clashes(draw: st.DrawFn, items: int) -> Mask:
     return clashes
 
 
-def places(lot: Lot) -> st.SearchStrategy[Amounts]:
+def places(lot: Lot) -> st.SearchStrategy[Ints]:
     """A place for every kind, at most two of them."""
     size = len(lot.price)
     return st.lists(st.integers(0, 1), min_size=size, max_size=size).map(lambda found: np.array(found, dtype=np.int64))

@@ -4,10 +4,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.optimizer.assignment import AssignmentProgram
-from joinery.optimizer.bounding import bound
+from joinery.optimizer.bounds.lower_bound import bound
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.lot import Lot, price_of
+from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.instance.patterns import price_of
+from joinery.optimizer.relaxation.assignment import AssignmentProgram
 from joinery.optimizer.search import pack
 from tests.properties import examples
 from tests.unit.optimizer.lots import cheapest, lots, places, wrong

@@ -4,13 +4,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.optimizer.filling import apart, fill, sequences
-from joinery.optimizer.lot import Amounts, Lot
+from joinery.optimizer.arrays import Ints
+from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.rounding.filling import apart, fill, sequences
 from tests.properties import examples
 from tests.unit.optimizer.lots import holds, lots
 
 
-def _rows(lot: Lot, data: st.DataObject) -> tuple[Amounts, Amounts]:
+def _rows(lot: Lot, data: st.DataObject) -> tuple[Ints, Ints]:
     """Up to four nodes of any kinds, each with its own order of items."""
     kinds = data.draw(st.lists(st.integers(0, len(lot.price) - 1), min_size=1, max_size=4))
     orders = [data.draw(st.permutations(range(len(lot.counts)))) for _ in kinds]

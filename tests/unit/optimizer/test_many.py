@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
-from joinery.optimizer.assignment import AssignmentProgram
-from joinery.optimizer.bounding import bound
+from joinery.optimizer.arrays import UNLIMITED
+from joinery.optimizer.bounds.lower_bound import bound
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.lot import UNBOUNDED, Lot, price_of
-from joinery.optimizer.merging import MOST_ITEMS
+from joinery.optimizer.instance.aggregation import MOST_ITEMS
+from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.instance.patterns import price_of
+from joinery.optimizer.relaxation.assignment import AssignmentProgram
 from joinery.optimizer.search import pack
 from tests.unit.optimizer.lots import seeded, wrong
 
@@ -60,7 +62,7 @@ def _with_standing(lot: Lot, nodes: int) -> Lot:
 def test_standing_nodes_lower_the_bound_of_many_items_by_what_they_save() -> None:
     """Free nodes take pods off the bill, more of them more, down to nothing where all fit; the bound is never negative."""
     lot = seeded(MOST_ITEMS + 50)
-    assert (lot.stock == UNBOUNDED).all()
+    assert (lot.stock == UNLIMITED).all()
     bounds = [bound(_with_standing(lot, nodes)) for nodes in (0, 1, 3, 30)]
     assert bounds == sorted(bounds, reverse=True)
     assert bounds[1] < bounds[0]

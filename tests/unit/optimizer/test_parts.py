@@ -5,12 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.optimizer.assignment import AssignmentProgram
-from joinery.optimizer.lot import Lot
-from joinery.optimizer.merging import MOST_ITEMS, CoarseProgram, cells
-from joinery.optimizer.places import by_place
-from joinery.optimizer.promising import Survey
-from joinery.optimizer.shrinking import ShrinkingProgram
+from joinery.optimizer.instance.aggregation import MOST_ITEMS, cells
+from joinery.optimizer.instance.decomposition import by_place
+from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.relaxation.aggregated import CoarseProgram
+from joinery.optimizer.relaxation.assignment import AssignmentProgram
+from joinery.optimizer.relaxation.core import Survey
+from joinery.optimizer.relaxation.residual import ShrinkingProgram
 from tests.properties import examples
 from tests.unit.optimizer.lots import lots, places, seeded
 

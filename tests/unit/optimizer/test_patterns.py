@@ -5,12 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.optimizer.assignment import AssignmentProgram
-from joinery.optimizer.bounding import bound
+from joinery.optimizer.arrays import UNLIMITED, Ints
+from joinery.optimizer.bounds.lower_bound import bound
+from joinery.optimizer.columns.master import PatternProgram
+from joinery.optimizer.columns.pricing import Pricing
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.lot import UNBOUNDED, Amounts, Lot, Shape, price_of
-from joinery.optimizer.patterns import PatternProgram, Patterns
-from joinery.optimizer.pricing import Pricing
+from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.instance.patterns import Patterns, Shape, price_of
+from joinery.optimizer.relaxation.assignment import AssignmentProgram
 from joinery.optimizer.search import pack
 from tests.properties import examples
 from tests.unit.optimizer.lots import lots, seeded, wrong
@@ -22,7 +24,7 @@ def _of(shapes: list[Shape]) -> Patterns:
     return Patterns(np.array([shape.kind for shape in shapes]), np.array([shape.pods for shape in shapes]))
 
 
-def _one_place(lot: Lot) -> Amounts:
+def _one_place(lot: Lot) -> Ints:
     return np.zeros(len(lot.price), dtype=np.int64)
 
 
@@ -101,7 +103,7 @@ def test_no_more_nodes_are_wanted_than_there_are() -> None:
         admits=lot.admits,
         groups=(),
         clashes=lot.clashes,
-        stock=np.array([30, UNBOUNDED]),
+        stock=np.array([30, UNLIMITED]),
     )
     program = PatternProgram(scarce, np.full(4, 0.25))
     program.add(Patterns(np.array([0]), np.array([[1, 1, 1, 1]])))

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.optimizer.exact import least
-from joinery.optimizer.highs import Program
-from joinery.optimizer.lot import Lot, price_of
-from joinery.optimizer.placement import Placement
-from joinery.optimizer.proof import Prover, Question, proven
-from joinery.optimizer.task import Row, Task, plain
+from joinery.optimizer.bounds.branch_and_bound import Prover, Question
+from joinery.optimizer.bounds.compact import Placement
+from joinery.optimizer.bounds.duality import proven
+from joinery.optimizer.bounds.exact import least
+from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.instance.patterns import price_of
+from joinery.optimizer.instance.side_constraints import Row, Task, plain
+from joinery.optimizer.linear.highs import Program
 from tests.properties import examples
 from tests.unit.optimizer.lots import cheapest, lots, wrong
 

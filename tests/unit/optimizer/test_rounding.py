@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.optimizer.assignment import Assignment, AssignmentProgram
+from joinery.optimizer.arrays import UNLIMITED, Ints
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.generation import Outlook
-from joinery.optimizer.lot import UNBOUNDED, Amounts, Lot, Shape, price_of
-from joinery.optimizer.refinement import refine
-from joinery.optimizer.rounding import Judgement, round_up
+from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.instance.patterns import Shape, price_of
+from joinery.optimizer.local_search import refine
+from joinery.optimizer.relaxation.assignment import Assignment, AssignmentProgram
+from joinery.optimizer.relaxation.merged_duals import Outlook
+from joinery.optimizer.rounding.rounding import Judgement, round_up
 from joinery.optimizer.search import pack
 from tests.properties import examples
 from tests.unit.optimizer.lots import lots, places, seeded, wrong
@@ -39,7 +41,7 @@ def _singly(lot: Lot) -> list[Shape]:
     ]
 
 
-def _one_place(lot: Lot) -> Amounts:
+def _one_place(lot: Lot) -> Ints:
     return np.zeros(len(lot.price), dtype=np.int64)
 
 
@@ -90,7 +92,7 @@ def test_free_nodes_go_to_the_pods_that_cost_most_elsewhere() -> None:
         admits=np.array([[True, True, True], [False, True, True]]),
         groups=(),
         clashes=np.zeros((2, 2), dtype=np.bool_),
-        stock=np.array([UNBOUNDED, UNBOUNDED, 1]),
+        stock=np.array([UNLIMITED, UNLIMITED, 1]),
     )
     shapes = pack(lot, np.zeros(3, dtype=np.int64), Effort())
     assert price_of(lot, shapes) == pytest.approx(0.1, abs=1e-5)

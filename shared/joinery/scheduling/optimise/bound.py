@@ -16,10 +16,11 @@ from itertools import product
 import numpy as np
 
 from joinery.apis.labels import HOSTNAME
-from joinery.optimizer.bounding import bound
-from joinery.optimizer.exact import MOST_PODS, is_small, least
-from joinery.optimizer.lot import Amounts, Floats, Group, Lot, Mask
-from joinery.optimizer.task import Row, Task
+from joinery.optimizer.arrays import Floats, Ints, Mask
+from joinery.optimizer.bounds.exact import MOST_PODS, is_small, least
+from joinery.optimizer.bounds.lower_bound import bound
+from joinery.optimizer.instance.packing_instance import Group, Lot
+from joinery.optimizer.instance.side_constraints import Row, Task
 from joinery.scheduling.constraints.resources import ports_clash
 from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, first_untolerated
 from joinery.scheduling.constraints.topology_rules import Rule
@@ -174,7 +175,7 @@ def _takes_all(work: Workspace, ask: Ask, pool: Pool) -> bool:
     return is_bought(pool, fit(pool, ask.ways[0]), ask.row)
 
 
-def _standing(work: Workspace, items: Sequence[Item], asks: Sequence[Ask], requests: Amounts) -> tuple[Amounts, Mask]:
+def _standing(work: Workspace, items: Sequence[Item], asks: Sequence[Ask], requests: Ints) -> tuple[Ints, Mask]:
     """The free room of nodes that exist and could take some pod (nodes x resources), and which items (items x nodes)."""
     nodes = [node for node in work.nodes if not node.view.is_reserved and (node.free >= 0).all()]
     free = np.array([node.free for node in nodes], dtype=np.int64).reshape(len(nodes), requests.shape[1])

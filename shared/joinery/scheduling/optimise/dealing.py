@@ -16,8 +16,8 @@ from itertools import product
 import numpy as np
 
 from joinery.apis.labels import CAPACITY_TYPE, ZONE
-from joinery.optimizer.lot import Floats
-from joinery.optimizer.task import Row
+from joinery.optimizer.arrays import Floats
+from joinery.optimizer.instance.side_constraints import Row
 from joinery.scheduling.firstfit.groups import Group
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace

@@ -12,10 +12,13 @@ from itertools import groupby
 import numpy as np
 
 from joinery.apis.quantity import total
+from joinery.optimizer.arrays import Floats, Ints
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.lot import Amounts, Floats, Group, Lot, Shape
-from joinery.optimizer.promising import Survey
-from joinery.optimizer.search import guide, pack
+from joinery.optimizer.instance.packing_instance import Group, Lot
+from joinery.optimizer.instance.patterns import Shape
+from joinery.optimizer.relaxation.core import Survey
+from joinery.optimizer.relaxation.relaxation import guide
+from joinery.optimizer.search import pack
 from joinery.scheduling.constraints.resources import requests_of
 from joinery.scheduling.firstfit.new_nodes import Purchase, Worth, is_open_to
 from joinery.scheduling.firstfit.reservations import must_reserve
@@ -129,7 +132,7 @@ class _Rebuilt:
             self._build(kinds, shape)
         return self._finished(lot)
 
-    def _lot(self, requests: Amounts, kinds: Kinds) -> Lot:
+    def _lot(self, requests: Ints, kinds: Kinds) -> Lot:
         rules = host_rules(self._orders, self._work.topology)
         stock, pile = stocks(kinds, self._purchase.reservations.remaining())
         return Lot(
@@ -196,7 +199,7 @@ def _claims(work: Workspace, orders: Sequence[Order]) -> list[Claim]:
     return claims
 
 
-def _places(kinds: Kinds, pools: Sequence[Pool]) -> Amounts:
+def _places(kinds: Kinds, pools: Sequence[Pool]) -> Ints:
     """A number for every kind: kinds that share a zone, directly or through others, share it."""
     zones = [
         {pools[int(pool)].market.columns[i].zone for i in np.flatnonzero(columns)}

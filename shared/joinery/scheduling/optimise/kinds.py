@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from joinery.apis.labels import SPOT
-from joinery.optimizer.lot import UNBOUNDED
+from joinery.optimizer.arrays import UNLIMITED
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.pools.pool import Amounts, Mask, Pool, Prices
 from joinery.scheduling.pools.reserved import reserved_columns
@@ -139,7 +139,7 @@ def _cost(pools: Sequence[Pool], part: Kinds, factors: Sequence[Floats] | None, 
 def stocks(kinds: Kinds, left: Mapping[str, int]) -> tuple[Amounts, Amounts]:
     """How many nodes there are of each kind, and its pile: kinds of one reservation share what is ``left`` of it, by id."""
     known = {name: index for index, name in enumerate(sorted(set(kinds.reservation)))}
-    stock = [left.get(name, 0) if name else UNBOUNDED for name in kinds.reservation]
+    stock = [left.get(name, 0) if name else UNLIMITED for name in kinds.reservation]
     pile = [known[name] if name else len(known) + index for index, name in enumerate(kinds.reservation)]
     return np.array(stock, dtype=np.int64), np.array(pile, dtype=np.int64)
 

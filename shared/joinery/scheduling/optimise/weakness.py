@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from joinery.apis.labels import HOSTNAME
-from joinery.optimizer.exact import MOST_PODS
+from joinery.optimizer.bounds.exact import MOST_PODS
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.optimise.asks import Ask, keeps_preferences
 from joinery.scheduling.optimise.dealing import KEYS

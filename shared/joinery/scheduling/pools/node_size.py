@@ -17,7 +17,7 @@ import numpy as np
 from joinery.apis.labels import MAX_NODE_SHARE, NODE_SIZE
 from joinery.apis.nodepool import NodePool
 from joinery.apis.sizes import SIZES, share_of
-from joinery.optimizer.lot import Floats
+from joinery.optimizer.arrays import Floats
 from joinery.scheduling.pools.pool import Amounts, Pool
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from joinery.optimizer.highs import Indices, Program
-from joinery.optimizer.lot import Amounts, Floats
+from joinery.optimizer.arrays import Floats, Ints
+from joinery.optimizer.linear.highs import Indices, Program
 
 
 class Rows:
@@ -17,7 +17,7 @@ class Rows:
         self._lower: list[Floats] = []
         self._upper: list[Floats] = []
 
-    def entry(self, rows: Amounts, columns: Amounts, values: Floats | float) -> None:
+    def entry(self, rows: Ints, columns: Ints, values: Floats | float) -> None:
         """One coefficient each; one value may be meant for all."""
         self._rows.append((rows + self.height).astype(np.int32))
         self._columns.append(columns.astype(np.int32))

@@ -1,16 +1,17 @@
 """From a packing to a cheaper one by patterns: seek those that the program would rather buy, then buy whole ones."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from joinery.optimizer.assignment import Assignment
+from joinery.optimizer.arrays import Ints
+from joinery.optimizer.columns.diving import Cart, dive
+from joinery.optimizer.columns.master import PatternProgram, Purchase
+from joinery.optimizer.columns.pricing import Pricing
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.lot import Amounts, Floats, Lot, Shape, price_of
-from joinery.optimizer.patterns import PatternProgram, Patterns, Purchase
-from joinery.optimizer.places import Part
-from joinery.optimizer.pricing import Pricing
+from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.instance.patterns import Patterns, Shape, price_of
+from joinery.optimizer.relaxation.merged_duals import Outlook
 
 _BANDS = (0.02, 0.05, 0.1, 0.2, 0.5, np.inf)
 """How far prices may stray from the assignment program's, in turn."""
@@ -31,34 +32,11 @@ _GOOD_ENOUGH = 1.002
 """Nodes this close to what the patterns cost in fractions are not tried for again."""
 
 
-@dataclass(eq=False)
-class Outlook:
-    """What the assignment program says of a lot. ``worth``: what pods are charged, by item; ``room``: what a unit of each resource
-    is charged, kinds x resources; ``reduced``: costs of kinds; ``price``: in all, in $/h.
-    """
-
-    worth: Floats
-    room: Floats
-    reduced: Floats
-    price: float = 0.0
-
-    @classmethod
-    def of_nothing(cls, lot: Lot) -> "Outlook":
-        """Before anything is noted."""
-        return cls(np.full(len(lot.counts), np.inf), np.zeros(lot.room.shape), np.zeros(len(lot.price)))
-
-    def note(self, part: Part, answer: Assignment) -> None:
-        """What the program of one part says."""
-        self.worth[part.items] = np.minimum(self.worth[part.items], answer.worth)
-        self.room[part.kinds], self.reduced[part.kinds] = answer.room, answer.reduced
-        self.price += answer.price
-
-
 def by_patterns(
     lot: Lot,
     outlook: Outlook,
     best: list[Shape],
-    finish: Callable[[Amounts, Amounts, float], list[Shape] | None],
+    finish: Callable[[Ints, Ints, float], list[Shape] | None],
     effort: Effort,
     random: np.random.Generator,
 ) -> list[Shape]:
@@ -73,7 +51,7 @@ def by_patterns(
     for likely in _LIKELY:
         cart = Cart(lot)
         cart.take_whole(patterns.known, answer)
-        _dive(patterns, cart, likely)
+        dive(patterns, cart, likely)
         saved = price_of(lot, best) * (1 - 1e-9) - price_of(lot, cart.shapes)
         rest = finish(cart.left, cart.stock, saved) if cart.left.any() else []
         if rest is not None and price_of(lot, rest) < saved:
@@ -123,43 +101,3 @@ def _wanted(found: Patterns, answer: Purchase) -> Patterns:
     for kind in np.unique(kinds):
         rank[kinds == kind] = np.arange((kinds == kind).sum())
     return found.part(order[rank < _OF_A_KIND])
-
-
-def _dive(patterns: PatternProgram, cart: "Cart", likely: float) -> None:
-    """Buy what is wanted for the pods that are left, a little at a time, while something is wanted so often."""
-    while cart.left.any() and likely < 1:
-        answer = patterns.solve(cart.left, cart.stock)
-        if answer is None:
-            break
-        if not (cart.take_whole(patterns.known, answer) or cart.take_likeliest(patterns.known, answer, likely)):
-            break
-
-
-class Cart:
-    """What is bought so far (``shapes``), the pods that are ``left``, and what is left of each kind (``stock``)."""
-
-    def __init__(self, lot: Lot) -> None:
-        self._lot = lot
-        self.shapes: list[Shape] = []
-        self.left, self.stock = lot.counts, lot.stock
-
-    def take_whole(self, known: Patterns, answer: Purchase) -> bool:
-        """What is wanted in whole numbers, as far as there are pods and nodes for it; whether there was any."""
-        wanted = np.flatnonzero(answer.times >= 1 - 1e-6)
-        return any([self._take(known, int(index), int(answer.times[index] + 1e-6)) for index in wanted])
-
-    def take_likeliest(self, known: Patterns, answer: Purchase, likely: float) -> bool:
-        """One node of the pattern that is wanted most, of those for which there are pods, if it is wanted at all."""
-        times = np.where((known.pods <= self.left).all(axis=1), answer.times, 0.0)
-        index = int(times.argmax())
-        return bool(times[index] >= max(likely, 1e-6)) and self._take(known, index, 1)
-
-    def _take(self, known: Patterns, index: int, times: int) -> bool:
-        kind, pods = int(known.kinds[index]), known.pods[index]
-        held = pods > 0
-        times = min(times, int((self.left[held] // pods[held]).min()), int(self.stock[kind]))
-        if times > 0:
-            self.shapes.append(Shape(kind, pods, times))
-            self.left = self.left - pods * times
-            self.stock = self._lot.less(self.stock, kind, times)
-        return times > 0

@@ -11,10 +11,11 @@ from itertools import product
 
 import numpy as np
 
-from joinery.optimizer.assignment import AssignmentProgram
-from joinery.optimizer.lot import Amounts, Floats, Lot
-from joinery.optimizer.merging import MOST_ITEMS, cells
-from joinery.optimizer.promising import Survey
+from joinery.optimizer.arrays import Floats, Ints
+from joinery.optimizer.instance.aggregation import MOST_ITEMS, cells
+from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.relaxation.assignment import AssignmentProgram
+from joinery.optimizer.relaxation.core import Survey
 
 _SORTS = 12
 _STEPS = 48
@@ -28,7 +29,7 @@ _ROUNDS = 3
 
 def bound(lot: Lot) -> float:
     """$/h that no nodes for all pods of the lot can undercut; 0 where nothing can be proven."""
-    every: Amounts = np.arange(len(lot.price))
+    every: Ints = np.arange(len(lot.price))
     has_many, kinds = len(lot.counts) > MOST_ITEMS, every
     if lot.admits.sum() > _FEW_PAIRS:
         kinds = np.union1d(Survey(lot).promising(_SORTS), np.flatnonzero(lot.scarce))
@@ -49,7 +50,7 @@ def bound(lot: Lot) -> float:
     return max(0.0, float(lot.counts @ least) - excess)
 
 
-def _undercutting(lot: Lot, kinds: Amounts, directions: Floats, least: Floats) -> Amounts:
+def _undercutting(lot: Lot, kinds: Ints, directions: Floats, least: Floats) -> Ints:
     """Of these kinds, those on which every direction, scaled to the kind's price, charges some pod less than ``least``."""
     asked = np.concatenate([lot.requests, lot.members], axis=1)
     held = np.concatenate([lot.room[kinds], np.broadcast_to(lot.caps, (len(kinds), len(lot.caps)))], axis=1)
@@ -69,7 +70,7 @@ def _charges(lot: Lot, kind: int, least: Floats) -> Floats:
     share = lot.requests[items] / np.maximum(lot.room[kind], 1)
     asked = np.flatnonzero((share > 0).any(axis=0))
     charges = lot.price[kind] * (share[:, asked] @ _weights(len(asked)).T)
-    lowered: Amounts = (lot.counts[items, None] * np.maximum(least[items, None] - charges, 0.0)).sum(axis=0)
+    lowered: Ints = (lot.counts[items, None] * np.maximum(least[items, None] - charges, 0.0)).sum(axis=0)
     found: Floats = np.full(len(lot.counts), np.inf)
     found[items] = charges[:, int(lowered.argmin())]
     return found

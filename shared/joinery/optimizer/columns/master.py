@@ -15,24 +15,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from joinery.optimizer.highs import Program, Solver
-from joinery.optimizer.lot import Amounts, Floats, Lot
-
-
-@dataclass(frozen=True, eq=False)
-class Patterns:
-    """Nodes that can be built: their kinds, and their pods (patterns x items)."""
-
-    kinds: Amounts
-    pods: Amounts
-
-    def part(self, chosen: Amounts) -> "Patterns":
-        """Some of them, in this order."""
-        return Patterns(self.kinds[chosen], self.pods[chosen])
-
-    def join(self, other: "Patterns") -> "Patterns":
-        """These, and then the others."""
-        return Patterns(np.concatenate([self.kinds, other.kinds]), np.concatenate([self.pods, other.pods]))
+from joinery.optimizer.arrays import Floats, Ints
+from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.instance.patterns import Patterns
+from joinery.optimizer.linear.highs import Program, Solver
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +61,7 @@ class PatternProgram:
             self.known = self.known.join(new)
         return len(fresh)
 
-    def solve(self, counts: Amounts, stock: Amounts, band: float = np.inf) -> Purchase | None:
+    def solve(self, counts: Ints, stock: Ints, band: float = np.inf) -> Purchase | None:
         """The optimum for these counts and what is left of each kind, with prices that differ by ``band`` (a share) from the first
         ones at most.
         """

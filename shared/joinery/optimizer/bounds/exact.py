@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from joinery.optimizer.enumeration import TooManyError, patterns, prices_of
-from joinery.optimizer.listing import Listing
-from joinery.optimizer.lot import Amounts, Floats, Mask, Shape
-from joinery.optimizer.patterns import Patterns
-from joinery.optimizer.placement import Placement
-from joinery.optimizer.proof import CLOSE, Prover, Question, reduced, signed
-from joinery.optimizer.task import Task
+from joinery.optimizer.arrays import Floats, Ints, Mask
+from joinery.optimizer.bounds.branch_and_bound import CLOSE, Prover, Question
+from joinery.optimizer.bounds.compact import Placement
+from joinery.optimizer.bounds.duality import reduced, signed
+from joinery.optimizer.bounds.enumeration import TooManyError, patterns, prices_of
+from joinery.optimizer.bounds.pattern_program import Listing
+from joinery.optimizer.instance.patterns import Patterns, Shape
+from joinery.optimizer.instance.side_constraints import Task
 
 MOST_PAIRS = 4_000
 """Tasks of no more pairs of an item and a kind that admits it are small."""
@@ -74,11 +75,11 @@ def _prover(question: Question, cutoff: float) -> Prover:
     return Prover(question, cutoff, max(_FEWEST, int(_ALLOWANCE * _PACE / len(question.program.values))))
 
 
-def _left(placement: Placement, prices: Floats, gap: float) -> tuple[Amounts, Mask]:
+def _left(placement: Placement, prices: Floats, gap: float) -> tuple[Ints, Mask]:
     """The kinds that could be in a better plan, and what they could hold there: one node, or one pod, may not cost the gap."""
     program = placement.question.program
     beyond = reduced(program, signed(program, prices))
-    kinds: Amounts = np.flatnonzero(beyond[: placement.width] <= gap * (1 + 1e-6) + 1e-9)
+    kinds: Ints = np.flatnonzero(beyond[: placement.width] <= gap * (1 + 1e-6) + 1e-9)
     admits = np.zeros(placement.task.lot.admits.shape, dtype=np.bool_)
     near = beyond[placement.width : placement.width + placement.pairs] <= gap * (1 + 1e-6) + 1e-9
     admits[placement.items[near], placement.kinds[near]] = True

@@ -7,9 +7,10 @@ in random order from the pods that waste little on their kind, and of good nodes
 
 import numpy as np
 
-from joinery.optimizer.filling import fill
-from joinery.optimizer.lot import Amounts, Floats, Lot, Mask
-from joinery.optimizer.patterns import Patterns
+from joinery.optimizer.arrays import Floats, Ints, Mask
+from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.instance.patterns import Patterns
+from joinery.optimizer.rounding.filling import fill
 
 _NOISES = (0.1, 0.5)
 _EXCHANGES = 2
@@ -21,7 +22,7 @@ _TIE = 1e-6
 class Pricing:
     """The search for patterns of one lot. ``rates``: what the assignment program charges, items x kinds; ``kinds``: those tried."""
 
-    def __init__(self, lot: Lot, rates: Floats, kinds: Amounts) -> None:
+    def __init__(self, lot: Lot, rates: Floats, kinds: Ints) -> None:
         self._lot, self._rates, self._kinds = lot, rates, kinds
 
     def filled(self, worth: Floats, ways: int, random: np.random.Generator) -> Patterns:
@@ -39,7 +40,7 @@ class Pricing:
         gain = np.where(self._fits(fewer), worth - _TIE * self._rates[:, fewer.kinds].T, -1.0)
         gain[np.arange(len(row)), item] = -1.0
         width = min(_EXCHANGES, len(worth))
-        best: Amounts = np.argpartition(-gain, width - 1, axis=1)[:, :width]
+        best: Ints = np.argpartition(-gain, width - 1, axis=1)[:, :width]
         which, other = np.repeat(np.arange(len(row)), width), best.reshape(-1)
         good = gain[which, other] > 0
         found = fewer.part(which[good])
@@ -51,12 +52,12 @@ class Pricing:
             found.pods[open_] = fill(self._lot, some.kinds, sequences, self._lot.counts, some.pods)
         return found
 
-    def _greed(self, worth: Floats, kinds: Amounts) -> Floats:
+    def _greed(self, worth: Floats, kinds: Ints) -> Floats:
         """What each pod is charged on each node by the assignment program, as a multiple of its worth: nodes x items."""
         greed: Floats = (self._rates[:, kinds] / np.maximum(worth, 1e-9)[:, None]).T
         return greed
 
-    def _sequences(self, kinds: Amounts, order: Floats) -> Amounts:
+    def _sequences(self, kinds: Ints, order: Floats) -> Ints:
         """The items that each node's kind admits, in order; where one admits fewer than another, others come after them."""
         admitted = self._lot.admits.T[kinds]
         longest = int(admitted.sum(axis=1).max(initial=0))

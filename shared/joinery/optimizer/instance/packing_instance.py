@@ -4,25 +4,19 @@ An *item* is a size of pod with a count, a *kind* a size of node with a price; a
 resources. ``groups`` and ``clashes`` say which pods may not share a node.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-Amounts = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Mask = NDArray[np.bool_]
-
-UNBOUNDED = 1 << 30
+from joinery.optimizer.arrays import UNLIMITED, Floats, Ints, Mask
 
 
 @dataclass(frozen=True, eq=False)
 class Group:
     """Items (indices) of which at most ``cap`` pods may share a node."""
 
-    members: Amounts
+    members: Ints
     cap: int
 
 
@@ -33,26 +27,26 @@ class Lot:
     nodes there are of a kind, without end unless given; ``pile``: a number by kind: kinds of one pile have one stock between them.
     """
 
-    requests: Amounts
-    counts: Amounts
+    requests: Ints
+    counts: Ints
     price: Floats
-    room: Amounts
+    room: Ints
     admits: Mask
     groups: tuple[Group, ...]
     clashes: Mask
-    stock: Amounts = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
-    pile: Amounts = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    stock: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    pile: Ints = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def __post_init__(self) -> None:
         if not len(self.stock):
-            object.__setattr__(self, "stock", np.full(len(self.price), UNBOUNDED))
+            object.__setattr__(self, "stock", np.full(len(self.price), UNLIMITED))
         if not len(self.pile):
             object.__setattr__(self, "pile", np.arange(len(self.price)))
 
     @cached_property
     def scarce(self) -> Mask:
         """The kinds of which there are only so many."""
-        few: Mask = self.stock < UNBOUNDED
+        few: Mask = self.stock < UNLIMITED
         return few
 
     @cached_property
@@ -62,14 +56,14 @@ class Lot:
         return np.maximum(largest, 1.0)
 
     @cached_property
-    def most(self) -> Amounts:
+    def most(self) -> Ints:
         """How many pods of an item alone a node of a kind holds: items x kinds."""
         asked = self.requests[:, None, :]
-        room = np.where(asked > 0, self.room[None] // np.maximum(asked, 1), UNBOUNDED)
-        most: Amounts = np.where(self.admits, room.min(axis=2, initial=UNBOUNDED), 0)
+        room = np.where(asked > 0, self.room[None] // np.maximum(asked, 1), UNLIMITED)
+        most: Ints = np.where(self.admits, room.min(axis=2, initial=UNLIMITED), 0)
         for group in self.groups:
             most[group.members] = np.minimum(most[group.members], group.cap)
-        alone: Amounts = np.minimum(most, np.where(self.clashes.diagonal(), 1, UNBOUNDED)[:, None])
+        alone: Ints = np.minimum(most, np.where(self.clashes.diagonal(), 1, UNLIMITED)[:, None])
         return alone
 
     @cached_property
@@ -86,11 +80,11 @@ class Lot:
         return found
 
     @cached_property
-    def caps(self) -> Amounts:
+    def caps(self) -> Ints:
         """The cap of every group."""
         return np.array([group.cap for group in self.groups], dtype=np.int64)
 
-    def part(self, items: Amounts, kinds: Amounts, counts: Amounts) -> "Lot":
+    def part(self, items: Ints, kinds: Ints, counts: Ints) -> "Lot":
         """The same with these items and kinds only, and other counts."""
         place = {int(item): index for index, item in enumerate(items)}
         groups = []
@@ -110,23 +104,9 @@ class Lot:
             pile=self.pile[kinds],
         )
 
-    def less(self, stock: Amounts, kind: int, times: int) -> Amounts:
+    def less(self, stock: Ints, kind: int, times: int) -> Ints:
         """The stock (by kind) after so many nodes of the kind were taken."""
         if not self.scarce[kind]:
             return stock
-        left: Amounts = np.where(self.pile == self.pile[kind], stock - times, stock)
+        left: Ints = np.where(self.pile == self.pile[kind], stock - times, stock)
         return left
-
-
-@dataclass(frozen=True, eq=False)
-class Shape:
-    """So many (``times``) equal nodes: their kind, and how many pods of each item each of them holds."""
-
-    kind: int
-    pods: Amounts
-    times: int = 1
-
-
-def price_of(lot: Lot, shapes: Sequence[Shape]) -> float:
-    """$/h of all their nodes."""
-    return float(sum(lot.price[shape.kind] * shape.times for shape in shapes))

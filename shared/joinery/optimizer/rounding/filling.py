@@ -2,13 +2,14 @@
 
 import numpy as np
 
-from joinery.optimizer.lot import UNBOUNDED, Amounts, Floats, Lot
+from joinery.optimizer.arrays import UNLIMITED, Floats, Ints
+from joinery.optimizer.instance.packing_instance import Lot
 
 _BLOCK = 32
 """After so many items it is looked at which nodes are full."""
 
 
-def fill(lot: Lot, kinds: Amounts, sequences: Amounts, counts: Amounts, start: Amounts | None = None) -> Amounts:
+def fill(lot: Lot, kinds: Ints, sequences: Ints, counts: Ints, start: Ints | None = None) -> Ints:
     """Put on each node (row) as many pods of its first item as fit, then of its second, and so on: rows x items.
 
     ``kinds``: by row; ``sequences``: items by row; ``counts``: the pods there are; ``start``: pods that are on already.
@@ -16,8 +17,8 @@ def fill(lot: Lot, kinds: Amounts, sequences: Amounts, counts: Amounts, start: A
     pods = np.zeros((len(kinds), len(lot.counts)), dtype=np.int64) if start is None else start.copy()
     free = lot.room[kinds] - pods @ lot.requests
     may = np.minimum(counts, lot.most.T[kinds]) - pods
-    unit, spare = np.maximum(lot.requests, 1), np.where(lot.requests > 0, 0, UNBOUNDED)
-    least = lot.requests.min(axis=0, initial=UNBOUNDED)
+    unit, spare = np.maximum(lot.requests, 1), np.where(lot.requests > 0, 0, UNLIMITED)
+    least = lot.requests.min(axis=0, initial=UNLIMITED)
     shared = np.flatnonzero(lot.members.sum(axis=0) > 1)  # what binds one item alone is in ``most``
     members, caps = lot.members[:, shared], lot.caps[shared] - pods @ lot.members[:, shared]
     rows = np.arange(len(kinds))
@@ -28,10 +29,10 @@ def fill(lot: Lot, kinds: Amounts, sequences: Amounts, counts: Amounts, start: A
             if not len(rows):
                 break
         item = sequences[:, number]
-        room = (free // unit[item] + spare[item]).min(axis=1, initial=UNBOUNDED)
+        room = (free // unit[item] + spare[item]).min(axis=1, initial=UNLIMITED)
         taken = np.minimum(room, may[rows, item])
         if len(shared):
-            taken = np.minimum(taken, np.where(members[item], caps, UNBOUNDED).min(axis=1))
+            taken = np.minimum(taken, np.where(members[item], caps, UNLIMITED).min(axis=1))
         if lot.has_strangers:
             taken = np.minimum(taken, _beside(lot, item, pods[rows]))
         taken = np.maximum(taken, 0)
@@ -42,22 +43,22 @@ def fill(lot: Lot, kinds: Amounts, sequences: Amounts, counts: Amounts, start: A
     return pods
 
 
-def _beside(lot: Lot, item: Amounts, pods: Amounts) -> Amounts:
+def _beside(lot: Lot, item: Ints, pods: Ints) -> Ints:
     """How many pods of an item may join what is on each node, by clashes alone."""
     each = np.arange(len(item))
     clashes = lot.clashes[item]
     alone = clashes[each, item]
     others = clashes.copy()
     others[each, item] = False
-    free = np.where(alone, 1 - np.minimum(pods[each, item], 1), UNBOUNDED)
-    result: Amounts = np.where((others & (pods > 0)).any(axis=1), 0, free)
+    free = np.where(alone, 1 - np.minimum(pods[each, item], 1), UNLIMITED)
+    result: Ints = np.where((others & (pods > 0)).any(axis=1), 0, free)
     return result
 
 
-def apart(lot: Lot, pods: Amounts, worth: Floats) -> Amounts:
+def apart(lot: Lot, pods: Ints, worth: Floats) -> Ints:
     """The nodes (rows x items) without pods that clash with others on them; those of more worth stay."""
     if not lot.has_strangers:
-        single: Amounts = np.minimum(pods, np.where(lot.clashes.diagonal(), 1, UNBOUNDED))
+        single: Ints = np.minimum(pods, np.where(lot.clashes.diagonal(), 1, UNLIMITED))
         return single
     clashing = np.flatnonzero(lot.clashes.any(axis=1))
     kept = pods.copy()
@@ -67,7 +68,7 @@ def apart(lot: Lot, pods: Amounts, worth: Floats) -> Amounts:
     return kept
 
 
-def sequences(lot: Lot, worth: Floats, kinds: Amounts, live: Amounts) -> tuple[Amounts, Amounts]:
+def sequences(lot: Lot, worth: Floats, kinds: Ints, live: Ints) -> tuple[Ints, Ints]:
     """Several orders in which each kind might be filled: by worth for the room taken, room weighed in different ways.
 
     Returns kinds and sequences by row, a few rows for every kind.

@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from joinery.optimizer.assignment import AssignmentProgram
-from joinery.optimizer.lot import Amounts, Floats, Group, Lot
-from joinery.optimizer.merging import MOST_ITEMS, cells
+from joinery.optimizer.arrays import Floats, Ints
+from joinery.optimizer.instance.aggregation import MOST_ITEMS, cells
+from joinery.optimizer.instance.packing_instance import Group, Lot
+from joinery.optimizer.relaxation.assignment import AssignmentProgram
 
 _SLOW = 2e-4
 """What the survey says is good enough once another solve changes no more than this share."""
@@ -29,7 +30,7 @@ class Survey:
         self._program = AssignmentProgram(self._plain, swift=True, slow=_SLOW)
         self._answer = self._program.solve(self._plain.counts)
 
-    def promising(self, sorts: int) -> Amounts:
+    def promising(self, sorts: int) -> Ints:
         """The kinds of the best ``sorts``, of half as many where those are a great many kinds, and for every item at least one that
         admits it.
 
@@ -66,7 +67,7 @@ def _cheapest_for(lot: Lot, item: int) -> int:
     return int(kinds[np.argmin(lot.price[kinds] * share)])
 
 
-def _without_places(lot: Lot, hourly: Floats | None) -> tuple[Amounts, Lot]:
+def _without_places(lot: Lot, hourly: Floats | None) -> tuple[Ints, Lot]:
     """The sort of every kind, and the lot with one kind of each sort, where items that then look alike are one too."""
     few = np.where(lot.scarce, lot.pile, -1)
     looks = zip(lot.room, lot.price, lot.price if hourly is None else hourly, few, strict=True)
@@ -90,10 +91,10 @@ def _without_places(lot: Lot, hourly: Floats | None) -> tuple[Amounts, Lot]:
     return sort, replace(plain, groups=merged)
 
 
-def _numbered(keys: list[tuple[object, ...]]) -> Amounts:
+def _numbered(keys: list[tuple[object, ...]]) -> Ints:
     numbers: dict[tuple[object, ...], int] = {}
     return np.array([numbers.setdefault(key, len(numbers)) for key in keys], dtype=np.int64)
 
 
-def _first_of_each(numbers: Amounts) -> Amounts:
+def _first_of_each(numbers: Ints) -> Ints:
     return np.unique(numbers, return_index=True)[1]

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from joinery.optimizer.lot import Amounts, Floats, Lot, Mask
-from joinery.optimizer.patterns import Patterns
-from joinery.optimizer.placement import Placement
-from joinery.optimizer.proof import reduced, signed
+from joinery.optimizer.arrays import Floats, Ints, Mask
+from joinery.optimizer.bounds.compact import Placement
+from joinery.optimizer.bounds.duality import reduced, signed
+from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.instance.patterns import Patterns
 
 _MOST_PATTERNS = 6_000
 _MOST_PARTIAL = 40_000
@@ -83,14 +84,14 @@ def patterns(placement: Placement, prices: Prices) -> Patterns:
     return together
 
 
-def _of_kind(placement: Placement, prices: Prices, kind: int, gap: float) -> Amounts:
+def _of_kind(placement: Placement, prices: Prices, kind: int, gap: float) -> Ints:
     """The nodes of one kind (patterns x items), item by item."""
     lot, most = placement.task.lot, placement.most[:, kind]
     worth = prices.worth[:, kind]
     order = np.flatnonzero(most)
     order = order[np.argsort(-worth[order] * most[order], kind="stable")]
     rest_own = np.cumsum((prices.own[order, kind] * most[order])[::-1])[::-1]
-    pods: Amounts = np.zeros((1, len(lot.counts)), dtype=np.int64)
+    pods: Ints = np.zeros((1, len(lot.counts)), dtype=np.int64)
     free, charged = lot.room[kind][None, :], np.zeros(1)
     for step, item in enumerate(order):
         allowed = _allowed(lot, item, pods, free, int(most[item]))
@@ -113,7 +114,7 @@ def _of_kind(placement: Placement, prices: Prices, kind: int, gap: float) -> Amo
     return pods[pods.any(axis=1)]
 
 
-def _allowed(lot: Lot, item: int, pods: Amounts, free: Amounts, most: int) -> Amounts:
+def _allowed(lot: Lot, item: int, pods: Ints, free: Ints, most: int) -> Ints:
     """How many pods of the item each node may still have."""
     asked = np.flatnonzero(lot.requests[item] > 0)
     room = (
@@ -128,13 +129,11 @@ def _allowed(lot: Lot, item: int, pods: Amounts, free: Amounts, most: int) -> Am
     against = against[against != item]
     if len(against):
         room = np.where(pods[:, against].any(axis=1), 0, room)
-    allowed: Amounts = np.clip(room, 0, most)
+    allowed: Ints = np.clip(room, 0, most)
     return allowed
 
 
-def _hoped(
-    lot: Lot, prices: Prices, kind: int, nodes: tuple[Amounts, Amounts], later: Amounts, most: Amounts
-) -> Floats:
+def _hoped(lot: Lot, prices: Prices, kind: int, nodes: tuple[Ints, Ints], later: Ints, most: Ints) -> Floats:
     """What pods still to come could be charged if each item had all the room to itself."""
     _, free = nodes
     total = np.zeros(len(free))
@@ -149,7 +148,7 @@ def _hoped(
     return total
 
 
-def _is_full(lot: Lot, kind: int, pods: Amounts, most: Amounts) -> Mask:
+def _is_full(lot: Lot, kind: int, pods: Ints, most: Ints) -> Mask:
     """Whether no further pod fits on each of the nodes."""
     free = lot.room[kind] - pods @ lot.requests
     full: Mask = np.ones(len(pods), dtype=np.bool_)

@@ -10,14 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from joinery.optimizer.assignment import Assignment, AssignmentProgram
+from joinery.optimizer.arrays import Floats, Ints
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.filling import apart, fill, sequences
-from joinery.optimizer.lot import Amounts, Floats, Lot, Shape
-from joinery.optimizer.merging import CoarseProgram
-from joinery.optimizer.shrinking import ShrinkingProgram
-
-AnyProgram = AssignmentProgram | ShrinkingProgram | CoarseProgram
+from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.instance.patterns import Shape
+from joinery.optimizer.relaxation.assignment import Assignment
+from joinery.optimizer.relaxation.relaxation import AnyProgram
+from joinery.optimizer.rounding.filling import apart, fill, sequences
 
 _NEAR = 0.005
 """Kinds whose reduced cost is at most this share of their price are tried though the program does not buy them."""
@@ -42,8 +41,8 @@ class Judgement:
 class _Candidates:
     """Nodes that could be bought, the least wasteful first: kind, pods, what share of the price is well spent, how many at most."""
 
-    kinds: Amounts
-    pods: Amounts
+    kinds: Ints
+    pods: Ints
     value: Floats
     wanted: Floats
 
@@ -57,7 +56,7 @@ def round_up(
     effort: Effort,
     first: Assignment | None = None,
     below: float = np.inf,
-) -> tuple[list[Shape], Amounts] | None:
+) -> tuple[list[Shape], Ints] | None:
     """Nodes for the lot's pods, and the pods (by item) that are left because the effort was over.
 
     ``first``: the program's optimum for the whole lot, if it is known. None if the nodes would cost ``below`` or more.
@@ -87,7 +86,7 @@ def round_up(
 
 
 def _candidates(
-    lot: Lot, answer: Assignment, left: Amounts, judgement: Judgement, random: np.random.Generator
+    lot: Lot, answer: Assignment, left: Ints, judgement: Judgement, random: np.random.Generator
 ) -> _Candidates:
     live = np.flatnonzero(left)
     kinds, mixes, begun = _mixes(lot, answer, left, live)
@@ -106,7 +105,7 @@ def _candidates(
     return _Candidates(every[order], nodes[order], value[order], wanted[order])
 
 
-def _outside(lot: Lot, program: AnyProgram, left: Amounts, stock: Amounts) -> _Candidates | None:
+def _outside(lot: Lot, program: AnyProgram, left: Ints, stock: Ints) -> _Candidates | None:
     """Nodes of scarce kinds for what is worth most where nothing is scarce; None if some pods have nothing else."""
     answer = program.solve(left, np.where(lot.scarce, 0, stock))
     if answer is None:
@@ -119,7 +118,7 @@ def _outside(lot: Lot, program: AnyProgram, left: Amounts, stock: Amounts) -> _C
     return _Candidates(kinds[order], pods[order], value[order], np.zeros(len(order)))
 
 
-def _mixes(lot: Lot, answer: Assignment, left: Amounts, live: Amounts) -> tuple[Amounts, Amounts, Amounts]:
+def _mixes(lot: Lot, answer: Assignment, left: Ints, live: Ints) -> tuple[Ints, Ints, Ints]:
     """The program's own nodes: the whole part of the mix on each kind, to be filled up by the largest fractions or by worth.
 
     Returns kinds, sequences and the pods that are on already, by row.
@@ -136,13 +135,13 @@ def _mixes(lot: Lot, answer: Assignment, left: Amounts, live: Amounts) -> tuple[
     return np.tile(used, len(ways)), orders, np.tile(whole, (len(ways), 1))
 
 
-def _times(pods: Amounts, left: Amounts) -> Floats:
+def _times(pods: Ints, left: Ints) -> Floats:
     """How often each node could be bought with the pods that are left."""
     often: Floats = np.where(pods > 0, left // np.maximum(pods, 1), np.inf).min(axis=1, initial=np.inf)
     return np.where(np.isfinite(often), often, 0.0)
 
 
-def _take(lot: Lot, found: _Candidates, wanted: Floats, left: Amounts, stock: Amounts) -> Iterator[Shape]:
+def _take(lot: Lot, found: _Candidates, wanted: Floats, left: Ints, stock: Ints) -> Iterator[Shape]:
     """Of what is scarce, the best candidate of each kind that the program wants (by kind), as often as it is there."""
     taken: set[int] = set()
     for kind, pods in zip(found.kinds, found.pods, strict=True):
@@ -153,7 +152,7 @@ def _take(lot: Lot, found: _Candidates, wanted: Floats, left: Amounts, stock: Am
             taken.add(int(kind))
 
 
-def _buy(lot: Lot, found: _Candidates, left: Amounts, judgement: Judgement) -> Iterator[Shape]:
+def _buy(lot: Lot, found: _Candidates, left: Ints, judgement: Judgement) -> Iterator[Shape]:
     """The best candidate in any case, and others nearly as good of which the program wants whole ones; one of a kind."""
     taken: set[int] = set()
     best = None

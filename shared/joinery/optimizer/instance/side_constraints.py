@@ -9,7 +9,8 @@ from functools import cached_property
 
 import numpy as np
 
-from joinery.optimizer.lot import Amounts, Floats, Lot, Mask
+from joinery.optimizer.arrays import Floats, Ints, Mask
+from joinery.optimizer.instance.packing_instance import Lot
 
 _ROUNDING = 1e-9
 
@@ -28,19 +29,19 @@ class Task:
     """``of``: the sort of every item of the lot; ``wanted``: how many pods of each sort need a node, as any of its items."""
 
     lot: Lot
-    of: Amounts
-    wanted: Amounts
+    of: Ints
+    wanted: Ints
     rows: tuple[Row, ...] = ()
 
     @cached_property
-    def most(self) -> Amounts:
+    def most(self) -> Ints:
         """How many pods of each item there are at most, by the rows that count nothing but pods."""
         most = self.wanted[self.of].astype(np.float64)
         for row in self.rows:
             mine = row.items > 0
             if not row.kinds.any() and (row.items >= 0).all():
                 most[mine] = np.minimum(most[mine], row.most / row.items[mine])
-        whole: Amounts = np.floor(most + _ROUNDING).astype(np.int64)
+        whole: Ints = np.floor(most + _ROUNDING).astype(np.int64)
         return whole
 
     @property
@@ -48,7 +49,7 @@ class Task:
         """Whether some row counts pods, so that one too many is not the same as none too few."""
         return any(row.items.any() for row in self.rows)
 
-    def among(self, kinds: Amounts, admits: Mask) -> "Task":
+    def among(self, kinds: Ints, admits: Mask) -> "Task":
         """The same with these kinds only, which admit no more than said (items x kinds)."""
         lot = replace(
             self.lot, price=self.lot.price[kinds], room=self.lot.room[kinds], admits=admits,

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from joinery.optimizer.assignment import Assignment, AssignmentProgram
-from joinery.optimizer.lot import Amounts, Lot
+from joinery.optimizer.arrays import Ints
+from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.relaxation.assignment import Assignment, AssignmentProgram
 
 _LEFT = 0.6
 """The program is written anew once no more than this share of its items is left."""
@@ -16,10 +17,10 @@ class ShrinkingProgram:
 
     def __init__(self, lot: Lot) -> None:
         self._lot = lot
-        self._live: Amounts = np.arange(len(lot.counts))
+        self._live: Ints = np.arange(len(lot.counts))
         self._program = AssignmentProgram(lot, swift=True)
 
-    def solve(self, counts: Amounts, stock: Amounts | None = None) -> Assignment | None:
+    def solve(self, counts: Ints, stock: Ints | None = None) -> Assignment | None:
         """The optimum for these counts, as ``AssignmentProgram.solve``; what has run out is worth nothing."""
         live = np.flatnonzero(counts)
         if len(live) <= _LEFT * len(self._live) or not np.isin(live, self._live).all():

@@ -27,8 +27,9 @@ from typing import Any
 
 import numpy as np
 
-from joinery.optimizer.highs import Program, Solution, Solver
-from joinery.optimizer.lot import UNBOUNDED, Amounts, Floats, Lot
+from joinery.optimizer.arrays import UNLIMITED, Floats, Ints
+from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.linear.highs import Program, Solution, Solver
 
 _FEW = 16
 """An item of which at most so many fit on a node may get a row of its own."""
@@ -77,7 +78,7 @@ class AssignmentProgram:
         self._rounds = 0 if cuts else _ROUNDS
         self._duals: Floats = np.zeros(0)
 
-    def solve(self, counts: Amounts, stock: Amounts | None = None) -> Assignment | None:
+    def solve(self, counts: Ints, stock: Ints | None = None) -> Assignment | None:
         """The optimum for these counts; None if the solver finds none (an item that no kind admits).
 
         ``stock``: what is left of each kind, if some of the lot's was taken.
@@ -110,7 +111,7 @@ class AssignmentProgram:
         self._lot = replace(self._lot, price=price)
         self._solver.reprice(price)
 
-    def _begin(self, counts: Amounts) -> None:
+    def _begin(self, counts: Ints) -> None:
         """Start the first solve with every item on the kind where it would cost least alone, the largest of those, and with as many
         nodes of that kind as its scarcest room or cap asks for.
         """
@@ -231,12 +232,12 @@ class AssignmentProgram:
         )
 
 
-def _endless(stock: Amounts) -> Floats:
+def _endless(stock: Ints) -> Floats:
     """As upper bounds."""
-    return np.where(stock < UNBOUNDED, stock.astype(np.float64), np.inf)
+    return np.where(stock < UNLIMITED, stock.astype(np.float64), np.inf)
 
 
-def _shared(lot: Lot) -> list[Amounts]:
+def _shared(lot: Lot) -> list[Ints]:
     """The kinds of each pile that is more than one kind's."""
     scarce = np.flatnonzero(lot.scarce)
     piles, sizes = np.unique(lot.pile[scarce], return_counts=True)
@@ -256,7 +257,7 @@ def _excess(lot: Lot, beyond: Floats) -> float:
 class _Cap:
     """At most ``most`` pods of these items on a node of the kind; ``group``: which of the lot's that is, if it is one."""
 
-    members: Amounts
+    members: Ints
     kind: int
     most: int
     group: int = -1

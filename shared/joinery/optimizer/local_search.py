@@ -8,12 +8,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from joinery.optimizer.assignment import AssignmentProgram
+from joinery.optimizer.arrays import Floats, Ints
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.generation import Outlook
-from joinery.optimizer.lot import Amounts, Floats, Lot, Shape, price_of
-from joinery.optimizer.places import Part
-from joinery.optimizer.rounding import Judgement, round_up
+from joinery.optimizer.instance.decomposition import Part
+from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.instance.patterns import Shape, price_of
+from joinery.optimizer.relaxation.assignment import AssignmentProgram
+from joinery.optimizer.relaxation.merged_duals import Outlook
+from joinery.optimizer.rounding.rounding import Judgement, round_up
 
 _MOST_NODES = 7
 _NOISES = (0.0, 0.005, 0.02)
@@ -25,7 +27,7 @@ _NEAR = 0.1
 
 def refine(
     lot: Lot,
-    place: Amounts,
+    place: Ints,
     shapes: list[Shape],
     outlook: Outlook,
     enough: float,
@@ -56,7 +58,7 @@ def _together(nodes: list[Shape]) -> list[Shape]:
     return [Shape(same[0].kind, same[0].pods, len(same)) for same in found.values()]
 
 
-def _wasteful(lot: Lot, place: Amounts, nodes: list[Shape], worth: Floats, random: np.random.Generator) -> list[int]:
+def _wasteful(lot: Lot, place: Ints, nodes: list[Shape], worth: Floats, random: np.random.Generator) -> list[int]:
     """A few nodes, the more likely the more of their price is not charged to their pods."""
     price = lot.price[[node.kind for node in nodes]]
     waste = np.maximum(price - np.array([node.pods for node in nodes]) @ worth, 0.0) + 1e-3 * price + 1e-9
@@ -73,11 +75,11 @@ def _wasteful(lot: Lot, place: Amounts, nodes: list[Shape], worth: Floats, rando
 
 
 def _again(
-    lot: Lot, kinds: Amounts, every: list[Shape], chosen: list[int], random: np.random.Generator, effort: Effort
+    lot: Lot, kinds: Ints, every: list[Shape], chosen: list[int], random: np.random.Generator, effort: Effort
 ) -> list[Shape] | None:
     """The pods of the chosen nodes on cheaper ones of these kinds, if any are found."""
     nodes, stock = [every[i] for i in chosen], lot.stock
-    counts: Amounts = np.sum([node.pods for node in nodes], axis=0)
+    counts: Ints = np.sum([node.pods for node in nodes], axis=0)
     for other in (node for i, node in enumerate(every) if i not in set(chosen)):
         stock = lot.less(stock, other.kind, 1)
     items = np.flatnonzero(counts)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from joinery.optimizer.lot import Amounts, Floats
+from joinery.optimizer.arrays import Floats, Ints
 
 Indices = NDArray[np.int32]
 
@@ -75,7 +75,7 @@ class Solver:
             model.integrality_ = [kinds.kInteger] * program.whole + [kinds.kContinuous] * number
         self._highs.passModel(model)
 
-    def begin(self, basic: Amounts, tight: Amounts) -> None:
+    def begin(self, basic: Ints, tight: Ints) -> None:
         """Start the next solve from a vertex: only these variables are above zero, and of these rows none has slack."""
         columns, rows = [self._status.kLower] * self._highs.getNumCol(), [self._status.kBasic] * self._highs.getNumRow()
         for column in basic:

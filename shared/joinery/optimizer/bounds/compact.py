@@ -14,10 +14,10 @@ Every row is there from the beginning, so that its prices prove what they can at
 
 import numpy as np
 
-from joinery.optimizer.lot import UNBOUNDED, Amounts, Floats
-from joinery.optimizer.proof import Question
-from joinery.optimizer.rows import Rows
-from joinery.optimizer.task import Task
+from joinery.optimizer.arrays import UNLIMITED, Floats, Ints
+from joinery.optimizer.bounds.branch_and_bound import Question
+from joinery.optimizer.instance.side_constraints import Task
+from joinery.optimizer.linear.rows import Rows
 
 
 class Placement:
@@ -31,11 +31,11 @@ class Placement:
     def __init__(self, task: Task, cutoff: float) -> None:
         lot = task.lot
         self.task, self.cutoff = task, cutoff
-        self.most: Amounts = np.minimum(lot.most, task.most[:, None])
+        self.most: Ints = np.minimum(lot.most, task.most[:, None])
         self.items, self.kinds = np.nonzero(lot.admits & (self.most > 0))
         self.width, self.pairs = len(lot.price), len(self.items)
-        self.used: Amounts = np.flatnonzero((lot.requests > 0).any(axis=0))
-        self._placed: Amounts = self.width + np.arange(self.pairs)
+        self.used: Ints = np.flatnonzero((lot.requests > 0).any(axis=0))
+        self._placed: Ints = self.width + np.arange(self.pairs)
         self._rows = Rows()
         self.demand = self._demand()
         self.room = self._room()
@@ -70,13 +70,13 @@ class Placement:
         self._rows.entry(pairs, self.kinds, -self.most[self.items, self.kinds].astype(np.float64))
         return self._rows.most(np.zeros(self.pairs))
 
-    def _group(self, members: Amounts, cap: int) -> slice:
+    def _group(self, members: Ints, cap: int) -> slice:
         inside, every = np.isin(self.items, members), np.arange(self.width)
         self._rows.entry(self.kinds[inside], self._placed[inside], 1.0)
         self._rows.entry(every, every, -float(cap))
         return self._rows.most(np.zeros(self.width))
 
-    def _clashes(self) -> tuple[Amounts, slice]:
+    def _clashes(self) -> tuple[Ints, slice]:
         """The kind of every row, and where they are."""
         lot = self.task.lot
         where = np.full(lot.admits.shape, -1)
@@ -111,6 +111,6 @@ class Placement:
         """At most so many nodes of each kind are in a plan that costs less than the cutoff and leaves no node empty."""
         lot = self.task.lot
         afforded = np.floor(self.cutoff / np.maximum(lot.price, 1e-12) * (1 + 1e-9))
-        stock = np.where(lot.stock < UNBOUNDED, lot.stock, np.inf)
+        stock = np.where(lot.stock < UNLIMITED, lot.stock, np.inf)
         most: Floats = np.minimum(np.minimum(afforded, stock), float(self.task.wanted.sum()))
         return most

@@ -11,11 +11,11 @@ N and x_k are there to branch on: they are the whole numbers that tell most.
 
 import numpy as np
 
-from joinery.optimizer.lot import Amounts, Floats, Shape
-from joinery.optimizer.patterns import Patterns
-from joinery.optimizer.proof import Question
-from joinery.optimizer.rows import Rows
-from joinery.optimizer.task import Task
+from joinery.optimizer.arrays import Floats, Ints
+from joinery.optimizer.bounds.branch_and_bound import Question
+from joinery.optimizer.instance.patterns import Patterns, Shape
+from joinery.optimizer.instance.side_constraints import Task
+from joinery.optimizer.linear.rows import Rows
 
 _OUTSIDE = 1e-6
 
@@ -43,7 +43,7 @@ class Listing:
         wanted = task.wanted.astype(np.float64)
         self._rows.end(wanted, wanted if task.is_dealt else np.full(len(sorts), np.inf))
 
-    def _sums(self, kind: Amounts) -> None:
+    def _sums(self, kind: Ints) -> None:
         """Variables for all nodes together and for those of each kind."""
         every, kinds = np.arange(self._size), np.arange(len(self._kinds))
         self._rows.entry(np.zeros_like(every), every, 1.0)

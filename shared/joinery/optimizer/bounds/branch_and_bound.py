@@ -17,11 +17,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from joinery.optimizer.highs import Program, Solver
-from joinery.optimizer.lot import Amounts, Floats, Mask
+from joinery.optimizer.arrays import Floats, Ints, Mask
+from joinery.optimizer.bounds.duality import proven
+from joinery.optimizer.linear.highs import Program, Solver
 
-_ROUNDING = 1e-10
-"""What sums of floats may be wrong by, as a share of what is summed: thousands of terms with an error of 1e-16 each."""
 _WHOLE = 1e-6
 _REFUTED = 10.0
 CLOSE = 1e-6
@@ -39,7 +38,7 @@ class Question:
 
     program: Program
     whole: Mask
-    rank: Amounts
+    rank: Ints
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,26 +125,3 @@ class Prover:
         ranks = self._question.rank[broken]
         broken = broken[ranks == ranks.max()]
         return int(broken[(away[broken] * (1.0 + self._question.program.cost[broken])).argmax()])
-
-
-def proven(program: Program, prices: Floats, low: Floats, high: Floats) -> float:
-    """What these prices of the rows prove: no v between low and high that keeps the rows costs less."""
-    prices = signed(program, prices)
-    pushed = np.where(prices > 0, program.lower, program.upper)
-    rows = prices * np.where(prices == 0, 0.0, pushed)
-    rest = reduced(program, prices)
-    columns = rest * np.where(rest > 0, low, high)
-    terms = np.concatenate([rows, columns])
-    return float(terms.sum() - _ROUNDING * np.abs(terms).sum())
-
-
-def signed(program: Program, prices: Floats) -> Floats:
-    """The prices, without those that push against an end that is not there."""
-    kept = np.where(np.isinf(program.lower), np.minimum(prices, 0.0), prices)
-    return np.where(np.isinf(program.upper), np.maximum(kept, 0.0), kept)
-
-
-def reduced(program: Program, prices: Floats) -> Floats:
-    """What each variable costs beyond what the prices of the rows charge it."""
-    charged = np.bincount(program.columns, weights=program.values * prices[program.rows], minlength=len(program.cost))
-    return program.cost - charged

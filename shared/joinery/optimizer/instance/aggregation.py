@@ -6,8 +6,8 @@ from functools import cached_property
 
 import numpy as np
 
-from joinery.optimizer.assignment import Assignment, AssignmentProgram
-from joinery.optimizer.lot import Amounts, Floats, Group, Lot, Mask
+from joinery.optimizer.arrays import Floats, Ints, Mask
+from joinery.optimizer.instance.packing_instance import Group, Lot
 
 MOST_ITEMS = 150
 """What the program solves quickly."""
@@ -18,7 +18,7 @@ _CELLS = 80
 class Cells:
     """``of``: the cell of every item of the lot; ``lot``: the cells as items, each of the mean size of its pods."""
 
-    of: Amounts
+    of: Ints
     lot: Lot
 
     @cached_property
@@ -58,28 +58,7 @@ def cells(lot: Lot, number: int = _CELLS) -> Cells:
     )
 
 
-class CoarseProgram:
-    """The assignment program of a lot's cells, read as if it were the lot's: a guide, and no proof."""
-
-    def __init__(self, lot: Lot) -> None:
-        self._lot = lot
-        self._cells = cells(lot)
-        self._program = AssignmentProgram(self._cells.lot, swift=True)
-        self._size = (lot.requests / lot.scale).sum(axis=1) / self._cells.size[self._cells.of]
-
-    def solve(self, counts: Amounts, stock: Amounts | None = None) -> Assignment | None:
-        """Every item has its cell's shares, and is worth what its cell is for its size."""
-        together = np.bincount(self._cells.of, weights=counts, minlength=len(self._cells.lot.counts))
-        answer = self._program.solve(together.astype(np.int64), stock)
-        if answer is None:
-            return None
-        part = counts / np.maximum(together[self._cells.of], 1)
-        shares = np.where(self._lot.admits, answer.shares[self._cells.of] * part[:, None], 0.0)
-        worth = answer.worth[self._cells.of] * self._size
-        return Assignment(answer.nodes, answer.reduced, shares, worth, answer.room, answer.price)
-
-
-def _divided(lot: Lot, parts: list[Amounts], number: int) -> list[Amounts]:
+def _divided(lot: Lot, parts: list[Ints], number: int) -> list[Ints]:
     """Halve the part whose sizes differ most until there are so many."""
     heap = [(-width, index, column) for index, part in enumerate(parts) for width, column in [_width(lot, part)]]
     heapq.heapify(heap)
@@ -94,7 +73,7 @@ def _divided(lot: Lot, parts: list[Amounts], number: int) -> list[Amounts]:
     return parts
 
 
-def _width(lot: Lot, part: Amounts) -> tuple[float, int]:
+def _width(lot: Lot, part: Ints) -> tuple[float, int]:
     """How far the sizes of a part differ all in all, and in which resource most."""
     sizes = lot.requests[part] / lot.scale
     apart = ((sizes - sizes.min(axis=0)) * lot.counts[part][:, None]).sum(axis=0)

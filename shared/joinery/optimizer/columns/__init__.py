@@ -1,0 +1,1 @@
+"""Column generation: whole bins (patterns) as columns of a restricted master problem, and a dive to whole numbers of them."""

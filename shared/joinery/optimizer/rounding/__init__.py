@@ -1,0 +1,1 @@
+"""From the relaxation's fractions to whole bins."""
