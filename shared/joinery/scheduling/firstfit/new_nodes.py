@@ -19,16 +19,16 @@ from joinery.scheduling.firstfit.opened import OpenedNodes
 from joinery.scheduling.firstfit.reservations import Reservations
 from joinery.scheduling.firstfit.targets import Batch, Demand, Domains, NewNode, empty_node, present
 from joinery.scheduling.firstfit.topology import Topology
-from joinery.scheduling.firstfit.value import bearable_ratio, best_start, grown, worth_of_one
+from joinery.scheduling.firstfit.value import bearable_ratio, best_start, fair_price_of_one, grown
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.pools.pool import OFFERING_KEYS, Amounts, Mask, Pool, Prices
 
-Worth = Callable[[Demand], float | None]
-"""What one pod is worth by a better judge than its share of a node alone ($/h); None if that judge does not know it."""
+FairPrice = Callable[[Demand], float | None]
+"""The fair price of one pod ($/h) by its dual in a relaxation; None for a demand that the relaxation did not know."""
 
 
 class Purchase:
-    """The nodes of one packing. ``worth`` may be set once a program has priced the classes; ``prefix`` keeps the names of its
+    """The nodes of one packing. ``fair_price`` may be set once a relaxation has priced the classes; ``prefix`` keeps the names of its
     nodes apart from those of another packing and of nodes that exist. ``kept_back``: reservations for which other pods have nothing else.
     ``manner``: how it is gone about.
     """
@@ -48,7 +48,7 @@ class Purchase:
         self._least_prices: dict[str, Prices] = {}
         self.tiers = [tuple(group) for _, group in groupby(work.pools, key=lambda pool: pool.weight)]
         self.opened = OpenedNodes(len(work.axis.names))
-        self.worth: Worth = lambda demand: None
+        self.fair_price: FairPrice = lambda demand: None
 
     def note_usage(self) -> None:
         """Tell the workspace what the new nodes take of limits and leave of reservations, for the reasons."""
@@ -76,7 +76,7 @@ class Purchase:
         self._grow([pool for pool in tier if is_open_to(pool, demand, self._topology)], demand, domains, names)
 
     def _grow(self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: list[str]) -> None:
-        """For pods that have no other place nodes grow, whatever they are worth then: those of the pods that they must share a host with."""
+        """For pods that have no other place nodes grow, whatever they cost then: those of the pods that they must share a host with."""
         while names and (cheapest := self._cheapest_growth(pools, demand, domains, len(names))) is not None:
             index, node, count, rows = cheapest
             batch = [names.pop(0) for _ in range(count)]
@@ -235,29 +235,29 @@ class Purchase:
 
     def _affordable(self, index: int, node: NewNode, demand: Demand, wanted: int) -> Mask:
         """The types that so many pods could justify: a few of all that the node may be, so that most refusals are cheap."""
-        price, worth = self.opened.price[index], self.opened.worth[index]
-        bearable = bearable_ratio(price, worth) * (worth + wanted * self._unit(demand, node.pool))
+        price, fair_price = self.opened.price[index], self.opened.fair_price[index]
+        bearable = bearable_ratio(price, fair_price) * (fair_price + wanted * self._unit(demand, node.pool))
         affordable: Mask = node.least_prices <= max(bearable, price) + 1e-9
         return affordable
 
     def _growth(self, index: int, demand: Demand, prices: Prices, counts: Amounts, most: int) -> int:
         if most <= 0:
             return 0
-        price, worth = self.opened.price[index], self.opened.worth[index]
+        price, fair_price = self.opened.price[index], self.opened.fair_price[index]
         unit = self._unit(demand, self.opened.nodes[index].pool)
-        return grown(prices, counts, most, price=price, worth=worth, unit=unit)
+        return grown(prices, counts, most, price=price, fair_price=fair_price, unit=unit)
 
     def _allowed_on_host(self, demand: Demand, host: str) -> int:
         return self._topology.allowance(demand.pods, demand.variant.rules, HOSTNAME, host, cautious=self._cautious)
 
     def _unit(self, demand: Demand, pool: Pool) -> float:
-        """The worth of one pod of the class in the pool."""
-        priced = self.worth(demand)
+        """The fair price of one pod of the class in the pool."""
+        priced = self.fair_price(demand)
         if priced is not None:
             return priced
         key = (id(demand.pods), pool.name)
         if key not in self._units:
-            self._units[key] = worth_of_one(pool, demand) if is_open_to(pool, demand, self._topology) else 0.0
+            self._units[key] = fair_price_of_one(pool, demand) if is_open_to(pool, demand, self._topology) else 0.0
         return self._units[key]
 
     def start(self, pool: Pool, demand: Demand, domains: Domains) -> NewNode | None:
@@ -279,8 +279,8 @@ class Purchase:
     def adopt(self, node: NewNode) -> None:
         """Take over a node of another packing as it is; what it gets more is not that packing's."""
         node = replace(node, placed=list(node.placed))
-        worth = sum(self._unit(batch.demand, node.pool) * len(batch.pods) for batch in node.placed)
-        self.opened.replace(self.opened.append(node), node, worth)
+        fair_price = sum(self._unit(batch.demand, node.pool) * len(batch.pods) for batch in node.placed)
+        self.opened.replace(self.opened.append(node), node, fair_price)
         self._charge(node)
 
     def build(
@@ -295,7 +295,7 @@ class Purchase:
 
         ``reserved``: the column of the reservation in which it is launched instead. Returns the node; an empty one if it takes none.
         """
-        limits, index, worth = self._limits[pool.name], -1, 0.0
+        limits, index, fair_price = self._limits[pool.name], -1, 0.0
         node = self._empty(pool, reserved=reserved)
         if node.reservation and self.reservations.left(node.reservation) <= 0:
             return node
@@ -310,12 +310,12 @@ class Purchase:
                 index = self.opened.append(grown) if index < 0 else index
                 node = grown
                 batch = [names.pop(0) for _ in range(count)]
-                worth += self._unit(demand, pool) * count
+                fair_price += self._unit(demand, pool) * count
                 self._take(node, demand, count, rows[counts >= count])
                 self._charge(node)
                 self._settle(node, demand, domains, tuple(batch))
         if index >= 0:
-            self.opened.replace(index, node, worth)
+            self.opened.replace(index, node, fair_price)
         return node
 
     def repeat(self, wanted: Sequence[tuple[Demand, Domains, list[str]]]) -> None:

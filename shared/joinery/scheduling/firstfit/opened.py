@@ -22,12 +22,12 @@ class OpenedNodes:
     """Grows by one node at a time; ``nodes[i]`` is replaced as it takes shape.
 
     ``_room`` (node x price level x resource) is the most that a node could still take of each resource on any type that it
-    may be at up to that price; ``_value`` (node x 3) holds its price, the ratio of price to worth it may bear, its worth.
+    may be at up to that price; ``_value`` (node x 3) holds its price, the ratio of price to fair price it may bear, the fair price of its pods.
     """
 
     def __init__(self, resources: int) -> None:
         self.nodes: list[NewNode] = []
-        self.worth: list[float] = []
+        self.fair_price: list[float] = []
         self.price: list[float] = []
         self._pools: list[str] = []
         self._shapes: list[int | None] = []
@@ -41,7 +41,7 @@ class OpenedNodes:
             self._room = np.concatenate([self._room, np.zeros_like(self._room)])
             self._value = np.concatenate([self._value, np.zeros_like(self._value)])
         self.nodes.append(node)
-        self.worth.append(0.0)
+        self.fair_price.append(0.0)
         self.price.append(0.0)
         self._pools.append(node.pool.name)
         self._shapes.append(None)
@@ -50,14 +50,14 @@ class OpenedNodes:
     def repeat(self, node: NewNode) -> None:
         """Take in a node just like the last one."""
         last, index = len(self.nodes) - 1, self.append(node)
-        self.worth[index], self.price[index] = self.worth[last], self.price[last]
+        self.fair_price[index], self.price[index] = self.fair_price[last], self.price[last]
         self._room[index], self._value[index] = self._room[last], self._value[last]
 
-    def replace(self, index: int, node: NewNode, added_worth: float) -> None:
+    def replace(self, index: int, node: NewNode, added_fair_price: float) -> None:
         """Note the node's new shape."""
         self.nodes[index] = node
         self._shapes[index] = None
-        self.worth[index] += added_worth
+        self.fair_price[index] += added_fair_price
         rows = np.flatnonzero(node.types)
         rows = rows[np.argsort(node.least_prices[rows], kind="stable")]
         prices = node.least_prices[rows]
@@ -65,7 +65,7 @@ class OpenedNodes:
         room = np.maximum.accumulate(node.pool.room[rows], axis=0)
         last = np.searchsorted(prices, _levels(price), side="right") - 1
         self._room[index] = room[last] - node.used
-        self._value[index] = (price, bearable_ratio(price, self.worth[index]), self.worth[index])
+        self._value[index] = (price, bearable_ratio(price, self.fair_price[index]), self.fair_price[index])
 
     def shape(self, index: int) -> int:
         """What tells nodes apart for pods that are still to come: nodes of one shape take or refuse them alike."""
@@ -74,7 +74,7 @@ class OpenedNodes:
             node = self.nodes[index]
             asked = tuple((batch.demand, *sorted(batch.domains.items())) for batch in node.placed)
             shape = (
-                self.worth[index],
+                self.fair_price[index],
                 node.pool.name,
                 asked,
                 node.used.tobytes(),
@@ -90,8 +90,8 @@ class OpenedNodes:
         if not listed:
             return np.zeros(0, dtype=np.int64)
         unit = np.array([units.get(pool, -1.0) for pool in self._pools])
-        price, bearable, worth = self._value[:listed].T
-        allowed = bearable * (worth + count * np.maximum(unit, 0))
+        price, bearable, fair_price = self._value[:listed].T
+        allowed = bearable * (fair_price + count * np.maximum(unit, 0))
         affordable = np.maximum(np.divide(allowed, price, out=np.full(listed, np.inf), where=price > 0), 1.0)
         level = np.searchsorted(_LEVELS, affordable)
         room = self._room[np.arange(listed), np.minimum(level, len(_LEVELS) - 1)]

@@ -1,7 +1,8 @@
-"""What a pod is worth, and whether a node is good value: the price rules of first-fit.
+"""What a pod should cost, and whether a node is good value: the price rules of first-fit.
 
-A pod's **worth** in a pool is the least that its share of a node can cost: over all types that hold it, price times its largest
-share of a resource. A node whose price is close to the worth of its pods is well filled.
+A pod's **fair price** in a pool is the least that its share of a node can cost: over all types that hold it, price times its largest
+share of a resource. It estimates the pod's dual price in the optimizer's assignment relaxation, and gives way to that where one was
+solved. A node whose price is close to the fair price of all its pods is well filled.
 """
 
 import numpy as np
@@ -10,13 +11,13 @@ from joinery.scheduling.firstfit.targets import Demand
 from joinery.scheduling.pools.pool import Amounts, Pool, Prices
 
 GROWTH = 1.02
-"""A node this close to its pods' worth may always grow."""
+"""A node this close to its pods' fair price may always grow."""
 _ANY = 1e12
-"""Any price at all is bearable; finite, because pods may be worth nothing and nothing times infinity is no number."""
+"""Any price at all is bearable; finite, because pods may cost nothing, and nothing times infinity is no number."""
 
 
-def worth_of_one(pool: Pool, demand: Demand) -> float:
-    """The worth of one pod of the class, in $/h, on a node that may still be anything the class allows in the pool."""
+def fair_price_of_one(pool: Pool, demand: Demand) -> float:
+    """The fair price of one pod of the class, in $/h, on a node that may still be anything the class allows in the pool."""
     _, found = demand.fit(pool, {})
     if found.conflict:
         return 0.0
@@ -37,20 +38,20 @@ def best_start(prices: Prices, counts: Amounts, most: int) -> int:
     return int(fitting[per_pod <= least * (1 + 1e-9)].min())
 
 
-def grown(prices: Prices, counts: Amounts, most: int, *, price: float, worth: float, unit: float) -> int:
+def grown(prices: Prices, counts: Amounts, most: int, *, price: float, fair_price: float, unit: float) -> int:
     """How many more pods leave a node as good value as it is, or nearly ideal.
 
-    ``prices`` and ``counts`` are those of the types it may become; ``price`` and ``worth`` are the node's now, ``unit`` is the
-    worth of one more pod. Pods that cost nothing more are always welcome.
+    ``prices`` and ``counts`` are those of the types it may become; ``price`` is the node's now, ``fair_price`` that of the pods on it, ``unit``
+    that of one more pod. Pods that cost nothing more are always welcome.
     """
     order = np.argsort(-counts, kind="stable")
     fitting = np.minimum(counts[order], most)
     cheapest = np.minimum.accumulate(prices[order])
-    bearable = bearable_ratio(price, worth)
-    good = (fitting > 0) & (cheapest <= np.maximum(bearable * (worth + fitting * unit), price) + 1e-12)
+    bearable = bearable_ratio(price, fair_price)
+    good = (fitting > 0) & (cheapest <= np.maximum(bearable * (fair_price + fitting * unit), price) + 1e-12)
     return int(fitting[good].max()) if good.any() else 0
 
 
-def bearable_ratio(price: float, worth: float) -> float:
-    """How many times its pods' worth a node may cost after growing."""
-    return max(price / worth, GROWTH) if worth else _ANY
+def bearable_ratio(price: float, fair_price: float) -> float:
+    """How many times its pods' fair price a node may cost after growing."""
+    return max(price / fair_price, GROWTH) if fair_price else _ANY

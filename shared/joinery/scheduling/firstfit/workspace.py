@@ -41,7 +41,7 @@ class Workspace:
 
     What earlier packings found: ``strays``, domains that nobody had reckoned with (``strays``); ``staying``, pods that stay on a node
     that is going because they have no other place, and count there. ``reservations``: how many nodes each capacity reservation takes
-    before the packing. ``units``: what a pod of a class is worth in a pool, as far as anyone asked (see ``Purchase``).
+    before the packing. ``units``: the fair price of a pod of a class in a pool, as far as anyone asked (see ``Purchase``).
     """
 
     def __init__(self, problem: Problem, strays: Iterable[Stray] = (), staying: Container[str] = frozenset()) -> None:

@@ -20,7 +20,7 @@ from joinery.optimizer.relaxation.core import Survey
 from joinery.optimizer.relaxation.relaxation import guide
 from joinery.optimizer.search import pack
 from joinery.scheduling.constraints.resources import requests_of
-from joinery.scheduling.firstfit.new_nodes import Purchase, Worth, is_open_to
+from joinery.scheduling.firstfit.new_nodes import FairPrice, Purchase, is_open_to
 from joinery.scheduling.firstfit.reservations import must_reserve
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
@@ -170,16 +170,16 @@ class _Rebuilt:
     def _finished(self, lot: Lot) -> Purchase | None:
         """Buy singly for the pods that are left, at the program's prices."""
         if any(self._pods):
-            self._purchase.worth = self._worth(lot)
+            self._purchase.fair_price = self._fair_price(lot)
             for order, names in zip(self._orders, self._pods, strict=True):
                 tier = next(tier for tier in self._purchase.tiers if tier[0].weight == order.weight)
                 self._purchase.into_tier(tier, order.demand, order.domains, names)
         return None if any(self._pods) else self._purchase
 
-    def _worth(self, lot: Lot) -> Worth:
+    def _fair_price(self, lot: Lot) -> FairPrice:
         answer = guide(lot, is_swift=True).solve(lot.counts)
         if answer is None:
-            return self._purchase.worth
+            return self._purchase.fair_price
         known = {
             id(order.demand): float(worth) for order, worth in zip(self._orders, answer.worth, strict=True) if worth > 0
         }
