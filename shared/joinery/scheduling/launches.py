@@ -44,8 +44,8 @@ def launch_of(node: NewNode, name: str, work: Workspace, slack: "Slack") -> Laun
         node_pool=node.pool.name,
         requirements=_requirements(node, [market.types[row].name for row in choice.rows]),
         labels=_labels(node),
-        taints=tuple(node.pool.node_pool.spec.template.spec.taints),
-        startup_taints=tuple(node.pool.node_pool.spec.template.spec.startup_taints),
+        taints=node.pool.taints,
+        startup_taints=node.pool.startup_taints,
         requests={name: int(v) for name, v in zip(work.axis.names, requested, strict=True) if v},
         instance_types=tuple(market.types[row].name for row in choice.rows),
         offering=PlacedOffering(

@@ -8,6 +8,7 @@ their volumes demand.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from functools import cached_property
 
 import msgspec
 
@@ -16,6 +17,7 @@ from joinery.scheduling.constraints.nodeterms import PreferredTerm, alternatives
 from joinery.scheduling.constraints.pod_validation import invalid
 from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError
 from joinery.scheduling.constraints.resources import host_ports_of, negative_in, requests_of, resized
+from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, TaintLike, first_untolerated
 from joinery.scheduling.constraints.volumes import VolumeNeeds, Volumes
 from joinery.scheduling.packing import Reason
 from joinery.state.pods import lasting
@@ -54,9 +56,13 @@ class PodClass:
     def labels(self) -> Mapping[str, str]:
         return self.example.metadata.labels
 
-    @property
+    @cached_property
     def tolerations(self) -> tuple[Toleration, ...]:
         return tuple(lasting(self.example.spec.tolerations))
+
+    def untolerated(self, taints: Iterable[TaintLike]) -> TaintLike | None:
+        """The first taint that keeps the class away for good; a PreferNoSchedule taint never does."""
+        return first_untolerated((*self.tolerations, TOLERATE_PREFERRED), taints)
 
     @property
     def affinity(self) -> Affinity:

@@ -58,9 +58,11 @@ class NodeFilter:
 ALL_NODES = NodeFilter()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """``matchers``: a pod counts when all of them match (several required affinity terms count jointly).
+    """A topology rule as one class owns it. Compared by identity, because classes that say the same may reach different domains.
+
+    ``matchers``: a pod counts when all of them match (several required affinity terms count jointly).
 
     ``weight`` is None for a hard rule. ``max_skew`` and ``min_domains`` are a spread's. ``claim`` names a volume claim
     whose users must share a zone; such a rule has no matchers and counts the claim's users.

@@ -27,7 +27,7 @@ def blocking_rules(topology: Topology, pods: PodClass, offered: Offered) -> tupl
     """The rules that no domain on offer satisfies, and that they are; where each alone can be satisfied, all that stand in the way
     somewhere.
     """
-    hard = [rule for rule in topology.rules[id(pods)] if rule.weight is None]
+    hard = [rule for rule in topology.rules[pods] if rule.weight is None]
     own = [_own(topology, pods, rule, offered) for rule in hard]
     total = [bar.words for bar in own if bar.is_total]
     if total:

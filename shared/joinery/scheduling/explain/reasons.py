@@ -12,7 +12,7 @@ from joinery.apis.labels import WELL_KNOWN, is_restricted
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import Requirements
 from joinery.scheduling.constraints.resources import ports_clash
-from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, first_untolerated, shown
+from joinery.scheduling.constraints.taints import shown
 from joinery.scheduling.constraints.topology_rules import Rule
 from joinery.scheduling.explain.blockers import blocking_rules
 from joinery.scheduling.explain.shortfall import counted, shortages
@@ -21,7 +21,7 @@ from joinery.scheduling.firstfit.targets import ExistingNode
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.pools.choice import is_possible
-from joinery.scheduling.pools.pool import OFFERING_KEYS, Fit, Mask, Pool, fit, there_are
+from joinery.scheduling.pools.pool import OFFERING_KEYS, Fit, Mask, Pool, there_are
 from joinery.scheduling.pools.reserved import spent
 
 _ALLOWED = "instance type that it allows"
@@ -61,12 +61,12 @@ def _contradiction(pods: PodClass) -> Reason | None:
 
 def _of_pool(work: Workspace, pods: PodClass, pool: Pool) -> tuple[Reason, ...]:
     subject = f"NodePool {pool.name}"
-    taint = first_untolerated((*pods.tolerations, TOLERATE_PREFERRED), pool.node_pool.spec.template.spec.taints)
+    taint = pods.untolerated(pool.taints)
     if taint is not None:
         return (Reason("Taints", f"the pod does not tolerate its taint {shown(taint)}", subject),)
     whole = replace(pool, types=pool.types | pool.crowded)
     choices = [(term.canonical(), v.canonical()) for term in pods.terms for v in pods.volumes.alternatives]
-    fits = [fit(whole, term.intersect(v)) for term, v in choices]
+    fits = [whole.fit(term.intersect(v)) for term, v in choices]
     possible = [found for found in fits if not found.conflict]
     if not possible:
         which = next(i for i, choice in enumerate(choices) if not _is_contradictory(*choice))
@@ -136,10 +136,10 @@ def _conflict(term: Requirements, volume: Requirements, pool: Pool, key: str) ->
 
 def _partner(pool: Pool, wanted: Requirements, key: str) -> str:
     """Another key without which this one could be met; empty if it cannot be met at all."""
-    if fit(pool, Requirements({key: wanted.sets[key]})).conflict:
+    if pool.fit(Requirements({key: wanted.sets[key]})).conflict:
         return ""
     pairs = (Requirements({other: wanted.sets[other], key: wanted.sets[key]}) for other in wanted if other != key)
-    return next((other for pair in pairs if fit(pool, pair).conflict for other in pair if other != key), "")
+    return next((other for pair in pairs if pool.fit(pair).conflict for other in pair if other != key), "")
 
 
 # --- one pod alone would fit ---
@@ -171,7 +171,7 @@ def _beyond_size(
 
 
 def _hard_rules(work: Workspace, pods: PodClass) -> list[Rule]:
-    return [rule for rule in work.topology.rules[id(pods)] if rule.weight is None]
+    return [rule for rule in work.topology.rules[pods] if rule.weight is None]
 
 
 def _too_few_values(work: Workspace, pool: Pool, holding: Sequence[tuple[Fit, Mask]]) -> str:
@@ -196,7 +196,7 @@ def _of_nodes(work: Workspace, pods: PodClass) -> Iterable[Reason]:
     nodes = [node for node in work.nodes if not node.view.is_reserved]
     if not nodes:
         return
-    tainted = [n for n in nodes if first_untolerated((*pods.tolerations, TOLERATE_PREFERRED), n.view.taints)]
+    tainted = [n for n in nodes if pods.untolerated(n.view.taints)]
     elsewhere = [n for n in nodes if n not in tainted and not _selects(pods, n)]
     rest = [n for n in nodes if n not in tainted and n not in elsewhere]
     parts = [(len(tainted), "a taint that the pod does not tolerate"), (len(elsewhere), "other labels than it wants")]

@@ -30,8 +30,8 @@ class Allotment:
         self._work = work
         self._topology: Topology = work.topology
         self._purchase = purchase
-        self._known: dict[int, tuple[Demand, tuple[list[Domains], bool]]] = {}
-        self._counted: dict[tuple[int, tuple[tuple[str, str], ...], NodeFilter], bool] = {}
+        self._known: dict[Demand, tuple[list[Domains], bool]] = {}
+        self._counted: dict[tuple[Demand, tuple[tuple[str, str], ...], NodeFilter], bool] = {}
         self._is_unlimited = not any(pool.limits for pool in work.pools)
         self._minds_newcomers = bool(work.topology.settling) and not manner.heedless
         self._relaxes = work.problem.options.best_effort_min_values
@@ -91,10 +91,10 @@ class Allotment:
         """The combinations, sought once for each demand where no reservation can run out."""
         if self._work.reservations:
             return self._combinations(demand, keys)
-        known = self._known.get(id(demand))
+        known = self._known.get(demand)
         if known is None:
-            known = self._known[id(demand)] = demand, self._combinations(demand, keys)
-        return known[1]
+            known = self._known[demand] = self._combinations(demand, keys)
+        return known
 
     def _combinations(self, demand: Demand, keys: Sequence[str]) -> tuple[list[Domains], bool]:
         """Every combination of domains that some pool can offer the class, those of heavier pools first, then those that keep to
@@ -164,7 +164,7 @@ class Allotment:
         def counts(nodes: NodeFilter) -> bool:
             if nodes == ALL_NODES:
                 return True
-            key = id(demand), tuple(sorted(domains.items())), nodes
+            key = demand, tuple(sorted(domains.items())), nodes
             if key not in self._counted:
                 starts = (node.narrowed(demand, domains) for node in self._starts(demand, ()))
                 first = next((node for node in starts if node is not None), None)

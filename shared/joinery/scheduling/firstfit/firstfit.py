@@ -33,7 +33,7 @@ class FirstFit:
         self.purchase = Purchase(work, manner)
         self._allotment = Allotment(work, self.purchase, manner)
         self._needed: dict[PodClass, frozenset[str]] = {}
-        self._tries: dict[tuple[int, int], tuple[Demand, ...]] = {}
+        self._tries: dict[tuple[PodClass, int], tuple[Demand, ...]] = {}
         self.relaxed: dict[str, tuple[str, ...]] = {}
         self.left: dict[PodClass, list[str]] = {}
         self.classes: tuple[PodClass, ...] = ()
@@ -123,7 +123,7 @@ class FirstFit:
     def _variants(self, pods: PodClass) -> Iterator[Variant]:
         return variants(
             pods,
-            self._topology.rules[id(pods)],
+            self._topology.rules[pods],
             respect=self._work.problem.options.respect_preferences,
             prefer_taints=self._work.prefers_taints,
         )
@@ -150,7 +150,7 @@ class FirstFit:
 
     def _demands(self, pods: PodClass, number: int, variant: Variant) -> tuple[Demand, ...]:
         """One try each for what the volumes of the class allow; the same objects however often the class is tried."""
-        key = (id(pods), number)
+        key = (pods, number)
         if key not in self._tries:
             found = [self._demand(pods, variant) for _ in pods.volumes.alternatives]
             for demand, volumes in zip(found, pods.volumes.alternatives, strict=True):
@@ -210,7 +210,7 @@ class FirstFit:
 
     def _put_existing(self, node: ExistingNode, demand: Demand, batch: list[str]) -> None:
         node.place(demand, batch)
-        keys = self._topology.keys(demand.pods, self._topology.rules[id(demand.pods)])
+        keys = self._topology.keys(demand.pods, self._topology.rules[demand.pods])
         domains = {key: value for key in keys if (value := node.domain(key)) is not None}
         domains[HOSTNAME] = node.host
         self._topology.record(demand.pods, demand.variant.rules, domains, len(batch), node.counts)

@@ -49,14 +49,14 @@ class Group:
     brought: Mapping[str, Amounts] = field(default_factory=dict)
     newcomers: Counter[str] = field(default_factory=Counter)
     unsettled: dict[str, int] = field(default_factory=dict)
-    _selected: dict[int, bool] = field(default_factory=dict)
+    _selected: dict[PodClass, bool] = field(default_factory=dict)
 
     def selects(self, pods: PodClass) -> bool:
-        known = self._selected.get(id(pods))
+        known = self._selected.get(pods)
         if known is None:
             claim = self.rule.claim
             known = claim in pods.volumes.unbound if claim else self.rule.selects(pods.example)
-            self._selected[id(pods)] = known
+            self._selected[pods] = known
         return known
 
     @property

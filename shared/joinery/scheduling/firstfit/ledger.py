@@ -63,17 +63,17 @@ class Ledger:
         self._nodes = nodes
         self._universe = universe
         self._groups: dict[object, Group] = {}
-        self._of_rule: dict[int, tuple[Rule, Group]] = {}
-        self._foreign: dict[int, tuple[Group, ...]] = {}
-        self._foreign_over: dict[tuple[int, str], tuple[Group, ...]] = {}
-        self._watching: dict[int, tuple[NodeFilter, ...]] = {}
-        self._strange: dict[int, tuple[Group, ...]] = {}
+        self._group_of: dict[Rule, Group] = {}
+        self._foreign: dict[PodClass, tuple[Group, ...]] = {}
+        self._foreign_over: dict[tuple[PodClass, str], tuple[Group, ...]] = {}
+        self._watching: dict[PodClass, tuple[NodeFilter, ...]] = {}
+        self._strange: dict[PodClass, tuple[Group, ...]] = {}
         self._meeting: dict[object, frozenset[str]] = {}
         self._classes = classes
-        self.rules: dict[int, tuple[Rule, ...]] = {}
+        self.rules: dict[PodClass, tuple[Rule, ...]] = {}
         for pods in classes:
-            self.rules[id(pods)] = (*rules_of(pods, namespaces), *_same_zone(pods))
-            for rule in self.rules[id(pods)]:
+            self.rules[pods] = (*rules_of(pods, namespaces), *_same_zone(pods))
+            for rule in self.rules[pods]:
                 self._adopt(rule, pods)
         self._count_bound(namespaces)
         self._resident_groups = tuple(group for group in self._groups.values() if group.residents)
@@ -94,7 +94,7 @@ class Ledger:
                 group.unsettled = dict.fromkeys(domains - self._inhabited(rule), first)
             if group.residents and domains:
                 group.brought = self._residents.by_type(rule)
-        self._of_rule[id(rule)] = (rule, group)
+        self._group_of[rule] = group
         if rule.weight is None:
             group.is_hard = True
             group.counts_owners |= group.selects(pods)
@@ -136,48 +136,48 @@ class Ledger:
 
     def group(self, rule: Rule) -> Group:
         """The counts of the rule, which is one of a class of this topology."""
-        return self._of_rule[id(rule)][1]
+        return self._group_of[rule]
 
     def foreign(self, pods: PodClass) -> tuple[Group, ...]:
         """Groups by which others bind the class: spreads, affinities and anti-affinities that count it.
 
         Its own preference may be somebody else's hard rule, and binds it still once it is given up.
         """
-        known = self._foreign.get(id(pods))
+        known = self._foreign.get(pods)
         if known is None:
-            own = [self.group(rule) for rule in self.rules[id(pods)]]
+            own = [self.group(rule) for rule in self.rules[pods]]
             preferred = [g for g in own if g.is_hard and g.rule.kind != "affinity" and not self._is_held(g, pods)]
             alike = [g for g in dict.fromkeys(preferred) if g.selects(pods)]
-            known = self._foreign[id(pods)] = (*self._strangers(pods), *alike)
+            known = self._foreign[pods] = (*self._strangers(pods), *alike)
         return known
 
     def foreign_over(self, pods: PodClass, key: str) -> tuple[Group, ...]:
         """Those of them that are over this key."""
-        known = self._foreign_over.get((id(pods), key))
+        known = self._foreign_over.get((pods, key))
         if known is None:
             known = tuple(group for group in self.foreign(pods) if group.rule.key == key)
-            self._foreign_over[id(pods), key] = known
+            self._foreign_over[pods, key] = known
         return known
 
     def _is_held(self, group: Group, pods: PodClass) -> bool:
-        return any(rule.weight is None and self.group(rule) is group for rule in self.rules[id(pods)])
+        return any(rule.weight is None and self.group(rule) is group for rule in self.rules[pods])
 
     def _strangers(self, pods: PodClass) -> tuple[Group, ...]:
         """Groups that count the class without being its own in any way."""
-        known = self._strange.get(id(pods))
+        known = self._strange.get(pods)
         if known is None:
-            own = {id(self.group(rule)) for rule in self.rules[id(pods)]}
-            known = tuple(g for g in self._groups.values() if id(g) not in own and g.selects(pods))
-            self._strange[id(pods)] = known
+            own = {self.group(rule) for rule in self.rules[pods]}
+            known = tuple(g for g in self._groups.values() if g not in own and g.selects(pods))
+            self._strange[pods] = known
         return known
 
     def watching(self, pods: PodClass) -> tuple[NodeFilter, ...]:
         """The nodes on which hard spreads of others count the class, where they look at more than taints."""
-        known = self._watching.get(id(pods))
+        known = self._watching.get(pods)
         if known is None:
             spreads = (g for g in self._strangers(pods) if g.is_hard and g.rule.kind == "spread")
             known = tuple({g.rule.nodes.identity: g.rule.nodes for g in spreads if g.rule.nodes.terms}.values())
-            self._watching[id(pods)] = known
+            self._watching[pods] = known
         return known
 
     def minds(self, pods: PodClass) -> bool:
@@ -188,7 +188,7 @@ class Ledger:
     def keys(self, pods: PodClass, rules: Iterable[Rule]) -> tuple[str, ...]:
         """The keys whose domain must be known where the class goes, hosts apart."""
         keys = {rule.key for rule in rules} | {group.rule.key for group in self.foreign(pods)}
-        keys |= {rule.key for rule in self.rules[id(pods)] if self.group(rule).selects(pods)}
+        keys |= {rule.key for rule in self.rules[pods] if self.group(rule).selects(pods)}
         return tuple(sorted(keys - {HOSTNAME}))
 
     def furnish(self, host: str, pool: str) -> None:
@@ -215,7 +215,7 @@ class Ledger:
         active = [self.group(rule) for rule in rules]
         tallies: list[tuple[Counter[str], str]] = []
         seen: list[Group] = []
-        for rule in self.rules[id(pods)]:
+        for rule in self.rules[pods]:
             group = self.group(rule)
             domain = domains.get(rule.key)
             if domain is None or group in seen:
@@ -249,7 +249,7 @@ class Ledger:
 
     def _book(self, entry: Entry, times: int) -> None:
         count = entry.count * times
-        for rule in self.rules[id(entry.pods)]:
+        for rule in self.rules[entry.pods]:
             if rule.weight is None:
                 self.group(rule).awaited -= count
         for tally, domain in entry.tallies:

@@ -49,7 +49,7 @@ USUAL = Manner()
 
 def manners_for_left(left: Sequence[PodClass], topology: Topology) -> Iterator[Manner]:
     """What might place the pods that have no place; nothing where no rule about pods is theirs or looks at them."""
-    if any(topology.rules[id(pods)] or topology.minds(pods) for pods in left):
+    if any(topology.rules[pods] or topology.minds(pods) for pods in left):
         if any(_needs_spread_neighbours(pods, topology) for pods in left):
             yield Manner(cautious=True)
         yield Manner(dealing="gathered")
@@ -59,7 +59,7 @@ def manners_for_left(left: Sequence[PodClass], topology: Topology) -> Iterator[M
 
 def _needs_spread_neighbours(pods: PodClass, topology: Topology) -> bool:
     """Whether the class must share a host with others, and a spread over hosts is in the way somewhere."""
-    hard = [rule for rule in topology.rules[id(pods)] if rule.weight is None and rule.key == HOSTNAME]
+    hard = [rule for rule in topology.rules[pods] if rule.weight is None and rule.key == HOSTNAME]
     spreads = [rule for rule in hard if rule.kind == "spread"]
     foreign = [group for group in topology.foreign_over(pods, HOSTNAME) if group.rule.kind == "spread"]
     return any(rule.kind == "affinity" for rule in hard) and bool(spreads or foreign)
@@ -73,7 +73,7 @@ def manners_for_price(nodes: Sequence[NewNode]) -> Iterator[Manner]:
 
 def both_near_and_spread(pods: PodClass, topology: Topology) -> frozenset[str]:
     """The keys over which the class must be near other pods and evenly spread as well, hosts apart."""
-    hard = [rule for rule in topology.rules[id(pods)] if rule.weight is None and rule.key != HOSTNAME]
+    hard = [rule for rule in topology.rules[pods] if rule.weight is None and rule.key != HOSTNAME]
     near = {rule.key for rule in hard if rule.kind == "affinity"}
     return frozenset(near & {rule.key for rule in hard if rule.kind == "spread"})
 
@@ -86,7 +86,7 @@ def zones_without_neighbours(classes: Sequence[PodClass], topology: Topology) ->
     torn = [pods for pods in classes if ZONE in both_near_and_spread(pods, topology)]
     ranged, others = set[str](), set[str]()
     for pods in classes:
-        for rule in topology.rules[id(pods)]:
+        for rule in topology.rules[pods]:
             if (rule.kind, rule.key) == ("spread", ZONE):
                 (ranged if pods in torn else others).update(topology.group(rule).domains)
     return frozenset((ZONE, zone) for zone in ranged - others - topology.neighbouring(torn, ZONE))

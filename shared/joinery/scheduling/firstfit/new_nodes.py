@@ -205,7 +205,7 @@ class Purchase:
     def reserved_nodes(self, demand: Demand) -> Iterator[NewNode]:
         """The nodes that are launched in a reservation so far, as far as they are open to the class."""
         for node in self.opened.nodes:
-            if node.reservation and not demand.is_repelled(tuple(node.pool.node_pool.spec.template.spec.taints)):
+            if node.reservation and not demand.is_repelled(node.pool.taints):
                 narrowed = node.narrowed(demand, {})
                 if narrowed is not None:
                     yield narrowed
@@ -255,7 +255,7 @@ class Purchase:
         priced = self.fair_price(demand)
         if priced is not None:
             return priced
-        key = (id(demand.pods), pool.name)
+        key = (demand.pods, pool.name)
         if key not in self._units:
             self._units[key] = fair_price_of_one(pool, demand) if is_open_to(pool, demand, self._topology) else 0.0
         return self._units[key]
@@ -406,7 +406,7 @@ def _newcomer(node: NewNode) -> Newcomer:
 
 def is_open_to(pool: Pool, demand: Demand, topology: Topology) -> bool:
     """Whether neither taints of the pool nor the DaemonSets' pods on its nodes keep the class away."""
-    if demand.is_repelled(tuple(pool.node_pool.spec.template.spec.taints)):
+    if demand.is_repelled(pool.taints):
         return False
     return not topology.barring(demand.pods, demand.variant.rules, pool.name)
 

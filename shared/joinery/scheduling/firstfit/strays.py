@@ -15,14 +15,12 @@ import numpy as np
 from joinery.apis.labels import CAPACITY_TYPE, HOSTNAME, ZONE, canonical
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import Requirements, one_of
-from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, first_untolerated
 from joinery.scheduling.constraints.topology_rules import NodeFilter, Rule
 from joinery.scheduling.firstfit.exhaustion import within_limits
 from joinery.scheduling.firstfit.groups import Stray
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.packing import Launch
-from joinery.scheduling.pools.pool import fit
 from joinery.scheduling.problem import Problem
 from joinery.state.offerings import InstanceType
 
@@ -37,10 +35,10 @@ def strays(work: Workspace, nodes: Sequence[NewNode], launches: Sequence[Launch]
     """
     bought: dict[str, Mapping[str, list[NewNode]]] = {}
     found = set()
-    placed = {id(batch.demand.pods) for node in nodes for batch in node.placed}
-    placed |= {id(pods) for standing in work.nodes for pods, _ in standing.placed}
-    for pods in (each for each in work.possible if id(each) in placed):
-        for rule in work.topology.rules[id(pods)]:
+    placed = {batch.demand.pods for node in nodes for batch in node.placed}
+    placed |= {pods for standing in work.nodes for pods, _ in standing.placed}
+    for pods in (pod_class for pod_class in work.possible if pod_class in placed):
+        for rule in work.topology.rules[pods]:
             if rule.kind != "spread" or rule.weight is not None or rule.key == HOSTNAME:
                 continue
             if rule.key not in bought:
@@ -82,7 +80,7 @@ def closable(work: Workspace, found: Iterable[Stray]) -> frozenset[Place]:
     ranged = {
         (canonical(rule.key), domain)
         for pods in work.possible
-        for rule in work.topology.rules[id(pods)]
+        for rule in work.topology.rules[pods]
         if rule.kind == "spread"
         for domain in work.topology.group(rule).domains
     }
@@ -98,7 +96,7 @@ def unbuyable(work: Workspace, left: Iterable[PodClass], nodes: Sequence[NewNode
     """
     found, sold = set[Place](), _sold_keys(work)
     for pods in left:
-        for rule in work.topology.rules[id(pods)]:
+        for rule in work.topology.rules[pods]:
             key = canonical(rule.key)
             if rule.kind == "spread" and rule.weight is None and key in sold:
                 there = {view.labels.get(rule.key) for view in work.views}.union(*(n.values(key) for n in nodes))
@@ -110,10 +108,9 @@ def unbuyable(work: Workspace, left: Iterable[PodClass], nodes: Sequence[NewNode
 def _can_buy(work: Workspace, pods: PodClass, key: str, domain: str) -> bool:
     """Whether one more node for such a pod could be added in the domain, rules about pods and volumes apart."""
     row, is_strict = work.axis.vector(pods.requests), not work.problem.options.best_effort_min_values
-    tolerated = (*pods.tolerations, TOLERATE_PREFERRED)
-    pools = (p for p in work.pools if first_untolerated(tolerated, p.node_pool.spec.template.spec.taints) is None)
+    pools = (pool for pool in work.pools if pods.untolerated(pool.taints) is None)
     for pool, term in product(pools, pods.terms):
-        found = fit(pool, term.intersect(Requirements({key: one_of((domain,))})).canonical())
+        found = pool.fit(term.intersect(Requirements({key: one_of((domain,))})).canonical())
         types = found.types & within_limits(work, pool) & pool.types & (pool.room >= row).all(axis=1)
         types &= np.isfinite(pool.market.prices[:, found.columns]).any(axis=1)
         if types.any() and not found.conflict and not (is_strict and pool.too_few(types, found.columns)):

@@ -4,7 +4,8 @@ Both answer the same three questions: which domains they may be in, how many mor
 what placing them changes.
 """
 
-from collections.abc import Hashable, Mapping
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -15,12 +16,12 @@ from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.relaxation import Variant
 from joinery.scheduling.constraints.requirements import ABSENT, NO_REQUIREMENTS, Requirements, one_of
 from joinery.scheduling.constraints.resources import ports_clash
-from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, first_untolerated
+from joinery.scheduling.constraints.taints import TaintLike, first_untolerated
 from joinery.scheduling.constraints.topology_rules import NodeFilter
 from joinery.scheduling.firstfit.groups import admits
 from joinery.scheduling.firstfit.ledger import Entry
 from joinery.scheduling.pools.choice import is_possible, lowered
-from joinery.scheduling.pools.pool import OFFERING_KEYS, Amounts, Axis, Fit, Mask, Pool, Prices, fit
+from joinery.scheduling.pools.pool import OFFERING_KEYS, Amounts, Axis, Fit, Mask, Pool, Prices
 from joinery.state.nodes import NodeView
 
 Domains = Mapping[str, str]
@@ -55,7 +56,7 @@ class Demand:
         if known is None:
             pinned = {key: one_of((value,)) if value else ABSENT for key, value in domains.items() if key != HOSTNAME}
             wanted = self.requirements.intersect(Requirements(pinned)).canonical()
-            known = self._fits[key] = (wanted, fit(pool, wanted))
+            known = self._fits[key] = (wanted, pool.fit(wanted))
         return known
 
     @cached_property
@@ -63,12 +64,11 @@ class Demand:
         """Whether the pods must share their host with others."""
         return any(rule.key == HOSTNAME and rule.kind == "affinity" for rule in self.variant.rules)
 
-    def is_repelled(self, taints: tuple[object, ...]) -> bool:
+    def is_repelled(self, taints: Iterable[TaintLike]) -> bool:
         """Whether some taint keeps the class away."""
-        tolerations = self.pods.tolerations
         if self.variant.tolerates_preferred:
-            tolerations = (*tolerations, TOLERATE_PREFERRED)
-        return first_untolerated(tolerations, taints) is not None  # type: ignore[arg-type]
+            return self.pods.untolerated(taints) is not None
+        return first_untolerated(self.pods.tolerations, taints) is not None
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -177,8 +177,8 @@ class NewNode:
     @property
     def recipe(self) -> Hashable:
         """Equal for nodes whose launches differ in name and pods only."""
-        batches = ((id(b.demand), tuple(sorted(b.domains.items())), len(b.pods)) for b in self.placed)
-        rest = tuple(sorted(batches)), tuple(sorted(self.min_values.items())), self.reservation
+        batches = Counter((b.demand, frozenset(b.domains.items()), len(b.pods)) for b in self.placed)
+        rest = frozenset(batches.items()), tuple(sorted(self.min_values.items())), self.reservation
         return self.pool.name, self.types.tobytes(), self.columns.tobytes(), *rest
 
     def narrowed(self, demand: Demand, domains: Domains) -> "NewNode | None":
@@ -258,7 +258,7 @@ class NewNode:
             return False
         if nodes.tolerations is None:
             return True
-        hard = [t for t in self.pool.node_pool.spec.template.spec.taints if t.effect != "PreferNoSchedule"]
+        hard = [t for t in self.pool.taints if t.effect != "PreferNoSchedule"]
         return first_untolerated(nodes.tolerations, hard) is None
 
     def settle(self, nodes: NodeFilter) -> None:
@@ -266,7 +266,7 @@ class NewNode:
         if not nodes.terms or not self.counts(nodes):
             return
         term = next(term for term in nodes.terms if self._may_match(term))
-        found = fit(self.pool, term)
+        found = self.pool.fit(term)
         columns = self.columns & found.columns
         types = self.types & found.types & np.isfinite(self.pool.market.prices[:, columns]).any(axis=1)
         if types.any() and (not self.min_values or is_possible(self.pool, types, columns, self.min_values)):
@@ -283,7 +283,7 @@ class NewNode:
             self.types = types
 
     def _may_match(self, term: Requirements) -> bool:
-        found = fit(self.pool, term)
+        found = self.pool.fit(term)
         if found.conflict or not (found.types & self.types).any() or not (found.columns & self.columns).any():
             return False
         joint = self.requirements.intersect(term.canonical())

@@ -65,10 +65,10 @@ class Topology(Ledger):
         that it brings.
         """
         types = pool.types
-        own = {id(self.group(rule)) for rule in rules} if self.settling else set()
+        own = {self.group(rule) for rule in rules} if self.settling else set()
         for group in self.settling:
             domain = domains.get(group.rule.key, "")
-            if group.ranges_over(domain) and (id(group) in own or group.owners[domain]):
+            if group.ranges_over(domain) and (group in own or group.owners[domain]):
                 brought = group.brought.get(pool.name, np.zeros_like(types, dtype=np.int64))
                 selected = int(group.selects(pods))
                 allowed = [n for n in np.unique(brought) if group.admits_newcomer(domain, int(n), selected)]
@@ -77,7 +77,7 @@ class Topology(Ledger):
 
     def neighbouring(self, classes: Iterable[PodClass], key: str) -> frozenset[str]:
         """The domains in which pods are that some class's required affinity over the key names."""
-        rules = [r for c in classes for r in self.rules[id(c)] if (r.kind, r.key, r.weight) == ("affinity", key, None)]
+        rules = [r for c in classes for r in self.rules[c] if (r.kind, r.key, r.weight) == ("affinity", key, None)]
         return frozenset(d for rule in rules for d, count in self.group(rule).counts.items() if count)
 
     def _spread(self, group: Group, rule: Rule, pods: PodClass, domain: str) -> int:
@@ -95,7 +95,7 @@ class Topology(Ledger):
         """
         if not group.selects(pods) or group.residents or any(group.counts.values()):
             return False
-        required = (r for r in self.rules[id(pods)] if r.kind == "affinity" and r.weight is None and not r.claim)
+        required = (r for r in self.rules[pods] if r.kind == "affinity" and r.weight is None and not r.claim)
         return not group.is_hard or not any(any(self.group(rule).counts.values()) for rule in required)
 
     def _begins_at(self, group: Group, pods: PodClass, domain: str) -> bool:
@@ -111,9 +111,7 @@ class Topology(Ledger):
             return frozenset()
         if rule.identity not in self._meeting:
             owners = (
-                c
-                for c in self._classes
-                if any(r.identity == rule.identity and r.weight is None for r in self.rules[id(c)])
+                c for c in self._classes if any(r.identity == rule.identity and r.weight is None for r in self.rules[c])
             )
             reached = [self._universe(pods, rule.key) | self._standing(pods, rule.key) for pods in owners]
             self._meeting[rule.identity] = frozenset.intersection(*reached) if reached else frozenset()

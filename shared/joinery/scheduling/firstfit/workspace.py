@@ -15,7 +15,6 @@ from joinery.apis.quantity import total
 from joinery.scheduling.constraints.podclasses import Classifier, PodClass
 from joinery.scheduling.constraints.resources import host_ports_of, requests_of
 from joinery.scheduling.constraints.selectors import read
-from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, first_untolerated
 from joinery.scheduling.constraints.topology_rules import selector_keys
 from joinery.scheduling.constraints.volumes import Volumes
 from joinery.scheduling.firstfit.groups import Stray
@@ -27,7 +26,7 @@ from joinery.scheduling.pools.builder import PoolBuilder, axis_of, daemons
 from joinery.scheduling.pools.daemons import residents
 from joinery.scheduling.pools.holdoff import Fit as FitNode
 from joinery.scheduling.pools.holdoff import fit_since, held
-from joinery.scheduling.pools.pool import Amounts, Fit, Mask, Pool, fit
+from joinery.scheduling.pools.pool import Amounts, Fit, Mask, Pool
 from joinery.scheduling.pools.reserved import stock
 from joinery.scheduling.problem import Problem
 from joinery.state.nodes import NodeView, views
@@ -68,7 +67,7 @@ class Workspace:
         self.dealt: set[PodClass] = set()
         self.charged: dict[str, Amounts] = {}
         self.reservations: Mapping[str, int] = stock(self.pools, snapshot.node_claims)
-        self.units: dict[tuple[int, str], float] = {}
+        self.units: dict[tuple[PodClass, str], float] = {}
         self.left_reserved: Mapping[str, int] = self.reservations
         self.topology = Topology(
             self.possible,
@@ -106,7 +105,7 @@ class Workspace:
     @cached_property
     def prefers_taints(self) -> bool:
         """Whether some pool has a PreferNoSchedule taint, so that accepting it can help at all."""
-        taints = (t for pool in self.pools for t in pool.node_pool.spec.template.spec.taints)
+        taints = (t for pool in self.pools for t in pool.taints)
         return any(taint.effect == PREFER_NO_SCHEDULE for taint in taints) or any(
             taint.effect == PREFER_NO_SCHEDULE for view in self.views for taint in view.taints
         )
@@ -114,31 +113,28 @@ class Workspace:
     def ordered(self, manner: Manner) -> list[PodClass]:
         """Classes in the order of packing: priority, then usually those that others' affinity waits for, then size."""
         depth = self._depths()
-        return sorted(
-            self.possible, key=lambda c: (-c.priority, *manner.place(c.name, depth[id(c)], _sizes(c)), c.name)
-        )
+        return sorted(self.possible, key=lambda c: (-c.priority, *manner.place(c.name, depth[c], _sizes(c)), c.name))
 
-    def _depths(self) -> Mapping[int, int]:
+    def _depths(self) -> Mapping[PodClass, int]:
         """How long a chain of pod affinity a class hangs on; circles end where they began."""
-        waits: dict[int, list[PodClass]] = {}
+        waits: dict[PodClass, list[PodClass]] = {}
         for pods in self.possible:
-            groups = [self.topology.group(r) for r in self.topology.rules[id(pods)] if r.kind == "affinity"]
-            waits[id(pods)] = [
+            groups = [self.topology.group(r) for r in self.topology.rules[pods] if r.kind == "affinity"]
+            waits[pods] = [
                 other for other in self.possible if other is not pods and any(g.selects(other) for g in groups)
             ] if groups else []  # fmt: skip
 
-        def depth(pods: PodClass, seen: frozenset[int]) -> int:
-            ahead = [other for other in waits[id(pods)] if id(other) not in seen and len(seen) < 8]
-            return 1 + max(depth(other, seen | {id(other)}) for other in ahead) if ahead else 0
+        def depth(pods: PodClass, seen: frozenset[PodClass]) -> int:
+            ahead = [other for other in waits[pods] if other not in seen and len(seen) < 8]
+            return 1 + max(depth(other, seen | {other}) for other in ahead) if ahead else 0
 
-        return {id(pods): depth(pods, frozenset({id(pods)})) for pods in self.possible}
+        return {pods: depth(pods, frozenset({pods})) for pods in self.possible}
 
     def universe(self, pods: PodClass, key: str) -> frozenset[str]:
         """The domains in which some pool that the class may use could add a node that holds one of its pods."""
         found: set[str] = set()
         for pool in self.pools:
-            taints = pool.node_pool.spec.template.spec.taints
-            if first_untolerated((*pods.tolerations, TOLERATE_PREFERRED), taints) is None:
+            if pods.untolerated(pool.taints) is None:
                 found |= self._reachable(pool, pods, key, pool.within_limits())
         return frozenset(found)
 
@@ -148,7 +144,7 @@ class Workspace:
 
     def _reachable(self, pool: Pool, pods: PodClass, key: str, types: Mask) -> set[str]:
         row = self.axis.vector(pods.requests)
-        return {domain for term in pods.terms for domain in _values_of(key, pool, fit(pool, term), row, types)}
+        return {domain for term in pods.terms for domain in _values_of(key, pool, pool.fit(term), row, types)}
 
     def _existing(self, view: NodeView) -> ExistingNode:
         free = self.axis.vector(view.allocatable)

@@ -44,7 +44,7 @@ def _hard(work: Workspace, pods: PodClass, count: int) -> Ask:
         count=count,
         row=work.axis.vector(pods.requests),
         ways=ways,
-        rules=tuple(rule for rule in work.topology.rules[id(pods)] if rule.weight is None),
+        rules=tuple(rule for rule in work.topology.rules[pods] if rule.weight is None),
         is_settled=len(ways) == 1 and not pods.preferred,
     )
 

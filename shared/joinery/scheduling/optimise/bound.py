@@ -22,7 +22,7 @@ from joinery.optimizer.bounds.lower_bound import bound
 from joinery.optimizer.instance.packing_instance import Group, Lot
 from joinery.optimizer.instance.side_constraints import Row, Task
 from joinery.scheduling.constraints.resources import ports_clash
-from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, first_untolerated
+from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.constraints.topology_rules import Rule
 from joinery.scheduling.firstfit.targets import ExistingNode, NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
@@ -31,7 +31,7 @@ from joinery.scheduling.optimise.dealing import Item, dealt, inside, items_of, r
 from joinery.scheduling.optimise.kinds import Claim, Kinds, kinds_for, stocks
 from joinery.scheduling.optimise.orders import exclusive
 from joinery.scheduling.optimise.weakness import WEAK, weaknesses
-from joinery.scheduling.pools.pool import Pool, fit
+from joinery.scheduling.pools.pool import Pool
 from joinery.scheduling.pools.reserved import is_bought
 
 _AGREED = 1e-6
@@ -144,8 +144,7 @@ class _Bound:
         for index, pool in enumerate(self._pools):
             if weight is not None and pool.weight < weight:
                 break
-            taints = pool.node_pool.spec.template.spec.taints
-            if first_untolerated((*ask.pods.tolerations, TOLERATE_PREFERRED), taints) is not None:
+            if ask.pods.untolerated(pool.taints) is not None:
                 continue
             mine = [Claim(-1, index, types, columns) for types, columns in _suits(ask, pool)]
             claims += mine
@@ -157,7 +156,7 @@ class _Bound:
 def _suits(ask: Ask, pool: Pool) -> Iterator[tuple[Mask, Mask]]:
     """The types and offering columns of the pool that suit the pods, for each way in which their terms and volumes may be met."""
     for wanted in ask.ways:
-        found = fit(pool, wanted)
+        found = pool.fit(wanted)
         if not found.conflict and (pool.room[found.sold] >= ask.row).all(axis=1).any():
             yield found.types, found.columns
 
@@ -166,13 +165,13 @@ def _takes_all(work: Workspace, ask: Ask, pool: Pool) -> bool:
     """Whether nothing could send a pod to a lighter pool: no preference, no other pod, no reservation that is used
     up, and no choice of terms or volumes, each of which is tried on all pools.
     """
-    pods, taints = ask.pods, pool.node_pool.spec.template.spec.taints
-    rules = work.topology.rules[id(pods)]
+    pods = ask.pods
+    rules = work.topology.rules[pods]
     joins_others = any(rule.kind == "affinity" for rule in rules) or bool(work.topology.keys(pods, rules))
-    is_plain = not pool.limits and not pool.min_values and first_untolerated(pods.tolerations, taints) is None
+    is_plain = not pool.limits and not pool.min_values and first_untolerated(pods.tolerations, pool.taints) is None
     if not is_plain or not ask.is_settled or joins_others or pods.ports:
         return False
-    return is_bought(pool, fit(pool, ask.ways[0]), ask.row)
+    return is_bought(pool, pool.fit(ask.ways[0]), ask.row)
 
 
 def _standing(work: Workspace, items: Sequence[Item], asks: Sequence[Ask], requests: Ints) -> tuple[Ints, Mask]:
@@ -186,7 +185,7 @@ def _standing(work: Workspace, items: Sequence[Item], asks: Sequence[Ask], reque
             admits[number, index] = (
                 any(way.matches(view.labels) for way in ask.ways)
                 and all(view.labels.get(key) == value for key, value in item.domains.items())
-                and first_untolerated((*ask.pods.tolerations, TOLERATE_PREFERRED), view.taints) is None
+                and ask.pods.untolerated(view.taints) is None
                 and _may_join(work, ask, nodes[index])
             )
     useful = admits.any(axis=0)

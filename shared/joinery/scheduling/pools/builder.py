@@ -17,7 +17,7 @@ from joinery.apis.validation import validate
 from joinery.scheduling.constraints.nodeterms import alternatives, selector
 from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError, of_labels, one_of, read
 from joinery.scheduling.constraints.resources import host_ports_of, requests_of
-from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, first_untolerated
+from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, TaintLike, first_untolerated
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.pools.node_size import most_pods
 from joinery.scheduling.pools.pool import (
@@ -29,7 +29,6 @@ from joinery.scheduling.pools.pool import (
     Mask,
     Pool,
     Resident,
-    fit,
     market,
     there_are,
 )
@@ -48,9 +47,13 @@ class Daemon:
     requests: Resources
     terms: tuple[Requirements, ...]
 
+    def tolerates(self, taints: Iterable[TaintLike]) -> bool:
+        """Whether no taint keeps the pod away; a PreferNoSchedule taint never does."""
+        return first_untolerated((*self.pod.spec.tolerations, TOLERATE_PREFERRED), taints) is None
+
     def runs_on(self, view: NodeView) -> bool:
         """Whether the DaemonSet controller puts a pod on an existing node: its labels and taints decide."""
-        if first_untolerated((*self.pod.spec.tolerations, TOLERATE_PREFERRED), view.taints) is not None:
+        if not self.tolerates(view.taints):
             return False
         labels = {**view.labels, REGISTERED: "true", INITIALIZED: "true"} if view.claim else view.labels
         return any(term.matches(labels) for term in self.terms)
@@ -195,11 +198,11 @@ class PoolBuilder:
             return Reason("Requirements", f"its own requirements and labels leave no value for {empty}")
         everything = np.ones(len(known.types), dtype=np.bool_), np.ones(len(known.columns), dtype=np.bool_)
         bare = _bare(node_pool, known, requirements, everything)
-        admitted = fit(bare, _on_types(requirements, known))
+        admitted = bare.fit(_on_types(requirements, known))
         sold = admitted.types & np.isfinite(known.prices[:, admitted.columns]).any(axis=1)
         if admitted.conflict or not sold.any():
             return _nothing_left(admitted, bare)
-        overhead, ports = self._overhead(node_pool, known, bare)
+        overhead, ports = self._overhead(known, bare)
         crowded = sold & (known.allocatable < overhead).any(axis=1)
         pool = Pool(
             node_pool=node_pool,
@@ -214,7 +217,7 @@ class PoolBuilder:
             columns=admitted.columns,
             limits=self._remaining(node_pool),
             launch_types=self._problem.options.launch_types,
-            residents=tuple(self._residents(node_pool, bare, admitted, sold & ~crowded)),
+            residents=tuple(self._residents(bare, admitted, sold & ~crowded)),
         )
         return pool if self._problem.options.best_effort_min_values else _too_uniform(pool) or pool
 
@@ -227,9 +230,7 @@ class PoolBuilder:
             room[:, column] = np.minimum(room[:, column], most)
         return room
 
-    def _overhead(
-        self, node_pool: NodePool, known: Market, bare: Pool
-    ) -> tuple[Amounts, tuple[frozenset[tuple[str, str, int]], ...]]:
+    def _overhead(self, known: Market, bare: Pool) -> tuple[Amounts, tuple[frozenset[tuple[str, str, int]], ...]]:
         """What the DaemonSets' pods take on a node of each type; startup taints do not keep them away (3.17).
 
         Where DaemonSets are for some zones, or for spot, the most that they take anywhere is counted for all nodes of the type.
@@ -237,24 +238,23 @@ class PoolBuilder:
         sold = np.isfinite(known.prices)
         taken = np.zeros((len(known.columns), *known.allocatable.shape), dtype=np.int64)
         ports: list[frozenset[tuple[str, str, int]]] = [frozenset()] * len(known.types)
-        for daemon, fits in self._running(node_pool, bare):
+        for daemon, fits in self._running(bare):
             runs = np.logical_or.reduce([sold & found.types[:, None] & found.columns for found in fits])
             taken[runs.T] += self._axis.vector(daemon.requests)
             if needed := host_ports_of(daemon.pod):
                 ports = [p | needed if runs[i].any() else p for i, p in enumerate(ports)]
         return taken.max(axis=0, initial=0), tuple(ports)
 
-    def _running(self, node_pool: NodePool, bare: Pool) -> Iterator[tuple[Daemon, list[Fit]]]:
+    def _running(self, bare: Pool) -> Iterator[tuple[Daemon, list[Fit]]]:
         """The DaemonSets whose pods some node of the pool runs, with what each of their terms leaves of the template."""
         for daemon in self._daemons:
-            tolerations = (*daemon.pod.spec.tolerations, TOLERATE_PREFERRED)
-            if first_untolerated(tolerations, node_pool.spec.template.spec.taints) is None:
-                fits = [found for term in daemon.terms if not (found := fit(bare, _daemon_term(term))).conflict]
+            if daemon.tolerates(bare.taints):
+                fits = [found for term in daemon.terms if not (found := bare.fit(_daemon_term(term))).conflict]
                 if fits:
                     yield daemon, fits
 
-    def _residents(self, node_pool: NodePool, bare: Pool, admitted: Fit, sold: Mask) -> Iterator[Resident]:
-        for daemon, fits in self._running(node_pool, bare):
+    def _residents(self, bare: Pool, admitted: Fit, sold: Mask) -> Iterator[Resident]:
+        for daemon, fits in self._running(bare):
             everywhere = (f for f in fits if not (admitted.columns & ~f.columns).any() and not (sold & ~f.types).any())
             types = np.logical_or.reduce([found.types for found in fits]) & sold
             if types.any():

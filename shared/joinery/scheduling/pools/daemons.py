@@ -12,9 +12,8 @@ import numpy as np
 
 from joinery.apis.core import Namespace
 from joinery.scheduling.constraints.podclasses import PodClass
-from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, first_untolerated
 from joinery.scheduling.constraints.topology_rules import Rule, required_anti_affinity
-from joinery.scheduling.pools.pool import Amounts, Pool, fit
+from joinery.scheduling.pools.pool import Amounts, Pool
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,11 +53,9 @@ class Residents:
         A domain without a node counts as one with such a node: no pod could ever be the first somewhere if it were compared with domains
         that lack even the DaemonSets' pods. kube-scheduler knows only domains of nodes.
         """
-        brought, tolerated = self.by_type(rule), (*pods.tolerations, TOLERATE_PREFERRED)
-        open_pools = [
-            p for p in self.pools if first_untolerated(tolerated, p.node_pool.spec.template.spec.taints) is None
-        ]
-        fits = ((pool.name, fit(pool, term)) for pool in open_pools if pool.name in brought for term in pods.terms)
+        brought = self.by_type(rule)
+        open_pools = [pool for pool in self.pools if pods.untolerated(pool.taints) is None]
+        fits = ((pool.name, pool.fit(term)) for pool in open_pools if pool.name in brought for term in pods.terms)
         return max((int(brought[name][f.types].max(initial=0)) for name, f in fits if not f.conflict), default=0)
 
 

@@ -15,7 +15,7 @@ from joinery.apis.core import Pod
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import text
 from joinery.scheduling.constraints.podclasses import PodClass
-from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, first_untolerated, shown
+from joinery.scheduling.constraints.taints import shown
 from joinery.scheduling.packing import Reason
 from joinery.scheduling.pools.pool import Amounts, Axis
 from joinery.state.claims import INITIALIZED
@@ -83,7 +83,7 @@ def _refusal(node: Fit, pods: PodClass, axis: Axis) -> str:
         key = unmet[0] or ""
         return f"its label {key} is {labels[key]}" if key in labels else f"it has no label {key}"
     lasting = tuple(taint for taint in node.view.taints if taint.key == _CORDON or not taint.key.startswith(_HEALTH))
-    taint = first_untolerated((*pods.tolerations, TOLERATE_PREFERRED), lasting)
+    taint = pods.untolerated(lasting)
     if taint is not None:
         return f"it has the taint {shown(taint)}"
     row = axis.vector(pods.requests)

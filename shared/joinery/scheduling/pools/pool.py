@@ -22,6 +22,7 @@ from joinery.apis.labels import (
     ZONE_ID,
     is_restricted,
 )
+from joinery.apis.meta import Taint
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources
 from joinery.scheduling.constraints.requirements import Requirements, ValueSet
@@ -178,7 +179,7 @@ class Pool:
     ports that daemons take, by type. ``types`` and ``columns``: what the template itself admits; ``crowded``: the types that it
     would admit too, but on which the DaemonSets' pods do not fit, in whatever resource. ``limits``: what the pool may still add, by
     resource (and ``nodes``). ``launch_types``: so many types does a launch carry at most. ``choices``: those found so far (``choice``);
-    ``fits``: what ``fit`` worked out so far. ``residents``: the DaemonSets' pods that its nodes run.
+    ``residents``: the DaemonSets' pods that its nodes run.
     """
 
     node_pool: NodePool
@@ -194,12 +195,35 @@ class Pool:
     limits: Mapping[str, int]
     launch_types: int
     choices: dict[Hashable, tuple[int, ...]] = field(default_factory=dict)
-    fits: "dict[Hashable, Fit]" = field(default_factory=dict, init=False)
+    _fits: "dict[Hashable, Fit]" = field(default_factory=dict, init=False)
     residents: tuple[Resident, ...] = ()
 
     @property
     def name(self) -> str:
         return self.node_pool.metadata.name
+
+    @cached_property
+    def taints(self) -> tuple[Taint, ...]:
+        """The taints that its nodes keep."""
+        return tuple(self.node_pool.spec.template.spec.taints)
+
+    @property
+    def startup_taints(self) -> tuple[Taint, ...]:
+        """The taints that its nodes begin with, until something in the cluster takes them away."""
+        return tuple(self.node_pool.spec.template.spec.startup_taints)
+
+    def fit(self, wanted: Requirements) -> "Fit":
+        """Meet a pod's requirements with the pool's template. Remembered, because most classes want the same.
+
+        A label that neither the template nor the instance type defines does not exist on the node: ``In`` and ``Exists``
+        fail, ``NotIn`` and ``DoesNotExist`` pass (Karpenter `Requirements.Compatible`).
+        """
+        wanted = wanted.canonical()
+        asked = tuple(wanted.sets.items())
+        fit = self._fits.get(asked)
+        if fit is None:
+            fit = self._fits[asked] = _fit(self, wanted)
+        return fit
 
     @cached_property
     def bought(self) -> Mask:
@@ -279,19 +303,6 @@ class Fit:
 
     def _sold(self, columns: Mask) -> Mask:
         return self.types & np.asarray(np.isfinite(self.market.prices[:, columns]).any(axis=1))
-
-
-def fit(pool: Pool, wanted: Requirements) -> Fit:
-    """Meet a pod's requirements with a pool's template; remembered, because classes mostly want the same.
-
-    A label that neither the template nor the instance type defines does not exist on the node: ``In`` and ``Exists`` fail,
-    ``NotIn`` and ``DoesNotExist`` pass (Karpenter `Requirements.Compatible`).
-    """
-    wanted = wanted.canonical()
-    asked = tuple(wanted.sets.items())
-    if asked not in pool.fits:
-        pool.fits[asked] = _fit(pool, wanted)
-    return pool.fits[asked]
 
 
 def _fit(pool: Pool, wanted: Requirements) -> Fit:

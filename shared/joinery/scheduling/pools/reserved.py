@@ -6,7 +6,7 @@ import numpy as np
 
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.scheduling.constraints.podclasses import PodClass
-from joinery.scheduling.pools.pool import Amounts, Fit, Mask, Pool, fit
+from joinery.scheduling.pools.pool import Amounts, Fit, Mask, Pool
 from joinery.state.claims import awaited_reservations
 
 
@@ -49,7 +49,7 @@ def is_bought(pool: Pool, found: Fit, row: Amounts) -> bool:
 def needed(pools: Sequence[Pool], pods: PodClass, row: Amounts) -> frozenset[str]:
     """The reservations that could hold the class, if nothing else can; empty if it may be bought for."""
     fits = [
-        (pool, fit(pool, term.intersect(v))) for pool in pools for term in pods.terms for v in pods.volumes.alternatives
+        (pool, pool.fit(term.intersect(v))) for pool in pools for term in pods.terms for v in pods.volumes.alternatives
     ]
     if any(is_bought(pool, found, row) for pool, found in fits):
         return frozenset()
