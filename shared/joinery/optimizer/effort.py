@@ -3,18 +3,18 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.instance.packing_instance import PackingInstance
 
 
 @dataclass(kw_only=True)
 class Effort:
-    """``rounds``: how often patterns are sought at most; ``tries``: of local search, which ends when ``allowance`` (about
+    """``pricing_rounds``: how often patterns are sought at most; ``repairs``: of local search, which ends when ``allowance`` (about
     milliseconds of a slow core) is used up, as buying whole patterns in other ways does. ``is_time_up``: the caller's stopwatch;
     once it says so, the best packing so far is the answer, and ``struck`` says that it did.
     """
 
-    rounds: int = 60
-    tries: int = 40
+    pricing_rounds: int = 60
+    repairs: int = 40
     allowance: float = 300.0
     seed: int = 0
     is_time_up: Callable[[], bool] = lambda: False
@@ -22,12 +22,12 @@ class Effort:
     _left: float = field(default=0.0, init=False)
 
     def begin(self) -> None:
-        """Start on a lot, with the whole allowance."""
+        """Start on a instance, with the whole allowance."""
         self._left = self.allowance
 
-    def use(self, lot: Lot) -> None:
-        """Note one round over a lot: solving its program again, and filling nodes."""
-        self._left -= 1.0 + lot.admits.size / 150
+    def use(self, instance: PackingInstance) -> None:
+        """Note one round over a instance: solving its program again, and filling nodes."""
+        self._left -= 1.0 + instance.compatible.size / 150
 
     def is_over(self) -> bool:
         """Whether the stopwatch says that time is up."""

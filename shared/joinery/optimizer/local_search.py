@@ -10,12 +10,12 @@ import numpy as np
 
 from joinery.optimizer.arrays import Floats, Ints
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.instance.decomposition import Part
-from joinery.optimizer.instance.packing_instance import Lot
-from joinery.optimizer.instance.patterns import Shape, price_of
-from joinery.optimizer.relaxation.assignment import AssignmentProgram
-from joinery.optimizer.relaxation.merged_duals import Outlook
-from joinery.optimizer.rounding.rounding import Judgement, round_up
+from joinery.optimizer.instance.decomposition import Subinstance
+from joinery.optimizer.instance.packing_instance import PackingInstance
+from joinery.optimizer.instance.patterns import Pattern, cost_of
+from joinery.optimizer.relaxation.assignment import AssignmentRelaxation
+from joinery.optimizer.relaxation.merged_duals import MergedDuals
+from joinery.optimizer.rounding.rounding import RoundingRule, round_up
 
 _MOST_NODES = 7
 _NOISES = (0.0, 0.005, 0.02)
@@ -25,48 +25,50 @@ _NEAR = 0.1
 """Kinds whose reduced cost is at most this share of their price may take the place of others."""
 
 
-def refine(
-    lot: Lot,
-    place: Ints,
-    shapes: list[Shape],
-    outlook: Outlook,
+def destroy_and_repair(
+    instance: PackingInstance,
+    block: Ints,
+    patterns: list[Pattern],
+    duals: MergedDuals,
     enough: float,
     effort: Effort,
     random: np.random.Generator,
-) -> list[Shape]:
+) -> list[Pattern]:
     """A packing of the same pods that costs no more. ``place``: by kind; ``enough``: a price ($/h) at which to stop."""
-    near = (outlook.reduced <= _NEAR * lot.price) | lot.scarce
-    nodes = [Shape(shape.kind, shape.pods) for shape in shapes for _ in range(shape.times)]
-    for _ in range(effort.tries):
-        if len(nodes) < 2 or effort.is_spent() or price_of(lot, nodes) <= enough:
+    near = (duals.reduced_costs <= _NEAR * instance.costs) | instance.is_limited
+    nodes = [Pattern(pattern.bin_type, pattern.counts) for pattern in patterns for _ in range(pattern.copies)]
+    for _ in range(effort.repairs):
+        if len(nodes) < 2 or effort.is_spent() or cost_of(instance, nodes) <= enough:
             break
-        chosen = _wasteful(lot, place, nodes, outlook.worth, random)
-        bought = [nodes[i].kind for i in chosen]
-        kinds = near & np.isin(place, place[bought])
-        kinds[bought] = True
-        better = _again(lot, np.flatnonzero(kinds), nodes, chosen, random, effort)
+        chosen = _wasteful(instance, block, nodes, duals.item_duals, random)
+        bought = [nodes[i].bin_type for i in chosen]
+        bin_types = near & np.isin(block, block[bought])
+        bin_types[bought] = True
+        better = _again(instance, np.flatnonzero(bin_types), nodes, chosen, random, effort)
         if better is not None:
             nodes = [node for i, node in enumerate(nodes) if i not in set(chosen)] + better
     return _together(nodes)
 
 
-def _together(nodes: list[Shape]) -> list[Shape]:
-    """Equal nodes as one shape, in the order in which they first come."""
-    found: dict[tuple[int, bytes], list[Shape]] = {}
+def _together(nodes: list[Pattern]) -> list[Pattern]:
+    """Equal nodes as one pattern, in the order in which they first come."""
+    found: dict[tuple[int, bytes], list[Pattern]] = {}
     for node in nodes:
-        found.setdefault((node.kind, node.pods.tobytes()), []).append(node)
-    return [Shape(same[0].kind, same[0].pods, len(same)) for same in found.values()]
+        found.setdefault((node.bin_type, node.counts.tobytes()), []).append(node)
+    return [Pattern(same[0].bin_type, same[0].counts, len(same)) for same in found.values()]
 
 
-def _wasteful(lot: Lot, place: Ints, nodes: list[Shape], worth: Floats, random: np.random.Generator) -> list[int]:
+def _wasteful(
+    instance: PackingInstance, block: Ints, nodes: list[Pattern], item_duals: Floats, random: np.random.Generator
+) -> list[int]:
     """A few nodes, the more likely the more of their price is not charged to their pods."""
-    price = lot.price[[node.kind for node in nodes]]
-    waste = np.maximum(price - np.array([node.pods for node in nodes]) @ worth, 0.0) + 1e-3 * price + 1e-9
-    scarce = lot.scarce[[node.kind for node in nodes]]
+    price = instance.costs[[node.bin_type for node in nodes]]
+    waste = np.maximum(price - np.array([node.counts for node in nodes]) @ item_duals, 0.0) + 1e-3 * price + 1e-9
+    scarce = instance.is_limited[[node.bin_type for node in nodes]]
     if scarce.any() and not scarce.all():
         # They waste no money, but the room on them may be worth more to others.
         waste[scarce] = waste[~scarce].mean()
-    at = place[[node.kind for node in nodes]]
+    at = block[[node.bin_type for node in nodes]]
     alike = at == at[random.choice(len(nodes), p=waste / waste.sum())]
     if alike.sum() > 1 and random.random() < _OF_ONE_PLACE:
         waste = np.where(alike, waste, 0.0)
@@ -75,29 +77,36 @@ def _wasteful(lot: Lot, place: Ints, nodes: list[Shape], worth: Floats, random: 
 
 
 def _again(
-    lot: Lot, kinds: Ints, every: list[Shape], chosen: list[int], random: np.random.Generator, effort: Effort
-) -> list[Shape] | None:
+    instance: PackingInstance,
+    bin_types: Ints,
+    every: list[Pattern],
+    chosen: list[int],
+    random: np.random.Generator,
+    effort: Effort,
+) -> list[Pattern] | None:
     """The pods of the chosen nodes on cheaper ones of these kinds, if any are found."""
-    nodes, stock = [every[i] for i in chosen], lot.stock
-    counts: Ints = np.sum([node.pods for node in nodes], axis=0)
+    nodes, available = [every[i] for i in chosen], instance.available
+    demands: Ints = np.sum([node.counts for node in nodes], axis=0)
     for other in (node for i, node in enumerate(every) if i not in set(chosen)):
-        stock = lot.less(stock, other.kind, 1)
-    items = np.flatnonzero(counts)
-    part = Part(items, kinds, replace(lot.part(items, kinds, counts[items]), stock=stock[kinds]))
+        available = instance.after_buying(available, other.bin_type, 1)
+    items = np.flatnonzero(demands)
+    part = Subinstance(
+        items, bin_types, replace(instance.restrict(items, bin_types, demands[items]), available=available[bin_types])
+    )
     found = round_up(
-        part.lot,
-        AssignmentProgram(part.lot),
-        Judgement(
+        part.instance,
+        AssignmentRelaxation(part.instance),
+        RoundingRule(
             share=1.0,
-            band=0.0,
+            tolerance=0.0,
             noise=float(random.choice(_NOISES)),
-            outside=bool(lot.scarce.any() and random.integers(2)),
+            by_opportunity_cost=bool(instance.is_limited.any() and random.integers(2)),
         ),
         random,
         effort=effort,
-        below=float(sum(lot.price[node.kind] for node in nodes)),
+        below=float(sum(instance.costs[node.bin_type] for node in nodes)),
     )
     if found is None or found[1].any():
         return None
-    whole = (part.restore(shape, len(lot.counts)) for shape in found[0])
-    return [Shape(shape.kind, shape.pods) for shape in whole for _ in range(shape.times)]
+    whole = (part.lift(pattern, len(instance.demands)) for pattern in found[0])
+    return [Pattern(pattern.bin_type, pattern.counts) for pattern in whole for _ in range(pattern.copies)]

@@ -21,10 +21,10 @@ def _quotas(draw: st.DrawFn) -> Quotas:
 
 
 def _is_possible(asked: Quotas, most: int) -> bool:
-    others = range(1, len(asked.brings))
+    others = range(1, len(asked.has_value))
     return any(
         not asked.missing(np.array([0, *rest])).any()
-        for number in range(min(most, len(asked.brings)))
+        for number in range(min(most, len(asked.has_value)))
         for rest in combinations(others, number)
     )
 

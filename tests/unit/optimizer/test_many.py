@@ -4,66 +4,66 @@ import numpy as np
 import pytest
 
 from joinery.optimizer.arrays import UNLIMITED
-from joinery.optimizer.bounds.lower_bound import bound
+from joinery.optimizer.bounds.lower_bound import lower_bound
 from joinery.optimizer.effort import Effort
 from joinery.optimizer.instance.aggregation import MOST_ITEMS
-from joinery.optimizer.instance.packing_instance import Lot
-from joinery.optimizer.instance.patterns import price_of
-from joinery.optimizer.relaxation.assignment import AssignmentProgram
+from joinery.optimizer.instance.packing_instance import PackingInstance
+from joinery.optimizer.instance.patterns import cost_of
+from joinery.optimizer.relaxation.assignment import AssignmentRelaxation
 from joinery.optimizer.search import pack
-from tests.unit.optimizer.lots import seeded, wrong
+from tests.unit.optimizer.instances import seeded, wrong
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_three_hundred_different_pods_are_packed_close_to_their_bound(seed: int) -> None:
     """The plan holds every pod, and costs less than a tenth more than anyone could pay."""
-    lot = seeded(300, seed=seed)
-    assert len(lot.counts) > MOST_ITEMS
-    shapes = pack(lot, np.zeros(len(lot.price), dtype=np.int64), Effort())
-    proven = bound(lot)
-    assert wrong(lot, shapes) == []
-    assert 0 < proven <= price_of(lot, shapes) < 1.1 * proven
+    instance = seeded(300, seed=seed)
+    assert len(instance.demands) > MOST_ITEMS
+    patterns = pack(instance, np.zeros(len(instance.costs), dtype=np.int64), Effort())
+    proven = lower_bound(instance)
+    assert wrong(instance, patterns) == []
+    assert 0 < proven <= cost_of(instance, patterns) < 1.1 * proven
 
 
 def test_the_bound_of_many_items_is_below_that_of_the_whole_program() -> None:
     """Prices for promising kinds only, and a grid for the others: a little weaker than all kinds at once, and never stronger."""
-    lot = seeded(MOST_ITEMS + 50)
-    program = AssignmentProgram(lot)
-    answer = program.solve(lot.counts)
+    instance = seeded(MOST_ITEMS + 50)
+    program = AssignmentRelaxation(instance)
+    answer = program.solve(instance.demands)
     assert answer is not None
-    assert 0.97 * answer.price < bound(lot) <= answer.price + 1e-6
+    assert 0.97 * answer.cost < lower_bound(instance) <= answer.cost + 1e-6
 
 
 def test_the_program_charges_what_its_optimum_costs() -> None:
     """With the solver's own prices nothing is lost: the proof reaches the optimum of the program."""
-    lot = seeded(60)
-    program = AssignmentProgram(lot)
-    answer = program.solve(lot.counts)
+    instance = seeded(60)
+    program = AssignmentRelaxation(instance)
+    answer = program.solve(instance.demands)
     assert answer is not None
     least, excess = program.charges()
-    assert float(lot.counts @ least) - excess == pytest.approx(answer.price, rel=1e-6)
+    assert float(instance.demands @ least) - excess == pytest.approx(answer.cost, rel=1e-6)
 
 
-def _with_standing(lot: Lot, nodes: int) -> Lot:
+def _with_standing(instance: PackingInstance, nodes: int) -> PackingInstance:
     """The same with a few nodes that exist, as large as the largest kinds."""
-    room = np.repeat(lot.room[[lot.room[:, 0].argmax()]], nodes, axis=0)
-    return Lot(
-        requests=lot.requests,
-        counts=lot.counts,
-        price=np.concatenate([lot.price, np.zeros(nodes)]),
-        room=np.concatenate([lot.room, room]),
-        admits=np.concatenate([lot.admits, (room[None] >= lot.requests[:, None]).all(axis=2)], axis=1),
-        groups=(),
-        clashes=lot.clashes,
-        stock=np.concatenate([lot.stock, np.ones(nodes, dtype=np.int64)]),
+    room = np.repeat(instance.capacities[[instance.capacities[:, 0].argmax()]], nodes, axis=0)
+    return PackingInstance(
+        sizes=instance.sizes,
+        demands=instance.demands,
+        costs=np.concatenate([instance.costs, np.zeros(nodes)]),
+        capacities=np.concatenate([instance.capacities, room]),
+        compatible=np.concatenate([instance.compatible, (room[None] >= instance.sizes[:, None]).all(axis=2)], axis=1),
+        cardinality_limits=(),
+        conflicts=instance.conflicts,
+        available=np.concatenate([instance.available, np.ones(nodes, dtype=np.int64)]),
     )
 
 
 def test_standing_nodes_lower_the_bound_of_many_items_by_what_they_save() -> None:
     """Free nodes take pods off the bill, more of them more, down to nothing where all fit; the bound is never negative."""
-    lot = seeded(MOST_ITEMS + 50)
-    assert (lot.stock == UNLIMITED).all()
-    bounds = [bound(_with_standing(lot, nodes)) for nodes in (0, 1, 3, 30)]
+    instance = seeded(MOST_ITEMS + 50)
+    assert (instance.available == UNLIMITED).all()
+    bounds = [lower_bound(_with_standing(instance, nodes)) for nodes in (0, 1, 3, 30)]
     assert bounds == sorted(bounds, reverse=True)
     assert bounds[1] < bounds[0]
     assert bounds[-1] == 0

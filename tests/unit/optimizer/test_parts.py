@@ -5,103 +5,105 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.optimizer.instance.aggregation import MOST_ITEMS, cells
-from joinery.optimizer.instance.decomposition import by_place
-from joinery.optimizer.instance.packing_instance import Lot
-from joinery.optimizer.relaxation.aggregated import CoarseProgram
-from joinery.optimizer.relaxation.assignment import AssignmentProgram
-from joinery.optimizer.relaxation.core import Survey
-from joinery.optimizer.relaxation.residual import ShrinkingProgram
+from joinery.optimizer.instance.aggregation import MOST_ITEMS, aggregate
+from joinery.optimizer.instance.decomposition import decompose
+from joinery.optimizer.instance.packing_instance import PackingInstance
+from joinery.optimizer.relaxation.aggregated import AggregatedRelaxation
+from joinery.optimizer.relaxation.assignment import AssignmentRelaxation
+from joinery.optimizer.relaxation.core import CoreSelection
+from joinery.optimizer.relaxation.residual import ResidualRelaxation
 from tests.properties import examples
-from tests.unit.optimizer.lots import lots, places, seeded
+from tests.unit.optimizer.instances import instances, places, seeded
 
 
 @examples(100)
-@given(lots(most_pods=12), st.data())
-def test_places_share_out_every_pod_and_never_mix(lot: Lot, data: st.DataObject) -> None:
+@given(instances(most_pods=12), st.data())
+def test_places_share_out_every_pod_and_never_mix(instance: PackingInstance, data: st.DataObject) -> None:
     """Each part has kinds of one place only, its pods may all run there, and together the parts have every pod once."""
-    place = data.draw(places(lot))
-    total = np.zeros_like(lot.counts)
-    for part in by_place(lot, place, lot.counts):
-        assert len(set(place[part.kinds].tolist())) == 1 or len(set(place.tolist())) == 1
-        assert part.lot.admits[part.lot.counts > 0].any(axis=1).all()
-        assert (part.lot.requests == lot.requests[part.items]).all()
-        assert (part.lot.price == lot.price[part.kinds]).all()
-        total[part.items] += part.lot.counts
-    assert total.tolist() == lot.counts.tolist()
+    block = data.draw(places(instance))
+    total = np.zeros_like(instance.demands)
+    for part in decompose(instance, block, instance.demands):
+        assert len(set(block[part.bin_types].tolist())) == 1 or len(set(block.tolist())) == 1
+        assert part.instance.compatible[part.instance.demands > 0].any(axis=1).all()
+        assert (part.instance.sizes == instance.sizes[part.items]).all()
+        assert (part.instance.costs == instance.costs[part.bin_types]).all()
+        total[part.items] += part.instance.demands
+    assert total.tolist() == instance.demands.tolist()
 
 
 @examples(100)
-@given(lots(most_pods=12), st.data())
-def test_a_part_of_a_lot_keeps_its_rules(lot: Lot, data: st.DataObject) -> None:
-    """Groups and clashes of the items that stay are those of the whole lot, by their new numbers."""
-    items = np.array(sorted(data.draw(st.sets(st.integers(0, len(lot.counts) - 1), min_size=1))))
-    part = lot.part(items, np.arange(len(lot.price)), lot.counts[items])
-    kept = [(sorted(items[g.members].tolist()), g.cap) for g in part.groups]
-    listed = [([m for m in g.members.tolist() if m in items], g.cap) for g in lot.groups]
+@given(instances(most_pods=12), st.data())
+def test_a_part_of_a_lot_keeps_its_rules(instance: PackingInstance, data: st.DataObject) -> None:
+    """Groups and clashes of the items that stay are those of the whole instance, by their new numbers."""
+    items = np.array(sorted(data.draw(st.sets(st.integers(0, len(instance.demands) - 1), min_size=1))))
+    part = instance.restrict(items, np.arange(len(instance.costs)), instance.demands[items])
+    kept = [(sorted(items[g.items].tolist()), g.cap) for g in part.cardinality_limits]
+    listed = [([m for m in g.items.tolist() if m in items], g.cap) for g in instance.cardinality_limits]
     assert kept == [(members, cap) for members, cap in listed if members]
-    assert (part.clashes == lot.clashes[np.ix_(items, items)]).all()
+    assert (part.conflicts == instance.conflicts[np.ix_(items, items)]).all()
 
 
 @examples(100)
-@given(lots(most_pods=12))
-def test_cells_hold_every_pod_and_only_items_of_one_look(lot: Lot) -> None:
+@given(instances(most_pods=12))
+def test_cells_hold_every_pod_and_only_items_of_one_look(instance: PackingInstance) -> None:
     """No pod is lost in a cell, and items in different groups never share one."""
-    found = cells(lot)
-    together = np.bincount(found.of, weights=lot.counts)
-    assert together.tolist() == found.lot.counts.tolist()
-    for cell in range(len(found.lot.counts)):
-        inside = np.flatnonzero(found.of == cell)
-        assert len({lot.members[item].tobytes() for item in inside}) == 1
-        sizes = lot.requests[inside]
-        assert (sizes.min(axis=0) <= found.lot.requests[cell]).all()
-        assert (found.lot.requests[cell] <= sizes.max(axis=0)).all()
+    found = aggregate(instance)
+    together = np.bincount(found.aggregate_of, weights=instance.demands)
+    assert together.tolist() == found.instance.demands.tolist()
+    for cell in range(len(found.instance.demands)):
+        inside = np.flatnonzero(found.aggregate_of == cell)
+        assert len({instance.limit_members[item].tobytes() for item in inside}) == 1
+        sizes = instance.sizes[inside]
+        assert (sizes.min(axis=0) <= found.instance.sizes[cell]).all()
+        assert (found.instance.sizes[cell] <= sizes.max(axis=0)).all()
 
 
 def test_cells_are_fewer_than_items_and_of_nearly_one_size() -> None:
     """Four hundred sizes become a number that the program solves quickly, each cell a small part of the whole range."""
-    lot = seeded(400)
-    found = cells(lot)
-    assert len(found.lot.counts) < MOST_ITEMS
-    assert found.lot.counts.sum() == lot.counts.sum()
-    apart = np.abs(lot.requests - found.lot.requests[found.of])[:, :2].mean(axis=0)
-    assert (apart < 0.1 * np.ptp(lot.requests[:, :2], axis=0)).all()
+    instance = seeded(400)
+    found = aggregate(instance)
+    assert len(found.instance.demands) < MOST_ITEMS
+    assert found.instance.demands.sum() == instance.demands.sum()
+    apart = np.abs(instance.sizes - found.instance.sizes[found.aggregate_of])[:, :2].mean(axis=0)
+    assert (apart < 0.1 * np.ptp(instance.sizes[:, :2], axis=0)).all()
 
 
 @examples(100)
-@given(lots(most_pods=12))
-def test_the_coarse_program_shares_out_every_pod(lot: Lot) -> None:
-    """Read as the lot's own, the answer of the cells' program puts each pod somewhere that admits it, and nothing elsewhere."""
-    answer = CoarseProgram(lot).solve(lot.counts)
+@given(instances(most_pods=12))
+def test_the_coarse_program_shares_out_every_pod(instance: PackingInstance) -> None:
+    """Read as the instance's own, the answer of the cells' program puts each pod somewhere that admits it, and nothing elsewhere."""
+    answer = AggregatedRelaxation(instance).solve(instance.demands)
     assert answer is not None
-    assert (answer.shares[~lot.admits] == 0).all()
-    assert (answer.shares.sum(axis=1) <= lot.counts + 1e-6).all()
-    assert (answer.worth >= 0).all()
+    assert (answer.assigned[~instance.compatible] == 0).all()
+    assert (answer.assigned.sum(axis=1) <= instance.demands + 1e-6).all()
+    assert (answer.item_duals >= 0).all()
 
 
 def test_the_shares_of_many_pods_add_up() -> None:
     """Four hundred sizes, none of which any kind is too small for: each item's shares are its pods."""
-    lot = seeded(400)
-    answer = CoarseProgram(lot).solve(lot.counts)
+    instance = seeded(400)
+    answer = AggregatedRelaxation(instance).solve(instance.demands)
     assert answer is not None
-    np.testing.assert_allclose(answer.shares[lot.admits.all(axis=1)].sum(axis=1), lot.counts[lot.admits.all(axis=1)])
+    np.testing.assert_allclose(
+        answer.assigned[instance.compatible.all(axis=1)].sum(axis=1), instance.demands[instance.compatible.all(axis=1)]
+    )
 
 
 @examples(100)
-@given(lots(most_pods=12), st.integers(1, 4))
-def test_promising_kinds_leave_every_item_one(lot: Lot, sorts: int) -> None:
+@given(instances(most_pods=12), st.integers(1, 4))
+def test_promising_kinds_leave_every_item_one(instance: PackingInstance, sorts: int) -> None:
     """However few sorts are asked for, no item is left without a kind that admits it."""
-    kinds = Survey(lot).promising(sorts)
-    assert lot.admits[:, kinds].any(axis=1).all()
-    assert kinds.tolist() == sorted(set(kinds.tolist()))
+    bin_types = CoreSelection(instance).core(sorts)
+    assert instance.compatible[:, bin_types].any(axis=1).all()
+    assert bin_types.tolist() == sorted(set(bin_types.tolist()))
 
 
 def test_kinds_of_one_room_and_price_are_promising_together() -> None:
     """The same type in another zone is as good, and is there for pods that are tied to that zone."""
-    lot = seeded(20, kinds=12)
-    twice = lot.part(np.arange(20), np.tile(np.arange(12), 2), lot.counts)
-    kinds = set(Survey(twice).promising(3).tolist())
-    assert {(kind + 12) % 24 for kind in kinds} == kinds
+    instance = seeded(20, bin_types=12)
+    twice = instance.restrict(np.arange(20), np.tile(np.arange(12), 2), instance.demands)
+    bin_types = set(CoreSelection(twice).core(3).tolist())
+    assert {(bin_type + 12) % 24 for bin_type in bin_types} == bin_types
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -109,24 +111,27 @@ def test_leaving_out_what_has_run_out_hardly_changes_a_price(seed: int) -> None:
     """With few items left, others than before, or all again, the smaller program wants what the whole one wants: it may only have
     fewer of the rows that are added in the course.
     """
-    lot = seeded(40, seed=seed)
-    items = np.arange(len(lot.counts))
-    shrinking = ShrinkingProgram(lot)
+    instance = seeded(40, seed=seed)
+    items = np.arange(len(instance.demands))
+    shrinking = ResidualRelaxation(instance)
     for chosen in (items < 40, items < 15, items < 12, items >= 30, items < 40):
-        counts = np.where(chosen, lot.counts, 0)
-        small, whole = shrinking.solve(counts), AssignmentProgram(lot).solve(counts)
+        demands = np.where(chosen, instance.demands, 0)
+        small, whole = shrinking.solve(demands), AssignmentRelaxation(instance).solve(demands)
         assert small is not None
         assert whole is not None
-        assert small.price == pytest.approx(whole.price, rel=0.03)
-        assert float(counts @ small.worth) == pytest.approx(small.price, rel=1e-6)
-        assert np.allclose(small.shares.sum(axis=1), counts)
+        assert small.cost == pytest.approx(whole.cost, rel=0.03)
+        assert float(demands @ small.item_duals) == pytest.approx(small.cost, rel=1e-6)
+        assert np.allclose(small.assigned.sum(axis=1), demands)
 
 
 @pytest.mark.parametrize("items", [5, 20, 60])
 def test_a_plain_packing_is_as_good_a_beginning_as_nothing(items: int) -> None:
     """Wherever the solver begins, its optimum costs the same but for rows that are added in the course."""
-    lot = seeded(items)
-    swift, slow = AssignmentProgram(lot, swift=True).solve(lot.counts), AssignmentProgram(lot).solve(lot.counts)
+    instance = seeded(items)
+    swift, slow = (
+        AssignmentRelaxation(instance, swift=True).solve(instance.demands),
+        AssignmentRelaxation(instance).solve(instance.demands),
+    )
     assert swift is not None
     assert slow is not None
-    assert swift.price == pytest.approx(slow.price, rel=0.01)
+    assert swift.cost == pytest.approx(slow.cost, rel=0.01)

@@ -7,59 +7,59 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.optimizer.bounds.branch_and_bound import Prover, Question
-from joinery.optimizer.bounds.compact import Placement
-from joinery.optimizer.bounds.duality import proven
-from joinery.optimizer.bounds.exact import least
-from joinery.optimizer.instance.packing_instance import Lot
-from joinery.optimizer.instance.patterns import price_of
-from joinery.optimizer.instance.side_constraints import Row, Task, plain
-from joinery.optimizer.linear.highs import Program
+from joinery.optimizer.bounds.branch_and_bound import BranchAndBound, IntegerProgram
+from joinery.optimizer.bounds.compact import CompactFormulation
+from joinery.optimizer.bounds.duality import dual_bound
+from joinery.optimizer.bounds.exact import solve_exactly
+from joinery.optimizer.instance.packing_instance import PackingInstance
+from joinery.optimizer.instance.patterns import cost_of
+from joinery.optimizer.instance.side_constraints import ConstrainedInstance, SideConstraint, unconstrained
+from joinery.optimizer.linear.highs import LinearProgram
 from tests.properties import examples
-from tests.unit.optimizer.lots import cheapest, lots, wrong
+from tests.unit.optimizer.instances import cheapest, instances, wrong
 
 PENNY = 1e-7
 
 
 @examples(80)
-@given(lots() | lots(stocked=True), st.floats(0, 1))
-def test_a_small_task_is_answered_exactly(lot: Lot, dearer: float) -> None:
+@given(instances() | instances(stocked=True), st.floats(0, 1))
+def test_a_small_task_is_answered_exactly(instance: PackingInstance, dearer: float) -> None:
     """However dear the plan that was known: the bound is what the cheapest nodes cost, and such nodes are found."""
-    best = cheapest(lot)
-    answer = least(plain(lot), best * (1 + dearer) + 1e-3)
-    assert answer.is_exact
+    best = cheapest(instance)
+    answer = solve_exactly(unconstrained(instance), best * (1 + dearer) + 1e-3)
+    assert answer.is_tight
     assert best - 1e-6 <= answer.bound <= best + PENNY
-    assert answer.shapes is not None
-    assert wrong(lot, answer.shapes) == []
-    assert price_of(lot, answer.shapes) == pytest.approx(best)
+    assert answer.patterns is not None
+    assert wrong(instance, answer.patterns) == []
+    assert cost_of(instance, answer.patterns) == pytest.approx(best)
 
 
 @examples(80)
-@given(lots() | lots(stocked=True))
-def test_a_plan_that_is_cheapest_is_known_to_be(lot: Lot) -> None:
+@given(instances() | instances(stocked=True))
+def test_a_plan_that_is_cheapest_is_known_to_be(instance: PackingInstance) -> None:
     """Its own price is the bound, but for what is taken off for the rounding of floats."""
-    best = cheapest(lot)
-    assert least(plain(lot), best).bound == pytest.approx(best, rel=1e-6, abs=PENNY)
+    best = cheapest(instance)
+    assert solve_exactly(unconstrained(instance), best).bound == pytest.approx(best, rel=1e-6, abs=PENNY)
 
 
 @examples(80)
-@given(lots(stocked=True), st.data())
-def test_any_prices_prove_a_bound_that_holds(lot: Lot, data: st.DataObject) -> None:
+@given(instances(stocked=True), st.data())
+def test_any_prices_prove_a_bound_that_holds(instance: PackingInstance, data: st.DataObject) -> None:
     """The solver may err: its prices are only a suggestion."""
-    best = cheapest(lot)
-    program = Placement(plain(lot), best + 1.0).question.program
-    rows = len(program.lower)
+    best = cheapest(instance)
+    program = CompactFormulation(unconstrained(instance), best + 1.0).program.relaxation
+    rows = len(program.row_lower)
     prices = np.array(data.draw(st.lists(st.floats(-3, 3), min_size=rows, max_size=rows)))
-    assert proven(program, prices, np.zeros(len(program.cost)), program.most) <= best + PENNY
+    assert dual_bound(program, prices, np.zeros(len(program.costs)), program.upper_bounds) <= best + PENNY
 
 
-def _program(**given: object) -> Program:
+def _program(**given: object) -> LinearProgram:
     """Buy x at 1 and y at 1.5; 2x + 3y >= 7."""
-    known = Program(
-        cost=np.array([1.0, 1.5]),
-        most=np.array([9.0, 9.0]),
-        lower=np.array([7.0]),
-        upper=np.array([np.inf]),
+    known = LinearProgram(
+        costs=np.array([1.0, 1.5]),
+        upper_bounds=np.array([9.0, 9.0]),
+        row_lower=np.array([7.0]),
+        row_upper=np.array([np.inf]),
         rows=np.array([0, 0], dtype=np.int32),
         columns=np.array([0, 1], dtype=np.int32),
         values=np.array([2.0, 3.0]),
@@ -67,44 +67,46 @@ def _program(**given: object) -> Program:
     return replace(known, **given)  # type: ignore[arg-type]
 
 
-def _question(program: Program) -> Question:
-    return Question(program, np.array([True, True]), np.zeros(2, dtype=np.int64))
+def _question(program: LinearProgram) -> IntegerProgram:
+    return IntegerProgram(program, np.array([True, True]), np.zeros(2, dtype=np.int64))
 
 
 def test_whole_numbers_cost_more_than_fractions() -> None:
     """Seven out of twos and threes: 3.5 in fractions, and in whole numbers too (2 + 2 + 3)."""
-    proof = Prover(_question(_program()), 10.0, 50).prove()
+    proof = BranchAndBound(_question(_program()), 10.0, 50).solve()
     assert proof.bound == pytest.approx(3.5)
-    dearer = Prover(_question(_program(cost=np.array([1.0, 1.6]))), 10.0, 50)
-    assert dearer.prove().bound == pytest.approx(3.6)
+    dearer = BranchAndBound(_question(_program(costs=np.array([1.0, 1.6]))), 10.0, 50)
+    assert dearer.solve().bound == pytest.approx(3.6)
 
 
 def test_what_nothing_answers_costs_as_much_as_anyone_would_pay() -> None:
     """Where the rows cannot be kept the bound is the cutoff: nothing below it exists."""
-    proof = Prover(_question(_program(lower=np.array([70.0]))), 10.0, 50).prove()
+    proof = BranchAndBound(_question(_program(row_lower=np.array([70.0]))), 10.0, 50).solve()
     assert (proof.bound, proof.values) == (10.0, None)
 
 
 def test_work_that_is_used_up_leaves_the_bound_so_far() -> None:
     """One program solved is the bound of fractions."""
-    program = _program(cost=np.array([1.0, 1.6]))
-    assert Prover(_question(program), 10.0, 1).prove().bound == pytest.approx(3.5)
+    program = _program(costs=np.array([1.0, 1.6]))
+    assert BranchAndBound(_question(program), 10.0, 1).solve().bound == pytest.approx(3.5)
 
 
 def test_rows_over_all_nodes_count() -> None:
     """Two pods that may be in either of two zones, one in each at most, need a node in each, though one would hold both."""
-    lot = Lot(
-        requests=np.array([[1], [1]]),
-        counts=np.array([2, 2]),
-        price=np.array([1.0, 1.25]),
-        room=np.array([[4], [4]]),
-        admits=np.eye(2, dtype=np.bool_),
-        groups=(),
-        clashes=np.zeros((2, 2), dtype=np.bool_),
+    instance = PackingInstance(
+        sizes=np.array([[1], [1]]),
+        demands=np.array([2, 2]),
+        costs=np.array([1.0, 1.25]),
+        capacities=np.array([[4], [4]]),
+        compatible=np.eye(2, dtype=np.bool_),
+        cardinality_limits=(),
+        conflicts=np.zeros((2, 2), dtype=np.bool_),
     )
-    rows = tuple(Row(np.eye(2)[zone], np.zeros(2), 1.0) for zone in range(2))
-    task = Task(lot=lot, of=np.array([0, 0]), wanted=np.array([2]), rows=rows)
-    answer = least(task, 3.0)
+    rows = tuple(SideConstraint(np.eye(2)[zone], np.zeros(2), 1.0) for zone in range(2))
+    constrained = ConstrainedInstance(
+        instance=instance, demand_of=np.array([0, 0]), demands=np.array([2]), side_constraints=rows
+    )
+    answer = solve_exactly(constrained, 3.0)
     assert answer.bound == pytest.approx(2.25)
-    assert answer.shapes is not None
-    assert sorted((shape.kind, *shape.pods) for shape in answer.shapes) == [(0, 1, 0), (1, 0, 1)]
+    assert answer.patterns is not None
+    assert sorted((pattern.bin_type, *pattern.counts) for pattern in answer.patterns) == [(0, 1, 0), (1, 0, 1)]

@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from joinery.optimizer.arrays import Floats, Ints, Mask
-from joinery.optimizer.bounds.duality import proven
-from joinery.optimizer.linear.highs import Program, Solver
+from joinery.optimizer.bounds.duality import dual_bound
+from joinery.optimizer.linear.highs import LinearProgram, Solver
 
 _WHOLE = 1e-6
 _REFUTED = 10.0
@@ -27,22 +27,22 @@ CLOSE = 1e-6
 """What is proven up to so small a share of the cutoff needs no more work."""
 _EMPTY: Floats = np.zeros(0)
 
-Ends = Mapping[int, tuple[float, float]]
+VariableBounds = Mapping[int, tuple[float, float]]
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
-    """What is the least cost? ``whole``: the variables that are whole numbers; ``rank``: by variable, those to branch on first have
+class IntegerProgram:
+    """What is the least cost? ``is_integer``: the variables that are whole numbers; ``priority``: by variable, those to branch on first have
     the highest. Every variable of the program has an upper end.
     """
 
-    program: Program
-    whole: Mask
-    rank: Ints
+    relaxation: LinearProgram
+    is_integer: Mask
+    priority: Ints
 
 
 @dataclass(frozen=True, eq=False)
-class Proof:
+class BranchAndBoundResult:
     """Nothing that answers the question costs less than ``bound`` or ``cutoff``. ``values``: what costs just that, if it was found."""
 
     bound: float
@@ -53,75 +53,75 @@ class Proof:
 class _Leaf:
     bound: float
     number: int
-    ends: Ends = field(compare=False)
+    ends: VariableBounds = field(compare=False)
     values: Floats | None = field(compare=False)
 
 
-class Prover:
+class BranchAndBound:
     """Answers one question. ``solves``: so many linear programs may be solved at most."""
 
-    def __init__(self, question: Question, cutoff: float, solves: int) -> None:
+    def __init__(self, question: IntegerProgram, cutoff: float, solves: int) -> None:
         self._question, self._cutoff, self._left = question, cutoff, solves
-        self._solver = Solver(question.program, exact=True)
-        self._high = question.program.most
+        self._solver = Solver(question.relaxation, exact=True)
+        self._high = question.relaxation.upper_bounds
         self._numbers = 0
-        self.prices: Floats = np.zeros(len(question.program.lower))
+        self.duals: Floats = np.zeros(len(question.relaxation.row_lower))
 
-    def root(self) -> float:
-        """The bound without any branching; ``prices`` are those that prove it."""
+    def solve_root(self) -> float:
+        """The bound without any branching; ``duals`` are those that prove it."""
         return self._leaf({}, 0.0).bound
 
-    def prove(self) -> Proof:
+    def solve(self) -> BranchAndBoundResult:
         """The best bound that the allowed work proves, and no more than the cutoff."""
         leaves = [self._leaf({}, 0.0)]
         while leaves[0].bound < self._cutoff * (1 - CLOSE):
             leaf = leaves[0]
             if leaf.values is None or self._left <= 0:
-                return Proof(leaf.bound)
+                return BranchAndBoundResult(leaf.bound)
             column = self._fraction(leaf.values)
             if column is None:
-                return Proof(leaf.bound, leaf.values)
+                return BranchAndBoundResult(leaf.bound, leaf.values)
             heapq.heappop(leaves)
             below = np.floor(leaf.values[column] + _WHOLE)
             low, high = leaf.ends.get(column, (0.0, float(self._high[column])))
             for ends in ((low, below), (below + 1.0, high)):
                 heapq.heappush(leaves, self._leaf({**leaf.ends, column: ends}, leaf.bound))
-        return Proof(min(leaves[0].bound, self._cutoff))
+        return BranchAndBoundResult(min(leaves[0].bound, self._cutoff))
 
-    def _leaf(self, ends: Ends, known: float) -> _Leaf:
+    def _leaf(self, ends: VariableBounds, known: float) -> _Leaf:
         """Solve the program between these ends; ``known``: a bound that holds there."""
         low, high = np.zeros(len(self._high)), self._high.copy()
         for column, (least, most) in ends.items():
             low[column], high[column] = least, most
         self._numbers += 1
         self._left -= 1
-        self._solver.confine(low, high)
+        self._solver.set_bounds(low, high)
         solution = self._solver.solve(_EMPTY, _EMPTY)
         if solution is None:
             return _Leaf(max(known, self._refuted(low, high)), self._numbers, ends, None)
-        self.prices = solution.duals
-        bound = proven(self._question.program, solution.duals, low, high)
+        self.duals = solution.duals
+        bound = dual_bound(self._question.relaxation, solution.duals, low, high)
         return _Leaf(max(known, bound), self._numbers, ends, solution.values)
 
     def _refuted(self, low: Floats, high: Floats) -> float:
         """A bound for a program that nothing answers: as large as it need be, if the solver can tell why."""
-        ray = self._solver.refutation()
+        ray = self._solver.farkas_ray()
         if ray is None:
             return 0.0
-        program = self._question.program
-        free = replace(program, cost=np.zeros(len(program.cost)))
+        program = self._question.relaxation
+        free = replace(program, costs=np.zeros(len(program.costs)))
         for prices in (ray, -ray):
-            gain = proven(free, prices, low, high)
+            gain = dual_bound(free, prices, low, high)
             if gain > 0:
-                return proven(program, prices * (_REFUTED * self._cutoff / gain), low, high)
+                return dual_bound(program, prices * (_REFUTED * self._cutoff / gain), low, high)
         return 0.0
 
     def _fraction(self, values: Floats) -> int | None:
         """The variable to branch on: of the highest rank that has a fraction, the one that costs most per fraction."""
         away = np.abs(values - np.round(values))
-        broken = np.flatnonzero(self._question.whole & (away > _WHOLE))
+        broken = np.flatnonzero(self._question.is_integer & (away > _WHOLE))
         if not len(broken):
             return None
-        ranks = self._question.rank[broken]
+        ranks = self._question.priority[broken]
         broken = broken[ranks == ranks.max()]
-        return int(broken[(away[broken] * (1.0 + self._question.program.cost[broken])).argmax()])
+        return int(broken[(away[broken] * (1.0 + self._question.relaxation.costs[broken])).argmax()])

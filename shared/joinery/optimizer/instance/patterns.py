@@ -6,34 +6,34 @@ from dataclasses import dataclass
 import numpy as np
 
 from joinery.optimizer.arrays import Ints
-from joinery.optimizer.instance.packing_instance import Lot
+from joinery.optimizer.instance.packing_instance import PackingInstance
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
-    """So many (``times``) equal nodes: their kind, and how many pods of each item each of them holds."""
+class Pattern:
+    """So many (``copies``) equal nodes: their kind, and how many pods of each item each of them holds."""
 
-    kind: int
-    pods: Ints
-    times: int = 1
+    bin_type: int
+    counts: Ints
+    copies: int = 1
 
 
-def price_of(lot: Lot, shapes: Sequence[Shape]) -> float:
+def cost_of(instance: PackingInstance, patterns: Sequence[Pattern]) -> float:
     """$/h of all their nodes."""
-    return float(sum(lot.price[shape.kind] * shape.times for shape in shapes))
+    return float(sum(instance.costs[pattern.bin_type] * pattern.copies for pattern in patterns))
 
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
     """Nodes that can be built: their kinds, and their pods (patterns x items)."""
 
-    kinds: Ints
-    pods: Ints
+    bin_types: Ints
+    counts: Ints
 
-    def part(self, chosen: Ints) -> "Patterns":
+    def select(self, chosen: Ints) -> "Patterns":
         """Some of them, in this order."""
-        return Patterns(self.kinds[chosen], self.pods[chosen])
+        return Patterns(self.bin_types[chosen], self.counts[chosen])
 
     def join(self, other: "Patterns") -> "Patterns":
         """These, and then the others."""
-        return Patterns(np.concatenate([self.kinds, other.kinds]), np.concatenate([self.pods, other.pods]))
+        return Patterns(np.concatenate([self.bin_types, other.bin_types]), np.concatenate([self.counts, other.counts]))

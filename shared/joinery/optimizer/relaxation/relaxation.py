@@ -1,16 +1,16 @@
 """Which relaxation an instance gets."""
 
 from joinery.optimizer.instance.aggregation import MOST_ITEMS
-from joinery.optimizer.instance.packing_instance import Lot
-from joinery.optimizer.relaxation.aggregated import CoarseProgram
-from joinery.optimizer.relaxation.assignment import AssignmentProgram
-from joinery.optimizer.relaxation.residual import ShrinkingProgram
+from joinery.optimizer.instance.packing_instance import PackingInstance
+from joinery.optimizer.relaxation.aggregated import AggregatedRelaxation
+from joinery.optimizer.relaxation.assignment import AssignmentRelaxation
+from joinery.optimizer.relaxation.residual import ResidualRelaxation
 
-AnyProgram = AssignmentProgram | ShrinkingProgram | CoarseProgram
+Relaxation = AssignmentRelaxation | ResidualRelaxation | AggregatedRelaxation
 
 
-def guide(lot: Lot, *, is_swift: bool) -> AnyProgram:
+def relax(instance: PackingInstance, *, is_swift: bool) -> Relaxation:
     """The program that tells what nodes to buy, and what pods are worth. ``is_swift``: soon solved rather than rounded well."""
-    if len(lot.counts) > MOST_ITEMS:
-        return CoarseProgram(lot)
-    return ShrinkingProgram(lot) if is_swift else AssignmentProgram(lot)
+    if len(instance.demands) > MOST_ITEMS:
+        return AggregatedRelaxation(instance)
+    return ResidualRelaxation(instance) if is_swift else AssignmentRelaxation(instance)

@@ -1,7 +1,7 @@
-"""Cheaper nodes for what first-fit promised: orders become lots of numbers, the optimiser packs them, and its shapes become nodes.
+"""Cheaper nodes for what first-fit promised: orders become lots of numbers, the optimiser packs them, and its patterns become nodes.
 
 The nodes are built by the same code that first-fit buys with, so requirements, host rules, limits and minValues are checked
-again pod by pod, and whatever a shape got wrong is bought singly. The new nodes replace first-fit's only if they cost less and
+again pod by pod, and whatever a pattern got wrong is bought singly. The new nodes replace first-fit's only if they cost less and
 leave every count per domain as it was.
 """
 
@@ -14,17 +14,17 @@ import numpy as np
 from joinery.apis.quantity import total
 from joinery.optimizer.arrays import Floats, Ints
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.instance.packing_instance import Group, Lot
-from joinery.optimizer.instance.patterns import Shape
-from joinery.optimizer.relaxation.core import Survey
-from joinery.optimizer.relaxation.relaxation import guide
+from joinery.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
+from joinery.optimizer.instance.patterns import Pattern
+from joinery.optimizer.relaxation.core import CoreSelection
+from joinery.optimizer.relaxation.relaxation import relax
 from joinery.optimizer.search import pack
 from joinery.scheduling.constraints.resources import requests_of
 from joinery.scheduling.firstfit.new_nodes import FairPrice, Purchase, is_open_to
 from joinery.scheduling.firstfit.reservations import must_reserve
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
-from joinery.scheduling.optimise.kinds import Claim, Kinds, kinds_for, spot_factor, stocks
+from joinery.scheduling.optimise.bin_types import BinTypes, PoolUse, bin_types_for, spot_factor, supplies
 from joinery.scheduling.optimise.orders import Order, gathers, host_rules, orders_of
 from joinery.scheduling.pools.node_size import factors
 from joinery.scheduling.pools.pool import Pool
@@ -122,38 +122,43 @@ class _Rebuilt:
     def purchase(self, effort: Effort) -> Purchase | None:
         """All orders carried out; None where that failed."""
         requests = np.array([order.row for order in self._orders], dtype=np.int64)
-        claims = _claims(self._work, self._orders)
-        kinds = kinds_for(self._work.pools, requests, claims, self._scales, self._work.problem.options.spot_types)
-        lot = self._lot(requests, kinds)
-        survey = Survey(lot, kinds.price)
-        shapes = pack(lot, _places(kinds, self._work.pools), effort, survey)
-        self.resilience_cost = survey.dearer()
-        for shape in sorted(shapes, key=lambda shape: -lot.price[shape.kind]):
-            self._build(kinds, shape)
-        return self._finished(lot)
+        uses = _pool_uses(self._work, self._orders)
+        bin_types = bin_types_for(self._work.pools, requests, uses, self._scales, self._work.problem.options.spot_types)
+        instance = self._instance(requests, bin_types)
+        survey = CoreSelection(instance, bin_types.prices)
+        patterns = pack(instance, _places(bin_types, self._work.pools), effort, survey)
+        self.resilience_cost = survey.preference_cost()
+        for pattern in sorted(patterns, key=lambda pattern: -instance.costs[pattern.bin_type]):
+            self._build(bin_types, pattern)
+        return self._finished(instance)
 
-    def _lot(self, requests: Ints, kinds: Kinds) -> Lot:
+    def _instance(self, requests: Ints, bin_types: BinTypes) -> PackingInstance:
         rules = host_rules(self._orders, self._work.topology)
-        stock, pile = stocks(kinds, self._purchase.reservations.remaining())
-        return Lot(
-            requests=requests,
-            counts=np.array([len(order.pods) for order in self._orders], dtype=np.int64),
-            price=kinds.cost,
-            room=kinds.room,
-            admits=kinds.admits,
-            groups=tuple(Group(np.array(members, dtype=np.int64), cap) for members, cap in rules.groups),
-            clashes=rules.clashes,
-            stock=stock,
-            pile=pile,
+        available, supply = supplies(bin_types, self._purchase.reservations.remaining())
+        return PackingInstance(
+            sizes=requests,
+            demands=np.array([len(order.pods) for order in self._orders], dtype=np.int64),
+            costs=bin_types.costs,
+            capacities=bin_types.capacities,
+            compatible=bin_types.compatible,
+            cardinality_limits=tuple(
+                CardinalityLimit(np.array(members, dtype=np.int64), cap) for members, cap in rules.groups
+            ),
+            conflicts=rules.clashes,
+            available=available,
+            supply=supply,
         )
 
-    def _build(self, kinds: Kinds, shape: Shape) -> None:
-        """Buy the shape's nodes; pods that one does not take after all stay for later."""
-        pool, row = self._work.pools[int(kinds.pool[shape.kind])], int(kinds.row[shape.kind])
-        reserved = kinds.columns[shape.kind] if kinds.reservation[shape.kind] else None
-        items = [(int(item), int(shape.pods[item])) for item in np.flatnonzero(shape.pods)]
+    def _build(self, bin_types: BinTypes, pattern: Pattern) -> None:
+        """Buy the pattern's nodes; pods that one does not take after all stay for later."""
+        pool, row = (
+            self._work.pools[int(bin_types.pool[pattern.bin_type])],
+            int(bin_types.instance_type[pattern.bin_type]),
+        )
+        reserved = bin_types.offerings[pattern.bin_type] if bin_types.reservations[pattern.bin_type] else None
+        items = [(int(item), int(pattern.counts[item])) for item in np.flatnonzero(pattern.counts)]
         is_alike = False
-        for _ in range(shape.times):
+        for _ in range(pattern.copies):
             wanted = [(self._orders[item].demand, self._orders[item].domains, self._take(item, n)) for item, n in items]
             if is_alike:
                 self._purchase.repeat(wanted)
@@ -167,43 +172,45 @@ class _Rebuilt:
         names, self._pods[item] = self._pods[item][:count], self._pods[item][count:]
         return names
 
-    def _finished(self, lot: Lot) -> Purchase | None:
+    def _finished(self, instance: PackingInstance) -> Purchase | None:
         """Buy singly for the pods that are left, at the program's prices."""
         if any(self._pods):
-            self._purchase.fair_price = self._fair_price(lot)
+            self._purchase.fair_price = self._fair_price(instance)
             for order, names in zip(self._orders, self._pods, strict=True):
                 tier = next(tier for tier in self._purchase.tiers if tier[0].weight == order.weight)
                 self._purchase.into_tier(tier, order.demand, order.domains, names)
         return None if any(self._pods) else self._purchase
 
-    def _fair_price(self, lot: Lot) -> FairPrice:
-        answer = guide(lot, is_swift=True).solve(lot.counts)
+    def _fair_price(self, instance: PackingInstance) -> FairPrice:
+        answer = relax(instance, is_swift=True).solve(instance.demands)
         if answer is None:
             return self._purchase.fair_price
         known = {
-            id(order.demand): float(worth) for order, worth in zip(self._orders, answer.worth, strict=True) if worth > 0
+            id(order.demand): float(worth)
+            for order, worth in zip(self._orders, answer.item_duals, strict=True)
+            if worth > 0
         }
         return lambda demand: known.get(id(demand))
 
 
-def _claims(work: Workspace, orders: Sequence[Order]) -> list[Claim]:
+def _pool_uses(work: Workspace, orders: Sequence[Order]) -> list[PoolUse]:
     """Which types and offerings of which pools may carry out each order."""
-    claims = []
+    uses = []
     for item, order in enumerate(orders):
         for index, pool in enumerate(work.pools):
             if pool.weight != order.weight or not is_open_to(pool, order.demand, work.topology):
                 continue
             _, found = order.demand.fit(pool, order.domains)
             if not found.conflict:
-                claims.append(Claim(item, index, found.types, found.columns))
-    return claims
+                uses.append(PoolUse(item, index, found.types, found.columns))
+    return uses
 
 
-def _places(kinds: Kinds, pools: Sequence[Pool]) -> Ints:
-    """A number for every kind: kinds that share a zone, directly or through others, share it."""
+def _places(bin_types: BinTypes, pools: Sequence[Pool]) -> Ints:
+    """A number for every kind: bin_types that share a zone, directly or through others, share it."""
     zones = [
         {pools[int(pool)].market.columns[i].zone for i in np.flatnonzero(columns)}
-        for pool, columns in zip(kinds.pool, kinds.columns, strict=True)
+        for pool, columns in zip(bin_types.pool, bin_types.offerings, strict=True)
     ]
     joined: list[set[str]] = []
     for mine in zones:

@@ -1,12 +1,12 @@
-"""Why a bound is weak, in words: what the pods and NodePools of a plan ask for that its proof knows nothing of."""
+"""Why a bound is weak, in words: what the pods and NodePools of a plan demand for that its proof knows nothing of."""
 
 from collections.abc import Iterator, Sequence
 
 from joinery.apis.labels import HOSTNAME
-from joinery.optimizer.bounds.exact import MOST_PODS
+from joinery.optimizer.bounds.exact import SMALL_DEMAND
 from joinery.scheduling.firstfit.targets import NewNode
-from joinery.scheduling.optimise.asks import Ask, keeps_preferences
-from joinery.scheduling.optimise.dealing import KEYS
+from joinery.scheduling.optimise.domain_rows import KEYS
+from joinery.scheduling.optimise.proof_demands import ProofDemand, keeps_preferences
 from joinery.scheduling.pools.pool import Pool
 
 WEAK = 0.05
@@ -14,19 +14,19 @@ WEAK = 0.05
 
 
 def weaknesses(
-    asks: Sequence[Ask], nodes: Sequence[NewNode], pools: Sequence[Pool], *, is_exact: bool
+    demands: Sequence[ProofDemand], nodes: Sequence[NewNode], pools: Sequence[Pool], *, is_exact: bool
 ) -> tuple[str, ...]:
     """``is_exact``: nothing that the proof knows of could be cheaper than it says."""
-    found = [*_of_rules(asks), *_of_pools(nodes, pools)]
-    if sum(ask.count for ask in asks) > MOST_PODS and keeps_preferences(nodes):
+    found = [*_of_rules(demands), *_of_pools(nodes, pools)]
+    if sum(demand.count for demand in demands) > SMALL_DEMAND and keeps_preferences(nodes):
         found.append("preferences that are kept count as if they were given up")
     if not is_exact:
         found.append("the ways to fill nodes are too many to try all, so that fractions of nodes count")
     return tuple(dict.fromkeys(found))
 
 
-def _of_rules(asks: Sequence[Ask]) -> Iterator[str]:
-    for rule in (rule for ask in asks for rule in ask.rules):
+def _of_rules(demands: Sequence[ProofDemand]) -> Iterator[str]:
+    for rule in (rule for demand in demands for rule in demand.rules):
         if rule.kind == "affinity":
             yield "pods that must be beside others count as if they might be anywhere"
         elif rule.key not in (*KEYS, HOSTNAME):

@@ -1,4 +1,4 @@
-"""Spreads and anti-affinity over zones and capacity types, as rows over all nodes: what the bound knows of how pods are dealt out.
+"""Spreads and anti-affinity over zones and capacity types, as rows over all nodes: what the bound knows of how pods are domain_rules out.
 
 A spread ranges over the domains that have nodes or in which something is sold for its pods (``topology``). Whoever owns it obeys, in
 every domain where one of its owners is::
@@ -17,11 +17,11 @@ import numpy as np
 
 from joinery.apis.labels import CAPACITY_TYPE, ZONE
 from joinery.optimizer.arrays import Floats
-from joinery.optimizer.instance.side_constraints import Row
+from joinery.optimizer.instance.side_constraints import SideConstraint
 from joinery.scheduling.firstfit.groups import Group
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
-from joinery.scheduling.optimise.asks import Ask
+from joinery.scheduling.optimise.proof_demands import ProofDemand
 from joinery.scheduling.pools.pool import Mask, Pool
 
 KEYS = (CAPACITY_TYPE, ZONE)
@@ -30,15 +30,15 @@ KEYS = (CAPACITY_TYPE, ZONE)
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """The pods of an ask in certain domains, by key; those that no rule tells apart are together."""
+    """The pods of an demand in certain domains, by key; those that no rule tells apart are together."""
 
-    ask: int
+    demand: int
     domains: Mapping[str, str]
 
 
 @dataclass(frozen=True, eq=False)
-class Dealt:
-    """A group whose counts bind. ``owners`` and ``counted``: asks (indices); ``before``: counts without the launched pods."""
+class DomainRule:
+    """A group whose counts bind. ``owners`` and ``counted``: demands (indices); ``before``: counts without the launched pods."""
 
     group: Group
     owners: tuple[int, ...]
@@ -46,31 +46,31 @@ class Dealt:
     before: Mapping[str, int]
 
 
-def dealt(work: Workspace, asks: Sequence[Ask], nodes: Sequence[NewNode]) -> list[Dealt]:
-    """The groups over zones and capacity types that some ask owns, except those that the plan itself reads in another way."""
+def domain_rules(work: Workspace, demands: Sequence[ProofDemand], nodes: Sequence[NewNode]) -> list[DomainRule]:
+    """The groups over zones and capacity types that some demand owns, except those that the plan itself reads in another way."""
     owners: dict[int, list[int]] = {}
     groups: dict[int, Group] = {}
-    for index, ask in enumerate(asks):
-        for rule in ask.rules:
+    for index, demand in enumerate(demands):
+        for rule in demand.rules:
             group = work.topology.group(rule)
             is_known = rule.kind != "affinity" and group not in work.topology.settling
-            if rule.key in KEYS and is_known and not _is_near(ask, rule.key):
+            if rule.key in KEYS and is_known and not _is_near(demand, rule.key):
                 groups[id(group)] = group
                 owners.setdefault(id(group), []).append(index)
     found = []
     for key, group in groups.items():
-        counted = tuple(i for i, ask in enumerate(asks) if group.selects(ask.pods))
+        counted = tuple(i for i, demand in enumerate(demands) if group.selects(demand.pods))
         mine = tuple(i for i in dict.fromkeys(owners[key]) if i in counted)
         before = Counter(group.counts)
         before.subtract(_launched(group, nodes))
         if mine:
-            found.append(Dealt(group, mine, counted, before))
+            found.append(DomainRule(group, mine, counted, before))
     return found
 
 
-def _is_near(ask: Ask, key: str) -> bool:
+def _is_near(demand: ProofDemand, key: str) -> bool:
     """Whether the pods must be near others, in whose domains alone they are spread: which those are a plan decides."""
-    return any(rule.kind == "affinity" and rule.key == key for rule in ask.rules)
+    return any(rule.kind == "affinity" and rule.key == key for rule in demand.rules)
 
 
 def _launched(group: Group, nodes: Iterable[NewNode]) -> Counter[str]:
@@ -83,15 +83,17 @@ def _launched(group: Group, nodes: Iterable[NewNode]) -> Counter[str]:
     return found
 
 
-def items_of(asks: Sequence[Ask], rules: Iterable[Dealt], pools: Iterable[Pool], work: Workspace) -> list[Item]:
-    """Every ask, as many times as there are domains in which rules count it."""
+def items_of(
+    demands: Sequence[ProofDemand], rules: Iterable[DomainRule], pools: Iterable[Pool], work: Workspace
+) -> list[Item]:
+    """Every demand, as many times as there are domains in which rules count it."""
     values = {key: _values(key, pools, work) for key in KEYS}
     keys: dict[int, set[str]] = {}
     for one in rules:
-        for ask in one.counted:
-            keys.setdefault(ask, set()).add(one.group.rule.key)
+        for demand in one.counted:
+            keys.setdefault(demand, set()).add(one.group.rule.key)
     found = []
-    for index in range(len(asks)):
+    for index in range(len(demands)):
         mine = sorted(keys.get(index, ()))
         found += [Item(index, dict(zip(mine, some, strict=True))) for some in product(*(values[key] for key in mine))]
     return found
@@ -109,8 +111,11 @@ def inside(pool: Pool, item: Item) -> Mask:
 
 
 def rows_of(
-    items: Sequence[Item], rules: Iterable[Dealt], asks: Sequence[Ask], strays: Mapping[tuple[object, ...], set[str]]
-) -> Iterator[Row]:
+    items: Sequence[Item],
+    rules: Iterable[DomainRule],
+    demands: Sequence[ProofDemand],
+    strays: Mapping[tuple[object, ...], set[str]],
+) -> Iterator[SideConstraint]:
     """The rows of all rules; ``strays``: domains, by the identity of a spread, that only the plan's own nodes are in."""
     for one in rules:
         rule = one.group.rule
@@ -120,10 +125,10 @@ def rows_of(
             continue
         domains = one.group.domains - strays.get(rule.identity, set())
         if len(domains) >= rule.min_domains and _is_obeyed(one, domains):
-            yield from _spread(items, one, asks, sorted(domains))
+            yield from _spread(items, one, demands, sorted(domains))
 
 
-def _is_obeyed(one: Dealt, domains: Iterable[str]) -> bool:
+def _is_obeyed(one: DomainRule, domains: Iterable[str]) -> bool:
     """Whether the plan keeps the rule as the rows put it; if not they are no rule."""
     counts = [one.group.counts[domain] for domain in domains]
     before = [one.before.get(domain, 0) for domain in domains]
@@ -131,9 +136,11 @@ def _is_obeyed(one: Dealt, domains: Iterable[str]) -> bool:
     return skew <= max(one.group.rule.max_skew, max(before) - min(before) if before else 0)
 
 
-def _spread(items: Sequence[Item], one: Dealt, asks: Sequence[Ask], domains: Sequence[str]) -> Iterator[Row]:
+def _spread(
+    items: Sequence[Item], one: DomainRule, demands: Sequence[ProofDemand], domains: Sequence[str]
+) -> Iterator[SideConstraint]:
     skew, key, before = one.group.rule.max_skew, one.group.rule.key, one.before
-    pods = sum(asks[index].count for index in one.counted)
+    pods = sum(demands[index].count for index in one.counted)
     for full in domains:
         here = _coefficients(items, one.owners, key, full)
         beyond = {
@@ -141,18 +148,18 @@ def _spread(items: Sequence[Item], one: Dealt, asks: Sequence[Ask], domains: Seq
         }
         for empty, most in beyond.items():
             there = _coefficients(items, one.counted, key, empty)
-            yield Row(here - there, np.zeros(0), float(most))
+            yield SideConstraint(here - there, np.zeros(0), float(most))
         # The sum of these rows, in whole pods.
-        yield Row(here, np.zeros(0), float((pods + sum(beyond.values())) // len(domains)))
+        yield SideConstraint(here, np.zeros(0), float((pods + sum(beyond.values())) // len(domains)))
 
 
-def _apart(items: Sequence[Item], one: Dealt) -> Iterator[Row]:
+def _apart(items: Sequence[Item], one: DomainRule) -> Iterator[SideConstraint]:
     key = one.group.rule.key
     for domain in sorted({item.domains[key] for item in items if key in item.domains}):
         most = 0.0 if one.before.get(domain, 0) > 0 else 1.0
-        yield Row(_coefficients(items, one.owners, key, domain), np.zeros(0), most)
+        yield SideConstraint(_coefficients(items, one.owners, key, domain), np.zeros(0), most)
 
 
-def _coefficients(items: Sequence[Item], asks: Iterable[int], key: str, domain: str) -> Floats:
-    mine = set(asks)
-    return np.array([item.ask in mine and item.domains.get(key) == domain for item in items], dtype=np.float64)
+def _coefficients(items: Sequence[Item], demands: Iterable[int], key: str, domain: str) -> Floats:
+    mine = set(demands)
+    return np.array([item.demand in mine and item.domains.get(key) == domain for item in items], dtype=np.float64)

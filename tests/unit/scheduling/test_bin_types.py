@@ -1,22 +1,22 @@
-"""The kinds of node of a plan: whatever another one beats is left out, in its own NodePool or in another that cannot run out."""
+"""The bin_types of node of a plan: whatever another one beats is left out, in its own NodePool or in another that cannot run out."""
 
 from typing import Any
 
 import numpy as np
 
 from joinery.scheduling.firstfit.workspace import Workspace
-from joinery.scheduling.optimise.kinds import Claim, kinds_for
+from joinery.scheduling.optimise.bin_types import PoolUse, bin_types_for
 from simulator.builders import instance_type, node_pool, pod
 from tests.unit.verification.plans import problem
 
 
 def _pools_with_kinds(*pools: Any) -> list[str]:
     """The pools of which some kind is left, for a pod that may run in every one."""
-    kinds = [instance_type("m7g.large"), instance_type("m7g.xlarge")]
-    work = Workspace(problem(pod("web"), *pools, types=kinds))
+    bin_types = [instance_type("m7g.large"), instance_type("m7g.xlarge")]
+    work = Workspace(problem(pod("web"), *pools, types=bin_types))
     requests = np.array([work.axis.vector(work.possible[0].requests)])
-    claims = [Claim(0, index, pool.types, pool.columns) for index, pool in enumerate(work.pools)]
-    found = kinds_for(work.pools, requests, claims)
+    claims = [PoolUse(0, index, pool.types, pool.columns) for index, pool in enumerate(work.pools)]
+    found = bin_types_for(work.pools, requests, claims)
     return sorted({work.pools[int(index)].name for index in found.pool})
 
 

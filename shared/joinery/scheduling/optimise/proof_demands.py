@@ -1,4 +1,4 @@
-"""What the launched pods ask for, as the bound reads it: by hard rules alone, or with the preferences that the plan keeps as rules too."""
+"""What the launched pods demand for, as the bound reads it: by hard rules alone, or with the preferences that the plan keeps as rules too."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from joinery.scheduling.pools.pool import Amounts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Ask:
+class ProofDemand:
     """``count`` pods of a class. ``ways``: any of them will do for where they run; ``rules``: all of them must hold. ``is_settled``: no
     preference and no choice of ways could send a pod past a pool that takes it.
     """
@@ -25,7 +25,7 @@ class Ask:
     is_settled: bool
 
 
-def hard_asks(work: Workspace, nodes: Iterable[NewNode]) -> tuple[Ask, ...]:
+def hard_demands(work: Workspace, nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
     """By hard rules: what no nodes for the launched pods may break."""
     counts: dict[int, int] = {}
     classes: dict[int, PodClass] = {}
@@ -37,9 +37,9 @@ def hard_asks(work: Workspace, nodes: Iterable[NewNode]) -> tuple[Ask, ...]:
     return tuple(_hard(work, pods, counts[key]) for key, pods in classes.items())
 
 
-def _hard(work: Workspace, pods: PodClass, count: int) -> Ask:
+def _hard(work: Workspace, pods: PodClass, count: int) -> ProofDemand:
     ways = tuple(term.intersect(volumes) for term in pods.terms for volumes in pods.volumes.alternatives)
-    return Ask(
+    return ProofDemand(
         pods=pods,
         count=count,
         row=work.axis.vector(pods.requests),
@@ -49,7 +49,7 @@ def _hard(work: Workspace, pods: PodClass, count: int) -> Ask:
     )
 
 
-def kept_asks(nodes: Iterable[NewNode]) -> tuple[Ask, ...]:
+def kept_demands(nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
     """With the preferences that the plan keeps, which are no choice any more."""
     demands: dict[int, tuple[Demand, int]] = {}
     for node in nodes:
@@ -57,7 +57,7 @@ def kept_asks(nodes: Iterable[NewNode]) -> tuple[Ask, ...]:
             _, count = demands.get(id(batch.demand), (batch.demand, 0))
             demands[id(batch.demand)] = batch.demand, count + len(batch.pods)
     return tuple(
-        Ask(
+        ProofDemand(
             pods=demand.pods,
             count=count,
             row=demand.row,
