@@ -54,35 +54,35 @@ def webhook() -> "WebhookController":
 def provisioning() -> "ProvisioningController":
     from joinery.controllers.provisioning import ProvisioningController
 
-    return ProvisioningController(gateways(), settings("provisioning"))
+    return ProvisioningController(_gateways_for("provisioning"), settings("provisioning"))
 
 
 @cache
 def interruption() -> "InterruptionController":
     from joinery.controllers.interruption import InterruptionController
 
-    return InterruptionController(gateways(), settings("interruption"))
+    return InterruptionController(_gateways_for("interruption"))
 
 
 @cache
 def expiration() -> "ExpirationController":
     from joinery.controllers.expiration import ExpirationController
 
-    return ExpirationController(gateways(), settings("expiration"))
+    return ExpirationController(_gateways_for("expiration"))
 
 
 @cache
 def lifecycle() -> "LifecycleController":
     from joinery.controllers.lifecycle import LifecycleController
 
-    return LifecycleController(gateways(), settings("lifecycle"))
+    return LifecycleController(_gateways_for("lifecycle"))
 
 
 @cache
 def catalog() -> "CatalogController":
     from joinery.controllers.catalog import CatalogController
 
-    return CatalogController(gateways(), settings("catalog"))
+    return CatalogController(_gateways_for("catalog"))
 
 
 @cache
@@ -91,6 +91,18 @@ def answering() -> "Answering":
     from joinery.controllers.answering import Answering
 
     return Answering(_doorbell(), settings())
+
+
+def _gateways_for(door: str) -> "Gateways":
+    """What a door's controller reads and acts through. Raises ``ConfigurationError`` if the door lacks a setting.
+
+    This is the only place that asks for ``observe`` mode.
+    """
+    if not settings(door).observing:
+        return gateways()
+    from joinery.observing import read_only
+
+    return read_only(gateways())
 
 
 @cache
@@ -190,17 +202,8 @@ def _now() -> datetime:
 
 
 _CACHED = (
-    settings,
-    webhook,
-    provisioning,
-    interruption,
-    expiration,
-    lifecycle,
-    catalog,
-    answering,
-    gateways,
-    _doorbell,
-)
+    settings, webhook, provisioning, interruption, expiration, lifecycle, catalog, answering, gateways, _doorbell,
+)  # fmt: skip
 
 
 def reset() -> None:

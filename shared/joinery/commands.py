@@ -41,14 +41,6 @@ class DeleteClaim:
 
 
 @dataclass(frozen=True, slots=True)
-class LaunchClaim:
-    """Ask EC2 for the claim's instance, or for the one that an earlier call already got."""
-
-    claim: NodeClaim
-    reason: str
-
-
-@dataclass(frozen=True, slots=True)
 class UpdateNode:
     before: Node
     after: Node
@@ -138,7 +130,6 @@ Command = (
     Announce
     | UpdateClaim
     | DeleteClaim
-    | LaunchClaim
     | UpdateNode
     | DeleteNode
     | UpdatePool

@@ -208,7 +208,7 @@ class Narrator:
 
     def _logged(self, door: str, line: dict[str, Any]) -> None:
         command = str(line.get("command", ""))
-        if command.startswith("DeleteClaim ") and line.get("message") == "decided":
+        if command.startswith("DeleteClaim ") and _is_carried_out(line):
             self.say(door, "retires", command.partition(" ")[2], str(line.get("reason", "")))
         elif line.get("level") in ("ERROR", "CRITICAL"):
             self._failed(door, str(line.get("message", "")), str(line.get("error", "")))
@@ -238,7 +238,7 @@ class Narrator:
         return f"{place(claim)} at {price:.4f} $/h for {pods_by_owner(pods)}"
 
     def _avoided(self, door: str, lines: Iterable[dict[str, Any]]) -> None:
-        marked = [str(line.get("command", "")) for line in lines if line.get("message") == "decided"]
+        marked = [str(line.get("command", "")) for line in lines if _is_carried_out(line)]
         pools = sorted(text.partition(" ")[2] for text in marked if text.startswith("MarkUnavailable"))
         if pools:
             self.say(door, "avoids", counted(len(pools), "pool"), f"{names(pools, most=2)}, for three minutes")
@@ -291,6 +291,11 @@ def _by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
         if not _is_daemon(pod):
             found.setdefault(pod.spec.node_name, []).append(pod)
     return found
+
+
+def _is_carried_out(line: dict[str, Any]) -> bool:
+    """Whether a line of the log is a decision that was not only observed."""
+    return line.get("message") == "decided" and line.get("mode") != "observe"
 
 
 def _is_daemon(pod: Pod) -> bool:

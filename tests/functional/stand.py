@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from joinery.controllers.provisioning import ProvisioningController
 from joinery.doorbell.gateway import Bell
 from joinery.gateways import Gateways
 from joinery.interruption.notice import Notice, parse
+from joinery.observing import read_only
 from joinery.settings import Settings
 from simulator import builders
 from simulator.actors.base import Stage
@@ -53,13 +53,13 @@ class Stand:
         return ProvisioningController(self.gateways, self.settings).reconcile()
 
     def live(self) -> Mapping[str, Any]:
-        return LifecycleController(self.gateways, self.settings).reconcile()
+        return LifecycleController(self.gateways).reconcile()
 
     def expire(self) -> Mapping[str, Any]:
-        return ExpirationController(self.gateways, self.settings).reconcile()
+        return ExpirationController(self.gateways).reconcile()
 
     def refresh(self) -> Mapping[str, Any]:
-        return CatalogController(self.gateways, self.settings).reconcile()
+        return CatalogController(self.gateways).reconcile()
 
     def receive(self, event: str, about: str) -> Mapping[str, Any]:
         """A sample event of ``events/``, about that instance or capacity reservation."""
@@ -71,7 +71,7 @@ class Stand:
         envelope["detail"][named if named in envelope["detail"] else "instance-id"] = about
         notice = parse(envelope)
         assert isinstance(notice, Notice)
-        return InterruptionController(self.gateways, self.settings).reconcile(notice)
+        return InterruptionController(self.gateways).reconcile(notice)
 
     # --- the world's own doings ---
 
@@ -134,8 +134,8 @@ class Stand:
 
     def observing(self) -> "Stand":
         """The same world, in ``observe`` mode."""
-        watching = Stand(self.world, gateways=self.gateways)
-        watching.settings = replace(self.settings, mode="observe")
+        watching = Stand(self.world, gateways=read_only(self.gateways))
+        watching.settings = self.settings
         return watching
 
 

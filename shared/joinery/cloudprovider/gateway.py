@@ -76,10 +76,14 @@ class LaunchFailure:
 
 @dataclass(frozen=True, slots=True)
 class LaunchResult:
-    """What came of it. Failures are listed also when every instance was launched."""
+    """What came of it. Failures are listed also when every instance was launched.
+
+    ``was_asked``: False in observe mode, where EC2 is not asked at all and nothing can be said of the request.
+    """
 
     instances: tuple[LaunchedInstance, ...]
     failures: tuple[LaunchFailure, ...] = ()
+    was_asked: bool = True
 
 
 class Cloud(Protocol):

@@ -22,6 +22,7 @@ class Eviction(Enum):
     EVICTED = "evicted"
     BLOCKED = "blocked"  # 429: a PodDisruptionBudget is in the way; or more than one selects the pod
     GONE = "gone"  # 404, or 409 for another pod of the same name
+    NOT_ASKED = "not asked"  # observe mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,8 @@ class Cluster(Protocol):
         ...
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
-        """The claim as stored; ``dry_run``: as it would be stored. Raises ``ConflictError`` if the name is taken,
+        """The claim as stored, with its UID; as given, without one, where nothing is written (``joinery.observing``).
+        ``dry_run``: as it would be stored. Raises ``ConflictError`` if the name is taken,
         ``ConfigurationError`` if it is refused itself (validation, admission), ``UnavailableError`` for what is about us or the server.
         """
         ...

@@ -4,10 +4,11 @@ Commands come in chains, one chain an object. Within a chain the first failure s
 on it; other chains go on. What is gone already counts as done. Failures are logged one by one, and together they are
 raised at the end, so that whoever rang is told to ring again.
 
-In ``observe`` mode only the Events are sent: decisions are seen, and nothing changes.
+What is logged as decided is also carried out, unless the line says ``mode: observe``: then the gateways do not write
+(``joinery.observing``).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import datetime
 
 from joinery.cluster.gateway import Eviction
@@ -18,7 +19,6 @@ from joinery.commands import (
     DeleteNode,
     DeletePod,
     Evict,
-    LaunchClaim,
     MarkUnavailable,
     Reject,
     TagInstance,
@@ -29,22 +29,23 @@ from joinery.commands import (
     UpdateNode,
     UpdatePool,
 )
-from joinery.controllers.announcements import event
+from joinery.controllers.announcements import announce
 from joinery.errors import ConfigurationError, ConflictError, JoineryError, NotFoundError, UnavailableError
 from joinery.gateways import Gateways
 from joinery.observability import COMMAND, ERROR, REASON, logger, said
-from joinery.settings import Settings
 
 
 class Actor:
-    """Carries out the commands of one reconcile. ``now`` is its snapshot's moment."""
+    """Carries out the commands of one reconcile. ``now`` is its snapshot's moment.
 
-    def __init__(self, gateways: Gateways, settings: Settings, now: datetime) -> None:
+    ``failures``: what went wrong so far. ``attempted``: how many commands were tried, Events not counted.
+    """
+
+    def __init__(self, gateways: Gateways, now: datetime) -> None:
         self._gateways = gateways
-        self._settings = settings
         self._now = now
         self.failures: list[Exception] = []
-        self.done = 0
+        self.attempted = 0
 
     def carry_out(self, *chains: Iterable[Command]) -> None:
         """Each chain as far as it goes. Never raises: see ``conclude``."""
@@ -82,11 +83,9 @@ class Actor:
 
     def _carry_out(self, command: Command) -> None:
         if isinstance(command, Announce):
-            return self._gateways.recorder.emit([event(command)])
-        logger.info("observed" if self._settings.observing else "decided", extra=_line(command))
-        if self._settings.observing:
-            return None
-        self.done += 1
+            return announce(self._gateways.recorder, [command])
+        logger.info("decided", extra=_line(command))
+        self.attempted += 1
         try:
             return self._change(command)
         except NotFoundError:
@@ -134,9 +133,9 @@ class Actor:
             case Eviction.BLOCKED:
                 text = f"a disruption budget keeps the pod {command.pod.key}"
                 told = Announce("FailedDraining", text, command.node, warning=True)
-            case Eviction.GONE:
+            case Eviction.GONE | Eviction.NOT_ASKED:
                 return
-        self._gateways.recorder.emit([event(told)])
+        announce(self._gateways.recorder, [told])
 
 
 def _is_done_when_gone(command: Command) -> bool:
@@ -152,7 +151,7 @@ def _subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
     match command:
         case UpdateClaim(before) | UpdateNode(before) | UpdatePool(before) | UpdateClass(before):
             return before.metadata.name
-        case DeleteClaim(claim) | LaunchClaim(claim):
+        case DeleteClaim(claim):
             return claim.metadata.name
         case DeleteNode(node):
             return node.metadata.name
@@ -168,8 +167,3 @@ def _subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
             return f"{offering.instance_type} {offering.zone} {offering.capacity_type}"
         case Announce(about):
             return about
-
-
-def events(gateways: Gateways, announcements: Sequence[Announce]) -> None:
-    """Tell the cluster what was decided."""
-    gateways.recorder.emit([event(announcement) for announcement in announcements])

@@ -1,10 +1,12 @@
-"""Announcements as Kubernetes Events."""
+"""Announcements, sent as Kubernetes Events."""
+
+from collections.abc import Iterable
 
 from joinery.apis.core import Node, Pod
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
-from joinery.cluster.gateway import Event
+from joinery.cluster.gateway import Event, Recorder
 from joinery.commands import Announce, Subject
 
 _KINDS: dict[type[Subject], tuple[str, str]] = {
@@ -16,7 +18,12 @@ _KINDS: dict[type[Subject], tuple[str, str]] = {
 }
 
 
-def event(announcement: Announce) -> Event:
+def announce(recorder: Recorder, announcements: Iterable[Announce]) -> None:
+    """Send them to the cluster. Never raises, as ``Recorder`` never does."""
+    recorder.emit([_event(announcement) for announcement in announcements])
+
+
+def _event(announcement: Announce) -> Event:
     """The Event, about the object that was read."""
     api_version, kind = _KINDS[type(announcement.subject)]
     metadata = announcement.subject.metadata

@@ -50,7 +50,7 @@ class Answering:
 
     def answer(self, bell: Bell, run: Callable[[], Outcome]) -> dict[str, Any]:
         """Run once for all the bells of a batch. Raises only if the bell cannot even be rung again."""
-        if self._is_off():
+        if not self._opens():
             return {OUTCOME: "off"}
         try:
             return self._done(Count.BELLS_ANSWERED, run())
@@ -69,7 +69,7 @@ class Answering:
 
     def sweep(self, run: Callable[[], Outcome]) -> dict[str, Any]:
         """Run once for a schedule. Whatever fails is counted, and raised for the log and the alarm."""
-        if self._is_off():
+        if not self._opens():
             return {OUTCOME: "off"}
         try:
             return self._done(Count.SWEEPS, run())
@@ -85,7 +85,7 @@ class Answering:
     ) -> dict[str, Any]:
         """Handle each message of an SQS batch by itself: the partial batch response names those to deliver again."""
         records = event.get("Records") or ()
-        if self._is_off():
+        if not self._opens():
             return _failures(())
         if not records:
             logger.warning("the call holds no message: an event comes here over the queue")
@@ -120,12 +120,15 @@ class Answering:
         count(Count.BELLS_RUNG)
         return {OUTCOME: "rung again", ERROR: str(error)}
 
-    def _is_off(self) -> bool:
-        if self._settings.enabled:
-            return False
-        count(Count.SWITCHED_OFF)
-        logger.warning("this door is switched off", extra={MODE: self._settings.mode})
-        return True
+    def _opens(self) -> bool:
+        """Whether the door is switched on. The first step of every run, so it also labels the lines that the run will log."""
+        if self._settings.observing:
+            # What such a run logs as decided is not carried out.
+            logger.append_keys(**{MODE: self._settings.mode})
+        if not self._settings.enabled:
+            count(Count.SWITCHED_OFF)
+            logger.warning("this door is switched off", extra={MODE: self._settings.mode})
+        return self._settings.enabled
 
 
 def _ignored(ignored: Ignored, envelope: Mapping[str, Any]) -> bool:

@@ -6,15 +6,13 @@ from typing import Any
 from joinery.cloudprovider.catalog import Catalog
 from joinery.errors import NotFoundError
 from joinery.gateways import Gateways
-from joinery.settings import Settings
 
 
 class CatalogController:
     """Woken by a schedule. It writes to our own bucket only, so it does so in ``observe`` mode too."""
 
-    def __init__(self, gateways: Gateways, settings: Settings) -> None:
+    def __init__(self, gateways: Gateways) -> None:
         self._gateways = gateways
-        self._settings = settings
 
     def reconcile(self) -> Mapping[str, Any]:
         """Read and store."""

@@ -13,15 +13,13 @@ from joinery.interruption.fields import MalformedNoticeError
 from joinery.interruption.notice import Notice, NoticeKind
 from joinery.interruption.response import respond
 from joinery.observability import said
-from joinery.settings import Settings
 
 
 class InterruptionController:
     """One notice at a time; the queue repeats what raises."""
 
-    def __init__(self, gateways: Gateways, settings: Settings) -> None:
+    def __init__(self, gateways: Gateways) -> None:
         self._gateways = gateways
-        self._settings = settings
 
     def reconcile(self, notice: Notice) -> Mapping[str, Any]:
         """Read, decide, act. Rings for a claim that is going already too: an earlier try may have got only so far.
@@ -30,9 +28,9 @@ class InterruptionController:
         """
         snapshot = self._gateways.cluster.snapshot()
         response = respond(notice, snapshot)
-        actor = Actor(self._gateways, self._settings, snapshot.now)
+        actor = Actor(self._gateways, snapshot.now)
         actor.carry_out(*response)
-        if response and notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION and not self._settings.observing:
+        if response and notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION:
             self._gateways.doorbell.ring(Bell.PROVISIONING)
             self._gateways.doorbell.ring(Bell.LIFECYCLE)
         actor.conclude()

@@ -1,11 +1,12 @@
-"""The launcher: claims that were written get their instances, one CreateFleet call for all that were planned alike.
+"""The launcher: NodeClaims that were written get their instances, by one CreateFleet call for all that were planned alike.
 
-Provisioning does it right after it wrote the claims; lifecycle does it for claims that whoever wrote them left behind. Both
-may repeat a call: the token makes EC2 return the same instances, and an instance that carries the token already is taken
-without asking again.
+Provisioning launches the claims that it has just written. Lifecycle, and the next run of provisioning, launch those that a killed run
+left behind. Repeating a call is safe: the token makes EC2 return the same instances, and an instance that already carries the token
+is taken without asking EC2 again.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 
 from joinery.apis.ec2nodeclass import EC2NodeClass
@@ -13,7 +14,9 @@ from joinery.apis.labels import LAUNCH_TOKEN, NO_EXECUTE, NODE_POOL, UNREGISTERE
 from joinery.apis.meta import Taint
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cloudprovider.gateway import LaunchedInstance, LaunchRequest, LaunchResult, Override, capacity_pools
+from joinery.commands import Command
 from joinery.controllers.actor import Actor
+from joinery.controllers.supply import Supply
 from joinery.errors import CapacityError, JoineryError, UnavailableError
 from joinery.gateways import Gateways
 from joinery.lifecycle.fleet_groups import (
@@ -27,71 +30,64 @@ from joinery.lifecycle.fleet_groups import (
 )
 from joinery.lifecycle.instance_filters import FilteredTypes, filtered, tenancy
 from joinery.state.instances import Instance
-from joinery.state.offerings import EFA, InstanceType
+from joinery.state.offerings import EFA
+from joinery.state.snapshot import Snapshot
 
 _UNREGISTERED = Taint(key=UNREGISTERED_TAINT, effect=NO_EXECUTE)
 _SOLD_OUT = "all requested instance types were unavailable during launch"
 
 
-class Launcher:
-    """``types`` are what each EC2NodeClass gives, without what EC2 was out of lately; ``now`` the snapshot's moment."""
+@dataclass(frozen=True, slots=True)
+class Launched:
+    """What came of launching some claims.
 
-    def __init__(
-        self,
-        gateways: Gateways,
-        actor: Actor,
-        now: datetime,
-        *,
-        node_classes: Iterable[EC2NodeClass],
-        types: Mapping[str, tuple[InstanceType, ...]],
-    ) -> None:
+    ``served``: the names of the claims that have an instance now. ``is_short``: some were given up, so their pods have to be planned
+    anew. A claim that is to be tried again counts as neither.
+    """
+
+    served: frozenset[str] = frozenset()
+    is_short: bool = False
+
+
+class Launcher:
+    """Launches claims of one snapshot, out of what can be bought at that moment."""
+
+    def __init__(self, gateways: Gateways, actor: Actor, snapshot: Snapshot, supply: Supply) -> None:
         self._gateways = gateways
         self._actor = actor
-        self._now = now
-        self._classes = {node_class.metadata.name: node_class for node_class in node_classes}
-        self._types = types
-        self.served: set[str] = set()
-        self.given_up = False
+        self._now = snapshot.now
+        self._node_classes = {node_class.metadata.name: node_class for node_class in snapshot.node_classes}
+        self._types = supply.types
 
     def launch(
         self, wanted: Iterable[NodeClaim], claims: Iterable[NodeClaim], instances: Iterable[Instance] = ()
-    ) -> None:
-        """Launch the wanted ones of all claims. ``instances`` are those that EC2 already has."""
-        known = tuple(instances)
-        for group in fleet_groups(wanted, claims):
-            self._launch(group, tuple(i for i in known if (i.tags or {}).get(LAUNCH_TOKEN) == group.token))
+    ) -> Launched:
+        """Launch the wanted claims. Failures are noted with the actor, and the other calls go on.
 
-    def _launch(self, group: FleetGroup, found: tuple[Instance, ...]) -> None:
-        name = group.claims[0].spec.node_class_ref.name
-        node_class = self._classes.get(name)
-        hindrance = unlaunchable(group.claims[0], node_class, self._now)
-        if hindrance or node_class is None:
+        ``claims`` are all that may share a call with a wanted one, launched or not: the token depends on the whole group.
+        ``instances`` are those that EC2 already has; none for claims that nobody can have launched before.
+        """
+        by_token: dict[str, list[Instance]] = {}
+        for instance in instances:
+            by_token.setdefault((instance.tags or {}).get(LAUNCH_TOKEN, ""), []).append(instance)
+        launched = [self._launch(group, by_token.get(group.token, ())) for group in fleet_groups(wanted, claims)]
+        served = frozenset(name for group in launched for name in group.served)
+        return Launched(served, is_short=any(group.is_short for group in launched))
+
+    def _launch(self, group: FleetGroup, launched_before: Iterable[Instance]) -> Launched:
+        node_class = self._node_classes.get(group.claims[0].spec.node_class_ref.name)
+        if node_class is None or unlaunchable(group.claims[0], node_class, self._now):
             return self._give_up(unlaunchable(claim, node_class, self._now) for claim in group.waiting)
-        types = {kind.name: kind for kind in self._types.get(name, ())}
-        outcome = FleetOutcome(instances=found) if group.free(found) else self._ask(group, node_class)
-        if outcome is None:
-            return None
-        self._settle(group, outcome, node_class, types)
-        return None
-
-    def _settle(
-        self, group: FleetGroup, outcome: FleetOutcome, node_class: EC2NodeClass, types: Mapping[str, InstanceType]
-    ) -> None:
-        served = len(group.free(outcome.instances))
-        self.served.update(claim.metadata.name for claim in group.waiting[:served])
-        self.given_up |= served < len(group.waiting)
-        self._actor.carry_out(*settle(group, outcome, node_class, types, self._now))
-
-    def _give_up(self, chains: Iterable[Iterable[object]]) -> None:
-        self.given_up = True
-        self._actor.carry_out(*chains)  # type: ignore[arg-type]
-
-    def _ask(self, group: FleetGroup, node_class: EC2NodeClass) -> FleetOutcome | None:
-        """One call. None if nothing can be said yet: the claims say why, and are tried again."""
+        if free := group.free(launched_before):
+            return self._settle(group, FleetOutcome(instances=free), node_class)
         filtered_types = filtered(group.claims[0], self._types.get(node_class.metadata.name, ()), group.requests)
         if filtered_types is None:
-            self._give_up(insufficient(claim, _SOLD_OUT) for claim in group.waiting)
-            return None
+            return self._give_up(insufficient(claim, _SOLD_OUT) for claim in group.waiting)
+        outcome = self._ask(group, node_class, filtered_types)
+        return self._settle(group, outcome, node_class) if outcome else Launched()
+
+    def _ask(self, group: FleetGroup, node_class: EC2NodeClass, filtered_types: FilteredTypes) -> FleetOutcome | None:
+        """One CreateFleet call. None if nothing can be said about the claims yet, so that they are tried again."""
         try:
             result = self._gateways.cloud.launch(_request(group, node_class, filtered_types))
         except CapacityError as error:
@@ -99,10 +95,21 @@ class Launcher:
         except JoineryError as error:
             self._postpone(group, error)
             return None
-        return _outcome(result, self._now)
+        return _outcome(result, self._now) if result.was_asked else None
+
+    def _settle(self, group: FleetGroup, outcome: FleetOutcome, node_class: EC2NodeClass) -> Launched:
+        types = {kind.name: kind for kind in self._types.get(node_class.metadata.name, ())}
+        self._actor.carry_out(*settle(group, outcome, node_class, types, self._now))
+        served = group.waiting[: len(group.free(outcome.instances))]
+        return Launched(frozenset(claim.metadata.name for claim in served), is_short=len(served) < len(group.waiting))
+
+    def _give_up(self, chains: Iterable[Iterable[Command]]) -> Launched:
+        self._actor.carry_out(*chains)
+        return Launched(is_short=True)
 
     def _postpone(self, group: FleetGroup, error: JoineryError) -> None:
-        """Refused: the next call must be another one. No answer: it must be the same one."""
+        # EC2 remembers a refusal by its token, so the next call needs a new one. Where EC2 did not answer at all, instances may have
+        # been launched: then the next call must have the same token, to get these.
         renew = not isinstance(error, UnavailableError)
         self._actor.note("a launch failed", error)
         self._actor.carry_out(

@@ -1,38 +1,34 @@
-"""Pods that fit nowhere get nodes: read the cluster, pack, write the claims, launch them.
+"""Pods that fit nowhere get nodes: read the cluster, plan, write the NodeClaims, launch them.
 
-Between reading the snapshot and writing the claims the Lease is held, so that no two deciders buy for the same pods; who
-does not get it raises, and its door rings again. The claims are complete when they are written, so the Lease is given back
-before EC2 is asked: whatever stops after that is finished by lifecycle.
+The Lease ``joinery-decisions`` is held between reading the snapshot and writing the claims, so that no two deciders buy for the same
+pods. A run that does not get it raises, and its door rings again. Claims are complete when they are written, so the Lease is given back
+before EC2 is asked: whatever stops after that, lifecycle or the next run finishes.
 
-A claim that the API server refuses is isolated (``controllers.claim_writer``): what is at fault gets its reason, the rest is planned again in
-the same run.
-
-A plan is acted upon as a whole or not at all. One that fails verification is made anew, simpler and at last without the pods at fault
-(``planning``); one that still fails, or exceeds a cap, is refused loudly.
+A plan is acted upon as a whole or not at all: one that breaks a rule or exceeds a cap is refused, loudly. Two things are put right within
+the run instead. A plan that fails verification is made anew, simpler and at last without the pods at fault (``joinery.planning``).
+A claim that the API server refuses is isolated, and the rest is planned again (``joinery.controllers.claim_writer``).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from joinery import planning
-from joinery.apis.core import Pod
-from joinery.apis.nodepool import NodePool
-from joinery.commands import Announce
-from joinery.controllers.actor import Actor, events
-from joinery.controllers.claim_writer import ClaimWriter, Written
-from joinery.controllers.launcher import Launcher
-from joinery.controllers.record import decision
+from joinery.controllers.actor import Actor
+from joinery.controllers.claim_writer import ClaimWriter
+from joinery.controllers.launcher import Launched, Launcher
+from joinery.controllers.record import decision as document
 from joinery.controllers.supply import Supply, read_supply
+from joinery.controllers.telling import tell
 from joinery.doorbell.gateway import Bell
 from joinery.errors import JoineryError, RefusedError
 from joinery.gateways import Gateways
 from joinery.lifecycle.replacement import replaced
 from joinery.lifecycle.steering import promises
-from joinery.observability import COST, NODE_POOL, POD, REASON, RECORD, logger, said
+from joinery.observability import COST, REASON, RECORD, logger, said
 from joinery.planning import Plan
-from joinery.scheduling.explain.elsewhere import also_served, bought_twice, foreign
-from joinery.scheduling.packing import Launch, Packing, Unplaced
+from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.problem import Options, Problem
 from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
@@ -41,19 +37,27 @@ from joinery.state.snapshot import Snapshot
 LEASE = "joinery-decisions"
 #: Longer than the function's timeout (60 s), so that a killed holder is fenced: it is dead before another may decide.
 LEASE_SECONDS = 90
-#: Events are for people: no more than this many a run about pods that are taken care of, or that are not.
-MOST_EVENTS = 100
-#: How often a run plans what is left again because the API server refused a claim.
-_ROUNDS = 5
+#: How many plans one run makes at most, because the API server refuses claims of the one before.
+_MOST_PLANS = 5
+#: How many violations a refusal quotes.
+_MOST_SHOWN = 5
 
 
 @dataclass(frozen=True)
-class _Plan:
-    """What was decided, from what."""
+class Decision:
+    """A plan, and what it was made from."""
 
     problem: Problem
-    packing: Packing
     supply: Supply
+    plan: Plan
+
+    @property
+    def packing(self) -> Packing:
+        return self.plan.packing
+
+    @property
+    def snapshot(self) -> Snapshot:
+        return self.problem.snapshot
 
 
 class ProvisioningController:
@@ -64,211 +68,139 @@ class ProvisioningController:
         self._settings = settings
 
     def reconcile(self) -> Mapping[str, Any]:
-        """Read, decide, act. Raises ``ConflictError`` if another decides, ``RefusedError`` for a plan not to be acted upon."""
-        if self._settings.observing:
-            return self._observe()
-        lease = self._gateways.cluster.acquire_lease(LEASE, holder=self._holder, seconds=LEASE_SECONDS)
+        """Finish what a killed run left; then read, decide, act.
+
+        Raises ``ConflictError`` if another decides, ``RefusedError`` for a plan that must not be acted upon.
+        """
+        with self._lease():
+            snapshot = self._finish_launches(self._gateways.cluster.snapshot())
+            problem, supply = self._read(snapshot)
+            decision = self._accept(Decision(problem, supply, planning.plan(problem)))
+            actor = Actor(self._gateways, snapshot.now)
+            writer = ClaimWriter(self._gateways.cluster, actor)
+            decision = self._write_claims(decision, writer, actor)
+        launched = self._launch(decision, writer, actor)
+        self._tell(decision, writer)
+        actor.conclude()
+        return _outcome(decision.packing, writer, launched)
+
+    @contextmanager
+    def _lease(self) -> Iterator[None]:
+        holder = f"provisioning/{self._settings.cluster}"
+        lease = self._gateways.cluster.acquire_lease(LEASE, holder=holder, seconds=LEASE_SECONDS)
         try:
-            plan = self._decide()
-            actor = Actor(self._gateways, self._settings, plan.problem.snapshot.now)
-            plan, written = self._write(plan, actor)
+            yield
         finally:
             self._gateways.cluster.release_lease(lease)
-        served = self._launch(plan, written, actor)
-        self._tell(plan, {pod: each.claim.metadata.name for each in written for pod in each.launch.pods})
-        actor.conclude()
-        return _outcome(plan.packing, served, len(written))
 
-    @property
-    def _holder(self) -> str:
-        return f"provisioning/{self._settings.cluster}"
+    # --- before anything is decided ---
 
-    def _observe(self) -> Mapping[str, Any]:
-        plan = self._decide()
-        self._tell(plan, {})
-        events(self._gateways, _observed(plan.packing, {pod.key: pod for pod in plan.problem.snapshot.pods}))
-        return _outcome(plan.packing, 0, len(plan.packing.launches))
+    def _finish_launches(self, snapshot: Snapshot) -> Snapshot:
+        """Launch the claims that a killed run wrote and left behind. Returns the cluster as it is after that.
 
-    def _seen(self) -> Snapshot:
-        """The cluster, once the claims that a killed run left behind have their instances: only then is their room known.
-
-        Bells are answered one after the other, so whoever wrote such a claim is no longer launching it.
+        Only then is it known how much room their nodes have. Nobody else is launching them: whoever wrote a claim held the Lease, and
+        its bells are answered one after the other.
         """
-        snapshot = self._gateways.cluster.snapshot()
-        left = [claim for claim in snapshot.node_claims if awaits_launch(claim)]
-        if not left or self._settings.observing:
+        left_behind = [claim for claim in snapshot.node_claims if awaits_launch(claim)]
+        if not left_behind:
             return snapshot
         supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
-        actor = Actor(self._gateways, self._settings, snapshot.now)
-        launcher = Launcher(self._gateways, actor, snapshot.now, node_classes=snapshot.node_classes, types=supply.types)
-        launcher.launch(left, snapshot.node_claims, self._gateways.cloud.instances())
+        launcher = Launcher(self._gateways, Actor(self._gateways, snapshot.now), snapshot, supply)
+        launcher.launch(left_behind, snapshot.node_claims, self._gateways.cloud.instances())
         return self._gateways.cluster.snapshot()
 
-    def _decide(self) -> _Plan:
-        snapshot = self._seen()
+    def _read(self, snapshot: Snapshot) -> tuple[Problem, Supply]:
         supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
-        problem = Problem(
-            snapshot=snapshot, instance_types=supply.types, options=Options(node_size=self._settings.node_size)
-        )
-        made = planning.plan(problem)
-        for warning in made.warnings:
+        options = Options(node_size=self._settings.node_size)
+        return Problem(snapshot=snapshot, instance_types=supply.types, options=options), supply
+
+    # --- the plan ---
+
+    def _accept(self, decision: Decision) -> Decision:
+        """The decision, if it may be acted upon. Raises ``RefusedError`` if not, and records it for whoever looks into that."""
+        for warning in decision.plan.warnings:
             logger.error("a plan was refused", extra=said(**{REASON: warning}))
-        decided = _Plan(problem, made.packing, supply)
-        try:
-            check(made, self._settings)
-        except RefusedError:
-            self._record(decided, "refused")
-            raise
-        return decided
+        if objection := self._objection(decision.plan):
+            self._record(decision, "refused")
+            raise RefusedError(objection)
+        return decision
 
-    def _record(self, plan: _Plan, what: str) -> None:
-        """Keep the decision: a plan that was refused is the one that somebody will want to look at."""
-        document = decision(plan.problem, plan.packing, plan.supply.unavailable)
-        key = self._gateways.store.record("provisioning", plan.problem.snapshot.now, document)
-        logger.info(what, extra=said(**{RECORD: key, COST: plan.packing.hourly}))
+    def _objection(self, plan: Plan, written: Sequence[Launch] = ()) -> str:
+        """Why a plan must not be acted upon: it breaks a rule, or exceeds a cap of the settings. Empty if it may be.
 
-    def _write(self, plan: _Plan, actor: Actor) -> tuple[_Plan, list[Written]]:
-        """Create the claims; where some are refused, plan the rest again without what is at fault. Returns the last plan."""
-        writer = ClaimWriter(self._gateways.cluster, actor)
-        for _ in range(_ROUNDS):
-            if not writer.write(plan.problem, plan.packing):
+        ``written``: launches of the same run, which count against the caps too.
+        """
+        count = len(plan.packing.launches) + len(written)
+        hourly = plan.packing.hourly + sum(launch.offering.price for launch in written)
+        if plan.violations:
+            shown = "; ".join(str(violation) for violation in plan.violations[:_MOST_SHOWN])
+            return f"the plan breaks {len(plan.violations)} rules: {shown}"
+        if count > self._settings.max_launches:
+            return f"the plan launches {count} nodes: max_launches is {self._settings.max_launches}"
+        if hourly > self._settings.max_hourly:
+            return f"the plan costs {hourly:.2f} $/h: max_hourly is {self._settings.max_hourly:.2f}"
+        return ""
+
+    # --- acting on it ---
+
+    def _write_claims(self, decision: Decision, writer: ClaimWriter, actor: Actor) -> Decision:
+        """Create the claims of the plan. Where some are refused, plan the rest again without what is at fault.
+
+        Returns the last decision: what was written before is part of its snapshot.
+        """
+        for _ in range(_MOST_PLANS):
+            if not writer.write(decision.problem, decision.packing):
                 break
-            try:
-                self._record(plan, "refused")
-            except JoineryError as error:
-                actor.note("the refused plan was not recorded", error)
-            problem = writer.rest(plan.problem)
-            made = planning.plan(problem, refused=writer.refused)
-            plan = _Plan(problem, made.packing, plan.supply)
-            try:
-                check(made, self._settings, [each.launch for each in writer.written])
-            except RefusedError as error:
-                actor.note("the rest was not planned again", error)
-                plan = replace(plan, packing=replace(made.packing, launches=()))
-                break
-        return plan, writer.written
+            self._record_refused(decision, actor)
+            problem = writer.rest(decision.problem)
+            plan = planning.plan(problem, refused=writer.refused)
+            decision = replace(decision, problem=problem, plan=plan)
+            if objection := self._objection(plan, writer.launches):
+                actor.note("the rest was not planned again", RefusedError(objection))
+                return replace(decision, plan=replace(plan, packing=replace(plan.packing, launches=())))
+        return decision
 
-    def _launch(self, plan: _Plan, written: list[Written], actor: Actor) -> int:
-        """Ask EC2, and tell the claims that go which of them are replaced."""
-        snapshot = plan.problem.snapshot
-        claims = [each.claim for each in written]
-        launcher = Launcher(
-            self._gateways, actor, snapshot.now, node_classes=snapshot.node_classes, types=plan.supply.types
-        )
-        launcher.launch(claims, claims)
-        served = {each.launch.name for each in written if each.claim.metadata.name in launcher.served}
-        homeless = {pod for each in written if each.launch.name not in served for pod in each.launch.pods}
-        homeless |= {pod for each in plan.packing.launches if each.name not in served for pod in each.pods}
-        marks = replaced(snapshot, plan.packing, homeless)
-        actor.carry_out(*((update,) for update in (*marks, *promises(snapshot, plan.packing))))
-        self._ring(bool(written or marks), again=launcher.given_up)
-        return len(served)
-
-    def _ring(self, is_begun: bool, *, again: bool) -> None:
-        if is_begun:
+    def _launch(self, decision: Decision, writer: ClaimWriter, actor: Actor) -> Launched:
+        """Ask EC2 for the instances, and tell the claims that go which of them are replaced."""
+        snapshot, packing = decision.snapshot, decision.packing
+        claims = [written.claim for written in writer.written]
+        launched = Launcher(self._gateways, actor, snapshot, decision.supply).launch(claims, claims)
+        planned = {pod for launch in (*writer.launches, *packing.launches) for pod in launch.pods}
+        housed = {pod for written in writer.written if written.name in launched.served for pod in written.launch.pods}
+        marks = replaced(snapshot, packing, planned - housed)
+        actor.carry_out(*((update,) for update in (*marks, *promises(snapshot, packing))))
+        if writer.written or marks:
             self._gateways.doorbell.ring(Bell.LIFECYCLE)
-        if again:
+        if launched.is_short:
             self._gateways.doorbell.ring(Bell.PROVISIONING)
+        return launched
 
-    def _tell(self, plan: _Plan, claims: Mapping[str, str]) -> None:
-        """Record the decision if it changes something, and send its Events. ``claims``: by pod, the one written for it."""
-        packing, snapshot = plan.packing, plan.problem.snapshot
-        if packing.launches:
-            self._record(plan, "decided")
-        pods = {pod.key: pod for pod in snapshot.pods}
-        others = foreign(snapshot.node_pools)
-        _log_pools(packing, snapshot.node_pools)
-        left = _leave_to_others(packing, pods, others)
-        if twice := bought_twice(packing, pods, others):
-            logger.warning("pods may get two nodes", extra=said(**{REASON: twice}))
-        _log_unplaced(left)
-        events(self._gateways, [*_nominated(packing, claims, pods), *_failed(left, pods)])
+    def _tell(self, decision: Decision, writer: ClaimWriter) -> None:
+        """Record the decision if it changes something, and send its Events."""
+        if decision.packing.launches:
+            self._record(decision, "decided")
+        tell(self._gateways.recorder, decision.snapshot, decision.packing, writer)
 
+    def _record(self, decision: Decision, what: str) -> None:
+        """Keep the decision. One that was refused is what somebody will want to look at."""
+        record = document(decision.problem, decision.packing, decision.supply.unavailable)
+        key = self._gateways.store.record("provisioning", decision.snapshot.now, record)
+        logger.info(what, extra=said(**{RECORD: key, COST: decision.packing.hourly}))
 
-def check(made: Plan, settings: Settings, written: Sequence[Launch] = ()) -> None:
-    """Raise ``RefusedError`` for a plan that must not be acted upon: it breaks a rule, or exceeds a cap of the settings.
-
-    ``written``: launches of the same run that count against the caps too.
-    """
-    packing, violations = made.packing, made.violations
-    count = len(packing.launches) + len(written)
-    hourly = packing.hourly + sum(each.offering.price for each in written)
-    if violations:
-        shown = "; ".join(str(violation) for violation in violations[:5])
-        raise RefusedError(f"the plan breaks {len(violations)} rules: {shown}")
-    if count > settings.max_launches:
-        raise RefusedError(f"the plan launches {count} nodes: max_launches is {settings.max_launches}")
-    if hourly > settings.max_hourly:
-        raise RefusedError(f"the plan costs {hourly:.2f} $/h: max_hourly is {settings.max_hourly:.2f}")
+    def _record_refused(self, decision: Decision, actor: Actor) -> None:
+        try:
+            self._record(decision, "refused")
+        except JoineryError as error:
+            actor.note("the refused plan was not recorded", error)
 
 
-def _nominated(packing: Packing, claims: Mapping[str, str], pods: Mapping[str, Pod]) -> list[Announce]:
-    """Where each pod is expected: on a node or claim that is there. Only pods that wait are told."""
-    places = {
-        key: f"node/{found.node}" if found.node else f"nodeclaim/{found.node_claim}"
-        for found in packing.existing
-        for key in found.pods
-    }
-    places |= {key: f"nodeclaim/{name}" for key, name in claims.items()}
-    told = ((pods[key], place) for key, place in places.items() if key in pods and not pods[key].spec.node_name)
-    return [Announce("Nominated", f"pod should schedule on {place}", pod) for pod, place in _first(told)]
-
-
-def _observed(packing: Packing, pods: Mapping[str, Pod]) -> list[Announce]:
-    """What would be bought for pods that wait, if it were not for ``observe`` mode."""
-    told = (
-        (
-            pods[key],
-            f"observe mode: would launch {launch.offering.instance_type} or better of NodePool {launch.node_pool}",
-        )
-        for launch in packing.launches
-        for key in launch.pods
-        if key in pods and not pods[key].spec.node_name
-    )
-    return [Announce("Observed", text, pod) for pod, text in _first(told)]
-
-
-def _log_pools(packing: Packing, pools: Iterable[NodePool]) -> None:
-    """Which of our NodePools take no part; that another provider's take none is how it should be."""
-    theirs = {f"NodePool {pool.metadata.name}" for pool in pools if not pool.spec.template.spec.node_class_ref.is_ours}
-    for reason in packing.pool_reasons:
-        if reason.subject not in theirs:
-            logger.warning("a NodePool takes no part", extra=said(**{NODE_POOL: reason.subject, REASON: str(reason)}))
-
-
-def _leave_to_others(packing: Packing, pods: Mapping[str, Pod], others: Sequence[NodePool]) -> list[Unplaced]:
-    """The pods without a place that no other provider may serve. Of the others one line says how many there are."""
-    theirs = also_served((found.pod for found in packing.unplaced), pods, others)
-    if theirs:
-        text = f"NodePools of another provider may serve them: {', '.join(sorted(set(theirs.values())))}"
-        logger.info(f"{len(theirs)} pods are left to others", extra=said(**{POD: next(iter(theirs)), REASON: text}))
-    return [found for found in packing.unplaced if found.pod not in theirs]
-
-
-def _failed(unplaced: Iterable[Unplaced], pods: Mapping[str, Pod]) -> list[Announce]:
-    """Why each pod without a place has none."""
-    told = [(pods[found.pod], "; ".join(map(str, found.reasons))) for found in unplaced if found.pod in pods]
-    return [Announce("FailedScheduling", f"no node for it: {text}", pod, warning=True) for pod, text in _first(told)]
-
-
-def _log_unplaced(unplaced: Iterable[Unplaced]) -> None:
-    """One line a reason, with the first pod that it concerns: a Deployment's pods fail alike."""
-    pods: dict[str, list[str]] = {}
-    for found in unplaced:
-        pods.setdefault("; ".join(map(str, found.reasons)), []).append(found.pod)
-    for text, listed in pods.items():
-        logger.warning(f"{len(listed)} pods fit nowhere", extra=said(**{POD: listed[0], REASON: text}))
-
-
-def _first(told: Iterable[tuple[Pod, str]]) -> list[tuple[Pod, str]]:
-    return list(told)[:MOST_EVENTS]
-
-
-def _outcome(packing: Packing, served: int, launches: int) -> Mapping[str, Any]:
+def _outcome(packing: Packing, writer: ClaimWriter, launched: Launched) -> Mapping[str, Any]:
+    """The run in figures: nodes, pods, and $/h."""
     return {
-        "launches": launches,
-        "launched": served,
-        "placed": sum(len(e.pods) for e in packing.existing) + sum(len(bought.pods) for bought in packing.launches),
+        "launches": len(writer.written) + len(writer.observed),
+        "launched": len(launched.served),
+        "placed": sum(len(node.pods) for node in packing.existing)
+        + sum(len(launch.pods) for launch in packing.launches),
         "unplaced": len(packing.unplaced),
         COST: round(packing.hourly, 4),
     }

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 from joinery.apis.core import Node
 from joinery.apis.labels import INSTANCE_TAGGED, TERMINATION_FINALIZER
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Announce, Command, DeleteClaim, LaunchClaim, TagInstance, UpdateClaim, UpdateNode
+from joinery.commands import Announce, Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.lifecycle.adoption import adopted
 from joinery.lifecycle.demotion import demoted
 from joinery.lifecycle.finalization import finalize
@@ -61,7 +61,7 @@ def _ended(view: View, claim: NodeClaim) -> tuple[Command, ...]:
 def _launching(view: View, claim: NodeClaim) -> Step:
     if not may_launch(claim, view.snapshot.now):
         return Step(in_progress=True)
-    return Step((LaunchClaim(claim, "it has no instance yet"),), in_progress=True)
+    return Step(launch=claim, in_progress=True)
 
 
 def may_launch(claim: NodeClaim, now: datetime) -> bool:

@@ -19,13 +19,17 @@ from joinery.state.snapshot import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What to do for one object now, and whether it will need another step soon.
+    """What to do for one object now.
 
-    ``invited``: pods to be let onto its node, which may fail without keeping the commands from being carried out. ``is_short``:
-    pods that it was bought for have no place after all, and have to be planned anew.
+    ``commands``: in this order; the first that fails stops those after it.
+    ``launch``: the claim, if it is to be launched. Claims that share a CreateFleet call are launched together, after all steps.
+    ``invited``: pods to be let onto its node. It is no part of ``commands``, because a pod that is refused must not stop the others.
+    ``in_progress``: whether it will need another step soon.
+    ``is_short``: pods that it was bought for have no place after all, and have to be planned anew.
     """
 
     commands: tuple[Command, ...] = ()
+    launch: NodeClaim | None = None
     in_progress: bool = False
     invited: Tolerate | None = None
     is_short: bool = False

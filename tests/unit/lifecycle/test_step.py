@@ -16,7 +16,7 @@ from joinery.apis.labels import (
     UNREGISTERED_TAINT,
 )
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Command, DeleteClaim, LaunchClaim, TagInstance, UpdateClaim, UpdateNode
+from joinery.commands import Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.lifecycle.step import LAUNCHING, advance
 from joinery.lifecycle.view import Step, view
 from joinery.state.instances import Instance
@@ -67,7 +67,7 @@ def test_a_claim_is_left_to_whoever_wrote_it_for_a_while() -> None:
     """Provisioning launches what it wrote; two launchers at once would ask EC2 twice."""
     claim = builders.node_claim(conditions=(), created=START)
     assert _step(claim, now=START + LAUNCHING - timedelta(seconds=1)) == Step((), in_progress=True)
-    assert _kinds(_step(claim, now=START + LAUNCHING).commands) == ["LaunchClaim"]
+    assert _step(claim, now=START + LAUNCHING) == Step(launch=claim, in_progress=True)
 
 
 def test_a_launch_that_failed_is_tried_again_at_once() -> None:
@@ -75,7 +75,7 @@ def test_a_launch_that_failed_is_tried_again_at_once() -> None:
     failed = {"type": "Launched", "status": "Unknown", "reason": "LaunchFailed", "lastTransitionTime": START}
     claim = builders.node_claim(conditions=(), created=START)
     claim = claim.model_copy(update={"status": claim.status.model_validate({"conditions": [failed]})})
-    assert isinstance(_step(claim).commands[0], LaunchClaim)
+    assert _step(claim).launch == claim
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,148 @@
+"""NodeClaims that the API server refuses: which pods, or which NodePool, is it about?
+
+A claim says what all of its pods need together, so one pod can spoil it for the others. Which one is found by asking. Pods with equal
+needs are one sort. A claim for each sort alone is sent as a dry run; so is one for no pods at all, which tells whether the NodePool itself
+is at fault. What is at fault gets the refusal as its reason and is left out of the next plan.
+
+Where dry runs tell nothing (a webhook with side effects refuses to judge them; the server is busy) it is found by writing. Half of the
+sorts are left out of the next plan, then half of those that remain, until a claim for one sort alone is refused. That sort is at
+fault; those that gave way before are planned again.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from joinery.apis.core import Pod
+from joinery.apis.labels import NODE_CLASS, NODE_POOL, PLANNED_NEEDS, PLANNED_PODS
+from joinery.apis.nodeclaim import ClaimResources, NodeClaim
+from joinery.cluster.gateway import Cluster
+from joinery.controllers.actor import Actor
+from joinery.errors import ConfigurationError, ConflictError, JoineryError
+from joinery.lifecycle.new_claims import claims_of
+from joinery.observability import NODE_CLAIM, REASON, logger, said
+from joinery.planning import plan
+from joinery.scheduling.packing import Launch, Reason, Unplaced
+from joinery.scheduling.problem import Problem
+from joinery.state.plans import needs
+from joinery.state.snapshot import Invalid, Snapshot
+
+#: How many sorts of pods of one claim are asked about, each for the price of a small plan and a dry run.
+_MOST_SORTS = 20
+
+Sort = Mapping[str, Pod]
+"""Pods with equal needs, by namespace/name."""
+
+
+@dataclass
+class RefusedClaims:
+    """What the refusals of one run were about.
+
+    ``pods``: by namespace/name, those for which no claim is taken, and why. ``pools``: by name, the NodePools of which no claim is taken.
+    """
+
+    cluster: Cluster
+    actor: Actor
+    pods: dict[str, Unplaced] = field(default_factory=dict)
+    pools: dict[str, Invalid] = field(default_factory=dict)
+    _gave_way: set[str] = field(default_factory=set)
+    _is_blind: bool = False
+
+    def isolate(self, rest: Problem, launch: Launch, claim: NodeClaim, error: ConfigurationError) -> None:
+        """Find what the refusal of a claim is about. ``rest``: what is still to be planned."""
+        logger.error("a claim was refused", extra=said(**{NODE_CLAIM: claim.metadata.name, REASON: str(error)}))
+        if (refusal := self._dry_run(_without_pods(claim, rest.snapshot))) is not None:
+            self._refuse_pool(launch.node_pool, refusal)
+            return
+        sorts = _sorts(launch, rest.snapshot)
+        refusals = self._refusals(rest, sorts)
+        if not refusals and len(sorts) > 1:
+            self._let_half_give_way(sorts, launch, error)
+            return
+        if not refusals:
+            # A claim for this sort alone was refused, so it is at fault and those that gave way before are not.
+            self._plan_again_what_gave_way()
+            refusals = dict.fromkeys(sorts, error)
+        for name, refusal in refusals.items():
+            self._refuse(sorts[name], f"the API server refuses the NodeClaim for it: {refusal.cause}", launch)
+
+    def _refusals(self, rest: Problem, sorts: Mapping[str, Sort]) -> dict[str, ConfigurationError]:
+        """By sort, why claims for it alone are refused; none where dry runs tell nothing."""
+        asked = ((name, self._refusal_of(rest, sorts[name])) for name in list(sorts)[:_MOST_SORTS])
+        return {name: refusal for name, refusal in asked if refusal}
+
+    def _refusal_of(self, rest: Problem, sort: Sort) -> ConfigurationError | None:
+        if self._is_blind:
+            return None
+        bound = tuple(pod for pod in rest.snapshot.pods if pod.spec.node_name and pod.key not in sort)
+        alone = replace(
+            rest,
+            snapshot=replace(rest.snapshot, pods=(*bound, *sort.values())),
+            options=replace(rest.options, first_fit_only=True),
+        )
+        claims = claims_of(plan(alone).packing, alone.snapshot)
+        return next((refusal for claim in claims if (refusal := self._dry_run(claim))), None)
+
+    def _dry_run(self, claim: NodeClaim) -> ConfigurationError | None:
+        """What the API server says against the claim, if anything. Once a dry run told nothing, no more are sent: the next would not either."""
+        if self._is_blind:
+            return None
+        try:
+            self.cluster.create_node_claim(claim, dry_run=True)
+        except ConfigurationError as refusal:
+            return refusal
+        except ConflictError:
+            return None
+        except JoineryError as error:
+            logger.warning("dry runs tell nothing", extra=said(**{REASON: str(error)}))
+            self._is_blind = True
+        return None
+
+    def _refuse_pool(self, pool: str, refusal: ConfigurationError) -> None:
+        self.actor.note(f"every claim of NodePool {pool} is refused", refusal)
+        self.pools[pool] = Invalid("NodePool", pool, f"the API server refuses its NodeClaims: {refusal.cause}")
+
+    def _let_half_give_way(self, sorts: Mapping[str, Sort], launch: Launch, error: ConfigurationError) -> None:
+        """Leave half of the sorts out of the next plan, those with the fewest pods."""
+        words = f"the API server refuses the NodeClaim for it and others: {error.cause}; it is tried again without them"
+        for name in sorted(sorts, key=lambda name: len(sorts[name]))[: len(sorts) // 2]:
+            self._refuse(sorts[name], words, launch)
+            self._gave_way.update(sorts[name])
+
+    def _plan_again_what_gave_way(self) -> None:
+        for pod in self._gave_way:
+            self.pods.pop(pod, None)
+        self._gave_way.clear()
+
+    def _refuse(self, pods: Iterable[str], words: str, launch: Launch) -> None:
+        for pod in pods:
+            self.pods[pod] = Unplaced(pod, (Reason("Refused", words, f"NodePool {launch.node_pool}"),))
+
+
+def _without_pods(claim: NodeClaim, snapshot: Snapshot) -> NodeClaim:
+    """The claim without what its pods brought into it: what its NodePool would write whoever it is for."""
+    pool_name = claim.metadata.labels.get(NODE_POOL, "")
+    template = next(pool.spec.template for pool in snapshot.node_pools if pool.metadata.name == pool_name)
+    of_pool = {*template.metadata.labels, NODE_POOL, NODE_CLASS}
+    labels = {key: value for key, value in claim.metadata.labels.items() if key in of_pool}
+    of_pods = (PLANNED_PODS, PLANNED_NEEDS)
+    annotations = {key: value for key, value in claim.metadata.annotations.items() if key not in of_pods}
+    spec = {"requirements": list(template.spec.requirements), "resources": ClaimResources()}
+    return claim.model_copy(
+        update={
+            "metadata": claim.metadata.model_copy(update={"labels": labels, "annotations": annotations}),
+            "spec": claim.spec.model_copy(update=spec),
+        }
+    )
+
+
+def _sorts(launch: Launch, snapshot: Snapshot) -> Mapping[str, Sort]:
+    """The launch's pods by what they need (``state.plans.needs``)."""
+    sorts: dict[str, dict[str, Pod]] = {}
+    for pod in _pods(launch, snapshot):
+        sorts.setdefault(needs(pod), {})[pod.key] = pod
+    return sorts
+
+
+def _pods(launch: Launch, snapshot: Snapshot) -> Iterator[Pod]:
+    names = set(launch.pods)
+    return (pod for pod in snapshot.pods if pod.key in names)

@@ -1,0 +1,95 @@
+"""What people are told of a plan: Events on the pods that it is about, and lines in the log."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TypeVar
+
+from joinery.apis.core import Pod
+from joinery.apis.nodepool import NodePool
+from joinery.cluster.gateway import Recorder
+from joinery.commands import Announce
+from joinery.controllers.announcements import announce
+from joinery.controllers.claim_writer import ClaimWriter
+from joinery.observability import NODE_POOL, POD, REASON, logger, said
+from joinery.scheduling.explain.elsewhere import also_served, bought_twice, foreign
+from joinery.scheduling.packing import Launch, Packing, Unplaced
+from joinery.state.snapshot import Snapshot
+
+T = TypeVar("T")
+#: At most so many Events a run of each sort: they are for people, and each is a request to the API server.
+MOST_EVENTS = 100
+
+
+def tell(recorder: Recorder, snapshot: Snapshot, packing: Packing, writer: ClaimWriter) -> None:
+    """Tell each pod where it is expected or why it has no node, and the log what concerns many pods."""
+    pods = {pod.key: pod for pod in snapshot.pods}
+    others = foreign(snapshot.node_pools)
+    left_to_others = also_served((unplaced.pod for unplaced in packing.unplaced), pods, others)
+    # A pod that another provider may serve is not told that there is no node for it: that would be wrong.
+    left = [unplaced for unplaced in packing.unplaced if unplaced.pod not in left_to_others]
+    _log_pools(packing, snapshot.node_pools)
+    _log_others(left_to_others, bought_twice(packing, pods, others))
+    _log_unplaced(left)
+    claims = {pod: written.claim.metadata.name for written in writer.written for pod in written.launch.pods}
+    announcements = (_nominated(packing, claims, pods), _failed(left, pods), _observed(writer.observed, pods))
+    announce(recorder, [news for sort in announcements for news in islice(sort, MOST_EVENTS)])
+
+
+def _nominated(packing: Packing, claims: Mapping[str, str], pods: Mapping[str, Pod]) -> Iterator[Announce]:
+    """Where each pod that waits is expected. ``claims``: by pod, the name of the claim that was written for it."""
+    places = {
+        pod: f"node/{placement.node}" if placement.node else f"nodeclaim/{placement.node_claim}"
+        for placement in packing.existing
+        for pod in placement.pods
+    }
+    places |= {pod: f"nodeclaim/{name}" for pod, name in claims.items()}
+    for pod, place in _of_waiting(places.items(), pods):
+        yield Announce("Nominated", f"pod should schedule on {place}", pod)
+
+
+def _observed(launches: Iterable[Launch], pods: Mapping[str, Pod]) -> Iterator[Announce]:
+    """What would be bought for each pod that waits, if it were not for ``observe`` mode."""
+    launch_of = ((pod, launch) for launch in launches for pod in launch.pods)
+    for pod, launch in _of_waiting(launch_of, pods):
+        text = f"observe mode: would launch {launch.offering.instance_type} or better of NodePool {launch.node_pool}"
+        yield Announce("Observed", text, pod)
+
+
+def _of_waiting(by_name: Iterable[tuple[str, T]], pods: Mapping[str, Pod]) -> Iterator[tuple[Pod, T]]:
+    """Those of pods that wait. A pod that is bound, on a node that goes, has nothing to do with its next place yet."""
+    return ((pods[name], news) for name, news in by_name if name in pods and not pods[name].spec.node_name)
+
+
+def _failed(left: Iterable[Unplaced], pods: Mapping[str, Pod]) -> Iterator[Announce]:
+    """Why each pod without a place has none."""
+    for unplaced in left:
+        if unplaced.pod in pods:
+            text = f"no node for it: {'; '.join(map(str, unplaced.reasons))}"
+            yield Announce("FailedScheduling", text, pods[unplaced.pod], warning=True)
+
+
+def _log_pools(packing: Packing, pools: Iterable[NodePool]) -> None:
+    """Which of our NodePools take no part. That another provider's take none is how it should be."""
+    theirs = {f"NodePool {pool.metadata.name}" for pool in pools if not pool.spec.template.spec.node_class_ref.is_ours}
+    for reason in packing.pool_reasons:
+        if reason.subject not in theirs:
+            logger.warning("a NodePool takes no part", extra=said(**{NODE_POOL: reason.subject, REASON: str(reason)}))
+
+
+def _log_others(left_to_others: Mapping[str, str], bought_twice: str) -> None:
+    """What another provider's NodePools have to do with the plan. ``left_to_others``: by pod, a NodePool that may serve it."""
+    if left_to_others:
+        pools = ", ".join(sorted(set(left_to_others.values())))
+        why = {POD: next(iter(left_to_others)), REASON: f"NodePools of another provider may serve them: {pools}"}
+        logger.info(f"{len(left_to_others)} pods are left to others", extra=said(**why))
+    if bought_twice:
+        logger.warning("pods may get two nodes", extra=said(**{REASON: bought_twice}))
+
+
+def _log_unplaced(left: Sequence[Unplaced]) -> None:
+    """One line a reason, with the first pod that it concerns: a Deployment's pods fail alike."""
+    pods_by_reason: dict[str, list[str]] = {}
+    for unplaced in left:
+        pods_by_reason.setdefault("; ".join(map(str, unplaced.reasons)), []).append(unplaced.pod)
+    for reason, pods in pods_by_reason.items():
+        logger.warning(f"{len(pods)} pods fit nowhere", extra=said(**{POD: pods[0], REASON: reason}))

@@ -1,0 +1,99 @@
+"""What one run of lifecycle decides: the next step of every claim, the readiness of every pool and class, and what is garbage."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from joinery.apis.core import Node
+from joinery.apis.ec2nodeclass import EC2NodeClassStatus
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.commands import Command, DeleteClaim, Tolerate, UpdateClass, UpdatePool
+from joinery.lifecycle.finalization import finalize_node, is_ours
+from joinery.lifecycle.garbage import unknown_instances
+from joinery.lifecycle.readiness import readiness
+from joinery.lifecycle.step import advance
+from joinery.lifecycle.view import Step, View
+from joinery.state.claims import is_managed
+
+Chain = tuple[Command, ...]
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Something that could not be decided, and the error."""
+
+    what: str
+    error: Exception
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Commands come in chains, one chain an object: what follows a command that failed is not tried.
+
+    ``readiness``: for each NodePool, node class and invalid resource whose status changes. ``steps``: one for each claim of ours, and for
+    each Node of ours that is being deleted without a claim. ``garbage``: for each instance that no claim knows. ``failures``: the claims
+    whose step could not be decided.
+    """
+
+    readiness: tuple[Chain, ...]
+    steps: tuple[Step, ...]
+    garbage: tuple[Chain, ...]
+    failures: tuple[Failure, ...]
+
+    @property
+    def launches(self) -> tuple[NodeClaim, ...]:
+        """The claims to launch, because whoever wrote them was stopped before it did."""
+        return tuple(step.launch for step in self.steps if step.launch)
+
+    @property
+    def invitations(self) -> tuple[Tolerate, ...]:
+        """Which pods to let onto the nodes that are kept for them."""
+        return tuple(step.invited for step in self.steps if step.invited)
+
+    @property
+    def in_progress(self) -> int:
+        """How many objects want another step soon."""
+        return sum(step.in_progress for step in self.steps)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether provisioning should look: some pods lost their place, or a pool or class became ready or unready."""
+        commands = (command for step in self.steps for command in step.commands)
+        return (
+            any(isinstance(command, DeleteClaim) for command in commands)
+            or any(step.is_short for step in self.steps)
+            or any(_changes_readiness(command) for chain in self.readiness for command in chain)
+        )
+
+
+def decide(view: View, statuses: Mapping[str, EC2NodeClassStatus]) -> Decision:
+    """Decide about everything in the view. ``statuses``: by name of a node class, what the cloud says of it now."""
+    steps: list[Step] = []
+    failures: list[Failure] = []
+    for claim in filter(is_managed, view.snapshot.node_claims):
+        try:
+            steps.append(advance(view, claim))
+        except Exception as error:  # whatever is wrong with one claim, the others go on
+            failures.append(Failure(f"NodeClaim {claim.metadata.name} could not be decided", error))
+            steps.append(Step(in_progress=True))
+    steps += [finalize_node(view, node) for node in _nodes_without_claim(view)]
+    return Decision(
+        readiness=tuple(readiness(view.snapshot, statuses)),
+        steps=tuple(steps),
+        garbage=tuple(unknown_instances(view)),
+        failures=tuple(failures),
+    )
+
+
+def _nodes_without_claim(view: View) -> Iterable[Node]:
+    """The Nodes of ours that are being deleted and whose claim is gone already."""
+    claimed = {claim.status.provider_id for claim in view.snapshot.node_claims}
+    deleted = (node for node in view.snapshot.nodes if node.metadata.deletion_timestamp and is_ours(node))
+    return (node for node in deleted if node.spec.provider_id not in claimed)
+
+
+def _changes_readiness(command: Command) -> bool:
+    """Whether a condition has changed, and not only a figure of the status."""
+    if not isinstance(command, UpdatePool | UpdateClass):
+        return False
+    before = {condition.type: condition.status for condition in command.before.status.conditions}
+    return before != {condition.type: condition.status for condition in command.after.status.conditions}

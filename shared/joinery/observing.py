@@ -1,0 +1,137 @@
+"""Observe mode: gateways that read as usual and write nothing.
+
+``bootstrap`` wraps the gateways once, where the setting ``mode`` is ``observe``. Controllers do not know about it: they read, decide and
+act as always, and their writes end here. Events and decision records are what observe mode is for, so they are sent and kept.
+
+Where a write has an answer, the answer says that nothing was written: a claim without a UID, a launch that was not asked for.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from joinery.apis.core import Node, Pod, Toleration
+from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodepool import NodePool
+from joinery.cloudprovider.catalog import Catalog
+from joinery.cloudprovider.gateway import Cloud, Instance, LaunchRequest, LaunchResult
+from joinery.cloudprovider.reservations import CapacityReservation
+from joinery.cluster.gateway import Cluster, Eviction, Lease
+from joinery.doorbell.gateway import Bell
+from joinery.gateways import Gateways
+from joinery.memory.gateway import OfferingMemory
+from joinery.state.offerings import OfferingKey
+from joinery.state.snapshot import Snapshot
+
+
+def read_only(gateways: Gateways) -> Gateways:
+    """The same gateways without their writes. The recorder and the store are kept: see the module."""
+    return replace(
+        gateways,
+        cluster=ReadOnlyCluster(gateways.cluster),
+        cloud=ReadOnlyCloud(gateways.cloud),
+        doorbell=SilentDoorbell(),
+        memory=ReadOnlyMemory(gateways.memory),
+    )
+
+
+class ReadOnlyCluster:
+    """Implements ``Cluster``. Updates return the object as it should be, as if they had succeeded."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def snapshot(self) -> Snapshot:
+        return self._cluster.snapshot()
+
+    def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
+        return claim
+
+    def update_node_claim(self, before: NodeClaim, after: NodeClaim) -> NodeClaim:
+        return after
+
+    def delete_node_claim(self, claim: NodeClaim) -> None:
+        pass
+
+    def update_node(self, before: Node, after: Node) -> Node:
+        return after
+
+    def delete_node(self, node: Node) -> None:
+        pass
+
+    def update_node_pool(self, before: NodePool, after: NodePool) -> NodePool:
+        return after
+
+    def update_node_class(self, before: EC2NodeClass, after: EC2NodeClass) -> EC2NodeClass:
+        return after
+
+    def reject(self, kind: str, name: str, reason: str) -> None:
+        pass
+
+    def tolerate(self, pods: Sequence[Pod], toleration: Toleration) -> None:
+        pass
+
+    def evict(self, pod: Pod) -> Eviction:
+        return Eviction.NOT_ASKED
+
+    def delete_pod(self, pod: Pod, *, grace_seconds: int) -> None:
+        pass
+
+    def acquire_lease(self, name: str, *, holder: str, seconds: int) -> Lease:
+        """Always succeeds: who writes nothing needs no lock, and must not keep anybody else from writing."""
+        return Lease(name=name, holder=holder, resource_version="")
+
+    def release_lease(self, lease: Lease) -> None:
+        pass
+
+
+class ReadOnlyCloud:
+    """Implements ``Cloud``."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    def catalog(self) -> Catalog:
+        return self._cloud.catalog()
+
+    def resolve(self, node_class: EC2NodeClass) -> EC2NodeClassStatus:
+        return self._cloud.resolve(node_class)
+
+    def reservations(self, ids: Sequence[str]) -> tuple[CapacityReservation, ...]:
+        return self._cloud.reservations(ids)
+
+    def launch(self, request: LaunchRequest) -> LaunchResult:
+        return LaunchResult(instances=(), was_asked=False)
+
+    def instances(self) -> tuple[Instance, ...]:
+        return self._cloud.instances()
+
+    def instance(self, instance_id: str) -> Instance:
+        return self._cloud.instance(instance_id)
+
+    def terminate(self, instance_ids: Sequence[str]) -> None:
+        pass
+
+    def tag(self, instance_id: str, tags: Mapping[str, str]) -> None:
+        pass
+
+
+class SilentDoorbell:
+    """Implements ``Doorbell``: no door needs to look at what did not change."""
+
+    def ring(self, bell: Bell) -> None:
+        pass
+
+
+class ReadOnlyMemory:
+    """Implements ``OfferingMemory``."""
+
+    def __init__(self, memory: OfferingMemory) -> None:
+        self._memory = memory
+
+    def unavailable(self, now: datetime) -> frozenset[OfferingKey]:
+        return self._memory.unavailable(now)
+
+    def mark_unavailable(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
+        pass
