@@ -1,0 +1,33 @@
+"""Objects with defaults, for tests and scenarios: ``pod(cpu="500m")`` says only what matters.
+
+They return the structs of ``joinery.apis`` and ``joinery.state``. Nested parts may be given as the structs or as documents
+(dictionaries with the API's own camel-case names).
+"""
+
+from simulator.builders.defaults import EPOCH, ZONES, zone_id
+from simulator.builders.ec2 import instance_type
+from simulator.builders.karpenter import foreign, node_claim, node_class, node_pool
+from simulator.builders.nodes import node
+from simulator.builders.pods import daemon_set, namespace, owner, pdb, pod
+from simulator.builders.storage import BOUND, storage_class, volume, volume_claim
+
+__all__ = [
+    "BOUND",
+    "EPOCH",
+    "ZONES",
+    "daemon_set",
+    "foreign",
+    "instance_type",
+    "namespace",
+    "node",
+    "node_claim",
+    "node_class",
+    "node_pool",
+    "owner",
+    "pdb",
+    "pod",
+    "storage_class",
+    "volume",
+    "volume_claim",
+    "zone_id",
+]

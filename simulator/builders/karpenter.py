@@ -1,0 +1,159 @@
+"""Karpenter's objects: NodePools, EC2NodeClasses and NodeClaims."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, TypeVar
+
+from joinery.apis import labels as keys
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodepool import NodePool
+from simulator.builders.defaults import EPOCH, ZONES, zone_id
+from simulator.kubernetes import shapes
+
+Owned = TypeVar("Owned", NodePool, NodeClaim)
+
+
+def node_pool(
+    name: str = "default",
+    *,
+    requirements: Iterable[Any] = (),
+    taints: Iterable[Any] = (),
+    startup_taints: Iterable[Any] = (),
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    limits: Mapping[str, str] | None = None,
+    weight: int | None = None,
+    budgets: Iterable[Any] | None = None,
+    replicas: int | None = None,
+    node_class: str = "default",
+    expire_after: str = "720h",
+    termination_grace_period: str | None = None,
+    ready: bool = True,
+    **disruption: Any,
+) -> NodePool:
+    """A NodePool that allows every type, zone and both capacity types unless ``requirements`` says otherwise.
+
+    A requirement may be a document or a ``key=a,b`` string, which means In.
+    """
+    document: dict[str, Any] = {
+        "metadata": {"name": name, "uid": f"uid-nodepool-{name}"},
+        "spec": {
+            "template": {
+                "metadata": {"labels": dict(labels or {}), "annotations": dict(annotations or {})},
+                "spec": {
+                    "nodeClassRef": {"group": keys.AWS_GROUP, "kind": "EC2NodeClass", "name": node_class},
+                    "requirements": [_requirement(found) for found in requirements],
+                    "taints": list(taints), "startupTaints": list(startup_taints), "expireAfter": expire_after,
+                    "terminationGracePeriod": termination_grace_period,
+                },
+            },
+            "disruption": disruption | ({"budgets": list(budgets)} if budgets is not None else {}),
+            "limits": dict(limits or {}), "weight": weight, "replicas": replicas,
+        },
+        "status": {"conditions": _true("ValidationSucceeded", "NodeClassReady", "Ready") if ready else []},
+    }  # fmt: skip
+    return shapes.read_model(document, NodePool)
+
+
+def node_class(name: str = "default", *, zones: Sequence[str] = ZONES, ready: bool = True, **spec: Any) -> EC2NodeClass:
+    """An EC2NodeClass of AL2023 whose status says what its selectors select: a subnet a zone, a group, two AMIs."""
+    images = [
+        {
+            "id": f"ami-{arch}",
+            "name": f"al2023-{arch}",
+            "requirements": [{"key": keys.ARCH, "operator": "In", "values": [arch]}],
+        }
+        for arch in ("amd64", "arm64")
+    ]
+    return shapes.read_model({
+        "metadata": {"name": name, "uid": f"uid-ec2nodeclass-{name}", "generation": 1},
+        "spec": {
+            "subnetSelectorTerms": [{"tags": {"joinery.dev/discovery": "simulated"}}],
+            "securityGroupSelectorTerms": [{"tags": {"joinery.dev/discovery": "simulated"}}],
+            "amiSelectorTerms": [{"alias": "al2023@latest"}],
+            "role": "joinery-node", **spec,
+        },
+        "status": {
+            "subnets": [{"id": f"subnet-{zone[-1]}", "zone": zone, "zoneID": zone_id(zone)} for zone in zones],
+            "securityGroups": [{"id": "sg-nodes", "name": "nodes"}], "amis": images, "instanceProfile": "joinery-node",
+            "conditions": _true(
+                "SubnetsReady", "SecurityGroupsReady", "AMIsReady", "InstanceProfileReady", "PlacementGroupReady",
+                "CapacityReservationsReady", "ValidationSucceeded", "Ready",
+            ) if ready else [],
+        },
+    }, EC2NodeClass)  # fmt: skip
+
+
+def node_claim(
+    name: str = "default-1",
+    *,
+    node: str = "",
+    node_pool: str = "default",
+    instance_type: str = "m7a.xlarge",
+    zone: str = ZONES[0],
+    capacity_type: str = keys.ON_DEMAND,
+    provider_id: str | None = None,
+    conditions: Sequence[str] = ("Launched", "Registered", "Initialized"),
+    labels: Mapping[str, str] | None = None,
+    annotations: Mapping[str, str] | None = None,
+    finalizers: Sequence[str] = (keys.TERMINATION_FINALIZER,),
+    requirements: Iterable[Any] = (),
+    requests: Mapping[str, str] | None = None,
+    resources: Mapping[str, str] | None = None,
+    expire_after: str = "720h",
+    termination_grace_period: str | None = None,
+    created: datetime | None = None,
+    deleted: datetime | None = None,
+    **spec: Any,
+) -> NodeClaim:
+    """A NodeClaim whose ``conditions`` are True. One that is not Launched has no instance; one without ``node`` no node.
+
+    The default ``provider_id`` is the one that ``builders.node(node)`` has.
+    """
+    launched = "Launched" in conditions
+    given = (f"aws:///{zone}/i-{node or name}" if launched else "") if provider_id is None else provider_id
+    room = {"cpu": "4", "memory": "16Gi", "pods": "110", **(resources or {})} if launched else {}
+    bought = {keys.INSTANCE_TYPE: instance_type, keys.ZONE: zone, keys.CAPACITY_TYPE: capacity_type} if launched else {}
+    return shapes.read_model({
+        "metadata": {
+            "name": name, "labels": {keys.NODE_POOL: node_pool, keys.NODE_CLASS: "default", **bought, **(labels or {})},
+            "annotations": dict(annotations or {}), "finalizers": list(finalizers), "creationTimestamp": created,
+            "deletionTimestamp": deleted,
+            "ownerReferences": [{
+                "apiVersion": f"{keys.CORE_GROUP}/v1", "kind": "NodePool", "name": node_pool,
+                "uid": f"uid-nodepool-{node_pool}", "blockOwnerDeletion": True,
+            }],
+        },
+        "spec": {
+            "nodeClassRef": {"group": keys.AWS_GROUP, "kind": "EC2NodeClass", "name": "default"},
+            "requirements": [_requirement(found) for found in requirements], "resources": {"requests": dict(requests or {})},
+            "expireAfter": expire_after, "terminationGracePeriod": termination_grace_period, **spec,
+        },
+        "status": {
+            "nodeName": node, "providerID": given, "imageID": "ami-amd64" if launched else "",
+            "capacity": room, "allocatable": room, "conditions": _true(*conditions),
+        },
+    }, NodeClaim)  # fmt: skip
+
+
+def foreign(owned: Owned) -> Owned:
+    """The same NodePool or NodeClaim as EKS Auto Mode would own it."""
+    document = owned.model_dump(mode="json", by_alias=True)
+    spec = document["spec"].get("template", document)["spec"]
+    spec["nodeClassRef"] = {"group": "eks.amazonaws.com", "kind": "NodeClass", "name": spec["nodeClassRef"]["name"]}
+    return type(owned).model_validate(document)
+
+
+def _requirement(given: Any) -> Any:
+    if not isinstance(given, str):
+        return given
+    key, _, values = given.partition("=")
+    return {"key": key, "operator": "In", "values": values.split(",")}
+
+
+def _true(*kinds: str) -> list[dict[str, Any]]:
+    return [
+        {"type": kind, "status": "True", "reason": kind, "lastTransitionTime": EPOCH, "observedGeneration": 1}
+        for kind in kinds
+    ]

@@ -1,0 +1,125 @@
+"""Pods, what owns them, and what guards them."""
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from joinery.apis import core
+from simulator.builders.structs import as_fields, as_struct, as_structs
+from simulator.kubernetes import shapes
+
+
+def pod(
+    name: str = "pod-1",
+    *,
+    cpu: str = "500m",
+    memory: str = "512Mi",
+    namespace: str = "default",
+    labels: Mapping[str, str] | None = None,
+    node: str = "",
+    node_selector: Mapping[str, str] | None = None,
+    tolerations: Iterable[Any] = (),
+    affinity: Any = None,
+    spread: Iterable[Any] = (),
+    volumes: Iterable[Any] = (),
+    owner: Any = None,
+    unschedulable: bool = True,
+    phase: str = "",
+    requests: Mapping[str, str] | None = None,
+    uid: str = "",
+    annotations: Mapping[str, str] | None = None,
+    created: datetime | None = None,
+    deleted: datetime | None = None,
+    **spec: Any,
+) -> core.Pod:
+    """A pod with one container: running and ready if it has a ``node``, else pending and (unless told not to be) marked.
+
+    ``volumes`` are names of PersistentVolumeClaims or volume documents; ``owner`` an OwnerReference, or a ReplicaSet's name.
+    ``requests`` adds resources to cpu and memory; an empty string leaves one out.
+    """
+    wanted = {name: value for name, value in {"cpu": cpu, "memory": memory, **(requests or {})}.items() if value != ""}
+    return shapes.read_again(core.Pod(
+        metadata=core.ObjectMeta(
+            name=name, namespace=namespace, uid=uid, labels=dict(labels or {}), annotations=dict(annotations or {}),
+            creation_timestamp=created, deletion_timestamp=deleted, owner_references=_owners(owner),
+        ),
+        spec=core.PodSpec(
+            node_name=node,
+            node_selector=dict(node_selector or {}),
+            tolerations=as_structs(tolerations, core.Toleration),
+            affinity=as_struct(affinity, core.Affinity) if affinity else None,
+            topology_spread_constraints=as_structs(spread, core.TopologySpreadConstraint),
+            containers=[core.Container(name="main", resources=core.ResourceRequirements(requests=dict(wanted)))],
+            volumes=[_volume(found) for found in volumes],
+            **as_fields(spec, core.PodSpec),
+        ),
+        status=core.PodStatus(phase=phase or ("Running" if node else "Pending"), conditions=_pod_conditions(node, unschedulable)),
+    ))  # fmt: skip
+
+
+def _pod_conditions(node: str, unschedulable: bool) -> list[core.Condition]:
+    if node:
+        return [core.Condition(type="PodScheduled", status="True"), core.Condition(type="Ready", status="True")]
+    return [core.Condition(type="PodScheduled", status="False", reason="Unschedulable")] if unschedulable else []
+
+
+def _volume(given: Any) -> core.Volume:
+    if isinstance(given, str):
+        source = core.PersistentVolumeClaimVolumeSource(claim_name=given)
+        return core.Volume(name=given, persistent_volume_claim=source)
+    return as_struct(given, core.Volume)
+
+
+def owner(kind: str, name: str, *, uid: str = "", api_version: str = "apps/v1") -> core.OwnerReference:
+    """A controlling owner; its UID derives from kind and name unless given."""
+    return core.OwnerReference(
+        api_version=api_version, kind=kind, name=name, uid=uid or f"uid-{kind.lower()}-{name}", controller=True
+    )
+
+
+def _owners(given: Any) -> list[core.OwnerReference]:
+    if given is None:
+        return []
+    return [owner("ReplicaSet", given) if isinstance(given, str) else as_struct(given, core.OwnerReference)]
+
+
+def daemon_set(
+    name: str = "agent", *, cpu: str = "100m", memory: str = "128Mi", namespace: str = "kube-system", **spec: Any
+) -> core.DaemonSet:
+    """A DaemonSet that tolerates everything, unless ``tolerations`` says otherwise."""
+    spec.setdefault("tolerations", [{"operator": "Exists"}])
+    template = pod(name, cpu=cpu, memory=memory, labels={"app": name}, **spec)
+    return shapes.read_again(core.DaemonSet(
+        metadata=core.ObjectMeta(name=name, namespace=namespace, uid=f"uid-daemonset-{name}"),
+        spec=core.DaemonSetSpec(
+            selector=core.LabelSelector(match_labels={"app": name}),
+            template=core.PodTemplateSpec(metadata=core.ObjectMeta(labels={"app": name}), spec=template.spec),
+        ),
+    ))  # fmt: skip
+
+
+def pdb(
+    name: str = "budget",
+    *,
+    labels: Mapping[str, str] | None = None,
+    allowed: int = 0,
+    min_available: str | int | None = None,
+    max_unavailable: str | int | None = None,
+    namespace: str = "default",
+    unhealthy: str = "",
+) -> core.PodDisruptionBudget:
+    """A budget over the pods with ``labels``. Without min or max, ``allowed`` disruptions stay as stated."""
+    return core.PodDisruptionBudget(
+        metadata=core.ObjectMeta(name=name, namespace=namespace),
+        spec=core.PodDisruptionBudgetSpec(
+            selector=core.LabelSelector(match_labels=dict(labels or {})), min_available=min_available,
+            max_unavailable=max_unavailable, unhealthy_pod_eviction_policy=unhealthy,
+        ),
+        status=core.PodDisruptionBudgetStatus(disruptions_allowed=allowed),
+    )  # fmt: skip
+
+
+def namespace(name: str, *, labels: Mapping[str, str] | None = None) -> core.Namespace:
+    return core.Namespace(
+        metadata=core.ObjectMeta(name=name, labels={"kubernetes.io/metadata.name": name, **(labels or {})})
+    )
