@@ -1,7 +1,8 @@
-"""When and where everything is, unless told otherwise."""
+"""The moment and the zones that builders use unless a test says otherwise."""
 
 from datetime import datetime
 
+#: When a test's world begins.
 EPOCH = datetime.fromisoformat("2026-08-24T08:00:00+00:00")
 ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 

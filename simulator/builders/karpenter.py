@@ -1,4 +1,4 @@
-"""Karpenter's objects: NodePools, EC2NodeClasses and NodeClaims."""
+"""Karpenter's objects: NodePool, EC2NodeClass and NodeClaim."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -32,9 +32,11 @@ def node_pool(
     ready: bool = True,
     **disruption: Any,
 ) -> NodePool:
-    """A NodePool that allows every type, zone and both capacity types unless ``requirements`` says otherwise.
+    """A NodePool that allows every instance type, zone and capacity type unless ``requirements`` says otherwise.
 
-    A requirement may be a document or a ``key=a,b`` string, which means In.
+    ``requirements``: documents, or ``"key=a,b"``, which means that the key is In those values.
+    ``ready``: whether its conditions are True; a pool without them is not used.
+    ``disruption``: further fields of ``spec.disruption``, in camel case.
     """
     document: dict[str, Any] = {
         "metadata": {"name": name, "uid": f"uid-nodepool-{name}"},
@@ -43,7 +45,7 @@ def node_pool(
                 "metadata": {"labels": dict(labels or {}), "annotations": dict(annotations or {})},
                 "spec": {
                     "nodeClassRef": {"group": keys.AWS_GROUP, "kind": "EC2NodeClass", "name": node_class},
-                    "requirements": [_requirement(found) for found in requirements],
+                    "requirements": [_requirement(requirement) for requirement in requirements],
                     "taints": list(taints), "startupTaints": list(startup_taints), "expireAfter": expire_after,
                     "terminationGracePeriod": termination_grace_period,
                 },
@@ -57,15 +59,11 @@ def node_pool(
 
 
 def node_class(name: str = "default", *, zones: Sequence[str] = ZONES, ready: bool = True, **spec: Any) -> EC2NodeClass:
-    """An EC2NodeClass of AL2023 whose status says what its selectors select: a subnet a zone, a group, two AMIs."""
-    images = [
-        {
-            "id": f"ami-{arch}",
-            "name": f"al2023-{arch}",
-            "requirements": [{"key": keys.ARCH, "operator": "In", "values": [arch]}],
-        }
-        for arch in ("amd64", "arm64")
-    ]
+    """An EC2NodeClass of AL2023 with its selectors resolved in the status.
+
+    There is a subnet for each of the ``zones``, one security group, and an AMI for each architecture. ``spec``: further
+    fields of the spec, in camel case.
+    """
     return shapes.read_model({
         "metadata": {"name": name, "uid": f"uid-ec2nodeclass-{name}", "generation": 1},
         "spec": {
@@ -76,13 +74,20 @@ def node_class(name: str = "default", *, zones: Sequence[str] = ZONES, ready: bo
         },
         "status": {
             "subnets": [{"id": f"subnet-{zone[-1]}", "zone": zone, "zoneID": zone_id(zone)} for zone in zones],
-            "securityGroups": [{"id": "sg-nodes", "name": "nodes"}], "amis": images, "instanceProfile": "joinery-node",
+            "securityGroups": [{"id": "sg-nodes", "name": "nodes"}],
+            "amis": [_ami("amd64"), _ami("arm64")],
+            "instanceProfile": "joinery-node",
             "conditions": _true(
                 "SubnetsReady", "SecurityGroupsReady", "AMIsReady", "InstanceProfileReady", "PlacementGroupReady",
                 "CapacityReservationsReady", "ValidationSucceeded", "Ready",
             ) if ready else [],
         },
     }, EC2NodeClass)  # fmt: skip
+
+
+def _ami(arch: str) -> dict[str, Any]:
+    rule = {"key": keys.ARCH, "operator": "In", "values": [arch]}
+    return {"id": f"ami-{arch}", "name": f"al2023-{arch}", "requirements": [rule]}
 
 
 def node_claim(
@@ -107,13 +112,17 @@ def node_claim(
     deleted: datetime | None = None,
     **spec: Any,
 ) -> NodeClaim:
-    """A NodeClaim whose ``conditions`` are True. One that is not Launched has no instance; one without ``node`` no node.
+    """A NodeClaim whose ``conditions`` are True. Without Launched it has no instance, and without ``node`` no node.
 
-    The default ``provider_id`` is the one that ``builders.node(node)`` has.
+    ``provider_id``: by default the one that ``builders.node(node)`` has.
+    ``resources``: added to its capacity, which is all allocatable. ``requests``: what its planned pods ask for
+    together.
+    ``spec``: further fields of the spec, in camel case.
     """
     launched = "Launched" in conditions
-    given = (f"aws:///{zone}/i-{node or name}" if launched else "") if provider_id is None else provider_id
-    room = {"cpu": "4", "memory": "16Gi", "pods": "110", **(resources or {})} if launched else {}
+    if provider_id is None:
+        provider_id = f"aws:///{zone}/i-{node or name}" if launched else ""
+    capacity = {"cpu": "4", "memory": "16Gi", "pods": "110", **(resources or {})} if launched else {}
     bought = {keys.INSTANCE_TYPE: instance_type, keys.ZONE: zone, keys.CAPACITY_TYPE: capacity_type} if launched else {}
     return shapes.read_model({
         "metadata": {
@@ -127,33 +136,32 @@ def node_claim(
         },
         "spec": {
             "nodeClassRef": {"group": keys.AWS_GROUP, "kind": "EC2NodeClass", "name": "default"},
-            "requirements": [_requirement(found) for found in requirements], "resources": {"requests": dict(requests or {})},
+            "requirements": [_requirement(requirement) for requirement in requirements],
+            "resources": {"requests": dict(requests or {})},
             "expireAfter": expire_after, "terminationGracePeriod": termination_grace_period, **spec,
         },
         "status": {
-            "nodeName": node, "providerID": given, "imageID": "ami-amd64" if launched else "",
-            "capacity": room, "allocatable": room, "conditions": _true(*conditions),
+            "nodeName": node, "providerID": provider_id, "imageID": "ami-amd64" if launched else "",
+            "capacity": capacity, "allocatable": capacity, "conditions": _true(*conditions),
         },
     }, NodeClaim)  # fmt: skip
 
 
 def foreign(owned: Owned) -> Owned:
-    """The same NodePool or NodeClaim as EKS Auto Mode would own it."""
+    """The same NodePool or NodeClaim, with a node class of EKS Auto Mode: not Joinery's to act on."""
     document = owned.model_dump(mode="json", by_alias=True)
     spec = document["spec"].get("template", document)["spec"]
     spec["nodeClassRef"] = {"group": "eks.amazonaws.com", "kind": "NodeClass", "name": spec["nodeClassRef"]["name"]}
     return type(owned).model_validate(document)
 
 
-def _requirement(given: Any) -> Any:
-    if not isinstance(given, str):
-        return given
-    key, _, values = given.partition("=")
+def _requirement(requirement: Any) -> Any:
+    if not isinstance(requirement, str):
+        return requirement
+    key, _, values = requirement.partition("=")
     return {"key": key, "operator": "In", "values": values.split(",")}
 
 
-def _true(*kinds: str) -> list[dict[str, Any]]:
-    return [
-        {"type": kind, "status": "True", "reason": kind, "lastTransitionTime": EPOCH, "observedGeneration": 1}
-        for kind in kinds
-    ]
+def _true(*condition_types: str) -> list[dict[str, Any]]:
+    since = {"lastTransitionTime": EPOCH, "observedGeneration": 1}
+    return [{"type": name, "status": "True", "reason": name, **since} for name in condition_types]

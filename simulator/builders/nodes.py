@@ -33,10 +33,15 @@ def node(
     deleted: datetime | None = None,
     unschedulable: bool = False,
 ) -> core.Node:
-    """A node of ours, registered, Ready and initialized. ``node_pool=""`` makes it somebody else's."""
-    ours = _node_labels(node_pool, capacity_type, initialized) if node_pool else {}
+    """A node that Joinery launched for ``node_pool``: registered, initialized and Ready.
+
+    ``node_pool=""`` makes a node that belongs to nobody's NodePool. ``cpu``, ``memory``, ``pods`` and ``resources`` are
+    what is allocatable; capacity is that and what the kubelet keeps for itself. ``provider_id`` derives from zone and
+    name.
+    """
+    pool_labels = _pool_labels(node_pool, capacity_type, initialized) if node_pool else {}
     room = {"cpu": cpu, "memory": memory, "pods": str(pods), "ephemeral-storage": "17Gi", **(resources or {})}
-    where = {
+    machine_labels = {
         keys.HOSTNAME: name,
         keys.ZONE: zone,
         keys.REGION: zone[:-1],
@@ -47,7 +52,7 @@ def node(
     default_finalizers = [keys.TERMINATION_FINALIZER] if node_pool else []
     return shapes.read_again(core.Node(
         metadata=core.ObjectMeta(
-            name=name, labels=where | ours | dict(labels or {}), annotations=dict(annotations or {}),
+            name=name, labels=machine_labels | pool_labels | dict(labels or {}), annotations=dict(annotations or {}),
             finalizers=default_finalizers if finalizers is None else list(finalizers),
             creation_timestamp=created, deletion_timestamp=deleted,
         ),
@@ -62,11 +67,11 @@ def node(
     ))  # fmt: skip
 
 
-def _node_labels(node_pool: str, capacity_type: str, initialized: bool) -> dict[str, str]:
-    ours = {
+def _pool_labels(node_pool: str, capacity_type: str, initialized: bool) -> dict[str, str]:
+    labels = {
         keys.NODE_POOL: node_pool,
         keys.NODE_CLASS: "default",
         keys.CAPACITY_TYPE: capacity_type,
         keys.REGISTERED: "true",
     }
-    return ours | {keys.INITIALIZED: "true"} if initialized else ours
+    return labels | {keys.INITIALIZED: "true"} if initialized else labels

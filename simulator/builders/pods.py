@@ -1,4 +1,4 @@
-"""Pods, what owns them, and what guards them."""
+"""Pods, the workloads that own them, their disruption budgets and namespaces."""
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -32,12 +32,18 @@ def pod(
     deleted: datetime | None = None,
     **spec: Any,
 ) -> core.Pod:
-    """A pod with one container: running and ready if it has a ``node``, else pending and (unless told not to be) marked.
+    """A pod with one container.
 
-    ``volumes`` are names of PersistentVolumeClaims or volume documents; ``owner`` an OwnerReference, or a ReplicaSet's name.
-    ``requests`` adds resources to cpu and memory; an empty string leaves one out.
+    With a ``node`` it is running and ready there. Without one it is pending, and marked Unschedulable unless
+    ``unschedulable`` is False.
+
+    ``requests``: added to ``cpu`` and ``memory``; an empty string leaves the resource out.
+    ``volumes``: names of PersistentVolumeClaims, or volume documents.
+    ``owner``: an OwnerReference, its document, or the name of a ReplicaSet.
+    ``spec``: further fields of PodSpec by their Python names.
     """
-    wanted = {name: value for name, value in {"cpu": cpu, "memory": memory, **(requests or {})}.items() if value != ""}
+    quantities = {"cpu": cpu, "memory": memory, **(requests or {})}
+    requested: dict[str, str | int | float] = {name: value for name, value in quantities.items() if value != ""}
     return shapes.read_again(core.Pod(
         metadata=core.ObjectMeta(
             name=name, namespace=namespace, uid=uid, labels=dict(labels or {}), annotations=dict(annotations or {}),
@@ -49,11 +55,13 @@ def pod(
             tolerations=as_structs(tolerations, core.Toleration),
             affinity=as_struct(affinity, core.Affinity) if affinity else None,
             topology_spread_constraints=as_structs(spread, core.TopologySpreadConstraint),
-            containers=[core.Container(name="main", resources=core.ResourceRequirements(requests=dict(wanted)))],
-            volumes=[_volume(found) for found in volumes],
+            containers=[core.Container(name="main", resources=core.ResourceRequirements(requests=requested))],
+            volumes=[_volume(volume) for volume in volumes],
             **as_fields(spec, core.PodSpec),
         ),
-        status=core.PodStatus(phase=phase or ("Running" if node else "Pending"), conditions=_pod_conditions(node, unschedulable)),
+        status=core.PodStatus(
+            phase=phase or ("Running" if node else "Pending"), conditions=_pod_conditions(node, unschedulable)
+        ),
     ))  # fmt: skip
 
 
@@ -63,30 +71,31 @@ def _pod_conditions(node: str, unschedulable: bool) -> list[core.Condition]:
     return [core.Condition(type="PodScheduled", status="False", reason="Unschedulable")] if unschedulable else []
 
 
-def _volume(given: Any) -> core.Volume:
-    if isinstance(given, str):
-        source = core.PersistentVolumeClaimVolumeSource(claim_name=given)
-        return core.Volume(name=given, persistent_volume_claim=source)
-    return as_struct(given, core.Volume)
+def _volume(volume: Any) -> core.Volume:
+    if isinstance(volume, str):
+        source = core.PersistentVolumeClaimVolumeSource(claim_name=volume)
+        return core.Volume(name=volume, persistent_volume_claim=source)
+    return as_struct(volume, core.Volume)
 
 
 def owner(kind: str, name: str, *, uid: str = "", api_version: str = "apps/v1") -> core.OwnerReference:
-    """A controlling owner; its UID derives from kind and name unless given."""
+    """The reference to a controlling owner. Its UID derives from kind and name unless ``uid`` is given."""
     return core.OwnerReference(
         api_version=api_version, kind=kind, name=name, uid=uid or f"uid-{kind.lower()}-{name}", controller=True
     )
 
 
-def _owners(given: Any) -> list[core.OwnerReference]:
-    if given is None:
+def _owners(reference: Any) -> list[core.OwnerReference]:
+    if reference is None:
         return []
-    return [owner("ReplicaSet", given) if isinstance(given, str) else as_struct(given, core.OwnerReference)]
+    is_name = isinstance(reference, str)
+    return [owner("ReplicaSet", reference) if is_name else as_struct(reference, core.OwnerReference)]
 
 
 def daemon_set(
     name: str = "agent", *, cpu: str = "100m", memory: str = "128Mi", namespace: str = "kube-system", **spec: Any
 ) -> core.DaemonSet:
-    """A DaemonSet that tolerates everything, unless ``tolerations`` says otherwise."""
+    """A DaemonSet whose pods tolerate every taint, unless ``spec`` gives ``tolerations``. ``spec`` goes to ``pod``."""
     spec.setdefault("tolerations", [{"operator": "Exists"}])
     template = pod(name, cpu=cpu, memory=memory, labels={"app": name}, **spec)
     return shapes.read_again(core.DaemonSet(
@@ -108,7 +117,11 @@ def pdb(
     namespace: str = "default",
     unhealthy: str = "",
 ) -> core.PodDisruptionBudget:
-    """A budget over the pods with ``labels``. Without min or max, ``allowed`` disruptions stay as stated."""
+    """A PodDisruptionBudget over the pods with ``labels``.
+
+    With ``min_available`` or ``max_unavailable`` the simulated controller computes how many disruptions are allowed.
+    Without either, ``allowed`` stays as stated. ``unhealthy``: the unhealthyPodEvictionPolicy.
+    """
     return core.PodDisruptionBudget(
         metadata=core.ObjectMeta(name=name, namespace=namespace),
         spec=core.PodDisruptionBudgetSpec(

@@ -1,4 +1,4 @@
-"""Volumes, the claims that ask for them, and their StorageClass."""
+"""PersistentVolumes, their claims and StorageClasses, as the EBS CSI driver has them."""
 
 from collections.abc import Sequence
 
@@ -7,14 +7,14 @@ from joinery.apis import labels as keys
 from simulator.builders.defaults import ZONES
 from simulator.builders.structs import as_struct, as_structs
 
-#: What the volume controller writes on a claim once it and its volume know each other.
+#: The annotation that kube-controller-manager's volume binder puts on a claim once claim and volume name each other.
 BOUND = "pv.kubernetes.io/bind-completed"
 
 
 def volume_claim(
     name: str = "data", *, volume: str = "", storage_class: str | None = "gp3", namespace: str = "default"
 ) -> core.PersistentVolumeClaim:
-    """A PersistentVolumeClaim, bound if it names a ``volume``."""
+    """A PersistentVolumeClaim. It is bound if it names a ``volume``."""
     return core.PersistentVolumeClaim(
         metadata=core.ObjectMeta(name=name, namespace=namespace, annotations={BOUND: "yes"} if volume else {}),
         spec=core.PersistentVolumeClaimSpec(
@@ -25,7 +25,7 @@ def volume_claim(
 
 
 def volume(name: str = "pv-data", *, zone: str = ZONES[0], storage_class: str = "gp3") -> core.PersistentVolume:
-    """An EBS volume: reachable from one zone only."""
+    """An EBS volume. Its node affinity lets only nodes of its zone use it."""
     terms = [{"matchExpressions": [{"key": keys.ZONE, "operator": "In", "values": [zone]}]}]
     return core.PersistentVolume(
         metadata=core.ObjectMeta(name=name),
@@ -40,7 +40,7 @@ def volume(name: str = "pv-data", *, zone: str = ZONES[0], storage_class: str = 
 def storage_class(
     name: str = "gp3", *, binding: str = "WaitForFirstConsumer", zones: Sequence[str] = ()
 ) -> core.StorageClass:
-    """The EBS CSI driver's StorageClass, restricted to ``zones`` if any are given."""
+    """A StorageClass of the EBS CSI driver, restricted to ``zones`` if any are given."""
     topologies = (
         [{"matchLabelExpressions": [{"key": "topology.ebs.csi.aws.com/zone", "values": list(zones)}]}] if zones else []
     )
