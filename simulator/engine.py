@@ -1,7 +1,7 @@
 """The simulated passing of time: a heap of what happens when, and a clock that jumps from one to the next.
 
-Rules of this file: at one moment things happen in the order of ``Turn``, and within a turn in the order in which they were
-asked for. Nothing here or in an actor reads a clock, a thread or an unseeded random number, so a seed is a life.
+Rules of this file: at one moment things happen in the order of ``Turn``, and within a turn in the order in which they
+were asked for. Nothing here or in an actor reads a clock, a thread or an unseeded random number, so a seed is a life.
 """
 
 import heapq

@@ -12,7 +12,10 @@ QUIET = timedelta(minutes=2)
 
 
 class InMemoryRecorder:
-    """Keeps what was emitted in ``events``, and in the cluster if there is one. Repeats within two minutes are dropped."""
+    """Keeps what was emitted in ``events``, and in the cluster if there is one.
+
+    Repeats within two minutes are dropped.
+    """
 
     def __init__(self, clock: Clock, cluster: InMemoryCluster | None = None) -> None:
         self.events: list[Event] = []

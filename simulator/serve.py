@@ -1,10 +1,12 @@
 """The simulated cluster and AWS over HTTP, for doors that run in another process or in a container.
 
-``python -m simulator serve`` prints the environment that a door needs to work against them, and serves until Ctrl-C. Nothing in
-the product knows: DescribeCluster of the local AWS names the local Kubernetes API, and ``AWS_ENDPOINT_URL`` is read by every SDK.
+``python -m simulator serve`` prints the environment that a door needs to work against them, and serves until Ctrl-C.
+Nothing in the product knows: DescribeCluster of the local AWS names the local Kubernetes API, and ``AWS_ENDPOINT_URL``
+is read by every SDK.
 
-In the cluster there are a NodePool, its EC2NodeClass and pods that fit nowhere; in the account the network, images and role that the
-class selects, the queues of the bells, the table, and the bucket with a catalogue. Nodes do not boot here: instances are moto's.
+In the cluster there are a NodePool, its EC2NodeClass and pods that fit nowhere; in the account the network, images and
+role that the class selects, the queues of the bells, the table, and the bucket with a catalogue. Nodes do not boot
+here: instances are moto's.
 """
 
 import argparse

@@ -58,7 +58,9 @@ class World:
 
 
 def gateways(settings: Settings) -> Gateways:
-    """What ``JOINERY_GATEWAYS=simulator.world:gateways`` names: the gateways of the installed world, or of a new one."""
+    """What ``JOINERY_GATEWAYS=simulator.world:gateways`` names:
+    the gateways of the installed world, or of a new one.
+    """
     if not _installed:
         _installed.append(World())
     return _installed[-1].gateways

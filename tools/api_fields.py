@@ -1,8 +1,9 @@
 """The fields of Kubernetes' own objects, as a table for ``joinery plan``: ``python -m tools.api_fields [--check]``.
 
-The official client's models hold every field of one release of the API. Loading them takes seconds, so that their names and
-shapes are kept as data: a type is a map of fields, a field is a type's name, ``s`` for text, ``i`` for a whole number, ``b`` for true or
-false, ``*`` for a single value of more than one kind (a quantity), ``?`` for anything; ``[...]`` is a list and ``{...}`` a map of those. A test compares the table with what a real API server publishes.
+The official client's models hold every field of one release of the API. Loading them takes seconds, so that their names
+and shapes are kept as data: a type is a map of fields, a field is a type's name, ``s`` for text, ``i`` for a whole
+number, ``b`` for true or false, ``*`` for a single value of more than one kind (a quantity), ``?`` for anything;
+``[...]`` is a list and ``{...}`` a map of those. A test compares the table with what a real API server publishes.
 """
 
 import argparse
@@ -18,8 +19,8 @@ TABLE = Path(__file__).parents[1] / "shared" / "joinery" / "cli" / "reading" / "
 
 #: What a plan reads, and what it expands into pods.
 KINDS = (
-    "CSINode", "CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job", "LimitRange", "Namespace", "Node",
-    "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PriorityClass", "ReplicaSet",
+    "CSINode", "CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job", "LimitRange", "Namespace",
+    "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PriorityClass", "ReplicaSet",
     "ReplicationController", "StatefulSet", "StorageClass", "VolumeAttachment",
 )  # fmt: skip
 #: Autoscalers of today and of a while ago.
@@ -33,12 +34,10 @@ _ELSEWHERE = {
 }
 _ONE = {"str": "s", "int": "i", "bool": "b", "float": "*", "datetime": "*", "date": "*"}
 #: Quantities, which the client calls text: a number is one too.
-_QUANTITIES = frozenset(
-    {
-        "allocatable", "allocatedResources", "capacity", "consumedCapacity", "default", "defaultRequest", "divisor", "limits", "max",
-        "maxLimitRequestRatio", "min", "overhead", "requests", "sizeLimit",
-    }
-)  # fmt: skip
+_QUANTITIES = frozenset((
+    "allocatable", "allocatedResources", "capacity", "consumedCapacity", "default", "defaultRequest", "divisor",
+    "limits", "max", "maxLimitRequestRatio", "min", "overhead", "requests", "sizeLimit",
+))  # fmt: skip
 
 
 def table() -> dict[str, Any]:

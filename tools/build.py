@@ -2,9 +2,9 @@
 
 - **Prune** what no door imports. The list is short, and ``make smoke`` proves it: every module of the product is then
   imported from what is left.
-- **Compile.** SAM ships no bytecode, and importing without it takes two to four times as long. A plain ``compileall`` is
-  no use, because ``sam package`` dates every zip entry 1980 and Python then finds the bytecode stale: these files are
-  marked as not to be checked. The bytecode must be of the Python that runs it.
+- **Compile.** SAM ships no bytecode, and importing without it takes two to four times as long. A plain ``compileall``
+  is no use, because ``sam package`` dates every zip entry 1980 and Python then finds the bytecode stale: these files
+  are marked as not to be checked. The bytecode must be of the Python that runs it.
 
 Sizes are printed, and a build that Lambda would not take is an error.
 """

@@ -1,10 +1,12 @@
-"""Draw a packing before and after for docs/packing.md: one node grown until nothing fits, and what Joinery buys instead.
+"""Draw a packing before and after for docs/packing.md: one node grown until nothing fits, and what Joinery buys
+instead.
 
     python -m tools.pictures [--scenario tests/data/scenarios/cpu-heavy.json.gz] [--into docs/images]
 
-Both are drawn from the same objects and to one scale. The first is the field's common answer, in its plainest form: pods in
-order of size, each onto the open node while any instance type still holds them all; the node is then the cheapest type that
-does. The second is the plan of ``joinery plan``. SVG, because it stays sharp and small; light and dark follow the reader.
+Both are drawn from the same objects and to one scale. The first is the field's common answer, in its plainest form:
+pods in order of size, each onto the open node while any instance type still holds them all; the node is then the
+cheapest type that does. The second is the plan of ``joinery plan``. SVG, because it stays sharp and small; light and
+dark follow the reader.
 """
 
 import argparse
@@ -70,7 +72,10 @@ def _problem(scenario: Path) -> Problem:
 
 
 def grow_until_full(problem: Problem) -> Packing:
-    """Every node grows as long as any instance type still holds its pods. For one NodePool on demand, and requests alone."""
+    """Every node grows as long as any instance type still holds its pods.
+
+    For one NodePool on demand, and requests alone.
+    """
     asked = {pod.key: requests_of(pod) for pod in problem.snapshot.pods}
     daemons = total(requests_of(_pod_of(owner)) for owner in problem.snapshot.daemon_sets)
     types = _allowed(problem)
@@ -168,7 +173,10 @@ def _row_height() -> int:
 
 def _row(node: tuple[str, float, Filled], top: int, largest: Resources) -> str:
     kind, price, filled = node
-    text = f'<text x="0" y="{top + 11}">{escape(kind)}</text><text class="soft" x="0" y="{top + 28}">{money(price)}/h</text>'
+    text = (
+        f'<text x="0" y="{top + 11}">{escape(kind)}</text>'
+        f'<text class="soft" x="0" y="{top + 28}">{money(price)}/h</text>'
+    )
     bars = [_bar(filled, name, top + number * (_BAR + _GAP), largest[name]) for number, name in enumerate(_MEASURES)]
     return text + "".join(bars)
 

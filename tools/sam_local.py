@@ -1,10 +1,11 @@
 """``sam local invoke`` with every sample event, against ``simulator serve``.
 
-Needs a container runtime: docker, or podman's docker socket in ``DOCKER_HOST``. SAM runs each door in Lambda's own image for
-this machine's Python, which it pulls unless it is there. The containers reach the simulator at their bridge's address.
+Needs a container runtime: docker, or podman's docker socket in ``DOCKER_HOST``. SAM runs each door in Lambda's own
+image for this machine's Python, which it pulls unless it is there. The containers reach the simulator at their bridge's
+address.
 
-SAM sets only variables that a template declares, and the template of a deployment has none for a stand-in of AWS: so the
-built template is copied, and the simulator's environment written into the copy.
+SAM sets only variables that a template declares, and the template of a deployment has none for a stand-in of AWS: so
+the built template is copied, and the simulator's environment written into the copy.
 """
 
 import argparse
@@ -57,7 +58,9 @@ def _bridge() -> str:
 
 @contextmanager
 def _template(environment: Mapping[str, str]) -> Iterator[Path]:
-    """A copy of the built template that gives every door the environment; it lies beside it, for its paths are relative."""
+    """A copy of the built template that gives every door the environment;
+    it lies beside it, for its paths are relative.
+    """
     template = load(BUILD / "template.yaml")
     for resource in template["Resources"].values():
         if resource["Type"] == "AWS::Serverless::Function":
@@ -87,7 +90,9 @@ def _invoke(sam: str, template: Path, event: Path) -> bool:
 
 
 def is_success(answer: str) -> bool:
-    """Whether a door's answer says that it did what it was woken for: a failed bell is an answer, too, and so is a 403."""
+    """Whether a door's answer says that it did what it was woken for:
+    a failed bell is an answer, too, and so is a 403.
+    """
     try:
         found = json.loads(answer)
     except ValueError:

@@ -1,9 +1,10 @@
-"""Plan a folder of scenarios and let the judge, which links kube-scheduler's own plugins, say whether each plan is right.
+"""Plan a folder of scenarios and let the judge, which links kube-scheduler's own plugins, say whether each plan is
+right.
 
     make judge SCENARIOS=FOLDER JUDGE=BINARY [NAMES="NAME..."]
 
-Prints a table: errors and warnings of the judge, the price against the folder's ``reference.json`` where it has one, and
-seconds. Exit status 1 if any plan is wrong. The judge lives outside the repository; its path is an argument.
+Prints a table: errors and warnings of the judge, the price against the folder's ``reference.json`` where it has one,
+and seconds. Exit status 1 if any plan is wrong. The judge lives outside the repository; its path is an argument.
 """
 
 import argparse

@@ -1,9 +1,9 @@
 """Import every door from the build, in an interpreter that sees the build and nothing else.
 
-This is the only proof that a layer's folders are named right, that no dependency is missing, and that nothing was pruned
-that somebody imports. Adapters are imported when first used, so the smoke test imports every module of the product too,
-and asks the Kubernetes client for the two classes it takes from it. boto3 is the Lambda runtime's own: it comes from the
-environment given with ``--runtime-packages``.
+This is the only proof that a layer's folders are named right, that no dependency is missing, and that nothing was
+pruned that somebody imports. Adapters are imported when first used, so the smoke test imports every module of the
+product too, and asks the Kubernetes client for the two classes it takes from it. boto3 is the Lambda runtime's own: it
+comes from the environment given with ``--runtime-packages``.
 """
 
 import argparse
@@ -24,8 +24,9 @@ for module in pkgutil.walk_packages(joinery.__path__, "joinery."):
     importlib.import_module(module.name)
 from joinery.cluster.client import configuration_type, rest_type
 rest_type()(configuration_type()())
+own = tuple(sys.argv[1:])
 outside = [m.__name__ for m in list(sys.modules.values())
-           if getattr(m, "__file__", None) and "site-packages" in m.__file__ and not m.__file__.startswith(tuple(sys.argv[1:]))]
+           if "site-packages" in (getattr(m, "__file__", None) or "") and not m.__file__.startswith(own)]
 assert not outside, outside
 print(len(sys.modules), "modules")
 """

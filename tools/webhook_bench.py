@@ -1,7 +1,8 @@
 """How long does kube-scheduler take to mark pods that fit nowhere, with an admission webhook in its way?
 
-The scheduler reports such a pod twice: it patches ``pods/status`` inside its scheduling loop, and it emits an Event outside
-it. This runs both designs of a doorbell, and none, on a real control plane, and prints why Joinery's listens to Events.
+The scheduler reports such a pod twice: it patches ``pods/status`` inside its scheduling loop, and it emits an Event
+outside it. This runs both designs of a doorbell, and none, on a real control plane, and prints why Joinery's listens to
+Events.
 
     python -m tools.webhook_bench --pods 200
 """

@@ -1,4 +1,5 @@
-"""Scenarios that are wide rather than long: a dozen NodePools of one weight or of several, hundreds of capacity reservations.
+"""Scenarios that are wide rather than long: a dozen NodePools of one weight or of several, hundreds of capacity
+reservations.
 
     python -m tools.wide_scenarios FOLDER [--seed 1]
 
@@ -93,14 +94,18 @@ def pods(app: str, count: int, chance: random.Random, spec: Document) -> Iterato
         name = f"{app}-{index:04d}"
         yield {
             "apiVersion": "v1", "kind": "Pod",
-            "metadata": {"name": name, "namespace": "default", "uid": name, "labels": {"app": app}, "ownerReferences": [owner]},
+            "metadata": {
+                "name": name, "namespace": "default", "uid": name, "labels": {"app": app}, "ownerReferences": [owner],
+            },
             "spec": {"containers": [container], **spec},
             "status": {"phase": "Pending"},
         }  # fmt: skip
 
 
 def fleet(chance: random.Random, own: Callable[[random.Random, str], Document]) -> Iterator[Document]:
-    """So many pods of so many workloads, a few of them with many replicas; ``own``: what a workload's pods say besides."""
+    """So many pods of so many workloads, a few of them with many replicas;
+    ``own``: what a workload's pods say besides.
+    """
     weights = [chance.paretovariate(1.2) for _ in range(WORKLOADS)]
     counts = [max(1, int(PODS * weight / sum(weights))) for weight in weights]
     counts[0] += PODS - sum(counts)
@@ -115,8 +120,8 @@ def zone_spread(app: str) -> Document:
 
 
 def of_some_pools(chance: random.Random, app: str) -> Document:
-    """A third tolerates some pool's taint or all; the rest selects a pool or an architecture, keeps to two zones, spreads, or
-    says nothing.
+    """A third tolerates some pool's taint or all; the rest selects a pool or an architecture, keeps to two zones,
+    spreads, or says nothing.
     """
     team, pool = chance.choice(("spot", "batch", "team-a", "team-b")), chance.choice(("general", "arm", "memory"))
     zones = requirement("topology.kubernetes.io/zone", *chance.sample(ZONES, 2))
@@ -147,7 +152,9 @@ def twelve_pools(weights: Sequence[int]) -> Callable[[random.Random], tuple[list
 
 
 def many_reservations(most: int) -> Callable[[random.Random], tuple[list[Document], Document]]:
-    """Reservations of up to so many instances, each of another type or zone; a fifth of the workloads spread over zones."""
+    """Reservations of up to so many instances, each of another type or zone;
+    a fifth of the workloads spread over zones.
+    """
 
     def make(chance: random.Random) -> tuple[list[Document], Document]:
         catalogue = json.loads(gzip.decompress(SAMPLE.read_bytes()))

@@ -1,4 +1,6 @@
-"""Kubelets: an instance boots, registers its Node and becomes Ready; its pods start, run, and end within their grace."""
+"""Kubelets: an instance boots, registers its Node and becomes Ready;
+its pods start, run, and end within their grace.
+"""
 
 from datetime import datetime, timedelta
 from functools import partial

@@ -1,7 +1,7 @@
 """Workload controllers: what recreates pods, and what cleans up after nodes that went.
 
-A Deployment's pod is replaced as soon as it is asked to go, under a new name; a StatefulSet's only once it has gone, under
-its own. A DaemonSet has a pod on every node that it tolerates.
+A Deployment's pod is replaced as soon as it is asked to go, under a new name; a StatefulSet's only once it has gone,
+under its own. A DaemonSet has a pod on every node that it tolerates.
 """
 
 import random
@@ -205,7 +205,9 @@ def _plain(daemon: DaemonSet) -> PodSpec:
 
 
 class Caretakers:
-    """The cloud controller deletes Nodes whose instance is gone; pod garbage collection deletes pods of Nodes that are."""
+    """The cloud controller deletes Nodes whose instance is gone;
+    pod garbage collection deletes pods of Nodes that are.
+    """
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage

@@ -1,8 +1,8 @@
 """An AWS account in moto: what the adapters need and moto lacks.
 
-moto's CreateFleet takes the first override always, never runs out of a pool and knows no tokens; it has no capacity reservations;
-its SSM has no EKS parameters and its images are of 2017. ``Account`` puts that right from the inside, so it works in the process that
-serves moto. Nothing of Joinery's own is touched.
+moto's CreateFleet takes the first override always, never runs out of a pool and knows no tokens; it has no capacity
+reservations; its SSM has no EKS parameters and its images are of 2017. ``Account`` puts that right from the inside, so
+it works in the process that serves moto. Nothing of Joinery's own is touched.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +23,10 @@ _ARCHES = {"amd64": "x86_64", "arm64": "arm64"}
 
 @dataclass
 class Account:
-    """The pools that are out, the launches by their token, and how the account is filled. ``reservations``: as EC2 prints them."""
+    """The pools that are out, the launches by their token, and how the account is filled.
+
+    ``reservations``: as EC2 prints them.
+    """
 
     out_of: set[OfferingKey] = field(default_factory=set)
     answers: dict[str, tuple[str, Any]] = field(default_factory=dict)

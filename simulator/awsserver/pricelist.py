@@ -1,4 +1,6 @@
-"""AWS's price list, which moto does not have: GetProducts over HTTP, with the on-demand prices of the sample catalogue."""
+"""AWS's price list, which moto does not have: GetProducts over HTTP,
+with the on-demand prices of the sample catalogue.
+"""
 
 import json
 import threading

@@ -61,7 +61,8 @@ class InMemoryCloud:
     """Implements ``joinery.cloudprovider.gateway.Cloud``.
 
     ``requests`` are the launches asked for, in order, for tests to look at. ``stock`` holds the pools that are limited:
-    how many instances are left in each. ``reserved`` holds the capacity reservations by id, as they were before any launch.
+    how many instances are left in each. ``reserved`` holds the capacity reservations by id, as they were before any
+    launch.
     """
 
     def __init__(self, clock: Clock, catalog: Catalog, *, cluster: str = "joinery") -> None:
@@ -89,7 +90,10 @@ class InMemoryCloud:
             self.stock.pop(pool, None)
 
     def interrupt(self, instance_id: str) -> datetime:
-        """Give a spot instance its two minutes' notice. Returns when EC2 will take it; the warning is the caller's to send."""
+        """Give a spot instance its two minutes' notice.
+
+        Returns when EC2 will take it; the warning is the caller's to send.
+        """
         machine = self._machine(instance_id)
         if machine.instance.capacity_type != labels.SPOT:
             raise ConfigurationError(f"{instance_id} is not a spot instance")

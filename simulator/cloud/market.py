@@ -1,4 +1,6 @@
-"""What the simulated region sells: a part of the recorded catalogue, so that a story is about nodes and not about lists."""
+"""What the simulated region sells: a part of the recorded catalogue,
+so that a story is about nodes and not about lists.
+"""
 
 from collections.abc import Collection
 from functools import cache

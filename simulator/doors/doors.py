@@ -1,7 +1,8 @@
 """The doors, opened here as Lambda opens them: the real ``functions/*/app.py``, with events that look real.
 
-Every app is called ``app``, so they are loaded by path. Settings come from the environment, as in Lambda: ``Doors.open``
-sets it for as long as the simulation lasts, and makes its world the one that ``simulator.world:gateways`` gives out.
+Every app is called ``app``, so they are loaded by path. Settings come from the environment, as in Lambda:
+``Doors.open`` sets it for as long as the simulation lasts, and makes its world the one that
+``simulator.world:gateways`` gives out.
 """
 
 import io

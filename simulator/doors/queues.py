@@ -19,7 +19,9 @@ TRIES = 5
 
 
 class BellQueues:
-    """Delivers bells to their doors when their delay is over; schedules ring each once a minute, as messages of their own."""
+    """Delivers bells to their doors when their delay is over;
+    schedules ring each once a minute, as messages of their own.
+    """
 
     def __init__(self, engine: Engine, doorbell: InMemoryDoorbell, doors: Doors) -> None:
         self._engine = engine
@@ -67,7 +69,9 @@ class BellQueues:
 
 
 class InterruptionQueue:
-    """A standard queue with partial batch responses: what failed is delivered again, and in the end rests with the dead."""
+    """A standard queue with partial batch responses: what failed is delivered again,
+    and in the end rests with the dead.
+    """
 
     def __init__(self, engine: Engine, doors: Doors) -> None:
         self._engine = engine

@@ -1,7 +1,7 @@
 """What a file holds that wakes a door: a call as Lambda would make it, or an event as its source writes it.
 
-An EventBridge event by itself comes over the interruption queue, an AdmissionReview by itself over the Function URL. Copies of
-one are taken too: what ``aws sqs receive-message`` prints, and the notification of an SNS topic.
+An EventBridge event by itself comes over the interruption queue, an AdmissionReview by itself over the Function URL.
+Copies of one are taken too: what ``aws sqs receive-message`` prints, and the notification of an SNS topic.
 """
 
 import json
@@ -35,7 +35,10 @@ def read(path: Path) -> dict[str, Any]:
 
 
 def call(event: dict[str, Any], path: Path) -> tuple[str, dict[str, Any]]:
-    """The door that the event wakes, and what Lambda gives it. Raises ``ConfigurationError`` for one that wakes none."""
+    """The door that the event wakes, and what Lambda gives it.
+
+    Raises ``ConfigurationError`` for one that wakes none.
+    """
     if "requestContext" in event:
         return "webhook", event | {"rawPath": f"/{TOKEN}"}
     if event.get("kind") == "AdmissionReview":
@@ -50,8 +53,8 @@ def call(event: dict[str, Any], path: Path) -> tuple[str, dict[str, Any]]:
     door = next(filter(None, map(_door_of, _objects(event, "Records"))), "")
     if not door:
         raise ConfigurationError(
-            f"{path}: neither an event of EventBridge, nor an AdmissionReview, nor a Function URL's call, nor SQS records or "
-            "messages, nor a notification of SNS, nor a schedule's input"
+            f"{path}: neither an event of EventBridge, nor an AdmissionReview, nor a Function URL's call, "
+            "nor SQS records or messages, nor a notification of SNS, nor a schedule's input"
         )
     return door, event
 

@@ -1,7 +1,7 @@
 """PodDisruptionBudgets: what kube-controller-manager computes from them and what the eviction API makes of that.
 
-``disruptionsAllowed`` follows the pods: healthy pods minus the ones that must stay. A budget without ``minAvailable`` and
-``maxUnavailable`` in its spec keeps the status it was given, so that a test may simply state it.
+``disruptionsAllowed`` follows the pods: healthy pods minus the ones that must stay. A budget without ``minAvailable``
+and ``maxUnavailable`` in its spec keeps the status it was given, so that a test may simply state it.
 """
 
 import math

@@ -90,7 +90,9 @@ class InMemoryCluster:
             self.api.add(item)
 
     def add_document(self, document: dict[str, Any]) -> None:
-        """Put a document there, even a custom resource that does not fit our models: it is stored and reported invalid."""
+        """Put a document there, even a custom resource that does not fit our models:
+        it is stored and reported invalid.
+        """
         kind, name = str(document["kind"]), str(document["metadata"]["name"])
         try:
             self.add(from_document(kind, document))

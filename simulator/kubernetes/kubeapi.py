@@ -1,8 +1,9 @@
 """The part of the Kubernetes API that Joinery's adapter uses, over an in-memory cluster.
 
-``KubernetesApi.answer`` is the API without the network: method, path, query and body in, status code and document out. It
-knows lists in pages, single objects, creation, JSON merge patches, the status subresource, deletion with preconditions and
-grace, eviction, Leases and Events. There is no watch, no discovery, no strategic merge and no authentication.
+``KubernetesApi.answer`` is the API without the network: method, path, query and body in, status code and document out.
+It knows lists in pages, single objects, creation, JSON merge patches, the status subresource, deletion with
+preconditions and grace, eviction, Leases and Events. There is no watch, no discovery, no strategic merge and no
+authentication.
 """
 
 import json
@@ -212,7 +213,10 @@ def _refusal(code: int, reason: str, message: str) -> tuple[int, Document]:
 
 
 class KubernetesServer:
-    """The API over HTTP, served by threads. ``port`` 0 takes a free one. A context manager: it serves inside the ``with``."""
+    """The API over HTTP, served by threads.
+
+    ``port`` 0 takes a free one. A context manager: it serves inside the ``with``.
+    """
 
     def __init__(self, cluster: InMemoryCluster, *, host: str = "127.0.0.1", port: int = 0) -> None:
         self.api = KubernetesApi(cluster)

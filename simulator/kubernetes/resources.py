@@ -1,7 +1,7 @@
 """The kinds of object that the simulated API server knows, and what the two families of structs have in common.
 
-Kubernetes' own objects are msgspec structs and the custom resources are pydantic models (see ``joinery.apis``). Both are
-frozen and have ``metadata``; the simulator touches them only through the functions here.
+Kubernetes' own objects are msgspec structs and the custom resources are pydantic models (see ``joinery.apis``). Both
+are frozen and have ``metadata``; the simulator touches them only through the functions here.
 """
 
 from dataclasses import dataclass

@@ -1,8 +1,9 @@
-"""How real systems write what the simulator's objects mean: a kubelet's amounts, and what an API server prints beside our fields.
+"""How real systems write what the simulator's objects mean: a kubelet's amounts, and what an API server prints beside
+our fields.
 
-The simulator keeps what decisions look at. Whoever reads it must not be spoilt: so whatever is served, built for a test or written in a
-golden case gets the fields that nobody here looks at, and the nulls of Go's fields without ``omitempty``, as kubectl shows them of a real
-cluster, and is read by the readers that read clusters.
+The simulator keeps what decisions look at. Whoever reads it must not be spoilt: so whatever is served, built for a test
+or written in a golden case gets the fields that nobody here looks at, and the nulls of Go's fields without
+``omitempty``, as kubectl shows them of a real cluster, and is read by the readers that read clusters.
 """
 
 from collections.abc import Callable, Mapping
@@ -30,7 +31,9 @@ _MANAGED = [{
 
 
 def allocatable(room: Quantities) -> dict[str, str | int | float]:
-    """The room of a node as its kubelet spells it: memory in Ki, storage in bytes, huge pages even if there are none."""
+    """The room of a node as its kubelet spells it: memory in Ki,
+    storage in bytes, huge pages even if there are none.
+    """
     spelt = {**dict.fromkeys(_HUGE_PAGES, "0"), **room}
     if "memory" in room:
         spelt["memory"] = _kibibytes("memory", room["memory"])
@@ -63,7 +66,10 @@ def _kibibytes(resource: str, quantity: str | int | float) -> str:
 
 
 def read(document: Document, struct: type[T]) -> T:
-    """The struct that our reader makes of the object when an API server has printed it. Raises ``msgspec.ValidationError``."""
+    """The struct that our reader makes of the object when an API server has printed it.
+
+    Raises ``msgspec.ValidationError``.
+    """
     return decode(msgspec.json.encode(printed(struct.__name__, document)), struct)
 
 

@@ -1,4 +1,6 @@
-"""The bill: what every instance cost from the story's start to its end, exactly, because prices are constant in time."""
+"""The bill: what every instance cost from the story's start to its end,
+exactly, because prices are constant in time.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime

@@ -20,7 +20,10 @@ def simulate(
     seed: Annotated[Optional[int], typer.Option(help="Chance; the scenario's own without it.")] = None,  # noqa: UP045
     output: Annotated[Output, typer.Option("--output", "-o", help="What to print.")] = Output.TEXT,
 ) -> None:
-    """Run a scenario through the real handlers: a timeline, the bill, and what leaked. Exit status 1 if anything did."""
+    """Run a scenario through the real handlers: a timeline, the bill, and what leaked.
+
+    Exit status 1 if anything did.
+    """
     from simulator.story.scenario import find, load
     from simulator.story.show import as_json, as_text
 

@@ -1,4 +1,6 @@
-"""What must not be left behind: an instance that nobody knows, a claim without one, an object that cannot be deleted."""
+"""What must not be left behind: an instance that nobody knows,
+a claim without one, an object that cannot be deleted.
+"""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,6 @@
-"""The timeline and the bill on a terminal: aligned, in colour where there is any, and the same bytes for the same story."""
+"""The timeline and the bill on a terminal: aligned, in colour where there is any,
+and the same bytes for the same story.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -92,7 +94,8 @@ def invoice(out: Console, items: Sequence[Item]) -> None:
     table.add_column("")
     for item in items:
         table.add_row(
-            item.instance_id if is_roomy else tail(item.instance_id), item.node_pool, item.instance_type, item.zone, item.capacity_type,
+            item.instance_id if is_roomy else tail(item.instance_id),
+            item.node_pool, item.instance_type, item.zone, item.capacity_type,
             f"{item.hours:.3f}", f"{item.hourly:.4f}", f"{item.cost:.4f}", "" if item.still else "gone",
         )  # fmt: skip
     table.add_section()
@@ -118,7 +121,8 @@ def leaked(out: Console, found: Sequence[str]) -> None:
     if not found:
         out.print(
             Text(
-                "What leaked: nothing. Every instance has its claim and its node, every pod has a node, no finalizer is left.",
+                "What leaked: nothing. "
+                "Every instance has its claim and its node, every pod has a node, no finalizer is left.",
                 style="bold green",
             )
         )

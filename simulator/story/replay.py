@@ -34,7 +34,10 @@ _RESERVATION = re.compile(r"cr-[0-9a-f]{8,17}")
 
 
 def replay(path: Path, seed: int) -> str:
-    """Print what was decided and what changed. Returns the error that would have the event delivered again, if there is one."""
+    """Print what was decided and what changed.
+
+    Returns the error that would have the event delivered again, if there is one.
+    """
     door, event = call_for(read(path), path)
     out, simulation = render.console(), Simulation(load(), seed=seed)
     with simulation.running():

@@ -1,7 +1,7 @@
 """The timeline: what happened, told as lines that a person enjoys.
 
-A narrator watches the cluster, the doors and EC2, and turns what happens at one moment into few lines: one for forty pods
-that wait, not forty. It changes nothing.
+A narrator watches the cluster, the doors and EC2, and turns what happens at one moment into few lines: one for forty
+pods that wait, not forty. It changes nothing.
 """
 
 import json

@@ -1,7 +1,9 @@
-"""A real browser to look at a page with: headless Chromium over its debugging pipe, with nothing but the standard library.
+"""A real browser to look at a page with: headless Chromium over its debugging pipe, with nothing but the standard
+library.
 
-The DevTools protocol is JSON, one message a NUL byte, on the browser's file descriptors 3 and 4. Only what looking at a page
-needs is here: open a file, ask the page questions, press keys, see what it said on the console and asked of the network.
+The DevTools protocol is JSON, one message a NUL byte, on the browser's file descriptors 3 and 4. Only what looking at a
+page needs is here: open a file, ask the page questions, press keys, see what it said on the console and asked of the
+network.
 """
 
 import base64
@@ -21,8 +23,9 @@ from typing import Any
 INSTALL = Path(__file__).with_name("install")
 _PATIENCE_SECONDS = 60.0
 _FLAGS = (
-    "--headless", "--remote-debugging-pipe", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--hide-scrollbars",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync", "--mute-audio",
+    "--headless", "--remote-debugging-pipe", "--disable-gpu", "--disable-dev-shm-usage",
+    "--no-first-run", "--hide-scrollbars", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--mute-audio",
 )  # fmt: skip
 
 

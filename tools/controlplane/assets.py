@@ -1,7 +1,8 @@
 """Where the control plane's binaries are.
 
-The convention is envtest's: ``KUBEBUILDER_ASSETS`` names a folder. Without it, the cache that ``tools/controlplane/build``
-fills is looked at; nothing is built from here, because a build takes five minutes and a test must not.
+The convention is envtest's: ``KUBEBUILDER_ASSETS`` names a folder. Without it, the cache that
+``tools/controlplane/build`` fills is looked at; nothing is built from here, because a build takes five minutes and a
+test must not.
 """
 
 import os

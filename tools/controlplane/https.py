@@ -1,4 +1,6 @@
-"""An HTTPS server on this machine that an API server trusts: what an admission webhook needs and Lambda's URL is elsewhere."""
+"""An HTTPS server on this machine that an API server trusts:
+what an admission webhook needs and Lambda's URL is elsewhere.
+"""
 
 import datetime
 import ipaddress

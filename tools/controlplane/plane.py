@@ -62,7 +62,8 @@ class ControlPlane:
         authority = base64.b64encode(self.certificate.read_bytes()).decode()
         path.write_text(
             "apiVersion: v1\nkind: Config\n"
-            f"clusters: [{{name: local, cluster: {{server: '{self.server}', certificate-authority-data: {authority}}}}}]\n"
+            f"clusters: [{{name: local, cluster: "
+            f"{{server: '{self.server}', certificate-authority-data: {authority}}}}}]\n"
             f"users: [{{name: {user.name}, user: {{token: {user.token}}}}}]\n"
             f"contexts: [{{name: local, context: {{cluster: local, user: {user.name}}}}}]\n"
             "current-context: local\n"
@@ -114,8 +115,8 @@ def running(
 ) -> Iterator[ControlPlane]:
     """A control plane for the length of a ``with``: with or without its scheduler and controller-manager.
 
-    ``folder`` must be empty or absent. The first user must be an administrator. ``backoff_seconds``: how long the scheduler
-    leaves a pod alone, at most, after it did not fit. Raises ``MissingBinaryError``.
+    ``folder`` must be empty or absent. The first user must be an administrator. ``backoff_seconds``: how long the
+    scheduler leaves a pod alone, at most, after it did not fit. Raises ``MissingBinaryError``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     api, etcd, peer = _free_ports(3)
@@ -171,8 +172,9 @@ def _start_controllers(plane: ControlPlane) -> None:
     plane.run(
         "kube-controller-manager", "--kubeconfig", plane.kubeconfig(), f"--secure-port={port}", *_FAST,
         "--service-account-private-key-file", plane.folder / "service-account.key",
-        # Nodes here have no kubelet that renews a heartbeat: without these controllers they stay as a test says. Admission
-        # still taints every new node node.kubernetes.io/not-ready, and whoever plays the kubelet takes that taint off.
+        # Nodes here have no kubelet that renews a heartbeat: without these controllers they stay as a test says.
+        # Admission still taints every new node node.kubernetes.io/not-ready, and whoever plays the kubelet takes that
+        # taint off.
         "--controllers=*,-node-lifecycle-controller,-node-ipam-controller,-taint-eviction-controller",
     )  # fmt: skip
     plane.wait(f"https://127.0.0.1:{port}/healthz")

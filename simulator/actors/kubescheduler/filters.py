@@ -64,7 +64,10 @@ def _clashes(one: ContainerPort, other: ContainerPort) -> bool:
 
 
 def claims_of(pod: Pod, view: View) -> Iterator[tuple[str, PersistentVolumeClaim | None]]:
-    """The pod's PersistentVolumeClaims by key; None for one that does not exist. Ephemeral ones are named after the pod."""
+    """The pod's PersistentVolumeClaims by key; None for one that does not exist.
+
+    Ephemeral ones are named after the pod.
+    """
     for found in pod.spec.volumes:
         if found.persistent_volume_claim is not None:
             name = found.persistent_volume_claim.claim_name

@@ -1,7 +1,7 @@
 """Score plugins, with kube-scheduler's default weights: where a pod would rather go.
 
-Least allocated, balanced, preferred node affinity, untainted, preferred pod affinity, soft spread. Image locality is left
-out: images have no place in the simulator.
+Least allocated, balanced, preferred node affinity, untainted, preferred pod affinity, soft spread. Image locality is
+left out: images have no place in the simulator.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -1,4 +1,6 @@
-"""PodTopologySpread and InterPodAffinity: what the pods already placed allow, counted once per pod and asked per node."""
+"""PodTopologySpread and InterPodAffinity: what the pods already placed allow,
+counted once per pod and asked per node.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

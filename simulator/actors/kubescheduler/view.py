@@ -85,7 +85,9 @@ def view(cluster: InMemoryCluster) -> View:
 
 
 def requests(pod: Pod) -> dict[str, int]:
-    """What the scheduler counts for a pod: containers and sidecars, or the largest init step, plus overhead, and one pod."""
+    """What the scheduler counts for a pod: containers and sidecars,
+    or the largest init step, plus overhead, and one pod.
+    """
     running = total(_asked(found) for found in pod.spec.containers)
     peak: dict[str, int] = {}
     sidecars: dict[str, int] = {}
