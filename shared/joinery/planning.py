@@ -1,19 +1,21 @@
-"""A plan that the independent check agrees with, whatever goes wrong on the way to it.
+"""A plan that verification agrees with, whatever goes wrong on the way to it.
 
-A mistake of the packing core must not keep every pod waiting: where ``verify`` refuses the optimised packing, first-fit's own is
-tried; where it refuses that too, the pods at fault are left out, with the check's words as their reason, and the rest is packed anew.
+A mistake of the packing core must not keep every pod waiting. Where verification refuses the optimised packing, first-fit's own is
+tried. Where it refuses that too, the pods at fault are left out, with the violation as their reason, and the rest is packed anew.
 """
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from types import MappingProxyType
 
 from joinery.apis.core import Pod
-from joinery.scheduling.packing import Packing, Reason, Unplaced
+from joinery.scheduling.packing import Packing, Unplaced
 from joinery.scheduling.problem import Problem
+from joinery.scheduling.reason import Reason, ReasonCode, Subject, SubjectKind
 from joinery.scheduling.solve import Stopwatch, solve
 from joinery.verification.verify import verify
+from joinery.verification.violation import Violation, ViolationCode
 
 _ROUNDS = 8
 _SHOWN = 3
@@ -22,16 +24,44 @@ Solver = Callable[[Problem, Mapping[str, Unplaced]], Packing]
 """Packs a problem without the pods that are refused already, by name; those are unplaced in the packing."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Plan:
-    """A packing with what the check still holds against it: nothing, or it must not be acted upon.
+class WarningCode(StrEnum):
+    """What had to be given up on the way to a plan."""
 
-    ``warnings``: what had to be refused before, in a line each. They are about mistakes of ours, and people should see them.
+    BOUND_REFUSED = "BoundRefused"
+    PLAN_REFUSED = "PlanRefused"
+    PODS_LEFT_OUT = "PodsLeftOut"
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanWarning:
+    """A mistake of Joinery's own that the plan had to go round; people should see it and report it.
+
+    ``violations``: what verification held against a packing, by its ``method``. ``pods``: those that are left out for it.
     """
 
+    code: WarningCode
+    violations: tuple[Violation, ...] = ()
+    method: str = ""
+    pods: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        match self.code:
+            case WarningCode.BOUND_REFUSED:
+                return f"the bound was refused by the check, and the plan has none: {_shown(self.violations)}"
+            case WarningCode.PLAN_REFUSED:
+                return f"a plan ({self.method}) was refused by the check and made anew: {_shown(self.violations)}"
+            case WarningCode.PODS_LEFT_OUT:
+                first = min(self.pods)
+                return f"{len(self.pods)} pods are left out for that, the first is {first}; please report this"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Plan:
+    """A packing with what verification still holds against it: nothing, or it must not be acted upon."""
+
     packing: Packing
-    violations: tuple[Reason, ...] = ()
-    warnings: tuple[str, ...] = ()
+    violations: tuple[Violation, ...] = ()
+    warnings: tuple[PlanWarning, ...] = ()
 
 
 def plan(
@@ -41,11 +71,11 @@ def plan(
 
     Costs what those cost, unless a packing is refused; then a second packing, and seldom a few more.
     """
-    return checked(problem, lambda asked, left: solve(asked, stopwatch=stopwatch, refused={**refused, **left}))
+    return checked(problem, lambda asked, left_out: solve(asked, stopwatch=stopwatch, refused={**refused, **left_out}))
 
 
 def checked(problem: Problem, solver: Solver) -> Plan:
-    """The first packing of the solver that the check agrees with; after some rounds the last one, with its violations."""
+    """The first packing of the solver that verification agrees with; after some rounds the last one, with its violations."""
     attempts = _Attempts(problem, solver)
     plain = replace(problem, options=replace(problem.options, first_fit_only=True))
     for _ in range(_ROUNDS):
@@ -60,77 +90,86 @@ def checked(problem: Problem, solver: Solver) -> Plan:
 
 @dataclass
 class _Attempts:
+    """The packings tried so far. ``refused``: pods that are left out from now on, by name."""
+
     problem: Problem
     solver: Solver
     refused: dict[str, Unplaced] = field(default_factory=dict)
-    warnings: list[str] = field(default_factory=list)
+    warnings: list[PlanWarning] = field(default_factory=list)
     packing: Packing = field(default_factory=Packing)
-    violations: tuple[Reason, ...] = ()
+    violations: tuple[Violation, ...] = ()
 
     @property
     def plan(self) -> Plan:
         return Plan(packing=self.packing, violations=self.violations, warnings=tuple(self.warnings))
 
     def run(self, asked: Problem) -> None:
+        """Pack and verify. A packing of which only the bound is wrong is kept without it: nobody waits for a proof."""
         self.packing = self.solver(asked, self.refused)
         self.violations = verify(self.problem, self.packing)
-        if self.violations and all(reason.code == "Cost" for reason in self.violations):
-            self.warnings.append(
-                f"the bound was refused by the check, and the plan has none: {_shown(self.violations)}"
-            )
+        if self.violations and all(violation.code is ViolationCode.COST for violation in self.violations):
+            self.warnings.append(PlanWarning(code=WarningCode.BOUND_REFUSED, violations=self.violations))
             self.packing = replace(self.packing, lower_bound=0.0, kept_bound=0.0)
             self.violations = verify(self.problem, self.packing)
         elif self.violations:
-            self.warnings.append(
-                f"a plan ({self.packing.method}) was refused by the check and made anew: {_shown(self.violations)}"
-            )
+            method = self.packing.method
+            self.warnings.append(PlanWarning(code=WarningCode.PLAN_REFUSED, violations=self.violations, method=method))
 
     def leave_out(self) -> bool:
         """Refuse the pods at fault from now on; whether any could be told."""
-        found = _at_fault(self.problem.snapshot.pods, self.packing, self.violations)
-        new = {name: reason for name, reason in found.items() if name not in self.refused}
-        for name, reason in new.items():
-            words = f"planned twice and refused by the check: {reason.message}; please report this"
-            self.refused[name] = Unplaced(name, (Reason("Refused", words, ""),))
+        at_fault = _at_fault(self.problem, self.packing, self.violations)
+        new = {name: violation for name, violation in at_fault.items() if name not in self.refused}
+        for name, violation in new.items():
+            self.refused[name] = Unplaced(name, (_left_out_for(violation),))
         if new:
-            self.warnings.append(f"{len(new)} pods are left out for that, the first is {min(new)}; please report this")
+            self.warnings.append(PlanWarning(code=WarningCode.PODS_LEFT_OUT, pods=tuple(new)))
         return bool(new)
 
 
-def _shown(violations: tuple[Reason, ...]) -> str:
+def _left_out_for(violation: Violation) -> Reason:
+    template = "planned twice and refused by the check: {violation}; please report this"
+    return Reason.of(ReasonCode.REFUSED, template, code=violation.code, violation=violation.message)
+
+
+def _shown(violations: tuple[Violation, ...]) -> str:
     more = f"; and {len(violations) - _SHOWN} more" if len(violations) > _SHOWN else ""
     return "; ".join(map(str, violations[:_SHOWN])) + more
 
 
-def _at_fault(pods: Iterable[Pod], packing: Packing, violations: Iterable[Reason]) -> dict[str, Reason]:
+def _at_fault(problem: Problem, packing: Packing, violations: tuple[Violation, ...]) -> dict[str, Violation]:
     """The planned pods that a violation is about, and all that are like them, each with its violation."""
-    known = {pod.key: pod for pod in pods}
-    found: dict[str, Reason] = {}
+    pods = {pod.key: pod for pod in problem.snapshot.pods}
+    planned = [name for name in _planned(packing) if name in pods]
+    at_fault: dict[str, Violation] = {}
     for violation in violations:
-        for name in _named(packing, violation.subject):
-            found.setdefault(name, violation)
-    planned = [name for _, names in _places(packing) for name in names if name in known]
-    culprits = [(known[name], reason) for name, reason in found.items() if name in known]
+        for name in _pods_of(packing, violation.subject):
+            at_fault.setdefault(name, violation)
+    culprits = [(pods[name], violation) for name, violation in at_fault.items() if name in pods]
     for name in planned:
-        like = next((reason for pod, reason in culprits if _alike(pod, known[name])), None)
+        like = next((violation for culprit, violation in culprits if _alike(culprit, pods[name])), None)
         if like is not None:
-            found.setdefault(name, like)
-    return {name: reason for name, reason in found.items() if name in planned}
+            at_fault.setdefault(name, like)
+    return {name: at_fault[name] for name in at_fault if name in planned}
 
 
-def _named(packing: Packing, subject: str) -> Iterator[str]:
-    """The pods that a subject stands for: ``pod shop/web-1 (and 3 like it) on default-1``, ``launch default-1``, ``NodePool default``."""
-    kind, _, rest = subject.partition(" ")
-    if kind == "pod":
-        yield re.split(r"\s", rest, maxsplit=1)[0]
+def _pods_of(packing: Packing, subject: Subject | None) -> Iterator[str]:
+    """The pods that a subject stands for: itself, those of the launch, or those of the NodePool's launches."""
+    if subject is None:
+        return
+    if subject.kind is SubjectKind.POD:
+        yield subject.name
     for launch in packing.launches:
-        if (kind == "launch" and launch.name == rest) or (kind == "NodePool" and launch.node_pool == rest):
+        named = {SubjectKind.LAUNCH: launch.name, SubjectKind.NODE_POOL: launch.node_pool}
+        if named.get(subject.kind) == subject.name:
             yield from launch.pods
 
 
-def _places(packing: Packing) -> Iterator[tuple[str, tuple[str, ...]]]:
-    yield from ((one.node or one.node_claim, one.pods) for one in packing.existing)
-    yield from ((one.name, one.pods) for one in packing.launches)
+def _planned(packing: Packing) -> Iterator[str]:
+    """The names of all pods that the packing places."""
+    for placement in packing.existing:
+        yield from placement.pods
+    for launch in packing.launches:
+        yield from launch.pods
 
 
 def _alike(one: Pod, other: Pod) -> bool:

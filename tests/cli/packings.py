@@ -5,8 +5,9 @@ from dataclasses import replace
 from joinery.apis.meta import Requirement, Taint
 from joinery.cli.prices import Prices
 from joinery.cli.view.costs import Costs, Running
-from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, PlacedOffering, Reason, Relaxed, Unplaced
+from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, PlacedOffering, Relaxed, Unplaced
 from joinery.scheduling.problem import Problem
+from joinery.scheduling.reason import Reason, ReasonCode, Subject
 from joinery.state.snapshot import Snapshot
 from simulator.builders import EPOCH, instance_type, node, node_claim, node_pool, pod
 
@@ -38,12 +39,14 @@ PACKING = Packing(
     launches=(LAUNCH, replace(LAUNCH, name="default-2", pods=("default/web-3",))),
     unplaced=(
         Unplaced(
-            "default/big-1", (Reason("TooSmall", "12 instance types have too little memory", "NodePool default"),)
+            "default/big-1",
+            (Reason(ReasonCode.RESOURCES, "12 instance types have too little memory", Subject.node_pool("default")),),
         ),
         Unplaced(
-            "default/big-2", (Reason("TooSmall", "12 instance types have too little memory", "NodePool default"),)
+            "default/big-2",
+            (Reason(ReasonCode.RESOURCES, "12 instance types have too little memory", Subject.node_pool("default")),),
         ),
-        Unplaced("default/odd", (Reason("Operator", "operator [Resembles] of a is unknown"),)),
+        Unplaced("default/odd", (Reason(ReasonCode.REQUIREMENTS, "operator [Resembles] of a is unknown"),)),
     ),
     relaxed=(Relaxed("default/web-1", ("preferred node affinity: zone In us-east-1b",)),),
     lower_bound=0.1,

@@ -21,8 +21,9 @@ from joinery.errors import ConfigurationError, ConflictError, JoineryError
 from joinery.lifecycle.new_claims import claims_of
 from joinery.observability import NODE_CLAIM, REASON, logger, said
 from joinery.planning import plan
-from joinery.scheduling.packing import Launch, Reason, Unplaced
+from joinery.scheduling.packing import Launch, Unplaced
 from joinery.scheduling.problem import Problem
+from joinery.scheduling.reason import Reason, ReasonCode, Subject
 from joinery.state.plans import needs
 from joinery.state.snapshot import Invalid, Snapshot
 
@@ -115,7 +116,8 @@ class RefusedClaims:
 
     def _refuse(self, pods: Iterable[str], words: str, launch: Launch) -> None:
         for pod in pods:
-            self.pods[pod] = Unplaced(pod, (Reason("Refused", words, f"NodePool {launch.node_pool}"),))
+            reason = Reason(ReasonCode.REFUSED, words, Subject.node_pool(launch.node_pool))
+            self.pods[pod] = Unplaced(pod, (reason,))
 
 
 def _without_pods(claim: NodeClaim, snapshot: Snapshot) -> NodeClaim:

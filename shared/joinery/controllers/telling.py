@@ -10,9 +10,10 @@ from joinery.cluster.gateway import Recorder
 from joinery.commands import Announce
 from joinery.controllers.announcements import announce
 from joinery.controllers.claim_writer import ClaimWriter
-from joinery.observability import NODE_POOL, POD, REASON, logger, said
+from joinery.observability import CODE, NODE_POOL, POD, REASON, logger, said
 from joinery.scheduling.explain.elsewhere import also_served, bought_twice, foreign
 from joinery.scheduling.packing import Launch, Packing, Unplaced
+from joinery.scheduling.reason import Reason
 from joinery.state.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -70,10 +71,11 @@ def _failed(left: Iterable[Unplaced], pods: Mapping[str, Pod]) -> Iterator[Annou
 
 def _log_pools(packing: Packing, pools: Iterable[NodePool]) -> None:
     """Which of our NodePools take no part. That another provider's take none is how it should be."""
-    theirs = {f"NodePool {pool.metadata.name}" for pool in pools if not pool.spec.template.spec.node_class_ref.is_ours}
+    theirs = {pool.metadata.name for pool in pools if not pool.spec.template.spec.node_class_ref.is_ours}
     for reason in packing.pool_reasons:
-        if reason.subject not in theirs:
-            logger.warning("a NodePool takes no part", extra=said(**{NODE_POOL: reason.subject, REASON: str(reason)}))
+        if reason.subject and reason.subject.name not in theirs:
+            why = {NODE_POOL: reason.subject.name, CODE: reason.code, REASON: reason.message}
+            logger.warning("a NodePool takes no part", extra=said(**why))
 
 
 def _log_others(left_to_others: Mapping[str, str], bought_twice: str) -> None:
@@ -87,9 +89,11 @@ def _log_others(left_to_others: Mapping[str, str], bought_twice: str) -> None:
 
 
 def _log_unplaced(left: Sequence[Unplaced]) -> None:
-    """One line a reason, with the first pod that it concerns: a Deployment's pods fail alike."""
-    pods_by_reason: dict[str, list[str]] = {}
+    """One line for pods that fail for the same reasons, with the first of them: a Deployment's pods fail alike."""
+    pods_by_reasons: dict[tuple[Reason, ...], list[str]] = {}
     for unplaced in left:
-        pods_by_reason.setdefault("; ".join(map(str, unplaced.reasons)), []).append(unplaced.pod)
-    for reason, pods in pods_by_reason.items():
-        logger.warning(f"{len(pods)} pods fit nowhere", extra=said(**{POD: pods[0], REASON: reason}))
+        pods_by_reasons.setdefault(unplaced.reasons, []).append(unplaced.pod)
+    for reasons, pods in pods_by_reasons.items():
+        codes = ", ".join(dict.fromkeys(reason.code for reason in reasons))
+        why = {POD: pods[0], CODE: codes, REASON: "; ".join(map(str, reasons))}
+        logger.warning(f"{len(pods)} pods fit nowhere", extra=said(**why))

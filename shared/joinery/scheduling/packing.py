@@ -5,24 +5,10 @@ from dataclasses import dataclass
 
 from joinery.apis.meta import Requirement, Taint
 from joinery.apis.quantity import Resources
+from joinery.scheduling.reason import Reason
 
 _NOTHING = 1e-6
 """$/h: what reserved nodes cost."""
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class Reason:
-    """Why a pod was not placed, or a pool not used: a code for machines, a sentence for the pod's owner.
-
-    ``subject`` is what refused it: ``NodePool default``, ``node ip-10-0-1-7``, or the empty string for the pod itself.
-    """
-
-    code: str
-    message: str
-    subject: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.subject}: {self.message}" if self.subject else self.message
 
 
 @dataclass(frozen=True, slots=True)

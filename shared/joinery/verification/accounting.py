@@ -5,30 +5,32 @@ from collections.abc import Iterator
 
 from joinery.apis.core import Pod
 from joinery.apis.labels import DO_NOT_DISRUPT, NODE_POOL
-from joinery.scheduling.packing import Reason
 from joinery.state.nodes import views
 from joinery.state.pods import is_pending, is_reschedulable
 from joinery.verification.final_state import World
 from joinery.verification.predicates import selector_matches
+from joinery.verification.violation import Violation, ViolationCode, of_pod
 
 
-def check_accounts(world: World) -> Iterator[Reason]:
+def check_accounts(world: World) -> Iterator[Violation]:
     """Who is in the plan, and who should be."""
     mentions = Counter(_mentioned(world))
     must, may = _expected(world)
     for name, times in mentions.items():
         if times > 1:
-            yield Reason("PodDuplicate", "the plan lists the pod more than once", f"pod {name}")
+            yield Violation(ViolationCode.POD_DUPLICATE, "the plan lists the pod more than once", of_pod(name))
         if name not in world.pods:
-            yield Reason("PodUnknown", "the input has no such pod", f"pod {name}")
+            yield Violation(ViolationCode.POD_UNKNOWN, "the input has no such pod", of_pod(name))
         elif name not in must and name not in may:
-            yield Reason("PodNotPending", _why_not(world.pods[name]), f"pod {name}")
+            yield Violation(ViolationCode.POD_NOT_PENDING, _why_not(world.pods[name]), of_pod(name))
     for name in must:
         if name not in mentions:
-            yield Reason("PodMissing", "the pod is pending and the plan does not mention it", f"pod {name}")
+            yield Violation(
+                ViolationCode.POD_MISSING, "the pod is pending and the plan does not mention it", of_pod(name)
+            )
     for pod in world.packing.unplaced:
         if not pod.reasons:
-            yield Reason("NoReason", "the pod is left without a reason", f"pod {pod.pod}")
+            yield Violation(ViolationCode.NO_REASON, "the pod is left without a reason", of_pod(pod.pod))
 
 
 def _mentioned(world: World) -> Iterator[str]:

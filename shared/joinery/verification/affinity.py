@@ -12,12 +12,11 @@ from dataclasses import dataclass
 import msgspec
 
 from joinery.apis.core import LabelSelector, LabelSelectorRequirement, PodAffinity, PodAffinityTerm
-from joinery.scheduling.packing import Reason
 from joinery.verification.census import Census, by_domain
 from joinery.verification.final_state import World
 from joinery.verification.nodes import FinalNode, PodClass
-from joinery.verification.placements import refusal
 from joinery.verification.predicates import Labels
+from joinery.verification.violation import Violation, ViolationCode, misplaced
 
 _ENCODE = msgspec.json.Encoder().encode
 
@@ -48,7 +47,7 @@ def anti_affinity(found: PodClass) -> list[PodAffinityTerm]:
     return required_terms(affinity.pod_anti_affinity, found.labels) if affinity else []
 
 
-def check_anti_affinity(world: World, census: Census) -> Iterator[Reason]:
+def check_anti_affinity(world: World, census: Census) -> Iterator[Violation]:
     """No pod of the plan shares a domain with one that it, or that other, keeps away."""
     for term in repellents(world, census):
         owners, matched = by_domain(term.owners, term.key), by_domain(term.matched, term.key)
@@ -83,24 +82,24 @@ def repellents(world: World, census: Census) -> list[Repellent]:
     ]
 
 
-def _repelled(term: Repellent, domain: str) -> Iterator[Reason]:
+def _repelled(term: Repellent, domain: str) -> Iterator[Violation]:
     """The first pod of the plan in the domain; where only bound pods are at odds, nothing is the plan's fault."""
     for found in (*term.matched, *term.owners):
         for node in found.planned_on:
             if node.labels.get(term.key) == domain:
                 message = f"another pod in {term.key}={domain} and this one keep apart (anti-affinity)"
-                yield refusal("PodAntiAffinity", found, node, message)
+                yield misplaced(ViolationCode.POD_ANTI_AFFINITY, found, node, message)
                 return
 
 
-def check_affinity(world: World, census: Census) -> Iterator[Reason]:
+def check_affinity(world: World, census: Census) -> Iterator[Violation]:
     """Every pod of the plan has the neighbours it requires, and some order of binding gets there."""
     groups = affinity_groups(world, census)
     for group in groups:
         for node in group.owner.planned_on:
             problem = group.lacks(node)
             if problem:
-                yield refusal("PodAffinity", group.owner, node, problem)
+                yield misplaced(ViolationCode.POD_AFFINITY, group.owner, node, problem)
     if groups:
         yield from _check_order(groups)
 
@@ -179,7 +178,7 @@ Reached = Mapping[_Step, frozenset[_Step]]
 """Which steps could be bound if that one were, itself among them."""
 
 
-def _check_order(groups: Sequence[Group]) -> Iterator[Reason]:
+def _check_order(groups: Sequence[Group]) -> Iterator[Violation]:
     """Bind what needs no start: pods that require nobody, and who finds neighbours then. What is stuck must have some that start.
 
     Those come before all else, because pods that run shut starters out, and help whoever follows.
@@ -197,7 +196,7 @@ def _check_order(groups: Sequence[Group]) -> Iterator[Reason]:
         stuck = _admitted(final, [step for step in stuck if step not in starters])
     for step in stuck:
         message = "no order of binding lets the pod's required affinity be met when its turn comes"
-        yield refusal("PodAffinity", step.group.owner, step.nodes[0], message)
+        yield misplaced(ViolationCode.POD_AFFINITY, step.group.owner, step.nodes[0], message)
 
 
 def _admitted(state: "_Bound", waiting: Sequence[_Step]) -> list[_Step]:

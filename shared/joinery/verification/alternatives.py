@@ -5,23 +5,23 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from joinery.apis import labels as keys
-from joinery.scheduling.packing import Launch, Reason
+from joinery.scheduling.packing import Launch
 from joinery.verification.affinity import Group, Repellent, affinity_groups, repellents
 from joinery.verification.census import Census, by_domain
 from joinery.verification.final_state import World
 from joinery.verification.launches import Choices
 from joinery.verification.nodes import FinalNode, PodClass, with_offering
-from joinery.verification.placements import refusal
 from joinery.verification.predicates import Labels
 from joinery.verification.purchasable import Market
 from joinery.verification.spread import hard_spread, spread_tally
+from joinery.verification.violation import Violation, ViolationCode, misplaced
 from joinery.verification.volumes import Volumes
 
 _OFFERED = (keys.ZONE, keys.CAPACITY_TYPE, keys.ZONE_ID)
 _OPEN = (*_OFFERED, *(alias for alias, key in keys.ALIASES.items() if key in _OFFERED))
 
 
-def check_alternatives(world: World, census: Census, *, choices: Choices, market: Market) -> Iterator[Reason]:
+def check_alternatives(world: World, census: Census, *, choices: Choices, market: Market) -> Iterator[Violation]:
     """Every place that a launch allows beside the one it counts on."""
     trial = _Trial(world, census, market)
     for launch, node in world.launched:
@@ -31,7 +31,9 @@ def check_alternatives(world: World, census: Census, *, choices: Choices, market
                 problem = trial.problem(found, node, labels)
                 if problem:
                     where = f"{labels[keys.ZONE]} as {labels[keys.CAPACITY_TYPE]}"
-                    yield refusal("Alternatives", found, node, f"the launch also allows {where}, but {problem}")
+                    yield misplaced(
+                        ViolationCode.ALTERNATIVES, found, node, f"the launch also allows {where}, but {problem}"
+                    )
 
 
 def _elsewhere(world: World, launch: Launch, node: FinalNode, choices: Choices) -> Iterator[Labels]:

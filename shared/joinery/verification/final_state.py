@@ -16,7 +16,7 @@ from joinery.apis import labels as keys
 from joinery.apis.core import DaemonSet, NodeSelectorTerm, Pod, Toleration
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, total
-from joinery.scheduling.packing import Launch, Packing, Reason
+from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.problem import Problem
 from joinery.state.nodes import views
 from joinery.state.offerings import InstanceType, Offering
@@ -29,6 +29,7 @@ from joinery.verification.predicates import (
     requests_of,
     selects_node,
 )
+from joinery.verification.violation import Violation, ViolationCode, of_launch, of_pod
 
 _ENCODE = msgspec.json.Encoder().encode
 _DAEMON_TOLERATIONS = [
@@ -53,7 +54,7 @@ class World:
     packing: Packing
     nodes: list[FinalNode] = field(default_factory=list)
     launched: list[tuple[Launch, FinalNode]] = field(default_factory=list)
-    wrong: list[Reason] = field(default_factory=list)
+    wrong: list[Violation] = field(default_factory=list)
     classes: dict[bytes, PodClass] = field(default_factory=dict)
 
     @cached_property
@@ -226,7 +227,7 @@ def _add_launch(world: World, launch: Launch, *, taken: dict[str, FinalNode]) ->
     elif kind is None:
         problem = f"no instance type {launch.offering.instance_type} for NodePool {launch.node_pool}"
     if problem or pool is None or kind is None:
-        world.wrong.append(Reason("Launch", problem, f"launch {launch.name}"))
+        world.wrong.append(Violation(ViolationCode.LAUNCH, problem, of_launch(launch)))
         return
     node = world.booted(launch, pool, kind)
     taken[launch.name] = node
@@ -239,7 +240,7 @@ def _add_launch(world: World, launch: Launch, *, taken: dict[str, FinalNode]) ->
 def _place(world: World, node: FinalNode | None, pods: Iterable[str], name: str) -> None:
     if node is None:
         message = "the plan puts pods on a node that does not exist"
-        world.wrong.extend(Reason("NodeUnknown", message, f"pod {pod} on {name}") for pod in pods)
+        world.wrong.extend(Violation(ViolationCode.NODE_UNKNOWN, message, of_pod(pod), node=name) for pod in pods)
         return
     for key in pods:
         pod = world.pods.get(key)

@@ -10,7 +10,8 @@ from joinery.apis import labels as keys
 from joinery.apis.meta import Requirement, Taint
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, total
-from joinery.scheduling.packing import Launch, Reason
+from joinery.scheduling.packing import Launch
+from joinery.scheduling.reason import Figure
 from joinery.state.offerings import InstanceType, Offering
 from joinery.verification.final_state import World
 from joinery.verification.nodes import (
@@ -22,9 +23,9 @@ from joinery.verification.nodes import (
     with_aliases,
     with_offering,
 )
-from joinery.verification.placements import refusal
 from joinery.verification.predicates import Labels, allows, is_choosy, selects_node, unmet
 from joinery.verification.purchasable import hard_taints, left_by, most_of, why_closed
+from joinery.verification.violation import Violation, ViolationCode, misplaced, of_launch
 
 #: Prices are copied, so they agree to the last digit but for how they were written.
 PRICE_TOLERANCE = 1e-6
@@ -157,22 +158,19 @@ class _Asked:
         return known
 
 
-def check_launches(world: World, choices: Choices) -> Iterator[Reason]:
-    """Every launch, one rule after another. One like another that is in order needs no second look."""
+def check_launches(world: World, choices: Choices) -> Iterator[Violation]:
+    """Every launch, one rule after another. Launches identical to one that is right are skipped."""
     closed = {name: why_closed(world, world.pools[name]) for name in {launch.node_pool for launch, _ in world.launched}}
-    in_order: set[Hashable] = set()
+    right: set[Hashable] = set()
     for launch, node in world.launched:
         likeness = _likeness(launch, node)
-        if likeness not in in_order:
-            reasons = [
-                Reason(code, message, f"launch {launch.name}") for code, message in _problems(world, launch, node)
-            ]
-            if closed[launch.node_pool]:
-                reasons.insert(0, Reason("NodePool", closed[launch.node_pool], f"launch {launch.name}"))
-            reasons += _check_choices(world, launch, node, choices=choices)
-            yield from reasons
-            if not reasons:
-                in_order.add(likeness)
+        if likeness not in right:
+            violations = [*_check_launch(world, launch, node), *_check_choices(world, launch, node, choices=choices)]
+            if why := closed[launch.node_pool]:
+                violations.insert(0, Violation(ViolationCode.NODE_POOL, why, of_launch(launch)))
+            yield from violations
+            if not violations:
+                right.add(likeness)
 
 
 def _likeness(launch: Launch, node: FinalNode) -> Hashable:
@@ -189,100 +187,138 @@ def _likeness(launch: Launch, node: FinalNode) -> Hashable:
     )
 
 
-def _problems(world: World, launch: Launch, node: FinalNode) -> Iterator[tuple[str, str]]:
+def _check_launch(world: World, launch: Launch, node: FinalNode) -> Iterator[Violation]:
     pool = world.pools[launch.node_pool]
-    yield from _template_problems(launch, node, pool)
-    yield from _offering_problems(launch, world.types_of(pool))
+    yield from _check_template(launch, node, pool)
+    yield from _check_offering(launch, world.types_of(pool))
     if not launch.pods:
-        yield "Launch", "the launch is for no pods"
+        yield Violation(ViolationCode.LAUNCH, "the launch is for no pods", of_launch(launch))
 
 
-def _template_problems(launch: Launch, node: FinalNode, pool: NodePool) -> Iterator[tuple[str, str]]:
-    template = pool.spec.template
+def _check_template(launch: Launch, node: FinalNode, pool: NodePool) -> Iterator[Violation]:
+    """The launch is what its NodePool's template says (Karpenter `NodeClaimTemplate`)."""
+    template, subject = pool.spec.template, of_launch(launch)
     for key, value in sorted(template.metadata.labels.items()):
         if launch.labels.get(key) != value:
-            yield "Template", f"the NodePool's label {key}={value} is {launch.labels.get(key)!r}"
+            message = f"the NodePool's label {key}={value} is {launch.labels.get(key)!r}"
+            yield Violation(ViolationCode.TEMPLATE, message, subject)
     for key, value in sorted(launch.labels.items()):
         if node.labels.get(key) != value:
-            yield "Labels", f"label {key}={value}, but its offering gives {node.labels.get(key)!r}"
+            message = f"label {key}={value}, but its offering gives {node.labels.get(key)!r}"
+            yield Violation(ViolationCode.LABELS, message, subject)
     for what, wanted, given in (
         ("taints", template.spec.taints, launch.taints),
         ("startup taints", template.spec.startup_taints, launch.startup_taints),
     ):
         if _as_set(wanted) != _as_set(given):
-            yield "Template", f"the {what} are not the NodePool's"
+            yield Violation(ViolationCode.TEMPLATE, f"the {what} are not the NodePool's", subject)
     for whose, rules in (
         (f"NodePool {pool.metadata.name}", template.spec.requirements),
         ("the launch", launch.requirements),
     ):
         broken = unmet(rules, node.labels)
         if broken:
-            yield "Requirements", f"{whose} requires {broken.key} {broken.operator} {','.join(broken.values)}"
+            message = f"{whose} requires {broken.key} {broken.operator} {','.join(broken.values)}"
+            yield Violation(ViolationCode.REQUIREMENTS, message, subject)
 
 
 def _as_set(taints: Sequence[Taint]) -> set[tuple[str, str, str]]:
     return {(t.key, t.value, t.effect) for t in taints}
 
 
-def _offering_problems(launch: Launch, types: Mapping[str, InstanceType]) -> Iterator[tuple[str, str]]:
-    chosen = launch.offering
+def _check_offering(launch: Launch, types: Mapping[str, InstanceType]) -> Iterator[Violation]:
+    """The offering that the launch counts on is in the catalogue, available, at that price."""
+    chosen, subject = launch.offering, of_launch(launch)
     where = f"{chosen.instance_type} in {chosen.zone} as {chosen.capacity_type}"
     if chosen.instance_type not in launch.instance_types:
-        yield "InstanceTypes", f"the offering's type {chosen.instance_type} is not among the launch's instance types"
-    known = sold(types[chosen.instance_type], chosen)
-    if known is None:
-        yield "Offering", f"{where} is not sold"
-    elif not known.available:
-        yield "Offering", f"{where} is not available"
-    elif not abs(known.price - chosen.price) <= PRICE_TOLERANCE:
-        yield "Price", f"{where} costs {known.price}, not {chosen.price}"
+        message = f"the offering's type {chosen.instance_type} is not among the launch's instance types"
+        yield Violation(ViolationCode.INSTANCE_TYPES, message, subject)
+    offering = sold(types[chosen.instance_type], chosen)
+    if offering is None:
+        yield Violation(ViolationCode.OFFERING, f"{where} is not sold", subject)
+    elif not offering.available:
+        yield Violation(ViolationCode.OFFERING, f"{where} is not available", subject)
+    elif not abs(offering.price - chosen.price) <= PRICE_TOLERANCE:
+        figures = {"offering": where, "price": str(offering.price), "planned": str(chosen.price)}
+        yield Violation.of(ViolationCode.PRICE, "{offering} costs {price}, not {planned}", subject, **figures)
 
 
-def _check_choices(world: World, launch: Launch, node: FinalNode, *, choices: Choices) -> Iterator[Reason]:
-    subject = f"launch {launch.name}"
-    needs = total({k: v * len(pods) for k, v in found.requests.items()} for found, pods in node.planned.items())
-    known = choices.of(launch)
-    usable = [choice for choice in known.values() if choice is not None]
-    for name, choice in known.items():
-        if choice is None:
-            yield Reason("InstanceTypes", f"{name} has no available offering that the launch allows", subject)
-    yield from (
-        Reason(code, message, subject) for code, message in _choice_problems(launch, needs, usable, world.every_daemon)
+def _check_choices(world: World, launch: Launch, node: FinalNode, *, choices: Choices) -> Iterator[Violation]:
+    """Whatever EC2 picks of the launch's instance types (EC2 API CreateFleet, Overrides) holds its pods."""
+    needs = total(
+        {name: amount * len(pods) for name, amount in pod_class.requests.items()}
+        for pod_class, pods in node.planned.items()
     )
-    for found in node.planned:
-        if is_choosy(found.pod.spec):
-            bad = next((choice.kind.name for choice in usable if not choices.suit(choice, found)), None)
-            if bad:
-                yield refusal("Alternatives", found, node, f"the launch also allows {bad}, where the pod may not run")
+    by_type = choices.of(launch)
+    usable = [choice for choice in by_type.values() if choice is not None]
+    for name, choice in by_type.items():
+        if choice is None:
+            message = f"{name} has no available offering that the launch allows"
+            yield Violation(ViolationCode.INSTANCE_TYPES, message, of_launch(launch))
+    yield from _check_room(launch, needs, usable)
+    yield from _check_cheapest(launch, usable)
+    yield from _check_requests(launch, needs, usable, world.every_daemon)
+    for pod_class in node.planned:
+        if is_choosy(pod_class.pod.spec):
+            wrong = next((choice.kind.name for choice in usable if not choices.suit(choice, pod_class)), None)
+            if wrong:
+                message = f"the launch also allows {wrong}, where the pod may not run"
+                yield misplaced(ViolationCode.ALTERNATIVES, pod_class, node, message)
 
 
-def _choice_problems(
-    launch: Launch, needs: Resources, choices: Sequence[Choice], every: Resources
-) -> Iterator[tuple[str, str]]:
+def _check_room(launch: Launch, needs: Resources, choices: Sequence[Choice]) -> Iterator[Violation]:
+    """Every type holds its DaemonSets' pods, and beside them those of the plan."""
     for name, amount in needs.items():
-        tight = [c.kind.name for c in choices if c.room.get(name, 0) < amount] if amount > 0 else []
+        tight = [choice.kind.name for choice in choices if choice.room.get(name, 0) < amount] if amount > 0 else []
         if tight:
-            yield "InstanceTypes", f"{tight[0]} cannot hold the pods: {amount} {name} wanted"
+            template = "{instance_type} cannot hold the pods: {wanted} {resource} wanted"
+            yield Violation.of(
+                ViolationCode.INSTANCE_TYPES,
+                template,
+                of_launch(launch),
+                instance_type=tight[0],
+                wanted=amount,
+                resource=name,
+            )
     for choice in choices:
         lacking = next((name for name, amount in choice.room.items() if amount < 0), "")
         if lacking:
-            wanted = most_of(choice.daemons).get(lacking, 0)
-            yield "DaemonSets", f"{choice.kind.name} cannot hold its DaemonSets: {wanted} {lacking} wanted"
-            break
-    cheap = [c for c in choices if c.cheapest < launch.offering.price - PRICE_TOLERANCE]
-    if cheap:
-        yield "Cheapest", f"{cheap[0].kind.name} costs {cheap[0].cheapest}, the offering {launch.offering.price}"
-    problem = _requests_problem(launch, needs, choices, every)
-    if problem:
-        yield "Requests", problem
+            template = "{instance_type} cannot hold its DaemonSets: {wanted} {resource} wanted"
+            yield Violation.of(
+                ViolationCode.DAEMON_SETS,
+                template,
+                of_launch(launch),
+                instance_type=choice.kind.name,
+                wanted=most_of(choice.daemons).get(lacking, 0),
+                resource=lacking,
+            )
+            return
 
 
-def _requests_problem(launch: Launch, needs: Resources, choices: Sequence[Choice], every: Resources) -> str:
+def _check_cheapest(launch: Launch, choices: Sequence[Choice]) -> Iterator[Violation]:
+    """A plan's cost counts the cheapest offering that each launch allows."""
+    cheaper = [choice for choice in choices if choice.cheapest < launch.offering.price - PRICE_TOLERANCE]
+    if cheaper:
+        message = f"{cheaper[0].kind.name} costs {cheaper[0].cheapest}, the offering {launch.offering.price}"
+        yield Violation(ViolationCode.CHEAPEST, message, of_launch(launch))
+
+
+def _check_requests(
+    launch: Launch, needs: Resources, choices: Sequence[Choice], every: Resources
+) -> Iterator[Violation]:
     """Requests are those of the pods and of the daemons, at least those that will run; which ones may depend on what EC2 picks."""
-    own = list({id(one): one for choice in choices for one in choice.daemons}.values()) or [{}]
+    daemons = list({id(one): one for choice in choices for one in choice.daemons}.values()) or [{}]
     for name in sorted(needs.keys() | launch.requests.keys()):
-        least = min(daemons.get(name, 0) for daemons in own)
-        stated, most = launch.requests.get(name, 0), every.get(name, 0)
-        if not least <= stated - needs.get(name, 0) <= most:
-            return f"{name} is {stated}, but the pods ask {needs.get(name, 0)} and the daemons {least} to {most}"
-    return ""
+        least = min(requests.get(name, 0) for requests in daemons)
+        stated, most, asked = launch.requests.get(name, 0), every.get(name, 0), needs.get(name, 0)
+        if not least <= stated - asked <= most:
+            template = "{resource} is {stated}, but the pods ask {asked} and the daemons {least} to {most}"
+            figures: dict[str, Figure] = {
+                "resource": name,
+                "stated": stated,
+                "asked": asked,
+                "least": least,
+                "most": most,
+            }
+            yield Violation.of(ViolationCode.REQUESTS, template, of_launch(launch), **figures)
+            return

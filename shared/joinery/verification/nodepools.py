@@ -8,7 +8,7 @@ from joinery.apis import labels as keys
 from joinery.apis.labels import PREFER_NO_SCHEDULE
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, amounts, total
-from joinery.scheduling.packing import Reason
+from joinery.scheduling.reason import Figure, Subject
 from joinery.verification.affinity import repellents
 from joinery.verification.census import Census
 from joinery.verification.final_state import World
@@ -17,9 +17,10 @@ from joinery.verification.nodes import DECIDED_BY_OFFERING, FinalNode, PodClass,
 from joinery.verification.predicates import refused_taint
 from joinery.verification.purchasable import Market, Ware, usage_of
 from joinery.verification.spread import hard_spread
+from joinery.verification.violation import Violation, ViolationCode, of_launch
 
 
-def check_limits(world: World) -> Iterator[Reason]:
+def check_limits(world: World) -> Iterator[Violation]:
     """No NodePool that launches nodes grows over its limits; nodes that are leaving do not count."""
     usage = usage_of(world)
     for name in sorted({launch.node_pool for launch, _ in world.launched}):
@@ -27,11 +28,12 @@ def check_limits(world: World) -> Iterator[Reason]:
         for resource in sorted(limits):
             used = usage[name].get(resource, 0)
             if used > limits[resource]:
-                message = f"{resource}: {used} with this plan, the limit is {limits[resource]}"
-                yield Reason("Limits", message, f"NodePool {name}")
+                template = "{resource}: {used} with this plan, the limit is {limit}"
+                figures: dict[str, Figure] = {"resource": resource, "used": used, "limit": limits[resource]}
+                yield Violation.of(ViolationCode.LIMITS, template, Subject.node_pool(name), **figures)
 
 
-def check_min_values(world: World, choices: Choices) -> Iterator[Reason]:
+def check_min_values(world: World, choices: Choices) -> Iterator[Violation]:
     """A launch keeps as many different values as its NodePool demands, unless it was told to do its best."""
     for launch, _ in world.launched:
         pool = world.pools[launch.node_pool]
@@ -42,8 +44,10 @@ def check_min_values(world: World, choices: Choices) -> Iterator[Reason]:
                 continue
             number = _distinct(keys.canonical(rule.key), choices.of(launch))
             if number < rule.min_values:
-                message = f"{number} values of {rule.key}, NodePool {launch.node_pool} wants {rule.min_values}"
-                yield Reason("MinValues", message, f"launch {launch.name}")
+                template = "{values} values of {label}, NodePool {node_pool} wants {min_values}"
+                figures: dict[str, Figure] = {"values": number, "label": rule.key, "node_pool": launch.node_pool}
+                figures |= {"min_values": rule.min_values}
+                yield Violation.of(ViolationCode.MIN_VALUES, template, of_launch(launch), **figures)
 
 
 def _distinct(key: str, choices: Mapping[str, Choice | None]) -> int:
@@ -55,7 +59,7 @@ def _distinct(key: str, choices: Mapping[str, Choice | None]) -> int:
     return len({value for choice in usable for value in choice.kind.labels.get(key, ())})
 
 
-def check_weights(world: World, market: Market, census: Census) -> Iterator[Reason]:
+def check_weights(world: World, market: Market, census: Census) -> Iterator[Violation]:
     """No launch of pods that a pool of higher weight would have taken, all of them on one node of its own.
 
     Only what is certain is refused: pods with preferences, with a choice of terms, with rules about other pods or that rules of
@@ -73,7 +77,7 @@ def check_weights(world: World, market: Market, census: Census) -> Iterator[Reas
             for pool in pools:
                 if _weight(pool) > _weight(own) and comparison.would_take(pool, node):
                     message = f"NodePool {pool.metadata.name} has a higher weight and would have taken its pods"
-                    yield Reason("Weight", message, f"launch {launch.name}")
+                    yield Violation(ViolationCode.WEIGHT, message, of_launch(launch))
                     break
 
 

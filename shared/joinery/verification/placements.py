@@ -3,49 +3,49 @@
 from collections.abc import Iterator
 
 from joinery.apis.quantity import total
-from joinery.scheduling.packing import Reason
 from joinery.verification.final_state import World
 from joinery.verification.nodes import FinalNode, PodClass
 from joinery.verification.predicates import is_readable, ports_clash, refused_taint, selects_node
+from joinery.verification.violation import Violation, ViolationCode, misplaced
 
 
-def check_placements(world: World) -> Iterator[Reason]:
+def check_placements(world: World) -> Iterator[Violation]:
     """Every (class, node) pair of the plan, one rule after another. One reason a rule and pair, naming its first pod."""
     for node in world.nodes:
         if node.planned:
             yield from _check_node(world, node)
     for found in world.classes.values():
         if next(found.planned_on, None) is not None and _unsupported(found):
-            yield refusal("NotSupported", found, next(found.planned_on), _unsupported(found))
+            yield misplaced(ViolationCode.NOT_SUPPORTED, found, next(found.planned_on), _unsupported(found))
 
 
-def refusal(code: str, found: PodClass, node: FinalNode, message: str) -> Reason:
-    """A reason that names a pod of the class on that node, and how many are like it."""
-    names = node.planned[found]
-    others = f" (and {len(names) - 1} like it)" if len(names) > 1 else ""
-    return Reason(code, message, f"pod {names[0]}{others} on {node.name}")
-
-
-def _check_node(world: World, node: FinalNode) -> Iterator[Reason]:
+def _check_node(world: World, node: FinalNode) -> Iterator[Violation]:
     used = total({name: amount * n for name, amount in held.requests.items()} for held, n in node.held.items())
     for found in node.planned:
         if node.is_leaving:
-            yield refusal("NodeLeaving", found, node, "the node is being deleted")
+            yield misplaced(ViolationCode.NODE_LEAVING, found, node, "the node is being deleted")
         strangers = [] if node.reserved_for is None else [p for p in node.planned[found] if p not in node.reserved_for]
         if strangers:
-            yield refusal("NodeReserved", found, node, f"the claim is not launched yet, and not for {strangers[0]}")
+            yield misplaced(
+                ViolationCode.NODE_RESERVED, found, node, f"the claim is not launched yet, and not for {strangers[0]}"
+            )
         taint = refused_taint(node.taints, found.pod.spec.tolerations)
         if taint is not None:
-            yield refusal("Taints", found, node, f"does not tolerate {taint.key}={taint.value}:{taint.effect}")
+            yield misplaced(
+                ViolationCode.TAINTS, found, node, f"does not tolerate {taint.key}={taint.value}:{taint.effect}"
+            )
         if not selects_node(found.pod.spec, node.labels, node.name):
-            yield refusal("NodeAffinity", found, node, "the node does not match its nodeSelector or node affinity")
+            yield misplaced(
+                ViolationCode.NODE_AFFINITY, found, node, "the node does not match its nodeSelector or node affinity"
+            )
         lacking = next((n for n, v in found.requests.items() if v > 0 and used[n] > node.room.get(n, 0)), None)
         if lacking is not None:
-            message = f"{lacking}: {used[lacking]} wanted, {node.room.get(lacking, 0)} there"
-            yield refusal("Resources", found, node, message)
+            wanted, there = used[lacking], node.room.get(lacking, 0)
+            message = f"{lacking}: {wanted} wanted, {there} there"
+            yield misplaced(ViolationCode.RESOURCES, found, node, message, resource=lacking, wanted=wanted, there=there)
         clash = found.ports and _clash(found, node)
         if clash:
-            yield refusal("HostPorts", found, node, f"host port {clash} is taken")
+            yield misplaced(ViolationCode.HOST_PORTS, found, node, f"host port {clash} is taken")
 
 
 def _clash(found: PodClass, node: FinalNode) -> str:

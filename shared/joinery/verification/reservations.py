@@ -4,13 +4,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 from joinery.apis.labels import RESERVATION_ID
-from joinery.scheduling.packing import Reason
+from joinery.scheduling.reason import Subject, SubjectKind
 from joinery.state.claims import awaits_launch
 from joinery.verification.final_state import World
 from joinery.verification.launches import Choices
+from joinery.verification.violation import Violation, ViolationCode, of_launch
 
 
-def check_reservations(world: World, choices: Choices) -> Iterator[Reason]:
+def check_reservations(world: World, choices: Choices) -> Iterator[Violation]:
     """Each launch allows the reservation that it counts on and nothing else, or none at all; and all launches together."""
     for launch, _ in world.launched:
         known = choices.of(launch).values()
@@ -20,13 +21,14 @@ def check_reservations(world: World, choices: Choices) -> Iterator[Reason]:
             message = f"the launch may take a place in capacity reservation {others[0]} that it does not count on"
             if others == [""]:
                 message = f"the launch need not go into {launch.offering.reservation}, on which it counts"
-            yield Reason("Reservation", message, f"launch {launch.name}")
+            yield Violation(ViolationCode.RESERVATION, message, of_launch(launch))
     counted = Counter(launch.offering.reservation for launch, _ in world.launched if launch.offering.reservation)
     for name, number in sorted(counted.items()):
         left = _left(world, name)
         if number > left:
-            message = f"{number} launches in it with this plan, and it takes {left} more"
-            yield Reason("Reservation", message, f"capacity reservation {name}")
+            template = "{launches} launches in it with this plan, and it takes {left} more"
+            subject = Subject(SubjectKind.CAPACITY_RESERVATION, name)
+            yield Violation.of(ViolationCode.RESERVATION, template, subject, launches=number, left=left)
 
 
 def _left(world: World, name: str) -> int:

@@ -12,14 +12,13 @@ from functools import cached_property
 
 from joinery.apis.core import LabelSelector, LabelSelectorRequirement, Pod, TopologySpreadConstraint
 from joinery.apis.labels import ALIASES, ZONE
-from joinery.scheduling.packing import Reason
 from joinery.verification.affinity import domains_with_neighbours
 from joinery.verification.census import Census
 from joinery.verification.final_state import World
 from joinery.verification.nodes import FinalNode, PodClass
-from joinery.verification.placements import refusal
 from joinery.verification.predicates import is_choosy, refused_taint, selects_node
 from joinery.verification.purchasable import Market
+from joinery.verification.violation import Violation, ViolationCode, misplaced
 
 _ZONE_KEYS = {ZONE} | {alias for alias, key in ALIASES.items() if key == ZONE}
 
@@ -29,7 +28,7 @@ def hard_spread(pod: Pod) -> list[TopologySpreadConstraint]:
     return [c for c in pod.spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"]
 
 
-def check_spread(world: World, census: Census, market: Market) -> Iterator[Reason]:
+def check_spread(world: World, census: Census, market: Market) -> Iterator[Violation]:
     """Every pod of the plan keeps every constraint of its own, with all others in place."""
     for found in world.classes.values():
         constraints = hard_spread(found.pod)
@@ -39,7 +38,7 @@ def check_spread(world: World, census: Census, market: Market) -> Iterator[Reaso
                 for node in found.planned_on:
                     problem = tally.problem(node.labels.get(constraint.topology_key))
                     if problem:
-                        yield refusal("TopologySpread", found, node, problem)
+                        yield misplaced(ViolationCode.TOPOLOGY_SPREAD, found, node, problem)
 
 
 @dataclass(frozen=True)

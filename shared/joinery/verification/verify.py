@@ -26,7 +26,7 @@ Every wrong plan is refused with reasons whose code names the rule and whose sub
 
 from collections.abc import Iterator
 
-from joinery.scheduling.packing import Packing, Reason
+from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem
 from joinery.verification.accounting import check_accounts
 from joinery.verification.affinity import check_affinity, check_anti_affinity
@@ -39,13 +39,14 @@ from joinery.verification.placements import check_placements
 from joinery.verification.purchasable import Market
 from joinery.verification.reservations import check_reservations
 from joinery.verification.spread import check_spread
+from joinery.verification.violation import Violation, ViolationCode
 from joinery.verification.volumes import check_volumes
 
 #: Costs are sums of prices: rounding adds up.
 _COST_TOLERANCE = 1e-6
 
 
-def verify(problem: Problem, packing: Packing) -> tuple[Reason, ...]:
+def verify(problem: Problem, packing: Packing) -> tuple[Violation, ...]:
     """Everything that is wrong with the packing; empty for a plan that may be acted upon.
 
     Cost: grows with the different (pod class, node) pairs; 10,000 pods on 1,300 nodes take about 0.25 s.
@@ -54,7 +55,7 @@ def verify(problem: Problem, packing: Packing) -> tuple[Reason, ...]:
     return tuple(_checks(world))
 
 
-def _checks(world: World) -> Iterator[Reason]:
+def _checks(world: World) -> Iterator[Violation]:
     census, market, choices = Census(world), Market(world), Choices(world)
     yield from world.wrong
     yield from check_accounts(world)
@@ -72,7 +73,8 @@ def _checks(world: World) -> Iterator[Reason]:
     yield from _check_cost(world.packing)
 
 
-def _check_cost(packing: Packing) -> Iterator[Reason]:
+def _check_cost(packing: Packing) -> Iterator[Violation]:
     for bound in (packing.lower_bound, packing.kept_bound):
         if not 0 <= bound <= packing.hourly * (1 + _COST_TOLERANCE) + _COST_TOLERANCE:
-            yield Reason("Cost", f"the lower bound {bound} is not between 0 and the cost {packing.hourly}")
+            template = "the lower bound {bound} is not between 0 and the cost {hourly}"
+            yield Violation.of(ViolationCode.COST, template, bound=str(bound), hourly=str(packing.hourly))

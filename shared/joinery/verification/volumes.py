@@ -12,11 +12,10 @@ import msgspec
 
 from joinery.apis.core import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass, Volume
 from joinery.apis.labels import ZONE
-from joinery.scheduling.packing import Reason
 from joinery.verification.final_state import World
 from joinery.verification.nodes import FinalNode, PodClass
-from joinery.verification.placements import refusal
 from joinery.verification.predicates import Labels, term_matches
+from joinery.verification.violation import Violation, ViolationCode, misplaced
 
 _BOUND = "pv.kubernetes.io/bind-completed"
 _EBS = "ebs.csi.aws.com"
@@ -25,7 +24,7 @@ _IN_TREE = {"kubernetes.io/aws-ebs": _EBS}
 _ONE_POD_ONLY = "ReadWriteOncePod"
 
 
-def check_volumes(world: World) -> Iterator[Reason]:
+def check_volumes(world: World) -> Iterator[Violation]:
     """Every claim of every pod of the plan can be used where the plan puts the pod."""
     volumes = Volumes(world)
     mounting = [found for found in world.classes.values() if volumes.claims_of(found)]
@@ -34,7 +33,7 @@ def check_volumes(world: World) -> Iterator[Reason]:
         for node in found.planned_on:
             problem = volumes.problem(found, node.labels, node.name)
             if problem:
-                yield refusal("Volumes", found, node, problem)
+                yield misplaced(ViolationCode.VOLUMES, found, node, problem)
     if planned:
         yield from _check_sharing(volumes, mounting)
         yield from _check_limits(world, volumes, planned)
@@ -159,30 +158,35 @@ def _key(found: PodClass, volume: Volume) -> str:
     return f"{found.namespace}/{_claim_name(found, volume)}"
 
 
-def _check_sharing(volumes: Volumes, mounting: Sequence[PodClass]) -> Iterator[Reason]:
+def _check_sharing(volumes: Volumes, mounting: Sequence[PodClass]) -> Iterator[Violation]:
     zone_of: dict[str, str] = {}
     users: dict[str, int] = defaultdict(int)
     for found in mounting:
         for name in volumes.claims_of(found):
             users[name] += sum(found.places.values())
             if users[name] > 1 and volumes.is_exclusive(found, name):
-                yield from _first_refusal("Volumes", found, f"claim {name} lets one pod use it, and several would")
+                yield from _first_misplaced(
+                    ViolationCode.VOLUMES, found, f"claim {name} lets one pod use it, and several would"
+                )
             if volumes.binds_zone(found, name):
                 for node in found.planned_on:
                     zone = node.labels.get(ZONE, "")
                     if zone_of.setdefault(name, zone) != zone:
-                        yield refusal(
-                            "SharedVolume", found, node, f"claim {name} is used in {zone_of[name]} and in {zone}"
+                        yield misplaced(
+                            ViolationCode.SHARED_VOLUME,
+                            found,
+                            node,
+                            f"claim {name} is used in {zone_of[name]} and in {zone}",
                         )
 
 
-def _first_refusal(code: str, found: PodClass, message: str) -> Iterator[Reason]:
+def _first_misplaced(code: ViolationCode, found: PodClass, message: str) -> Iterator[Violation]:
     node = next(found.planned_on, None)
     if node is not None:
-        yield refusal(code, found, node, message)
+        yield misplaced(code, found, node, message)
 
 
-def _check_limits(world: World, volumes: Volumes, planned: Sequence[PodClass]) -> Iterator[Reason]:
+def _check_limits(world: World, volumes: Volumes, planned: Sequence[PodClass]) -> Iterator[Violation]:
     limits = {
         csi.metadata.name: {d.name: d.allocatable.count for d in csi.spec.drivers if d.allocatable}
         for csi in world.problem.snapshot.csi_nodes
@@ -199,7 +203,7 @@ def _check_limits(world: World, volumes: Volumes, planned: Sequence[PodClass]) -
                 ]
                 for found in users[:1]:
                     message = f"{len(names)} volumes of {driver} wanted, {limit} can be attached"
-                    yield refusal("VolumeLimits", found, node, message)
+                    yield misplaced(ViolationCode.VOLUME_LIMITS, found, node, message)
 
 
 def _attached(volumes: Volumes, node: FinalNode) -> dict[str, set[str]]:

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from joinery.apis.labels import CAPACITY_TYPE, ZONE
-from joinery.scheduling.packing import Launch, Packing, Reason
+from joinery.scheduling.packing import Launch, Packing
+from joinery.scheduling.reason import Reason
+from joinery.verification.violation import Violation
 from tests.cases.scheduling import notation
 from tests.cases.scheduling.notation import Document
 from tests.cases.scheduling.reading import Case, shown_amount
@@ -60,9 +62,10 @@ def _tally(case: Case, packing: Packing, name: str) -> dict[str, int]:
     return dict(sorted(found.items()))
 
 
-def reason_line(reason: Reason) -> str:
+def reason_line(reason: Reason | Violation) -> str:
     """``Code | subject | message``, with short label names."""
-    words = [reason.code, reason.subject, reason.message]
+    subject = reason.where if isinstance(reason, Violation) else str(reason.subject or "")
+    words = [reason.code, subject, reason.message]
     line = " | ".join(word for word in words if word)
     for long, short in notation.LONG.items():
         line = line.replace(long, short)

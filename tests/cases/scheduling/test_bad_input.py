@@ -135,6 +135,6 @@ def test_a_bad_pool_gets_a_reason_and_changes_nothing_else(what: str) -> None:
     spoiled = replace(good, snapshot=replace(good.snapshot, node_pools=(*good.snapshot.node_pools, bad)))
     before, after = solve(good), solve(spoiled)
     (reason,) = after.pool_reasons
-    assert (reason.subject, bool(reason.message)) == ("NodePool bad", True)
+    assert (str(reason.subject), bool(reason.message)) == ("NodePool bad", True)
     assert replace(after, pool_reasons=()) == before
     assert verify(spoiled, after) == ()

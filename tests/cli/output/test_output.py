@@ -11,7 +11,8 @@ from joinery.cli.output_json import plan_document, write
 from joinery.cli.output_table import print_plan
 from joinery.cli.view.costs import Costs
 from joinery.cli.view.plan_groups import view
-from joinery.scheduling.packing import Packing, Reason, Unplaced
+from joinery.scheduling.packing import Packing, Unplaced
+from joinery.scheduling.reason import Reason, ReasonCode, Subject
 from simulator.builders import EPOCH, pod
 from tests.cli.packings import COSTS, LAUNCH, PACKING, PRICES, PROBLEM
 
@@ -72,7 +73,9 @@ def test_the_table_fits_eighty_columns(capsys: pytest.CaptureFixture[str]) -> No
     }
     pods = [pod("web-1", cpu="1", requests=asked, owner="web"), *PROBLEM.snapshot.pods[1:]]
     problem = replace(PROBLEM, snapshot=replace(PROBLEM.snapshot, pods=tuple(pods)))
-    reason = Reason("TooSmall", "of 731 instance types that it allows, " * 4, "NodePool general-purpose")
+    reason = Reason(
+        ReasonCode.RESOURCES, "of 731 instance types that it allows, " * 4, Subject.node_pool("general-purpose")
+    )
     packing = replace(PACKING, launches=(launch, LAUNCH), unplaced=(Unplaced("default/big-1", (reason,)),))
     print_plan(view(problem, packing, COSTS, PRICES, seconds=0.31), with_pods=True)
     printed = capsys.readouterr().out

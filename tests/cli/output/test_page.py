@@ -222,7 +222,7 @@ def test_the_page_says_who_causes_the_cost(look: Look) -> None:
 
 def test_the_filter_finds_what_is_folded_away(look: Look, run: Run, cluster: str, write: Write) -> None:
     """A pod in the rest of a long section is found there."""
-    text = _written(unplaced=tuple(Unplaced(f"default/odd-{n}", (replace(PACKING.unplaced[0].reasons[0], code=str(n), message=f"reason {n}"),)) for n in range(90)))  # fmt: skip
+    text = _written(unplaced=tuple(Unplaced(f"default/odd-{n}", (replace(PACKING.unplaced[0].reasons[0], message=f"reason {n}"),)) for n in range(90)))  # fmt: skip
     shown = look(text)
     assert shown.ask("[...document.querySelectorAll('.reason')].filter(one => one.checkVisibility()).length") < 90
     shown.ask("filter.focus()")

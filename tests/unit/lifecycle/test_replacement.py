@@ -4,7 +4,8 @@ from typing import Any
 
 from joinery.apis.labels import INTERRUPTED_AT, REPLACEMENT_LAUNCHED
 from joinery.lifecycle.replacement import replaced
-from joinery.scheduling.packing import ExistingPlacement, Packing, Reason, Unplaced
+from joinery.scheduling.packing import ExistingPlacement, Packing, Unplaced
+from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.snapshot import Snapshot
 from simulator import builders
 from simulator.clock import START
@@ -29,7 +30,7 @@ def test_a_claim_is_marked_once_its_pods_have_a_place() -> None:
 
 def test_a_pod_without_a_place_keeps_its_claim_unmarked() -> None:
     """Then only the fifteen seconds start the drain."""
-    assert _marked(Packing(unplaced=(Unplaced("default/a", (Reason("x", "y"),)),))) == []
+    assert _marked(Packing(unplaced=(Unplaced("default/a", (Reason(ReasonCode.TAINTS, "y"),)),))) == []
 
 
 def test_a_launch_that_ec2_did_not_accept_replaces_nothing() -> None:

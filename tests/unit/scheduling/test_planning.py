@@ -5,11 +5,12 @@ from dataclasses import replace
 
 import pytest
 
-from joinery.planning import Plan, checked, plan
+from joinery.planning import Plan, PlanWarning, WarningCode, checked, plan
 from joinery.scheduling.packing import ExistingPlacement, Packing, Unplaced
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import solve
 from joinery.verification.verify import verify
+from joinery.verification.violation import ViolationCode
 from simulator.builders import instance_type, node, node_pool, pod
 from tests.unit.verification.plans import A, problem
 
@@ -48,8 +49,9 @@ def test_first_fit_stands_in_for_an_optimised_plan_that_is_refused(asked: Proble
     assert (made.violations, made.packing.unplaced, made.packing.method) == ((), (), "first-fit")
     assert verify(asked, made.packing) == ()
     (warning,) = made.warnings
-    assert warning.startswith("a plan (")
-    assert "pod default/job-1 on closed: does not tolerate rare=yes:NoSchedule" in warning
+    assert warning.code is WarningCode.PLAN_REFUSED
+    assert ViolationCode.TAINTS in [violation.code for violation in warning.violations]
+    assert "pod default/job-1 on closed: does not tolerate rare=yes:NoSchedule" in str(warning)
 
 
 def test_pods_that_are_planned_wrongly_twice_are_left_out(asked: Problem) -> None:
@@ -59,7 +61,7 @@ def test_pods_that_are_planned_wrongly_twice_are_left_out(asked: Problem) -> Non
     assert [found.pod for found in made.packing.unplaced] == ["default/web-1", "default/web-2"]
     assert all(str(found.reasons[0]).startswith(REFUSED) for found in made.packing.unplaced)
     assert [launch.pods for launch in made.packing.launches] == [("default/job-1",)]
-    assert made.warnings[-1].startswith("2 pods are left out for that, the first is default/web-1")
+    assert made.warnings[-1] == PlanWarning(code=WarningCode.PODS_LEFT_OUT, pods=("default/web-1", "default/web-2"))
 
 
 def test_a_wrong_bound_is_left_out_of_a_right_plan(asked: Problem) -> None:

@@ -10,8 +10,9 @@ from joinery.apis.meta import Requirement
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amounts, total
-from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, PlacedOffering, Reason, Unplaced
+from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, PlacedOffering, Unplaced
 from joinery.scheduling.problem import Options, Problem
+from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.offerings import InstanceType
 from joinery.state.snapshot import Snapshot
 from joinery.verification.verify import verify
@@ -83,7 +84,7 @@ def packing(*launches: Launch, on: Mapping[str, tuple[str, ...]] | None = None, 
     return Packing(
         launches=launches,
         existing=tuple(ExistingPlacement(node, "", pods) for node, pods in (on or {}).items()),
-        unplaced=tuple(Unplaced(pod, (Reason("Full", "no room"),)) for pod in left),
+        unplaced=tuple(Unplaced(pod, (Reason(ReasonCode.RESOURCES, "no room"),)) for pod in left),
     )
 
 

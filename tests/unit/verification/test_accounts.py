@@ -19,7 +19,7 @@ def test_a_plan_that_launches_a_node_for_its_pod_is_right() -> None:
 def test_a_pod_that_the_plan_forgets_is_named() -> None:
     """Silence about a pending pod is refused."""
     (reason,) = verify(ONE, packing())
-    assert (reason.code, reason.subject) == ("PodMissing", "pod default/web")
+    assert (reason.code, reason.where) == ("PodMissing", "pod default/web")
 
 
 def test_a_pod_that_is_given_up_needs_a_reason() -> None:

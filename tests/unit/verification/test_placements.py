@@ -26,7 +26,7 @@ def test_a_pod_must_tolerate_the_taints_of_its_node() -> None:
     asked = problem(node_pool(taints=[TAINT]), pod("web"))
     (reason,) = verify(asked, packing(launch(asked, "default/web")))
     assert reason.code == "Taints"
-    assert reason.subject == "pod default/web on default-1"
+    assert reason.where == "pod default/web on default-1"
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def test_two_pods_in_one_zone_while_another_has_none_is_refused() -> None:
     asked = _three(spread=[_spread()])
     reasons = verify(asked, _in(asked, w1=A, w2=A, w3=B))
     assert {reason.code for reason in reasons} == {"TopologySpread"}
-    assert {reason.subject for reason in reasons} == {"pod default/w1 on n-w1", "pod default/w2 on n-w2"}
+    assert {reason.where for reason in reasons} == {"pod default/w1 on n-w1", "pod default/w2 on n-w2"}
 
 
 def test_a_zone_in_which_nothing_is_sold_does_not_block_a_spread() -> None:

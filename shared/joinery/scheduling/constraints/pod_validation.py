@@ -15,7 +15,7 @@ from joinery.apis.core import (
     TopologySpreadConstraint,
 )
 from joinery.scheduling.constraints.selectors import terms_of, unreadable
-from joinery.scheduling.packing import Reason
+from joinery.scheduling.reason import Reason, ReasonCode
 
 _OF_POOLS_ONLY = ("Gte", "Lte")  # what no requirement at all may say is found where it is read
 _TOLERATION_OPERATORS = ("", "Equal", "Exists", "Gt", "Lt")
@@ -35,7 +35,9 @@ def invalid(spec: PodSpec) -> Iterator[Reason]:
 def _spreads(spec: PodSpec) -> Iterator[Reason]:
     for constraint in spec.topology_spread_constraints:
         for problem in _of_spread(constraint):
-            yield Reason("Topology", f"its topology spread over {constraint.topology_key or 'no key'}: {problem}")
+            yield Reason(
+                ReasonCode.TOPOLOGY, f"its topology spread over {constraint.topology_key or 'no key'}: {problem}"
+            )
 
 
 def _of_spread(constraint: TopologySpreadConstraint) -> Iterator[str]:
@@ -58,7 +60,7 @@ def _of_spread(constraint: TopologySpreadConstraint) -> Iterator[str]:
 def _pod_affinity(spec: PodSpec) -> Iterator[Reason]:
     for whose, side in _sides(spec):
         if any(not term.topology_key for term in terms_of(side)):
-            yield Reason("Topology", f"its {whose}: topologyKey is missing")
+            yield Reason(ReasonCode.TOPOLOGY, f"its {whose}: topologyKey is missing")
         preferred = side.preferred_during_scheduling_ignored_during_execution if side else []
         yield from _weights(whose, (term.weight for term in preferred))
 
@@ -71,7 +73,12 @@ def _sides(spec: PodSpec) -> tuple[tuple[str, PodAffinity | None], ...]:
 def _weights(whose: str, weights: Iterable[int]) -> Iterator[Reason]:
     odd = next((weight for weight in weights if weight not in _WEIGHTS), None)
     if odd is not None:
-        yield Reason("Requirements", f"its preferred {whose}: the weight {odd} is not between 1 and 100")
+        yield Reason.of(
+            ReasonCode.REQUIREMENTS,
+            "its preferred {whose}: the weight {weight} is not between 1 and 100",
+            whose=whose,
+            weight=odd,
+        )
 
 
 def _node_affinity(spec: PodSpec) -> Iterator[Reason]:
@@ -82,7 +89,7 @@ def _node_affinity(spec: PodSpec) -> Iterator[Reason]:
     for expression in (e for term in terms for e in term.match_expressions):
         if expression.operator in _OF_POOLS_ONLY:
             shown = f"{expression.key} {expression.operator} [{', '.join(expression.values)}]"
-            yield Reason("Requirements", f"the pod's node affinity: {shown} is not a valid requirement")
+            yield Reason(ReasonCode.REQUIREMENTS, f"the pod's node affinity: {shown} is not a valid requirement")
     yield from _weights("node affinity", (term.weight for term in preferred))
 
 
@@ -90,7 +97,7 @@ def _tolerations(spec: PodSpec) -> Iterator[Reason]:
     for toleration in spec.tolerations:
         problem = _of_toleration(toleration)
         if problem:
-            yield Reason("Taints", problem)
+            yield Reason(ReasonCode.TAINTS, problem)
 
 
 def _of_toleration(toleration: Toleration) -> str:
@@ -106,16 +113,21 @@ def _of_toleration(toleration: Toleration) -> str:
 def _ports(spec: PodSpec) -> Iterator[Reason]:
     for port in (p for c in (*spec.containers, *spec.init_containers) for p in c.ports):
         if not 0 <= (port.host_port or 0) <= _MOST_PORT:
-            yield Reason("HostPorts", f"the host port {port.host_port} is not between 1 and {_MOST_PORT}")
+            yield Reason.of(
+                ReasonCode.HOST_PORTS,
+                "the host port {port} is not between 1 and {most}",
+                port=port.host_port or 0,
+                most=_MOST_PORT,
+            )
         if (port.protocol or "") not in _PROTOCOLS:
-            yield Reason("HostPorts", f"the protocol {port.protocol!r} of a port is not known")
+            yield Reason(ReasonCode.HOST_PORTS, f"the protocol {port.protocol!r} of a port is not known")
 
 
 def _selectors(spec: PodSpec) -> Iterator[Reason]:
     for whose, selector in _all_selectors(spec):
         problem = unreadable(selector)
         if problem:
-            yield Reason("Selectors", f"the label selector of its {whose} {problem}")
+            yield Reason(ReasonCode.SELECTORS, f"the label selector of its {whose} {problem}")
 
 
 def _all_selectors(spec: PodSpec) -> Iterator[tuple[str, LabelSelector | None]]:

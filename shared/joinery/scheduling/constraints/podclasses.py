@@ -19,7 +19,7 @@ from joinery.scheduling.constraints.requirements import Requirements, UnknownOpe
 from joinery.scheduling.constraints.resources import host_ports_of, negative_in, requests_of, resized
 from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, TaintLike, first_untolerated
 from joinery.scheduling.constraints.volumes import VolumeNeeds, Volumes
-from joinery.scheduling.packing import Reason
+from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.pods import lasting
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
@@ -135,7 +135,9 @@ class Classifier:
             exclusive = self._volumes.needs(pod).exclusive
             name = next((name for name in exclusive if name in taken), "")
             if name:
-                late[pod.key] = Reason("Volume", f"its volume claim {name} lets one pod use it, and another one does")
+                late[pod.key] = Reason.of(
+                    ReasonCode.VOLUME, "its volume claim {claim} lets one pod use it, and another one does", claim=name
+                )
             taken.update(() if name else exclusive)
         return late
 
@@ -190,11 +192,13 @@ def _requests(pod: Pod, problems: list[Reason]) -> Mapping[str, int]:
     try:
         requests = requests_of(pod)
     except ValueError as error:
-        problems.append(Reason("Resources", f"a resource quantity of the pod: {error}"))
+        problems.append(Reason(ReasonCode.RESOURCES, f"a resource quantity of the pod: {error}"))
         return {}
     negative = negative_in(pod)
     if negative:
-        problems.append(Reason("Resources", f"the pod asks for a negative amount of {negative}"))
+        problems.append(
+            Reason.of(ReasonCode.RESOURCES, "the pod asks for a negative amount of {resource}", resource=negative)
+        )
     return {name: value for name, value in requests.items() if value}
 
 
@@ -213,12 +217,16 @@ def _terms(pod: Pod, problems: list[Reason]) -> tuple[Requirements, ...]:
         whose = "node affinity"
         terms = [term for term in required.node_selector_terms if term.match_expressions or term.match_fields]
         if any(term.match_fields for term in terms):
-            problems.append(Reason("NotSupported", "not supported yet: matchFields in required node affinity"))
+            problems.append(
+                Reason(ReasonCode.NOT_SUPPORTED, "not supported yet: matchFields in required node affinity")
+            )
         if not terms:
-            problems.append(Reason("Requirements", "its required node affinity has no term that selects a node"))
+            problems.append(
+                Reason(ReasonCode.REQUIREMENTS, "its required node affinity has no term that selects a node")
+            )
         return tuple(chosen.intersect(term) for term in alternatives(terms))
     except UnknownOperatorError as error:
-        problems.append(Reason("Requirements", f"the pod's {whose}: {error}"))
+        problems.append(Reason(ReasonCode.REQUIREMENTS, f"the pod's {whose}: {error}"))
         return ()
 
 
@@ -227,7 +235,7 @@ def _preferred(pod: Pod, problems: list[Reason]) -> tuple[tuple[PreferredTerm, .
     try:
         return preferences(_node_affinity(pod).preferred_during_scheduling_ignored_during_execution)
     except UnknownOperatorError as error:
-        problems.append(Reason("Requirements", f"the pod's preferred node affinity: {error}"))
+        problems.append(Reason(ReasonCode.REQUIREMENTS, f"the pod's preferred node affinity: {error}"))
         return (), ()
 
 
@@ -235,5 +243,5 @@ def _unsupported(pod: Pod) -> Iterable[Reason]:
     """What nothing can be planned for: pods that ask for it are left pending, with this reason, and never ignored."""
     spec = pod.spec
     if spec.resource_claims or any(c.resources.claims for c in (*spec.containers, *spec.init_containers)):
-        yield Reason("NotSupported", "not supported yet: dynamic resource allocation (resourceClaims)")
+        yield Reason(ReasonCode.NOT_SUPPORTED, "not supported yet: dynamic resource allocation (resourceClaims)")
     yield from invalid(spec)

@@ -17,7 +17,7 @@ from joinery.apis.core import (
 from joinery.apis.labels import BIND_COMPLETED, REGION, ZONE, canonical
 from joinery.scheduling.constraints.nodeterms import alternatives
 from joinery.scheduling.constraints.requirements import NO_REQUIREMENTS, Requirements, UnknownOperatorError, one_of
-from joinery.scheduling.packing import Reason
+from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.snapshot import Snapshot
 
 _IN_TREE = {"kubernetes.io/aws-ebs": "ebs.csi.aws.com"}
@@ -81,7 +81,7 @@ class Volumes:
         if not claims:
             return NO_VOLUMES
         found = [self._of_claim(name, template) for name, template in claims]
-        problems = tuple(Reason("Volume", need.problem) for need in found if need.problem)
+        problems = tuple(Reason(ReasonCode.VOLUME, need.problem) for need in found if need.problem)
         drivers = Counter(need.driver for need in found if need.driver)
         return VolumeNeeds(
             alternatives=_combined([need.alternatives for need in found]),

@@ -1,6 +1,7 @@
 """Counting what falls short, in words: "of 12 instance types that it allows, 9 have too little memory"."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from joinery.apis.quantity import text
 from joinery.scheduling.constraints.podclasses import PodClass
@@ -32,25 +33,36 @@ def _and(parts: list[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
 
 
-def shortages(axis: Axis, pods: PodClass, room: Amounts, taken: Amounts | None = None) -> list[tuple[int, str]]:
-    """For each resource, how many of the rows of ``room`` have too little of it, and that as words.
+@dataclass(frozen=True, slots=True)
+class Shortage:
+    """How many things have too little of a resource, and that in words, after "have"."""
+
+    resource: str
+    number: int
+    words: str
+
+
+def shortages(axis: Axis, pods: PodClass, room: Amounts, taken: Amounts | None = None) -> list[Shortage]:
+    """For each resource of which some row of ``room`` has too little, how many rows have.
 
     ``taken``: what DaemonSets took of each row already.
     """
-    return [found for name in axis.index if (found := _shortage(axis, name, pods.requests, room, taken)) is not None]
+    listed = (_shortage(axis, name, pods.requests, room, taken) for name in axis.index)
+    return [shortage for shortage in listed if shortage is not None]
 
 
 def _shortage(
     axis: Axis, name: str, requests: Mapping[str, int], room: Amounts, taken: Amounts | None
-) -> tuple[int, str] | None:
+) -> Shortage | None:
     column, asked = axis.index[name], requests.get(name, 0)
     short = room[:, column] < asked
     if not short.any():
         return None
+    number = int(short.sum())
     most = int(taken[short, column].max()) if taken is not None else 0
     if asked and not most and (room[short, column] <= 0).all() and name not in _WORDS:
-        return int(short.sum()), f"no {name}"
+        return Shortage(name, number, f"no {name}")
     parts = [f"the pod asks for {text(name, asked)}"] if asked else []
     parts += [f"DaemonSets take up to {text(name, most)}"] if most else []
     why = f"({', '.join(parts)})" if parts else "for what runs there without the pod"
-    return int(short.sum()), f"too little {_WORDS.get(name, name)} {why}"
+    return Shortage(name, number, f"too little {_WORDS.get(name, name)} {why}")

@@ -21,7 +21,6 @@ from joinery.scheduling.firstfit.groups import Stray
 from joinery.scheduling.firstfit.manners import Manner
 from joinery.scheduling.firstfit.targets import ExistingNode, NewNode
 from joinery.scheduling.firstfit.topology import Topology
-from joinery.scheduling.packing import Reason
 from joinery.scheduling.pools.builder import PoolBuilder, axis_of, daemons
 from joinery.scheduling.pools.daemons import residents
 from joinery.scheduling.pools.holdoff import Fit as FitNode
@@ -29,6 +28,7 @@ from joinery.scheduling.pools.holdoff import fit_since, held
 from joinery.scheduling.pools.pool import Amounts, Fit, Mask, Pool
 from joinery.scheduling.pools.reserved import stock
 from joinery.scheduling.problem import Problem
+from joinery.scheduling.reason import Reason
 from joinery.state.nodes import NodeView, views
 from joinery.state.plans import needs_of
 from joinery.state.pods import is_daemon, is_fully_blocking, is_pending, is_protected, is_reschedulable

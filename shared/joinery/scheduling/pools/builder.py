@@ -1,7 +1,7 @@
 """From NodePools to ``Pool``: requirements, daemon overhead by instance type, limits, and why a pool is left out."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 import numpy as np
@@ -18,7 +18,6 @@ from joinery.scheduling.constraints.nodeterms import alternatives, selector
 from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError, of_labels, one_of, read
 from joinery.scheduling.constraints.resources import host_ports_of, requests_of
 from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, TaintLike, first_untolerated
-from joinery.scheduling.packing import Reason
 from joinery.scheduling.pools.node_size import most_pods
 from joinery.scheduling.pools.pool import (
     OFFERING_KEYS,
@@ -34,6 +33,7 @@ from joinery.scheduling.pools.pool import (
 )
 from joinery.scheduling.pools.reserved import spent
 from joinery.scheduling.problem import Problem
+from joinery.scheduling.reason import Reason, ReasonCode, Subject
 from joinery.state.nodes import NodeView
 from joinery.state.pods import is_active, is_daemon
 
@@ -138,46 +138,47 @@ class PoolBuilder:
         listed.sort(key=lambda p: -(p.spec.weight or 0))
         for invalid in self._problem.snapshot.invalid:
             if invalid.kind == "NodePool":
-                self.rejected.append(Reason("Invalid", invalid.reason, f"NodePool {invalid.name}"))
+                self.rejected.append(Reason(ReasonCode.INVALID, invalid.reason, Subject.node_pool(invalid.name)))
         return tuple(pool for node_pool in listed if (pool := self._pool(node_pool)) is not None)
 
     def _pool(self, node_pool: NodePool) -> Pool | None:
-        subject = f"NodePool {node_pool.metadata.name}"
         problem = self._unusable(node_pool)
         if problem is None:
             try:
                 built = self._build(node_pool)
             except UnknownOperatorError as error:
-                problem = Reason("Invalid", str(error))
+                problem = Reason(ReasonCode.INVALID, str(error))
             else:
                 if isinstance(built, Pool):
                     return built
                 problem = built
-        self.rejected.append(Reason(problem.code, problem.message, subject))
+        self.rejected.append(replace(problem, subject=Subject.node_pool(node_pool.metadata.name)))
         return None
 
     def _unusable(self, node_pool: NodePool) -> Reason | None:
         if node_pool.is_static:
-            return Reason("Static", "it has a fixed number of replicas and takes no pending pods")
+            return Reason(ReasonCode.STATIC, "it has a fixed number of replicas and takes no pending pods")
         if node_pool.metadata.deletion_timestamp is not None:
-            return Reason("Deleting", "it is being deleted")
+            return Reason(ReasonCode.DELETING, "it is being deleted")
         if reasons := validate(node_pool):
-            return Reason("Invalid", "; ".join(reasons))
+            return Reason(ReasonCode.INVALID, "; ".join(reasons))
         ready = next((c for c in node_pool.status.conditions if c.type == "Ready"), None)
         if ready is not None and ready.status == "False":
-            return Reason("NotReady", f"it is not ready: {ready.message or ready.reason}")
+            return Reason(ReasonCode.NOT_READY, f"it is not ready: {ready.message or ready.reason}")
         return self._class_problem(node_pool)
 
     def _class_problem(self, node_pool: NodePool) -> Reason | None:
         ref = node_pool.spec.template.spec.node_class_ref
         if not ref.is_ours:
-            return Reason("NodeClass", f"its node class is a {ref.kind}.{ref.group}, which Joinery does not serve")
+            return Reason(
+                ReasonCode.NODE_CLASS, f"its node class is a {ref.kind}.{ref.group}, which Joinery does not serve"
+            )
         found = next((c for c in self._problem.snapshot.node_classes if c.metadata.name == ref.name), None)
         if found is None:
             invalid = next((i for i in self._problem.snapshot.invalid if i.name == ref.name), None)
             if invalid is not None and invalid.kind == "EC2NodeClass":
-                return Reason("NodeClass", f"EC2NodeClass {ref.name} is invalid: {invalid.reason}")
-            return Reason("NodeClass", f"EC2NodeClass {ref.name} does not exist")
+                return Reason(ReasonCode.NODE_CLASS, f"EC2NodeClass {ref.name} is invalid: {invalid.reason}")
+            return Reason(ReasonCode.NODE_CLASS, f"EC2NodeClass {ref.name} does not exist")
         return _class_readiness(found)
 
     def _build(self, node_pool: NodePool) -> Pool | Reason:
@@ -195,7 +196,7 @@ class PoolBuilder:
         )
         empty = next((key for key in sorted(requirements) if requirements.sets[key].is_impossible), None)
         if empty is not None:
-            return Reason("Requirements", f"its own requirements and labels leave no value for {empty}")
+            return Reason(ReasonCode.REQUIREMENTS, f"its own requirements and labels leave no value for {empty}")
         everything = np.ones(len(known.types), dtype=np.bool_), np.ones(len(known.columns), dtype=np.bool_)
         bare = _bare(node_pool, known, requirements, everything)
         admitted = bare.fit(_on_types(requirements, known))
@@ -288,9 +289,13 @@ def _too_uniform(pool: Pool) -> Reason | None:
     if lacking is None:
         return None
     key, possible = lacking
-    values = "value is" if possible == 1 else "values are"
-    words = f"only {possible} {values.replace(' ', f' of {key} ')} possible"
-    return Reason("MinValues", f"{words}, and its minValues asks for {pool.min_values[key]}")
+    return Reason.of(
+        ReasonCode.MIN_VALUES,
+        "minValues of {label} is {min_values}, and only {possible} of its values can be had",
+        label=key,
+        min_values=pool.min_values[key],
+        possible=possible,
+    )
 
 
 def _bare(node_pool: NodePool, known: Market, requirements: Requirements, everything: tuple[Mask, Mask]) -> Pool:
@@ -321,24 +326,26 @@ def _nothing_left(admitted: Fit, pool: Pool) -> Reason:
     if admitted.conflict:
         allowed = admitted.requirements.get(admitted.conflict)
         return Reason(
-            "Requirements",
+            ReasonCode.REQUIREMENTS,
             f"no instance type of EC2NodeClass {name} has {admitted.conflict} {allowed}{there_are(pool, admitted.conflict)}",
         )
     used = spent(pool, admitted.columns, {}) if not (admitted.columns & pool.bought).any() else ""
     return (
-        Reason("Reserved", used)
+        Reason(ReasonCode.RESERVED, used)
         if used
-        else Reason("Offerings", "no instance type that it allows has an available offering")
+        else Reason(ReasonCode.OFFERINGS, "no instance type that it allows has an available offering")
     )
 
 
 def _class_readiness(node_class: EC2NodeClass) -> Reason | None:
     name = node_class.metadata.name
     if node_class.metadata.deletion_timestamp is not None:
-        return Reason("NodeClass", f"EC2NodeClass {name} is being deleted")
+        return Reason(ReasonCode.NODE_CLASS, f"EC2NodeClass {name} is being deleted")
     if lacking := unusable(node_class):
-        return Reason("NotSupported", f"not supported yet: EC2NodeClass {name}: {lacking.field}: {lacking.problem}")
+        return Reason(
+            ReasonCode.NOT_SUPPORTED, f"not supported yet: EC2NodeClass {name}: {lacking.field}: {lacking.problem}"
+        )
     ready = next((c for c in node_class.status.conditions if c.type == "Ready"), None)
     if ready is not None and ready.status == "False":
-        return Reason("NodeClass", f"EC2NodeClass {name} is not ready: {ready.message or ready.reason}")
+        return Reason(ReasonCode.NODE_CLASS, f"EC2NodeClass {name} is not ready: {ready.message or ready.reason}")
     return None

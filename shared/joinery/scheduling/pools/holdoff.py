@@ -16,8 +16,8 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import text
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.taints import shown
-from joinery.scheduling.packing import Reason
 from joinery.scheduling.pools.pool import Amounts, Axis
+from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.claims import INITIALIZED
 from joinery.state.nodes import NodeView
 from joinery.state.plans import needs, needs_of
@@ -71,8 +71,14 @@ def _reason(broken: list[tuple[Fit, str]], now: datetime) -> Reason | None:
     if now >= until:
         return None
     count = f"{len(broken)} nodes were" if len(broken) > 1 else "a node was"
-    words = f"{count} bought for pods like it and cannot take them (node {last.view.name}: {why})"
-    return Reason("HeldOff", f"{words}; nothing more is bought for them before {until:%Y-%m-%dT%H:%M:%SZ}")
+    return Reason.of(
+        ReasonCode.HELD_OFF,
+        "{count} bought for pods like it and cannot take them (node {node}: {why}); nothing more is bought for them before {until}",
+        count=count,
+        node=last.view.name,
+        why=why,
+        until=f"{until:%Y-%m-%dT%H:%M:%SZ}",
+    )
 
 
 def _refusal(node: Fit, pods: PodClass, axis: Axis) -> str:
