@@ -42,6 +42,6 @@ def replay(
     seed: Annotated[int, typer.Option(help="Chance.")] = 7,
 ) -> None:
     """Put one event through its real handler, against the simulated cluster: what was decided, said and changed."""
-    from simulator.story.replay import replay as run
+    from simulator.story.replay_text import replay_as_text
 
-    raise typer.Exit(1 if run(event, seed) else 0)
+    raise typer.Exit(1 if replay_as_text(event, seed) else 0)

@@ -1,0 +1,81 @@
+"""``joinery simulate``, as a person runs it."""
+
+import json
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from joinery.cli.main import app
+from simulator.builders import EPOCH
+from simulator.story import render
+from simulator.story.bill import Item
+from simulator.story.commands import Output, simulate
+from simulator.story.scenario import find, load
+from simulator.story.timeline import Entry
+
+
+def run(*arguments: str) -> Result:
+    """The command line, in this process."""
+    return CliRunner().invoke(app, list(arguments))
+
+
+@cache
+def slow_drain(output: Output, seed: int) -> Result:
+    """The scenario as it was printed the first time."""
+    return run("simulate", "slow-drain", "-o", output, "--seed", str(seed))
+
+
+def test_a_simulation_as_json_has_timeline_bill_and_leaks() -> None:
+    """For programs."""
+    result = slow_drain(Output.JSON, 1)
+    document = json.loads(result.output)
+    assert result.exit_code == 0
+    assert document["leaks"] == []
+    assert document["timeline"][0]["word"] == "retires"
+    assert sum(item["cost"] for item in document["bill"]) == pytest.approx(document["total"], abs=1e-5)
+
+
+@pytest.mark.parametrize("output", Output)
+def test_two_runs_of_one_seed_print_the_same_bytes(output: Output) -> None:
+    """As text and as JSON."""
+    assert run("simulate", "slow-drain", "-o", output, "--seed", "1").output == slow_drain(output, 1).output
+
+
+def test_another_seed_is_another_story() -> None:
+    """Whose timeline differs, and not its seed alone."""
+    first, other = (json.loads(slow_drain(Output.JSON, seed).output) for seed in (1, 2))
+    assert first["timeline"] != other["timeline"]
+
+
+def test_the_commands_are_offered_to_the_command_line() -> None:
+    """The product does not import the simulator: it finds its commands by entry point."""
+    listed = run("--help").output
+    assert "simulate" in listed
+    assert "replay" in listed
+    assert simulate.__doc__ is not None
+
+
+@pytest.mark.parametrize(("columns", "whole_names"), [(80, False), (132, True)])
+def test_a_story_fits_the_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], columns: int, whole_names: bool
+) -> None:
+    """Timeline, bill and what leaked; a wide terminal has instances by their whole names."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TTY_COMPATIBLE", "1")
+    monkeypatch.setenv("NO_COLOR", "1")
+    out = render.console()
+    assert (out.is_terminal, out.width) == (True, columns)
+    scenario = load(find(Path("slow-drain")))
+    render.title(out, scenario.spec.title, 7, EPOCH)
+    why = "r6a.xlarge on-demand us-east-1b at 0.2268 $/h for 3 search, 1 gateway, 1 storefront"
+    render.line(out, Entry(EPOCH, "provisioning", "registers", "default-hpqdg", why, 0.8305))
+    item = Item("i-00000000000000001", "default", "m6a.24xlarge", "us-east-1a", "on-demand", 0.254, 0.0864, still=False)
+    render.invoice(out, [item])
+    render.leaked(out, [])
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in capsys.readouterr().out.splitlines()]
+    assert max(map(len, lines)) <= columns
+    assert any("i-00000000000000001" in line for line in lines) == whole_names
+    assert {"m6a.24xlarge", "us-east-1a", "on-demand"} <= {*" ".join(lines).split()}
