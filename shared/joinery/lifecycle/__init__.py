@@ -1,1 +1,1 @@
-"""A claim's life, from the plan that wants it to the instance that is gone: pure decisions over one view of the world."""
+"""A NodeClaim's life, from the plan that it is written for until its instance is gone: pure decisions over one view of the world."""

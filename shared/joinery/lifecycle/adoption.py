@@ -1,8 +1,8 @@
-"""Adoption: taking over a claim that another controller made, without calling its node drifted.
+"""Adoption: taking over a claim that another controller wrote, without calling its node drifted.
 
-A claim carries the hash of the template that it was made from, and the version of whoever computed it. A foreign version
-says nothing about ours: such a claim is stamped with today's hash. One that is marked Drifted already keeps its hash, so
-that the drift is not lost (Karpenter nodepool/hash, nodeclass/hash).
+A claim carries the hash of the template that it was made from, and the version of the hash function. A hash of another version cannot be
+compared with ours, so such a claim is stamped with the hash of today's template. A claim that is marked Drifted already keeps the hash
+that it has: with today's it would look as if it were not drifted (Karpenter nodepool/hash, nodeclass/hash).
 """
 
 from joinery.apis.hashing import HASH_VERSION, node_class_hash, node_pool_hash
@@ -19,11 +19,11 @@ from joinery.state.claims import annotated
 
 
 def adopted(view: View, claim: NodeClaim) -> NodeClaim:
-    """The claim with hashes of our version."""
+    """The claim with hashes of our version, as far as its NodePool and its node class are there."""
     pools = {pool.metadata.name: pool for pool in view.snapshot.node_pools}
-    classes = {each.metadata.name: each for each in view.snapshot.node_classes}
+    node_classes = {node_class.metadata.name: node_class for node_class in view.snapshot.node_classes}
     pool = pools.get(claim.metadata.labels.get(NODE_POOL, ""))
-    node_class = classes.get(claim.spec.node_class_ref.name)
+    node_class = node_classes.get(claim.spec.node_class_ref.name)
     if pool is not None:
         claim = _stamped(claim, NODE_POOL_HASH, NODE_POOL_HASH_VERSION, node_pool_hash(pool))
     if node_class is not None:

@@ -1,9 +1,8 @@
-"""The end of a claim: its node takes no more pods, is drained, its volumes are detached, its instance terminated.
+"""The end of a claim: its node takes no more pods and is drained, its volumes are detached, its instance is terminated.
 
-Each pass does what can be done now and says whether it wants another; nothing waits. What has been reached is kept in the
-claim's own conditions, so that a pass that was stopped anywhere is simply repeated. The finalizers go last, of the Node and
-then of the claim, when EC2 no longer has the instance: as long as something could leak, its claim is there
-(Karpenter node/termination).
+Each pass does what can be done now, and says whether it wants another; nothing waits. What has been reached is kept in the claim's own
+conditions, so that a pass that was stopped anywhere is simply repeated. The finalizers go last, of the Node and then of the claim, when
+EC2 no longer has the instance: as long as something could leak, its claim is there (Karpenter node/termination).
 """
 
 from collections.abc import Iterable
@@ -42,7 +41,7 @@ SHORTEST_DRAIN = timedelta(seconds=5)
 
 @dataclass(frozen=True)
 class _Pass:
-    """One pass over one claim: how the claim should be, and the commands so far."""
+    """One pass over one claim. ``claim``: as it should be, so far; ``commands``: what else is to be done, so far."""
 
     view: View
     claim: NodeClaim
@@ -69,7 +68,7 @@ def finalize(view: View, claim: NodeClaim) -> Step:
 
 
 def finalize_node(view: View, node: Node) -> Step:
-    """One pass over a Node of ours that is being deleted and has no claim: drained, and let go."""
+    """One pass over a Node of ours that is being deleted and has no claim: it is drained, and its finalizer removed."""
     drain = plan_drain(view.pods_on(node), now=view.snapshot.now, deadline=None)
     if (not is_ready(node) and view.instance_of(node) is None) or not drain.waiting:
         return Step((UpdateNode(node, _released(node), "nothing keeps it any more"),))
@@ -84,7 +83,7 @@ def is_ours(node: Node) -> bool:
 
 
 def _with_deadline(going: _Pass) -> _Pass:
-    """Stamp the moment by which everything must be over, once (2.1, step 1)."""
+    """Stamp the moment by which everything must be over, once: the deletion and the claim's grace period."""
     claim = going.claim
     period, deleted = claim.spec.termination_grace_period, claim.metadata.deletion_timestamp
     if period is None or deleted is None or TERMINATION_TIMESTAMP in claim.metadata.annotations:
@@ -103,10 +102,9 @@ def _end_node(going: _Pass, node: Node) -> _Pass:
         gone = _let_go(going, node, "its instance is gone")
         return gone if node.metadata.deletion_timestamp else gone.then(DeleteNode(node, "its instance is gone"))
     going = _closed(going, node)
-    if (
-        not may_drain(going.claim, going.now)
-        and plan_drain(going.view.pods_on(node), now=going.now, deadline=None).waiting
-    ):
+    # An empty node has nothing to wait for.
+    has_pods = bool(plan_drain(going.view.pods_on(node), now=going.now, deadline=None).waiting)
+    if has_pods and not may_drain(going.claim, going.now):
         return going
     going = _drained(going, node)
     if going.claim.is_true(DRAINED):
@@ -130,8 +128,8 @@ def _drained(going: _Pass, node: Node) -> _Pass:
     at, deadline = observed(going.claim, going.now), _deadline(going.claim)
     drain = plan_drain(going.view.pods_on(node), now=going.now, deadline=deadline)
     going = going.then(*_drain_commands(going.view, node, drain, deadline))
-    began = going.claim.condition(DRAINED)
-    since = began.last_transition_time if began else None
+    draining = going.claim.condition(DRAINED)
+    since = draining.last_transition_time if draining else None
     if drain.waiting or since is None or going.now - since < SHORTEST_DRAIN:
         message = f"{len(drain.waiting)} pods are waiting to be evicted"
         return going.then(claim=with_condition(going.claim, unknown(DRAINED, "Draining", message, at)))
@@ -163,17 +161,19 @@ def _detached(going: _Pass, node: Node) -> _Pass:
 
 
 def _is_past_volumes(claim: NodeClaim) -> bool:
-    found = claim.condition(DETACHED)
-    return claim.is_true(DRAINED) and found is not None and found.status != "Unknown"
+    """Whether the volumes are detached, or their time is over."""
+    detached = claim.condition(DETACHED)
+    return claim.is_true(DRAINED) and detached is not None and detached.status != "Unknown"
 
 
 def _end_instance(going: _Pass, node: Node | None = None) -> _Pass:
-    """Terminate, and let the objects go once EC2 has confirmed; a claim that never got an instance goes at once."""
+    """Terminate the instance, and remove the finalizers once EC2 no longer has it. A claim that never got one goes at once."""
     claim = going.claim
     if not claim.status.provider_id:
         return _let_go(going, node, "it has no instance")
-    instance, asked = going.view.instance_of(claim), claim.is_true(TERMINATING)
-    if instance is None and asked:
+    instance = going.view.instance_of(claim)
+    # An instance that is missing before it was asked to terminate may only be missing from the list, so it is asked all the same.
+    if instance is None and claim.is_true(TERMINATING):
         return _let_go(going, node, "its instance is terminated")
     if instance is None or not instance.is_going:
         text = "its claim is being deleted"

@@ -1,11 +1,11 @@
-"""Launches: which claims share a CreateFleet call, and what becomes of them when EC2 has answered.
+"""Fleet groups: which claims share a CreateFleet call, and what becomes of them when EC2 has answered.
 
-Claims that were planned alike carry the same launch token (an annotation), and all claims with one token are one call. What
-EC2 is given as ``ClientToken`` derives from that annotation and from the claims' UIDs: whoever repeats the call after a
-crash asks with the same token and gets the same instances. A claim whose launch failed for another reason than capacity
-gets a new annotation, because EC2 would repeat its failure too.
+Claims that were planned alike carry the same launch token, an annotation; all claims with one token are one call. The ``ClientToken`` that
+EC2 gets derives from that annotation and from the claims' UIDs. So whoever repeats the call after a crash asks with the same token, and
+gets the same instances (EC2 API CreateFleet, "Ensuring idempotency"). EC2 repeats a failure as well, therefore a claim whose launch
+failed for another reason than capacity gets a new annotation.
 
-Instances are written to their claims before anything is deleted, so that a repeated call finds them taken.
+Instances are written to their claims before any claim is deleted, so that a repeated call finds them taken.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ _LONGEST_MESSAGE = 300
 
 @dataclass(frozen=True)
 class FleetGroup:
-    """The claims of one CreateFleet call, launched or not, in name order."""
+    """The claims of one CreateFleet call, launched or not, in the order of their names."""
 
     claims: tuple[NodeClaim, ...]
 
@@ -55,20 +55,26 @@ class FleetGroup:
 
     @property
     def requests(self) -> Resources:
-        """What an instance must hold to serve any of them."""
-        each = [amounts(claim.spec.resources.requests) for claim in self.claims]
-        return {name: max(found.get(name, 0) for found in each) for found in each for name in found}
+        """What an instance must hold to serve any of them: of each resource the largest request."""
+        requests = [amounts(claim.spec.resources.requests) for claim in self.claims]
+        resources = {resource for claimed in requests for resource in claimed}
+        return {resource: max(claimed.get(resource, 0) for claimed in requests) for resource in sorted(resources)}
 
     def free(self, instances: Iterable[Instance]) -> tuple[Instance, ...]:
         """The call's instances that no claim has yet, in a fixed order."""
         taken = {instance_id(claim.status.provider_id) for claim in self.claims}
+        # The order is fixed so that a repeated call gives each claim the same instance again.
         ordered = sorted(instances, key=lambda instance: instance.instance_id)
         return tuple(instance for instance in ordered if instance.instance_id not in taken)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FleetOutcome:
-    """What EC2 answered: instances, the pools it was out of and its words for that, and any problem that is not about capacity."""
+    """What EC2 answered to a group's call.
+
+    ``instances``: all that the call has launched, now or when it was made before. ``out_of``: the capacity pools that EC2 had nothing left
+    in, and ``shortage`` its words for that. ``problem``: its words for anything else that kept it from launching; empty if there was none.
+    """
 
     instances: tuple[Instance, ...] = ()
     out_of: frozenset[OfferingKey] = frozenset()
@@ -77,7 +83,7 @@ class FleetOutcome:
 
 
 def launch_token(claim: NodeClaim) -> str:
-    """What a claim shares with those of the same call; a claim of another controller is launched alone."""
+    """What a claim shares with those of the same call. A claim that another controller wrote has no token, and is launched alone."""
     return claim.metadata.annotations.get(LAUNCH_TOKEN) or claim.metadata.name
 
 
@@ -98,13 +104,17 @@ def _name(claim: NodeClaim) -> str:
 def settle(
     group: FleetGroup, outcome: FleetOutcome, node_class: EC2NodeClass, types: Mapping[str, InstanceType], now: datetime
 ) -> tuple[tuple[Command, ...], ...]:
-    """What to write about the answer: successes first, then what EC2 is short of, then the claims that got nothing."""
+    """What to do about the answer: claims that are served first, then the pools that EC2 is out of, then the claims that got nothing.
+
+    One chain of commands each. ``types``: the instance types of the node class, by name.
+    """
     free = group.free(outcome.instances)
     served = list(zip(group.waiting, free, strict=False))
     unserved = group.waiting[len(served) :]
-    known = types if _has_efa(group, node_class) else {name: _without_efa(kind) for name, kind in types.items()}
+    if not _has_efa(group, node_class):
+        types = {name: _without_efa(instance_type) for name, instance_type in types.items()}
     return (
-        *(_served(claim, instance, node_class, known.get(instance.instance_type), now) for claim, instance in served),
+        *(_served(claim, instance, node_class, types.get(instance.instance_type), now) for claim, instance in served),
         *((MarkUnavailable(pool, "EC2 is out of it"),) for pool in sorted(outcome.out_of)),
         *(_unserved(claim, outcome, now) for claim in unserved),
     )
@@ -115,18 +125,19 @@ def _has_efa(group: FleetGroup, node_class: EC2NodeClass) -> bool:
     return bool(node_class.spec.network_interfaces) or group.requests.get(EFA, 0) > 0
 
 
-def _without_efa(kind: InstanceType) -> InstanceType:
-    if EFA not in kind.capacity:
-        return kind
-    capacity, allocatable = ({k: v for k, v in room.items() if k != EFA} for room in (kind.capacity, kind.allocatable))
-    return replace(kind, capacity=capacity, allocatable=allocatable)
+def _without_efa(instance_type: InstanceType) -> InstanceType:
+    if EFA not in instance_type.capacity:
+        return instance_type
+    capacity = {resource: amount for resource, amount in instance_type.capacity.items() if resource != EFA}
+    allocatable = {resource: amount for resource, amount in instance_type.allocatable.items() if resource != EFA}
+    return replace(instance_type, capacity=capacity, allocatable=allocatable)
 
 
 def _unserved(claim: NodeClaim, outcome: FleetOutcome, now: datetime) -> tuple[Command, ...]:
     if outcome.problem:
         return postponed(claim, "LaunchFailed", outcome.problem, now)
-    said = f": {outcome.shortage}" if outcome.shortage else ""
-    return insufficient(claim, _shown(f"EC2 is out of every instance type that it may use{said}"))
+    ec2s_words = f": {outcome.shortage}" if outcome.shortage else ""
+    return insufficient(claim, _shown(f"EC2 is out of every instance type that it may use{ec2s_words}"))
 
 
 def insufficient(claim: NodeClaim, text: str) -> tuple[Command, ...]:
@@ -140,7 +151,10 @@ def _shown(message: str) -> str:
 
 
 def postponed(claim: NodeClaim, reason: str, message: str, now: datetime, *, renew: bool = True) -> tuple[Command, ...]:
-    """To be tried again, until the launch timeout. ``renew``: EC2 has answered, so the next call must be another one."""
+    """What to write on a claim whose launch is tried again, until the launch timeout (``lifecycle.liveness``).
+
+    ``renew``: EC2 has answered, and would repeat that answer, so the next call gets a token of its own.
+    """
     shown = _shown(message)
     after = with_condition(claim, unknown(LAUNCHED, reason, shown, observed(claim, now)))
     if renew:
@@ -151,11 +165,14 @@ def postponed(claim: NodeClaim, reason: str, message: str, now: datetime, *, ren
 
 
 def unlaunchable(claim: NodeClaim, node_class: EC2NodeClass | None, now: datetime) -> tuple[Command, ...]:
-    """What to do about a claim whose EC2NodeClass does not allow a launch; empty if it does (Karpenter nodeclaim/lifecycle, Launch)."""
+    """What to do about a claim whose EC2NodeClass does not allow a launch (Karpenter nodeclaim/lifecycle, Launch). Empty if it does.
+
+    Without the class the claim is given up as if EC2 were out of capacity. While it is not known to be ready the claim waits.
+    """
     name = claim.spec.node_class_ref.name
     if node_class is None or node_class.metadata.deletion_timestamp is not None:
         return insufficient(claim, f"EC2NodeClass {name} does not exist or is being deleted")
-    ready = next((found for found in node_class.status.conditions if found.type == "Ready"), None)
+    ready = next((condition for condition in node_class.status.conditions if condition.type == "Ready"), None)
     if ready is None or ready.status == "Unknown":
         return postponed(
             claim, "NodeClassReadinessUnknown", f"EC2NodeClass {name}: not known to be ready", now, renew=False
@@ -166,31 +183,38 @@ def unlaunchable(claim: NodeClaim, node_class: EC2NodeClass | None, now: datetim
 
 
 def _served(
-    claim: NodeClaim, instance: Instance, node_class: EC2NodeClass, kind: InstanceType | None, now: datetime
+    claim: NodeClaim, instance: Instance, node_class: EC2NodeClass, instance_type: InstanceType | None, now: datetime
 ) -> tuple[Command, ...]:
-    labels = {**(_type_labels(kind, instance) if kind else {}), TENANCY: tenancy(claim), **claim.metadata.labels}
+    """The claim with what its instance is. ``instance_type`` is None for a type that the class does not give any more."""
+    type_labels = _type_labels(instance_type, instance) if instance_type else {}
+    # The claim's own labels win: they were promised to the pods when the claim was planned.
+    labels = {**type_labels, TENANCY: tenancy(claim), **claim.metadata.labels}
     annotations = {**claim.metadata.annotations, INSTANCE_PROFILE: node_class.status.instance_profile}
     after = with_status(
         with_metadata(claim, labels=labels, annotations={k: v for k, v in annotations.items() if v}),
         provider_id=instance.provider_id,
         image_id=instance.image_id,
-        capacity=_texts(kind.capacity) if kind else {},
-        allocatable=_texts(kind.allocatable) if kind else {},
+        capacity=_texts(instance_type.capacity) if instance_type else {},
+        allocatable=_texts(instance_type.allocatable) if instance_type else {},
     )
     after = settled(with_condition(after, true(LAUNCHED, observed(claim, now))), now)
     text = f"got {instance.instance_id}: {instance.instance_type} {instance.capacity_type} in {instance.zone}"
     return (UpdateClaim(claim, after, text),)
 
 
-def _type_labels(kind: InstanceType, instance: Instance) -> dict[str, str]:
+def _type_labels(instance_type: InstanceType, instance: Instance) -> dict[str, str]:
     """The labels that the instance decides: those of its type that have one value, and where and how it was bought."""
-    single = {k: values[0] for k, values in kind.labels.items() if len(values) == 1 and k not in RESERVATION_LABELS}
-    for offering in kind.offerings:
+    labels = {
+        key: values[0]
+        for key, values in instance_type.labels.items()
+        if len(values) == 1 and key not in RESERVATION_LABELS
+    }
+    for offering in instance_type.offerings:
         if offering.reservation and offering.reservation_id == instance.reservation:
-            single |= offering.reservation.labels
-    zone_id = next((offering.zone_id for offering in kind.offerings if offering.zone == instance.zone), "")
+            labels |= offering.reservation.labels
+    zone_id = next((offering.zone_id for offering in instance_type.offerings if offering.zone == instance.zone), "")
     bought = {ZONE: instance.zone, ZONE_ID: zone_id, CAPACITY_TYPE: instance.capacity_type}
-    return {**single, **{key: value for key, value in bought.items() if value}}
+    return {**labels, **{key: value for key, value in bought.items() if value}}
 
 
 def _texts(resources: Resources) -> dict[str, str]:

@@ -1,8 +1,8 @@
-"""Garbage: claims whose instance is gone, and instances that no claim knows (Karpenter nodeclaim/garbagecollection).
+"""Garbage: claims whose instance is gone, and instances without a claim (Karpenter nodeclaim/garbagecollection).
 
-An instance without a claim is a leak that costs money, unless its claim is about to learn of it: EC2 has accepted the
-launch, and whoever asked was stopped before it could write that down. While a claim of the same NodePool still waits for
-its instance, unknown instances of that pool are therefore left alone; a claim waits five minutes at most.
+An instance without a claim is a leak that costs money, unless its claim is about to learn of it: EC2 has accepted the launch, and whoever
+asked was stopped before it could write that down. So instances without a claim are left alone while a claim of the same NodePool
+waits for its instance, which is five minutes at most (``lifecycle.liveness``).
 """
 
 from collections.abc import Iterable
@@ -17,12 +17,12 @@ from joinery.state.claims import REGISTERED, awaits_launch
 from joinery.state.instances import INSTANCE_CLAIM_TAG, Instance, instance_id
 from joinery.state.snapshot import Invalid, Snapshot
 
-#: How long an instance may be unknown: EC2 lists it before its claim is written.
+#: How long an instance may be without a claim: EC2 lists it before the launch is written to its claim.
 GRACE = timedelta(seconds=30)
 
 
 def lost_instance(view: View, claim: NodeClaim) -> tuple[Command, ...]:
-    """Give up a registered claim whose instance EC2 no longer has, unless its kubelet proves that it lives."""
+    """Give up a registered claim whose instance EC2 no longer lists. A Node that is ready proves that the list is wrong."""
     if not claim.is_true(REGISTERED) or view.instance_of(claim) is not None:
         return ()
     if any(is_ready(node) for node in view.nodes_of(claim)):
@@ -34,27 +34,32 @@ def lost_instance(view: View, claim: NodeClaim) -> tuple[Command, ...]:
 def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:
     """Terminate every instance that has no claim, and delete the Node it may have made.
 
-    A claim that cannot be read counts with what can be told of it: its instance, its name on an instance's tag, its pool.
+    A claim that cannot be read still protects its instance, as far as anything can be told of it: by its provider ID, by the instance's
+    tag with the claim's name, or by its NodePool.
     """
-    unread = [bad for bad in view.snapshot.invalid if bad.kind == NodeClaim.kind]
-    known = {claim.status.provider_id for claim in view.snapshot.node_claims} | {bad.provider_id for bad in unread}
-    ids = {instance_id(provider_id) for provider_id in known}
-    named = {bad.name for bad in unread}
-    awaited = _awaited(view.snapshot, unread)
+    unreadable = [invalid for invalid in view.snapshot.invalid if invalid.kind == NodeClaim.kind]
+    provider_ids = {claim.status.provider_id for claim in view.snapshot.node_claims}
+    provider_ids |= {invalid.provider_id for invalid in unreadable}
+    claimed = {instance_id(provider_id) for provider_id in provider_ids}
+    unreadable_names = {invalid.name for invalid in unreadable}
+    waiting_pools = _waiting_pools(view.snapshot, unreadable)
     for instance in view.instances.values():
         tags = instance.tags or {}
-        is_known = instance.instance_id in ids or tags.get(INSTANCE_CLAIM_TAG) in named
-        if not is_known and not instance.is_going and tags.get(NODE_POOL, "") not in awaited:
+        is_claimed = instance.instance_id in claimed or tags.get(INSTANCE_CLAIM_TAG) in unreadable_names
+        if not is_claimed and not instance.is_going and tags.get(NODE_POOL, "") not in waiting_pools:
             yield from _collect(view, instance)
 
 
-def _awaited(snapshot: Snapshot, unread: Iterable[Invalid]) -> set[str]:
-    """The pools of claims that may be about to learn of their instance. A claim that cannot be read is not given up either,
-    so it waits as long as any other claim would.
+def _waiting_pools(snapshot: Snapshot, unreadable: Iterable[Invalid]) -> set[str]:
+    """The NodePools with claims that may be about to learn of their instance.
+
+    A claim that cannot be read is never given up, so it counts as waiting for as long as another claim would wait.
     """
     waiting = {claim.metadata.labels.get(NODE_POOL, "") for claim in snapshot.node_claims if awaits_launch(claim)}
-    young = (bad for bad in unread if bad.created is None or snapshot.now - bad.created < LAUNCH_TIMEOUT)
-    return waiting | {bad.node_pool for bad in young if not bad.provider_id}
+    young = (
+        invalid for invalid in unreadable if invalid.created is None or snapshot.now - invalid.created < LAUNCH_TIMEOUT
+    )
+    return waiting | {invalid.node_pool for invalid in young if not invalid.provider_id}
 
 
 def _collect(view: View, instance: Instance) -> Iterable[tuple[Command, ...]]:

@@ -1,8 +1,8 @@
 """Initialization: a registered node becomes fit for the pods that it was bought for.
 
-Its kubelet is ready, the taints of booting and the user's startup taints are gone, and the resources that were asked for
-have appeared (a GPU's plugin takes a minute). From then on the node speaks for itself; it is never undone
-(Karpenter nodeclaim/lifecycle, Initialization).
+It is fit when its kubelet is ready, the taints of booting and the user's startup taints are gone, and the resources that were asked for
+have appeared (the device plugin of a GPU takes a minute). From then on plans go by what the node says of itself, and no longer by its claim.
+Initialization is never undone (Karpenter nodeclaim/lifecycle, Initialization).
 """
 
 from msgspec.structs import replace
@@ -18,7 +18,7 @@ from joinery.state.nodes import is_ephemeral
 
 
 def initialize(view: View, claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, Node | None]:
-    """The claim and its node as they should be now."""
+    """The claim with the condition ``Initialized``, and its node with the label if it is fit."""
     at = observed(claim, view.snapshot.now)
     if node is None:
         return with_condition(claim, unknown(INITIALIZED, "NodeNotFound", "the node is not registered", at)), None

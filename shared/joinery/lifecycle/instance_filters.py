@@ -1,9 +1,8 @@
-"""Narrowing: what a claim asks EC2 for, out of everything it allows (Karpenter for AWS, instance/filter).
+"""Instance filters: which instance types a launch asks EC2 for, out of those that its claim allows (Karpenter for AWS, instance/filter).
 
-A claim allows every type that can hold its pods. Of those, this leaves what is on sale now, nothing exotic (a GPU, bare
-metal) where something generic does, no spot dearer than on-demand, and the sixty cheapest types, under one capacity type: EC2
-does not fall back from one to another within a call, so the choice between them is made here. Of what is reserved it leaves one
-sort of reservation, because a call can ask for one sort only.
+A claim allows every type that can hold its pods. CreateFleet gets fewer: those on sale now; nothing exotic (a GPU, bare metal) where
+something generic does; no spot dearer than on-demand; the sixty cheapest types; and one capacity type only, because EC2 does not fall back
+from one to another within a call. Of what is reserved it gets one sort of reservation, because a call can ask for one sort only.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -26,17 +25,25 @@ from joinery.apis.labels import (
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import Resources, amounts, fits
 from joinery.scheduling.constraints.requirements import Requirements, read
-from joinery.state.offerings import RESERVATION_KINDS, InstanceType, Offering
+from joinery.state.offerings import CAPACITY_BLOCK, RESERVATION_KINDS, InstanceType, Offering
 
+#: How many types one call lists at most; each is an override for every zone (Karpenter for AWS `maxInstanceTypes`).
 LARGEST_REQUEST = 60
+#: Which capacity type is asked for first, if there are several: what is paid for already, then what is cheaper.
 _BY_PRIORITY = (RESERVED, SPOT, ON_DEMAND)
+#: Labels whose value depends on the offering, and not on the type alone.
 _PER_OFFERING = (ZONE, ZONE_ID, CAPACITY_TYPE, *RESERVATION_LABELS)
+#: Resources that make a type exotic: dear, and of no use to pods that do not ask for them.
 _EXOTIC = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "aws.amazon.com/neuroncore", "habana.ai/gaudi")
 
 
 @dataclass(frozen=True, slots=True)
 class FilteredTypes:
-    """One capacity type, and the types to ask for with their offerings under it, cheapest first."""
+    """What one call asks for.
+
+    ``capacity_type``: reserved, spot or on-demand. ``types``: the instance types, cheapest first, each with its usable offerings of that
+    capacity type and no others.
+    """
 
     capacity_type: str
     types: tuple[InstanceType, ...]
@@ -47,114 +54,155 @@ def filtered(
 ) -> FilteredTypes | None:
     """What to ask EC2 for; None if nothing that the claim allows is on sale now.
 
-    ``requests`` stand in for the claim's own, where several claims share one call.
+    ``types`` are all that the claim's node class gives. ``requests`` stand in for the claim's own, where several claims share one call.
     """
     allowed = read(claim.spec.requirements)
-    wanted = amounts(claim.spec.resources.requests) if requests is None else requests
-    found = _reserved([kind for each in types if (kind := _compatible(claim, allowed, each, wanted))])
+    needed = amounts(claim.spec.resources.requests) if requests is None else requests
+    compatible = (_compatible(claim, allowed, instance_type, needed) for instance_type in types)
+    candidates = _only_reserved([instance_type for instance_type in compatible if instance_type])
+    # With minValues the user asks for many different types, so none is left out for being exotic or dear.
     if not _wants_variety(claim):
-        found = _generic(found)
-        found = _no_dear_spot(found)
-    kept = sorted(found, key=_cheapest)[:LARGEST_REQUEST]
-    return _of_first_capacity_type(kept) if _has_variety(claim, kept) else None
+        candidates = _without_dear_spot(_generic(candidates))
+    candidates = sorted(candidates, key=_cheapest)[:LARGEST_REQUEST]
+    return _of_first_capacity_type(candidates) if _has_variety(claim, candidates) else None
 
 
 def tenancy(claim: NodeClaim) -> str:
-    """Shared hardware where the claim allows it, for the other is dearer."""
+    """Shared hardware wherever the claim allows it, because dedicated hardware is dearer."""
     allowed = read(claim.spec.requirements).get(TENANCY)
     return DEDICATED if allowed.has(DEDICATED) and not allowed.has(SHARED_TENANCY) else SHARED_TENANCY
 
 
-def _compatible(claim: NodeClaim, allowed: Requirements, kind: InstanceType, wanted: Resources) -> InstanceType | None:
-    """The type with the offerings that the claim may use now; None without any."""
-    if not fits(wanted, kind.allocatable) or not all(_admits(claim, allowed, kind, key) for key in allowed):
+# --- what the claim allows ---
+
+
+def _compatible(
+    claim: NodeClaim, allowed: Requirements, instance_type: InstanceType, needed: Resources
+) -> InstanceType | None:
+    """The type with the offerings that the claim may use now; None if there are none."""
+    if not fits(needed, instance_type.allocatable):
         return None
-    usable = tuple(offering for offering in kind.offerings if offering.available and _sells(allowed, offering))
-    return replace(kind, offerings=usable) if usable else None
+    if not all(_admits(claim, allowed, instance_type, key) for key in allowed):
+        return None
+    usable = tuple(offering for offering in instance_type.offerings if offering.available and _sells(allowed, offering))
+    return replace(instance_type, offerings=usable) if usable else None
 
 
-def _admits(claim: NodeClaim, allowed: Requirements, kind: InstanceType, key: str) -> bool:
+def _admits(claim: NodeClaim, allowed: Requirements, instance_type: InstanceType, key: str) -> bool:
+    """Whether the claim's requirement on one label takes the type. A label that types do not have may be on the claim itself."""
     if key in _PER_OFFERING:
         return True
-    values = kind.labels.get(key)
+    values = instance_type.labels.get(key)
     if values is None and key in claim.metadata.labels:
         values = (claim.metadata.labels[key],)
-    known = allowed.get(key)
-    return known.absent if values is None else any(known.has(value) for value in values)
+    return allowed.get(key).absent if values is None else any(allowed.get(key).has(value) for value in values)
 
 
 def _sells(allowed: Requirements, offering: Offering) -> bool:
-    spoken = {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type, ZONE_ID: offering.zone_id}
-    if not all(allowed.get(key).has(value) for key, value in spoken.items() if value):
+    """Whether the claim's requirements on zone, capacity type and reservation take the offering."""
+    labels = {ZONE: offering.zone, CAPACITY_TYPE: offering.capacity_type, ZONE_ID: offering.zone_id}
+    if not all(allowed.get(key).has(value) for key, value in labels.items() if value):
         return False
-    within = offering.reservation.labels if offering.reservation else {}
-    known = ((allowed.get(key), within.get(key)) for key in RESERVATION_LABELS)
-    return all(found.absent if value is None else found.has(value) for found, value in known)
+    reservation_labels = offering.reservation.labels if offering.reservation else {}
+    return all(
+        allowed.get(key).has(reservation_labels[key]) if key in reservation_labels else allowed.get(key).absent
+        for key in RESERVATION_LABELS
+    )
 
 
-def _reserved(types: list[InstanceType]) -> list[InstanceType]:
-    """Where something is reserved, that alone: of the cheapest sort, one reservation a type and zone, the one with most left.
+# --- what is reserved ---
 
-    Of capacity blocks, one in all.
+
+def _only_reserved(types: list[InstanceType]) -> list[InstanceType]:
+    """Where something is reserved, that alone, because it is paid for already; else the types as they are.
+
+    A call can ask for one sort of reservation. It is the cheapest one's; of that sort, each type and zone keeps the reservation with the
+    most instances left. A call can ask for one capacity block, so of these one is kept in all.
     """
-    listed = [(kind, o) for kind in types for o in kind.offerings if o.reservation]
-    if not listed:
+    reserved = [(instance_type, o) for instance_type in types for o in instance_type.offerings if o.reservation]
+    if not reserved:
         return types
-    cheapest = min(listed, key=lambda each: (each[1].price, _sort(each[1]), each[0].name, each[1].reservation_id))
-    if _sort(cheapest[1])[0]:
-        return [replace(cheapest[0], offerings=(cheapest[1],))]
-    alike = _filtered(types, lambda o: o.reservation is not None and _sort(o) == _sort(cheapest[1]))
-    return [replace(kind, offerings=_fullest(kind.offerings)) for kind in alike]
+    instance_type, cheapest = min(reserved, key=_reserved_order)
+    if _is_capacity_block(cheapest):
+        return [replace(instance_type, offerings=(cheapest,))]
+    alike = _with_offerings(
+        types, lambda o: o.reservation is not None and _reservation_sort(o) == _reservation_sort(cheapest)
+    )
+    return [replace(instance_type, offerings=_fullest(instance_type.offerings)) for instance_type in alike]
 
 
-def _sort(offering: Offering) -> tuple[int, bool]:
-    """Ordinary reservations before capacity blocks before those that can be interrupted."""
-    found = offering.reservation
-    return (RESERVATION_KINDS.index(found.kind), found.is_interruptible) if found else (0, False)
+def _reserved_order(reserved: tuple[InstanceType, Offering]) -> tuple[float, tuple[int, bool], str, str]:
+    instance_type, offering = reserved
+    return offering.price, _reservation_sort(offering), instance_type.name, offering.reservation_id
+
+
+def _reservation_sort(offering: Offering) -> tuple[int, bool]:
+    """Orders the sorts: ordinary reservations, then capacity blocks; of each, those that cannot be interrupted first."""
+    reservation = offering.reservation
+    return (RESERVATION_KINDS.index(reservation.kind), reservation.is_interruptible) if reservation else (0, False)
+
+
+def _is_capacity_block(offering: Offering) -> bool:
+    return offering.reservation is not None and offering.reservation.kind == CAPACITY_BLOCK
 
 
 def _fullest(offerings: Iterable[Offering]) -> tuple[Offering, ...]:
-    """Of each zone's reservations the one with the most left."""
-    found: dict[str, Offering] = {}
-    for offering in sorted(
-        offerings, key=lambda o: (-(o.reservation.remaining if o.reservation else 0), o.reservation_id)
-    ):
-        found.setdefault(offering.zone, offering)
-    return tuple(found[zone] for zone in sorted(found))
+    """Of each zone's reservations the one with the most instances left."""
+    by_zone: dict[str, Offering] = {}
+    for offering in sorted(offerings, key=_most_left_first):
+        by_zone.setdefault(offering.zone, offering)
+    return tuple(by_zone[zone] for zone in sorted(by_zone))
+
+
+def _most_left_first(offering: Offering) -> tuple[int, str]:
+    return -(offering.reservation.remaining if offering.reservation else 0), offering.reservation_id
+
+
+# --- what is sensible ---
 
 
 def _generic(types: list[InstanceType]) -> list[InstanceType]:
-    return [kind for kind in types if not _is_exotic(kind)] or types
+    """Without exotic types, unless there are no others."""
+    return [instance_type for instance_type in types if not _is_exotic(instance_type)] or types
 
 
-def _is_exotic(kind: InstanceType) -> bool:
-    return "metal" in kind.name.partition(".")[2] or any(kind.capacity.get(name, 0) > 0 for name in _EXOTIC)
+def _is_exotic(instance_type: InstanceType) -> bool:
+    is_metal = "metal" in instance_type.name.partition(".")[2]
+    return is_metal or any(instance_type.capacity.get(resource, 0) > 0 for resource in _EXOTIC)
 
 
-def _no_dear_spot(types: list[InstanceType]) -> list[InstanceType]:
-    """Without spot that costs more than the cheapest on-demand offering."""
-    prices = [o.price for kind in types for o in kind.offerings if o.capacity_type == ON_DEMAND]
+def _without_dear_spot(types: list[InstanceType]) -> list[InstanceType]:
+    """Without spot that costs more than the cheapest on-demand offering: that one is no worse, and is not interrupted."""
+    prices = [o.price for instance_type in types for o in instance_type.offerings if o.capacity_type == ON_DEMAND]
     if not prices:
         return types
     limit = min(prices)
-    return _filtered(types, lambda offering: offering.capacity_type != SPOT or offering.price <= limit)
-
-
-def _filtered(types: Iterable[InstanceType], keep: Callable[[Offering], bool]) -> list[InstanceType]:
-    narrowed = (replace(kind, offerings=tuple(filter(keep, kind.offerings))) for kind in types)
-    return [kind for kind in narrowed if kind.offerings]
+    return _with_offerings(types, lambda offering: offering.capacity_type != SPOT or offering.price <= limit)
 
 
 def _of_first_capacity_type(types: Sequence[InstanceType]) -> FilteredTypes | None:
-    sold = {offering.capacity_type for offering in chain.from_iterable(kind.offerings for kind in types)}
-    first = next((capacity_type for capacity_type in _BY_PRIORITY if capacity_type in sold), None)
+    on_sale = {
+        offering.capacity_type for offering in chain.from_iterable(instance_type.offerings for instance_type in types)
+    }
+    first = next((capacity_type for capacity_type in _BY_PRIORITY if capacity_type in on_sale), None)
     if first is None:
         return None
-    return FilteredTypes(first, tuple(sorted(_filtered(types, lambda o: o.capacity_type == first), key=_cheapest)))
+    return FilteredTypes(
+        first, tuple(sorted(_with_offerings(types, lambda o: o.capacity_type == first), key=_cheapest))
+    )
 
 
-def _cheapest(kind: InstanceType) -> tuple[float, str]:
-    return min(offering.price for offering in kind.offerings), kind.name
+def _cheapest(instance_type: InstanceType) -> tuple[float, str]:
+    return min(offering.price for offering in instance_type.offerings), instance_type.name
+
+
+def _with_offerings(types: Iterable[InstanceType], is_kept: Callable[[Offering], bool]) -> list[InstanceType]:
+    """The types with those of their offerings that are kept; a type that keeps none is left out."""
+    narrowed = (replace(wide, offerings=tuple(filter(is_kept, wide.offerings))) for wide in types)
+    return [instance_type for instance_type in narrowed if instance_type.offerings]
+
+
+# --- minValues ---
 
 
 def _wants_variety(claim: NodeClaim) -> bool:
@@ -166,7 +214,8 @@ def _has_variety(claim: NodeClaim, types: Sequence[InstanceType]) -> bool:
     if claim.metadata.annotations.get(MIN_VALUES_RELAXED) == "true":
         return True
     return all(
-        len({value for kind in types for value in kind.labels.get(found.key, ())}) >= found.min_values
-        for found in claim.spec.requirements
-        if found.min_values is not None
+        len({value for instance_type in types for value in instance_type.labels.get(requirement.key, ())})
+        >= requirement.min_values
+        for requirement in claim.spec.requirements
+        if requirement.min_values is not None
     )

@@ -1,6 +1,6 @@
-"""Liveness: a claim that does not get its instance, or whose instance never joins, is given up (Karpenter nodeclaim/lifecycle, Liveness).
+"""Liveness: a claim without an instance, or whose instance never joins the cluster, is given up (Karpenter nodeclaim/lifecycle, Liveness).
 
-Both clocks start when the claim is created. Giving up deletes the claim; its pods are planned anew.
+Both timeouts run from the claim's creation, since when its conditions are Unknown. Giving up deletes the claim; its pods are planned anew.
 """
 
 from datetime import datetime, timedelta
@@ -24,5 +24,5 @@ def overdue(claim: NodeClaim, now: datetime) -> str | None:
 
 
 def _since(claim: NodeClaim, kind: str, now: datetime) -> datetime:
-    found = claim.condition(kind)
-    return (found and found.last_transition_time) or claim.metadata.creation_timestamp or now
+    condition = claim.condition(kind)
+    return (condition and condition.last_transition_time) or claim.metadata.creation_timestamp or now

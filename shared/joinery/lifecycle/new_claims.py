@@ -1,8 +1,8 @@
-"""From a plan to claims: each launch of a packing as the NodeClaim that will be written (Karpenter `NodeClaimTemplate.ToNodeClaim`).
+"""New claims: each launch of a packing as the NodeClaim that will be written (Karpenter `NodeClaimTemplate.ToNodeClaim`).
 
-A claim is complete when it is written: its finalizer is on it before any instance exists, so nothing that is bought can be
-forgotten, and it names the pods that it was bought for and the launches it shares a CreateFleet call with. Names derive
-from the snapshot's moment and the plan, so a replayed decision writes the same claims.
+A claim is complete when it is written. Its finalizer is on it before any instance exists, so nothing that is bought can be forgotten. It
+names the pods that it was bought for, and by its launch token the claims with which it shares a CreateFleet call. Names derive from the
+snapshot's moment and the plan, so a replayed decision writes the same claims.
 """
 
 import hashlib
@@ -40,25 +40,25 @@ _SUFFIX = 5
 
 
 def claims_of(packing: Packing, snapshot: Snapshot) -> tuple[NodeClaim, ...]:
-    """One claim a launch, in the plan's order."""
+    """One claim for each launch, in the plan's order. ``snapshot`` is the one that was planned for."""
     pools = {pool.metadata.name: pool for pool in snapshot.node_pools}
     names = _names(packing.launches, snapshot)
     tokens = _tokens(packing.launches, names)
-    known = {pod.key: pod for pod in snapshot.pods}
+    pods = {pod.key: pod for pod in snapshot.pods}
     return tuple(
-        _claim(launch, pools[launch.node_pool], snapshot, known, name=name, token=tokens[_identity(launch)])
+        _claim(launch, pools[launch.node_pool], snapshot, pods, name=name, token=tokens[_identity(launch)])
         for launch, name in zip(packing.launches, names, strict=True)
     )
 
 
 def _claim(
-    launch: Launch, pool: NodePool, snapshot: Snapshot, known: Mapping[str, Pod], *, name: str, token: str
+    launch: Launch, pool: NodePool, snapshot: Snapshot, pods: Mapping[str, Pod], *, name: str, token: str
 ) -> NodeClaim:
     template = pool.spec.template
     annotations = {
         **template.metadata.annotations,
         **_hashes(pool, snapshot),
-        **remembered(launch.pods, known),
+        **remembered(launch.pods, pods),
         LAUNCH_TOKEN: token,
         **({MIN_VALUES_RELAXED: "true"} if launch.min_values_relaxed else {}),
     }
@@ -76,7 +76,7 @@ def _claim(
             finalizers=[TERMINATION_FINALIZER],
             owner_references=[_owner(pool)],
         ),
-        # Its parts are valid; whether it is as a whole is for the API server to say, about this claim alone.
+        # Not validated here: a claim that our model refused would stop all others of the plan. The API server refuses it alone.
         spec=NodeClaimSpec.model_construct(
             node_class_ref=template.spec.node_class_ref,
             requirements=_requirements(launch),
@@ -101,7 +101,7 @@ def _owner(pool: NodePool) -> OwnerReference:
 
 def _hashes(pool: NodePool, snapshot: Snapshot) -> Mapping[str, str]:
     ref = pool.spec.template.spec.node_class_ref
-    node_class = next((found for found in snapshot.node_classes if found.metadata.name == ref.name), None)
+    node_class = next((candidate for candidate in snapshot.node_classes if candidate.metadata.name == ref.name), None)
     stamps = {NODE_POOL_HASH: node_pool_hash(pool), NODE_POOL_HASH_VERSION: HASH_VERSION}
     if node_class is None:
         return stamps
@@ -109,9 +109,12 @@ def _hashes(pool: NodePool, snapshot: Snapshot) -> Mapping[str, str]:
 
 
 def _requirements(launch: Launch) -> list[Requirement]:
-    """The plan's requirements, with the instance types that were found able to hold the pods."""
-    kept = [found for found in launch.requirements if found.key not in (HOSTNAME, INSTANCE_TYPE)]
-    minimum = max((f.min_values or 0 for f in launch.requirements if f.key == INSTANCE_TYPE), default=0)
+    """The plan's requirements, but of instance types exactly those that can hold the pods.
+
+    A host is left out: the node has no name yet.
+    """
+    kept = [rule for rule in launch.requirements if rule.key not in (HOSTNAME, INSTANCE_TYPE)]
+    minimum = max((rule.min_values or 0 for rule in launch.requirements if rule.key == INSTANCE_TYPE), default=0)
     types = Requirement(
         key=INSTANCE_TYPE, operator="In", values=list(launch.instance_types), min_values=minimum or None
     )
@@ -123,16 +126,16 @@ def _names(launches: Sequence[Launch], snapshot: Snapshot) -> list[str]:
     names = []
     for index, launch in enumerate(launches):
         seed = f"{snapshot.now.isoformat()}/{index}"
-        name = f"{launch.node_pool}-{suffix(seed)}"
+        name = f"{launch.node_pool}-{_suffix(seed)}"
         while name in taken:
             seed += "'"
-            name = f"{launch.node_pool}-{suffix(seed)}"
+            name = f"{launch.node_pool}-{_suffix(seed)}"
         taken.add(name)
         names.append(name)
     return names
 
 
-def suffix(seed: str) -> str:
+def _suffix(seed: str) -> str:
     """Five letters, as Kubernetes generates them, that depend on nothing but the seed."""
     number = int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "big")
     letters = []

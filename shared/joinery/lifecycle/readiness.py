@@ -1,8 +1,7 @@
-"""Readiness: may a NodePool be used, and may its EC2NodeClass? Written into their status, where users look.
+"""Readiness: whether a NodePool and its EC2NodeClass may be used, written into their status (Karpenter nodepool/readiness).
 
-A class is ready when what its selectors select exists (the cloud has looked); a pool is ready when it is valid and its
-class is ready. A resource that does not even parse is told so, and takes no part (Karpenter nodepool/readiness). Pools of
-another provider's classes are that provider's business.
+A class is ready when what its selectors select exists; the cloud has looked. A pool is ready when it is valid and its class is ready.
+A resource that cannot be read takes no part, and its status says why. Pools of another provider's classes are left to that provider.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,19 +40,19 @@ _WITH_CONDITIONS = (NodePool.kind, NodeClaim.kind, EC2NodeClass.kind)
 _ALWAYS = ("cpu", "memory", "pods", "ephemeral-storage")
 
 
-def readiness(snapshot: Snapshot, found: Mapping[str, EC2NodeClassStatus]) -> Iterable[tuple[Command, ...]]:
-    """A chain for each NodePool, EC2NodeClass and invalid resource whose status has changed.
+def readiness(snapshot: Snapshot, statuses: Mapping[str, EC2NodeClassStatus]) -> Iterable[tuple[Command, ...]]:
+    """A chain of commands for each NodePool, EC2NodeClass and invalid resource whose status has changed.
 
-    ``found`` is what the cloud says of each class; a class that it could not look at is left as it is.
+    ``statuses``: by the class's name, what the cloud says of it. A class that it could not look at is left as it is.
     """
-    yield from (
-        (Reject(each.kind, each.name, each.reason),) for each in snapshot.invalid if each.kind in _WITH_CONDITIONS
-    )
-    used = _used(snapshot)
-    classes = {
-        each.metadata.name: _class(each, found.get(each.metadata.name), is_used=bool({each.metadata.name, ""} & used))
-        for each in snapshot.node_classes
-    }
+    for invalid in snapshot.invalid:
+        if invalid.kind in _WITH_CONDITIONS:
+            yield (Reject(invalid.kind, invalid.name, invalid.reason),)
+    used = _used_classes(snapshot)
+    classes = {}
+    for node_class in snapshot.node_classes:
+        name = node_class.metadata.name
+        classes[name] = _class(node_class, statuses.get(name), is_used=bool({name, ""} & used))
     for before in snapshot.node_classes:
         after = classes[before.metadata.name]
         if after != before:
@@ -64,21 +63,24 @@ def readiness(snapshot: Snapshot, found: Mapping[str, EC2NodeClassStatus]) -> It
             yield (UpdatePool(pool, ready, _why(ready.status.conditions)),)
 
 
-def _used(snapshot: Snapshot) -> set[str]:
-    """The classes that claims need, the empty name for whichever a claim needs that does not even tell its class."""
-    unread = {bad.node_class for bad in snapshot.invalid if bad.kind == NodeClaim.kind}
-    return unread | {claim.spec.node_class_ref.name for claim in snapshot.node_claims if is_managed(claim)}
+def _used_classes(snapshot: Snapshot) -> set[str]:
+    """The names of the classes that claims need. The empty name stands for any: a claim needs it whose class cannot be read."""
+    of_unreadable = {invalid.node_class for invalid in snapshot.invalid if invalid.kind == NodeClaim.kind}
+    return of_unreadable | {claim.spec.node_class_ref.name for claim in snapshot.node_claims if is_managed(claim)}
 
 
-def _class(node_class: EC2NodeClass, found: EC2NodeClassStatus | None, *, is_used: bool) -> EC2NodeClass:
-    """With its status and hash; one that is being deleted goes once no claim needs it (Karpenter for AWS, nodeclass/termination)."""
+def _class(node_class: EC2NodeClass, status: EC2NodeClassStatus | None, *, is_used: bool) -> EC2NodeClass:
+    """The class with its status and hash; without its finalizer if it is being deleted and no claim needs it
+    (Karpenter for AWS, nodeclass/termination).
+    """
     metadata = node_class.metadata
     if metadata.deletion_timestamp is not None and not is_used:
         kept = [finalizer for finalizer in metadata.finalizers if finalizer != CLASS_FINALIZER]
         return node_class.model_copy(update={"metadata": metadata.model_copy(update={"finalizers": kept})})
     stamp = {NODE_CLASS_HASH: node_class_hash(node_class), NODE_CLASS_HASH_VERSION: HASH_VERSION}
-    status = found if found is not None else node_class.status
-    return node_class.model_copy(update={"metadata": _annotated(metadata, stamp), "status": status})
+    return node_class.model_copy(
+        update={"metadata": _annotated(metadata, stamp), "status": node_class.status if status is None else status}
+    )
 
 
 def _pool(pool: NodePool, classes: Mapping[str, EC2NodeClass], snapshot: Snapshot) -> NodePool:
@@ -86,9 +88,8 @@ def _pool(pool: NodePool, classes: Mapping[str, EC2NodeClass], snapshot: Snapsho
     conditions = put(pool.status.conditions, _valid(pool, at))
     name = pool.spec.template.spec.node_class_ref.name
     node_class = classes.get(name)
-    found = _class_ready(node_class, at) if node_class else _no_class(name, snapshot, at)
-    conditions = put(conditions, found)
-    conditions = _told_in_vain(conditions, pool, at)
+    conditions = put(conditions, _class_ready(node_class, at) if node_class else _no_class(name, snapshot, at))
+    conditions = _with_not_done_yet(conditions, pool, at)
     claims = [claim for claim in snapshot.node_claims if _counts(claim, pool)]
     status = pool.status.model_copy(
         update={
@@ -101,15 +102,18 @@ def _pool(pool: NodePool, classes: Mapping[str, EC2NodeClass], snapshot: Snapsho
     return pool.model_copy(update={"metadata": _annotated(pool.metadata, stamp), "status": status})
 
 
-def _told_in_vain(conditions: list[Condition], pool: NodePool, at: Observation) -> list[Condition]:
-    """With what the pool asks for and does not get yet. Of our own domain and True, so that no tool takes it for a failure."""
+def _with_not_done_yet(conditions: list[Condition], pool: NodePool, at: Observation) -> list[Condition]:
+    """The conditions with one for what the pool asks for and Joinery does not do yet.
+
+    Its type is in our own domain and its status True, so that no tool takes it for a failure.
+    """
     lacking = disruption_in_vain(pool)
     if not lacking:
         return drop(conditions, NOT_DONE_YET)
-    told = true(NOT_DONE_YET, at).model_copy(
+    condition = true(NOT_DONE_YET, at).model_copy(
         update={"reason": "NotSupportedYet", "message": f"not supported yet: {lacking}. {UNTIL_THEN}"}
     )
-    return put(conditions, told)
+    return put(conditions, condition)
 
 
 def _annotated(metadata: Any, stamp: Mapping[str, str]) -> Any:
@@ -126,10 +130,10 @@ def _valid(pool: NodePool, at: Observation) -> Condition:
 
 
 def _no_class(name: str, snapshot: Snapshot, at: Observation) -> Condition:
-    """The class that a pool names is not among those that can be used: is it there at all?"""
-    for bad in snapshot.invalid:
-        if (bad.kind, bad.name) == (EC2NodeClass.kind, name):
-            return false(_CLASS_READY, "NodeClassNotReady", f"EC2NodeClass {name} is invalid: {bad.reason}", at)
+    """Why the class that a pool names cannot be used: it cannot be read, or it is not there."""
+    for invalid in snapshot.invalid:
+        if (invalid.kind, invalid.name) == (EC2NodeClass.kind, name):
+            return false(_CLASS_READY, "NodeClassNotReady", f"EC2NodeClass {name} is invalid: {invalid.reason}", at)
     return false(_CLASS_READY, "NodeClassNotFound", f"EC2NodeClass {name} does not exist", at)
 
 
@@ -145,14 +149,14 @@ def _class_ready(node_class: EC2NodeClass, at: Observation) -> Condition:
 
 
 def _counts(claim: NodeClaim, pool: NodePool) -> bool:
-    """A node that goes is no longer the pool's."""
-    is_its = is_managed(claim) and claim.metadata.labels.get(NODE_POOL) == pool.metadata.name
-    return is_its and not claim.is_deleting
+    """Whether the claim counts in the pool's status. One that is being deleted does not."""
+    is_of_pool = is_managed(claim) and claim.metadata.labels.get(NODE_POOL) == pool.metadata.name
+    return is_of_pool and not claim.is_deleting
 
 
 def _resources(claims: Iterable[NodeClaim]) -> dict[str, str]:
-    listed = [amounts(claim.status.capacity) for claim in claims]
-    return {**texts({**dict.fromkeys(_ALWAYS, 0), **total(listed)}), "nodes": str(len(listed))}
+    capacities = [amounts(claim.status.capacity) for claim in claims]
+    return {**texts({**dict.fromkeys(_ALWAYS, 0), **total(capacities)}), "nodes": str(len(capacities))}
 
 
 def _why(conditions: Iterable[Condition]) -> str:

@@ -1,9 +1,8 @@
-"""Registration: the Node of a launched claim has appeared, and becomes ours.
+"""Registration: the Node of a launched claim has appeared, and becomes ours (Karpenter nodeclaim/lifecycle, Registration).
 
-A node boots with the ``unregistered`` taint, which keeps every pod away. What the claim says of it (labels, annotations,
-taints, who owns it) is written onto it together with the removal of that taint, in one write. In its place comes the taint
-that keeps the node for the pods that it was bought for (``steering``). That write happens once: what the node's owners
-change later is theirs (Karpenter nodeclaim/lifecycle, Registration).
+A node boots with the ``unregistered`` taint, which keeps every pod away. One write gives it what its claim says of it (labels, annotations,
+taints, owner) and replaces that taint by the one that keeps the node for the pods that it was bought for (``lifecycle.steering``).
+This is done once: what somebody changes on the node later stays as it is.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +29,7 @@ from joinery.state.claims import REGISTERED, observed, with_condition, with_stat
 
 
 def register(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
-    """The claim and its node as they should be now, and what must happen before they are written."""
+    """The claim and its node as they should be now, and Events to send. The node is None while there is none, or more than one."""
     nodes, at = view.nodes_of(claim), observed(claim, view.snapshot.now)
     if not nodes:
         waiting = unknown(REGISTERED, "NodeNotFound", "the instance has not joined the cluster yet", at)

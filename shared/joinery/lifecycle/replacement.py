@@ -1,8 +1,8 @@
 """Replacement before drain: how long a node that goes keeps its pods while their next node is being launched.
 
-Provisioning counts the pods of a leaving claim as pending and buys what they need. Once EC2 has accepted that launch it
-marks the claim, and the drain may start; it starts anyway after fifteen seconds, because a spot instance has two minutes
-left and a pod that is moved late is better than one that is killed.
+Provisioning counts the pods of a leaving claim as pending, and buys what they need. Once EC2 has accepted that launch it marks the claim,
+and lifecycle may start the drain. The drain starts anyway after fifteen seconds: a spot instance has two minutes left, and a
+pod that is evicted before its next node is there is still better off than one that is killed.
 """
 
 from collections.abc import Collection
@@ -16,6 +16,7 @@ from joinery.state.claims import annotated, is_managed, leaving_since
 from joinery.state.pods import is_reschedulable
 from joinery.state.snapshot import Snapshot
 
+#: How long the drain waits for the replacement to be launched.
 PATIENCE = timedelta(seconds=15)
 
 

@@ -1,9 +1,11 @@
-"""Steering: a new node is kept for the pods that it was bought for until they are there.
+"""Steering: a new node is kept for the pods that it was bought for until they are bound to it.
 
-The scheduler spreads pods by its own scores, so a tight plan does not bind as it was planned by itself. While the instance
-boots, its claim's pods get a toleration of their own, and its node registers with the one taint that only they tolerate: in
-whatever order the scheduler takes them, they cannot take each other's place, and nobody else can. The taint goes as soon as
-none of them waits any more, or when they had their time; who still waits then is planned anew, free room first.
+kube-scheduler spreads pods by its own scores, so by itself it does not bind the pods of a tight plan where they were planned. Therefore,
+while the instance boots, the pods of its claim get a toleration of their own, and its node registers with a taint that only they
+tolerate. In whatever order the scheduler takes them, no pod can take the place of another.
+
+The taint is removed as soon as none of these pods waits any more, or when their time is over. Pods that still wait then are planned
+anew; plans use free room first.
 """
 
 from collections.abc import Iterable
@@ -27,12 +29,13 @@ from joinery.state.plans import is_kept, kept_by, planned_pods, remembered
 from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot
 
-#: How long the scheduler has, once the node is fit: three of its longest back-offs. A pod may have to wait for others, for
-#: those that it wants to be near or that a spread wants first; so the time of nodes that come together ends together.
+#: How long the scheduler has once the node is fit: three of its longest back-offs (kube-scheduler `podMaxBackoffSeconds`, 10 s).
+#: A pod may have to wait for pods of other nodes, because of affinity or a spread. So the time of nodes that are on their way
+#: together ends together (``_is_over``).
 PATIENCE = timedelta(seconds=30)
-#: How long a node is kept at most, from its registration: it or one that its pods wait for may never get fit.
+#: How long a node is kept at most, from its registration: it may never become fit, nor the nodes of pods that its pods wait for.
 LONGEST = timedelta(minutes=5)
-#: What the DaemonSet controller lets every pod of its own tolerate.
+#: The tolerations that the DaemonSet controller adds to its pods (Kubernetes DaemonSet, "Taints and tolerations").
 _DAEMONS_TOLERATE = tuple(
     Toleration(key=f"node.kubernetes.io/{name}", operator="Exists", effect=effect)
     for name, effect in (
@@ -44,7 +47,12 @@ _DAEMONS_TOLERATE = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Steered:
-    """The node as steering leaves it. ``ended``: why it is not kept any longer; ``is_short``: although some pods still wait."""
+    """One step of steering.
+
+    ``node``: as it should be; None while there is none. ``invited``: pods that get the toleration for it now. ``is_kept``: whether
+    the node is still kept for its pods. ``ended``: why it is kept no longer, in the step in which that ends. ``is_short``: it
+    ended although some of its pods still wait.
+    """
 
     node: Node | None
     invited: Tolerate | None = None
@@ -54,7 +62,7 @@ class Steered:
 
 
 def steer(view: View, claim: NodeClaim, node: Node | None) -> Steered:
-    """One step: let pods onto the node that comes or is kept for them, or keep it no longer."""
+    """One step: let pods onto the node that is on its way or kept for them, or keep it no longer."""
     if node is None:
         return Steered(None, None if claim.is_true(REGISTERED) else invited(view, claim))
     if not is_steered(node):
@@ -66,22 +74,22 @@ def steer(view: View, claim: NodeClaim, node: Node | None) -> Steered:
 
 
 def invited(view: View, claim: NodeClaim) -> Tolerate | None:
-    """Let the pods that the claim was launched for onto its node, as far as they wait and nobody has done so yet."""
+    """Let the pods that the claim is for tolerate its taint: those that wait and do not tolerate it yet. None if there are none."""
     taint, why = kept_by(claim), f"{claim.metadata.name} was bought for them"
-    ours = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
+    toleration = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
     barred = tuple(pod for pod in _waiting(view, claim) if first_untolerated(pod.spec.tolerations, [taint]))
-    return Tolerate(barred, ours, why) if barred else None
+    return Tolerate(barred, toleration, why) if barred else None
 
 
 def kept(view: View, claim: NodeClaim, node: Node) -> Node:
-    """The node with the taint of its claim, if any pod waits for it."""
+    """The node with the taint that keeps it for its claim's pods, if any of these waits."""
     if not _waiting(view, claim):
         return node
     return replace(node, spec=replace(node.spec, taints=[*node.spec.taints, kept_by(claim)]))
 
 
 def released(node: Node) -> Node:
-    """The node without it."""
+    """The node without that taint, open to all."""
     return replace(node, spec=replace(node.spec, taints=[taint for taint in node.spec.taints if not is_kept(taint)]))
 
 
@@ -102,28 +110,34 @@ def ended(view: View, claim: NodeClaim, node: Node) -> str:
 
 
 def promises(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
-    """Let claims that are kept for their pods know of those that were planned for them since they were launched."""
-    known = {pod.key: pod for pod in snapshot.pods}
-    pods = {key for key, pod in known.items() if _waits(pod)}
+    """Write pods onto the claims that were launched before and that a plan now places them on.
+
+    Only claims whose node is on its way or kept for its pods: on a node that is open to all, anybody may take the place.
+    """
+    pods = {pod.key: pod for pod in snapshot.pods}
+    waiting = {key for key, pod in pods.items() if _waits(pod)}
     free = {node.spec.provider_id for node in snapshot.nodes if not is_steered(node)}
     claims = {
         claim.metadata.name: claim
         for claim in snapshot.node_claims
         if is_managed(claim) and not (claim.is_true(REGISTERED) and claim.status.provider_id in free)
     }
-    found = []
+    updates = []
     for placement in packing.existing:
         claim = claims.get(placement.node_claim)
-        wanted = set(placement.pods) & pods
-        if claim is not None and not wanted <= set(planned_pods(claim)):
-            listed = sorted((set(planned_pods(claim)) & pods) | set(placement.pods))
-            promised = annotated(claim, remembered(listed, known))
-            found.append(UpdateClaim(claim, promised, f"{len(wanted)} more pods were planned for it"))
-    return tuple(found)
+        newcomers = set(placement.pods) & waiting
+        if claim is not None and not newcomers <= set(planned_pods(claim)):
+            expected = sorted((set(planned_pods(claim)) & waiting) | set(placement.pods))
+            promised = annotated(claim, remembered(expected, pods))
+            updates.append(UpdateClaim(claim, promised, f"{len(newcomers)} more pods were planned for it"))
+    return tuple(updates)
 
 
 def _is_over(view: View, claim: NodeClaim) -> bool:
-    """Whether the pods had their time, and so had those of nodes that were on their way with this one: they may wait for them."""
+    """Whether the time of the node's pods is over.
+
+    It is not while pods of nodes that were on their way with this one still have time: this node's pods may be waiting for them.
+    """
     now, registered, fit = view.snapshot.now, _since(claim, REGISTERED), _since(claim, INITIALIZED)
     if registered is not None and now - registered >= LONGEST:
         return True
@@ -133,7 +147,7 @@ def _is_over(view: View, claim: NodeClaim) -> bool:
 
 
 def _may_be_awaited(claim: NodeClaim, by: datetime, now: datetime) -> bool:
-    """Whether pods of a claim that there was by then are still to come, or have just been given their node."""
+    """Whether pods of a claim that existed at the moment ``by`` are still to be bound: its node is not fit, or has just become so."""
     created, fit = claim.metadata.creation_timestamp, _since(claim, INITIALIZED)
     if not is_managed(claim) or claim.is_deleting or created is None or created > by or not planned_pods(claim):
         return False
@@ -141,20 +155,24 @@ def _may_be_awaited(claim: NodeClaim, by: datetime, now: datetime) -> bool:
 
 
 def _since(claim: NodeClaim, kind: str) -> datetime | None:
-    found = claim.condition(kind)
-    return found.last_transition_time if found is not None and found.status == "True" else None
+    """Since when a condition is true; None if it is not."""
+    condition = claim.condition(kind)
+    return condition.last_transition_time if condition is not None and condition.status == "True" else None
 
 
 def _blocked(view: View, claim: NodeClaim, node: Node) -> str:
-    """A DaemonSet that would run on a node that is not fit yet, were it not for our taint: it may be what makes it fit."""
+    """The name of a DaemonSet that only our taint keeps from a node that is not fit yet; empty if there is none.
+
+    Its pod may be what makes the node fit (a GPU's device plugin), so the taint has to go.
+    """
     if not_yet(claim, node) is None:
         return ""
-    others = released(node).spec.taints
-    seen = node_view(node, claim)
+    other_taints = released(node).spec.taints
+    merged = node_view(node, claim)
     for daemon in daemons(view.snapshot.daemon_sets, ()):
         tolerated = (*daemon.pod.spec.tolerations, *_DAEMONS_TOLERATE)
-        is_here = daemon.runs_on(seen) and first_untolerated(tolerated, _hard(others)) is None
-        if is_here and first_untolerated(tolerated, [kept_by(claim)]) is not None:
+        would_run = daemon.runs_on(merged) and first_untolerated(tolerated, _hard(other_taints)) is None
+        if would_run and first_untolerated(tolerated, [kept_by(claim)]) is not None:
             return daemon.name
     return ""
 

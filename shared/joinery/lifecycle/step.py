@@ -6,8 +6,8 @@
        │          │            │              │
        └──────────┴────────────┴──────────────┴── deleted ── drained ── detached ── terminated ── gone
 
-What a step finds out goes into the claim's conditions, what it wants done into its commands, in the order in which they
-are safe: a Node is written before the claim that says so. Repeating a step that was stopped anywhere does the rest of it.
+What a step finds out goes into the claim's conditions; what it wants done, into its commands. These are in an order in which it is safe to
+stop anywhere: a Node is written before the claim that says so. Repeating a step that was stopped does the rest of it.
 """
 
 from collections.abc import Iterable
@@ -29,9 +29,9 @@ from joinery.lifecycle.view import Step, View
 from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, annotated, settled, with_metadata
 from joinery.state.instances import INSTANCE_CLAIM_TAG, instance_id
 
-#: How long provisioning has for the launch of the claims that it wrote. Longer than its function's timeout (60 s), so that
-#: whoever finds an older claim without an instance knows that nobody else is launching it; shorter than the Lease of a
-#: killed provisioning, so that the claims are launched, and their room is known, when the next one decides.
+#: How long provisioning has for the launch of the claims that it wrote. Longer than its function's timeout (60 s): nobody is launching
+#: an older claim any more. Shorter than the Lease of a killed provisioning (90 s): its claims are launched, and their room is known,
+#: when the next one decides.
 LAUNCHING = timedelta(seconds=65)
 
 
@@ -49,7 +49,7 @@ def advance(view: View, claim: NodeClaim) -> Step:
 
 
 def _ended(view: View, claim: NodeClaim) -> tuple[Command, ...]:
-    """Reasons to give the claim up."""
+    """The commands that give the claim up, if there is a reason for it."""
     given_up = overdue(claim, view.snapshot.now)
     if given_up is not None:
         return Announce("GivenUp", given_up, claim, warning=True), DeleteClaim(claim, given_up)
@@ -65,14 +65,14 @@ def _launching(view: View, claim: NodeClaim) -> Step:
 
 
 def may_launch(claim: NodeClaim, now: datetime) -> bool:
-    """Whether an earlier attempt is known to be over: it failed and said so, or had its time."""
-    found, created = claim.condition(LAUNCHED), claim.metadata.creation_timestamp
-    has_failed = found is not None and found.reason != "AwaitingReconciliation"
+    """Whether nobody else can be launching the claim: the attempt before failed and said so, or its time is over."""
+    launched, created = claim.condition(LAUNCHED), claim.metadata.creation_timestamp
+    has_failed = launched is not None and launched.reason != "AwaitingReconciliation"
     return has_failed or created is None or now - created >= LAUNCHING
 
 
 def _living(view: View, claim: NodeClaim) -> Step:
-    """Registration, initialization, steering and adoption in one pass, each from where the one before left it."""
+    """Registration, initialization, demotion, steering and adoption in one pass, each from where the one before left it."""
     after, node, before_node = _joined(view, claim)
     if after.is_true(REGISTERED) and not after.is_true(INITIALIZED):
         after, node = initialize(view, after, node)
@@ -91,17 +91,17 @@ def _living(view: View, claim: NodeClaim) -> Step:
 
 
 def _joined(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
-    known = claim.condition(REGISTERED)
-    if known is None or known.status == "Unknown":
+    registered = claim.condition(REGISTERED)
+    if registered is None or registered.status == "Unknown":
         return register(view, claim)
     nodes = view.nodes_of(claim)
     return claim, nodes[0] if len(nodes) == 1 else None, ()
 
 
 def _tagged(claim: NodeClaim) -> tuple[NodeClaim, tuple[Command, ...]]:
-    """Name the instance after its node and claim, once: at its launch neither was known (1.14).
+    """Tag the instance with the names of its node and claim, once. At its launch the node had no name (Karpenter for AWS, nodeclaim/tagging).
 
-    Only a node that is fit has time for this: a refused tag must keep none from its pods.
+    Only after initialization: a tag that is refused must not keep a node from becoming fit.
     """
     name = claim.status.node_name
     if not name or claim.metadata.annotations.get(INSTANCE_TAGGED) == "true":
@@ -125,6 +125,6 @@ def _progress(claim: NodeClaim) -> str:
 
 
 def _is_young(claim: NodeClaim, now: datetime) -> bool:
-    """A node that never initializes is watched by the minute's schedule, not by an endless chain of ticks."""
+    """Whether it is worth a tick. A node that never initializes is left to the schedule that rings once a minute."""
     created = claim.metadata.creation_timestamp
     return created is None or now - created < REGISTRATION_TIMEOUT

@@ -1,7 +1,9 @@
-"""The world as one claim's lifecycle sees it: the cluster's objects and EC2's instances, joined once.
+"""What lifecycle sees: the cluster's objects and EC2's instances, joined once.
 
-A claim and a Node belong together when they name the same provider ID; an instance when it ends that ID. The instances
-are listed before the cluster is read, so that an instance without a claim was without one when it was listed.
+A claim and a Node belong together when they have the same provider ID; the instance is the one whose id ends it.
+
+The instances must be listed before the cluster is read. A claim is written before its instance is launched, so the claim of every instance
+that is listed is in the snapshot then, unless it is gone.
 """
 
 from collections import defaultdict
@@ -37,8 +39,11 @@ class Step:
 
 @dataclass(frozen=True, kw_only=True)
 class View:
-    """``instances`` are those that EC2 still has, by id; the rest indexes the snapshot: ``waiting`` the pods without a node,
-    ``expected`` the pods that a claim is there for, by its name.
+    """A snapshot with its instances, indexed.
+
+    ``instances``: by id, those that EC2 has not forgotten. ``nodes``: by provider ID. ``pods``: by the name of the node to which they are
+    bound. ``waiting``: by namespace/name, the live pods without a node. ``expected``: by a claim's name, the pods (namespace/name)
+    that it is there for now (``state.plans.expected``).
     """
 
     snapshot: Snapshot
@@ -58,12 +63,12 @@ class View:
 
     def instance_of(self, owner: NodeClaim | Node) -> Instance | None:
         """The instance behind a claim or a Node, None once it is gone."""
-        spoken = owner.status.provider_id if isinstance(owner, NodeClaim) else owner.spec.provider_id
-        return self.instances.get(instance_id(spoken))
+        provider_id = owner.status.provider_id if isinstance(owner, NodeClaim) else owner.spec.provider_id
+        return self.instances.get(instance_id(provider_id))
 
 
 def view(snapshot: Snapshot, instances: Iterable[Instance]) -> View:
-    """Join them."""
+    """The snapshot joined with the instances that were listed before it was read."""
     nodes: dict[str, list[Node]] = defaultdict(list)
     for node in snapshot.nodes:
         nodes[node.spec.provider_id].append(node)
