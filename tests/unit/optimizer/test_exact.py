@@ -1,9 +1,12 @@
 """Small instances, solved exactly: the proven bound is never above the cheapest nodes, and a packing never below."""
 
+from dataclasses import replace
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from joinery.optimizer.bounds.assignment_bound import item_charges
 from joinery.optimizer.bounds.lower_bound import lower_bound
 from joinery.optimizer.effort import Effort
 from joinery.optimizer.instance.packing_instance import PackingInstance
@@ -49,9 +52,14 @@ def test_no_packing_uses_more_nodes_than_there_are(instance: PackingInstance, se
 @given(instances(stocked=True), st.data())
 def test_the_proof_does_not_trust_the_solver(instance: PackingInstance, data: st.DataObject) -> None:
     """Any prices at all, in place of the solver's own, prove a bound that holds."""
-    program = AssignmentRelaxation(instance)
-    program.solve(instance.demands)
-    rows = len(program._duals)
-    program._duals = np.array(data.draw(st.lists(st.floats(-3, 1), min_size=rows, max_size=rows)))
-    least, excess = program.charges()
-    assert float(instance.demands @ least) - excess <= cheapest(instance) + PENNY
+    solution = AssignmentRelaxation(instance).solve(instance.demands)
+    assert solution is not None
+    prices = st.floats(-1, 3)
+    capacity = [data.draw(prices) for _ in range(solution.duals.capacity.size)]
+    wrong_duals = replace(
+        solution.duals,
+        capacity=np.array(capacity).reshape(solution.duals.capacity.shape),
+        cardinality=np.array([data.draw(prices) for _ in solution.duals.rows]),
+    )
+    charges, excess = item_charges(instance, wrong_duals)
+    assert float(instance.demands @ charges) - excess <= cheapest(instance) + PENNY

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from joinery.optimizer.arrays import UNLIMITED
+from joinery.optimizer.bounds.assignment_bound import item_charges
 from joinery.optimizer.bounds.lower_bound import lower_bound
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.instance.aggregation import MOST_ITEMS
+from joinery.optimizer.instance.aggregation import MAX_ITEMS
 from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.instance.patterns import cost_of
 from joinery.optimizer.relaxation.assignment import AssignmentRelaxation
@@ -18,7 +19,7 @@ from tests.unit.optimizer.instances import seeded, wrong
 def test_three_hundred_different_pods_are_packed_close_to_their_bound(seed: int) -> None:
     """The plan holds every pod, and costs less than a tenth more than anyone could pay."""
     instance = seeded(300, seed=seed)
-    assert len(instance.demands) > MOST_ITEMS
+    assert len(instance.demands) > MAX_ITEMS
     patterns = pack(instance, np.zeros(len(instance.costs), dtype=np.int64), Effort())
     proven = lower_bound(instance)
     assert wrong(instance, patterns) == []
@@ -27,7 +28,7 @@ def test_three_hundred_different_pods_are_packed_close_to_their_bound(seed: int)
 
 def test_the_bound_of_many_items_is_below_that_of_the_whole_program() -> None:
     """Prices for promising kinds only, and a grid for the others: a little weaker than all kinds at once, and never stronger."""
-    instance = seeded(MOST_ITEMS + 50)
+    instance = seeded(MAX_ITEMS + 50)
     program = AssignmentRelaxation(instance)
     answer = program.solve(instance.demands)
     assert answer is not None
@@ -40,7 +41,7 @@ def test_the_program_charges_what_its_optimum_costs() -> None:
     program = AssignmentRelaxation(instance)
     answer = program.solve(instance.demands)
     assert answer is not None
-    least, excess = program.charges()
+    least, excess = item_charges(instance, answer.duals)
     assert float(instance.demands @ least) - excess == pytest.approx(answer.cost, rel=1e-6)
 
 
@@ -61,7 +62,7 @@ def _with_standing(instance: PackingInstance, nodes: int) -> PackingInstance:
 
 def test_standing_nodes_lower_the_bound_of_many_items_by_what_they_save() -> None:
     """Free nodes take pods off the bill, more of them more, down to nothing where all fit; the bound is never negative."""
-    instance = seeded(MOST_ITEMS + 50)
+    instance = seeded(MAX_ITEMS + 50)
     assert (instance.available == UNLIMITED).all()
     bounds = [lower_bound(_with_standing(instance, nodes)) for nodes in (0, 1, 3, 30)]
     assert bounds == sorted(bounds, reverse=True)

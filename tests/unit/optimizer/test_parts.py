@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.optimizer.instance.aggregation import MOST_ITEMS, aggregate
+from joinery.optimizer.instance.aggregation import MAX_ITEMS, aggregate
 from joinery.optimizer.instance.decomposition import decompose
 from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.relaxation.aggregated import AggregatedRelaxation
@@ -62,7 +62,7 @@ def test_cells_are_fewer_than_items_and_of_nearly_one_size() -> None:
     """Four hundred sizes become a number that the program solves quickly, each cell a small part of the whole range."""
     instance = seeded(400)
     found = aggregate(instance)
-    assert len(found.instance.demands) < MOST_ITEMS
+    assert len(found.instance.demands) < MAX_ITEMS
     assert found.instance.demands.sum() == instance.demands.sum()
     apart = np.abs(instance.sizes - found.instance.sizes[found.aggregate_of])[:, :2].mean(axis=0)
     assert (apart < 0.1 * np.ptp(instance.sizes[:, :2], axis=0)).all()

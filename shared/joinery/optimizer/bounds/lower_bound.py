@@ -1,10 +1,13 @@
-"""A proven bound for any instance, however many items and kinds it has.
+"""A proven lower bound for any instance, however many items and bin types it has.
 
-The prices of an optimum prove a bound for the kinds that were in the program (``assignment``). Of a instance of many pairs the program has
-only the promising kinds, and of one of many items cells instead of items: prices that are right for those are nearly right for each.
-Every other kind needs prices of its own, and any prices do that charge a full node no more than it costs. Mostly those of some kind that is
-bought do, raised or lowered to the other's price: no pod is charged less by them than it is already. Kinds of which that cannot be
-said join the program; and where they must not, prices are tried that share the kind's price among its resources by a grid of weights.
+``assignment_bound`` needs prices for every bin type. The relaxation of a large instance has only the core of its bin types (``core``),
+and that of many items has aggregates of them. Prices that are right for an aggregate are nearly right for its items, and any prices
+prove a bound. A bin type outside the core gets prices in one of three ways, the cheapest first:
+
+1. those of a bin type that the optimum buys, scaled to this one's cost. If they charge no item less than it is charged already, they
+   change nothing, and nothing more needs to be computed;
+2. it joins the core, and the relaxation is solved again;
+3. where that would take too long, its cost is shared among its resources by the best of a grid of weights.
 """
 
 from itertools import product
@@ -12,78 +15,84 @@ from itertools import product
 import numpy as np
 
 from joinery.optimizer.arrays import Floats, Ints
-from joinery.optimizer.instance.aggregation import MOST_ITEMS, aggregate
+from joinery.optimizer.bounds.assignment_bound import item_charges, price_directions
+from joinery.optimizer.instance.aggregation import MAX_ITEMS, aggregate
 from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.relaxation.assignment import AssignmentRelaxation
 from joinery.optimizer.relaxation.core import CoreSelection
 
-_SORTS = 12
-_STEPS = 48
-_SLOW = 2e-4
-"""A bound that another solve of the program lifts by no more than this share is not worth one more."""
+_CORE_CLASSES = 12
+_GRID_STEPS = 48
+_CUT_TOLERANCE = 2e-4
+"""Another solve of the relaxation that would lift the bound by no more than this share is not made."""
 _FEW_PAIRS = 1_500
-"""The program of so many pairs of an item and a kind has all kinds from the start."""
+"""Where no more items and bin types are compatible, all bin types are in the core from the start."""
 _ROUNDS = 3
-"""So often kinds may join."""
+"""How often bin types may join the core."""
 
 
 def lower_bound(instance: PackingInstance) -> float:
-    """$/h that no nodes for all pods of the instance can undercut; 0 where nothing can be proven."""
+    """$/h that no packing of all demands can undercut; 0 where nothing can be proven. The proof is in ``assignment_bound``."""
     every: Ints = np.arange(len(instance.costs))
-    has_many, bin_types = len(instance.demands) > MOST_ITEMS, every
+    has_many_items, core = len(instance.demands) > MAX_ITEMS, every
     if instance.compatible.sum() > _FEW_PAIRS:
-        bin_types = np.union1d(CoreSelection(instance).core(_SORTS), np.flatnonzero(instance.is_limited))
+        core = np.union1d(CoreSelection(instance).core(_CORE_CLASSES), np.flatnonzero(instance.is_limited))
     for _ in range(_ROUNDS):
-        few = instance.restrict(np.arange(len(instance.demands)), bin_types, instance.demands)
-        told = aggregate(few).instance if has_many else few
-        program = AssignmentRelaxation(told, swift=True, cuts=not has_many, slow=_SLOW)
-        answer = program.solve(told.demands)
-        if answer is None:
+        restricted = instance.restrict(np.arange(len(instance.demands)), core, instance.demands)
+        solved = aggregate(restricted).instance if has_many_items else restricted
+        # The rows of cuts name single items, which an aggregation does not have.
+        relaxation = AssignmentRelaxation(solved, swift=True, cuts=not has_many_items, cut_tolerance=_CUT_TOLERANCE)
+        solution = relaxation.solve(solved.demands)
+        if solution is None:
             return 0.0
-        least, excess = program.charges(few)
-        harmful = _undercutting(instance, np.setdiff1d(every, bin_types), program.directions(answer), least)
-        if has_many or not len(harmful):
+        charges, excess = item_charges(restricted, solution.duals)
+        directions = price_directions(solved, solution)
+        unproven = _charging_less(instance, np.setdiff1d(every, core), directions, charges)
+        if has_many_items or not len(unproven):
             break
-        bin_types = np.union1d(bin_types, harmful)
-    for bin_type in harmful:
-        least = np.minimum(least, _charges(instance, int(bin_type), least))
-    return max(0.0, float(instance.demands @ least) - excess)
+        core = np.union1d(core, unproven)
+    for bin_type in unproven:
+        charges = np.minimum(charges, _grid_charges(instance, int(bin_type), charges))
+    # Demands times charges may fall below the excess where nodes that stand already could take everything.
+    return max(0.0, float(instance.demands @ charges) - excess)
 
 
-def _undercutting(instance: PackingInstance, bin_types: Ints, directions: Floats, least: Floats) -> Ints:
-    """Of these kinds, those on which every direction, scaled to the kind's price, charges some pod less than ``least``."""
-    asked = np.concatenate([instance.sizes, instance.limit_members], axis=1)
-    held = np.concatenate(
-        [
-            instance.capacities[bin_types],
-            np.broadcast_to(instance.limit_caps, (len(bin_types), len(instance.limit_caps))),
-        ],
-        axis=1,
-    )
-    harmless = np.zeros(len(bin_types), dtype=np.bool_)
+def _charging_less(instance: PackingInstance, bin_types: Ints, directions: Floats, charges: Floats) -> Ints:
+    """Of these bin types (indices), those for which every direction of prices, scaled to the bin type's cost, charges some item less.
+
+    ``directions``: float64[directions, resources + limits]; ``charges``: float64[items], $/h.
+    """
+    taken = np.concatenate([instance.sizes, instance.limit_members], axis=1)
+    caps = np.broadcast_to(instance.limit_caps, (len(bin_types), len(instance.limit_caps)))
+    held = np.concatenate([instance.capacities[bin_types], caps], axis=1)
+    is_harmless = np.zeros(len(bin_types), dtype=np.bool_)
     for direction in directions:
         scale = instance.costs[bin_types] / np.maximum(held @ direction, 1e-300)
-        charges = np.maximum(asked @ direction, 1e-300)
-        # What a node must charge at least for a unit of the direction, so that no pod that it admits is charged less.
-        needed = np.where(instance.compatible[:, bin_types], (least / charges)[:, None], 0.0).max(axis=0, initial=0.0)
-        harmless |= scale * (1 + 1e-12) >= needed
-    return bin_types[~harmless]
+        charged = np.maximum(taken @ direction, 1e-300)
+        # By how much the direction must be scaled at least, so that no compatible item is charged less than it is already.
+        needed = np.where(instance.compatible[:, bin_types], (charges / charged)[:, None], 0.0).max(axis=0, initial=0.0)
+        is_harmless |= scale * (1 + 1e-12) >= needed
+    return bin_types[~is_harmless]
 
 
-def _charges(instance: PackingInstance, bin_type: int, least: Floats) -> Floats:
-    """What the kind's own prices charge each pod, infinite where it admits none: the prices that lower ``least`` the least."""
+def _grid_charges(instance: PackingInstance, bin_type: int, charges: Floats) -> Floats:
+    """float64[items]: what the bin type's own prices charge, infinite where it is not compatible.
+
+    Of all ways on the grid to share its cost among its resources, that which lowers ``charges`` least in sum over the demands.
+    """
     items = np.flatnonzero(instance.compatible[:, bin_type])
     share = instance.sizes[items] / np.maximum(instance.capacities[bin_type], 1)
-    asked = np.flatnonzero((share > 0).any(axis=0))
-    charges = instance.costs[bin_type] * (share[:, asked] @ _weights(len(asked)).T)
-    lowered: Ints = (instance.demands[items, None] * np.maximum(least[items, None] - charges, 0.0)).sum(axis=0)
-    found: Floats = np.full(len(instance.demands), np.inf)
-    found[items] = charges[:, int(lowered.argmin())]
-    return found
+    used = np.flatnonzero((share > 0).any(axis=0))
+    by_weights = instance.costs[bin_type] * (share[:, used] @ _weights(len(used)).T)
+    lost = instance.demands[items, None] * np.maximum(charges[items, None] - by_weights, 0.0)
+    lowered: Ints = lost.sum(axis=0)
+    own: Floats = np.full(len(instance.demands), np.inf)
+    own[items] = by_weights[:, int(lowered.argmin())]
+    return own
 
 
 def _weights(resources: int) -> Floats:
-    """Ways to share one among the resources: ways x resources; coarser the more there are."""
-    steps = {1: 1, 2: _STEPS, 3: 16}.get(resources, 4)
+    """float64[ways, resources]: ways to share one among the resources; coarser the more there are, because ways multiply."""
+    steps = {1: 1, 2: _GRID_STEPS, 3: 16}.get(resources, 4)
     ways = [head for head in product(range(steps + 1), repeat=resources - 1) if sum(head) <= steps]
     return np.array([(*head, steps - sum(head)) for head in ways], dtype=np.float64).reshape(-1, resources) / steps

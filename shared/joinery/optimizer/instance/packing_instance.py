@@ -1,7 +1,8 @@
-"""A **instance**: how many pods of which size are to be put on nodes of which kinds, in arrays.
+"""An instance of the packing problem: vector bin packing with heterogeneous bins, conflicts and cardinality limits, in arrays.
 
-An *item* is a size of pod with a count, a *kind* a size of node with a price; amounts are whole numbers in one order of
-resources. ``groups`` and ``clashes`` say which pods may not share a node.
+An **item** is a size with a demand: so many equal copies of it are to be packed. A **bin type** is a capacity with a cost. Sizes
+and capacities are whole numbers, in one order of resources. The words are those of the typology by Wäscher, Haußner and
+Schumann (2007), "An improved typology of cutting and packing problems".
 """
 
 from dataclasses import dataclass, field
@@ -14,7 +15,10 @@ from joinery.optimizer.arrays import UNLIMITED, Floats, Ints, Mask
 
 @dataclass(frozen=True, eq=False)
 class CardinalityLimit:
-    """Items (indices) of which at most ``cap`` pods may share a node."""
+    """A bin holds at most ``cap`` copies of these items together.
+
+    ``items``: int64[n], indices of items. ``cap``: copies, of all of them in sum.
+    """
 
     items: Ints
     cap: int
@@ -22,9 +26,18 @@ class CardinalityLimit:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class PackingInstance:
-    """``sizes``: items x resources; ``demands``: items; ``costs``: kinds, in $/h; ``capacities``: kinds x resources; ``compatible``: items x
-    kinds; ``conflicts``: items x items, where True on the diagonal means at most one pod of the item on a node; ``available``: how many
-    nodes there are of a kind, without end unless given; ``supply``: a number by kind: kinds of one supply have one available between them.
+    """What is to be packed, and into what. Checks nothing: its arrays must agree in shape.
+
+    ``sizes``: int64[items, resources], of one copy, in the caller's units.
+    ``demands``: int64[items], copies to be packed.
+    ``costs``: float64[bin types], $/h for one bin.
+    ``capacities``: int64[bin types, resources], in the units of ``sizes``.
+    ``compatible``: bool[items, bin types]; False also where one copy alone is too large for the bin.
+    ``cardinality_limits``: each holds on every bin.
+    ``conflicts``: bool[items, items], symmetric: the two never share a bin. True on the diagonal: at most one copy on a bin.
+    ``available``: int64[bin types], bins there are; UNLIMITED unless given.
+    ``supply``: int64[bin types], a label: bin types with the same label draw on one supply, so ``available`` is the same for
+    them and is used up together. Each bin type has a supply of its own unless given.
     """
 
     sizes: Ints
@@ -45,68 +58,72 @@ class PackingInstance:
 
     @cached_property
     def is_limited(self) -> Mask:
-        """The kinds of which there are only so many."""
-        few: Mask = self.available < UNLIMITED
-        return few
+        """bool[bin types]: those of which there are only so many."""
+        limited: Mask = self.available < UNLIMITED
+        return limited
 
     @cached_property
     def scale(self) -> Floats:
-        """The largest room of any kind by resource: amounts are compared as shares of it."""
+        """float64[resources]: the largest capacity of any bin type, at least one.
+
+        Resources differ by ten orders of magnitude (bytes of memory, a GPU). As shares of the scale they can be added up and
+        compared, and the linear programs are well conditioned.
+        """
         largest: Floats = self.capacities.max(axis=0, initial=1).astype(np.float64)
         return np.maximum(largest, 1.0)
 
     @cached_property
     def max_per_bin(self) -> Ints:
-        """How many pods of an item alone a node of a kind holds: items x kinds."""
-        asked = self.sizes[:, None, :]
-        room = np.where(asked > 0, self.capacities[None] // np.maximum(asked, 1), UNLIMITED)
-        most: Ints = np.where(self.compatible, room.min(axis=2, initial=UNLIMITED), 0)
-        for group in self.cardinality_limits:
-            most[group.items] = np.minimum(most[group.items], group.cap)
+        """int64[items, bin types]: copies of one item alone that a bin holds."""
+        sizes = self.sizes[:, None, :]
+        fitting = np.where(sizes > 0, self.capacities[None] // np.maximum(sizes, 1), UNLIMITED)
+        most: Ints = np.where(self.compatible, fitting.min(axis=2, initial=UNLIMITED), 0)
+        for limit in self.cardinality_limits:
+            most[limit.items] = np.minimum(most[limit.items], limit.cap)
         alone: Ints = np.minimum(most, np.where(self.conflicts.diagonal(), 1, UNLIMITED)[:, None])
         return alone
 
     @cached_property
     def has_conflicting_items(self) -> bool:
-        """Whether some item clashes with another one than itself."""
+        """Whether some item conflicts with another one than itself."""
         return bool((self.conflicts & ~np.eye(len(self.demands), dtype=np.bool_)).any())
 
     @cached_property
     def limit_members(self) -> Mask:
-        """Which item is in which group: items x groups."""
-        found = np.zeros((len(self.demands), len(self.cardinality_limits)), dtype=np.bool_)
-        for index, group in enumerate(self.cardinality_limits):
-            found[group.items, index] = True
-        return found
+        """bool[items, cardinality limits]: which item counts for which limit."""
+        members = np.zeros((len(self.demands), len(self.cardinality_limits)), dtype=np.bool_)
+        for index, limit in enumerate(self.cardinality_limits):
+            members[limit.items, index] = True
+        return members
 
     @cached_property
     def limit_caps(self) -> Ints:
-        """The cap of every group."""
-        return np.array([group.cap for group in self.cardinality_limits], dtype=np.int64)
+        """int64[cardinality limits]: the cap of each."""
+        return np.array([limit.cap for limit in self.cardinality_limits], dtype=np.int64)
 
     def restrict(self, items: Ints, bin_types: Ints, demands: Ints) -> "PackingInstance":
-        """The same with these items and kinds only, and other counts."""
-        block = {int(item): index for index, item in enumerate(items)}
-        groups = []
-        for group in self.cardinality_limits:
-            kept = [block[int(item)] for item in group.items if int(item) in block]
+        """The same with these items and bin types only (indices, in this order), and these demands of the items."""
+        position = {int(item): index for index, item in enumerate(items)}
+        limits = []
+        for limit in self.cardinality_limits:
+            kept = [position[int(item)] for item in limit.items if int(item) in position]
             if kept:
-                groups.append(CardinalityLimit(np.array(kept, dtype=np.int64), group.cap))
+                limits.append(CardinalityLimit(np.array(kept, dtype=np.int64), limit.cap))
         return PackingInstance(
             sizes=self.sizes[items],
             demands=demands,
             costs=self.costs[bin_types],
             capacities=self.capacities[bin_types],
             compatible=self.compatible[np.ix_(items, bin_types)],
-            cardinality_limits=tuple(groups),
+            cardinality_limits=tuple(limits),
             conflicts=self.conflicts[np.ix_(items, items)],
             available=self.available[bin_types],
             supply=self.supply[bin_types],
         )
 
-    def after_buying(self, available: Ints, bin_type: int, times: int) -> Ints:
-        """The available (by kind) after so many nodes of the kind were taken."""
+    def after_buying(self, available: Ints, bin_type: int, copies: int) -> Ints:
+        """int64[bin types]: what is left of ``available`` once so many bins of the type are bought."""
         if not self.is_limited[bin_type]:
             return available
-        left: Ints = np.where(self.supply == self.supply[bin_type], available - times, available)
+        left: Ints = np.where(self.supply == self.supply[bin_type], available - copies, available)
         return left

@@ -1,4 +1,8 @@
-"""Patterns: bins with what each of them holds."""
+"""Patterns: bins together with what each of them holds.
+
+The word is Gilmore and Gomory's (1961, "A linear programming approach to the cutting-stock problem"): a way to cut one roll, here a
+way to fill one bin.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +15,10 @@ from joinery.optimizer.instance.packing_instance import PackingInstance
 
 @dataclass(frozen=True, eq=False)
 class Pattern:
-    """So many (``copies``) equal nodes: their kind, and how many pods of each item each of them holds."""
+    """Equal bins of a packing.
+
+    ``bin_type``: index. ``counts``: int64[items], copies of each item on one of these bins. ``copies``: how many such bins.
+    """
 
     bin_type: int
     counts: Ints
@@ -19,19 +26,22 @@ class Pattern:
 
 
 def cost_of(instance: PackingInstance, patterns: Sequence[Pattern]) -> float:
-    """$/h of all their nodes."""
+    """$/h of all their bins."""
     return float(sum(instance.costs[pattern.bin_type] * pattern.copies for pattern in patterns))
 
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """Nodes that can be built: their kinds, and their pods (patterns x items)."""
+    """Many patterns in two arrays, for work on all of them at once.
+
+    ``bin_types``: int64[patterns], indices. ``counts``: int64[patterns, items], copies of each item on a bin of the pattern.
+    """
 
     bin_types: Ints
     counts: Ints
 
     def select(self, chosen: Ints) -> "Patterns":
-        """Some of them, in this order."""
+        """Those at these indices, in this order; their arrays are copies."""
         return Patterns(self.bin_types[chosen], self.counts[chosen])
 
     def join(self, other: "Patterns") -> "Patterns":

@@ -9,17 +9,22 @@ from numpy.typing import NDArray
 from joinery.optimizer.arrays import Floats, Ints
 
 Indices = NDArray[np.int32]
+"""HiGHS indexes with 32 bits."""
 
-_EXACT = 1e-9
-_DUAL, _PRIMAL = 1, 4
-"""HiGHS's strategies: the one goes on where rows or bounds have changed, the other from a given vertex or where columns were added."""
+_TIGHT_TOLERANCE = 1e-9
+_DUAL_SIMPLEX, _PRIMAL_SIMPLEX = 1, 4
+"""HiGHS's ``simplex_strategy``. After a change of rows or bounds the last basis is still dual feasible, so the dual simplex goes on from
+it. After new columns, new costs or a given basis it is primal feasible, so the primal simplex does.
+"""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LinearProgram:
-    """Minimise cost . v with 0 <= v <= most and lower <= A v <= upper; A as triplets (row, column, value).
+    """Minimise costs . v subject to 0 <= v <= upper_bounds and row_lower <= A v <= row_upper.
 
-    ``integers``: so many of the first variables may be whole numbers only; such a program is asked for by ``Solver.whole``.
+    ``costs``, ``upper_bounds``: float64[variables]. ``row_lower``, ``row_upper``: float64[rows]. Bounds may be infinite.
+    ``rows``, ``columns``: int32[entries], ``values``: float64[entries]: the entries of A that are not zero.
+    ``integers``: so many of the first variables must be whole numbers. Only ``Solver.solve_integer`` heeds them.
     """
 
     costs: Floats
@@ -34,7 +39,7 @@ class LinearProgram:
 
 @dataclass(frozen=True, eq=False)
 class LinearSolution:
-    """Values and reduced costs by variable, dual prices by row."""
+    """An optimum: ``values`` and ``reduced_costs``: float64[variables]; ``duals``: float64[rows], right to HiGHS's tolerances only."""
 
     values: Floats
     reduced_costs: Floats
@@ -44,22 +49,24 @@ class LinearSolution:
 class Solver:
     """A program that HiGHS keeps, with its last basis. Single-threaded and deterministic.
 
-    ``grows``: columns will be added; ``exact``: prices are wanted to more digits than HiGHS usually gives.
+    ``grows``: columns will be added, so solving again means the primal simplex. ``exact``: ask for duals to more digits than the default.
     """
 
     def __init__(self, program: LinearProgram, *, grows: bool = False, exact: bool = False) -> None:
-        import highspy  # a tenth of a second, which doors that pack nothing need not spend
+        # Imported here because it takes a tenth of a second, which the Lambda functions that pack nothing should not pay.
+        import highspy
 
         self._optimal = highspy.HighsModelStatus.kOptimal
         self._status = highspy.HighsBasisStatus
         self._new_basis: Any = highspy.HighsBasis
         self._highs: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+        # One problem must give one plan on every machine.
         for name, value in (("output_flag", False), ("threads", 1), ("random_seed", 0)):
             self._highs.setOptionValue(name, value)
         if exact:
             for name in ("primal_feasibility_tolerance", "dual_feasibility_tolerance"):
-                self._highs.setOptionValue(name, _EXACT)
-        self._strategy = _PRIMAL if grows else _DUAL
+                self._highs.setOptionValue(name, _TIGHT_TOLERANCE)
+        self._strategy = _PRIMAL_SIMPLEX if grows else _DUAL_SIMPLEX
         self._highs.setOptionValue("simplex_strategy", self._strategy)
         model = highspy.HighsLp()
         model.num_col_, model.num_row_ = len(program.costs), len(program.row_lower)
@@ -70,13 +77,16 @@ class Solver:
         model.a_matrix_.format_ = highspy.MatrixFormat.kColwise
         model.a_matrix_.start_, model.a_matrix_.index_, model.a_matrix_.value_ = _by_column(program)
         if program.integers:
-            bin_types = highspy.HighsVarType
-            number = len(program.costs) - program.integers
-            model.integrality_ = [bin_types.kInteger] * program.integers + [bin_types.kContinuous] * number
+            types = highspy.HighsVarType
+            continuous = len(program.costs) - program.integers
+            model.integrality_ = [types.kInteger] * program.integers + [types.kContinuous] * continuous
         self._highs.passModel(model)
 
     def warm_start(self, basic: Ints, tight: Ints) -> None:
-        """Start the next solve from a vertex: only these variables are above zero, and of these rows none has slack."""
+        """Start the next solve from a vertex: only these variables (indices) are above zero, and these rows (indices) have no slack.
+
+        There must be as many of the one as of the other, or HiGHS completes the basis by itself.
+        """
         columns, rows = [self._status.kLower] * self._highs.getNumCol(), [self._status.kBasic] * self._highs.getNumRow()
         for column in basic:
             columns[column] = self._status.kBasic
@@ -85,66 +95,69 @@ class Solver:
         basis = self._new_basis()
         basis.col_status, basis.row_status, basis.valid = columns, rows, True
         self._highs.setBasis(basis)
-        self._highs.setOptionValue("simplex_strategy", _PRIMAL)
+        self._highs.setOptionValue("simplex_strategy", _PRIMAL_SIMPLEX)
 
     def add_row(self, columns: Indices, values: Floats) -> None:
         """One more row: the sum of these columns times these values is at most zero."""
         self._highs.addRow(-np.inf, 0.0, len(columns), columns.astype(np.int32), values)
 
-    def set_upper_bounds(self, most: Floats) -> None:
+    def set_upper_bounds(self, upper: Floats) -> None:
         """Other upper bounds on the first variables."""
-        columns: Indices = np.arange(len(most), dtype=np.int32)
-        self._highs.changeColsBounds(len(most), columns, np.zeros(len(most)), most)
+        columns: Indices = np.arange(len(upper), dtype=np.int32)
+        self._highs.changeColsBounds(len(upper), columns, np.zeros(len(upper)), upper)
 
-    def set_bounds(self, low: Floats, high: Floats) -> None:
-        """Other ends for all variables."""
-        self._highs.changeColsBounds(len(low), np.arange(len(low), dtype=np.int32), low, high)
+    def set_bounds(self, lower: Floats, upper: Floats) -> None:
+        """Other bounds on all variables."""
+        self._highs.changeColsBounds(len(lower), np.arange(len(lower), dtype=np.int32), lower, upper)
 
-    def set_row_upper(self, first: int, most: Floats) -> None:
-        """Other upper bounds on the rows from ``first`` on."""
-        rows: Indices = np.arange(first, first + len(most), dtype=np.int32)
-        self._highs.changeRowsBounds(len(most), rows, np.full(len(most), -np.inf), most)
+    def set_row_upper(self, first: int, upper: Floats) -> None:
+        """Other upper ends, and no lower ones, of the rows from ``first`` on."""
+        rows: Indices = np.arange(first, first + len(upper), dtype=np.int32)
+        self._highs.changeRowsBounds(len(upper), rows, np.full(len(upper), -np.inf), upper)
 
-    def add_columns(self, cost: Floats, values: Floats) -> None:
-        """More columns without upper end: their costs, and their values in every row (rows x columns)."""
+    def add_columns(self, costs: Floats, values: Floats) -> None:
+        """More variables without upper bound. ``costs``: float64[new]; ``values``: [rows, new], their entries of A."""
         columns, rows = np.nonzero(values.T)
-        starts = np.searchsorted(columns, np.arange(len(cost))).astype(np.int32)
-        ends = np.full(len(cost), np.inf)
+        starts = np.searchsorted(columns, np.arange(len(costs))).astype(np.int32)
+        upper = np.full(len(costs), np.inf)
         entries = values.T[columns, rows].astype(np.float64)
         self._highs.addCols(
-            len(cost), cost, np.zeros(len(cost)), ends, len(rows), starts, rows.astype(np.int32), entries
+            len(costs), costs, np.zeros(len(costs)), upper, len(rows), starts, rows.astype(np.int32), entries
         )
 
-    def set_costs(self, cost: Floats) -> None:
-        """Other costs for the first columns. The last vertex is as possible as it was, so the next solve goes on from it."""
-        self._highs.changeColsCost(len(cost), np.arange(len(cost), dtype=np.int32), cost)
-        self._highs.setOptionValue("simplex_strategy", _PRIMAL)
+    def set_costs(self, costs: Floats) -> None:
+        """Other costs of the first variables. The last vertex is still primal feasible, so the next solve goes on from it."""
+        self._highs.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
+        self._highs.setOptionValue("simplex_strategy", _PRIMAL_SIMPLEX)
 
     def solve_integer(self, branches: int) -> Floats | None:
-        """The optimum in whole numbers, or the best one in so many branches; None if there is none."""
+        """float64[variables]: the optimum in whole numbers, or the best within so many branch-and-bound nodes; None if none was found."""
         self._highs.setOptionValue("mip_max_nodes", branches)
         self._highs.run()
-        found = self._highs.getSolution()
-        return np.asarray(found.col_value) if found.value_valid else None
+        solution = self._highs.getSolution()
+        return np.asarray(solution.col_value) if solution.value_valid else None
 
     def solve(self, lower: Floats, upper: Floats) -> LinearSolution | None:
-        """The optimum where the first rows lie between these values; None if there is none."""
+        """The optimum where the first rows lie between these ends; None if HiGHS found none."""
         rows: Indices = np.arange(len(lower), dtype=np.int32)
         self._highs.changeRowsBounds(len(lower), rows, lower, upper)
         self._highs.run()
         self._highs.setOptionValue("simplex_strategy", self._strategy)
         if self._highs.getModelStatus() != self._optimal:
             return None
-        found = self._highs.getSolution()
-        return LinearSolution(np.asarray(found.col_value), np.asarray(found.col_dual), np.asarray(found.row_dual))
+        solution = self._highs.getSolution()
+        return LinearSolution(
+            np.asarray(solution.col_value), np.asarray(solution.col_dual), np.asarray(solution.row_dual)
+        )
 
     def farkas_ray(self) -> Floats | None:
-        """Prices of the rows that, large enough, prove of the program just tried that nothing keeps its rows; None if there are none."""
-        status, is_there, *found = self._highs.getDualRay()
-        return np.asarray(found[0]) if is_there and found else None
+        """float64[rows]: a dual ray of the program just found infeasible (a Farkas certificate); None if HiGHS has none."""
+        status, is_there, *ray = self._highs.getDualRay()
+        return np.asarray(ray[0]) if is_there and ray else None
 
 
 def _by_column(program: LinearProgram) -> tuple[Indices, Indices, Floats]:
+    """A in compressed columns: where each column starts, and the rows and values of all entries."""
     order = np.lexsort((program.rows, program.columns))
     lengths = np.bincount(program.columns, minlength=len(program.costs))
     starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)

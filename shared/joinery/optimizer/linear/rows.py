@@ -1,4 +1,4 @@
-"""Rows of a program as they are written, a block of them at a time."""
+"""The rows of a linear program as they are written, a block at a time."""
 
 import numpy as np
 
@@ -7,7 +7,10 @@ from joinery.optimizer.linear.highs import Indices, LinearProgram
 
 
 class RowWriter:
-    """``height``: of what is complete. Coefficients are given first, with rows counted from there; then the block is ended."""
+    """Entries are added first, with rows numbered from the start of the block; closing the block gives its rows their ends.
+
+    ``height``: rows in the blocks closed so far.
+    """
 
     def __init__(self) -> None:
         self.height = 0
@@ -18,34 +21,34 @@ class RowWriter:
         self._upper: list[Floats] = []
 
     def add(self, rows: Ints, columns: Ints, values: Floats | float) -> None:
-        """One coefficient each; one value may be meant for all."""
+        """Entries of the open block, one for each row and column given; a single value stands for all of them."""
         self._rows.append((rows + self.height).astype(np.int32))
         self._columns.append(columns.astype(np.int32))
         self._values.append(np.broadcast_to(np.asarray(values, dtype=np.float64), rows.shape))
 
-    def add_row(self, coefficients: Floats, most: float) -> None:
-        """A whole row by itself: the first columns times these come to ``close_at_most`` at most. It is scaled for the solver."""
-        some = np.flatnonzero(coefficients)
+    def add_row(self, coefficients: Floats, upper: float) -> None:
+        """A block of one row: coefficients . (the first variables) <= upper. Scaled to a largest coefficient of one, for the solver."""
+        nonzero = np.flatnonzero(coefficients)
         scale = max(float(np.abs(coefficients).max(initial=0.0)), 1e-300)
-        self.add(np.zeros(len(some), dtype=np.int64), some, coefficients[some] / scale)
-        self.close_at_most(np.array([most / scale]))
+        self.add(np.zeros(len(nonzero), dtype=np.int64), nonzero, coefficients[nonzero] / scale)
+        self.close_at_most(np.array([upper / scale]))
 
     def close_at_most(self, upper: Floats) -> slice:
-        """End a block of rows without lower end; where they are."""
+        """Close the block, its rows without lower ends; returns which rows of the program they are."""
         return self.close(np.full(len(upper), -np.inf), upper)
 
     def close(self, lower: Floats, upper: Floats) -> slice:
-        """End a block of rows; where they are."""
+        """Close the block; returns which rows of the program they are."""
         self._lower.append(lower)
         self._upper.append(upper)
         first, self.height = self.height, self.height + len(upper)
         return slice(first, self.height)
 
-    def program(self, cost: Floats, most: Floats) -> LinearProgram:
-        """All of them, over variables with these costs and upper ends."""
+    def program(self, costs: Floats, upper_bounds: Floats) -> LinearProgram:
+        """All blocks as one program, over variables with these costs and upper bounds."""
         return LinearProgram(
-            costs=cost,
-            upper_bounds=most,
+            costs=costs,
+            upper_bounds=upper_bounds,
             row_lower=np.concatenate(self._lower),
             row_upper=np.concatenate(self._upper),
             rows=np.concatenate(self._rows),

@@ -1,4 +1,4 @@
-"""The relaxation of an aggregated instance."""
+"""The relaxation of many items: that of their aggregation, read as if it were the instance's own. A guide, and no proof."""
 
 import numpy as np
 
@@ -9,23 +9,31 @@ from joinery.optimizer.relaxation.assignment import AssignmentRelaxation, Relaxa
 
 
 class AggregatedRelaxation:
-    """The assignment program of a instance's cells, read as if it were the instance's: a guide, and no proof."""
+    """Aggregates are formed once; items whose demand is used up stay in theirs with nothing to pack."""
 
     def __init__(self, instance: PackingInstance) -> None:
-        self._lot = instance
-        self._cells = aggregate(instance)
-        self._program = AssignmentRelaxation(self._cells.instance, swift=True)
-        self._size = (instance.sizes / instance.scale).sum(axis=1) / self._cells.size[self._cells.aggregate_of]
+        self._instance = instance
+        aggregation = aggregate(instance)
+        self._aggregate_of, self._aggregates = aggregation.aggregate_of, len(aggregation.instance.demands)
+        self._relaxation = AssignmentRelaxation(aggregation.instance, swift=True)
+        # How much larger an item is than the mean of its aggregate.
+        self._relative_size = (instance.sizes / instance.scale).sum(axis=1) / aggregation.size[self._aggregate_of]
 
     def solve(self, demands: Ints, available: Ints | None = None) -> RelaxationSolution | None:
-        """Every item has its cell's shares, and is worth what its cell is for its size."""
-        together = np.bincount(self._cells.aggregate_of, weights=demands, minlength=len(self._cells.instance.demands))
-        answer = self._program.solve(together.astype(np.int64), available)
-        if answer is None:
+        """Like ``AssignmentRelaxation.solve``. An item has its part of its aggregate's bins, and the aggregate's dual by its size."""
+        together = np.bincount(self._aggregate_of, weights=demands, minlength=self._aggregates)
+        solution = self._relaxation.solve(together.astype(np.int64), available)
+        if solution is None:
             return None
-        part = demands / np.maximum(together[self._cells.aggregate_of], 1)
-        shares = np.where(self._lot.compatible, answer.assigned[self._cells.aggregate_of] * part[:, None], 0.0)
-        item_duals = answer.item_duals[self._cells.aggregate_of] * self._size
+        part = demands / np.maximum(together[self._aggregate_of], 1)
+        assigned = solution.assigned[self._aggregate_of] * part[:, None]
         return RelaxationSolution(
-            answer.bins, answer.reduced_costs, shares, item_duals, answer.capacity_duals, answer.cost
+            bins=solution.bins,
+            reduced_costs=solution.reduced_costs,
+            # An aggregate is compatible with whatever one of its items is.
+            assigned=np.where(self._instance.compatible, assigned, 0.0),
+            item_duals=solution.item_duals[self._aggregate_of] * self._relative_size,
+            capacity_duals=solution.capacity_duals,
+            cost=solution.cost,
+            duals=solution.duals,
         )

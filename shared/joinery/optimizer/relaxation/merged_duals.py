@@ -1,4 +1,4 @@
-"""What the relaxations of several blocks say of the whole instance."""
+"""The duals of a whole instance, put together from the relaxations of its blocks."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,8 @@ from joinery.optimizer.relaxation.assignment import RelaxationSolution
 
 @dataclass(eq=False)
 class MergedDuals:
-    """What the assignment program says of a instance. ``item_duals``: what pods are charged, by item; ``capacity_duals``: what a unit of each resource
-    is charged, kinds x resources; ``reduced_costs``: costs of kinds; ``cost``: in all, in $/h.
+    """``item_duals``: float64[items], $/h, infinite for items that no block has. ``capacity_duals``: float64[bin types, resources], $/h
+    for a unit. ``reduced_costs``: float64[bin types], $/h. ``cost``: $/h of all blocks together.
     """
 
     item_duals: Floats
@@ -23,16 +23,13 @@ class MergedDuals:
 
     @classmethod
     def empty(cls, instance: PackingInstance) -> "MergedDuals":
-        """Before anything is noted."""
-        return cls(
-            np.full(len(instance.demands), np.inf), np.zeros(instance.capacities.shape), np.zeros(len(instance.costs))
-        )
+        """Before any block is added."""
+        items, bin_types = len(instance.demands), len(instance.costs)
+        return cls(np.full(items, np.inf), np.zeros(instance.capacities.shape), np.zeros(bin_types))
 
-    def add(self, part: Subinstance, answer: RelaxationSolution) -> None:
-        """What the program of one part says."""
-        self.item_duals[part.items] = np.minimum(self.item_duals[part.items], answer.item_duals)
-        self.capacity_duals[part.bin_types], self.reduced_costs[part.bin_types] = (
-            answer.capacity_duals,
-            answer.reduced_costs,
-        )
-        self.cost += answer.cost
+    def add(self, block: Subinstance, solution: RelaxationSolution) -> None:
+        """The duals of one block. An item of several blocks has the least of its duals: there it is packed most cheaply."""
+        self.item_duals[block.items] = np.minimum(self.item_duals[block.items], solution.item_duals)
+        self.capacity_duals[block.bin_types] = solution.capacity_duals
+        self.reduced_costs[block.bin_types] = solution.reduced_costs
+        self.cost += solution.cost

@@ -1,6 +1,6 @@
-"""Which relaxation an instance gets."""
+"""Which form of the assignment relaxation an instance gets."""
 
-from joinery.optimizer.instance.aggregation import MOST_ITEMS
+from joinery.optimizer.instance.aggregation import MAX_ITEMS
 from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.relaxation.aggregated import AggregatedRelaxation
 from joinery.optimizer.relaxation.assignment import AssignmentRelaxation
@@ -10,7 +10,7 @@ Relaxation = AssignmentRelaxation | ResidualRelaxation | AggregatedRelaxation
 
 
 def relax(instance: PackingInstance, *, is_swift: bool) -> Relaxation:
-    """The program that tells what nodes to buy, and what pods are worth. ``is_swift``: soon solved rather than rounded well."""
-    if len(instance.demands) > MOST_ITEMS:
+    """A relaxation to round. ``is_swift``: for instances so large that solving it soon matters more than rounding it well."""
+    if len(instance.demands) > MAX_ITEMS:
         return AggregatedRelaxation(instance)
     return ResidualRelaxation(instance) if is_swift else AssignmentRelaxation(instance)
