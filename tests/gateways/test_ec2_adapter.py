@@ -3,9 +3,9 @@
 import json
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -15,6 +15,7 @@ import pytest
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cli.main import main
 from joinery.cli.sources import load_catalog
+from joinery.cloudprovider.catalog import Catalog
 from joinery.cloudprovider.ec2 import Ec2Cloud
 from joinery.cloudprovider.gateway import LaunchRequest, Override
 from joinery.cloudprovider.instancetypes import resolve
@@ -45,15 +46,37 @@ class _PriceList(BaseHTTPRequestHandler):
         return json.dumps({"product": {"attributes": {"instanceType": kind}}, "terms": {"OnDemand": {"t": term}}})
 
 
-@pytest.fixture
-def price_list(aws: str) -> Iterator[None]:
-    """The price list, where boto3 finds it."""
+@contextmanager
+def price_list() -> Iterator[None]:
+    """The price list, where boto3 finds it, inside the ``with``."""
     with ThreadingHTTPServer(("127.0.0.1", 0), _PriceList) as server:
         Thread(target=server.serve_forever).start()
         os.environ["AWS_ENDPOINT_URL_PRICING"] = f"http://127.0.0.1:{server.server_port}"
-        yield
-        del os.environ["AWS_ENDPOINT_URL_PRICING"]
-        server.shutdown()
+        try:
+            yield
+        finally:
+            del os.environ["AWS_ENDPOINT_URL_PRICING"]
+            server.shutdown()
+
+
+@pytest.fixture(scope="module")
+def catalog(served: tuple[str, Account], tmp_path_factory: pytest.TempPathFactory) -> Catalog:
+    """What the account sees in Oregon, saved by ``joinery catalog`` and read again.
+
+    Read once for all tests: moto takes ten seconds to describe every instance type.
+    """
+    _, account = served
+    entry = {"InstanceType": "m5.large", "AvailabilityZone": "us-west-2a", "AvailableInstanceCount": 2}
+    account.reset()
+    account.reservations += [
+        {"CapacityReservationId": "cr-1", "State": "active", **entry},
+        {"CapacityReservationId": "cr-2", "State": "cancelled", **entry},
+    ]
+    path = tmp_path_factory.mktemp("catalog") / "oregon.json.gz"
+    with price_list(), pytest.raises(SystemExit) as ended:
+        main(["catalog", "--save", str(path), "--region", "us-west-2"])
+    assert ended.value.code == 0
+    return load_catalog(str(path)).catalog
 
 
 @pytest.fixture
@@ -97,22 +120,15 @@ def launch(cloud: Ec2Cloud, token: str = "t-1", *kinds: str) -> LaunchRequest:
     )
 
 
-def test_the_live_catalogue_lists_the_active_reservations(cloud: Ec2Cloud, account: Account, price_list: None) -> None:
+def test_the_live_catalogue_lists_the_active_reservations(catalog: Catalog) -> None:
     """With what is left of each, so that a plan on somebody's desk can count on them."""
-    entry = {"InstanceType": "m5.large", "AvailabilityZone": "us-east-1a", "AvailableInstanceCount": 2}
-    account.reservations += [
-        {"CapacityReservationId": "cr-1", "State": "active", **entry},
-        {"CapacityReservationId": "cr-2", "State": "cancelled", **entry},
-    ]
-    found = cloud.catalog().capacity_reservations
-    assert [(each.capacity_reservation_id, each.available_instance_count) for each in found] == [("cr-1", 2)]
+    reservations = catalog.capacity_reservations
+    assert [(one.capacity_reservation_id, one.available_instance_count) for one in reservations] == [("cr-1", 2)]
 
 
-def test_the_live_catalogue_holds_what_has_a_price(cloud: Ec2Cloud, price_list: None) -> None:
+def test_the_live_catalogue_holds_what_has_a_price(catalog: Catalog) -> None:
     """Types as EC2 describes them, bare metal among them, in the zones that sell them, at their prices."""
-    catalog = cloud.catalog()
-    assert catalog.region == REGION
-    assert ("us-east-1a", "use1-az6") in {(zone.name, zone.id) for zone in catalog.zones}
+    assert ("us-west-2a", "usw2-az2") in {(zone.name, zone.id) for zone in catalog.zones}
     assert len(catalog.described) > 1000
     sold = {(o.capacity_type, o.price) for o in catalog.sold["m5.large"]}
     assert sold == {("on-demand", 0.096), ("spot", 0.00001)}
@@ -224,13 +240,7 @@ def test_an_unknown_cluster_is_not_found(account: Account) -> None:
         _ = Ec2Cloud("absent", REGION, now=Clock().now).facts
 
 
-def test_a_region_is_saved_and_planned_with(aws: str, price_list: None, tmp_path: Path) -> None:
+def test_the_catalogue_of_any_region_is_saved_and_planned_with(catalog: Catalog) -> None:
     """``joinery catalog --save FILE --region R``: what the account sees there, as a file that every command takes."""
-    path = tmp_path / "frankfurt.json.gz"
-    with pytest.raises(SystemExit) as ended:
-        main(["catalog", "--save", str(path), "--region", "eu-central-1"])
-    assert ended.value.code == 0
-    saved = load_catalog(str(path)).catalog
-    assert (saved.region, {zone.name[:-1] for zone in saved.zones}) == ("eu-central-1", {"eu-central-1"})
-    assert saved.priced.endswith("Z")
-    assert {o.price for o in saved.sold["m5.large"] if o.capacity_type == "on-demand"} == {0.096}
+    assert (catalog.region, {zone.name[:-1] for zone in catalog.zones}) == ("us-west-2", {"us-west-2"})
+    assert catalog.priced.endswith("Z")
