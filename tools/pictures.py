@@ -26,7 +26,7 @@ from joinery.cli.view.costs import Costs
 from joinery.cli.view.figures import amount, count, money, share
 from joinery.cli.view.plan_groups import view
 from joinery.cli.view.plan_view import Filled
-from joinery.cloudprovider.instancetypes import resolve
+from joinery.cloudprovider.offline import instance_types
 from joinery.scheduling.constraints.requirements import Requirements, read
 from joinery.scheduling.constraints.resources import requests_of
 from joinery.scheduling.packing import Launch, Packing, PlacedOffering
@@ -64,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 def _problem(scenario: Path) -> Problem:
     snapshot = load([str(scenario)]).snapshot(moment("2026-01-01T00:00:00Z"))
     catalogue = load_catalog(None).catalog
-    types = {one.metadata.name: resolve(catalogue, one) for one in snapshot.node_classes}
+    types = instance_types(snapshot.node_classes, catalogue)
     return Problem(snapshot=snapshot, instance_types=types, options=Options(only_marked_unschedulable=False))
 
 

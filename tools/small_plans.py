@@ -185,7 +185,7 @@ _FIELDS = {"Pod": "pods", "Node": "nodes", "NodePool": "node_pools", "DaemonSet"
 
 def problem(kind: str, count: int, seed: int) -> Problem:
     """One cluster: so many pods of a kind."""
-    fields: dict[str, tuple[Any, ...]] = {}
+    fields: dict[str, Any] = {}
     for one in KINDS[kind](random.Random(f"{kind}/{count}/{seed}"), count):  # noqa: S311 - a scenario, not a secret
         name = _FIELDS[type(one).__name__]
         fields[name] = (*fields.get(name, ()), one)

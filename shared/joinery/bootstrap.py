@@ -146,11 +146,13 @@ class _Deferred:
 
 
 def _kubernetes(given: Settings) -> "KubernetesCluster":
+    from joinery.apis.ec2nodeclass import EC2NodeClass
     from joinery.cluster.auth import for_eks
     from joinery.cluster.kubernetes import KubernetesCluster
     from joinery.cluster.transport import Transport
 
-    return KubernetesCluster(Transport(for_eks(given.cluster, given.region, now=_now)), now=_now)
+    transport = Transport(for_eks(given.cluster, given.region, now=_now))
+    return KubernetesCluster(transport, now=_now, node_class=EC2NodeClass)
 
 
 def _recorder(cluster: "KubernetesCluster") -> "Recorder":

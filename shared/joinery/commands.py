@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from joinery.apis.core import Node, Pod, Toleration
-from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.state.offerings import OfferingKey
 
-Subject = Pod | Node | NodeClaim | NodePool | EC2NodeClass
+Subject = Pod | Node | NodeClaim | NodePool | NodeClass
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +62,8 @@ class UpdatePool:
 
 @dataclass(frozen=True, slots=True)
 class UpdateClass:
-    before: EC2NodeClass
-    after: EC2NodeClass
+    before: NodeClass
+    after: NodeClass
     reason: str
 
 

@@ -11,17 +11,16 @@ from dataclasses import replace
 from datetime import datetime
 
 from joinery.apis.core import Node, Pod, Toleration
-from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodeclass import NodeClass, NodeClassStatus
 from joinery.apis.nodepool import NodePool
 from joinery.cloudprovider.catalog import Catalog
 from joinery.cloudprovider.gateway import Cloud, Instance, LaunchRequest, LaunchResult
-from joinery.cloudprovider.reservations import CapacityReservation
 from joinery.cluster.gateway import Cluster, Eviction, Lease
 from joinery.doorbell.gateway import Bell
 from joinery.gateways import Gateways
 from joinery.memory.gateway import OfferingMemory
-from joinery.state.offerings import OfferingKey
+from joinery.state.offerings import InstanceType, OfferingKey
 from joinery.state.snapshot import Snapshot
 
 
@@ -63,7 +62,7 @@ class ReadOnlyCluster:
     def update_node_pool(self, before: NodePool, after: NodePool) -> NodePool:
         return after
 
-    def update_node_class(self, before: EC2NodeClass, after: EC2NodeClass) -> EC2NodeClass:
+    def update_node_class(self, before: NodeClass, after: NodeClass) -> NodeClass:
         return after
 
     def reject(self, kind: str, name: str, reason: str) -> None:
@@ -95,20 +94,19 @@ class ReadOnlyCloud:
     def catalog(self) -> Catalog:
         return self._cloud.catalog()
 
-    def resolve(self, node_class: EC2NodeClass) -> EC2NodeClassStatus:
+    def resolve(self, node_class: NodeClass) -> NodeClassStatus:
         return self._cloud.resolve(node_class)
 
-    def reservations(self, ids: Sequence[str]) -> tuple[CapacityReservation, ...]:
-        return self._cloud.reservations(ids)
+    def instance_types(
+        self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime
+    ) -> Mapping[str, tuple[InstanceType, ...]]:
+        return self._cloud.instance_types(node_classes, catalog, now)
 
     def launch(self, request: LaunchRequest) -> LaunchResult:
         return LaunchResult(instances=(), was_asked=False)
 
     def instances(self) -> tuple[Instance, ...]:
         return self._cloud.instances()
-
-    def instance(self, instance_id: str) -> Instance:
-        return self._cloud.instance(instance_id)
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
         pass

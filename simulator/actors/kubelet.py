@@ -9,6 +9,7 @@ from joinery.apis import labels as keys
 from joinery.apis.core import Condition, Node, NodeSpec, NodeStatus, ObjectMeta, Pod, Taint
 from joinery.apis.quantity import Resources, texts
 from joinery.cloudprovider.catalog import Catalog
+from joinery.cloudprovider.ec2class import of_ec2
 from joinery.cloudprovider.gateway import Instance, LaunchRequest
 from joinery.cloudprovider.instancetypes import resolve
 from joinery.state.offerings import EFA, InstanceType
@@ -131,13 +132,13 @@ class Kubelets:
     def _type(self, request: LaunchRequest, name: str) -> InstanceType:
         owner = request.node_class.metadata.name
         if owner not in self._types:
-            self._types[owner] = {kind.name: kind for kind in resolve(self._catalog, request.node_class)}
+            self._types[owner] = {kind.name: kind for kind in resolve(self._catalog, of_ec2(request.node_class))}
         return self._types[owner][name]
 
 
 def _attached(room: Resources, request: LaunchRequest) -> Resources:
     """Without the network adapters that the type may have and nobody asked EC2 for."""
-    asked = any(found.efa for found in request.overrides) or bool(request.node_class.spec.network_interfaces)
+    asked = any(found.efa for found in request.overrides) or request.node_class.declares_interfaces
     return room if asked else {name: value for name, value in room.items() if name != EFA}
 
 

@@ -13,8 +13,10 @@ import msgspec
 
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClass, EC2NodeClassStatus
+from joinery.apis.nodeclass import NodeClass
 from joinery.cloudprovider.catalog import Catalog
 from joinery.cloudprovider.compatibility import image_for
+from joinery.cloudprovider.ec2class import of_ec2
 from joinery.cloudprovider.gateway import (
     Instance,
     LaunchedInstance,
@@ -28,7 +30,7 @@ from joinery.cloudprovider.readiness import status
 from joinery.cloudprovider.reservations import CapacityReservation, selected
 from joinery.cloudprovider.tags import instance_tags
 from joinery.errors import ConfigurationError, NotFoundError
-from joinery.state.offerings import OfferingKey
+from joinery.state.offerings import InstanceType, OfferingKey
 from simulator.clock import Clock
 from simulator.cloud.network import Network
 
@@ -147,16 +149,25 @@ class InMemoryCloud:
         self._fail("catalog")
         if not self.reserved:
             return self._catalog
-        return msgspec.structs.replace(self._catalog, capacity_reservations=self.reservations(sorted(self.reserved)))
+        return msgspec.structs.replace(self._catalog, capacity_reservations=self._as_they_are(sorted(self.reserved)))
 
-    def resolve(self, node_class: EC2NodeClass) -> EC2NodeClassStatus:
+    def resolve(self, node_class: NodeClass) -> EC2NodeClassStatus:
         self._fail("resolve")
-        now = self.clock.now()
-        reserved = selected(node_class.spec.capacity_reservation_selector_terms, self.reserved.values(), now)
-        return status(node_class, replace(self.network.find(node_class), capacity_reservations=reserved), now)
+        now, asked = self.clock.now(), of_ec2(node_class)
+        reserved = selected(asked.spec.capacity_reservation_selector_terms, self.reserved.values(), now)
+        return status(asked, replace(self.network.find(asked), capacity_reservations=reserved), now)
 
-    def reservations(self, ids: Sequence[str]) -> tuple[CapacityReservation, ...]:
-        self._fail("reservations")
+    def instance_types(
+        self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime
+    ) -> Mapping[str, tuple[InstanceType, ...]]:
+        self._fail("instance_types")
+        reserved = self._as_they_are(sorted(self.reserved))
+        return {
+            each.metadata.name: resolve(catalog, of_ec2(each), now=now, reservations=reserved) for each in node_classes
+        }
+
+    def _as_they_are(self, ids: Sequence[str]) -> tuple[CapacityReservation, ...]:
+        """Those reservations, with what is left of each."""
         known = [self.reserved[name] for name in ids if name in self.reserved]
         return tuple(
             msgspec.structs.replace(each, available_instance_count=self._left_in(each.capacity_reservation_id))
@@ -175,13 +186,6 @@ class InMemoryCloud:
         now = self.clock.now()
         seen = (self._seen(machine, now) for machine in self._machines.values())
         return tuple(instance for instance in seen if instance.state != "terminated")
-
-    def instance(self, instance_id: str) -> Instance:
-        self._fail("instance")
-        instance = self._seen(self._machine(instance_id), self.clock.now())
-        if instance.state == "terminated":
-            raise NotFoundError(f"instance {instance_id} is terminated")
-        return instance
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
         self._fail("terminate")
@@ -223,8 +227,9 @@ class InMemoryCloud:
         return replace(machine.instance, state=machine.state(now))
 
     def _launch(self, request: LaunchRequest) -> LaunchResult:
-        tags = instance_tags(self.cluster, request.node_class, request.node_pool)
-        images = self._images(request.node_class)
+        node_class = of_ec2(request.node_class)
+        tags = instance_tags(self.cluster, node_class, request.node_pool)
+        images = self._images(node_class)
         launched: list[LaunchedInstance] = []
         failures: list[LaunchFailure] = []
         for override in sorted(request.overrides, key=lambda o: (o.price, o.instance_type, o.zone)):

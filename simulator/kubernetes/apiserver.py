@@ -7,6 +7,7 @@ Every change is told to watchers, old and new, in order: this is also what calls
 
 import random
 import uuid
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -15,7 +16,7 @@ from typing import Any, TypeVar
 
 from joinery.errors import ConflictError, NotFoundError
 from simulator.clock import Clock
-from simulator.kubernetes.resources import KINDS, key_of, kind_of, with_metadata
+from simulator.kubernetes.resources import is_namespaced, key_of, kind_of, with_metadata
 
 T = TypeVar("T")
 _SUFFIX_LETTERS = "bcdfghjklmnpqrstvwxz2456789"  # what Kubernetes makes generated names of
@@ -37,7 +38,7 @@ class ApiServer:
         self.clock = clock
         self._rng = random.Random(f"api-server/{seed}")
         self._version = 0
-        self._objects: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}
+        self._objects: dict[str, dict[str, Any]] = defaultdict(dict)
         self._watchers: list[Callable[[Change], None]] = []
 
     def watch(self, watcher: Callable[[Change], None]) -> None:
@@ -173,7 +174,7 @@ class ApiServer:
 
 
 def _namespace(item: Any) -> str:
-    return (item.metadata.namespace or "default") if KINDS[kind_of(item)].namespaced else ""
+    return (item.metadata.namespace or "default") if is_namespaced(kind_of(item)) else ""
 
 
 def _spec(item: Any) -> Any:

@@ -19,6 +19,7 @@ from joinery.apis.core import Namespace, Node, ObjectMeta, Pod, PodDisruptionBud
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.meta import is_label_key
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.apis.validation import explain
 from joinery.cli.reading.validity import wrong_metadata
@@ -71,10 +72,11 @@ class StoredEvent:
 
 
 class InMemoryCluster:
-    """Implements ``joinery.cluster.gateway.Cluster``. ``api`` is the API server below it."""
+    """Implements ``joinery.cluster.gateway.Cluster``. ``api`` is the API server below it; ``node_class`` the cloud's model of its classes."""
 
-    def __init__(self, clock: Clock, *objects: Any, seed: int = 0) -> None:
+    def __init__(self, clock: Clock, *objects: Any, seed: int = 0, node_class: type[NodeClass] = EC2NodeClass) -> None:
         self.clock = clock
+        self._node_class = node_class
         self.api = ApiServer(clock, seed)
         self.events: list[StoredEvent] = []
         self._listeners: list[Callable[[StoredEvent], None]] = []
@@ -147,8 +149,8 @@ class InMemoryCluster:
         return self.api.objects("NodePool")
 
     @property
-    def node_classes(self) -> Mapping[str, EC2NodeClass]:
-        return self.api.objects("EC2NodeClass")
+    def node_classes(self) -> Mapping[str, NodeClass]:
+        return self.api.objects(self._node_class.kind)
 
     @property
     def disruption_budgets(self) -> Mapping[str, PodDisruptionBudget]:
@@ -169,7 +171,8 @@ class InMemoryCluster:
             pods=self._all("Pod"),
             node_claims=self._all("NodeClaim"),
             node_pools=self._all("NodePool"),
-            node_classes=self._all("EC2NodeClass"),
+            node_classes=self._all(self._node_class.kind),
+            node_class_kind=self._node_class.identity(),
             daemon_sets=self._all("DaemonSet"),
             namespaces=self._all("Namespace"),
             priority_classes=self._all("PriorityClass"),
@@ -208,7 +211,7 @@ class InMemoryCluster:
     def update_node_pool(self, before: NodePool, after: NodePool) -> NodePool:
         return self._write(before, after, "annotations")
 
-    def update_node_class(self, before: EC2NodeClass, after: EC2NodeClass) -> EC2NodeClass:
+    def update_node_class(self, before: NodeClass, after: NodeClass) -> NodeClass:
         return self._write(before, after, "annotations", "finalizers")
 
     def reject(self, kind: str, name: str, reason: str) -> None:

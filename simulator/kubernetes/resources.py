@@ -14,6 +14,7 @@ from pydantic import BaseModel
 from joinery.apis import core
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
 
 T = TypeVar("T")
@@ -69,8 +70,8 @@ _NAMES = {kind.struct: name for name, kind in KINDS.items()}
 
 
 def kind_of(item: Any) -> str:
-    """The kind of an object. Raises ``TypeError`` for what the API server does not keep."""
-    name = _NAMES.get(type(item))
+    """The kind of an object; every cloud's node classes are kept. Raises ``TypeError`` for what the API server does not keep."""
+    name = item.kind if isinstance(item, NodeClass) else _NAMES.get(type(item))
     if name is None:
         raise TypeError(f"the simulated API server does not keep a {type(item).__name__}")
     return name
@@ -82,7 +83,12 @@ def key_of(item: Any) -> str:
 
 
 def key(kind: str, namespace: str, name: str) -> str:
-    return f"{namespace or 'default'}/{name}" if KINDS[kind].namespaced else name
+    return f"{namespace or 'default'}/{name}" if is_namespaced(kind) else name
+
+
+def is_namespaced(kind: str) -> bool:
+    """Whether objects of the kind are in namespaces. Node classes of other clouds, which are not listed here, are not."""
+    return kind in KINDS and KINDS[kind].namespaced
 
 
 def with_fields(item: T, **changes: Any) -> T:

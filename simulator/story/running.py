@@ -7,7 +7,7 @@ from joinery.apis.core import OwnerReference
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import texts
 from joinery.cloudprovider.gateway import LaunchRequest, Override
-from joinery.cloudprovider.instancetypes import resolve
+from joinery.cloudprovider.offline import instance_types
 from simulator import builders
 from simulator.actors.kubelet import Kubelets
 from simulator.kubernetes.resources import with_fields, with_metadata
@@ -20,7 +20,8 @@ def start(world: World, kubelets: Kubelets, running: Running, number: int) -> No
     name = f"{running.node_pool}-{number:05d}"
     pool = world.cluster.node_pools[running.node_pool]
     node_class = world.cluster.node_classes[pool.spec.template.spec.node_class_ref.name]
-    kind = next(found for found in resolve(world.cloud.catalog(), node_class) if found.name == running.instance_type)
+    (types,) = instance_types([node_class], world.cloud.catalog()).values()
+    kind = next(found for found in types if found.name == running.instance_type)
     price = kind.price(running.zone, running.capacity_type)
     if price is None:
         raise ValueError(f"{running.instance_type} is not sold {running.capacity_type} in {running.zone}")

@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from joinery.apis.core import Pod
+from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster.events import KubernetesRecorder
 from joinery.cluster.gateway import Eviction
@@ -53,7 +54,7 @@ class NotedCluster(KubernetesCluster):
     """The adapter, with a note of every eviction that was asked for."""
 
     def __init__(self, transport: Transport, *, now: Callable[[], datetime]) -> None:
-        super().__init__(transport, now=now)
+        super().__init__(transport, now=now, node_class=EC2NodeClass)
         self.evictions: list[Asked] = []
 
     def evict(self, pod: Pod) -> Eviction:

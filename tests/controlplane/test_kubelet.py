@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from joinery.apis.core import Pod
+from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.labels import UNREGISTERED_TAINT
 from joinery.cluster.gateway import Eviction
 from joinery.cluster.kubernetes import KubernetesCluster
@@ -41,7 +42,9 @@ def test_a_launched_claim_becomes_a_node_that_the_real_scheduler_uses(
     joinery_control_plane: ControlPlane, admin: Transport, until: Callable[[Callable[[], Any]], Any]
 ) -> None:
     """The pod waits for the unregistered taint to go, is bound, runs, is held by its budget, and is evicted without it."""
-    cluster = KubernetesCluster(objects.connect(joinery_control_plane, JOINERY), now=lambda: NOW)
+    cluster = KubernetesCluster(
+        objects.connect(joinery_control_plane, JOINERY), now=lambda: NOW, node_class=EC2NodeClass
+    )
     kubelets = Kubelets(admin, NOW)
     claim, budget = builders.node_claim("c1"), builders.pdb(labels={"app": "web"}, min_available=1)
     objects.put(admin, claim, budget, builders.pod("p1", labels={"app": "web"}, unschedulable=False))

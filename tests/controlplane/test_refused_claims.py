@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cluster.kubernetes import KubernetesCluster
 from joinery.controllers.provisioning import ProvisioningController
 from joinery.errors import ConfigurationError
@@ -25,7 +26,9 @@ class Provisioning:
     def __init__(self, plane: ControlPlane) -> None:
         self.world = World()
         self.admin = objects.connect(plane)
-        self.cluster = KubernetesCluster(objects.connect(plane, JOINERY), now=self.world.clock.now)
+        self.cluster = KubernetesCluster(
+            objects.connect(plane, JOINERY), now=self.world.clock.now, node_class=EC2NodeClass
+        )
 
     def put(self, *items: Any) -> None:
         objects.put(self.admin, *items)

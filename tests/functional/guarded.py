@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cluster.kubernetes import KubernetesCluster
 from joinery.cluster.refusals import Response
 from joinery.cluster.transport import Transport
@@ -47,5 +48,5 @@ def guarded(admission: Admission) -> tuple[Stand, Guarded]:
     """A stand with defaults, in whose cluster this admission judges NodeClaims."""
     world = World()
     transport = Guarded(world.cluster, admission)
-    cluster = KubernetesCluster(transport, now=world.clock.now)
+    cluster = KubernetesCluster(transport, now=world.clock.now, node_class=EC2NodeClass)
     return Stand(world, gateways=replace(world.gateways, cluster=cluster)).with_defaults(), transport

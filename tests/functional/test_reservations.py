@@ -47,7 +47,9 @@ def _reservation(name: str, **given: Any) -> CapacityReservation:
 
 
 def _class(stand: Stand) -> EC2NodeClass:
-    return stand.world.cluster.node_classes["default"]
+    found = stand.world.cluster.node_classes["default"]
+    assert isinstance(found, EC2NodeClass)
+    return found
 
 
 def _labels(claim: NodeClaim) -> dict[str, str]:
@@ -101,7 +103,7 @@ def test_a_place_is_there_again_once_its_node_is_gone(reserved: Stand) -> None:
     reserved.provision()
     reserved.world.cloud.terminate(reserved.alive)
     reserved.wait(60)
-    assert [found.available_instance_count for found in reserved.world.cloud.reservations(["cr-1"])] == [1]
+    assert [found.available_instance_count for found in reserved.world.cloud.catalog().capacity_reservations] == [1]
 
 
 def test_a_reservation_that_ec2_finds_exceeded_is_left_alone_for_a_while(reserved: Stand) -> None:

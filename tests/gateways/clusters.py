@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import msgspec
 
+from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.labels import REPORTER
 from joinery.cluster.auth import from_kubeconfig
 from joinery.cluster.client import configuration_type
@@ -103,7 +104,7 @@ class Served(InMemory):
     def __init__(self, url: str, behind: InMemory) -> None:
         self.clock, self.memory = behind.clock, behind.memory
         transport = Transport(configuration_type()(host=url))
-        self.cluster = KubernetesCluster(transport, now=self.clock.now)
+        self.cluster = KubernetesCluster(transport, now=self.clock.now, node_class=EC2NodeClass)
         self.recorder = KubernetesRecorder(transport, now=self.clock.now)
 
 
@@ -114,7 +115,7 @@ class Real:
         self.clock = Clock(START)
         self._admin = objects.connect(plane)
         transport = Transport(from_kubeconfig(plane.kubeconfig(JOINERY)))
-        self.cluster: Cluster = KubernetesCluster(transport, now=self.clock.now)
+        self.cluster: Cluster = KubernetesCluster(transport, now=self.clock.now, node_class=EC2NodeClass)
         self.recorder: Recorder = KubernetesRecorder(transport, now=self.clock.now)
 
     def put(self, *items: Any) -> None:

@@ -18,6 +18,7 @@ import pytest
 from msgspec.structs import replace
 
 from joinery.apis.core import CSINode, Pod
+from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cluster import lists
 from joinery.cluster.client import configuration_type
 from joinery.cluster.events import KubernetesRecorder
@@ -51,7 +52,7 @@ class Script:
     @property
     def cluster(self) -> KubernetesCluster:
         """The adapter over it."""
-        return KubernetesCluster(self.transport, now=Clock().now)
+        return KubernetesCluster(self.transport, now=Clock().now, node_class=EC2NodeClass)
 
 
 def says(code: int, document: Any = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
@@ -115,7 +116,7 @@ def test_ten_thousand_pods_are_read_in_pages_of_five_hundred() -> None:
     memory = InMemoryCluster(Clock(), *(builders.pod(f"p{number:05}") for number in range(10_000)))
     with KubernetesServer(memory) as server:
         transport = Transport(configuration_type()(host=server.url))
-        read = KubernetesCluster(transport, now=memory.clock.now).snapshot()
+        read = KubernetesCluster(transport, now=memory.clock.now, node_class=EC2NodeClass).snapshot()
         assert len({pod.key for pod in read.pods}) == 10_000
         assert server.api.requests.count(("GET", PODS)) == 20
 
@@ -123,7 +124,9 @@ def test_ten_thousand_pods_are_read_in_pages_of_five_hundred() -> None:
 def test_nodes_are_read_before_pods() -> None:
     """A pod that is bound while the snapshot is taken is read as bound, so no node is launched for it."""
     with KubernetesServer(InMemoryCluster(Clock())) as server:
-        KubernetesCluster(Transport(configuration_type()(host=server.url)), now=Clock().now).snapshot()
+        KubernetesCluster(
+            Transport(configuration_type()(host=server.url)), now=Clock().now, node_class=EC2NodeClass
+        ).snapshot()
         paths = [path for _, path in server.api.requests]
     assert paths.index("/api/v1/nodes") < paths.index(PODS)
 
@@ -136,7 +139,7 @@ def test_a_node_with_an_amount_that_is_none_has_no_room_and_is_told(field: str) 
     memory.api.create(replace(odd, status=replace(odd.status, **{field: {"cpu": "many"}})))
     with KubernetesServer(memory) as server:
         transport = Transport(configuration_type()(host=server.url))
-        seen = KubernetesCluster(transport, now=memory.clock.now).snapshot()
+        seen = KubernetesCluster(transport, now=memory.clock.now, node_class=EC2NodeClass).snapshot()
     room = {view.name: bool(view.allocatable) for view in views(seen)}
     assert room == {"good": True, "odd": False}
     assert [(bad.kind, bad.name, bad.reason) for bad in seen.invalid] == [
@@ -193,7 +196,7 @@ def test_an_answer_that_is_no_json_is_no_answer() -> None:
 def test_custom_resources_that_are_not_installed_are_named() -> None:
     """A cluster without our definitions is a configuration error, not an empty cluster."""
     with scripted((404, {}, b"404 page not found\n")) as script, pytest.raises(ConfigurationError, match="nodepools"):
-        lists.read_custom(script.transport, lists.NODE_POOLS)
+        lists.read_custom(script.transport, lists.NODE_POOLS, EC2NodeClass.identity().group)
 
 
 def test_a_pool_that_does_not_validate_is_reported_and_the_others_go_on() -> None:
@@ -201,7 +204,9 @@ def test_a_pool_that_does_not_validate_is_reported_and_the_others_go_on() -> Non
     memory = InMemoryCluster(Clock(), builders.node_pool("good"))
     memory.add_document({"kind": "NodePool", "metadata": {"name": "bad"}, "spec": {"template": {"spec": {}}}})
     with KubernetesServer(memory) as server:
-        cluster = KubernetesCluster(Transport(configuration_type()(host=server.url)), now=memory.clock.now)
+        cluster = KubernetesCluster(
+            Transport(configuration_type()(host=server.url)), now=memory.clock.now, node_class=EC2NodeClass
+        )
         read = cluster.snapshot()
         cluster.reject("NodePool", "bad", read.invalid[0].reason)
 

@@ -13,6 +13,7 @@ import pytest
 from msgspec.structs import replace
 
 from joinery.apis.core import Node, Taint, Toleration
+from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.labels import (
     DISRUPTED_TAINT,
     NO_EXECUTE,
@@ -309,12 +310,14 @@ def test_a_node_class_gets_a_finalizer_and_status(form: Form) -> None:
     """An EC2NodeClass is kept while claims use it, and its status says what its selectors found."""
     form.put(builders.node_class("class"))
     (found,) = form.cluster.snapshot().node_classes
+    assert isinstance(found, EC2NodeClass)
     metadata = found.metadata.model_copy(update={"finalizers": ["karpenter.k8s.aws/termination"]})
     status = found.status.model_copy(update={"instance_profile": "profile-2"})
 
     updated = form.cluster.update_node_class(found, found.model_copy(update={"metadata": metadata, "status": status}))
 
     assert updated.metadata.finalizers == ["karpenter.k8s.aws/termination"]
+    assert isinstance(updated, EC2NodeClass)
     assert updated.status.instance_profile == "profile-2"
     assert updated.status.subnets == found.status.subnets
 

@@ -16,6 +16,7 @@ from uuid import UUID
 from msgspec.structs import replace as changed
 
 from joinery.apis.core import Node, Pod
+from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.labels import INITIALIZED, UNREGISTERED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster import lists
@@ -51,7 +52,9 @@ class Arena:
     def __init__(self, plane: ControlPlane) -> None:
         self.now = datetime.now(UTC).replace(microsecond=0)  # noqa: TID251 - the API server's timestamps are real
         self._admin = objects.connect(plane)
-        self._cluster = KubernetesCluster(objects.connect(plane, JOINERY), now=lambda: self.now)
+        self._cluster = KubernetesCluster(
+            objects.connect(plane, JOINERY), now=lambda: self.now, node_class=EC2NodeClass
+        )
         self._numbers = itertools.count(1)
         for name, value in PRIORITIES.items():
             self._create_priority(name, value)

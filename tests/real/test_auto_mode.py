@@ -8,7 +8,9 @@ import pytest
 from joinery.apis.nodepool import NodePool
 from joinery.cli.sources import SAMPLE
 from joinery.scheduling.explain.elsewhere import foreign, pool_that_may_serve
+from joinery.state.snapshot import Snapshot
 from simulator import builders
+from simulator.clock import START
 from tests.cli.conftest import Run, Write, pod_document
 from tests.functional.stand import Stand
 from tests.real.files import FOLDER, objects
@@ -46,7 +48,8 @@ def required(key: str, *values: str, operator: str = "In") -> dict[str, Any]:
 )  # fmt: skip
 def test_a_pool_of_auto_mode_may_serve_what_its_template_does_not_exclude(pod: dict[str, Any], pool: str) -> None:
     """By taints, labels and requirements; what types it has is not ours to know."""
-    assert pool_that_may_serve(builders.pod(**pod), sorted(foreign(POOLS), key=lambda each: each.metadata.name)) == pool
+    others = sorted(foreign(Snapshot(now=START, node_pools=tuple(POOLS))), key=lambda each: each.metadata.name)
+    assert pool_that_may_serve(builders.pod(**pod), others) == pool
 
 
 @pytest.fixture

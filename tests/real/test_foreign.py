@@ -8,10 +8,9 @@ from joinery.apis.labels import INTERRUPTED_AT, RESERVATION_ID
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import UpdateClass, UpdatePool
 from joinery.disruption.expiration import expire
-from joinery.lifecycle.readiness import CLASS_FINALIZER, readiness
+from joinery.lifecycle.readiness import readiness
 from joinery.lifecycle.replacement import replaced
 from joinery.scheduling.packing import Packing
-from joinery.state.claims import awaited_reservations, awaits_launch, is_managed
 from joinery.state.nodes import views
 from joinery.state.pods import is_pending, is_reschedulable
 from joinery.state.snapshot import Snapshot
@@ -30,7 +29,8 @@ def auto_mode(**given: object) -> NodeClaim:
 def test_the_real_claim_of_eks_auto_mode_is_not_ours() -> None:
     """By the group of its class, which is all that tells it apart."""
     (document,) = objects(FOLDER / "karpenter" / "nodeclaim-eks-auto-mode.yaml")
-    assert not is_managed(NodeClaim.model_validate(document))
+    theirs = NodeClaim.model_validate(document)
+    assert Snapshot(now=START, node_claims=(theirs,)).managed_claims == ()
 
 
 def test_it_does_not_expire_here() -> None:
@@ -48,8 +48,7 @@ def test_it_waits_for_no_launch_and_no_reservation_of_ours() -> None:
     """What it asks EC2 for takes nothing of what we count."""
     rule = {"key": RESERVATION_ID, "operator": "In", "values": ["cr-1"]}
     waiting = auto_mode(conditions=(), requirements=[rule])
-    assert not awaits_launch(waiting)
-    assert awaited_reservations(waiting) == ()
+    assert Snapshot(now=START, node_claims=(waiting,)).managed_claims == ()
 
 
 def test_its_node_is_a_node_like_any_other_and_what_it_will_be_is_not_counted_on() -> None:
@@ -63,7 +62,7 @@ def test_its_node_is_a_node_like_any_other_and_what_it_will_be_is_not_counted_on
 def test_it_keeps_no_class_of_ours() -> None:
     """Its class is of another kind, although it may have the same name."""
     node_class = builders.node_class()
-    going = {"finalizers": [CLASS_FINALIZER], "deletion_timestamp": START}
+    going = {"finalizers": [node_class.identity().finalizer], "deletion_timestamp": START}
     deleted = node_class.model_copy(update={"metadata": node_class.metadata.model_copy(update=going)})
     snapshot = Snapshot(now=START, node_classes=(deleted,), node_claims=(auto_mode(),))
     (change,) = [command for chain in readiness(snapshot, {}) for command in chain]

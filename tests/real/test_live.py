@@ -9,12 +9,12 @@ import pytest
 
 from joinery.apis.core import Node
 from joinery.apis.decoding import convert
+from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.quantity import amounts
 from joinery.cluster.kubernetes import KubernetesCluster
-from joinery.cluster.lists import CORE, CUSTOM
+from joinery.cluster.lists import CORE, NODE_CLAIMS, NODE_POOLS, node_classes
 from joinery.cluster.transport import MERGE_PATCH, Transport
 from joinery.errors import ConflictError
-from joinery.state.claims import is_managed
 from joinery.state.instances import instance_id
 from joinery.state.snapshot import Snapshot
 from simulator.cloud.market import sample
@@ -36,6 +36,7 @@ _SERVERS_OWN = (
     "managedFields",
 )
 #: Where the doors' kinds live: kind to path of all of them.
+CUSTOM = {each.kind: each for each in (NODE_POOLS, NODE_CLAIMS, node_classes(EC2NodeClass))}
 PATHS = {struct.__name__: path for _, path, struct in CORE} | {kind: each.path for kind, each in CUSTOM.items()}
 FOREIGN = 3  # two NodePools and a NodeClaim of EKS Auto Mode
 FIRST = ("Namespace", "PriorityClass", "StorageClass")
@@ -91,7 +92,7 @@ def real_cluster(joinery_api_server: ControlPlane) -> Iterator[ControlPlane]:
 
 def snapshot(plane: ControlPlane) -> Snapshot:
     """What a door reads."""
-    return KubernetesCluster(connect(plane, JOINERY), now=lambda: NOW).snapshot()
+    return KubernetesCluster(connect(plane, JOINERY), now=lambda: NOW, node_class=EC2NodeClass).snapshot()
 
 
 def test_every_object_of_a_real_cluster_is_read(real_cluster: ControlPlane) -> None:
@@ -120,7 +121,8 @@ def test_every_door_decides_on_it_and_leaves_alone_what_is_not_ours(real_cluster
     world = RealWorld(connect(real_cluster, JOINERY), NOW)
     world.store.put_catalog(sample())
     warning = json.loads((FOLDER / "eventbridge" / "spot-interruption.json").read_text())
-    theirs = next(claim for claim in snapshot(real_cluster).node_claims if not is_managed(claim))
+    seen = snapshot(real_cluster)
+    theirs = next(claim for claim in seen.node_claims if claim not in seen.managed_claims)
     warning["detail"]["instance-id"] = instance_id(theirs.status.provider_id)
     doors = Doors(world)
     with doors.open():

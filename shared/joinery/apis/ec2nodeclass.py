@@ -1,6 +1,7 @@
 """EC2NodeClass (karpenter.k8s.aws/v1): what an instance is made of: AMI, network, disks, kubelet, identity."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
@@ -16,8 +17,10 @@ from joinery.apis.devices import (
     NetworkInterface,
     NetworkInterfaces,
 )
+from joinery.apis.hashing import digest
 from joinery.apis.kubelet import CheckedKubeletConfiguration, KubeletConfiguration
-from joinery.apis.meta import Condition, CustomResource, Model, Requirement, TrueOrFalse, WholeNumber
+from joinery.apis.meta import Condition, Model, Requirement, TrueOrFalse, WholeNumber
+from joinery.apis.nodeclass import NodeClass, NodeClassStatus, Unsupported
 from joinery.apis.rules import Rule
 from joinery.apis.selectors import (
     AMISelectorTerm,
@@ -57,6 +60,20 @@ __all__ = [
 
 FAMILIES = ("AL2", "AL2023", "Bottlerocket", "Custom", "Windows2019", "Windows2022", "Windows2025")
 Family = Literal["AL2", "AL2023", "Bottlerocket", "Custom", "Windows2019", "Windows2022", "Windows2025"]
+
+#: Families whose user data Joinery can write.
+LAUNCHABLE = ("AL2023", "AL2", "Bottlerocket", "Custom")
+
+#: Fields of the spec that are not in the static hash as they are.
+_DYNAMIC_FIELDS = {
+    "subnet_selector_terms",
+    "security_group_selector_terms",
+    "capacity_reservation_selector_terms",
+    "ami_selector_terms",
+    "ami_family",
+    "ip_prefix_count",
+    "kubelet",
+}
 
 #: Tags that Joinery sets itself.
 RESTRICTED_TAGS = ("eks:eks-cluster-name", labels.NODE_POOL, f"{labels.CORE_GROUP}/nodeclaim", labels.NODE_CLASS)
@@ -212,7 +229,7 @@ class CapacityReservationStatus(Model):
     """active, or expiring: a capacity block that ends within 40 minutes."""
 
 
-class EC2NodeClassStatus(Model):
+class EC2NodeClassStatus(NodeClassStatus):
     """What the selectors select now."""
 
     subnets: list[SubnetStatus] = []
@@ -223,11 +240,67 @@ class EC2NodeClassStatus(Model):
     conditions: list[Condition] = []
 
 
-class EC2NodeClass(CustomResource):
+class EC2NodeClass(NodeClass):
     """What an instance is made of: AMI, network, disks, kubelet, identity."""
 
     api_version = "karpenter.k8s.aws/v1"
     kind = "EC2NodeClass"
+    plural = "ec2nodeclasses"
+    unrecorded: ClassVar[frozenset[str]] = frozenset(
+        {"userData", "context", "tags", "metadataOptions", "detailedMonitoring"}
+    )
 
     spec: CheckedEC2NodeClassSpec
     status: EC2NodeClassStatus = EC2NodeClassStatus()
+
+    @property
+    def static_hash(self) -> str:
+        """Selectors do not count (what they select is compared with each instance), the *effective* AMI family does.
+
+        (Karpenter for AWS `EC2NodeClass.Hash`.)
+        """
+        content = self.spec.model_dump(mode="json", exclude=_DYNAMIC_FIELDS)
+        content["ami_family"] = self.spec.family
+        content["kubelet"] = self.spec.kubelet.model_dump(mode="json") if self.spec.kubelet else None
+        return digest(content)
+
+    @property
+    def unsupported(self) -> tuple[Unsupported, ...]:
+        return tuple(_unsupported(self.spec))
+
+    @property
+    def zones(self) -> tuple[tuple[str, str], ...]:
+        """Of its subnets."""
+        return tuple((subnet.zone, subnet.zone_id) for subnet in self.status.subnets)
+
+    @property
+    def expiring_reservations(self) -> frozenset[str]:
+        """Capacity blocks: the status says "expiring" forty minutes before one ends."""
+        return frozenset(entry.id for entry in self.status.capacity_reservations if entry.state == "expiring")
+
+    @property
+    def claim_annotations(self) -> Mapping[str, str]:
+        """The instance profile, by which Karpenter for AWS knows which profiles are in use."""
+        profile = self.status.instance_profile
+        return {labels.INSTANCE_PROFILE: profile} if profile else {}
+
+    @property
+    def declares_interfaces(self) -> bool:
+        return bool(self.spec.network_interfaces)
+
+
+def _unsupported(spec: EC2NodeClassSpec) -> Iterator[Unsupported]:
+    if spec.placement_group_selector is not None:
+        yield Unsupported(
+            "spec.placementGroupSelector",
+            "instances would be launched outside of the group",
+            condition="PlacementGroupReady",
+            reason="UnsupportedPlacementGroup",
+        )
+    if spec.family not in LAUNCHABLE:
+        yield Unsupported(
+            "spec.amiFamily",
+            f"{spec.family} is none of {', '.join(LAUNCHABLE)}",
+            condition="ValidationSucceeded",
+            reason="UnsupportedFamily",
+        )

@@ -1,10 +1,10 @@
 """Static hashes: has the template that a node was made from changed since?
 
-A NodePool and an EC2NodeClass carry a hash of what cannot change on a running node, and every claim carries the hash of
+A NodePool and a node class carry a hash of what cannot change on a running node, and every claim carries the hash of
 its creation. A difference is drift, but only between hashes of the same version: Karpenter's numbers cannot be
 reproduced, so ours have a version string of their own, and a claim that carries another is re-stamped, never drifted.
 
-What goes in follows Karpenter (`NodePool.Hash`, `EC2NodeClass.Hash`). Lists are sets, and a value that says nothing (absent, false, zero, empty) is
+What goes in follows Karpenter (`NodePool.Hash`; a node class says itself what counts). Lists are sets, and a value that says nothing (absent, false, zero, empty) is
 left out, so that spelling out a default is not drift.
 """
 
@@ -14,21 +14,10 @@ from collections.abc import Iterable
 from typing import Any
 
 from joinery.apis import duration
-from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodepool import NodePool
 
 #: To be raised with every change of what goes into a hash: claims are then re-stamped instead of replaced.
 HASH_VERSION = "joinery-v1"
-
-_DYNAMIC_CLASS_FIELDS = {
-    "subnet_selector_terms",
-    "security_group_selector_terms",
-    "capacity_reservation_selector_terms",
-    "ami_selector_terms",
-    "ami_family",
-    "ip_prefix_count",
-    "kubelet",
-}
 
 
 def node_pool_hash(pool: NodePool) -> str:
@@ -37,20 +26,7 @@ def node_pool_hash(pool: NodePool) -> str:
     content = template.model_dump(mode="json", exclude={"spec": {"requirements"}})
     for field in ("expire_after", "termination_grace_period"):
         content["spec"][field] = _seconds(content["spec"].get(field))
-    return _digest(content)
-
-
-def node_class_hash(node_class: EC2NodeClass, *, ca_bundle: str = "") -> str:
-    """A decimal number. ``ca_bundle`` is the cluster's: nodes are replaced when it is rotated.
-
-    Selectors do not count (what they select is compared with each instance), the *effective* AMI family does.
-    """
-    spec = node_class.spec
-    content = spec.model_dump(mode="json", exclude=_DYNAMIC_CLASS_FIELDS)
-    content["ami_family"] = spec.family
-    content["ca_bundle"] = ca_bundle
-    content["kubelet"] = spec.kubelet.model_dump(mode="json") if spec.kubelet else None
-    return _digest(content)
+    return digest(content)
 
 
 def _seconds(text: str | None) -> str:
@@ -60,7 +36,8 @@ def _seconds(text: str | None) -> str:
     return duration.NEVER if length is None else f"{length.total_seconds():.0f}s"
 
 
-def _digest(content: object) -> str:
+def digest(content: object) -> str:
+    """The hash of a document, as a decimal number below 2^64."""
     text = json.dumps(_canonical(content), sort_keys=True, separators=(",", ":"))
     return str(int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big"))
 

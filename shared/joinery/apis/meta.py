@@ -1,4 +1,4 @@
-"""What NodePool, NodeClaim and EC2NodeClass share: base model, metadata, conditions, taints, requirements."""
+"""What NodePool, NodeClaim and node classes share: base model, metadata, conditions, taints, requirements."""
 
 import re
 from datetime import datetime
@@ -23,7 +23,7 @@ from pydantic.alias_generators import to_camel
 
 from joinery.apis import duration, labels
 from joinery.apis.quantity import parse
-from joinery.apis.rules import Rule, Transition
+from joinery.apis.rules import Rule
 from joinery.apis.wording import A_DURATION, A_QUANTITY, must_be
 
 #: A label key: an optional DNS prefix and a name. The lengths of its parts are checked at run time.
@@ -284,33 +284,6 @@ PoolRequirements = Annotated[
         ]
     ],
     Field(max_length=100),
-]
-
-
-#: A default of ours that the API server does not fill in.
-NO_DEFAULT: dict[str, Any] = {"default": None}
-
-
-class NodeClassRef(Model):
-    """Which EC2NodeClass describes the instances."""
-
-    required_on_wire = frozenset({"group", "kind"})
-
-    group: Annotated[str, Field(pattern=r"^[^/]+$", json_schema_extra=NO_DEFAULT)] = labels.AWS_GROUP
-    kind: Annotated[str, Field(min_length=1, json_schema_extra=NO_DEFAULT)] = "EC2NodeClass"
-    name: Annotated[str, Field(min_length=1)]
-
-    @property
-    def is_ours(self) -> bool:
-        """Whether it is an EC2NodeClass: pools and claims of every other class are another provider's business."""
-        return (self.group, self.kind) == (labels.AWS_GROUP, "EC2NodeClass")
-
-
-#: Of a NodePool: another class of the same kind may be named later, a class of another kind may not.
-PoolNodeClassRef = Annotated[
-    NodeClassRef,
-    Transition("self.group == oldSelf.group", "nodeClassRef.group cannot change"),
-    Transition("self.kind == oldSelf.kind", "nodeClassRef.kind cannot change"),
 ]
 
 

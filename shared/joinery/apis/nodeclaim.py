@@ -12,10 +12,10 @@ from joinery.apis.meta import (
     Duration,
     DurationOrNever,
     Model,
-    NodeClassRef,
     Quantity,
     Taint,
 )
+from joinery.apis.nodeclass import NodeClassRef
 from joinery.apis.rules import Transition
 
 

@@ -15,7 +15,6 @@ from joinery.apis.meta import (
     Duration,
     DurationOrNever,
     Model,
-    PoolNodeClassRef,
     PoolRequirements,
     Quantity,
     Taint,
@@ -24,6 +23,7 @@ from joinery.apis.meta import (
     in_domain_cel,
     listed_cel,
 )
+from joinery.apis.nodeclass import PoolNodeClassRef
 from joinery.apis.rules import Rule, Transition
 
 

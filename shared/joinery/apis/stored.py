@@ -2,7 +2,7 @@
 
 A claim that has an instance is read as far as it can be read: left out of every decision it would neither be drained nor
 expire nor be counted, and its instance would look like one that nobody knows. What a claim without an instance
-asks for must be understood as a whole, and so must a NodePool or an EC2NodeClass.
+asks for must be understood as a whole, and so must a NodePool or a node class.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from joinery.apis.decoding import without_nulls
-from joinery.apis.labels import AWS_GROUP
 from joinery.apis.nodeclaim import NodeClaim
 
 Document = dict[str, Any]
@@ -21,11 +20,11 @@ _ROUNDS = 10
 _NEEDED = ((), ("metadata",), ("spec",), ("status",), ("status", "providerID"), ("spec", "nodeClassRef"))
 
 
-def is_foreign(document: Mapping[str, Any]) -> bool:
-    """Whether a NodePool or NodeClaim names a node class of another provider, such as EKS Auto Mode."""
+def is_foreign(document: Mapping[str, Any], group: str) -> bool:
+    """Whether a NodePool or NodeClaim names a node class of another provider than ours, whose API group is given: such as EKS Auto Mode's."""
     spec = part(document, "spec")
     ref = part(spec, "nodeClassRef") or part(spec, "template", "spec", "nodeClassRef")
-    return ref.get("group", "") not in ("", AWS_GROUP)
+    return ref.get("group", "") not in ("", group)
 
 
 def salvage(document: Document, error: ValidationError) -> NodeClaim | None:

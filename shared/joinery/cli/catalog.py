@@ -1,4 +1,4 @@
-"""``joinery catalog``: the instance types as the packing core sees them, for one EC2NodeClass."""
+"""``joinery catalog``: the instance types as the packing core sees them, for one node class."""
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -10,7 +10,7 @@ from joinery.cli.options import CatalogOption, Files, Format, MoreFiles, Recursi
 from joinery.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from joinery.apis.ec2nodeclass import EC2NodeClass
+    from joinery.apis.nodeclass import NodeClass
     from joinery.cli.sources import Loaded
     from joinery.state.offerings import InstanceType
 
@@ -28,7 +28,7 @@ def catalog(
         ),
     ] = None,
     node_class: Annotated[
-        str | None, typer.Option("--node-class", help="The EC2NodeClass to resolve for. Default: the first one found.")
+        str | None, typer.Option("--node-class", help="The node class to resolve for. Default: the first one found.")
     ] = None,
     output: Annotated[Format, typer.Option("-o", "--output", help="How to print it.")] = Format.TABLE,
 ) -> None:
@@ -37,7 +37,7 @@ def catalog(
     from joinery.cli.reading.inputs import load
     from joinery.cli.regions import cluster_region
     from joinery.cli.sources import check_target, checked_region, load_catalog, moment, prices_of
-    from joinery.cloudprovider.instancetypes import resolve
+    from joinery.cloudprovider.offline import instance_types
 
     if save:
         check_target(save)
@@ -50,7 +50,7 @@ def catalog(
         return
     catalogue, prices = prices_of(loaded, snapshot, place)
     tell((*inputs.all_notices(), *prices.notices()))
-    types = resolve(catalogue, chosen)
+    types = instance_types([chosen], catalogue)[chosen.metadata.name]
     if output is Format.JSON:
         from joinery.cli.output_json import write
 
@@ -58,7 +58,7 @@ def catalog(
     else:
         from joinery.cli.output_table import print_catalog
 
-        print_catalog(types, chosen.metadata.name, prices)
+        print_catalog(types, f"{chosen.kind} {chosen.metadata.name}", prices)
 
 
 def _save(loaded: "Loaded", path: str) -> None:
@@ -74,26 +74,15 @@ def _save(loaded: "Loaded", path: str) -> None:
     )
 
 
-def _choose(found: Sequence["EC2NodeClass"], name: str | None) -> "EC2NodeClass":
+def _choose(found: Sequence["NodeClass"], name: str | None) -> "NodeClass":
+    from joinery.cloudprovider.offline import NODE_CLASS, default_class
+
     if name is not None:
         named = [one for one in found if one.metadata.name == name]
         if not named:
-            raise ConfigurationError(f"--node-class {name}: the files have no such EC2NodeClass")
+            raise ConfigurationError(f"--node-class {name}: the files have no such {NODE_CLASS.kind}")
         return named[0]
     return found[0] if found else default_class()
-
-
-def default_class() -> "EC2NodeClass":
-    """AL2023 on its default disk, in every zone."""
-    from joinery.apis.ec2nodeclass import EC2NodeClass
-
-    spec: dict[str, Any] = {
-        "amiSelectorTerms": [{"alias": "al2023@latest"}],
-        "subnetSelectorTerms": [{"tags": {"*": "*"}}],
-        "securityGroupSelectorTerms": [{"tags": {"*": "*"}}],
-        "role": "default",
-    }
-    return EC2NodeClass.model_validate({"metadata": {"name": "default"}, "spec": spec})
 
 
 def entry(kind: "InstanceType") -> Mapping[str, Any]:

@@ -333,7 +333,7 @@ def _named(pods: Sequence[str], *, most: int = _NAMED_PODS) -> str:
 
 def print_catalog(types: Iterable[InstanceType], node_class: str, prices: Prices) -> None:
     """The types that can be bought, the cheapest first."""
-    table = _table(f"Instance types for EC2NodeClass {node_class}")
+    table = _table(f"Instance types for {node_class}")
     table.add_column("instance type")
     for heading in ("cpu", "memory GiB", "pods", "zones", "on-demand $/h", "spot from $/h"):
         table.add_column(heading, justify="right")

@@ -96,12 +96,12 @@ def _told(*notices: "Notice") -> tuple["Notice", ...]:
 
 def _solve(snapshot: "Snapshot", catalogue: "Catalog", options: "Options") -> tuple["Problem", "Plan", float]:
     """The problem, its plan, and how long it took from parsed objects."""
-    from joinery.cloudprovider.instancetypes import resolve
+    from joinery.cloudprovider.offline import instance_types
     from joinery.planning import plan as planned
     from joinery.scheduling.problem import Problem
 
     started = time.perf_counter()
-    types = {one.metadata.name: resolve(catalogue, one, now=snapshot.now) for one in snapshot.node_classes}
+    types = instance_types(snapshot.node_classes, catalogue, snapshot.now)
     problem = Problem(snapshot=snapshot, instance_types=types, options=options)
     made = planned(problem, stopwatch=lambda: time.perf_counter() - started)
     return problem, made, time.perf_counter() - started

@@ -1,7 +1,7 @@
 """Where a cluster is: its region and zones, as its own objects tell them.
 
-Nodes say it best (``topology.kubernetes.io/region``, the zone in ``providerID``); without nodes the claims, the subnets of an
-EC2NodeClass, the zones that NodePools, volumes and pods ask for.
+Nodes say it best (``topology.kubernetes.io/region``, the zone in ``providerID``); without nodes the claims, the networks of a
+node class, the zones that NodePools, volumes and pods ask for.
 """
 
 import re
@@ -51,7 +51,7 @@ def cluster_zones(snapshot: Snapshot, region: str) -> Mapping[str, str]:
     """
     named = _zones_of(region, _PROOFS, snapshot) or _zones_of(region, _TRUSTED, snapshot)
     known = {node.metadata.labels.get(ZONE, ""): node.metadata.labels.get(ZONE_ID, "") for node in snapshot.nodes}
-    known |= {subnet.zone: subnet.zone_id for one in snapshot.node_classes for subnet in one.status.subnets}
+    known |= {zone: zone_id for node_class in snapshot.node_classes for zone, zone_id in node_class.zones}
     return {zone: known.get(zone, "") for zone in sorted(named)}
 
 
@@ -93,7 +93,7 @@ def _claims_wishes(snapshot: Snapshot) -> Iterator[str]:
 
 
 def _subnets(snapshot: Snapshot) -> Iterator[str]:
-    yield from (subnet.zone for one in snapshot.node_classes for subnet in one.status.subnets)
+    yield from (zone for node_class in snapshot.node_classes for zone, _ in node_class.zones)
 
 
 def _pools(snapshot: Snapshot) -> Iterator[str]:

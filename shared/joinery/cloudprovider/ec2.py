@@ -8,20 +8,23 @@ from typing import Any
 from joinery.answers import Tell, needed, silent
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClass, EC2NodeClassStatus
+from joinery.apis.nodeclass import NodeClass
 from joinery.aws import Clients, cluster_of, translated
 from joinery.cloudprovider import discovery, listing
 from joinery.cloudprovider.catalog import Catalog
+from joinery.cloudprovider.ec2class import of_ec2
 from joinery.cloudprovider.facts import ClusterFacts, cluster_facts
 from joinery.cloudprovider.families import FAMILIES
 from joinery.cloudprovider.gateway import Instance, LaunchRequest, LaunchResult
 from joinery.cloudprovider.imagesearch import ImageSearch
+from joinery.cloudprovider.instancetypes import resolve
 from joinery.cloudprovider.launching import Launching
 from joinery.cloudprovider.profiles import Profiles
 from joinery.cloudprovider.readiness import Found, Problem, status
-from joinery.cloudprovider.reservations import CapacityReservation
 from joinery.cloudprovider.running import described
 from joinery.cloudprovider.tags import CLUSTER_NAME
 from joinery.errors import ConfigurationError, NotFoundError
+from joinery.state.offerings import InstanceType
 
 _HERE = ("pending", "running", "stopping", "stopped", "shutting-down")
 
@@ -48,7 +51,10 @@ class Ec2Cloud:
     def catalog(self) -> Catalog:
         return listing.read(self._clients, self._now())
 
-    def resolve(self, node_class: EC2NodeClass) -> EC2NodeClassStatus:
+    def resolve(self, node_class: NodeClass) -> EC2NodeClassStatus:
+        return self._resolve(of_ec2(node_class))
+
+    def _resolve(self, node_class: EC2NodeClass) -> EC2NodeClassStatus:
         spec = node_class.spec
         amis, ami_problem = self._amis(node_class)
         profile, profile_problem = self._profile(node_class)
@@ -65,8 +71,16 @@ class Ec2Cloud:
         )
         return status(node_class, found, self._now())
 
-    def reservations(self, ids: Sequence[str]) -> tuple[CapacityReservation, ...]:
-        return discovery.reservations_by_id(self._clients, ids)
+    def instance_types(
+        self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime
+    ) -> Mapping[str, tuple[InstanceType, ...]]:
+        classes = [of_ec2(node_class) for node_class in node_classes]
+        ids = {entry.id for node_class in classes for entry in node_class.status.capacity_reservations}
+        reservations = discovery.reservations_by_id(self._clients, sorted(ids))
+        return {
+            node_class.metadata.name: resolve(catalog, node_class, now=now, reservations=reservations)
+            for node_class in classes
+        }
 
     def launch(self, request: LaunchRequest) -> LaunchResult:
         return self._launching.launch(request, self.facts)
@@ -79,12 +93,6 @@ class Ec2Cloud:
             {"Name": "instance-state-name", "Values": list(_HERE)},
         ]
         return described(self._clients, Filters=filters)
-
-    def instance(self, instance_id: str) -> Instance:
-        found = described(self._clients, InstanceIds=[instance_id])
-        if not found or found[0].state == "terminated":
-            raise NotFoundError(f"instance {instance_id} is terminated")
-        return found[0]
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
         if not instance_ids:

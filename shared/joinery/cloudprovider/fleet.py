@@ -10,6 +10,7 @@ from typing import Any
 from joinery.answers import at, entries
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.cloudprovider.ec2class import of_ec2
 from joinery.cloudprovider.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, LaunchResult, Override
 from joinery.cloudprovider.templates import tag_specifications
 from joinery.codes import is_capacity
@@ -34,8 +35,8 @@ def fleet(
     request: LaunchRequest, configs: Iterable[tuple[str, Sequence[Override]]], tags: Mapping[str, str]
 ) -> dict[str, Any]:
     """The request, for launch templates by name with the pools each may be launched from."""
-    subnets = subnets_by_zone(request.node_class)
-    spec = request.node_class.spec
+    node_class = of_ec2(request.node_class)
+    subnets, spec = subnets_by_zone(node_class), node_class.spec
     found: dict[str, Any] = {
         "Type": "instant",
         "ClientToken": request.token,
@@ -86,7 +87,7 @@ def _override(pool: Override, subnet: str) -> dict[str, Any]:
 
 def result(request: LaunchRequest, answer: Mapping[str, Any], images: Mapping[str, str]) -> LaunchResult:
     """What came of it. EC2 may group several instances in an entry, or not; ``images`` maps types to image ids."""
-    zones = {subnet.id: subnet.zone for subnet in request.node_class.status.subnets}
+    zones = {subnet.id: subnet.zone for subnet in of_ec2(request.node_class).status.subnets}
     launched = [
         _launched(instance_id, entry, request, images, zones)
         for entry in entries(answer, "Instances", "InstanceIds", call=_CALL)

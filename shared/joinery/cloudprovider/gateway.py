@@ -6,15 +6,15 @@ permissions, a NodeClass that names something that is not there).
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol
 
-from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
 from joinery.apis.labels import SHARED_TENANCY
 from joinery.apis.meta import Taint
+from joinery.apis.nodeclass import NodeClass, NodeClassStatus
 from joinery.cloudprovider.catalog import Catalog
-from joinery.cloudprovider.reservations import CapacityReservation
 from joinery.state.instances import Instance as Instance
-from joinery.state.offerings import OfferingKey, Reservation
+from joinery.state.offerings import InstanceType, OfferingKey, Reservation
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class LaunchRequest:
     token: str
     count: int
     node_pool: str
-    node_class: EC2NodeClass
+    node_class: NodeClass
     capacity_type: str
     overrides: tuple[Override, ...]
     labels: Mapping[str, str]
@@ -93,14 +93,20 @@ class Cloud(Protocol):
         """Every instance type of the region, where it is sold and for how much, read live. Slow: seconds."""
         ...
 
-    def resolve(self, node_class: EC2NodeClass) -> EC2NodeClassStatus:
+    def resolve(self, node_class: NodeClass) -> NodeClassStatus:
         """What the class's selectors select now: subnets, security groups, AMIs, reservations, instance profile; conditions say
         what is missing.
         """
         ...
 
-    def reservations(self, ids: Sequence[str]) -> tuple[CapacityReservation, ...]:
-        """Those capacity reservations as they are now, with what is left of each; an id that EC2 does not know is left out."""
+    def instance_types(
+        self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime
+    ) -> Mapping[str, tuple[InstanceType, ...]]:
+        """By the class's name, the catalogue's types as its nodes may be of them, and what is left of its capacity reservations.
+
+        What is left changes with every launch, so that is asked of EC2, and not of the catalogue. ``now`` decides which
+        reservations are about to end.
+        """
         ...
 
     def launch(self, request: LaunchRequest) -> LaunchResult:
@@ -112,10 +118,6 @@ class Cloud(Protocol):
 
     def instances(self) -> tuple[Instance, ...]:
         """All instances that this cluster owns, terminated ones excepted."""
-        ...
-
-    def instance(self, instance_id: str) -> Instance:
-        """One instance. ``NotFoundError`` once EC2 has forgotten it or says terminated."""
         ...
 
     def terminate(self, instance_ids: Sequence[str]) -> None:

@@ -22,7 +22,7 @@ from joinery.cloudprovider.typelabels import type_labels
 from joinery.state.offerings import InstanceType, Offering
 
 _BOUGHT_AS = (labels.ON_DEMAND, labels.SPOT)
-_LONG_AGO = datetime.min.replace(tzinfo=UTC)
+LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def resolve(
     catalog: Catalog,
     node_class: EC2NodeClass,
     *,
-    now: datetime = _LONG_AGO,
+    now: datetime = LONG_AGO,
     reservations: Sequence[CapacityReservation] | None = None,
     vm_memory_overhead: float = 0.075,
     reserved_enis: int = 0,

@@ -14,6 +14,7 @@ from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.aws import Clients, code, translated
 from joinery.cloudprovider.compatibility import image_for
 from joinery.cloudprovider.description import Description
+from joinery.cloudprovider.ec2class import of_ec2
 from joinery.cloudprovider.facts import ClusterFacts
 from joinery.cloudprovider.families import FAMILIES
 from joinery.cloudprovider.fleet import fleet, result
@@ -42,14 +43,15 @@ class Launching:
         self._described: dict[str, Description] = {}
 
     def launch(self, request: LaunchRequest, facts: ClusterFacts) -> LaunchResult:
-        images = self._images(request)
+        node_class = of_ec2(request.node_class)
+        images = self._images(request, node_class)
         configs = [
-            (_template(request, facts, group, self._clients.region), pools)
+            (_template(request, node_class, facts, group, self._clients.region), pools)
             for group, pools in _groups(request.overrides, images).items()
         ]
         if not configs:
-            raise CapacityError(f"EC2NodeClass {request.node_class.metadata.name}: no image boots any requested type")
-        tags = {**instance_tags(facts.name, request.node_class, request.node_pool), labels.LAUNCH_TOKEN: request.token}
+            raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: no image boots any requested type")
+        tags = {**instance_tags(facts.name, node_class, request.node_pool), labels.LAUNCH_TOKEN: request.token}
         asked = fleet(request, [(made.name, pools) for made, pools in configs], tags)
         try:
             answer = self._create_fleet(asked, [made for made, _ in configs])
@@ -123,13 +125,13 @@ class Launching:
                     raise
             self._made.add(each.name)
 
-    def _images(self, request: LaunchRequest) -> dict[str, str]:
+    def _images(self, request: LaunchRequest, node_class: EC2NodeClass) -> dict[str, str]:
         """Instance type to the image it would boot; types that no image boots are left out."""
-        amis = request.node_class.status.amis
+        amis = node_class.status.amis
         if not amis:
-            raise ConfigurationError(f"EC2NodeClass {request.node_class.metadata.name}: status.amis is empty")
+            raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: status.amis is empty")
         names = list(dict.fromkeys(override.instance_type for override in request.overrides))
-        family = FAMILIES[request.node_class.spec.family]
+        family = FAMILIES[node_class.spec.family]
         found = {
             name: image_for(amis, type_labels(kind, family, self._clients.region))
             for name, kind in self._describe(names).items()
@@ -170,8 +172,9 @@ def _groups(overrides: Iterable[Override], images: Mapping[str, str]) -> dict[Gr
     return found
 
 
-def _template(request: LaunchRequest, facts: ClusterFacts, group: Group, region: str) -> Template:
-    node_class: EC2NodeClass = request.node_class
+def _template(
+    request: LaunchRequest, node_class: EC2NodeClass, facts: ClusterFacts, group: Group, region: str
+) -> Template:
     image, max_pods, efa, reservation = group
     told = bootstrap(
         facts,

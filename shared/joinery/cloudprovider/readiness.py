@@ -18,7 +18,7 @@ from joinery.apis.ec2nodeclass import (
     SubnetStatus,
 )
 from joinery.apis.meta import Condition
-from joinery.apis.support import Unsupported, unsupported
+from joinery.apis.nodeclass import Unsupported
 from joinery.cloudprovider.reservations import READY as RESERVATIONS_READY
 from joinery.cloudprovider.tags import restricted
 
@@ -57,7 +57,7 @@ def status(node_class: EC2NodeClass, found: Found, now: datetime) -> EC2NodeClas
 
 
 def _conditions(node_class: EC2NodeClass, found: Found, now: datetime) -> list[Condition]:
-    lacking = {found.condition: found for found in unsupported(node_class.spec)}
+    lacking = {found.condition: found for found in node_class.unsupported}
     problems = {
         "SubnetsReady": _missing(found.subnets, "SubnetsNotFound", "subnetSelectorTerms select no subnet"),
         "SecurityGroupsReady": _missing(

@@ -10,8 +10,8 @@ from enum import Enum
 from typing import Protocol
 
 from joinery.apis.core import Node, Pod, Toleration
-from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.state.snapshot import Snapshot
 
@@ -82,7 +82,7 @@ class Cluster(Protocol):
         """Send changed annotations and status. ``ConflictError``, ``NotFoundError``."""
         ...
 
-    def update_node_class(self, before: EC2NodeClass, after: EC2NodeClass) -> EC2NodeClass:
+    def update_node_class(self, before: NodeClass, after: NodeClass) -> NodeClass:
         """Send changed annotations, finalizers and status. ``ConflictError``, ``NotFoundError``."""
         ...
 

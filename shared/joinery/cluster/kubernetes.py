@@ -5,7 +5,7 @@ object whose metadata and status both changed takes two requests.
 """
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, TypeVar
@@ -15,14 +15,14 @@ import msgspec
 from joinery.apis.conditions import Observation, rejected
 from joinery.apis.core import Node, Pod, Toleration
 from joinery.apis.decoding import decode, decode_model
-from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.meta import CustomResource
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.apis.stored import part
 from joinery.cluster import leases, lists
 from joinery.cluster.gateway import Eviction, Lease
-from joinery.cluster.lists import CUSTOM, NODE_CLAIMS, NODE_CLASSES, NODE_POOLS
+from joinery.cluster.lists import NODE_CLAIMS, NODE_POOLS
 from joinery.cluster.patches import Document, changes, document, guarded
 from joinery.cluster.refusals import refusal
 from joinery.cluster.transport import JSON_PATCH, MERGE_PATCH, Transport
@@ -40,7 +40,8 @@ _MANY_BUDGETS = "more than one PodDisruptionBudget"
 class KubernetesCluster:
     """Implements ``joinery.cluster.gateway.Cluster``. ``now`` gives the moment of a snapshot and of a Lease, in UTC.
 
-    ``kinds``: the custom resources that a snapshot lists. Those of an older Karpenter's cluster may not be installed.
+    ``node_class``: the model of our cloud's node classes. ``is_listed``: whether a snapshot lists a kind of custom resource. Those of an
+    older Karpenter's cluster may not be installed.
     """
 
     def __init__(
@@ -48,21 +49,32 @@ class KubernetesCluster:
         transport: Transport,
         *,
         now: Callable[[], datetime],
-        kinds: Collection[lists.Custom[Any]] = (NODE_CLAIMS, NODE_POOLS, NODE_CLASSES),
+        node_class: type[NodeClass],
+        is_listed: Callable[[lists.Custom[Any]], bool] = lambda _: True,
     ) -> None:
         self.transport = transport
         self._now = now
-        self._kinds = kinds
+        self._node_class = node_class.identity()
+        self._node_classes = lists.node_classes(node_class)
+        self._customs: Mapping[str, lists.Custom[Any]] = {
+            custom.kind: custom for custom in (NODE_CLAIMS, NODE_POOLS, self._node_classes)
+        }
+        self._is_listed = is_listed
 
     def snapshot(self) -> Snapshot:
         now = self._now()
         listed = {"nodes": lists.read_nodes(self.transport)}
         with ThreadPoolExecutor(READERS) as readers:
             reading = {field: readers.submit(lists.read, self.transport, *which) for field, *which in lists.CORE[1:]}
-            reading |= {kind.field: readers.submit(lists.read_custom, self.transport, kind) for kind in self._kinds}
+            reading |= {
+                custom.field: readers.submit(lists.read_custom, self.transport, custom, self._node_class.group)
+                for custom in self._customs.values()
+                if self._is_listed(custom)
+            }
         listed |= {field: begun.result() for field, begun in reading.items()}
         objects: dict[str, Any] = {field: found.objects for field, found in listed.items()}
-        return Snapshot(now=now, invalid=tuple(bad for found in listed.values() for bad in found.invalid), **objects)
+        invalid = tuple(bad for found in listed.values() for bad in found.invalid)
+        return Snapshot(now=now, invalid=invalid, node_class_kind=self._node_class, **objects)
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
         body = {"apiVersion": NODE_CLAIMS.api_version, "kind": NODE_CLAIMS.kind, **_creation(claim)}
@@ -87,11 +99,11 @@ class KubernetesCluster:
     def update_node_pool(self, before: NodePool, after: NodePool) -> NodePool:
         return self._update_custom(NODE_POOLS, before, after)
 
-    def update_node_class(self, before: EC2NodeClass, after: EC2NodeClass) -> EC2NodeClass:
-        return self._update_custom(NODE_CLASSES, before, after)
+    def update_node_class(self, before: NodeClass, after: NodeClass) -> NodeClass:
+        return self._update_custom(self._node_classes, before, after)
 
     def reject(self, kind: str, name: str, reason: str) -> None:
-        path = f"{CUSTOM[kind].path}/{name}"
+        path = f"{self._customs[kind].path}/{name}"
         found: Document = msgspec.json.decode(self.transport.get(path))
         before = part(found, "status").get("conditions") or []
         at = Observation(now=self._now(), generation=found["metadata"].get("generation", 0))
@@ -151,7 +163,7 @@ class KubernetesCluster:
         patch, status = changes(before, after)
         path = f"{custom.path}/{before.metadata.name}"
         body = self._patch(path, patch, status, before.metadata.resource_version)
-        answered = lists.as_stored(body, custom) if body else after
+        answered = lists.as_stored(body, custom, self._node_class.group) if body else after
         return answered if isinstance(answered, custom.model) else after
 
     def _patch(self, path: str, patch: Document, status: Document, version: str) -> bytes:

@@ -8,28 +8,17 @@ from typing import Any
 
 import msgspec
 
-from joinery.apis.legacy import Version
+from joinery.apis.legacy import ALPHA_KINDS, BETA_KINDS, Version
 from joinery.cluster.lists import NODE_POOLS, read
 from joinery.cluster.transport import Transport
 
 Document = dict[str, Any]
 
-_ALPHA: tuple[tuple[Version, str], ...] = (
-    (("karpenter.k8s.aws/v1alpha1", "AWSNodeTemplate"), "awsnodetemplates"),
-    (("karpenter.sh/v1alpha5", "Provisioner"), "provisioners"),
-    (("karpenter.sh/v1alpha5", "Machine"), "machines"),
-)
-_BETA: tuple[tuple[Version, str], ...] = (
-    (("karpenter.k8s.aws/v1beta1", "EC2NodeClass"), "ec2nodeclasses"),
-    (("karpenter.sh/v1beta1", "NodePool"), "nodepools"),
-    (("karpenter.sh/v1beta1", "NodeClaim"), "nodeclaims"),
-)
-
 
 def documents(transport: Transport) -> tuple[Document, ...]:
     """Every legacy object, with its version and kind written on it. Raises ``UnavailableError``."""
-    kinds = _ALPHA if is_served(transport, NODE_POOLS.path) else (*_ALPHA, *_BETA)
-    return tuple(document for version, plural in kinds for document in _documents(transport, version, plural))
+    kinds = ALPHA_KINDS if is_served(transport, NODE_POOLS.path) else {**ALPHA_KINDS, **BETA_KINDS}
+    return tuple(document for version, plural in kinds.items() for document in _documents(transport, version, plural))
 
 
 def is_served(transport: Transport, path: str) -> bool:

@@ -16,10 +16,10 @@ from pydantic import ValidationError
 
 from joinery.apis import core
 from joinery.apis.decoding import decode, decode_model, decoder, without_nulls
-from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.labels import NODE_POOL
 from joinery.apis.meta import CustomResource
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amounts
 from joinery.apis.stored import is_foreign, part, salvage
@@ -53,8 +53,12 @@ class Custom(Generic[M]):
 
 NODE_POOLS = Custom(NodePool, "NodePool", "karpenter.sh/v1", "nodepools", "node_pools")
 NODE_CLAIMS = Custom(NodeClaim, "NodeClaim", "karpenter.sh/v1", "nodeclaims", "node_claims")
-NODE_CLASSES = Custom(EC2NodeClass, "EC2NodeClass", "karpenter.k8s.aws/v1", "ec2nodeclasses", "node_classes")
-CUSTOM: Mapping[str, Custom[Any]] = {found.kind: found for found in (NODE_POOLS, NODE_CLAIMS, NODE_CLASSES)}
+
+
+def node_classes(model: type[NodeClass]) -> Custom[NodeClass]:
+    """The kind of node class that our cloud brings."""
+    return Custom(model, model.kind, model.api_version, model.plural, "node_classes")
+
 
 #: Kubernetes' own objects of a snapshot: field, path of the list, struct. Nodes come first.
 CORE: tuple[tuple[str, str, Any], ...] = (
@@ -150,17 +154,23 @@ def _unreadable_amounts(node: core.Node) -> str:
     return ""
 
 
-def read_custom(transport: Transport, custom: Custom[Any]) -> Listed:
-    """All custom resources of a kind that are valid, and what is wrong with the others. Raises as ``read`` does."""
-    read_as = [as_stored(raw, custom) for raw in read(transport, custom.path, msgspec.Raw).objects]
+def read_custom(transport: Transport, custom: Custom[Any], group: str) -> Listed:
+    """All custom resources of a kind that are valid, and what is wrong with the others. Raises as ``read`` does.
+
+    ``group``: the API group of our cloud's node classes. What refers to another group is another provider's.
+    """
+    read_as = [as_stored(raw, custom, group) for raw in read(transport, custom.path, msgspec.Raw).objects]
     return Listed(
         tuple(found for found in read_as if isinstance(found, custom.model)),
         tuple(found for found in read_as if isinstance(found, Invalid)),
     )
 
 
-def as_stored(raw: msgspec.Raw | bytes, custom: Custom[M]) -> M | Invalid | None:
-    """One custom resource; what is wrong with it; or None if it is wrong and of another provider, whose rules we do not know."""
+def as_stored(raw: msgspec.Raw | bytes, custom: Custom[M], group: str) -> M | Invalid | None:
+    """One custom resource; what is wrong with it; or None if it is wrong and of another provider, whose rules we do not know.
+
+    ``group``: as for ``read_custom``.
+    """
     try:
         return decode_model(raw, custom.model)
     except ValidationError as error:
@@ -168,7 +178,7 @@ def as_stored(raw: msgspec.Raw | bytes, custom: Custom[M]) -> M | Invalid | None
         salvaged = salvage(document, error) if custom.model is NodeClaim else None
         if isinstance(salvaged, custom.model):
             return salvaged
-        return None if is_foreign(document) else unreadable(document, custom.kind, explain(error))
+        return None if is_foreign(document, group) else unreadable(document, custom.kind, explain(error))
 
 
 def unreadable(document: Mapping[str, Any], kind: str, reason: str) -> Invalid:

@@ -3,19 +3,8 @@
 from collections.abc import Iterable
 
 from joinery.apis.core import Node, Pod
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.nodepool import NodePool
 from joinery.cluster.gateway import Event, Recorder
 from joinery.commands import Announce, Subject
-
-_KINDS: dict[type[Subject], tuple[str, str]] = {
-    Pod: ("v1", "Pod"),
-    Node: ("v1", "Node"),
-    NodeClaim: ("karpenter.sh/v1", "NodeClaim"),
-    NodePool: ("karpenter.sh/v1", "NodePool"),
-    EC2NodeClass: ("karpenter.k8s.aws/v1", "EC2NodeClass"),
-}
 
 
 def announce(recorder: Recorder, announcements: Iterable[Announce]) -> None:
@@ -25,7 +14,7 @@ def announce(recorder: Recorder, announcements: Iterable[Announce]) -> None:
 
 def _event(announcement: Announce) -> Event:
     """The Event, about the object that was read."""
-    api_version, kind = _KINDS[type(announcement.subject)]
+    api_version, kind = _kind_of(announcement.subject)
     metadata = announcement.subject.metadata
     return Event(
         reason=announcement.event,
@@ -37,3 +26,10 @@ def _event(announcement: Announce) -> Event:
         api_version=api_version,
         warning=announcement.warning,
     )
+
+
+def _kind_of(subject: Subject) -> tuple[str, str]:
+    """API version and kind. Custom resources know their own."""
+    if isinstance(subject, Pod | Node):
+        return "v1", type(subject).__name__
+    return subject.api_version, subject.kind

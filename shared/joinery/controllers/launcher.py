@@ -9,10 +9,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.labels import LAUNCH_TOKEN, NO_EXECUTE, NODE_POOL, UNREGISTERED_TAINT
 from joinery.apis.meta import Taint
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodeclass import NodeClass
 from joinery.cloudprovider.gateway import LaunchedInstance, LaunchRequest, LaunchResult, Override, capacity_pools
 from joinery.commands import Command
 from joinery.controllers.actor import Actor
@@ -86,7 +86,7 @@ class Launcher:
         outcome = self._ask(group, node_class, filtered_types)
         return self._settle(group, outcome, node_class) if outcome else Launched()
 
-    def _ask(self, group: FleetGroup, node_class: EC2NodeClass, filtered_types: FilteredTypes) -> FleetOutcome | None:
+    def _ask(self, group: FleetGroup, node_class: NodeClass, filtered_types: FilteredTypes) -> FleetOutcome | None:
         """One CreateFleet call. None if nothing can be said about the claims yet, so that they are tried again."""
         try:
             result = self._gateways.cloud.launch(_request(group, node_class, filtered_types))
@@ -97,7 +97,7 @@ class Launcher:
             return None
         return _outcome(result, self._now) if result.was_asked else None
 
-    def _settle(self, group: FleetGroup, outcome: FleetOutcome, node_class: EC2NodeClass) -> Launched:
+    def _settle(self, group: FleetGroup, outcome: FleetOutcome, node_class: NodeClass) -> Launched:
         types = {kind.name: kind for kind in self._types.get(node_class.metadata.name, ())}
         self._actor.carry_out(*settle(group, outcome, node_class, types, self._now))
         served = group.waiting[: len(group.free(outcome.instances))]
@@ -117,7 +117,7 @@ class Launcher:
         )
 
 
-def _request(group: FleetGroup, node_class: EC2NodeClass, filtered_types: FilteredTypes) -> LaunchRequest:
+def _request(group: FleetGroup, node_class: NodeClass, filtered_types: FilteredTypes) -> LaunchRequest:
     claim = group.waiting[0]
     return LaunchRequest(
         token=group.token,

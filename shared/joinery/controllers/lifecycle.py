@@ -7,7 +7,7 @@ progress the run rings its own bell, whose queue is delayed; the chain of ticks 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
+from joinery.apis.nodeclass import NodeClass, NodeClassStatus
 from joinery.controllers.actor import Actor
 from joinery.controllers.launcher import Launched, Launcher
 from joinery.controllers.supply import read_supply
@@ -17,7 +17,6 @@ from joinery.gateways import Gateways
 from joinery.lifecycle.decision import Decision, decide
 from joinery.lifecycle.view import View, view
 from joinery.observability import REASON, logger, said
-from joinery.state.claims import is_managed
 from joinery.state.snapshot import Invalid
 
 
@@ -35,7 +34,7 @@ class LifecycleController:
         self._act(seen, decision, actor)
         actor.conclude()
         return {
-            "claims": sum(map(is_managed, seen.snapshot.node_claims)),
+            "claims": len(seen.snapshot.managed_claims),
             "in_progress": decision.in_progress,
             "commands": actor.attempted,
         }
@@ -47,14 +46,14 @@ class LifecycleController:
         _log_invalid(snapshot.invalid)
         return view(snapshot, instances)
 
-    def _resolve(self, node_classes: Iterable[EC2NodeClass], actor: Actor) -> Mapping[str, EC2NodeClassStatus]:
+    def _resolve(self, node_classes: Iterable[NodeClass], actor: Actor) -> Mapping[str, NodeClassStatus]:
         """What the cloud says of each class, by name; a class that it could not look at is left out."""
         statuses = {}
         for node_class in node_classes:
             try:
                 statuses[node_class.metadata.name] = self._gateways.cloud.resolve(node_class)
             except JoineryError as error:
-                actor.note(f"EC2NodeClass {node_class.metadata.name} could not be resolved", error)
+                actor.note(f"{node_class.kind} {node_class.metadata.name} could not be resolved", error)
         return statuses
 
     def _act(self, seen: View, decision: Decision, actor: Actor) -> None:

@@ -101,7 +101,7 @@ class ProvisioningController:
         Only then is it known how much room their nodes have. Nobody else is launching them: whoever wrote a claim held the Lease, and
         its bells are answered one after the other.
         """
-        left_behind = [claim for claim in snapshot.node_claims if awaits_launch(claim)]
+        left_behind = [claim for claim in snapshot.managed_claims if awaits_launch(claim)]
         if not left_behind:
             return snapshot
         supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)

@@ -6,7 +6,7 @@ EC2 was out of, what was left of capacity reservations, the result) is beside it
 
 A record is kept, mailed and looked at by many, and objects carry what nobody should see: ``kubectl apply`` repeats a whole manifest
 in an annotation, user data holds tokens. So a record has what decisions read and nothing besides: the fields that the models
-have, of annotations those on a list, of an EC2NodeClass those that instance types depend on.
+have, of annotations those on a list, of a node class those that instance types depend on.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -33,9 +33,6 @@ _READ = frozenset(
 )  # fmt: skip
 #: Stands for annotations of a template that were left out, with as many characters: their number is judged (``apis.validation``).
 _LEFT_OUT = f"{labels.OWN_GROUP}/left-out"
-#: What of an EC2NodeClass's spec does not matter to a decision.
-_OF_MACHINES_ONLY = frozenset({"userData", "context", "tags", "metadataOptions", "detailedMonitoring"})
-
 #: Field of the snapshot to the API version and kind of the Kubernetes objects in it.
 _KINDS = {
     "pods": ("v1", "Pod"),
@@ -81,7 +78,7 @@ def _items(snapshot: Snapshot) -> Iterable[dict[str, Any]]:
         yield _without_annotations(pool.to_wire(), of_template=True)
     for node_class in snapshot.node_classes:
         document = node_class.to_wire()
-        spec = {key: value for key, value in document["spec"].items() if key not in _OF_MACHINES_ONLY}
+        spec = {key: value for key, value in document["spec"].items() if key not in node_class.unrecorded}
         yield _without_annotations({**document, "spec": spec})
     for claim in snapshot.node_claims:
         yield _without_annotations(claim.to_wire())

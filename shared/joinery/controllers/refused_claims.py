@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from joinery.apis.core import Pod
-from joinery.apis.labels import NODE_CLASS, NODE_POOL, PLANNED_NEEDS, PLANNED_PODS
+from joinery.apis.labels import NODE_POOL, PLANNED_NEEDS, PLANNED_PODS
 from joinery.apis.nodeclaim import ClaimResources, NodeClaim
 from joinery.cluster.gateway import Cluster
 from joinery.controllers.actor import Actor
@@ -124,7 +124,7 @@ def _without_pods(claim: NodeClaim, snapshot: Snapshot) -> NodeClaim:
     """The claim without what its pods brought into it: what its NodePool would write whoever it is for."""
     pool_name = claim.metadata.labels.get(NODE_POOL, "")
     template = next(pool.spec.template for pool in snapshot.node_pools if pool.metadata.name == pool_name)
-    of_pool = {*template.metadata.labels, NODE_POOL, NODE_CLASS}
+    of_pool = {*template.metadata.labels, NODE_POOL, template.spec.node_class_ref.of_kind.label}
     labels = {key: value for key, value in claim.metadata.labels.items() if key in of_pool}
     of_pods = (PLANNED_PODS, PLANNED_NEEDS)
     annotations = {key: value for key, value in claim.metadata.annotations.items() if key not in of_pods}

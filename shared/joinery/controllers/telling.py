@@ -5,7 +5,6 @@ from itertools import islice
 from typing import TypeVar
 
 from joinery.apis.core import Pod
-from joinery.apis.nodepool import NodePool
 from joinery.cluster.gateway import Recorder
 from joinery.commands import Announce
 from joinery.controllers.announcements import announce
@@ -24,11 +23,11 @@ MOST_EVENTS = 100
 def tell(recorder: Recorder, snapshot: Snapshot, packing: Packing, writer: ClaimWriter) -> None:
     """Tell each pod where it is expected or why it has no node, and the log what concerns many pods."""
     pods = {pod.key: pod for pod in snapshot.pods}
-    others = foreign(snapshot.node_pools)
+    others = foreign(snapshot)
     left_to_others = also_served((unplaced.pod for unplaced in packing.unplaced), pods, others)
     # A pod that another provider may serve is not told that there is no node for it: that would be wrong.
     left = [unplaced for unplaced in packing.unplaced if unplaced.pod not in left_to_others]
-    _log_pools(packing, snapshot.node_pools)
+    _log_pools(packing, snapshot)
     _log_others(left_to_others, bought_twice(packing, pods, others))
     _log_unplaced(left)
     claims = {pod: written.claim.metadata.name for written in writer.written for pod in written.launch.pods}
@@ -69,9 +68,9 @@ def _failed(left: Iterable[Unplaced], pods: Mapping[str, Pod]) -> Iterator[Annou
             yield Announce("FailedScheduling", text, pods[unplaced.pod], warning=True)
 
 
-def _log_pools(packing: Packing, pools: Iterable[NodePool]) -> None:
+def _log_pools(packing: Packing, snapshot: Snapshot) -> None:
     """Which of our NodePools take no part. That another provider's take none is how it should be."""
-    theirs = {pool.metadata.name for pool in pools if not pool.spec.template.spec.node_class_ref.is_ours}
+    theirs = {pool.metadata.name for pool in snapshot.node_pools if not snapshot.serves(pool)}
     for reason in packing.pool_reasons:
         if reason.subject and reason.subject.name not in theirs:
             why = {NODE_POOL: reason.subject.name, CODE: reason.code, REASON: reason.message}

@@ -1,6 +1,6 @@
 """The webhook's answer: it rings a bell, or it does not, and lets everything pass.
 
-The API server calls at every FailedScheduling Event and at every change of a Node, NodeClaim, NodePool or EC2NodeClass,
+The API server calls at every FailedScheduling Event and at every change of a Node, NodeClaim, NodePool or node class,
 and waits. So this module is a doorbell and nothing else: it decides from the review alone which bells matter, rings
 them, and always allows. Nothing heavy may be imported here, because a cold start is time the API server waits.
 
@@ -129,7 +129,7 @@ def _claim_facts(claim: Object) -> tuple[Any, ...]:
 
 
 def _configuration(thing: Object, before: Object, operation: str) -> frozenset[Bell]:
-    """A NodePool or EC2NodeClass that changed may have room for pods that had none."""
+    """A NodePool or node class that changed may have room for pods that had none."""
     return _changed(thing, before, operation, of=_configuration_facts, worth={Bell.PROVISIONING, Bell.LIFECYCLE})
 
 

@@ -11,15 +11,14 @@ from joinery.apis import duration
 from joinery.apis.labels import RESERVATION_ID
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim
-from joinery.state.claims import is_managed
 from joinery.state.snapshot import Snapshot
 
 
 def expire(snapshot: Snapshot) -> tuple[tuple[Command, ...], ...]:
     """Retire every claim that has lived long enough, the oldest first; one chain a claim. Then those in blocks that end."""
-    due = [(at, claim) for claim in snapshot.node_claims if (at := expires_at(claim)) and at <= snapshot.now]
+    due = [(at, claim) for claim in snapshot.managed_claims if (at := expires_at(claim)) and at <= snapshot.now]
     retired = {claim.metadata.name for _, claim in due}
-    ending = (claim for claim in snapshot.node_claims if claim.metadata.name not in retired)
+    ending = (claim for claim in snapshot.managed_claims if claim.metadata.name not in retired)
     return (
         *(_retire(claim, at) for at, claim in sorted(due, key=_order)),
         *(_leave(claim) for claim in ending if _is_in_ending_block(claim, snapshot)),
@@ -29,7 +28,7 @@ def expire(snapshot: Snapshot) -> tuple[tuple[Command, ...], ...]:
 def expires_at(claim: NodeClaim) -> datetime | None:
     """When the claim is due; None for one that never is, is going already, or has no age yet."""
     created, lasts = claim.metadata.creation_timestamp, _lifetime(claim)
-    if created is None or lasts is None or claim.is_deleting or not is_managed(claim):
+    if created is None or lasts is None or claim.is_deleting:
         return None
     return created + lasts
 
@@ -45,13 +44,9 @@ def _order(due: tuple[datetime, NodeClaim]) -> tuple[datetime, str]:
 def _is_in_ending_block(claim: NodeClaim, snapshot: Snapshot) -> bool:
     """Whether EC2 is about to take its instance back: the class's status says so forty minutes before a block ends."""
     name = claim.metadata.labels.get(RESERVATION_ID)
-    if name is None or claim.is_deleting or not is_managed(claim):
+    if name is None or claim.is_deleting:
         return False
-    return any(
-        found.id == name and found.state == "expiring"
-        for each in snapshot.node_classes
-        for found in each.status.capacity_reservations
-    )
+    return any(name in node_class.expiring_reservations for node_class in snapshot.node_classes)
 
 
 def _leave(claim: NodeClaim) -> tuple[Command, ...]:

@@ -13,7 +13,7 @@ from joinery.apis.labels import INSTANCE_TYPE, INTERRUPTED_AT, RESERVATION_ID, R
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, Subject, UpdateClaim, UpdateNode
 from joinery.interruption.notice import Notice, NoticeKind
-from joinery.state.claims import annotated, is_managed
+from joinery.state.claims import annotated
 from joinery.state.instances import instance_id
 from joinery.state.offerings import OfferingKey
 from joinery.state.snapshot import Snapshot
@@ -49,8 +49,8 @@ def respond(notice: Notice, snapshot: Snapshot) -> tuple[tuple[Command, ...], ..
     nodes = {node.spec.provider_id: node for node in snapshot.nodes if node.spec.provider_id}
     return tuple(
         tuple(_about(notice, claim, nodes.get(claim.status.provider_id), snapshot.now))
-        for claim in snapshot.node_claims
-        if is_managed(claim) and _concerns(notice, claim)
+        for claim in snapshot.managed_claims
+        if _concerns(notice, claim)
     )
 
 

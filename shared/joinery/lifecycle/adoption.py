@@ -5,10 +5,8 @@ compared with ours, so such a claim is stamped with the hash of today's template
 that it has: with today's it would look as if it were not drifted (Karpenter nodepool/hash, nodeclass/hash).
 """
 
-from joinery.apis.hashing import HASH_VERSION, node_class_hash, node_pool_hash
+from joinery.apis.hashing import HASH_VERSION, node_pool_hash
 from joinery.apis.labels import (
-    NODE_CLASS_HASH,
-    NODE_CLASS_HASH_VERSION,
     NODE_POOL,
     NODE_POOL_HASH,
     NODE_POOL_HASH_VERSION,
@@ -27,7 +25,8 @@ def adopted(view: View, claim: NodeClaim) -> NodeClaim:
     if pool is not None:
         claim = _stamped(claim, NODE_POOL_HASH, NODE_POOL_HASH_VERSION, node_pool_hash(pool))
     if node_class is not None:
-        claim = _stamped(claim, NODE_CLASS_HASH, NODE_CLASS_HASH_VERSION, node_class_hash(node_class))
+        kind = node_class.identity()
+        claim = _stamped(claim, kind.hash_annotation, kind.hash_version_annotation, node_class.static_hash)
     return claim
 
 

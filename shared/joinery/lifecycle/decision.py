@@ -4,15 +4,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from joinery.apis.core import Node
-from joinery.apis.ec2nodeclass import EC2NodeClassStatus
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodeclass import NodeClassStatus
 from joinery.commands import Command, DeleteClaim, Tolerate, UpdateClass, UpdatePool
 from joinery.lifecycle.finalization import finalize_node, is_ours
 from joinery.lifecycle.garbage import unknown_instances
 from joinery.lifecycle.readiness import readiness
 from joinery.lifecycle.step import advance
 from joinery.lifecycle.view import Step, View
-from joinery.state.claims import is_managed
 
 Chain = tuple[Command, ...]
 
@@ -65,11 +64,11 @@ class Decision:
         )
 
 
-def decide(view: View, statuses: Mapping[str, EC2NodeClassStatus]) -> Decision:
+def decide(view: View, statuses: Mapping[str, NodeClassStatus]) -> Decision:
     """Decide about everything in the view. ``statuses``: by name of a node class, what the cloud says of it now."""
     steps: list[Step] = []
     failures: list[Failure] = []
-    for claim in filter(is_managed, view.snapshot.node_claims):
+    for claim in view.snapshot.managed_claims:
         try:
             steps.append(advance(view, claim))
         except Exception as error:  # whatever is wrong with one claim, the others go on
@@ -87,7 +86,8 @@ def decide(view: View, statuses: Mapping[str, EC2NodeClassStatus]) -> Decision:
 def _nodes_without_claim(view: View) -> Iterable[Node]:
     """The Nodes of ours that are being deleted and whose claim is gone already."""
     claimed = {claim.status.provider_id for claim in view.snapshot.node_claims}
-    deleted = (node for node in view.snapshot.nodes if node.metadata.deletion_timestamp and is_ours(node))
+    kind = view.snapshot.node_class_kind
+    deleted = (node for node in view.snapshot.nodes if node.metadata.deletion_timestamp and is_ours(node, kind))
     return (node for node in deleted if node.spec.provider_id not in claimed)
 
 

@@ -14,8 +14,9 @@ import msgspec
 from joinery.apis import duration
 from joinery.apis.conditions import false, true, unknown
 from joinery.apis.core import Node
-from joinery.apis.labels import NODE_CLASS, TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
+from joinery.apis.labels import TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodeclass import NodeClassKind
 from joinery.commands import (
     Announce,
     Command,
@@ -77,9 +78,9 @@ def finalize_node(view: View, node: Node) -> Step:
     return Step((*taint, *_drain_commands(view, node, drain, None)), in_progress=True)
 
 
-def is_ours(node: Node) -> bool:
-    """Whether the Node waits for us when it is deleted."""
-    return NODE_CLASS in node.metadata.labels and TERMINATION_FINALIZER in node.metadata.finalizers
+def is_ours(node: Node, kind: NodeClassKind) -> bool:
+    """Whether the Node waits for us when it is deleted; ``kind``: of our node classes."""
+    return kind.label in node.metadata.labels and TERMINATION_FINALIZER in node.metadata.finalizers
 
 
 def _with_deadline(going: _Pass) -> _Pass:

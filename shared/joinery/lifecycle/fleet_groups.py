@@ -15,10 +15,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from joinery.apis.conditions import true, unknown
-from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.labels import (
     CAPACITY_TYPE,
-    INSTANCE_PROFILE,
     LAUNCH_TOKEN,
     RESERVATION_LABELS,
     TENANCY,
@@ -26,6 +24,7 @@ from joinery.apis.labels import (
     ZONE_ID,
 )
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodeclass import NodeClass
 from joinery.apis.quantity import Resources, amounts, texts
 from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, UpdateClaim
 from joinery.lifecycle.instance_filters import tenancy
@@ -102,7 +101,7 @@ def _name(claim: NodeClaim) -> str:
 
 
 def settle(
-    group: FleetGroup, outcome: FleetOutcome, node_class: EC2NodeClass, types: Mapping[str, InstanceType], now: datetime
+    group: FleetGroup, outcome: FleetOutcome, node_class: NodeClass, types: Mapping[str, InstanceType], now: datetime
 ) -> tuple[tuple[Command, ...], ...]:
     """What to do about the answer: claims that are served first, then the pools that EC2 is out of, then the claims that got nothing.
 
@@ -120,9 +119,9 @@ def settle(
     )
 
 
-def _has_efa(group: FleetGroup, node_class: EC2NodeClass) -> bool:
+def _has_efa(group: FleetGroup, node_class: NodeClass) -> bool:
     """Whether the instances were launched with the adapters that their type may have."""
-    return bool(node_class.spec.network_interfaces) or group.requests.get(EFA, 0) > 0
+    return node_class.declares_interfaces or group.requests.get(EFA, 0) > 0
 
 
 def _without_efa(instance_type: InstanceType) -> InstanceType:
@@ -164,32 +163,30 @@ def postponed(claim: NodeClaim, reason: str, message: str, now: datetime, *, ren
     return (UpdateClaim(claim, after, shown),) if after != claim else ()
 
 
-def unlaunchable(claim: NodeClaim, node_class: EC2NodeClass | None, now: datetime) -> tuple[Command, ...]:
-    """What to do about a claim whose EC2NodeClass does not allow a launch (Karpenter nodeclaim/lifecycle, Launch). Empty if it does.
+def unlaunchable(claim: NodeClaim, node_class: NodeClass | None, now: datetime) -> tuple[Command, ...]:
+    """What to do about a claim whose node class does not allow a launch (Karpenter nodeclaim/lifecycle, Launch). Empty if it does.
 
     Without the class the claim is given up as if EC2 were out of capacity. While it is not known to be ready the claim waits.
     """
-    name = claim.spec.node_class_ref.name
-    if node_class is None or node_class.metadata.deletion_timestamp is not None:
-        return insufficient(claim, f"EC2NodeClass {name} does not exist or is being deleted")
-    ready = next((condition for condition in node_class.status.conditions if condition.type == "Ready"), None)
+    subject = f"{claim.spec.node_class_ref.kind} {claim.spec.node_class_ref.name}"
+    if node_class is None or node_class.is_deleting:
+        return insufficient(claim, f"{subject} does not exist or is being deleted")
+    ready = node_class.ready
     if ready is None or ready.status == "Unknown":
-        return postponed(
-            claim, "NodeClassReadinessUnknown", f"EC2NodeClass {name}: not known to be ready", now, renew=False
-        )
+        return postponed(claim, "NodeClassReadinessUnknown", f"{subject}: not known to be ready", now, renew=False)
     if ready.status == "False" or ready.observed_generation not in (None, node_class.metadata.generation):
-        return (DeleteClaim(claim, f"EC2NodeClass {name} is not ready: {ready.message}"),)
+        return (DeleteClaim(claim, f"{subject} is not ready: {ready.message}"),)
     return ()
 
 
 def _served(
-    claim: NodeClaim, instance: Instance, node_class: EC2NodeClass, instance_type: InstanceType | None, now: datetime
+    claim: NodeClaim, instance: Instance, node_class: NodeClass, instance_type: InstanceType | None, now: datetime
 ) -> tuple[Command, ...]:
     """The claim with what its instance is. ``instance_type`` is None for a type that the class does not give any more."""
     type_labels = _type_labels(instance_type, instance) if instance_type else {}
     # The claim's own labels win: they were promised to the pods when the claim was planned.
     labels = {**type_labels, TENANCY: tenancy(claim), **claim.metadata.labels}
-    annotations = {**claim.metadata.annotations, INSTANCE_PROFILE: node_class.status.instance_profile}
+    annotations = {**claim.metadata.annotations, **node_class.claim_annotations}
     after = with_status(
         with_metadata(claim, labels=labels, annotations={k: v for k, v in annotations.items() if v}),
         provider_id=instance.provider_id,

@@ -55,7 +55,7 @@ def _waiting_pools(snapshot: Snapshot, unreadable: Iterable[Invalid]) -> set[str
 
     A claim that cannot be read is never given up, so it counts as waiting for as long as another claim would wait.
     """
-    waiting = {claim.metadata.labels.get(NODE_POOL, "") for claim in snapshot.node_claims if awaits_launch(claim)}
+    waiting = {claim.metadata.labels.get(NODE_POOL, "") for claim in snapshot.managed_claims if awaits_launch(claim)}
     young = (
         invalid for invalid in unreadable if invalid.created is None or snapshot.now - invalid.created < LAUNCH_TIMEOUT
     )

@@ -11,15 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from joinery.apis.core import Pod
-from joinery.apis.hashing import HASH_VERSION, node_class_hash, node_pool_hash
+from joinery.apis.hashing import HASH_VERSION, node_pool_hash
 from joinery.apis.labels import (
     HOSTNAME,
     INSTANCE_TYPE,
     LAUNCH_TOKEN,
     MIN_VALUES_RELAXED,
-    NODE_CLASS,
-    NODE_CLASS_HASH,
-    NODE_CLASS_HASH_VERSION,
     NODE_POOL,
     NODE_POOL_HASH,
     NODE_POOL_HASH_VERSION,
@@ -66,7 +63,7 @@ def _claim(
         **template.metadata.labels,
         **launch.labels,
         NODE_POOL: pool.metadata.name,
-        NODE_CLASS: template.spec.node_class_ref.name,
+        template.spec.node_class_ref.of_kind.label: template.spec.node_class_ref.name,
     }
     return NodeClaim(
         metadata=ObjectMeta(
@@ -105,7 +102,8 @@ def _hashes(pool: NodePool, snapshot: Snapshot) -> Mapping[str, str]:
     stamps = {NODE_POOL_HASH: node_pool_hash(pool), NODE_POOL_HASH_VERSION: HASH_VERSION}
     if node_class is None:
         return stamps
-    return {**stamps, NODE_CLASS_HASH: node_class_hash(node_class), NODE_CLASS_HASH_VERSION: HASH_VERSION}
+    hashes = {ref.of_kind.hash_annotation: node_class.static_hash, ref.of_kind.hash_version_annotation: HASH_VERSION}
+    return {**stamps, **hashes}
 
 
 def _requirements(launch: Launch) -> list[Requirement]:

@@ -1,4 +1,4 @@
-"""Readiness: whether a NodePool and its EC2NodeClass may be used, written into their status (Karpenter nodepool/readiness).
+"""Readiness: whether a NodePool and its node class may be used, written into their status (Karpenter nodepool/readiness).
 
 A class is ready when what its selectors select exists; the cloud has looked. A pool is ready when it is valid and its class is ready.
 A resource that cannot be read takes no part, and its status says why. Pools of another provider's classes are left to that provider.
@@ -8,12 +8,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from joinery.apis.conditions import NODE_POOL_DEPENDENTS, READY, Observation, drop, false, find, put, true, with_ready
-from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
-from joinery.apis.hashing import HASH_VERSION, node_class_hash, node_pool_hash
+from joinery.apis.hashing import HASH_VERSION, node_pool_hash
 from joinery.apis.labels import (
-    AWS_GROUP,
-    NODE_CLASS_HASH,
-    NODE_CLASS_HASH_VERSION,
     NODE_POOL,
     NODE_POOL_HASH,
     NODE_POOL_HASH_VERSION,
@@ -21,32 +17,30 @@ from joinery.apis.labels import (
 )
 from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodeclass import NodeClass, NodeClassRef, NodeClassStatus
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amounts, texts, total
 from joinery.apis.support import UNTIL_THEN, disruption_in_vain
 from joinery.apis.validation import validate
 from joinery.commands import Command, Reject, UpdateClass, UpdatePool
-from joinery.state.claims import is_managed
 from joinery.state.snapshot import Snapshot
 
-#: Karpenter's finalizer on a class: one that came with the cluster is honoured, so that its class can be deleted here.
-CLASS_FINALIZER = f"{AWS_GROUP}/termination"
 #: Not part of ``Ready``: the pool is used, and only its disruption does not act.
 NOT_DONE_YET = f"{OWN_GROUP}/DisruptionNotSupported"
 _VALID, _CLASS_READY = NODE_POOL_DEPENDENTS
-#: Kinds whose status says what is wrong with them.
-_WITH_CONDITIONS = (NodePool.kind, NodeClaim.kind, EC2NodeClass.kind)
 #: Resources that a pool's status names even when it has none.
 _ALWAYS = ("cpu", "memory", "pods", "ephemeral-storage")
 
 
-def readiness(snapshot: Snapshot, statuses: Mapping[str, EC2NodeClassStatus]) -> Iterable[tuple[Command, ...]]:
-    """A chain of commands for each NodePool, EC2NodeClass and invalid resource whose status has changed.
+def readiness(snapshot: Snapshot, statuses: Mapping[str, NodeClassStatus]) -> Iterable[tuple[Command, ...]]:
+    """A chain of commands for each NodePool, node class and invalid resource whose status has changed.
 
     ``statuses``: by the class's name, what the cloud says of it. A class that it could not look at is left as it is.
     """
+    # Kinds whose status says what is wrong with them.
+    with_conditions = (NodePool.kind, NodeClaim.kind, snapshot.node_class_kind.kind)
     for invalid in snapshot.invalid:
-        if invalid.kind in _WITH_CONDITIONS:
+        if invalid.kind in with_conditions:
             yield (Reject(invalid.kind, invalid.name, invalid.reason),)
     used = _used_classes(snapshot)
     classes = {}
@@ -57,7 +51,7 @@ def readiness(snapshot: Snapshot, statuses: Mapping[str, EC2NodeClassStatus]) ->
         after = classes[before.metadata.name]
         if after != before:
             yield (UpdateClass(before, after, _why(after.status.conditions)),)
-    for pool in filter(_is_served, snapshot.node_pools):
+    for pool in filter(snapshot.serves, snapshot.node_pools):
         ready = _pool(pool, classes, snapshot)
         if ready != pool:
             yield (UpdatePool(pool, ready, _why(ready.status.conditions)),)
@@ -66,31 +60,32 @@ def readiness(snapshot: Snapshot, statuses: Mapping[str, EC2NodeClassStatus]) ->
 def _used_classes(snapshot: Snapshot) -> set[str]:
     """The names of the classes that claims need. The empty name stands for any: a claim needs it whose class cannot be read."""
     of_unreadable = {invalid.node_class for invalid in snapshot.invalid if invalid.kind == NodeClaim.kind}
-    return of_unreadable | {claim.spec.node_class_ref.name for claim in snapshot.node_claims if is_managed(claim)}
+    return of_unreadable | {claim.spec.node_class_ref.name for claim in snapshot.managed_claims}
 
 
-def _class(node_class: EC2NodeClass, status: EC2NodeClassStatus | None, *, is_used: bool) -> EC2NodeClass:
+def _class(node_class: NodeClass, status: NodeClassStatus | None, *, is_used: bool) -> NodeClass:
     """The class with its status and hash; without its finalizer if it is being deleted and no claim needs it
     (Karpenter for AWS, nodeclass/termination).
     """
-    metadata = node_class.metadata
-    if metadata.deletion_timestamp is not None and not is_used:
-        kept = [finalizer for finalizer in metadata.finalizers if finalizer != CLASS_FINALIZER]
+    metadata, kind = node_class.metadata, node_class.identity()
+    if node_class.is_deleting and not is_used:
+        # The finalizer is Karpenter's. One that came with the cluster is honoured, so that its class can be deleted here.
+        kept = [finalizer for finalizer in metadata.finalizers if finalizer != kind.finalizer]
         return node_class.model_copy(update={"metadata": metadata.model_copy(update={"finalizers": kept})})
-    stamp = {NODE_CLASS_HASH: node_class_hash(node_class), NODE_CLASS_HASH_VERSION: HASH_VERSION}
+    stamp = {kind.hash_annotation: node_class.static_hash, kind.hash_version_annotation: HASH_VERSION}
     return node_class.model_copy(
         update={"metadata": _annotated(metadata, stamp), "status": node_class.status if status is None else status}
     )
 
 
-def _pool(pool: NodePool, classes: Mapping[str, EC2NodeClass], snapshot: Snapshot) -> NodePool:
+def _pool(pool: NodePool, classes: Mapping[str, NodeClass], snapshot: Snapshot) -> NodePool:
     at = Observation(now=snapshot.now, generation=pool.metadata.generation)
     conditions = put(pool.status.conditions, _valid(pool, at))
-    name = pool.spec.template.spec.node_class_ref.name
-    node_class = classes.get(name)
-    conditions = put(conditions, _class_ready(node_class, at) if node_class else _no_class(name, snapshot, at))
+    ref = pool.spec.template.spec.node_class_ref
+    node_class = classes.get(ref.name)
+    conditions = put(conditions, _class_ready(node_class, at) if node_class else _no_class(ref, snapshot, at))
     conditions = _with_not_done_yet(conditions, pool, at)
-    claims = [claim for claim in snapshot.node_claims if _counts(claim, pool)]
+    claims = [claim for claim in snapshot.managed_claims if _counts(claim, pool)]
     status = pool.status.model_copy(
         update={
             "conditions": with_ready(conditions, NODE_POOL_DEPENDENTS, at),
@@ -120,29 +115,25 @@ def _annotated(metadata: Any, stamp: Mapping[str, str]) -> Any:
     return metadata.model_copy(update={"annotations": {**metadata.annotations, **stamp}})
 
 
-def _is_served(pool: NodePool) -> bool:
-    return pool.spec.template.spec.node_class_ref.is_ours
-
-
 def _valid(pool: NodePool, at: Observation) -> Condition:
     reasons = validate(pool)
     return false(_VALID, "NodePoolValidationFailed", "; ".join(reasons), at) if reasons else true(_VALID, at)
 
 
-def _no_class(name: str, snapshot: Snapshot, at: Observation) -> Condition:
+def _no_class(ref: NodeClassRef, snapshot: Snapshot, at: Observation) -> Condition:
     """Why the class that a pool names cannot be used: it cannot be read, or it is not there."""
     for invalid in snapshot.invalid:
-        if (invalid.kind, invalid.name) == (EC2NodeClass.kind, name):
-            return false(_CLASS_READY, "NodeClassNotReady", f"EC2NodeClass {name} is invalid: {invalid.reason}", at)
-    return false(_CLASS_READY, "NodeClassNotFound", f"EC2NodeClass {name} does not exist", at)
+        if (invalid.kind, invalid.name) == (ref.kind, ref.name):
+            return false(_CLASS_READY, "NodeClassNotReady", f"{ref.kind} {ref.name} is invalid: {invalid.reason}", at)
+    return false(_CLASS_READY, "NodeClassNotFound", f"{ref.kind} {ref.name} does not exist", at)
 
 
-def _class_ready(node_class: EC2NodeClass, at: Observation) -> Condition:
-    if node_class.metadata.deletion_timestamp is not None:
-        return false(_CLASS_READY, "NodeClassTerminating", "the EC2NodeClass is being deleted", at)
-    ready = find(node_class.status.conditions, READY)
+def _class_ready(node_class: NodeClass, at: Observation) -> Condition:
+    if node_class.is_deleting:
+        return false(_CLASS_READY, "NodeClassTerminating", f"the {node_class.kind} is being deleted", at)
+    ready = node_class.ready
     if ready is None or ready.status == "Unknown" or ready.observed_generation != node_class.metadata.generation:
-        return false(_CLASS_READY, "NodeClassReadinessUnknown", "the EC2NodeClass is not known to be ready", at)
+        return false(_CLASS_READY, "NodeClassReadinessUnknown", f"the {node_class.kind} is not known to be ready", at)
     if ready.status == "False":
         return false(_CLASS_READY, ready.reason, ready.message, at)
     return true(_CLASS_READY, at)
@@ -150,8 +141,7 @@ def _class_ready(node_class: EC2NodeClass, at: Observation) -> Condition:
 
 def _counts(claim: NodeClaim, pool: NodePool) -> bool:
     """Whether the claim counts in the pool's status. One that is being deleted does not."""
-    is_of_pool = is_managed(claim) and claim.metadata.labels.get(NODE_POOL) == pool.metadata.name
-    return is_of_pool and not claim.is_deleting
+    return claim.metadata.labels.get(NODE_POOL) == pool.metadata.name and not claim.is_deleting
 
 
 def _resources(claims: Iterable[NodeClaim]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from joinery.apis.labels import REPLACEMENT_LAUNCHED
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import UpdateClaim
 from joinery.scheduling.packing import Packing
-from joinery.state.claims import annotated, is_managed, leaving_since
+from joinery.state.claims import annotated, leaving_since
 from joinery.state.pods import is_reschedulable
 from joinery.state.snapshot import Snapshot
 
@@ -38,9 +38,8 @@ def replaced(snapshot: Snapshot, packing: Packing, failed: Collection[str]) -> t
             moving.setdefault(pod.spec.node_name, set()).add(pod.key)
     marked = [
         claim
-        for claim in snapshot.node_claims
-        if is_managed(claim)
-        and leaving_since(claim) is not None
+        for claim in snapshot.managed_claims
+        if leaving_since(claim) is not None
         and REPLACEMENT_LAUNCHED not in claim.metadata.annotations
         and not moving.get(claim.status.node_name, set()) & homeless
     ]

@@ -23,7 +23,7 @@ from joinery.lifecycle.view import View
 from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.pools.builder import daemons
-from joinery.state.claims import INITIALIZED, REGISTERED, annotated, is_managed
+from joinery.state.claims import INITIALIZED, REGISTERED, annotated
 from joinery.state.nodes import node_view
 from joinery.state.plans import is_kept, kept_by, planned_pods, remembered
 from joinery.state.pods import is_active
@@ -119,8 +119,8 @@ def promises(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
     free = {node.spec.provider_id for node in snapshot.nodes if not is_steered(node)}
     claims = {
         claim.metadata.name: claim
-        for claim in snapshot.node_claims
-        if is_managed(claim) and not (claim.is_true(REGISTERED) and claim.status.provider_id in free)
+        for claim in snapshot.managed_claims
+        if not (claim.is_true(REGISTERED) and claim.status.provider_id in free)
     }
     updates = []
     for placement in packing.existing:
@@ -143,13 +143,13 @@ def _is_over(view: View, claim: NodeClaim) -> bool:
         return True
     if fit is None or now - fit < PATIENCE:
         return False
-    return not any(_may_be_awaited(other, fit, now) for other in view.snapshot.node_claims)
+    return not any(_may_be_awaited(other, fit, now) for other in view.snapshot.managed_claims)
 
 
 def _may_be_awaited(claim: NodeClaim, by: datetime, now: datetime) -> bool:
     """Whether pods of a claim that existed at the moment ``by`` are still to be bound: its node is not fit, or has just become so."""
     created, fit = claim.metadata.creation_timestamp, _since(claim, INITIALIZED)
-    if not is_managed(claim) or claim.is_deleting or created is None or created > by or not planned_pods(claim):
+    if claim.is_deleting or created is None or created > by or not planned_pods(claim):
         return False
     return fit is None or now - fit < PATIENCE
 

@@ -8,7 +8,6 @@ import numpy as np
 from joinery.apis.labels import (
     CAPACITY_TYPE,
     INSTANCE_TYPE,
-    NODE_CLASS,
     NODE_POOL,
     RESERVATION_ID,
     WELL_KNOWN,
@@ -91,12 +90,12 @@ def _requirements(node: NewNode, types: Sequence[str]) -> tuple[Requirement, ...
 
     A node in a reservation names it, so that no two launches count on one place in it.
     """
-    market = node.pool.market
+    market, of_class = node.pool.market, node.pool.node_pool.spec.template.spec.node_class_ref.of_kind.label
     columns = [market.columns[i] for i in np.flatnonzero(node.columns)]
     sets = {
         key: allowed
         for key, allowed in node.requirements.sets.items()
-        if key not in (NODE_POOL, NODE_CLASS) and not is_restricted(key) and key not in OFFERING_KEYS
+        if key not in (NODE_POOL, of_class) and not is_restricted(key) and key not in OFFERING_KEYS
     }
     sets[INSTANCE_TYPE] = one_of(types)
     sets[ZONE] = one_of(column.zone for column in columns)
@@ -111,7 +110,7 @@ def _labels(node: NewNode) -> Mapping[str, str]:
     template = node.pool.node_pool.spec.template
     labels = dict(template.metadata.labels)
     labels[NODE_POOL] = node.pool.name
-    labels[NODE_CLASS] = template.spec.node_class_ref.name
+    labels[template.spec.node_class_ref.of_kind.label] = template.spec.node_class_ref.name
     custom = _custom(node.requirements, node.pool)
     labels.update({key: custom.sets[key].pick() for key in custom if key not in labels})
     return dict(sorted(labels.items()))

@@ -1,4 +1,4 @@
-"""What ``solve`` is asked: a snapshot, the instance types each EC2NodeClass gives, and the policies."""
+"""What ``solve`` is asked: a snapshot, the instance types each node class gives, and the policies."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -33,7 +33,7 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """``instance_types`` maps an EC2NodeClass's name to the types its nodes may be of."""
+    """``instance_types`` maps a node class's name to the types its nodes may be of."""
 
     snapshot: Snapshot
     instance_types: Mapping[str, tuple[InstanceType, ...]]

@@ -15,14 +15,9 @@ from joinery.apis.nodeclaim import NodeClaim
 LAUNCHED, REGISTERED, INITIALIZED = NODE_CLAIM_DEPENDENTS
 
 
-def is_managed(claim: NodeClaim) -> bool:
-    """Whether the claim is for nodes of EC2: every other claim is someone else's business."""
-    return claim.spec.node_class_ref.is_ours
-
-
 def awaits_launch(claim: NodeClaim) -> bool:
     """Whether it was written for an instance that it does not have yet."""
-    return is_managed(claim) and not claim.status.provider_id and not claim.is_deleting
+    return not claim.status.provider_id and not claim.is_deleting
 
 
 def awaited_reservations(claim: NodeClaim) -> tuple[str, ...]:

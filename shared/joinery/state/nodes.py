@@ -25,7 +25,6 @@ from joinery.apis.labels import (
 )
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import Resources, amounts
-from joinery.state.claims import is_managed
 from joinery.state.plans import expected, is_kept, planned_pods
 from joinery.state.pods import is_terminal
 from joinery.state.snapshot import Snapshot
@@ -65,7 +64,7 @@ def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
     A node of another provider's claim is a node like any other; what that claim will become is not ours to count on.
     """
     on_node = _pods_by_node(snapshot.pods)
-    ours = [claim for claim in snapshot.node_claims if is_managed(claim)]
+    ours = snapshot.managed_claims
     claims = {claim.status.provider_id: claim for claim in ours if claim.status.provider_id}
     joined: set[str] = set()
     found = []

@@ -2,7 +2,7 @@
 
 An **offering** is an instance type in a zone under a capacity type, at a price; a reserved one draws on one capacity
 reservation, which holds so many instances and no more. An **instance type** here is one as a
-node of one EC2NodeClass would have it: its labels, capacity and allocatable resources already depend on that class.
+node of one node class would have it: its labels, capacity and allocatable resources already depend on that class.
 """
 
 from collections.abc import Iterable, Mapping
@@ -63,7 +63,7 @@ class Offering:
 
 @dataclass(frozen=True, slots=True)
 class InstanceType:
-    """One type as a node of one EC2NodeClass has it.
+    """One type as a node of one node class has it.
 
     ``labels`` holds every well-known label that a node of this type will carry, each with the values it may take (one,
     except for zone, capacity type and tenancy); a well-known label that is absent does not exist on such a node.

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from joinery.apis.core import (
     CSINode,
@@ -16,14 +17,17 @@ from joinery.apis.core import (
     StorageClass,
     VolumeAttachment,
 )
-from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodeclass import DEFAULT_KIND, NodeClass, NodeClassKind
 from joinery.apis.nodepool import NodePool
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
     """Every object a decision may look at, and the moment (UTC) at which it was read.
+
+    ``node_class_kind`` is the kind of node class that our cloud brings, and of all ``node_classes``. Pools and claims that refer to
+    another kind are another provider's business.
 
     ``invalid`` names the NodePools (and other objects) that cannot be read, with the reason: they take no part in a
     decision, and the others go on.
@@ -34,7 +38,7 @@ class Snapshot:
     nodes: tuple[Node, ...] = ()
     node_claims: tuple[NodeClaim, ...] = ()
     node_pools: tuple[NodePool, ...] = ()
-    node_classes: tuple[EC2NodeClass, ...] = ()
+    node_classes: tuple[NodeClass, ...] = ()
     daemon_sets: tuple[DaemonSet, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()
@@ -45,6 +49,16 @@ class Snapshot:
     volume_attachments: tuple[VolumeAttachment, ...] = ()
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
     invalid: tuple["Invalid", ...] = ()
+    node_class_kind: NodeClassKind = DEFAULT_KIND
+
+    @cached_property
+    def managed_claims(self) -> tuple[NodeClaim, ...]:
+        """The claims for nodes of our cloud."""
+        return tuple(claim for claim in self.node_claims if claim.spec.node_class_ref.of_kind == self.node_class_kind)
+
+    def serves(self, pool: NodePool) -> bool:
+        """Whether the pool is for nodes of our cloud."""
+        return pool.spec.template.spec.node_class_ref.of_kind == self.node_class_kind
 
 
 @dataclass(frozen=True, slots=True)

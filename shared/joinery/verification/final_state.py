@@ -67,7 +67,7 @@ class World:
 
     @cached_property
     def _types(self) -> Mapping[str, Mapping[str, InstanceType]]:
-        """Instance types by name, by EC2NodeClass."""
+        """Instance types by name, by node class."""
         return {name: {t.name: t for t in types} for name, types in self.problem.instance_types.items()}
 
     def types_of(self, pool: NodePool) -> Mapping[str, InstanceType]:

@@ -99,7 +99,7 @@ def node_labels(
     reference = pool.spec.template.spec.node_class_ref
     labels = {
         keys.OS: "linux", keys.ARCH: "amd64", keys.REGISTERED: "true", keys.INITIALIZED: "true",
-        f"{reference.group}/{reference.kind.lower()}": reference.name,
+        reference.of_kind.label: reference.name,
         **own,
     }  # fmt: skip
     for key, values in kind.labels.items():

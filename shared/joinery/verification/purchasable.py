@@ -8,9 +8,9 @@ from joinery.apis import labels as keys
 from joinery.apis.core import NodeSelectorRequirement, NodeSelectorTerm
 from joinery.apis.core import Taint as CoreTaint
 from joinery.apis.meta import Requirement, Taint
+from joinery.apis.nodeclass import NodeClassRef
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, amounts, fits, total
-from joinery.apis.support import unusable
 from joinery.apis.validation import validate
 from joinery.state.offerings import InstanceType, Offering
 from joinery.verification.final_state import World
@@ -204,7 +204,7 @@ def why_closed(world: World, pool: NodePool) -> str:
         return "the NodePool is not ready"
     if _contradicts_itself(pool):
         return "the NodePool's requirements and labels contradict each other"
-    return _why_no_class(world, pool.spec.template.spec.node_class_ref.name)
+    return _why_no_class(world, pool.spec.template.spec.node_class_ref)
 
 
 def _contradicts_itself(pool: NodePool) -> bool:
@@ -218,14 +218,14 @@ def _contradicts_itself(pool: NodePool) -> bool:
     return False
 
 
-def _why_no_class(world: World, name: str) -> str:
+def _why_no_class(world: World, ref: NodeClassRef) -> str:
     known = {one.metadata.name: one for one in world.problem.snapshot.node_classes}
-    if name not in known:
-        return f"there is no EC2NodeClass {name}"
-    if any(c.type == "Ready" and c.status == "False" for c in known[name].status.conditions):
-        return f"EC2NodeClass {name} is not ready"
-    if unusable(known[name]):
-        return f"EC2NodeClass {name} asks for what is not supported"
+    if ref.name not in known:
+        return f"there is no {ref.kind} {ref.name}"
+    if any(c.type == "Ready" and c.status == "False" for c in known[ref.name].status.conditions):
+        return f"{ref.kind} {ref.name} is not ready"
+    if known[ref.name].unsupported:
+        return f"{ref.kind} {ref.name} asks for what is not supported"
     return ""
 
 
@@ -320,7 +320,7 @@ def _custom_mismatch(alternative: Sequence[NodeSelectorRequirement], pool: NodeP
         keys.NODE_POOL: pool.metadata.name,
         keys.REGISTERED: "true",
         keys.INITIALIZED: "true",
-        f"{template.spec.node_class_ref.group}/{template.spec.node_class_ref.kind.lower()}": template.spec.node_class_ref.name,
+        template.spec.node_class_ref.of_kind.label: template.spec.node_class_ref.name,
     }
     for key in {e.key for e in alternative} - kind.labels.keys() - keys.AWS_WELL_KNOWN:
         wanted = [e for e in alternative if e.key == key]

@@ -32,7 +32,7 @@ def check_reservations(world: World, choices: Choices) -> Iterator[Violation]:
 
 
 def _left(world: World, name: str) -> int:
-    """The least that any EC2NodeClass says of it, without the claims that may yet be launched in it."""
+    """The least that any node class says of it, without the claims that may yet be launched in it."""
     told = [
         offering.reservation.remaining
         for types in world.problem.instance_types.values()
@@ -42,7 +42,7 @@ def _left(world: World, name: str) -> int:
     ]
     waiting = [
         claim
-        for claim in world.problem.snapshot.node_claims
+        for claim in world.problem.snapshot.managed_claims
         if awaits_launch(claim)
         and any(r.key == RESERVATION_ID and r.operator == "In" and name in r.values for r in claim.spec.requirements)
     ]

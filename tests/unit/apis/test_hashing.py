@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.hashing import HASH_VERSION, node_class_hash, node_pool_hash
+from joinery.apis.hashing import HASH_VERSION, node_pool_hash
 from joinery.apis.nodepool import NodePool
 from tests.unit.apis.objects import changed, good
 
@@ -26,12 +26,12 @@ def pool(**fields: Any) -> str:
     return node_pool_hash(NodePool.model_validate(document))
 
 
-def node_class(*, ca_bundle: str = "", **spec: Any) -> str:
+def node_class(**spec: Any) -> str:
     """The hash of an EC2NodeClass with these fields of its spec."""
     document = good("EC2NodeClass")
     document["spec"] |= spec
     document["spec"] = {key: value for key, value in document["spec"].items() if value is not None}
-    return node_class_hash(EC2NodeClass.model_validate(document), ca_bundle=ca_bundle)
+    return EC2NodeClass.model_validate(document).static_hash
 
 
 def test_a_hash_is_a_decimal_number_with_a_version_of_our_own() -> None:
@@ -121,7 +121,6 @@ STATIC: list[dict[str, Any]] = [
     {"blockDeviceMappings": [{**DISKS[0], "ebs": {"volumeSize": "21Gi"}}]},
     {"blockDeviceMappings": [{**DISKS[0], "ebs": {"volumeSize": "20Gi", "encrypted": True}}]},
     {"blockDeviceMappings": [{**DISKS[0], "rootVolume": True}]},
-    {"ca_bundle": "rotated"},
 ]
 
 

@@ -8,8 +8,8 @@ import pytest
 import yaml
 
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodeclass import DEFAULT_KIND
 from joinery.cluster.lists import NODE_CLAIMS, NODE_POOLS, as_stored
-from joinery.state.claims import is_managed
 from joinery.state.snapshot import Invalid
 
 KARPENTER = Path(__file__).parents[2] / "data" / "real" / "karpenter"
@@ -23,14 +23,14 @@ def document(name: str) -> dict[str, Any]:
 
 def read(given: dict[str, Any], custom: Any = NODE_CLAIMS) -> Any:
     """What becomes of it."""
-    return as_stored(msgspec.json.encode(given), custom)
+    return as_stored(msgspec.json.encode(given), custom, DEFAULT_KIND.group)
 
 
 def test_a_claim_of_karpenter_1_0_is_ours() -> None:
     """It leaves the group of its class blank: left unread it would neither drain nor expire."""
     claim = read(document("nodeclaim-v1.0-migrated-empty-group"))
     assert isinstance(claim, NodeClaim)
-    assert is_managed(claim)
+    assert claim.spec.node_class_ref.of_kind == DEFAULT_KIND
     assert claim.status.provider_id
 
 

@@ -6,16 +6,17 @@ import pytest
 
 from joinery.apis.conditions import find
 from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.labels import NODE_CLASS_HASH, NODE_POOL_HASH
+from joinery.apis.labels import NODE_POOL_HASH
+from joinery.apis.nodeclass import DEFAULT_KIND, NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.commands import Command, Reject, UpdateClass, UpdatePool
-from joinery.lifecycle.readiness import CLASS_FINALIZER, NOT_DONE_YET, readiness
+from joinery.lifecycle.readiness import NOT_DONE_YET, readiness
 from joinery.state.snapshot import Invalid, Snapshot
 from simulator import builders
 from simulator.clock import START
 
 
-def _commands(pool: NodePool, *classes: EC2NodeClass, **rest: Any) -> list[Command]:
+def _commands(pool: NodePool, *classes: NodeClass, **rest: Any) -> list[Command]:
     snapshot = Snapshot(now=START, node_pools=(pool,), node_classes=classes, **rest)
     found = {node_class.metadata.name: builders.node_class().status for node_class in classes}
     return [command for chain in readiness(snapshot, found) for command in chain]
@@ -37,7 +38,7 @@ def test_a_valid_pool_of_a_ready_class_is_ready() -> None:
 
 def _terminating() -> EC2NodeClass:
     node_class = builders.node_class()
-    changes = {"deletion_timestamp": START, "finalizers": [CLASS_FINALIZER, "example.com/hold"]}
+    changes = {"deletion_timestamp": START, "finalizers": [DEFAULT_KIND.finalizer, "example.com/hold"]}
     going = node_class.metadata.model_copy(update=changes)
     return node_class.model_copy(update={"metadata": going})
 
@@ -67,7 +68,9 @@ def test_a_pool_counts_its_nodes() -> None:
 def test_pools_and_classes_carry_the_hash_of_their_template() -> None:
     """What a claim was made from is compared with these."""
     found = _commands(builders.node_pool(), builders.node_class())
-    assert [NODE_CLASS_HASH in c.after.metadata.annotations for c in found if isinstance(c, UpdateClass)] == [True]
+    assert [
+        DEFAULT_KIND.hash_annotation in c.after.metadata.annotations for c in found if isinstance(c, UpdateClass)
+    ] == [True]
     assert [NODE_POOL_HASH in c.after.metadata.annotations for c in found if isinstance(c, UpdatePool)] == [True]
 
 
@@ -107,9 +110,11 @@ def test_a_class_that_is_deleted_outlives_its_claims() -> None:
     """An instance cannot be understood without its class; then only other people's finalizers stay."""
     used = _commands(builders.node_pool(), _terminating(), node_claims=(builders.node_claim(),))
     (kept,) = [command.after for command in used if isinstance(command, UpdateClass)]
-    assert CLASS_FINALIZER in kept.metadata.finalizers
+    assert DEFAULT_KIND.finalizer in kept.metadata.finalizers
     unread = _commands(builders.node_pool(), _terminating(), invalid=(Invalid("NodeClaim", "newer", "spec: unknown"),))
-    assert [CLASS_FINALIZER in c.after.metadata.finalizers for c in unread if isinstance(c, UpdateClass)] == [True]
+    assert [DEFAULT_KIND.finalizer in c.after.metadata.finalizers for c in unread if isinstance(c, UpdateClass)] == [
+        True
+    ]
     unused = _commands(builders.node_pool(), _terminating())
     (let_go,) = [command.after for command in unused if isinstance(command, UpdateClass)]
     assert let_go.metadata.finalizers == ["example.com/hold"]

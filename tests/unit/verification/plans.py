@@ -31,7 +31,7 @@ _FIELDS = {
 
 def problem(*objects: Any, types: Iterable[InstanceType] = (SMALL, LARGE), options: Options = PENDING) -> Problem:
     """A snapshot of the objects and a ready EC2NodeClass ``default`` whose nodes may be of two types, on demand."""
-    fields: dict[str, tuple[Any, ...]] = {}
+    fields: dict[str, Any] = {}
     for one in objects:
         name = _FIELDS[type(one)]
         fields[name] = (*fields.get(name, ()), one)

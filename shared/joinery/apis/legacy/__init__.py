@@ -8,7 +8,17 @@ Nothing acts on these: a plan from files or of a cluster reads them, and the doo
 out, before the models see them, so that their rules are said once.
 """
 
-from joinery.apis.legacy.conversion import Equivalent, Version, equivalents, is_legacy
+from joinery.apis.legacy.conversion import ALPHA_KINDS, BETA_KINDS, Equivalent, Version, equivalents, is_legacy
 from joinery.apis.legacy.names import RENAMED, modernized, renamed
 
-__all__ = ["RENAMED", "Equivalent", "Version", "equivalents", "is_legacy", "modernized", "renamed"]
+__all__ = [
+    "ALPHA_KINDS",
+    "BETA_KINDS",
+    "RENAMED",
+    "Equivalent",
+    "Version",
+    "equivalents",
+    "is_legacy",
+    "modernized",
+    "renamed",
+]

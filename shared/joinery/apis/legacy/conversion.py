@@ -18,6 +18,15 @@ _BETA_POOL: Version = ("karpenter.sh/v1beta1", "NodePool")
 _BETA_CLASS: Version = ("karpenter.k8s.aws/v1beta1", "EC2NodeClass")
 _BETA_CLAIM: Version = ("karpenter.sh/v1beta1", "NodeClaim")
 
+#: The kinds of each generation, and what the API server calls them in URLs.
+ALPHA_KINDS: Mapping[Version, str] = {
+    _ALPHA_CLASS: "awsnodetemplates",
+    _ALPHA_POOL: "provisioners",
+    _ALPHA_CLAIM: "machines",
+}
+BETA_KINDS: Mapping[Version, str] = {_BETA_CLASS: "ec2nodeclasses", _BETA_POOL: "nodepools", _BETA_CLAIM: "nodeclaims"}
+_CALLED_NOW = {"Provisioner": "NodePool", "AWSNodeTemplate": "EC2NodeClass"}
+
 _POOLS: Mapping[Version, Callable[[Document], provisioner.Pool]] = {
     _ALPHA_POOL: provisioner.pool,
     _BETA_POOL: beta.pool,
@@ -46,6 +55,12 @@ class Equivalent:
     document: Document = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     problem: str = ""
+
+    @property
+    def missed_as(self) -> tuple[str, str]:
+        """The kind and name by which others refer to it: a pod misses a Provisioner as a NodePool."""
+        kind, name = self.origin
+        return _CALLED_NOW.get(kind, kind), name
 
 
 def is_legacy(version: Version) -> bool:

@@ -9,7 +9,7 @@ from joinery.cli.doubts.amounts import odd_amounts
 from joinery.cli.notices import Notice, note, some_of, warning
 from joinery.cli.view.plan_groups import owner_of
 from joinery.cloudprovider.catalog import Catalog
-from joinery.cloudprovider.reservations import reservations_of, uncounted
+from joinery.cloudprovider.offline import NODE_CLASS, unused_reservations
 from joinery.scheduling.constraints.resources import requests_of
 from joinery.scheduling.packing import Packing
 from joinery.state.pods import FARGATE_SCHEDULER, is_active, is_daemon, is_pending, waits_for_fargate
@@ -52,13 +52,13 @@ def without_pools(snapshot: Snapshot, packing: Packing) -> Iterator[Notice]:
     if not packing.unplaced:
         return
     classes = {one.metadata.name for one in snapshot.node_classes}
-    named = (pool.spec.template.spec.node_class_ref for pool in snapshot.node_pools)
-    lacking = sorted({ref.name for ref in named if ref.is_ours and ref.name not in classes})
-    what = f"there is no EC2NodeClass {', '.join(lacking)}" if lacking else "there is no NodePool"
+    named = {pool.spec.template.spec.node_class_ref.name for pool in snapshot.node_pools if snapshot.serves(pool)}
+    lacking = sorted(named - classes)
+    what = f"there is no {NODE_CLASS.kind} {', '.join(lacking)}" if lacking else "there is no NodePool"
     if lacking or not snapshot.node_pools:
         yield warning(
             f"{what}, so nothing can be bought: a plan needs both. From a cluster that has them: "
-            "kubectl get nodepools,ec2nodeclasses -o yaml > nodes.yaml, and -f nodes.yaml; or begin with examples/cluster.yaml"
+            f"kubectl get nodepools,{NODE_CLASS.plural} -o yaml > nodes.yaml, and -f nodes.yaml; or begin with examples/cluster.yaml"
         )
 
 
@@ -94,7 +94,7 @@ def _of_other_schedulers(snapshot: Snapshot, *, only_marked: bool) -> Iterator[N
 
 def _in_vain(snapshot: Snapshot) -> Iterator[Notice]:
     """What NodePools ask for and do not get yet, in a line for all."""
-    pools = [pool.metadata.name for pool in snapshot.node_pools if disruption_in_vain(pool)]
+    pools = [pool.metadata.name for pool in snapshot.node_pools if snapshot.serves(pool) and disruption_in_vain(pool)]
     if pools:
         ask = "asks" if len(pools) == 1 else "ask"
         yield warning(f"not supported yet: spec.disruption, which NodePool {some_of(pools)} {ask} for: {UNTIL_THEN}")
@@ -102,15 +102,4 @@ def _in_vain(snapshot: Snapshot) -> Iterator[Notice]:
 
 def not_counted(snapshot: Snapshot, catalogue: Catalog) -> Iterator[Notice]:
     """Capacity reservations that are asked for and not used, because the catalogue does not say what is left of them."""
-    known = catalogue.capacity_reservations
-    for node_class in snapshot.node_classes:
-        subject = f"EC2NodeClass {node_class.metadata.name}"
-        for name in uncounted(node_class, known, snapshot.now):
-            yield warning(
-                f"{subject}: capacity reservation {name} is not used: the catalogue does not say how much is left of it"
-            )
-        wanted = node_class.spec.capacity_reservation_selector_terms
-        if wanted and not reservations_of(node_class, known, snapshot.now):
-            yield warning(
-                f"{subject}: capacityReservationSelectorTerms select no capacity reservation of the catalogue"
-            )
+    yield from map(warning, unused_reservations(snapshot.node_classes, catalogue, snapshot.now))

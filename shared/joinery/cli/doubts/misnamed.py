@@ -39,7 +39,7 @@ class _Asked(NamedTuple):
 
 
 def misnamed(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) -> Iterator[Notice]:
-    """A warning for each slip, naming who made it. ``types``: by EC2NodeClass."""
+    """A warning for each slip, naming who made it. ``types``: by node class."""
     yield from _classes(snapshot)
     yield from _limits(snapshot, types)
     defined, values = _defined(snapshot), _values(snapshot, types)
@@ -67,9 +67,9 @@ def _classes(snapshot: Snapshot) -> Iterator[Notice]:
     known = {one.metadata.name for one in snapshot.node_classes}
     for pool in snapshot.node_pools:
         ref = pool.spec.template.spec.node_class_ref
-        if ref.is_ours and ref.name not in known and (meant := meant_by(ref.name, known)):
+        if snapshot.serves(pool) and ref.name not in known and (meant := meant_by(ref.name, known)):
             where = f"NodePool {pool.metadata.name}: spec.template.spec.nodeClassRef.name"
-            yield warning(f"{where}: there is no EC2NodeClass {ref.name}; is it {meant}?")
+            yield warning(f"{where}: there is no {ref.kind} {ref.name}; is it {meant}?")
 
 
 def _limits(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) -> Iterator[Notice]:

@@ -10,7 +10,7 @@ from joinery.state.snapshot import Snapshot
 
 def others(packing: Packing, snapshot: Snapshot) -> Iterator[Notice]:
     """A warning where both may buy for a pod, and a note of those that have no place here and may have one there."""
-    pools = foreign(snapshot.node_pools)
+    pools = foreign(snapshot)
     if not pools:
         return
     pods = {pod.key: pod for pod in snapshot.pods}

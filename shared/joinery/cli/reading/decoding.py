@@ -28,6 +28,7 @@ from joinery.cli.reading.placeholders import unfilled
 from joinery.cli.reading.quantities import wrong_quantities
 from joinery.cli.reading.validity import wrong_labels, wrong_metadata, wrong_pod, wrong_workload
 from joinery.cli.reading.workloads import API_VERSIONS
+from joinery.cloudprovider.offline import NODE_CLASS
 
 #: So many errors of one object are looked for at most.
 _ROUNDS = 20
@@ -168,7 +169,7 @@ def _read_model(document: Document, model: type[CustomResource], raw: bytes) -> 
     except ValidationError as error:
         given = without_nulls(msgspec.json.decode(raw))
         salvaged = salvage(given, error) if model is NodeClaim else None
-        if salvaged is None and is_foreign(given):
+        if salvaged is None and is_foreign(given, NODE_CLASS.identity().group):
             return Reading(notice=note(f"{document}: not read: it is another provider's, by rules that are not ours"))
         if salvaged is None:
             return Reading(problems=tuple(explained(error)))

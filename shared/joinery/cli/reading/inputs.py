@@ -129,7 +129,7 @@ class Inputs:
 
     def snapshot(self, now: datetime) -> Snapshot:
         """All objects at that moment, sorted by name."""
-        ordered = {
+        ordered: dict[str, Any] = {
             name: tuple(kept[key] for key in sorted(kept)) for name, kept in self.found.items() if name not in ASIDE
         }
         snapshot = Snapshot(now=now, **ordered)

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from joinery.apis import core, workloads
-from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.slips import meant_by
 from joinery.cli.reading.documents import Document
 from joinery.cli.reading.fields import real_kinds
+from joinery.cloudprovider.offline import NODE_CLASS
 
 
 class Kind(NamedTuple):
@@ -59,7 +59,7 @@ KINDS: Mapping[tuple[str, str], Kind] = {
     ("storage.k8s.io", "VolumeAttachment"): Kind("volume_attachments", core.VolumeAttachment, False, _OLD_BETA),
     ("karpenter.sh", "NodePool"): Kind("node_pools", NodePool),
     ("karpenter.sh", "NodeClaim"): Kind("node_claims", NodeClaim),
-    ("karpenter.k8s.aws", "EC2NodeClass"): Kind("node_classes", EC2NodeClass),
+    NODE_CLASS.identity(): Kind("node_classes", NODE_CLASS),
 }
 #: What is read beside the snapshot: it becomes pods, or a word.
 ASIDE = frozenset({"workloads", "limit_ranges", "autoscalers"})

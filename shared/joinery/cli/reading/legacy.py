@@ -14,7 +14,6 @@ from msgspec.structs import replace
 from pydantic import ValidationError
 
 from joinery.apis.core import DaemonSet, ObjectMeta, Pod, PodSpec
-from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.labels import NODE_POOL, PROVISIONER_NAME
 from joinery.apis.legacy import RENAMED, Equivalent, equivalents, modernized, renamed
 from joinery.apis.meta import CustomResource
@@ -22,12 +21,13 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.validation import explained
 from joinery.cli.reading.refused import RefusedFilesError
+from joinery.cloudprovider.offline import NODE_CLASS
 from joinery.state.snapshot import Invalid, Snapshot
 
 _MODELS: Mapping[str, tuple[str, type[CustomResource]]] = {
     "NodePool": ("node_pools", NodePool),
     "NodeClaim": ("node_claims", NodeClaim),
-    "EC2NodeClass": ("node_classes", EC2NodeClass),
+    NODE_CLASS.kind: ("node_classes", NODE_CLASS),
 }
 
 
@@ -52,18 +52,12 @@ def with_legacy(snapshot: Snapshot, documents: Iterable[Mapping[str, Any]]) -> S
         try:
             field, made = decoded(equivalent)
         except RefusedFilesError as error:
-            invalid.append(Invalid(*_blamed(equivalent), str(error)))
+            invalid.append(Invalid(*equivalent.missed_as, str(error)))
         else:
             known = {one.metadata.name for one in found[field]}
             found[field] += [made] if made.metadata.name not in known else []
     fields: dict[str, Any] = {field: tuple(listed) for field, listed in found.items()}
     return in_new_words(replace_fields(snapshot, invalid=tuple(invalid), **fields))
-
-
-def _blamed(equivalent: Equivalent) -> tuple[str, str]:
-    """A Provisioner without equivalent is missed as a NodePool, and said so to pods."""
-    kind, name = equivalent.origin
-    return {"Provisioner": "NodePool", "AWSNodeTemplate": "EC2NodeClass"}.get(kind, kind), name
 
 
 # --- pods and nodes ---

@@ -10,11 +10,11 @@ from typing import Any, get_args, get_origin
 
 from pydantic import BaseModel
 
-from joinery.apis.ec2nodeclass import EC2NodeClassSpec
 from joinery.apis.meta import Model
 from joinery.apis.nodepool import NodePoolSpec
 from joinery.apis.slips import meant_by
 from joinery.cli.reading.fields import Unknown, Walk, is_served, slip
+from joinery.cloudprovider.offline import NODE_CLASS
 
 _TOP = ("apiVersion", "kind", "metadata", "spec", "status")
 
@@ -84,7 +84,8 @@ def _unknown(path: str, key: str, known: Iterable[str], root: type[BaseModel]) -
         return slip(path, meant)
     if place := _place_in_model(key, root):
         return Unknown(path, f"no such field here; it belongs to {place}")
-    elsewhere = EC2NodeClassSpec if root is not EC2NodeClassSpec else NodePoolSpec
+    of_class = _model_in(NODE_CLASS.model_fields["spec"].annotation)
+    elsewhere = NodePoolSpec if of_class is None or root is of_class else of_class
     if place := _place_in_model(key, elsewhere):
         kind = elsewhere.__name__.removesuffix("Spec")
         return Unknown(path, f"no such field here; it belongs to {place} of the {kind}")

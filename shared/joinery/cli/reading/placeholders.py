@@ -13,6 +13,7 @@ import msgspec
 from joinery.apis.validation import path as path_of
 from joinery.apis.wording import shown
 from joinery.cli.reading.fields import Unknown
+from joinery.cloudprovider.offline import CLASS_KINDS
 
 _VARIABLE, _ACTION = re.compile(r"\$\{[^}]+\}"), re.compile(r"\{\{.*?\}\}", re.DOTALL)
 _QUICK = re.compile(rb"\$\{|\{\{")
@@ -23,8 +24,6 @@ _FREE = frozenset(
         "status", "stringData", "userData",
     }
 )  # fmt: skip
-#: Of an EC2NodeClass a plan from files looks at hardly more than its disks.
-_HARMLESS = frozenset({"AWSNodeTemplate", "EC2NodeClass"})
 #: What a Provisioner had before there were AWSNodeTemplates.
 _INLINE_CLASS = "spec.provider."
 
@@ -42,7 +41,8 @@ def unfilled(kind: str, raw: msgspec.Raw | bytes) -> list[Unknown]:
     path, text = listed[0]
     others = f", as in {len(listed) - 1} other field{'s' if len(listed) > 2 else ''}" if len(listed) > 1 else ""
     what = f"{shown(text)} is a placeholder that nobody has filled in{others}"
-    if kind in _HARMLESS or path.startswith(_INLINE_CLASS):
+    # Of a node class a plan from files looks at hardly more than its disks.
+    if kind in CLASS_KINDS or path.startswith(_INLINE_CLASS):
         return [Unknown(path, "", f"{what}: planned as it stands")]
     tool = "helm template" if _ACTION.search(text) else "envsubst"
     return [

@@ -17,15 +17,16 @@ from joinery.scheduling.constraints.nodeterms import alternatives, selector
 from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError, ValueSet, of_labels, read
 from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.packing import Packing
+from joinery.state.snapshot import Snapshot
 
 #: Labels of the group that its own nodes do not choose (EKS User Guide, "Labels" of Auto Mode and of managed node groups).
 _SETTLED = {"eks.amazonaws.com": {"eks.amazonaws.com/compute-type": "auto"}}
 _NEVER = frozenset({"eks.amazonaws.com/nodegroup", "eks.amazonaws.com/fargate-profile"})
 
 
-def foreign(pools: Iterable[NodePool]) -> tuple[NodePool, ...]:
+def foreign(snapshot: Snapshot) -> tuple[NodePool, ...]:
     """The NodePools of other providers that take pods."""
-    return tuple(pool for pool in pools if not pool.spec.template.spec.node_class_ref.is_ours and _takes_pods(pool))
+    return tuple(pool for pool in snapshot.node_pools if not snapshot.serves(pool) and _takes_pods(pool))
 
 
 def also_served(names: Iterable[str], pods: Mapping[str, Pod], others: Sequence[NodePool]) -> Mapping[str, str]:

@@ -66,7 +66,7 @@ class Workspace:
         # Classes for which there was a domain to buy in when they were last tried, limits apart.
         self.dealt: set[PodClass] = set()
         self.charged: dict[str, Amounts] = {}
-        self.reservations: Mapping[str, int] = stock(self.pools, snapshot.node_claims)
+        self.reservations: Mapping[str, int] = stock(self.pools, snapshot.managed_claims)
         self.units: dict[tuple[PodClass, str], float] = {}
         self.left_reserved: Mapping[str, int] = self.reservations
         self.topology = Topology(

@@ -7,12 +7,11 @@ import msgspec
 import numpy as np
 
 from joinery.apis.core import DaemonSet, Pod, PodSpec
-from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.labels import INITIALIZED, NODE_CLASS, NODE_POOL, REGISTERED, canonical
+from joinery.apis.labels import INITIALIZED, NODE_POOL, REGISTERED, canonical
 from joinery.apis.meta import Requirement
+from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, amount, total
-from joinery.apis.support import unusable
 from joinery.apis.validation import validate
 from joinery.scheduling.constraints.nodeterms import alternatives, selector
 from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError, of_labels, one_of, read
@@ -169,16 +168,16 @@ class PoolBuilder:
 
     def _class_problem(self, node_pool: NodePool) -> Reason | None:
         ref = node_pool.spec.template.spec.node_class_ref
-        if not ref.is_ours:
+        if not self._problem.snapshot.serves(node_pool):
             return Reason(
                 ReasonCode.NODE_CLASS, f"its node class is a {ref.kind}.{ref.group}, which Joinery does not serve"
             )
         found = next((c for c in self._problem.snapshot.node_classes if c.metadata.name == ref.name), None)
         if found is None:
             invalid = next((i for i in self._problem.snapshot.invalid if i.name == ref.name), None)
-            if invalid is not None and invalid.kind == "EC2NodeClass":
-                return Reason(ReasonCode.NODE_CLASS, f"EC2NodeClass {ref.name} is invalid: {invalid.reason}")
-            return Reason(ReasonCode.NODE_CLASS, f"EC2NodeClass {ref.name} does not exist")
+            if invalid is not None and invalid.kind == ref.kind:
+                return Reason(ReasonCode.NODE_CLASS, f"{ref.kind} {ref.name} is invalid: {invalid.reason}")
+            return Reason(ReasonCode.NODE_CLASS, f"{ref.kind} {ref.name} does not exist")
         return _class_readiness(found)
 
     def _build(self, node_pool: NodePool) -> Pool | Reason:
@@ -187,7 +186,10 @@ class PoolBuilder:
             types = self._problem.instance_types.get(spec.node_class_ref.name, ())
             self._markets[spec.node_class_ref.name] = market(types, self._axis)
         known = self._markets[spec.node_class_ref.name]
-        own = {NODE_POOL: one_of((node_pool.metadata.name,)), NODE_CLASS: one_of((spec.node_class_ref.name,))}
+        own = {
+            NODE_POOL: one_of((node_pool.metadata.name,)),
+            spec.node_class_ref.of_kind.label: one_of((spec.node_class_ref.name,)),
+        }
         requirements = (
             read(spec.requirements)
             .intersect(of_labels(node_pool.spec.template.metadata.labels))
@@ -322,12 +324,12 @@ def _daemon_term(term: Requirements) -> Requirements:
 
 
 def _nothing_left(admitted: Fit, pool: Pool) -> Reason:
-    name = pool.node_pool.spec.template.spec.node_class_ref.name
+    ref = pool.node_pool.spec.template.spec.node_class_ref
     if admitted.conflict:
         allowed = admitted.requirements.get(admitted.conflict)
         return Reason(
             ReasonCode.REQUIREMENTS,
-            f"no instance type of EC2NodeClass {name} has {admitted.conflict} {allowed}{there_are(pool, admitted.conflict)}",
+            f"no instance type of {ref.kind} {ref.name} has {admitted.conflict} {allowed}{there_are(pool, admitted.conflict)}",
         )
     used = spent(pool, admitted.columns, {}) if not (admitted.columns & pool.bought).any() else ""
     return (
@@ -337,15 +339,13 @@ def _nothing_left(admitted: Fit, pool: Pool) -> Reason:
     )
 
 
-def _class_readiness(node_class: EC2NodeClass) -> Reason | None:
-    name = node_class.metadata.name
-    if node_class.metadata.deletion_timestamp is not None:
-        return Reason(ReasonCode.NODE_CLASS, f"EC2NodeClass {name} is being deleted")
-    if lacking := unusable(node_class):
-        return Reason(
-            ReasonCode.NOT_SUPPORTED, f"not supported yet: EC2NodeClass {name}: {lacking.field}: {lacking.problem}"
-        )
-    ready = next((c for c in node_class.status.conditions if c.type == "Ready"), None)
+def _class_readiness(node_class: NodeClass) -> Reason | None:
+    subject = f"{node_class.kind} {node_class.metadata.name}"
+    if node_class.is_deleting:
+        return Reason(ReasonCode.NODE_CLASS, f"{subject} is being deleted")
+    for lacking in node_class.unsupported:
+        return Reason(ReasonCode.NOT_SUPPORTED, f"not supported yet: {subject}: {lacking.field}: {lacking.problem}")
+    ready = node_class.ready
     if ready is not None and ready.status == "False":
-        return Reason(ReasonCode.NODE_CLASS, f"EC2NodeClass {name} is not ready: {ready.message or ready.reason}")
+        return Reason(ReasonCode.NODE_CLASS, f"{subject} is not ready: {ready.message or ready.reason}")
     return None

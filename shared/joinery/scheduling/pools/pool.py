@@ -79,7 +79,7 @@ _FREE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Market:
-    """The instance types of one EC2NodeClass as arrays.
+    """The instance types of one node class as arrays.
 
     ``allocatable`` and ``capacity``: types x resources; ``prices``: types x offering columns in $/h, infinite where there is
     no available offering.

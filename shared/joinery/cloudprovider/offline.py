@@ -1,0 +1,54 @@
+"""EC2 without asking it: what the command line needs in order to read files and plan from them.
+
+It is the command line's door to this cloud, as the gateway is the controllers'. Another cloud would bring a module with these names.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from typing import Any
+
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.nodeclass import NodeClass
+from joinery.cloudprovider.catalog import Catalog
+from joinery.cloudprovider.ec2class import of_ec2
+from joinery.cloudprovider.instancetypes import LONG_AGO, resolve
+from joinery.cloudprovider.reservations import reservations_of, uncounted
+from joinery.state.offerings import InstanceType
+
+#: The model of its node classes.
+NODE_CLASS: type[NodeClass] = EC2NodeClass
+#: What node classes are called, today and in older versions.
+CLASS_KINDS = frozenset({EC2NodeClass.kind, "AWSNodeTemplate"})
+
+
+def instance_types(
+    node_classes: Iterable[NodeClass], catalog: Catalog, now: datetime = LONG_AGO
+) -> Mapping[str, tuple[InstanceType, ...]]:
+    """By the class's name, the catalogue's types as its nodes may be of them.
+
+    What is left of capacity reservations is what the catalogue says. Raises ``ConfigurationError`` for a broken catalogue.
+    """
+    return {each.metadata.name: resolve(catalog, of_ec2(each), now=now) for each in node_classes}
+
+
+def default_class() -> NodeClass:
+    """AL2023 on its default disk, in every zone."""
+    spec: dict[str, Any] = {
+        "amiSelectorTerms": [{"alias": "al2023@latest"}],
+        "subnetSelectorTerms": [{"tags": {"*": "*"}}],
+        "securityGroupSelectorTerms": [{"tags": {"*": "*"}}],
+        "role": "default",
+    }
+    return EC2NodeClass.model_validate({"metadata": {"name": "default"}, "spec": spec})
+
+
+def unused_reservations(node_classes: Iterable[NodeClass], catalog: Catalog, now: datetime) -> Iterator[str]:
+    """A line for each capacity reservation that a class asks for and that is not used, with the reason."""
+    known = catalog.capacity_reservations
+    for node_class in map(of_ec2, node_classes):
+        subject = f"{node_class.kind} {node_class.metadata.name}"
+        for name in uncounted(node_class, known, now):
+            yield f"{subject}: capacity reservation {name} is not used: the catalogue does not say how much is left of it"
+        wanted = node_class.spec.capacity_reservation_selector_terms
+        if wanted and not reservations_of(node_class, known, now):
+            yield f"{subject}: capacityReservationSelectorTerms select no capacity reservation of the catalogue"
