@@ -7,7 +7,6 @@ from functools import cached_property
 from types import MappingProxyType
 
 from joinery.optimizer.effort import Effort
-from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.explain.reasons import reasons_for
 from joinery.scheduling.firstfit.firstfit import FirstFit
 from joinery.scheduling.firstfit.groups import Stray
@@ -95,7 +94,7 @@ class _Attempt:
     def proven(self) -> Bounds:
         """What nodes for these pods can cost; places that the packing closed are open to others."""
         pools = Workspace(self.asked.problem).pools if self.asked.closed else self.work.pools
-        return bounds(self.work, self.packer.purchase.opened.nodes, pools, self.packing.hourly)
+        return bounds(self.work, self.packer.bought, pools, self.packing.hourly)
 
     @property
     def is_cheapest(self) -> bool:
@@ -114,7 +113,7 @@ class _Attempt:
         packing = self.packing
         given_up = sum(len(one.dropped) for one in packing.relaxed)
         weights = Counter[int]()
-        for node in self.packer.purchase.opened.nodes:
+        for node in self.packer.bought:
             weights[node.pool.weight] += len(node.pods)
         lightest_last = [(-weight, -count) for weight, count in sorted(weights.items(), reverse=True)]
         standing = -sum(len(one.pods) for one in packing.existing)
@@ -148,12 +147,10 @@ def _other_ways(asked: _Asked, usual: _Attempt) -> Iterator[_Asked]:
         yield replace(asked, manner=Manner(dealing="ahead"))
         if closed := zones_without_neighbours(work.possible, work.topology):
             yield replace(asked, closed=closed)
-    if out_of_reach := unbuyable(work, left, usual.packer.purchase.opened.nodes):
+    if out_of_reach := unbuyable(work, left, usual.packer.bought):
         yield replace(asked, closed=asked.closed | out_of_reach)
     if is_small:
-        others = (
-            manners_for_left(left, work.topology) if left else manners_for_price(usual.packer.purchase.opened.nodes)
-        )
+        others = manners_for_left(left, work.topology) if left else manners_for_price(usual.packer.bought)
         yield from (replace(asked, manner=manner) for manner in others)
 
 
@@ -180,11 +177,11 @@ def _without_strays(asked: _Asked, first: _Attempt, effort: Effort) -> Iterator[
 
 def _attempt(asked: _Asked, effort: Effort) -> _Attempt:
     work, packer = _first_fit(asked)
-    better = None if asked.problem.options.first_fit_only else cheaper(work, packer.purchase, effort)
+    better = None if asked.problem.options.first_fit_only else cheaper(work, packer.nodes, effort)
     if better is not None:
-        packer.go_on(better.purchase)
+        packer.go_on(better.buyer)
     packer.fill_up()
-    packer.purchase.note_usage()
+    packer.nodes.note_usage()
     packing = Packing(
         existing=_existing(work),
         launches=_launches(work, packer),
@@ -196,7 +193,7 @@ def _attempt(asked: _Asked, effort: Effort) -> _Attempt:
         passed_over=asked.closed,
         resilience_cost=better.resilience_cost if better else 0.0,
     )
-    found = strays(work, packer.purchase.opened.nodes, packing.launches)
+    found = strays(work, packer.bought, packing.launches)
     return _Attempt(
         asked=asked,
         packing=packing,
@@ -213,13 +210,13 @@ def _attempt(asked: _Asked, effort: Effort) -> _Attempt:
 def _drifts(work: Workspace, packer: FirstFit) -> bool:
     """Whether a new node may bring DaemonSets' pods that a spread counts into one domain or another."""
     keys = {group.rule.key for group in work.topology.settling}
-    nodes = packer.purchase.opened.nodes if keys else ()
+    nodes = packer.bought if keys else ()
     return any(not keys <= {key for batch in node.placed for key in batch.domains} for node in nodes)
 
 
 def _staying(work: Workspace, packer: FirstFit) -> frozenset[str]:
     """Pods without a new place whose node is going, if any rule about pods is theirs or looks at them."""
-    left = [*packer.left.items(), *((pods, list(pods.pods)) for pods in work.classes if pods.problems)]
+    left = [*packer.left.items(), *((pods, pods.pods) for pods in work.classes if pods.problems)]
     return frozenset(
         name for pods, names in left for name in names if name not in work.waiting and work.topology.minds(pods)
     )
@@ -266,7 +263,7 @@ def _launches(work: Workspace, packer: FirstFit) -> tuple[Launch, ...]:
     names = _LaunchNames(work)
     known: dict[Hashable, Launch] = {}
     launches = []
-    for node in packer.purchase.opened.nodes:
+    for node in packer.bought:
         name = names.next(node.pool.name)
         like = known.get(node.recipe)
         if like is None:
@@ -289,8 +286,7 @@ class _LaunchNames:
 
 
 def _unplaced(work: Workspace, packer: FirstFit) -> tuple[Unplaced, ...]:
-    left: list[tuple[PodClass, list[str]]] = list(packer.left.items())
-    left += [(pods, list(pods.pods)) for pods in work.classes if pods.problems]
+    left = [*packer.left.items(), *((pods, pods.pods) for pods in work.classes if pods.problems)]
     found = []
     for pods, names in left:
         reasons = reasons_for(work, pods)

@@ -37,7 +37,7 @@ def first_fit(asked: Problem, *, smallest_first: bool = False) -> FirstFit:
 
 
 def _price(packer: FirstFit) -> float:
-    return sum(packer.purchase.opened.price)
+    return sum(packer.nodes.opened.price)
 
 
 @examples(70)

@@ -13,10 +13,11 @@ from itertools import product
 import numpy as np
 
 from joinery.scheduling.constraints.topology_rules import ALL_NODES, NodeFilter
+from joinery.scheduling.firstfit.buying import Buyer
 from joinery.scheduling.firstfit.groups import UNLIMITED
 from joinery.scheduling.firstfit.ledger import Counts
 from joinery.scheduling.firstfit.manners import USUAL, Manner
-from joinery.scheduling.firstfit.new_nodes import Purchase, is_open_to
+from joinery.scheduling.firstfit.new_nodes import is_open_to
 from joinery.scheduling.firstfit.targets import Demand, Domains, NewNode, present
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.workspace import Workspace
@@ -25,11 +26,11 @@ _COMBINATIONS = 256  # of domains over several topology keys
 
 
 class Allotment:
-    def __init__(self, work: Workspace, purchase: Purchase, manner: Manner = USUAL) -> None:
+    def __init__(self, work: Workspace, buyer: Buyer, manner: Manner = USUAL) -> None:
         self._dealing = manner.dealing
         self._work = work
         self._topology: Topology = work.topology
-        self._purchase = purchase
+        self._nodes, self._reserved = buyer.nodes, buyer.reserved
         self._known: dict[Demand, tuple[list[Domains], bool]] = {}
         self._counted: dict[tuple[Demand, tuple[tuple[str, str], ...], NodeFilter], bool] = {}
         self._is_unlimited = not any(pool.limits for pool in work.pools)
@@ -65,7 +66,7 @@ class Allotment:
 
     def _inhabited_first(self, combos: list[Domains]) -> list[Domains]:
         """Those in which a node is bought already before others, else in their order."""
-        nodes = self._purchase.opened.nodes
+        nodes = self._nodes.opened.nodes
         return sorted(
             combos,
             key=lambda domains: (
@@ -121,13 +122,13 @@ class Allotment:
     def _starts(self, demand: Demand, keys: Sequence[str]) -> Iterator[NewNode]:
         """Every sort of node that could be begun for the class, and those begun whose like there may be no more of."""
         for pool in (one for one in self._work.pools if is_open_to(one, demand, self._topology)):
-            node = self._purchase.start(pool, demand, {})
+            node = self._nodes.start(pool, demand, {})
             if node is not None:
                 yield node
             if self._work.reservations:
-                yield from self._purchase.reserved_starts(pool, demand, {}, keys)
+                yield from self._reserved.starts(pool, demand, {}, keys)
         if self._work.reservations:
-            yield from self._purchase.reserved_nodes(demand)
+            yield from self._reserved.open_to(demand)
 
     def _defined(self, demand: Demand, domains: Domains, keys: Sequence[str]) -> bool:
         """A node without the label is no place for a spread or an affinity over it."""

@@ -2,6 +2,8 @@
 
 Classes go in order of priority and size. Each pod goes to existing capacity first, then to NodePools by weight: into a node
 that is already being bought, or into one more.
+
+Whatever places pods takes the names of those that wait, and returns how many of them it placed, from the first.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,45 +15,61 @@ from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.relaxation import Variant, variants
 from joinery.scheduling.constraints.topology_rules import NodeFilter
 from joinery.scheduling.firstfit.allotment import Allotment
+from joinery.scheduling.firstfit.buying import Buyer
+from joinery.scheduling.firstfit.existing import ExistingCapacity
 from joinery.scheduling.firstfit.groups import admits
 from joinery.scheduling.firstfit.manners import USUAL, Manner
-from joinery.scheduling.firstfit.new_nodes import Purchase, may_start
-from joinery.scheduling.firstfit.targets import Demand, Domains, ExistingNode
+from joinery.scheduling.firstfit.new_nodes import NewNodes
+from joinery.scheduling.firstfit.targets import Demand, Domains, ExistingNode, NewNode
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.pools.reserved import needed
 
 
 class FirstFit:
-    """One run over a workspace. ``relaxed``: preferences dropped, by pod; ``left``: pods without a place, by class."""
+    """One run over a workspace.
+
+    classes   in the order in which they are placed
+    left      the pods without a place, by class
+    relaxed   the preferences that were given up, by pod
+    """
 
     def __init__(self, work: Workspace, manner: Manner = USUAL) -> None:
         self._manner = manner
         self._work = work
         self._topology: Topology = work.topology
+        self._existing = ExistingCapacity(work, manner)
         self._takes_more_hosts = True
-        self.purchase = Purchase(work, manner)
-        self._allotment = Allotment(work, self.purchase, manner)
         self._needed: dict[PodClass, frozenset[str]] = {}
         self._tries: dict[tuple[PodClass, int], tuple[Demand, ...]] = {}
+        self._use(Buyer(work, NewNodes(work, manner)))
         self.relaxed: dict[str, tuple[str, ...]] = {}
-        self.left: dict[PodClass, list[str]] = {}
+        self.left: dict[PodClass, Sequence[str]] = {}
         self.classes: tuple[PodClass, ...] = ()
+
+    @property
+    def nodes(self) -> NewNodes:
+        """The nodes that it buys."""
+        return self._buyer.nodes
+
+    @property
+    def bought(self) -> Sequence[NewNode]:
+        """Those nodes, in the order in which they were opened."""
+        return self._buyer.nodes.opened.nodes
 
     def run(self) -> None:
         """Place everything that can be placed."""
         self.classes = tuple(self._work.ordered(self._manner))
-        self.left = {pods: list(pods.pods) for pods in self.classes}
+        self.left = {pods: pods.pods for pods in self.classes}
         if self._work.reservations:
-            found = ((c, needed(self._work.pools, c, self._work.axis.vector(c.requests))) for c in self.classes)
-            self._needed = {pods: names for pods, names in found if names}
+            names = ((c, needed(self._work.pools, c, self._work.axis.vector(c.requests))) for c in self.classes)
+            self._needed = {pods: reservations for pods, reservations in names if reservations}
         self._keep_plans()
         self._fill()
 
-    def go_on(self, purchase: Purchase) -> None:
+    def go_on(self, buyer: Buyer) -> None:
         """Try again for what is left, now that other nodes carry the pods that were placed: they may leave some of a limit."""
-        self.purchase = purchase
-        self._allotment = Allotment(self._work, purchase, self._manner)
+        self._use(buyer)
         self._fill()
 
     def fill_up(self) -> None:
@@ -61,19 +79,24 @@ class FirstFit:
             self._fill()
             self._topology.unsettle_hosts()
 
+    def _use(self, buyer: Buyer) -> None:
+        self._buyer = buyer
+        self._allotment = Allotment(self._work, buyer, self._manner)
+
     def _hosts(self, nodes: NodeFilter) -> Iterator[str]:
         """The hosts of the plan that count for such a spread."""
         yield from (view.labels.get(HOSTNAME, view.name) for view in self._work.views if admits(nodes, view))
-        yield from (node.name for node in self.purchase.opened.nodes if node.counts(nodes))
+        yield from (node.name for node in self.bought if node.counts(nodes))
 
     def _fill(self) -> None:
-        """Class after class for as long as that places something."""
+        """Class after class for as long as that places something: a pod that found a place may be what another waited to be near to."""
         progress = True
         while progress:
             progress = False
             for pods, names in self.left.items():
-                if names:
-                    progress |= self._place_class(pods, names)
+                placed = self._place_class(pods, names) if names else 0
+                self.left[pods] = names[placed:]
+                progress |= placed > 0
         self.left = {pods: names for pods, names in self.left.items() if names}
 
     def _keep_plans(self) -> None:
@@ -82,43 +105,18 @@ class FirstFit:
         Once its node is complete the plan is history: only pods that still wait are held to it.
         """
         planned = {
-            key: node
+            name: node
             for node in self._work.nodes
-            for key in node.view.planned
-            if not node.view.is_initialized or key in self._work.waiting
+            for name in node.view.planned
+            if not node.view.is_initialized or name in self._work.waiting
         }
-        if not planned:
-            return
         for pods, names in self.left.items():
-            waiting: dict[ExistingNode, list[str]] = {}
-            for name in (n for n in names if n in planned):
-                waiting.setdefault(planned[name], []).append(name)
-            demands = self._demands(pods, 0, self._first_variant(pods)) if waiting else ()
-            # Round after round: a spread lets few pods into a domain until the others have as many.
-            while kept := {
-                name
-                for node, listed in waiting.items()
-                for demand in demands
-                for name in self._keep(node, demand, listed)
-            }:
-                names[:] = [name for name in names if name not in kept]
-
-    def _keep(self, node: ExistingNode, demand: Demand, listed: list[str]) -> list[str]:
-        """Put as many of the pods planned for a node there as it may have by now, and return them."""
-        count = len(listed) if node.view.is_reserved else min(len(listed), self._takes(node, demand))
-        batch, listed[:] = listed[:count], listed[count:]
-        if batch:
-            self._put_existing(node, demand, batch)
-        return batch
-
-    def _takes(self, node: ExistingNode, demand: Demand) -> int:
-        if not node.admits(demand):
-            return 0
-        keys = self._topology.keys(demand.pods, demand.variant.rules)
-        return min(node.holds(demand), self._allowed_on(node, demand, keys, False))
-
-    def _first_variant(self, pods: PodClass) -> Variant:
-        return next(self._variants(pods))
+            by_node: dict[ExistingNode, Sequence[str]] = {}
+            for name in (name for name in names if name in planned):
+                by_node[planned[name]] = (*by_node.get(planned[name], ()), name)
+            if by_node:
+                kept = self._existing.keep(by_node, self._demands(pods, 0, next(self._variants(pods))))
+                self.left[pods] = [name for name in names if name not in kept]
 
     def _variants(self, pods: PodClass) -> Iterator[Variant]:
         return variants(
@@ -128,19 +126,20 @@ class FirstFit:
             prefer_taints=self._work.prefers_taints,
         )
 
-    def _place_class(self, pods: PodClass, names: list[str]) -> bool:
-        """Place as many as possible, giving up one preference after another. Whether any was placed."""
-        before = len(names)
-        self.purchase.kept_back = self._kept_back(pods)
+    def _place_class(self, pods: PodClass, names: Sequence[str]) -> int:
+        """Place as many as possible, giving up one preference after another."""
+        placed = 0
+        self._buyer.reserved.kept_back = self._kept_back(pods)
         self._work.dealt.discard(pods)
         for number, variant in enumerate(self._variants(pods)):
             for demand in self._demands(pods, number, variant):
-                while names and (placed := self._sweep(demand, names)):
+                while placed < len(names) and (more := self._sweep(demand, names[placed:])):
                     if variant.dropped:
-                        self.relaxed.update(dict.fromkeys(placed, variant.dropped))
-            if not names:
+                        self.relaxed.update(dict.fromkeys(names[placed : placed + more], variant.dropped))
+                    placed += more
+            if placed == len(names):
                 break
-        return len(names) < before
+        return placed
 
     def _kept_back(self, pods: PodClass) -> frozenset[str]:
         """The reservations without which other classes that still wait would have nothing: who may be elsewhere goes there."""
@@ -149,127 +148,63 @@ class FirstFit:
         return frozenset(name for other, names in self._needed.items() if self.left.get(other) for name in names)
 
     def _demands(self, pods: PodClass, number: int, variant: Variant) -> tuple[Demand, ...]:
-        """One try each for what the volumes of the class allow; the same objects however often the class is tried."""
+        """The class on its try of that number, once for each zone or host that its volumes allow.
+
+        The same objects however often the class is tried, because they remember what pools and nodes said.
+        """
         key = (pods, number)
         if key not in self._tries:
-            found = [self._demand(pods, variant) for _ in pods.volumes.alternatives]
-            for demand, volumes in zip(found, pods.volumes.alternatives, strict=True):
-                demand.volumes = volumes
-            self._tries[key] = tuple(found)
+            row = self._work.axis.vector(pods.requests)
+            asked = np.flatnonzero(row)
+            self._tries[key] = tuple(
+                Demand(pods, variant, row, asked, volumes=volumes) for volumes in pods.volumes.alternatives
+            )
         return self._tries[key]
 
-    def _demand(self, pods: PodClass, variant: Variant) -> Demand:
-        row = self._work.axis.vector(pods.requests)
-        return Demand(pods, variant, row, np.flatnonzero(row))
-
-    def _sweep(self, demand: Demand, names: list[str]) -> list[str]:
-        """One pass over all targets: existing capacity, then new nodes. The pods placed."""
-        placed = self._into_existing(demand, names)
-        if names and demand.pods not in self._work.held:
-            placed += self._into_new(demand, names)
+    def _sweep(self, demand: Demand, names: Sequence[str]) -> int:
+        """One pass over all targets: existing capacity, then new nodes."""
+        placed = self._existing.take(demand, names)
+        if placed < len(names) and demand.pods not in self._work.held:
+            placed += self._into_new(demand, names[placed:])
         return placed
 
-    # --- existing capacity ---
-
-    def _into_existing(self, demand: Demand, names: list[str]) -> list[str]:
-        keys = self._topology.keys(demand.pods, demand.variant.rules)
-        placed: list[str] = []
-        for cautious in (True, False):
-            # A spread may let a pod in only once another has gone elsewhere, or one more each time: ask before buying.
-            while names and (batch := self._one_round(demand, names, keys, cautious)):
-                placed += batch
-                if not demand.variant.rules:
-                    break
-        return placed
-
-    def _one_round(self, demand: Demand, names: list[str], keys: Sequence[str], cautious: bool) -> list[str]:
-        placed: list[str] = []
-        for node in self._work.nodes:
-            if not names:
-                break
-            if not node.admits(demand):
-                continue
-            count = min(len(names), node.holds(demand), self._allowed_on(node, demand, keys, cautious))
-            if count > 0 and may_start(self._topology, demand, node.holds(demand), len(names)):
-                batch = [names.pop(0) for _ in range(count)]
-                self._put_existing(node, demand, batch)
-                placed += batch
-        return placed
-
-    def _allowed_on(self, node: ExistingNode, demand: Demand, keys: Sequence[str], cautious: bool) -> int:
-        pods, rules = demand.pods, demand.variant.rules
-        is_careful = cautious or self._manner.cautious
-        allowed = self._topology.allowance(pods, rules, HOSTNAME, node.host, cautious=is_careful)
-        for key in keys:
-            domain = node.domain(key)
-            if domain is not None:
-                allowed = min(allowed, self._topology.allowance(pods, rules, key, domain, cautious=cautious))
-            elif any(rule.key == key and rule.kind != "anti-affinity" for rule in rules):
-                return 0
-        return allowed
-
-    def _put_existing(self, node: ExistingNode, demand: Demand, batch: list[str]) -> None:
-        node.place(demand, batch)
-        keys = self._topology.keys(demand.pods, self._topology.rules[demand.pods])
-        domains = {key: value for key in keys if (value := node.domain(key)) is not None}
-        domains[HOSTNAME] = node.host
-        self._topology.record(demand.pods, demand.variant.rules, domains, len(batch), node.counts)
-
-    # --- new nodes ---
-
-    def _into_new(self, demand: Demand, names: list[str]) -> list[str]:
+    def _into_new(self, demand: Demand, names: Sequence[str]) -> int:
         """Deal the pods out once more wherever nothing could be bought in any of the domains that they were dealt to."""
         refused: list[Domains] = []
         while True:
-            known = len(refused)
-            placed = self._deal(demand, names, refused)
-            if placed or len(refused) == known:
+            placed, more = self._deal(demand, names, refused)
+            if placed or not more:
                 return placed
+            refused += more
 
-    def _deal(self, demand: Demand, names: list[str], refused: list[Domains]) -> list[str]:
-        """Buy where the pods are dealt to, and note the domains in which that could not be done.
+    def _deal(self, demand: Demand, names: Sequence[str], refused: Sequence[Domains]) -> tuple[int, list[Domains]]:
+        """Buy where the pods are dealt to. How many were placed, and the domains in which nothing could be bought.
 
         Domains with room on existing nodes come last: a spread may let more pods in there once others are elsewhere.
         """
-        placed: list[str] = []
-        roomy = self._domains_with_room(demand)
-        waiting: list[tuple[Domains, int]] = []
+        placed, newly_refused, waiting = 0, list[Domains](), list[tuple[Domains, int]]()
+        roomy = self._existing.domains_with_room(demand)
         for domains, quota in self._allotment.of(demand, len(names), refused):
             self._work.dealt.add(demand.pods)
             if any(domains.items() <= there for there in roomy):
                 waiting.append((domains, quota))
-            else:
-                bought = self._buy(demand, domains, names, quota)
+            elif bought := self._buy(demand, domains, names[placed : placed + quota]):
                 placed += bought
-                refused += [] if bought else [domains]
-            if not names:
+            else:
+                newly_refused.append(domains)
+            if placed == len(names):
                 break
         for domains, quota in waiting if not placed else ():
-            bought = self._buy(demand, domains, names, quota)
-            placed += bought
-            refused += [] if bought else [domains]
+            if bought := self._buy(demand, domains, names[placed : placed + quota]):
+                placed += bought
+            else:
+                newly_refused.append(domains)
+        return placed, newly_refused
+
+    def _buy(self, demand: Demand, domains: Domains, names: Sequence[str]) -> int:
+        """Put pods on new nodes in those domains, in heavier pools first."""
+        put = self._buyer.buy if self._takes_more_hosts else self._buyer.fill
+        placed = 0
+        for tier in self.nodes.tiers:
+            placed += put(tier, demand, domains, names[placed:])
         return placed
-
-    def _domains_with_room(self, demand: Demand) -> list[set[tuple[str, str]]]:
-        """The domains of existing nodes that could take a pod, were it for rules over those domains; for a class without such rules none."""
-        keys = [rule.key for rule in demand.variant.rules if rule.kind == "spread" and rule.key != HOSTNAME]
-        if not keys:
-            return []
-        pods, rules = demand.pods, demand.variant.rules
-        return [
-            {(key, value) for key in self._topology.keys(pods, rules) if (value := node.domain(key)) is not None}
-            for node in self._work.nodes
-            if node.admits(demand)
-            and node.holds(demand) > 0
-            and self._topology.allowance(pods, rules, HOSTNAME, node.host, cautious=False) > 0
-        ]
-
-    def _buy(self, demand: Demand, domains: Domains, names: list[str], quota: int) -> list[str]:
-        """Put so many of the pods on new nodes in those domains. The pods placed."""
-        batch = names[:quota]
-        remaining = list(batch)
-        into = self.purchase.into_tier if self._takes_more_hosts else self.purchase.into_opened
-        for tier in self.purchase.tiers:
-            into(tier, demand, domains, remaining)
-        names[: len(batch)] = remaining
-        return batch[: len(batch) - len(remaining)]

@@ -5,7 +5,7 @@ what placing them changes.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -93,7 +93,7 @@ class ExistingNode:
     attachments: dict[str, int]
     attached: set[str]
     ports: set[tuple[str, str, int]]
-    placed: list[tuple[PodClass, list[str]]] = field(default_factory=list)
+    placed: list[tuple[PodClass, Sequence[str]]] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -125,7 +125,7 @@ class ExistingNode:
             room = min(room, left // each if each else room) if left >= 0 else 0
         return min(room, 1) if demand.pods.ports else max(room, 0)
 
-    def place(self, demand: Demand, names: list[str]) -> None:
+    def place(self, demand: Demand, names: Sequence[str]) -> None:
         self.free -= demand.row * len(names)
         self.ports |= demand.pods.ports
         for driver, (once, each) in demand.pods.volumes.taken(self.attachments, self.attached).items():

@@ -40,7 +40,7 @@ class Workspace:
 
     What earlier packings found: ``strays``, domains that nobody had reckoned with (``strays``); ``staying``, pods that stay on a node
     that is going because they have no other place, and count there. ``reservations``: how many nodes each capacity reservation takes
-    before the packing. ``units``: the fair price of a pod of a class in a pool, as far as anyone asked (see ``Purchase``).
+    before the packing. ``fair_prices``: the fair price of a pod of a class in a pool ($/h), as far as anyone asked (``NewNodes``).
     """
 
     def __init__(self, problem: Problem, strays: Iterable[Stray] = (), staying: Container[str] = frozenset()) -> None:
@@ -67,7 +67,7 @@ class Workspace:
         self.dealt: set[PodClass] = set()
         self.charged: dict[str, Amounts] = {}
         self.reservations: Mapping[str, int] = stock(self.pools, snapshot.managed_claims)
-        self.units: dict[tuple[PodClass, str], float] = {}
+        self.fair_prices: dict[tuple[PodClass, str], float] = {}
         self.left_reserved: Mapping[str, int] = self.reservations
         self.topology = Topology(
             self.possible,

@@ -20,7 +20,8 @@ from joinery.optimizer.relaxation.core import CoreSelection
 from joinery.optimizer.relaxation.relaxation import relax
 from joinery.optimizer.search import pack
 from joinery.scheduling.constraints.resources import requests_of
-from joinery.scheduling.firstfit.new_nodes import FairPrice, Purchase, is_open_to
+from joinery.scheduling.firstfit.buying import Buyer
+from joinery.scheduling.firstfit.new_nodes import FairPrice, NewNodes, is_open_to
 from joinery.scheduling.firstfit.reservations import must_reserve
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
@@ -34,11 +35,11 @@ from joinery.scheduling.pools.pool import Pool
 class Better:
     """Nodes that carry out the same orders for less. ``resilience_cost``: about what preferred node sizes and the choice of spot types cost, in $/h."""
 
-    purchase: Purchase
+    buyer: Buyer
     resilience_cost: float
 
 
-def cheaper(work: Workspace, bought: Purchase, effort: Effort) -> Better | None:
+def cheaper(work: Workspace, bought: NewNodes, effort: Effort) -> Better | None:
     """Nodes that cost less as their size is preferred; None if none were found, there is no time to look for them, or all are in
     reservations, which are paid for.
     """
@@ -55,10 +56,10 @@ def cheaper(work: Workspace, bought: Purchase, effort: Effort) -> Better | None:
         for batch in node.placed:
             work.topology.erase(batch.entry)
     attempt = _Rebuilt(work, orders, kept, list(scales.values()))
-    found = attempt.purchase(effort)
+    found = attempt.run(effort)
     if (
         found is None
-        or _cost(work, found, scales) >= _cost(work, bought, scales) - 1e-9
+        or _cost(work, found.nodes, scales) >= _cost(work, bought, scales) - 1e-9
         or work.topology.differs(before)
     ):
         work.topology.restore(before)
@@ -78,8 +79,8 @@ def _factors(work: Workspace, nodes: Sequence[NewNode]) -> dict[str, Floats]:
     return found
 
 
-def _cost(work: Workspace, purchase: Purchase, scales: Mapping[str, Floats]) -> float:
-    opened, spot_types = purchase.opened, work.problem.options.spot_types
+def _cost(work: Workspace, bought: NewNodes, scales: Mapping[str, Floats]) -> float:
+    opened, spot_types = bought.opened, work.problem.options.spot_types
     prices = zip(opened.nodes, opened.price, strict=True)
     return sum(price * float(scales[n.pool.name][n.cheapest()]) * spot_factor(n, spot_types) for n, price in prices)
 
@@ -115,12 +116,12 @@ class _Rebuilt:
         self._work = work
         self._orders = orders
         self._pods = [sorted(order.pods) for order in orders]
-        self._purchase = Purchase(work, prefix="better/")
+        self._nodes = NewNodes(work, prefix="better/")
         for node in kept:
-            self._purchase.adopt(node)
+            self._nodes.adopt(node)
 
-    def purchase(self, effort: Effort) -> Purchase | None:
-        """All orders carried out; None where that failed."""
+    def run(self, effort: Effort) -> Buyer | None:
+        """A buyer whose nodes carry out all orders; None where that failed."""
         requests = np.array([order.row for order in self._orders], dtype=np.int64)
         uses = _pool_uses(self._work, self._orders)
         bin_types = bin_types_for(self._work.pools, requests, uses, self._scales, self._work.problem.options.spot_types)
@@ -134,7 +135,7 @@ class _Rebuilt:
 
     def _instance(self, requests: Ints, bin_types: BinTypes) -> PackingInstance:
         rules = host_rules(self._orders, self._work.topology)
-        available, supply = supplies(bin_types, self._purchase.reservations.remaining())
+        available, supply = supplies(bin_types, self._nodes.reservations.remaining())
         return PackingInstance(
             sizes=requests,
             demands=np.array([len(order.pods) for order in self._orders], dtype=np.int64),
@@ -161,30 +162,33 @@ class _Rebuilt:
         for _ in range(pattern.copies):
             wanted = [(self._orders[item].demand, self._orders[item].domains, self._take(item, n)) for item, n in items]
             if is_alike:
-                self._purchase.repeat(wanted)
+                self._nodes.repeat(wanted)
                 continue
-            node = self._purchase.build(pool, row, wanted, reserved=reserved)
-            for (item, _), (_, _, names) in zip(items, wanted, strict=True):
-                self._pods[item] += names
-            is_alike = not (pool.limits or node.reservation or any(names for _, _, names in wanted))
+            node, taken = self._nodes.build(pool, row, wanted, reserved=reserved)
+            for (item, _), (_, _, names), count in zip(items, wanted, taken, strict=True):
+                self._pods[item] += names[count:]
+            is_whole = all(len(names) == count for (_, _, names), count in zip(wanted, taken, strict=True))
+            is_alike = is_whole and not (pool.limits or node.reservation)
 
     def _take(self, item: int, count: int) -> list[str]:
         names, self._pods[item] = self._pods[item][:count], self._pods[item][count:]
         return names
 
-    def _finished(self, instance: PackingInstance) -> Purchase | None:
+    def _finished(self, instance: PackingInstance) -> Buyer | None:
         """Buy singly for the pods that are left, at the program's prices."""
+        buyer = Buyer(self._work, self._nodes)
         if any(self._pods):
-            self._purchase.fair_price = self._fair_price(instance)
-            for order, names in zip(self._orders, self._pods, strict=True):
-                tier = next(tier for tier in self._purchase.tiers if tier[0].weight == order.weight)
-                self._purchase.into_tier(tier, order.demand, order.domains, names)
-        return None if any(self._pods) else self._purchase
+            self._nodes.fair_price = self._fair_price(instance)
+        for order, names in zip(self._orders, self._pods, strict=True):
+            tier = next(tier for tier in self._nodes.tiers if tier[0].weight == order.weight)
+            if buyer.buy(tier, order.demand, order.domains, names) < len(names):
+                return None
+        return buyer
 
     def _fair_price(self, instance: PackingInstance) -> FairPrice:
         answer = relax(instance, is_swift=True).solve(instance.demands)
         if answer is None:
-            return self._purchase.fair_price
+            return self._nodes.fair_price
         known = {
             id(order.demand): float(worth)
             for order, worth in zip(self._orders, answer.item_duals, strict=True)
