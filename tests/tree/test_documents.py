@@ -14,6 +14,7 @@ CODE = re.compile(r"```[^`]*```|`[^`\n]+`|^ {4,}[^\n]+$", re.MULTILINE)
 DOTTED = re.compile(r"\bjoinery\.(?!dev\b)[a-z_.]*[a-z_]")  # ``joinery.dev`` is the group of our own annotations
 TARGET = re.compile(r"\bmake ([a-z][a-z-]+)\b")
 PATH = re.compile(r"\b(?:events|examples|manifests|simulator|shared|functions|layers|tests|tools|docs)/[\w./-]*\w")
+MODULE = re.compile(r"(?<![\w/*.])[a-z]+/[\w/]*\w\.py\b")  # ``controllers/launcher.py``, from the package's folder
 
 
 def _code(document: Path) -> list[str]:
@@ -31,7 +32,7 @@ def test_links_lead_somewhere(document: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_paths_in_code_exist(document: Path) -> None:
     """A command that is copied from a document runs."""
-    paths = {path for code in _code(document) for path in PATH.findall(code)}
+    paths = {path for code in _code(document) for path in PATH.findall(code) + MODULE.findall(code)}
     assert [
         path for path in sorted(paths) if not ((ROOT / path).exists() or (ROOT / "shared/joinery" / path).exists())
     ] == []
@@ -47,8 +48,8 @@ def test_modules_and_functions_in_documents_exist(document: Path) -> None:
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_targets_in_documents_exist(document: Path) -> None:
     """``make`` knows every target that a document tells to call."""
-    known = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
-    assert {target for code in _code(document) for target in TARGET.findall(code)} - known == set()
+    targets = set(re.findall(r"^([a-z][a-z-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    assert {target for code in _code(document) for target in TARGET.findall(code)} - targets == set()
 
 
 def _is_there(name: str) -> bool:
