@@ -8,9 +8,12 @@ from joinery.optimizer.instance.packing_instance import PackingInstance
 
 @dataclass(kw_only=True)
 class Effort:
-    """``pricing_rounds``: how often patterns are sought at most; ``repairs``: of local search, which ends when ``allowance`` (about
-    milliseconds of a slow core) is used up, as buying whole patterns in other ways does. ``is_time_up``: the caller's stopwatch;
-    once it says so, the best packing so far is the answer, and ``struck`` says that it did.
+    """What a search may use up.
+
+    ``pricing_rounds``: rounds of column generation at most. ``repairs``: tries of local search at most.
+    ``allowance``: work for improving one instance, about milliseconds of a slow core; dives and local search end when it is used up.
+    ``seed``: of everything random.
+    ``is_time_up``: the caller's stopwatch. Once it says yes, the best packing so far is the answer, and ``struck`` tells that it did.
     """
 
     pricing_rounds: int = 60
@@ -22,11 +25,12 @@ class Effort:
     _left: float = field(default=0.0, init=False)
 
     def begin(self) -> None:
-        """Start on a instance, with the whole allowance."""
+        """Start improving an instance, with the whole allowance."""
         self._left = self.allowance
 
     def use(self, instance: PackingInstance) -> None:
-        """Note one round over a instance: solving its program again, and filling nodes."""
+        """Note one round of rounding: solving the relaxation once, and filling bins."""
+        # Measured: a millisecond, and one more for each 150 pairs of an item and a bin type.
         self._left -= 1.0 + instance.compatible.size / 150
 
     def is_over(self) -> bool:

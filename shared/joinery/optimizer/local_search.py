@@ -1,7 +1,12 @@
-"""Local search over whole nodes: take a few of the most wasteful apart and pack their pods again, if that is cheaper.
+"""Local search by destroy and repair: take a few of the most wasteful bins apart, pack their items again, keep what is cheaper.
 
-Half of the time the few are of one place (zone): pods that are tied to their zones can only be put together there. Their pods are
-offered the kinds in the nodes' own places whose reduced cost is small: others would only make the programs slower.
+This is large neighbourhood search (Shaw 1998, "Using constraint programming and local search methods to solve vehicle routing
+problems"), also known as ruin and recreate (Schrimpf, Schneider, Stamm-Wilbrandt and Dueck 2000, "Record breaking optimization results
+using the ruin and recreate principle"), without ever accepting a dearer packing.
+
+Bins are chosen at random, weighted by waste: their cost less what their items' duals pay for. Always taking the worst would try the same
+few again and again. Half of the time they are of one block (zone), because items that are tied to a zone can only be put together
+there. The items are offered the bin types of those blocks whose reduced cost is small; others would only make the programs slower.
 """
 
 from dataclasses import replace
@@ -17,12 +22,13 @@ from joinery.optimizer.relaxation.assignment import AssignmentRelaxation
 from joinery.optimizer.relaxation.merged_duals import MergedDuals
 from joinery.optimizer.rounding.rounding import RoundingRule, round_up
 
-_MOST_NODES = 7
+_MOST_DESTROYED = 7
+"""Bins taken apart at once. More are rarely repaired more cheaply, and each try takes longer."""
 _NOISES = (0.0, 0.005, 0.02)
-_OF_ONE_PLACE = 0.5
-"""How often the nodes that are taken apart are of one place."""
-_NEAR = 0.1
-"""Kinds whose reduced cost is at most this share of their price may take the place of others."""
+"""Errors added to the value of bins in a repair, so that the same bins taken apart again are packed in another way."""
+_IN_ONE_BLOCK = 0.5
+_NEARLY_BOUGHT = 0.1
+"""Bin types whose reduced cost is at most this share of their cost may take the place of others."""
 
 
 def destroy_and_repair(
@@ -34,79 +40,78 @@ def destroy_and_repair(
     effort: Effort,
     random: np.random.Generator,
 ) -> list[Pattern]:
-    """A packing of the same pods that costs no more. ``place``: by kind; ``enough``: a price ($/h) at which to stop."""
-    near = (duals.reduced_costs <= _NEAR * instance.costs) | instance.is_limited
-    nodes = [Pattern(pattern.bin_type, pattern.counts) for pattern in patterns for _ in range(pattern.copies)]
+    """A packing of the same items that costs no more.
+
+    ``block``: int64[bin types]; ``duals``: of the instance's relaxation; ``enough``: $/h at which to stop.
+    """
+    is_candidate = (duals.reduced_costs <= _NEARLY_BOUGHT * instance.costs) | instance.is_limited
+    bins = [Pattern(pattern.bin_type, pattern.counts) for pattern in patterns for _ in range(pattern.copies)]
     for _ in range(effort.repairs):
-        if len(nodes) < 2 or effort.is_spent() or cost_of(instance, nodes) <= enough:
+        if len(bins) < 2 or effort.is_spent() or cost_of(instance, bins) <= enough:
             break
-        chosen = _wasteful(instance, block, nodes, duals.item_duals, random)
-        bought = [nodes[i].bin_type for i in chosen]
-        bin_types = near & np.isin(block, block[bought])
-        bin_types[bought] = True
-        better = _again(instance, np.flatnonzero(bin_types), nodes, chosen, random, effort)
-        if better is not None:
-            nodes = [node for i, node in enumerate(nodes) if i not in set(chosen)] + better
-    return _together(nodes)
+        chosen = _choose_wasteful(instance, block, bins, duals.item_duals, random)
+        destroyed = [bins[index] for index in chosen]
+        kept = [one for index, one in enumerate(bins) if index not in chosen]
+        bought = [one.bin_type for one in destroyed]
+        is_offered = is_candidate & np.isin(block, block[bought])
+        is_offered[bought] = True
+        freed = _freed(instance, np.flatnonzero(is_offered), destroyed, kept)
+        repaired = _repair(freed, cost_of(instance, destroyed), effort, random)
+        if repaired is not None:
+            bins = kept + repaired
+    return _merged(bins)
 
 
-def _together(nodes: list[Pattern]) -> list[Pattern]:
-    """Equal nodes as one pattern, in the order in which they first come."""
-    found: dict[tuple[int, bytes], list[Pattern]] = {}
-    for node in nodes:
-        found.setdefault((node.bin_type, node.counts.tobytes()), []).append(node)
-    return [Pattern(same[0].bin_type, same[0].counts, len(same)) for same in found.values()]
-
-
-def _wasteful(
-    instance: PackingInstance, block: Ints, nodes: list[Pattern], item_duals: Floats, random: np.random.Generator
+def _choose_wasteful(
+    instance: PackingInstance, block: Ints, bins: list[Pattern], item_duals: Floats, random: np.random.Generator
 ) -> list[int]:
-    """A few nodes, the more likely the more of their price is not charged to their pods."""
-    price = instance.costs[[node.bin_type for node in nodes]]
-    waste = np.maximum(price - np.array([node.counts for node in nodes]) @ item_duals, 0.0) + 1e-3 * price + 1e-9
-    scarce = instance.is_limited[[node.bin_type for node in nodes]]
-    if scarce.any() and not scarce.all():
-        # They waste no money, but the room on them may be worth more to others.
-        waste[scarce] = waste[~scarce].mean()
-    at = block[[node.bin_type for node in nodes]]
-    alike = at == at[random.choice(len(nodes), p=waste / waste.sum())]
-    if alike.sum() > 1 and random.random() < _OF_ONE_PLACE:
-        waste = np.where(alike, waste, 0.0)
-    size = int(random.integers(2, min(np.count_nonzero(waste), _MOST_NODES) + 1))
-    return [int(i) for i in random.choice(len(nodes), size=size, replace=False, p=waste / waste.sum())]
+    """Indices of two to seven bins, the more likely the more of their cost their items' duals leave unpaid."""
+    bin_types = [one.bin_type for one in bins]
+    costs = instance.costs[bin_types]
+    # Every bin has a small chance: the best packing may need one taken apart that wastes nothing.
+    waste = np.maximum(costs - np.array([one.counts for one in bins]) @ item_duals, 0.0) + 1e-3 * costs + 1e-9
+    is_limited = instance.is_limited[bin_types]
+    if is_limited.any() and not is_limited.all():
+        # Bins of a limited supply waste no money, but their capacity may be worth more to other items.
+        waste[is_limited] = waste[~is_limited].mean()
+    blocks = block[bin_types]
+    is_same_block = blocks == blocks[random.choice(len(bins), p=waste / waste.sum())]
+    if is_same_block.sum() > 1 and random.random() < _IN_ONE_BLOCK:
+        waste = np.where(is_same_block, waste, 0.0)
+    size = int(random.integers(2, min(np.count_nonzero(waste), _MOST_DESTROYED) + 1))
+    return [int(index) for index in random.choice(len(bins), size=size, replace=False, p=waste / waste.sum())]
 
 
-def _again(
-    instance: PackingInstance,
-    bin_types: Ints,
-    every: list[Pattern],
-    chosen: list[int],
-    random: np.random.Generator,
-    effort: Effort,
-) -> list[Pattern] | None:
-    """The pods of the chosen nodes on cheaper ones of these kinds, if any are found."""
-    nodes, available = [every[i] for i in chosen], instance.available
-    demands: Ints = np.sum([node.counts for node in nodes], axis=0)
-    for other in (node for i, node in enumerate(every) if i not in set(chosen)):
-        available = instance.after_buying(available, other.bin_type, 1)
+def _freed(instance: PackingInstance, bin_types: Ints, destroyed: list[Pattern], kept: list[Pattern]) -> Subinstance:
+    """What the destroyed bins held, and these bin types (indices) less what the kept bins use of limited supplies."""
+    available = instance.available
+    for one in kept:
+        available = instance.after_buying(available, one.bin_type, 1)
+    demands: Ints = np.sum([one.counts for one in destroyed], axis=0)
     items = np.flatnonzero(demands)
-    part = Subinstance(
-        items, bin_types, replace(instance.restrict(items, bin_types, demands[items]), available=available[bin_types])
+    freed = replace(instance.restrict(items, bin_types, demands[items]), available=available[bin_types])
+    return Subinstance(items, bin_types, freed, len(demands))
+
+
+def _repair(freed: Subinstance, below: float, effort: Effort, random: np.random.Generator) -> list[Pattern] | None:
+    """Bins for what was freed, as single patterns of the whole instance; None if none were found that cost less than ``below``."""
+    instance = freed.instance
+    rule = RoundingRule(
+        share=1.0,
+        tolerance=0.0,
+        noise=float(random.choice(_NOISES)),
+        by_opportunity_cost=bool(instance.is_limited.any() and random.integers(2)),
     )
-    found = round_up(
-        part.instance,
-        AssignmentRelaxation(part.instance),
-        RoundingRule(
-            share=1.0,
-            tolerance=0.0,
-            noise=float(random.choice(_NOISES)),
-            by_opportunity_cost=bool(instance.is_limited.any() and random.integers(2)),
-        ),
-        random,
-        effort=effort,
-        below=float(sum(instance.costs[node.bin_type] for node in nodes)),
-    )
-    if found is None or found[1].any():
+    rounded = round_up(instance, AssignmentRelaxation(instance), rule, random, effort=effort, below=below)
+    if rounded is None or rounded.residual.any():
         return None
-    whole = (part.lift(pattern, len(instance.demands)) for pattern in found[0])
-    return [Pattern(pattern.bin_type, pattern.counts) for pattern in whole for _ in range(pattern.copies)]
+    lifted = [freed.lift(pattern) for pattern in rounded.patterns]
+    return [Pattern(pattern.bin_type, pattern.counts) for pattern in lifted for _ in range(pattern.copies)]
+
+
+def _merged(bins: list[Pattern]) -> list[Pattern]:
+    """Equal bins as one pattern, in the order in which they first come."""
+    equal: dict[tuple[int, bytes], list[Pattern]] = {}
+    for one in bins:
+        equal.setdefault((one.bin_type, one.counts.tobytes()), []).append(one)
+    return [Pattern(same[0].bin_type, same[0].counts, len(same)) for same in equal.values()]

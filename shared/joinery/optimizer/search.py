@@ -6,7 +6,7 @@ import numpy as np
 
 from joinery.optimizer.arrays import Ints
 from joinery.optimizer.bounds.exact import ExactResult, is_small, solve_exactly
-from joinery.optimizer.columns.generation import generate_columns
+from joinery.optimizer.columns.generation import generate_and_dive
 from joinery.optimizer.effort import Effort
 from joinery.optimizer.instance.decomposition import decompose
 from joinery.optimizer.instance.packing_instance import PackingInstance
@@ -84,7 +84,7 @@ def _improved(
     enough = duals.cost * _GOOD_ENOUGH
     effort.begin()
     if cost_of(instance, best) > enough:
-        best = generate_columns(instance, duals, best, finish, effort, random)
+        best = generate_and_dive(instance, duals, best, finish, effort, random)
     return destroy_and_repair(instance, block, best, duals, enough, effort, random)
 
 
@@ -133,7 +133,7 @@ def _rounded(
         if found is None:
             return [], None
         bought, left = found
-        patterns += [part.lift(pattern, len(demands)) for pattern in bought]
+        patterns += [part.lift(pattern) for pattern in bought]
         solve_exactly += cost_of(part.instance, bought) - first.cost
         is_whole = is_whole and not left.any()
         duals.add(part, first)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from joinery.optimizer.arrays import Ints
 from joinery.optimizer.instance.packing_instance import PackingInstance
-from joinery.optimizer.rounding.filling import fill, greedy_orders, separated
+from joinery.optimizer.rounding.filling import fill, greedy_orders, without_conflicts
 from tests.properties import examples
 from tests.unit.optimizer.instances import holds, instances
 
@@ -57,7 +57,7 @@ def test_pods_that_clash_are_taken_apart(instance: PackingInstance, data: st.Dat
     """Of any heap of pods those stay that may share a node, and all that clash with nothing."""
     demands = data.draw(st.lists(st.integers(0, 3), min_size=len(instance.demands), max_size=len(instance.demands)))
     heap, item_duals = np.array([demands]), np.arange(len(demands), dtype=np.float64)
-    kept = separated(instance, heap, item_duals)[0]
+    kept = without_conflicts(instance, heap, item_duals)[0]
     assert (kept <= heap[0]).all()
     assert not any(
         instance.conflicts[a, b] and (a != b or kept[a] > 1) for a in kept.nonzero()[0] for b in kept.nonzero()[0]

@@ -1,47 +1,74 @@
-"""The dive: whole bins bought from the master problem, a little at a time."""
+"""The dive: whole bins bought from the restricted master problem, a little at a time.
+
+The master problem buys patterns in fractions. What it wants in whole numbers is bought; then the pattern that it wants most; then the
+master problem is solved for what is left, and so on. This is the diving heuristic of Sadykov, Vanderbeck, Pessoa, Tahiri and Uchoa
+(2019, "Primal heuristics for branch and price: the assets of diving methods"). Without generating columns on the way down: the last
+few items are rounded from the assignment relaxation instead, which fits them better than any pattern known.
+"""
+
+from dataclasses import dataclass
 
 import numpy as np
 
+from joinery.optimizer.arrays import Ints
 from joinery.optimizer.columns.master import MasterSolution, RestrictedMaster
 from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.instance.patterns import Pattern, Patterns
 
-
-def dive(patterns: RestrictedMaster, cart: "PartialPacking", likely: float) -> None:
-    """Buy what is wanted for the pods that are left, a little at a time, while something is wanted so often."""
-    while cart.residual.any() and likely < 1:
-        answer = patterns.solve(cart.residual, cart.available)
-        if answer is None:
-            break
-        if not (cart.fix_whole(patterns.columns, answer) or cart.fix_largest(patterns.columns, answer, likely)):
-            break
+_ROUNDING = 1e-6
+"""A count so near to a whole number is one."""
 
 
+@dataclass(frozen=True, eq=False)
 class PartialPacking:
-    """What is bought so far (``patterns``), the pods that are ``residual``, and what is left of each kind (``available``)."""
+    """``patterns``: bins bought so far. ``residual``: int64[items], copies that are left. ``available``: int64[bin types], bins left."""
 
-    def __init__(self, instance: PackingInstance) -> None:
-        self._lot = instance
-        self.patterns: list[Pattern] = []
-        self.residual, self.available = instance.demands, instance.available
+    instance: PackingInstance
+    patterns: tuple[Pattern, ...]
+    residual: Ints
+    available: Ints
 
-    def fix_whole(self, known: Patterns, answer: MasterSolution) -> bool:
-        """What is wanted in whole numbers, as far as there are pods and nodes for it; whether there was any."""
-        wanted = np.flatnonzero(answer.copies >= 1 - 1e-6)
-        return any([self._take(known, int(index), int(answer.copies[index] + 1e-6)) for index in wanted])
+    def with_whole(self, columns: Patterns, solution: MasterSolution) -> "PartialPacking":
+        """With all that is wanted in whole numbers, as far as there are copies and bins for it; itself if that is nothing."""
+        packing = self
+        for index in np.flatnonzero(solution.copies >= 1 - _ROUNDING):
+            packing = packing._with(columns, int(index), int(solution.copies[index] + _ROUNDING))
+        return packing
 
-    def fix_largest(self, known: Patterns, answer: MasterSolution, likely: float) -> bool:
-        """One node of the pattern that is wanted most, of those for which there are pods, if it is wanted at all."""
-        times = np.where((known.counts <= self.residual).all(axis=1), answer.copies, 0.0)
-        index = int(times.argmax())
-        return bool(times[index] >= max(likely, 1e-6)) and self._take(known, index, 1)
+    def with_largest(self, columns: Patterns, solution: MasterSolution, threshold: float) -> "PartialPacking":
+        """With one bin of the pattern that is wanted most, of those whose copies are all left.
 
-    def _take(self, known: Patterns, index: int, times: int) -> bool:
-        bin_type, counts = int(known.bin_types[index]), known.counts[index]
+        Itself if that is wanted less often than ``threshold``.
+        """
+        copies = np.where((columns.counts <= self.residual).all(axis=1), solution.copies, 0.0)
+        index = int(copies.argmax())
+        return self._with(columns, index, 1) if copies[index] >= max(threshold, _ROUNDING) else self
+
+    def _with(self, columns: Patterns, index: int, copies: int) -> "PartialPacking":
+        """With so many bins of a column, or as many as there are copies and bins for."""
+        bin_type, counts = int(columns.bin_types[index]), columns.counts[index]
         held = counts > 0
-        times = min(times, int((self.residual[held] // counts[held]).min()), int(self.available[bin_type]))
-        if times > 0:
-            self.patterns.append(Pattern(bin_type, counts, times))
-            self.residual = self.residual - counts * times
-            self.available = self._lot.after_buying(self.available, bin_type, times)
-        return times > 0
+        copies = min(copies, int((self.residual[held] // counts[held]).min()), int(self.available[bin_type]))
+        if copies <= 0:
+            return self
+        return PartialPacking(
+            self.instance,
+            (*self.patterns, Pattern(bin_type, counts, copies)),
+            self.residual - counts * copies,
+            self.instance.after_buying(self.available, bin_type, copies),
+        )
+
+
+def dive(master: RestrictedMaster, packing: PartialPacking, threshold: float) -> PartialPacking:
+    """Go on from a partial packing until no pattern is wanted as often as ``threshold``; at 1 or more not at all."""
+    while packing.residual.any() and threshold < 1:
+        solution = master.solve(packing.residual, packing.available)
+        if solution is None:
+            break
+        longer = packing.with_whole(master.columns, solution)
+        if longer is packing:
+            longer = packing.with_largest(master.columns, solution, threshold)
+        if longer is packing:
+            break
+        packing = longer
+    return packing

@@ -1,4 +1,13 @@
-"""From a packing to a cheaper one by patterns: seek those that the program would rather buy, then buy whole ones."""
+"""From a packing to a cheaper one by column generation: seek patterns that the master problem would rather buy, then dive.
+
+The method is Gilmore and Gomory's (1961 and 1963, "A linear programming approach to the cutting-stock problem", parts I and II). Vance,
+Barnhart, Johnson and Nemhauser (1994, "Solving binary cutting stock problems by column generation and branch-and-bound") went on to whole
+numbers by branching. Here there is no time to branch, and pricing is heuristic, so the master's optimum is no bound: bounds are
+proven elsewhere (``bounds``).
+
+The duals of a master with few columns lead anywhere. They are held in a box around the assignment relaxation's, which are nearly right
+(``master``), and the box is widened when the search at the present width dries up.
+"""
 
 from collections.abc import Callable
 
@@ -13,99 +22,102 @@ from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.instance.patterns import Pattern, Patterns, cost_of
 from joinery.optimizer.relaxation.merged_duals import MergedDuals
 
-_BANDS = (0.02, 0.05, 0.1, 0.2, 0.5, np.inf)
-"""How far prices may stray from the assignment program's, in turn."""
-_FEW = 5
-_SLOW = 1e-4
-"""The next band is due when fewer new patterns than that were found, or they made less of a difference than this share."""
-_WAYS = 6
-"""So often each kind is filled in a round."""
-_NEAR = 0.05
-"""Kinds whose reduced cost is at most this share of their price are filled."""
-_BEST = 30
-"""So many of the filled nodes are improved on, besides those that the program buys."""
-_OF_A_KIND = 8
-"""So many new patterns of one kind at most are made known in a round."""
-_LIKELY = (0.5, 1.0, 0.0)
-"""Once nothing is wanted once, the pattern that is wanted most may be bought if it is wanted so often. Tried in turn."""
+_BOX_WIDTHS = (0.02, 0.05, 0.1, 0.2, 0.5, np.inf)
+"""How far a dual may stray from the assignment relaxation's, as a share of it; in turn. The last is no box."""
+_FEW_NEW = 5
+_LITTLE_GAIN = 1e-4
+"""The box is widened when fewer new columns than that were found, or the objective fell by no more than this share."""
+_FILLED_PER_TYPE = 6
+"""How often each bin type is filled in a round."""
+_NEARLY_BOUGHT = 0.05
+"""Bin types whose reduced cost is at most this share of their cost are filled."""
+_EXCHANGED = 30
+"""How many of the filled bins are improved by exchanges, besides those that the master buys."""
+_NEW_PER_TYPE = 8
+"""New columns of one bin type in a round at most: they are much alike, and each one slows the master."""
+_DIVE_THRESHOLDS = (0.5, 1.0, 0.0)
+"""In turn: dive while a pattern is wanted half; do not dive; dive to the end. Which is best differs from file to file."""
 _GOOD_ENOUGH = 1.002
-"""Nodes this close to what the patterns cost in fractions are not tried for again."""
+"""A packing that costs no more than so many times the master's optimum is not improved by another dive."""
+
+Finish = Callable[[Ints, Ints, float], list[Pattern] | None]
+"""Bins for residual demands (int64[items]), from what is available (int64[bin types]), that cost less than so many $/h; or None."""
 
 
-def generate_columns(
+def generate_and_dive(
     instance: PackingInstance,
     duals: MergedDuals,
     best: list[Pattern],
-    finish: Callable[[Ints, Ints, float], list[Pattern] | None],
+    finish: Finish,
     effort: Effort,
     random: np.random.Generator,
 ) -> list[Pattern]:
-    """A packing of the same pods that costs no more than ``best``. ``finish``: nodes for the few pods that are left in the
-    end, from the available that is left, if they cost less than so much.
-    """
-    patterns = RestrictedMaster(instance, duals.item_duals)
-    patterns.add_columns(
+    """A packing of the same items that costs no more than ``best``. ``finish`` packs the few items that dives leave."""
+    master = RestrictedMaster(instance, duals.item_duals)
+    master.add_columns(
         Patterns(np.array([pattern.bin_type for pattern in best]), np.array([pattern.counts for pattern in best]))
     )
-    answer = _generate(instance, patterns, duals, effort, random)
-    if answer is None:
+    solution = _generate(instance, master, duals, effort, random)
+    if solution is None:
         return best
-    for likely in _LIKELY:
-        cart = PartialPacking(instance)
-        cart.fix_whole(patterns.columns, answer)
-        dive(patterns, cart, likely)
-        saved = cost_of(instance, best) * (1 - 1e-9) - cost_of(instance, cart.patterns)
-        rest = finish(cart.residual, cart.available, saved) if cart.residual.any() else []
-        if rest is not None and cost_of(instance, rest) < saved:
-            best = cart.patterns + rest
-        if cost_of(instance, best) <= answer.cost * _GOOD_ENOUGH or effort.is_spent():
+    start = PartialPacking(instance, (), instance.demands, instance.available).with_whole(master.columns, solution)
+    for threshold in _DIVE_THRESHOLDS:
+        packing = dive(master, start, threshold)
+        # A little less than is left of the best cost, so that an equal packing does not replace it.
+        below = cost_of(instance, best) * (1 - 1e-9) - cost_of(instance, packing.patterns)
+        rest = finish(packing.residual, packing.available, below) if packing.residual.any() else []
+        if rest is not None and cost_of(instance, rest) < below:
+            best = [*packing.patterns, *rest]
+        if cost_of(instance, best) <= solution.cost * _GOOD_ENOUGH or effort.is_spent():
             break
     return best
 
 
 def _generate(
     instance: PackingInstance,
-    patterns: RestrictedMaster,
+    master: RestrictedMaster,
     duals: MergedDuals,
     effort: Effort,
     random: np.random.Generator,
 ) -> MasterSolution | None:
-    """The optimum over all patterns that could be found."""
-    near = np.flatnonzero(duals.reduced_costs <= _NEAR * instance.costs)
+    """The master's optimum over all columns that were found; None if time was up."""
+    near = np.flatnonzero(duals.reduced_costs <= _NEARLY_BOUGHT * instance.costs)
     pricing = PricingHeuristic(instance, instance.sizes @ duals.capacity_duals.T, near)
-    bands = iter(_BANDS)
-    band, before = next(bands), np.inf
+    widths = iter(_BOX_WIDTHS)
+    width, before = next(widths), np.inf
     for _ in range(effort.pricing_rounds):
-        answer = patterns.solve(instance.demands, instance.available, band)
-        if answer is None or effort.is_over():
+        solution = master.solve(instance.demands, instance.available, width)
+        if solution is None or effort.is_over():
             return None
-        fresh = patterns.add_columns(_wanted(_found(patterns, pricing, answer, random), answer))
-        is_slow = fresh < _FEW or answer.objective > before - _SLOW * abs(answer.objective)
-        before = answer.objective
+        priced = _price(master, pricing, solution, random)
+        fresh = master.add_columns(_of_negative_reduced_cost(priced, solution))
+        is_slow = fresh < _FEW_NEW or solution.objective > before - _LITTLE_GAIN * abs(solution.objective)
+        before = solution.objective
         if is_slow:
-            band, before = next(bands, 0.0), np.inf
-            if not band:
+            width, before = next(widths, 0.0), np.inf
+            if not width:
                 break
-    return patterns.solve(instance.demands, instance.available)
+    return master.solve(instance.demands, instance.available)
 
 
-def _found(
-    patterns: RestrictedMaster, pricing: PricingHeuristic, answer: MasterSolution, random: np.random.Generator
+def _price(
+    master: RestrictedMaster, pricing: PricingHeuristic, solution: MasterSolution, random: np.random.Generator
 ) -> Patterns:
-    filled = pricing.by_filling(answer.item_duals, _WAYS, random)
-    value = filled.counts @ answer.item_duals / answer.bin_costs[filled.bin_types]
-    bought = patterns.columns.select(np.flatnonzero(answer.copies > 1e-9))
-    top = filled.select(np.argsort(-value, kind="stable")[:_BEST])
-    return filled.join(pricing.by_exchange(answer.item_duals, bought.join(top)))
+    """Patterns filled anew; and those that the master buys, and the best of the new ones, with single items exchanged."""
+    filled = pricing.by_filling(solution.item_duals, _FILLED_PER_TYPE, random)
+    value = filled.counts @ solution.item_duals / solution.bin_costs[filled.bin_types]
+    bought = master.columns.select(np.flatnonzero(solution.copies > 1e-9))
+    best = filled.select(np.argsort(-value, kind="stable")[:_EXCHANGED])
+    return filled.join(pricing.by_exchange(solution.item_duals, bought.join(best)))
 
 
-def _wanted(found: Patterns, answer: MasterSolution) -> Patterns:
-    """Those whose pods are worth more than they cost; of each kind the best few."""
-    cost = answer.bin_costs[found.bin_types]
-    gain = (found.counts @ answer.item_duals - cost) / cost
+def _of_negative_reduced_cost(patterns: Patterns, solution: MasterSolution) -> Patterns:
+    """Those that would make the master's optimum cheaper; of each bin type the best few."""
+    costs = solution.bin_costs[patterns.bin_types]
+    gain = (patterns.counts @ solution.item_duals - costs) / costs
     order = np.argsort(-gain, kind="stable")
     order = order[gain[order] > 1e-7]
-    bin_types, rank = found.bin_types[order], np.zeros(len(order), dtype=np.int64)
+    bin_types, rank = patterns.bin_types[order], np.zeros(len(order), dtype=np.int64)
     for bin_type in np.unique(bin_types):
         rank[bin_types == bin_type] = np.arange((bin_types == bin_type).sum())
-    return found.select(order[rank < _OF_A_KIND])
+    return patterns.select(order[rank < _NEW_PER_TYPE])

@@ -1,8 +1,11 @@
-"""Pricing: which nodes would make the pattern program's next optimum cheaper.
+"""The pricing problem: which patterns have a negative reduced cost at the master's duals.
 
-At the optimum's prices a node is worth what its pods are charged; one that is worth more than it costs is wanted. The best would be a
-knapsack with many constraints for every kind, so it is looked for in two cheap ways, many nodes at a time: nodes are filled
-in random order from the pods that waste little on their kind, and of good nodes one pod is changed for another.
+The best pattern of a bin type is the optimum of a knapsack with many constraints. Solving that exactly takes seconds where thirty copies
+fit on a bin, and any pattern that pays will do, so it is sought in two cheap ways, many bins at a time:
+
+- bins are filled in random order from the items that waste little on their type. Strictly greedy orders find the same few patterns
+  again and again; random ones among the items that waste nothing find the combinations that fill a bin exactly;
+- in good bins one copy is exchanged for others. Where a bin holds few copies, the exact combination is rarely hit by filling.
 """
 
 import numpy as np
@@ -13,65 +16,72 @@ from joinery.optimizer.instance.patterns import Patterns
 from joinery.optimizer.rounding.filling import fill
 
 _NOISES = (0.1, 0.5)
+"""How random the order of filling is, in turn: as a multiple of an item's dual."""
 _EXCHANGES = 2
-"""So many pods are tried in the place of one."""
+"""How many items are tried in the place of a copy."""
 _TIE = 1e-6
-"""Of pods worth the same, the one that takes less room."""
+"""Weight of what an item takes, beside its dual: of items with the same dual that which takes less."""
 
 
 class PricingHeuristic:
-    """The search for patterns of one instance. ``rates``: what the assignment program charges, items x kinds; ``kinds``: those tried."""
+    """The search for patterns of one instance.
+
+    ``rates``: float64[items, bin types], $/h that the assignment relaxation charges for what a copy takes on a bin of the type.
+    ``bin_types``: int64[tried], indices.
+    """
 
     def __init__(self, instance: PackingInstance, rates: Floats, bin_types: Ints) -> None:
-        self._lot, self._rates, self._kinds = instance, rates, bin_types
+        self._instance, self._rates, self._bin_types = instance, rates, bin_types
 
-    def by_filling(self, item_duals: Floats, ways: int, random: np.random.Generator) -> Patterns:
-        """Nodes of every kind filled in several random orders, in which pods that take little room for their worth tend to be first."""
-        bin_types = np.tile(self._kinds, ways)
-        noise = np.repeat(np.resize(_NOISES, ways), len(self._kinds))[:, None]
-        order = self._greed(item_duals, bin_types) + noise * random.random((len(bin_types), len(item_duals)))
-        return Patterns(bin_types, fill(self._lot, bin_types, self._sequences(bin_types, order), self._lot.demands))
+    def by_filling(self, item_duals: Floats, times: int, random: np.random.Generator) -> Patterns:
+        """A bin of every type filled so many times, in random orders that tend to begin with what takes little for its dual."""
+        bin_types = np.tile(self._bin_types, times)
+        noise = np.repeat(np.resize(_NOISES, times), len(self._bin_types))[:, None]
+        keys = self._taken_per_dual(item_duals, bin_types) + noise * random.random((len(bin_types), len(item_duals)))
+        counts = fill(self._instance, bin_types, self._orders(bin_types, keys), self._instance.demands)
+        return Patterns(bin_types, counts)
 
     def by_exchange(self, item_duals: Floats, patterns: Patterns) -> Patterns:
-        """Every node with one pod of each of its items changed for the best others that fit, and then filled up."""
+        """Every pattern with one copy of each of its items exchanged for the best others that fit, and then filled up."""
         row, item = np.nonzero(patterns.counts)
-        fewer = patterns.select(row)
-        fewer.counts[np.arange(len(row)), item] -= 1
-        gain = np.where(self._fits(fewer), item_duals - _TIE * self._rates[:, fewer.bin_types].T, -1.0)
+        reduced = patterns.select(row)
+        reduced.counts[np.arange(len(row)), item] -= 1
+        gain = np.where(self._fits(reduced), item_duals - _TIE * self._rates[:, reduced.bin_types].T, -1.0)
         gain[np.arange(len(row)), item] = -1.0
         width = min(_EXCHANGES, len(item_duals))
         best: Ints = np.argpartition(-gain, width - 1, axis=1)[:, :width]
         which, other = np.repeat(np.arange(len(row)), width), best.reshape(-1)
-        good = gain[which, other] > 0
-        found = fewer.select(which[good])
-        found.counts[np.arange(len(found.bin_types)), other[good]] += 1
-        open_ = np.flatnonzero(self._fits(found).any(axis=1))
-        if len(open_):
-            some = found.select(open_)
-            sequences = self._sequences(some.bin_types, self._greed(item_duals, some.bin_types))
-            found.counts[open_] = fill(self._lot, some.bin_types, sequences, self._lot.demands, some.counts)
-        return found
+        is_gain = gain[which, other] > 0
+        exchanged = reduced.select(which[is_gain])
+        exchanged.counts[np.arange(len(exchanged.bin_types)), other[is_gain]] += 1
+        has_room = np.flatnonzero(self._fits(exchanged).any(axis=1))
+        if len(has_room):
+            open_bins = exchanged.select(has_room)
+            orders = self._orders(open_bins.bin_types, self._taken_per_dual(item_duals, open_bins.bin_types))
+            demands = self._instance.demands
+            exchanged.counts[has_room] = fill(self._instance, open_bins.bin_types, orders, demands, open_bins.counts)
+        return exchanged
 
-    def _greed(self, item_duals: Floats, bin_types: Ints) -> Floats:
-        """What each pod is charged on each node by the assignment program, as a multiple of its worth: nodes x items."""
-        greed: Floats = (self._rates[:, bin_types] / np.maximum(item_duals, 1e-9)[:, None]).T
-        return greed
+    def _taken_per_dual(self, item_duals: Floats, bin_types: Ints) -> Floats:
+        """float64[bins, items]: what a copy takes on each bin, as a multiple of its dual; one where it wastes nothing."""
+        taken: Floats = (self._rates[:, bin_types] / np.maximum(item_duals, 1e-9)[:, None]).T
+        return taken
 
-    def _sequences(self, bin_types: Ints, order: Floats) -> Ints:
-        """The items that each node's kind admits, in order; where one admits fewer than another, others come after them."""
-        admitted = self._lot.compatible.T[bin_types]
-        longest = int(admitted.sum(axis=1).max(initial=0))
-        return np.argsort(np.where(admitted, order, np.inf), axis=1, kind="stable")[:, :longest]
+    def _orders(self, bin_types: Ints, keys: Floats) -> Ints:
+        """int64[bins, items]: the compatible items of each bin by key (float64[bins, items]); incompatible ones come last."""
+        is_compatible = self._instance.compatible.T[bin_types]
+        longest = int(is_compatible.sum(axis=1).max(initial=0))
+        return np.argsort(np.where(is_compatible, keys, np.inf), axis=1, kind="stable")[:, :longest]
 
     def _fits(self, patterns: Patterns) -> Mask:
-        """Which item may have one more pod on each node: nodes x items."""
-        instance, bin_types, counts = self._lot, patterns.bin_types, patterns.counts
+        """bool[patterns, items]: which item may have one more copy on each bin."""
+        instance, bin_types, counts = self._instance, patterns.bin_types, patterns.counts
         free = instance.capacities[bin_types] - counts @ instance.sizes
-        may: Mask = instance.compatible.T[bin_types] & (counts < instance.demands)
+        fits: Mask = instance.compatible.T[bin_types] & (counts < instance.demands)
         for resource in np.flatnonzero((instance.sizes > 0).any(axis=0)):
-            may &= instance.sizes[:, resource] <= free[:, [resource]]
-        for group in instance.cardinality_limits:
-            may[np.ix_(counts[:, group.items].sum(axis=1) >= group.cap, group.items)] = False
+            fits &= instance.sizes[:, resource] <= free[:, [resource]]
+        for limit in instance.cardinality_limits:
+            fits[np.ix_(counts[:, limit.items].sum(axis=1) >= limit.cap, limit.items)] = False
         for item in np.flatnonzero(instance.conflicts.any(axis=1)):
-            may[np.ix_(counts[:, item] > 0, instance.conflicts[item])] = False
-        return may
+            fits[np.ix_(counts[:, item] > 0, instance.conflicts[item])] = False
+        return fits

@@ -18,16 +18,17 @@ from joinery.optimizer.instance.patterns import Pattern
 class Subinstance:
     """Some items and bin types of a whole instance, as an instance of their own.
 
-    ``items``: int64[its items], ``bin_types``: int64[its bin types]: their indices in the whole instance.
+    ``items``: int64[its items], ``bin_types``: int64[its bin types]: their indices in the whole instance. ``whole``: items of that.
     """
 
     items: Ints
     bin_types: Ints
     instance: PackingInstance
+    whole: int
 
-    def lift(self, pattern: Pattern, items: int) -> Pattern:
-        """A pattern of this instance as one of the whole instance, which has so many items."""
-        counts = np.zeros(items, dtype=np.int64)
+    def lift(self, pattern: Pattern) -> Pattern:
+        """A pattern of this instance as one of the whole instance."""
+        counts = np.zeros(self.whole, dtype=np.int64)
         counts[self.items] = pattern.counts
         return Pattern(int(self.bin_types[pattern.bin_type]), counts, pattern.copies)
 
@@ -41,7 +42,8 @@ def decompose(instance: PackingInstance, block: Ints, demands: Ints) -> list[Sub
     for b in range(count):
         items, bin_types = np.flatnonzero(shares[:, b]), np.flatnonzero(block == b)
         if len(items):
-            parts.append(Subinstance(items, bin_types, instance.restrict(items, bin_types, shares[items, b])))
+            restricted = instance.restrict(items, bin_types, shares[items, b])
+            parts.append(Subinstance(items, bin_types, restricted, len(demands)))
     return parts
 
 
