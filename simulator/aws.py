@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from joinery.cloudprovider.catalog import Catalog
+from joinery.cloudprovider.catalog.document import Catalog
 from joinery.doorbell.gateway import DELAYS, Bell, slot
 from joinery.errors import NotFoundError
 from joinery.memory.gateway import MARKED_FOR

@@ -207,4 +207,4 @@ def _resolved(given: EC2NodeClass, clock: Clock) -> EC2NodeClass:
     """The class with the status that its selectors have in the account, as the NodeClass door would write it."""
     from joinery.cloudprovider.ec2 import Ec2Cloud
 
-    return given.model_copy(update={"status": Ec2Cloud(CLUSTER, REGION, now=clock.now).resolve(given)})
+    return given.model_copy(update={"status": Ec2Cloud(CLUSTER, REGION, now=clock.now).status_of(given)})

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime
 
-from joinery.cloudprovider.catalog import Catalog
+from joinery.cloudprovider.catalog.document import Catalog
 from joinery.gateways import Gateways
 from joinery.settings import Settings
 from simulator.aws import InMemoryDoorbell, InMemoryMemory, InMemoryStore

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from joinery.apis.core import Pod
 from joinery.cli.sources import SAMPLE, load_catalog
-from joinery.cloudprovider.instancetypes import resolve
+from joinery.cloudprovider.instancetypes.resolve import resolve
 from joinery.scheduling.firstfit.firstfit import FirstFit
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.problem import Options, Problem

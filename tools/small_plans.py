@@ -7,7 +7,7 @@ from typing import Any
 
 from joinery.apis.labels import ARCH, CAPACITY_TYPE, HOSTNAME, ZONE
 from joinery.cli.sources import SAMPLE, load_catalog
-from joinery.cloudprovider.instancetypes import resolve
+from joinery.cloudprovider.instancetypes.resolve import resolve
 from joinery.scheduling.problem import Options, Problem
 from joinery.state.offerings import InstanceType
 from joinery.state.snapshot import Snapshot

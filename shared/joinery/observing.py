@@ -14,7 +14,7 @@ from joinery.apis.core import Node, Pod, Toleration
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass, NodeClassStatus
 from joinery.apis.nodepool import NodePool
-from joinery.cloudprovider.catalog import Catalog
+from joinery.cloudprovider.catalog.document import Catalog
 from joinery.cloudprovider.gateway import Cloud, Instance, LaunchRequest, LaunchResult
 from joinery.cluster.gateway import Cluster, Eviction, Lease
 from joinery.doorbell.gateway import Bell
@@ -94,8 +94,8 @@ class ReadOnlyCloud:
     def catalog(self) -> Catalog:
         return self._cloud.catalog()
 
-    def resolve(self, node_class: NodeClass) -> NodeClassStatus:
-        return self._cloud.resolve(node_class)
+    def status_of(self, node_class: NodeClass) -> NodeClassStatus:
+        return self._cloud.status_of(node_class)
 
     def instance_types(
         self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime

@@ -8,10 +8,10 @@ from functools import partial
 from joinery.apis import labels as keys
 from joinery.apis.core import Condition, Node, NodeSpec, NodeStatus, ObjectMeta, Pod, Taint
 from joinery.apis.quantity import Resources, texts
-from joinery.cloudprovider.catalog import Catalog
-from joinery.cloudprovider.ec2class import of_ec2
+from joinery.cloudprovider.catalog.document import Catalog
 from joinery.cloudprovider.gateway import Instance, LaunchRequest
-from joinery.cloudprovider.instancetypes import resolve
+from joinery.cloudprovider.instancetypes.resolve import resolve
+from joinery.cloudprovider.nodeclass.kind import of_ec2
 from joinery.state.offerings import EFA, InstanceType
 from simulator.actors.base import Stage
 from simulator.engine import Turn

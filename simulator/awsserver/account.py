@@ -13,7 +13,7 @@ from typing import Any
 from unittest.mock import patch
 
 from joinery.apis.ec2nodeclass import AMISelectorTerm
-from joinery.cloudprovider.images import variants
+from joinery.cloudprovider.nodeclass.images import variants
 from joinery.state.offerings import OfferingKey
 
 ACCOUNT, REGION = "123456789012", "us-east-1"

@@ -14,9 +14,8 @@ import msgspec
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClass, EC2NodeClassStatus
 from joinery.apis.nodeclass import NodeClass
-from joinery.cloudprovider.catalog import Catalog
-from joinery.cloudprovider.compatibility import image_for
-from joinery.cloudprovider.ec2class import of_ec2
+from joinery.cloudprovider.catalog.document import Catalog
+from joinery.cloudprovider.catalog.reservations import CapacityReservation
 from joinery.cloudprovider.gateway import (
     Instance,
     LaunchedInstance,
@@ -25,10 +24,12 @@ from joinery.cloudprovider.gateway import (
     LaunchResult,
     Override,
 )
-from joinery.cloudprovider.instancetypes import resolve
-from joinery.cloudprovider.readiness import status
-from joinery.cloudprovider.reservations import CapacityReservation, selected
-from joinery.cloudprovider.tags import instance_tags
+from joinery.cloudprovider.instancetypes.compatibility import image_for
+from joinery.cloudprovider.instancetypes.resolve import resolve
+from joinery.cloudprovider.nodeclass.kind import of_ec2
+from joinery.cloudprovider.nodeclass.readiness import status
+from joinery.cloudprovider.nodeclass.reservations import selected
+from joinery.cloudprovider.nodeclass.tags import instance_tags
 from joinery.errors import ConfigurationError, NotFoundError
 from joinery.state.offerings import InstanceType, OfferingKey
 from simulator.clock import Clock
@@ -151,8 +152,8 @@ class InMemoryCloud:
             return self._catalog
         return msgspec.structs.replace(self._catalog, capacity_reservations=self._as_they_are(sorted(self.reserved)))
 
-    def resolve(self, node_class: NodeClass) -> EC2NodeClassStatus:
-        self._fail("resolve")
+    def status_of(self, node_class: NodeClass) -> EC2NodeClassStatus:
+        self._fail("status_of")
         now, asked = self.clock.now(), of_ec2(node_class)
         reserved = selected(asked.spec.capacity_reservation_selector_terms, self.reserved.values(), now)
         return status(asked, replace(self.network.find(asked), capacity_reservations=reserved), now)

@@ -8,9 +8,9 @@ from typing import Protocol
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClass, SecurityGroupStatus, SubnetStatus
 from joinery.apis.meta import Requirement
-from joinery.cloudprovider.catalog import Catalog
-from joinery.cloudprovider.images import standard_requirements
-from joinery.cloudprovider.readiness import Found
+from joinery.cloudprovider.catalog.document import Catalog
+from joinery.cloudprovider.nodeclass.images import standard_requirements
+from joinery.cloudprovider.nodeclass.readiness import Selection
 
 DISCOVERY_TAG = "karpenter.sh/discovery"
 
@@ -66,10 +66,10 @@ class Network:
             images=[Image(f"ami-al2023-{arch}", f"al2023-{arch}", arch, "al2023") for arch in ("amd64", "arm64")],
         )
 
-    def find(self, node_class: EC2NodeClass) -> Found:
+    def find(self, node_class: EC2NodeClass) -> Selection:
         """What the class selects. A role always has its profile here."""
         spec = node_class.spec
-        return Found(
+        return Selection(
             subnets=[
                 SubnetStatus(id=subnet.id, zone=subnet.zone, zone_id=subnet.zone_id)
                 for subnet in self.subnets

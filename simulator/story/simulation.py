@@ -88,7 +88,7 @@ class Simulation:
         """What is there at the start, and the time until then: nobody is at the doors yet."""
         self._apply(self.scenario.spec.objects)
         for node_class in list(self.world.cluster.node_classes.values()):
-            self.world.cluster.add(with_fields(node_class, status=self.world.cloud.resolve(node_class)))
+            self.world.cluster.add(with_fields(node_class, status=self.world.cloud.status_of(node_class)))
         self._start_nodes()
         self.engine.run_until(self.start)
 

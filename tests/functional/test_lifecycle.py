@@ -172,7 +172,7 @@ def test_a_class_that_cannot_be_resolved_does_not_stop_the_others(stand: Stand) 
     stand.pods(1)
     stand.provision()
     stand.boot()
-    stand.world.cloud.fail_next("resolve", ConfigurationError("no permission to describe subnets"))
+    stand.world.cloud.fail_next("status_of", ConfigurationError("no permission to describe subnets"))
     with pytest.raises(ConfigurationError, match="subnets"):
         stand.live()
     assert stand.claim.is_true("Registered")

@@ -18,7 +18,7 @@ from joinery.apis.labels import (
     RESERVED,
 )
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.cloudprovider.reservations import CapacityReservation
+from joinery.cloudprovider.catalog.reservations import CapacityReservation
 from joinery.state.offerings import OfferingKey
 from simulator import builders
 from tests.functional.stand import Stand

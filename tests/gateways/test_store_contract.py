@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import boto3
 import pytest
 
-from joinery.cloudprovider.catalog import Catalog, CatalogOffering, Zone, entry
+from joinery.cloudprovider.catalog.document import Catalog, CatalogOffering, Zone, entry
 from joinery.errors import ConfigurationError, NotFoundError
 from joinery.store.gateway import Store
 from joinery.store.s3 import S3Store

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from joinery.apis import core
 from joinery.apis import labels as keys
 from joinery.apis.nodepool import NodePool
-from joinery.cloudprovider.instancetypes import resolve
+from joinery.cloudprovider.instancetypes.resolve import resolve
 from joinery.state.offerings import InstanceType
 from simulator import builders
 from simulator.cloud.market import ZONES, market

@@ -15,15 +15,17 @@ from hypothesis import strategies as st
 
 from joinery.apis.ec2nodeclass import AMISelectorTerm, EC2NodeClass, SubnetSelectorTerm
 from joinery.aws import Clients
-from joinery.cloudprovider import discovery, listing
-from joinery.cloudprovider.catalog import Catalog
+from joinery.cloudprovider.catalog import listing
+from joinery.cloudprovider.catalog.document import Catalog
+from joinery.cloudprovider.catalog.pricing import newest, on_demand_prices
+from joinery.cloudprovider.catalog.reservation_queries import active_reservations
 from joinery.cloudprovider.ec2 import Ec2Cloud
-from joinery.cloudprovider.facts import ClusterFacts
-from joinery.cloudprovider.fleet import subnets_by_zone
-from joinery.cloudprovider.imagesearch import ImageSearch
-from joinery.cloudprovider.instancetypes import resolve
-from joinery.cloudprovider.pricing import newest, on_demand_prices
-from joinery.cloudprovider.running import described
+from joinery.cloudprovider.instancetypes.resolve import resolve
+from joinery.cloudprovider.launch.facts import ClusterFacts
+from joinery.cloudprovider.launch.fleet import subnets_by_zone
+from joinery.cloudprovider.launch.running import described
+from joinery.cloudprovider.nodeclass import discovery
+from joinery.cloudprovider.nodeclass.imagesearch import ImageSearch
 from joinery.cluster import auth
 from joinery.errors import NotFoundError, UnavailableError
 from joinery.state.offerings import InstanceType
@@ -68,7 +70,7 @@ def test_the_subnet_with_the_most_addresses_serves_its_zone(clients: Clients) ->
 def test_reservations_say_what_is_left_of_them(clients: Clients) -> None:
     """One that never ends, and a block that does."""
     with answering(clients, ("ec2", "describe_capacity_reservations", read("describe-capacity-reservations"))):
-        found = discovery.active_reservations(clients, [])
+        found = active_reservations(clients, [])
     assert [
         (each.capacity_reservation_id, each.reservation_type, each.available_instance_count, each.is_usable(NOW))
         for each in found

@@ -9,14 +9,15 @@ import pytest
 
 from joinery.apis.ec2nodeclass import AMISelectorTerm, SecurityGroupSelectorTerm, SubnetSelectorTerm
 from joinery.aws import Clients
-from joinery.cloudprovider import discovery
-from joinery.cloudprovider.facts import cluster_facts
-from joinery.cloudprovider.fleet import result
-from joinery.cloudprovider.imagesearch import ImageSearch
-from joinery.cloudprovider.instancetypes import resolve
-from joinery.cloudprovider.launching import Launching
-from joinery.cloudprovider.pricing import on_demand_prices
-from joinery.cloudprovider.running import described
+from joinery.cloudprovider.catalog.pricing import on_demand_prices
+from joinery.cloudprovider.catalog.reservation_queries import active_reservations, reservations_by_id
+from joinery.cloudprovider.instancetypes.resolve import resolve
+from joinery.cloudprovider.launch.create_fleet import CreateFleet
+from joinery.cloudprovider.launch.facts import cluster_facts
+from joinery.cloudprovider.launch.fleet import result
+from joinery.cloudprovider.launch.running import described
+from joinery.cloudprovider.nodeclass import discovery
+from joinery.cloudprovider.nodeclass.imagesearch import ImageSearch
 from joinery.cluster import auth
 from joinery.errors import UnavailableError
 from tests.real.answers import answering, read
@@ -41,7 +42,7 @@ LISTS: dict[str, tuple[str, str, Any, Callable[[Clients], list[str]]]] = {
     ),
     "DescribeCapacityReservations": (
         "ec2", "describe_capacity_reservations", read("describe-capacity-reservations"),
-        lambda clients: [each.capacity_reservation_id for each in discovery.reservations_by_id(clients, ["cr-1"])],
+        lambda clients: [each.capacity_reservation_id for each in reservations_by_id(clients, ["cr-1"])],
     ),
     "DescribeImages": (
         "ec2", "describe_images", read("describe-images"),
@@ -116,7 +117,7 @@ def test_one_bad_reservation_does_not_fail_the_whole_read(clients: Clients, fiel
     clients.tell = told.append
     changed = {"CapacityReservations": [{key: bad[key] for key in bad if key != field}, *others]}
     with answering(clients, ("ec2", "describe_capacity_reservations", changed)):
-        found = discovery.active_reservations(clients, [])
+        found = active_reservations(clients, [])
     assert [each.capacity_reservation_id for each in found] == [each["CapacityReservationId"] for each in others]
     assert told == [f"EC2 DescribeCapacityReservations: CapacityReservations[{name}] has no {field} and is left out"]
 
@@ -220,7 +221,7 @@ def test_a_type_that_ec2_does_not_describe_is_not_launched(clients: Clients) -> 
     ]
     with answering(clients, *(("ec2", method, answer) for method, answer in script)):
         asked = request("m5.large", "m7i.large", capacity_type="spot")
-        assert len(Launching(clients).launch(asked, FACTS).instances) == 1
+        assert len(CreateFleet(clients).launch(asked, FACTS).instances) == 1
 
 
 def test_a_product_that_cannot_be_read_takes_no_other_with_it() -> None:

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from joinery.aws import Clients
-from joinery.cloudprovider.facts import ClusterFacts
 from joinery.cloudprovider.gateway import LaunchRequest, LaunchResult, Override
-from joinery.cloudprovider.launching import Launching
+from joinery.cloudprovider.launch.create_fleet import CreateFleet
+from joinery.cloudprovider.launch.facts import ClusterFacts
 from joinery.errors import CapacityError
 from joinery.state.offerings import OfferingKey
 from tests.real.answers import ERRORS, REAL, answering, node_class, read
@@ -31,7 +31,7 @@ def launched(clients: Clients, asked: LaunchRequest, *answers: tuple[str, Any]) 
     types = {"InstanceTypes": [{**m5, "InstanceType": name} for name in names]}
     script = [("describe_instance_types", types), ("create_launch_template", {}), *answers]
     with answering(clients, *(("ec2", method, answer) for method, answer in script)):
-        return Launching(clients).launch(asked, FACTS)
+        return CreateFleet(clients).launch(asked, FACTS)
 
 
 #: File to: what is launched (type and zone), which pools are out, and the errors that are about something else.
@@ -130,7 +130,7 @@ def test_a_template_that_is_there_is_used(clients: Clients) -> None:
     script.append(("create_fleet", read("create-fleet-ok")))
     with answering(clients, *(("ec2", method, answer) for method, answer in script)):
         asked = request("m5.large", capacity_type="spot")
-        assert len(Launching(clients).launch(asked, FACTS).instances) == 1
+        assert len(CreateFleet(clients).launch(asked, FACTS).instances) == 1
 
 
 def test_a_token_that_was_used_gives_what_it_has_launched(clients: Clients) -> None:

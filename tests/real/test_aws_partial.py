@@ -6,10 +6,10 @@ from typing import Any
 
 from joinery.apis.ec2nodeclass import AMISelectorTerm, SubnetSelectorTerm
 from joinery.aws import Clients
-from joinery.cloudprovider import discovery
-from joinery.cloudprovider.imagesearch import ImageSearch
-from joinery.cloudprovider.instancetypes import resolve
-from joinery.cloudprovider.pricing import newest
+from joinery.cloudprovider.catalog.pricing import newest
+from joinery.cloudprovider.instancetypes.resolve import resolve
+from joinery.cloudprovider.nodeclass import discovery
+from joinery.cloudprovider.nodeclass.imagesearch import ImageSearch
 from tests.real.answers import answering, read
 from tests.real.test_aws_answers import NOW, anyone, catalogue
 

@@ -14,7 +14,7 @@ from joinery.errors import ConfigurationError, JoineryError, UnavailableError
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
 _UNKNOWN = frozenset({"AuthFailure", "InvalidClientTokenId", "OptInRequired", "SignatureDoesNotMatch", "UnrecognizedClientException"})  # fmt: skip
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
-#: What a catalogue is read with (``joinery.cloudprovider.listing``).
+#: What a catalogue is read with (``joinery.cloudprovider.catalog.listing``).
 _NEEDED = (
     "pricing:GetProducts, ec2:DescribeInstanceTypes, ec2:DescribeInstanceTypeOfferings, ec2:DescribeAvailabilityZones, "
     "ec2:DescribeSpotPriceHistory, ec2:DescribeCapacityReservations"

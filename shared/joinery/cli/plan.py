@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from joinery.cli.notices import Notice
     from joinery.cli.view.plan_view import PlanView
-    from joinery.cloudprovider.catalog import Catalog
+    from joinery.cloudprovider.catalog.document import Catalog
     from joinery.planning import Plan
     from joinery.scheduling.problem import Options, Problem
     from joinery.state.snapshot import Snapshot

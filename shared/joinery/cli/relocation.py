@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from joinery.cloudprovider.catalog import Catalog, CatalogOffering, Zone
+from joinery.cloudprovider.catalog.document import Catalog, CatalogOffering, Zone
 
 _FEWEST, _LETTERS = 3, "abc"
 

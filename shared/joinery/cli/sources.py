@@ -16,7 +16,7 @@ from joinery.cli.relocation import relocated
 from joinery.errors import ConfigurationError
 
 if TYPE_CHECKING:
-    from joinery.cloudprovider.catalog import Catalog
+    from joinery.cloudprovider.catalog.document import Catalog
     from joinery.state.snapshot import Snapshot
 
 _FIRST_YEAR, _LAST_YEAR = 1970, 9000
@@ -63,7 +63,7 @@ def check_target(path: str) -> None:
 
 def save_catalog(catalog: "Catalog", path: str) -> None:
     """Write a catalogue that ``--catalog`` takes, gzipped where the name ends so. Raises ``ConfigurationError`` naming the file."""
-    from joinery.cloudprovider.catalog import encode
+    from joinery.cloudprovider.catalog.document import encode
 
     data = encode(catalog)
     try:
@@ -95,8 +95,8 @@ def prices_of(loaded: Loaded, snapshot: "Snapshot", region: str = "") -> tuple["
 
 
 def _catalog_file(path: str) -> "Catalog":
-    from joinery.cloudprovider.catalog import decode
-    from joinery.cloudprovider.resolved import decode_entries
+    from joinery.cloudprovider.catalog.document import decode
+    from joinery.cloudprovider.catalog.resolved import decode_entries
 
     data = read(path)
     try:

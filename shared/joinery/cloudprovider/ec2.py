@@ -10,19 +10,21 @@ from joinery.apis import labels
 from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClass, EC2NodeClassStatus
 from joinery.apis.nodeclass import NodeClass
 from joinery.aws import Clients, cluster_of, translated
-from joinery.cloudprovider import discovery, listing
-from joinery.cloudprovider.catalog import Catalog
-from joinery.cloudprovider.ec2class import of_ec2
-from joinery.cloudprovider.facts import ClusterFacts, cluster_facts
-from joinery.cloudprovider.families import FAMILIES
+from joinery.cloudprovider.catalog import listing
+from joinery.cloudprovider.catalog.document import Catalog
+from joinery.cloudprovider.catalog.reservation_queries import reservations_by_id
 from joinery.cloudprovider.gateway import Instance, LaunchRequest, LaunchResult
-from joinery.cloudprovider.imagesearch import ImageSearch
-from joinery.cloudprovider.instancetypes import resolve
-from joinery.cloudprovider.launching import Launching
-from joinery.cloudprovider.profiles import Profiles
-from joinery.cloudprovider.readiness import Found, Problem, status
-from joinery.cloudprovider.running import described
-from joinery.cloudprovider.tags import CLUSTER_NAME
+from joinery.cloudprovider.instancetypes.families import FAMILIES
+from joinery.cloudprovider.instancetypes.resolve import resolve
+from joinery.cloudprovider.launch.create_fleet import CreateFleet
+from joinery.cloudprovider.launch.facts import ClusterFacts, cluster_facts
+from joinery.cloudprovider.launch.running import described
+from joinery.cloudprovider.nodeclass import discovery
+from joinery.cloudprovider.nodeclass.imagesearch import ImageSearch
+from joinery.cloudprovider.nodeclass.kind import of_ec2
+from joinery.cloudprovider.nodeclass.profiles import Profiles
+from joinery.cloudprovider.nodeclass.readiness import Selection, Unmet, status
+from joinery.cloudprovider.nodeclass.tags import CLUSTER_NAME
 from joinery.errors import ConfigurationError, NotFoundError
 from joinery.state.offerings import InstanceType
 
@@ -38,7 +40,7 @@ class Ec2Cloud:
     def __init__(self, cluster: str, region: str, *, now: Callable[[], datetime], tell: Tell = silent) -> None:
         self._cluster, self._now = cluster, now
         self._clients = Clients(region, tell)
-        self._launching = Launching(self._clients)
+        self._create_fleet = CreateFleet(self._clients)
         self._profiles = Profiles(self._clients, cluster)
 
     @cached_property
@@ -51,14 +53,14 @@ class Ec2Cloud:
     def catalog(self) -> Catalog:
         return listing.read(self._clients, self._now())
 
-    def resolve(self, node_class: NodeClass) -> EC2NodeClassStatus:
+    def status_of(self, node_class: NodeClass) -> EC2NodeClassStatus:
         return self._resolve(of_ec2(node_class))
 
     def _resolve(self, node_class: EC2NodeClass) -> EC2NodeClassStatus:
         spec = node_class.spec
         amis, ami_problem = self._amis(node_class)
         profile, profile_problem = self._profile(node_class)
-        found = Found(
+        found = Selection(
             subnets=discovery.subnets(self._clients, spec.subnet_selector_terms),
             security_groups=discovery.security_groups(self._clients, spec.security_group_selector_terms),
             amis=amis,
@@ -76,14 +78,14 @@ class Ec2Cloud:
     ) -> Mapping[str, tuple[InstanceType, ...]]:
         classes = [of_ec2(node_class) for node_class in node_classes]
         ids = {entry.id for node_class in classes for entry in node_class.status.capacity_reservations}
-        reservations = discovery.reservations_by_id(self._clients, sorted(ids))
+        reservations = reservations_by_id(self._clients, sorted(ids))
         return {
             node_class.metadata.name: resolve(catalog, node_class, now=now, reservations=reservations)
             for node_class in classes
         }
 
     def launch(self, request: LaunchRequest) -> LaunchResult:
-        return self._launching.launch(request, self.facts)
+        return self._create_fleet.launch(request, self.facts)
 
     def instances(self) -> tuple[Instance, ...]:
         filters = [
@@ -107,7 +109,7 @@ class Ec2Cloud:
             pairs: Any = [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
             self._clients.ec2.create_tags(Resources=[instance_id], Tags=pairs)
 
-    def _amis(self, node_class: EC2NodeClass) -> tuple[list[AMIStatus], Problem | None]:
+    def _amis(self, node_class: EC2NodeClass) -> tuple[list[AMIStatus], Unmet | None]:
         terms = node_class.spec.ami_selector_terms
         # The version is needed for aliases alone: a class of explicit images resolves without EKS.
         version = self._version() if any(term.alias for term in terms) else ""
@@ -115,18 +117,18 @@ class Ec2Cloud:
             is_windows = bool(FAMILIES[node_class.spec.family].windows_build)
             return ImageSearch(self._clients, version, self._now(), is_windows=is_windows).find(terms), None
         except ConfigurationError as error:
-            return [], Problem("UnsupportedAlias", str(error))
+            return [], Unmet("UnsupportedAlias", str(error))
 
     def _version(self) -> str:
         return str(needed({"version": self.facts.version}, "version", call=f"EKS DescribeCluster {self._cluster}"))
 
-    def _profile(self, node_class: EC2NodeClass) -> tuple[str, Problem | None]:
+    def _profile(self, node_class: EC2NodeClass) -> tuple[str, Unmet | None]:
         if node_class.spec.instance_profile:
             return node_class.spec.instance_profile, None
         try:
             return self._profiles.ensure(node_class), None
         except NotFoundError as error:
-            return "", Problem("RoleNotFound", f"spec.role {node_class.spec.role}: {error}")
+            return "", Unmet("RoleNotFound", f"spec.role {node_class.spec.role}: {error}")
 
     def _terminate(self, instance_ids: Sequence[str]) -> None:
         with translated("terminating instances"):

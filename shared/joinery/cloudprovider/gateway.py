@@ -12,7 +12,7 @@ from typing import Protocol
 from joinery.apis.labels import SHARED_TENANCY
 from joinery.apis.meta import Taint
 from joinery.apis.nodeclass import NodeClass, NodeClassStatus
-from joinery.cloudprovider.catalog import Catalog
+from joinery.cloudprovider.catalog.document import Catalog
 from joinery.state.instances import Instance as Instance
 from joinery.state.offerings import InstanceType, OfferingKey, Reservation
 
@@ -93,7 +93,7 @@ class Cloud(Protocol):
         """Every instance type of the region, where it is sold and for how much, read live. Slow: seconds."""
         ...
 
-    def resolve(self, node_class: NodeClass) -> NodeClassStatus:
+    def status_of(self, node_class: NodeClass) -> NodeClassStatus:
         """What the class's selectors select now: subnets, security groups, AMIs, reservations, instance profile; conditions say
         what is missing.
         """

@@ -9,10 +9,10 @@ from typing import Any
 
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclass import NodeClass
-from joinery.cloudprovider.catalog import Catalog
-from joinery.cloudprovider.ec2class import of_ec2
-from joinery.cloudprovider.instancetypes import LONG_AGO, resolve
-from joinery.cloudprovider.reservations import reservations_of, uncounted
+from joinery.cloudprovider.catalog.document import Catalog
+from joinery.cloudprovider.instancetypes.resolve import LONG_AGO, resolve
+from joinery.cloudprovider.nodeclass.kind import of_ec2
+from joinery.cloudprovider.nodeclass.reservations import reservations_of, uncounted
 from joinery.state.offerings import InstanceType
 
 #: The model of its node classes.

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from joinery.cloudprovider.catalog import Catalog
+from joinery.cloudprovider.catalog.document import Catalog
 from joinery.errors import NotFoundError
 from joinery.gateways import Gateways
 

@@ -51,7 +51,7 @@ class LifecycleController:
         statuses = {}
         for node_class in node_classes:
             try:
-                statuses[node_class.metadata.name] = self._gateways.cloud.resolve(node_class)
+                statuses[node_class.metadata.name] = self._gateways.cloud.status_of(node_class)
             except JoineryError as error:
                 actor.note(f"{node_class.kind} {node_class.metadata.name} could not be resolved", error)
         return statuses

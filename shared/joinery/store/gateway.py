@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import msgspec
 
-from joinery.cloudprovider.catalog import Catalog
+from joinery.cloudprovider.catalog.document import Catalog
 
 #: Where the catalogue is, gzipped.
 CATALOG_KEY = "catalog.json.gz"

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from joinery.aws import Clients, translated
-from joinery.cloudprovider.catalog import Catalog, decode, encode
+from joinery.cloudprovider.catalog.document import Catalog, decode, encode
 from joinery.errors import NotFoundError
 from joinery.store.gateway import CATALOG_KEY, sealed
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from joinery.cloudprovider.catalog import Catalog, decode
+from joinery.cloudprovider.catalog.document import Catalog, decode
 
 ROOT = Path(__file__).parents[3]
 

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from joinery.cloudprovider.catalog import Catalog, decode, encode
+from joinery.cloudprovider.catalog.document import Catalog, decode, encode
 from joinery.errors import ConfigurationError
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.quantity import amount, amounts
-from joinery.cloudprovider.catalog import Catalog, entry
-from joinery.cloudprovider.instancetypes import resolve
+from joinery.cloudprovider.catalog.document import Catalog, entry
+from joinery.cloudprovider.instancetypes.resolve import resolve
 from joinery.state.offerings import InstanceType
 
 DATA = Path(__file__).parents[2] / "data"

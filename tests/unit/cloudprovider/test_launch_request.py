@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from joinery.apis.ec2nodeclass import AMISelectorTerm, EC2NodeClass
-from joinery.cloudprovider.fleet import fleet, result
 from joinery.cloudprovider.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, Override
-from joinery.cloudprovider.images import Image, statuses, variants
-from joinery.cloudprovider.running import as_ours
-from joinery.cloudprovider.templates import Machine, template
+from joinery.cloudprovider.launch.fleet import fleet, result
+from joinery.cloudprovider.launch.running import as_ours
+from joinery.cloudprovider.launch.templates import Machine, template
+from joinery.cloudprovider.nodeclass.images import Image, statuses, variants
 from joinery.codes import is_capacity
 from joinery.errors import ConfigurationError
 from joinery.state.offerings import OfferingKey, Reservation

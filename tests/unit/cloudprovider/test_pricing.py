@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from joinery.aws import pricing_region
-from joinery.cloudprovider.pricing import on_demand_prices
+from joinery.cloudprovider.catalog.pricing import on_demand_prices
 
 
 def document(kind: str, **prices: str) -> str:

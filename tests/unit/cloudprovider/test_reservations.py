@@ -8,9 +8,10 @@ import pytest
 
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import CapacityReservationSelectorTerm, EC2NodeClass
-from joinery.cloudprovider.catalog import Catalog, decode, encode
-from joinery.cloudprovider.instancetypes import resolve
-from joinery.cloudprovider.reservations import CapacityReservation, selected, uncounted
+from joinery.cloudprovider.catalog.document import Catalog, decode, encode
+from joinery.cloudprovider.catalog.reservations import CapacityReservation
+from joinery.cloudprovider.instancetypes.resolve import resolve
+from joinery.cloudprovider.nodeclass.reservations import selected, uncounted
 from joinery.state.offerings import InstanceType, Offering
 from tests.unit.cloudprovider.test_instance_types import node_class
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassSpec
 from joinery.apis.meta import Taint
-from joinery.cloudprovider.facts import ClusterFacts, cluster_facts
-from joinery.cloudprovider.userdata import Bootstrap, bootstrap, user_data
+from joinery.cloudprovider.launch.facts import ClusterFacts, cluster_facts
+from joinery.cloudprovider.launch.userdata import Bootstrap, bootstrap, user_data
 from joinery.errors import ConfigurationError
 
 FACTS = ClusterFacts(name="demo", endpoint="https://demo.eks", ca="Q0E=", service_cidr="172.20.0.0/16", version="1.33")
@@ -230,7 +230,7 @@ _TOML = st.recursive(
 @given(st.dictionaries(st.sampled_from(["motd", "ntp", "kernel", "a b", "ü"]), _TOML, max_size=4))
 def test_any_settings_survive_being_written_again(own: dict[str, Any]) -> None:
     """What TOML we write, a TOML parser reads back as what it was."""
-    from joinery.cloudprovider.bottlerocket import _table
+    from joinery.cloudprovider.launch.bottlerocket import _table
 
     document = {"settings": own}
     assert tomllib.loads("\n".join(_table((), document)) + "\n") == document

@@ -7,7 +7,7 @@ from typing import Any
 from joinery.answers import at, entries
 from joinery.apis import labels
 from joinery.aws import Clients, translated
-from joinery.cloudprovider.templates import RESERVED_ONLY
+from joinery.cloudprovider.launch.templates import RESERVED_ONLY
 from joinery.state.instances import Instance
 from joinery.state.offerings import CAPACITY_BLOCK
 

@@ -15,8 +15,8 @@ from typing import Any
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import EC2NodeClassSpec, KubeletConfiguration
 from joinery.apis.meta import Taint
-from joinery.cloudprovider import bottlerocket
-from joinery.cloudprovider.facts import ClusterFacts
+from joinery.cloudprovider.launch import bottlerocket
+from joinery.cloudprovider.launch.facts import ClusterFacts
 from joinery.errors import ConfigurationError, UnavailableError
 
 NODE_CONFIG, SHELL = "application/node.eks.aws", 'text/x-shellscript; charset="us-ascii"'

@@ -1,4 +1,4 @@
-"""Launching: pools grouped by the launch template they need, templates made, one CreateFleet.
+"""CreateFleet: pools grouped by the launch template they need, templates made, one CreateFleet.
 
 Types differ by image and by pod count, and both are in the template; so a request for many types becomes a few
 templates, each with its own pools, in one call, among which EC2 chooses freely.
@@ -12,19 +12,19 @@ from joinery.answers import entries
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.aws import Clients, code, translated
-from joinery.cloudprovider.compatibility import image_for
-from joinery.cloudprovider.description import Description
-from joinery.cloudprovider.ec2class import of_ec2
-from joinery.cloudprovider.facts import ClusterFacts
-from joinery.cloudprovider.families import FAMILIES
-from joinery.cloudprovider.fleet import fleet, result
+from joinery.cloudprovider.catalog.description import Description
+from joinery.cloudprovider.catalog.structs import converted
 from joinery.cloudprovider.gateway import Instance, LaunchedInstance, LaunchRequest, LaunchResult, Override
-from joinery.cloudprovider.running import described
-from joinery.cloudprovider.structs import converted
-from joinery.cloudprovider.tags import instance_tags
-from joinery.cloudprovider.templates import Machine, Template, tag_specifications, template
-from joinery.cloudprovider.typelabels import type_labels
-from joinery.cloudprovider.userdata import bootstrap, user_data
+from joinery.cloudprovider.instancetypes.compatibility import image_for
+from joinery.cloudprovider.instancetypes.families import FAMILIES
+from joinery.cloudprovider.instancetypes.typelabels import type_labels
+from joinery.cloudprovider.launch.facts import ClusterFacts
+from joinery.cloudprovider.launch.fleet import fleet, result
+from joinery.cloudprovider.launch.running import described
+from joinery.cloudprovider.launch.templates import Machine, Template, tag_specifications, template
+from joinery.cloudprovider.launch.userdata import bootstrap, user_data
+from joinery.cloudprovider.nodeclass.kind import of_ec2
+from joinery.cloudprovider.nodeclass.tags import instance_tags
 from joinery.codes import ALREADY_EXISTS, TEMPLATE_NOT_FOUND, TOKEN_REUSED
 from joinery.errors import CapacityError, ConfigurationError, UnavailableError
 from joinery.state.offerings import Reservation
@@ -34,7 +34,7 @@ Group = tuple[str, int, int, Reservation | None]
 """Image id, pod count, number of EFAs and the capacity reservation, all of which are in the template."""
 
 
-class Launching:
+class CreateFleet:
     """Remembers which templates it has made and what types are, so that a warm launch is one call."""
 
     def __init__(self, clients: Clients) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import BlockDevice, EC2NodeClass, EC2NodeClassSpec, NetworkInterface
 from joinery.apis.quantity import amount
-from joinery.cloudprovider.families import FAMILIES
+from joinery.cloudprovider.instancetypes.families import FAMILIES
 from joinery.state.offerings import CAPACITY_BLOCK, Reservation
 
 PREFIX = "karpenter.k8s.aws/"

@@ -19,12 +19,12 @@ from joinery.apis.ec2nodeclass import (
 )
 from joinery.apis.meta import Condition
 from joinery.apis.nodeclass import Unsupported
-from joinery.cloudprovider.reservations import READY as RESERVATIONS_READY
-from joinery.cloudprovider.tags import restricted
+from joinery.cloudprovider.nodeclass.reservations import READY as RESERVATIONS_READY
+from joinery.cloudprovider.nodeclass.tags import restricted
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class Unmet:
     """Why a condition is False: a reason in one word, and a sentence."""
 
     reason: str
@@ -32,7 +32,7 @@ class Problem:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class Selection:
     """What the selectors of a class found. A problem says why something could not be found."""
 
     subnets: Sequence[SubnetStatus] = ()
@@ -40,11 +40,11 @@ class Found:
     amis: Sequence[AMIStatus] = ()
     capacity_reservations: Sequence[CapacityReservationStatus] = ()
     instance_profile: str = ""
-    ami_problem: Problem | None = None
-    profile_problem: Problem | None = None
+    ami_problem: Unmet | None = None
+    profile_problem: Unmet | None = None
 
 
-def status(node_class: EC2NodeClass, found: Found, now: datetime) -> EC2NodeClassStatus:
+def status(node_class: EC2NodeClass, found: Selection, now: datetime) -> EC2NodeClassStatus:
     """The status to write. A condition that did not change keeps its transition time."""
     return EC2NodeClassStatus(
         subnets=list(found.subnets),
@@ -56,7 +56,7 @@ def status(node_class: EC2NodeClass, found: Found, now: datetime) -> EC2NodeClas
     )
 
 
-def _conditions(node_class: EC2NodeClass, found: Found, now: datetime) -> list[Condition]:
+def _conditions(node_class: EC2NodeClass, found: Selection, now: datetime) -> list[Condition]:
     lacking = {found.condition: found for found in node_class.unsupported}
     problems = {
         "SubnetsReady": _missing(found.subnets, "SubnetsNotFound", "subnetSelectorTerms select no subnet"),
@@ -75,7 +75,7 @@ def _conditions(node_class: EC2NodeClass, found: Found, now: datetime) -> list[C
     return _told(node_class, problems, now)
 
 
-def _told(node_class: EC2NodeClass, problems: Mapping[str, Problem | None], now: datetime) -> list[Condition]:
+def _told(node_class: EC2NodeClass, problems: Mapping[str, Unmet | None], now: datetime) -> list[Condition]:
     at = Observation(now=now, generation=node_class.metadata.generation)
     told = [condition for condition in node_class.status.conditions if condition.type in problems]
     for kind, problem in problems.items():
@@ -83,14 +83,14 @@ def _told(node_class: EC2NodeClass, problems: Mapping[str, Problem | None], now:
     return told
 
 
-def _missing(found: object, reason: str, message: str) -> Problem | None:
-    return None if found else Problem(reason, message)
+def _missing(found: object, reason: str, message: str) -> Unmet | None:
+    return None if found else Unmet(reason, message)
 
 
-def _forbidden(node_class: EC2NodeClass) -> Problem | None:
+def _forbidden(node_class: EC2NodeClass) -> Unmet | None:
     tag = restricted(node_class.spec.tags)
-    return Problem("TagValidationFailed", f"spec.tags: {tag} is set by Joinery") if tag else None
+    return Unmet("TagValidationFailed", f"spec.tags: {tag} is set by Joinery") if tag else None
 
 
-def _lacks(found: Unsupported | None) -> Problem | None:
-    return Problem(found.reason, str(found)) if found else None
+def _lacks(found: Unsupported | None) -> Unmet | None:
+    return Unmet(found.reason, str(found)) if found else None

@@ -10,9 +10,9 @@ from typing import Any
 from joinery.answers import at, entries
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.cloudprovider.ec2class import of_ec2
 from joinery.cloudprovider.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, LaunchResult, Override
-from joinery.cloudprovider.templates import tag_specifications
+from joinery.cloudprovider.launch.templates import tag_specifications
+from joinery.cloudprovider.nodeclass.kind import of_ec2
 from joinery.codes import is_capacity
 from joinery.errors import ConfigurationError
 from joinery.state.offerings import CAPACITY_BLOCK, OfferingKey

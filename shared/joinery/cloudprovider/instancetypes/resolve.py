@@ -12,13 +12,14 @@ from datetime import UTC, datetime
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.quantity import Resources
-from joinery.cloudprovider.capacity import Terms, allocatable, capacity, terms
-from joinery.cloudprovider.catalog import Catalog
-from joinery.cloudprovider.compatibility import image_for, serves
-from joinery.cloudprovider.description import Description
-from joinery.cloudprovider.reservations import CapacityReservation, reserved_offerings, usage
-from joinery.cloudprovider.resolved import ResolvedCatalog
-from joinery.cloudprovider.typelabels import type_labels
+from joinery.cloudprovider.catalog.description import Description
+from joinery.cloudprovider.catalog.document import Catalog
+from joinery.cloudprovider.catalog.reservations import CapacityReservation
+from joinery.cloudprovider.catalog.resolved import ResolvedCatalog
+from joinery.cloudprovider.instancetypes.capacity import NodeSettings, allocatable, capacity, node_settings
+from joinery.cloudprovider.instancetypes.compatibility import image_for, serves
+from joinery.cloudprovider.instancetypes.reserved import reserved_offerings, usage
+from joinery.cloudprovider.instancetypes.typelabels import type_labels
 from joinery.state.offerings import InstanceType, Offering
 
 _BOUGHT_AS = (labels.ON_DEMAND, labels.SPOT)
@@ -53,7 +54,7 @@ def resolve(
     if isinstance(catalog, ResolvedCatalog):
         reached = _zones(catalog, node_class)
         return tuple(_confined(kind, reached) for kind in catalog.types)
-    settings = terms(node_class.spec, vm_memory_overhead=vm_memory_overhead, reserved_enis=reserved_enis)
+    settings = node_settings(node_class.spec, vm_memory_overhead=vm_memory_overhead, reserved_enis=reserved_enis)
     zones = _zones(catalog, node_class)
     known = catalog.capacity_reservations if reservations is None else reservations
     reserved = reserved_offerings(node_class, known, catalog.sold, zones, now)
@@ -68,7 +69,7 @@ def _zones(catalog: Catalog, node_class: EC2NodeClass) -> Mapping[str, str]:
     return {name: zone_id or known.get(name, "") for name, zone_id in subnets.items()} if subnets else known
 
 
-def _resolve(kind: Description, node_class: EC2NodeClass, settings: Terms, region: _Region) -> InstanceType:
+def _resolve(kind: Description, node_class: EC2NodeClass, settings: NodeSettings, region: _Region) -> InstanceType:
     found = type_labels(kind, settings.family, region.name)
     has = capacity(kind, settings)
     leaves = allocatable(kind, has, settings)

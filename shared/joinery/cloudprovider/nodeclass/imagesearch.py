@@ -8,8 +8,8 @@ from typing import Any
 from joinery.answers import at, entries, needed
 from joinery.apis.ec2nodeclass import AMISelectorTerm, AMIStatus
 from joinery.aws import Clients, translated
-from joinery.cloudprovider.discovery import Filters, tag_filters
-from joinery.cloudprovider.images import Image, statuses, variants
+from joinery.cloudprovider.catalog.reservation_queries import Filters, tag_filters
+from joinery.cloudprovider.nodeclass.images import Image, statuses, variants
 from joinery.errors import NotFoundError
 
 #: The age of an image that does not say when it was made: older than any that does.

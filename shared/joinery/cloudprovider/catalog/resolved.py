@@ -10,7 +10,7 @@ import msgspec
 
 from joinery.apis.labels import REGION, ZONE, ZONE_ID
 from joinery.apis.quantity import Resources, amounts
-from joinery.cloudprovider.catalog import Catalog, CatalogOffering, Price, Zone
+from joinery.cloudprovider.catalog.document import Catalog, CatalogOffering, Price, Zone
 from joinery.errors import ConfigurationError
 from joinery.state.offerings import InstanceType, Offering, Reservation
 
@@ -32,7 +32,7 @@ class _Entry(msgspec.Struct, frozen=True, rename="camel"):
     offerings: list[_Offering] = []
 
 
-class Kind(msgspec.Struct, frozen=True):
+class ResolvedType(msgspec.Struct, frozen=True):
     """One type but for what changes with the region: offerings, and the labels of zone and region."""
 
     name: str
@@ -45,14 +45,14 @@ class Kind(msgspec.Struct, frozen=True):
 class ResolvedCatalog(Catalog, frozen=True, rename="camel", kw_only=True, dict=True):
     """A ``Catalog`` whose types are ``kinds``; it describes no type as EC2 does."""
 
-    kinds: tuple[Kind, ...] = ()
+    kinds: tuple[ResolvedType, ...] = ()
 
     @cached_property
     def types(self) -> tuple[InstanceType, ...]:
         """The types where the catalogue sells them."""
         return tuple(self._type(kind) for kind in self.kinds)
 
-    def _type(self, kind: Kind) -> InstanceType:
+    def _type(self, kind: ResolvedType) -> InstanceType:
         offerings = (*self.sold.get(kind.name, ()), *kind.reserved)
         zones = tuple(dict.fromkeys(offering.zone for offering in offerings))
         ids = {zone.name: zone.id for zone in self.zones if zone.id}
@@ -85,7 +85,7 @@ def decode_entries(data: bytes) -> ResolvedCatalog:
     )
 
 
-def _kinds(entries: list[_Entry]) -> Iterator[Kind]:
+def _kinds(entries: list[_Entry]) -> Iterator[ResolvedType]:
     for entry in entries:
         labels = {key: (value,) if isinstance(value, str) else tuple(value) for key, value in entry.labels.items()}
         reserved = tuple(
@@ -93,7 +93,7 @@ def _kinds(entries: list[_Entry]) -> Iterator[Kind]:
             for one in entry.offerings
             if one.capacity_reservation
         )  # fmt: skip
-        yield Kind(entry.name, labels, amounts(entry.capacity), amounts(entry.allocatable), reserved)
+        yield ResolvedType(entry.name, labels, amounts(entry.capacity), amounts(entry.allocatable), reserved)
 
 
 def _zones(entries: list[_Entry]) -> Mapping[str, str]:

@@ -3,11 +3,11 @@
 Ids and names of all terms are asked for together; a term of tags is a question of its own, whose tags must all match.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from joinery.answers import Answer, entries
+from joinery.answers import entries
 from joinery.apis.ec2nodeclass import (
     CapacityReservationSelectorTerm,
     CapacityReservationStatus,
@@ -17,21 +17,15 @@ from joinery.apis.ec2nodeclass import (
     SubnetStatus,
 )
 from joinery.aws import Clients, translated
-from joinery.cloudprovider.reservations import CapacityReservation, selected
-from joinery.cloudprovider.structs import converted
-from joinery.errors import NotFoundError
+from joinery.cloudprovider.catalog.reservation_queries import (
+    Filters,
+    active_reservations,
+    reservations_by_id,
+    tag_filters,
+)
+from joinery.cloudprovider.nodeclass.reservations import selected
 
-Filters = list[dict[str, Any]]
 _SUBNETS, _GROUPS = "EC2 DescribeSubnets", "EC2 DescribeSecurityGroups"
-_RESERVATIONS = "EC2 DescribeCapacityReservations"
-
-
-def tag_filters(tags: Mapping[str, str]) -> Filters:
-    """EC2's filters for tags; ``*`` means any value."""
-    return [
-        {"Name": "tag-key", "Values": [key]} if value == "*" else {"Name": f"tag:{key}", "Values": [value]}
-        for key, value in sorted(tags.items())
-    ]
 
 
 def questions(name: str, ids: Iterable[str], tags: Iterable[Mapping[str, str]]) -> list[Filters]:
@@ -85,33 +79,6 @@ def capacity_reservations(
     return selected(terms, known, now)
 
 
-def active_reservations(clients: Clients, filters: Filters) -> list[CapacityReservation]:
-    """All active ones that also meet the filters."""
-    asked: Any = [{"Name": "state", "Values": ["active"]}, *filters]
-    with translated("describing capacity reservations"):
-        pages = clients.ec2.get_paginator("describe_capacity_reservations").paginate(Filters=asked)
-        return [found for page in pages for found in _reservations(clients, page)]
-
-
-def reservations_by_id(clients: Clients, ids: Sequence[str]) -> tuple[CapacityReservation, ...]:
-    """Those of them that EC2 knows. It refuses a whole call over one id it does not know, so then each is asked for alone."""
-    if not ids:
-        return ()
-    try:
-        with translated("describing capacity reservations"):
-            answer = clients.ec2.describe_capacity_reservations(CapacityReservationIds=list(ids))
-    except NotFoundError:
-        return tuple(found for each in ids for found in reservations_by_id(clients, [each])) if len(ids) > 1 else ()
-    return tuple(_reservations(clients, answer))
-
-
 def _reservation_filters(term: CapacityReservationSelectorTerm) -> Filters:
     named = {"owner-id": term.owner_id, "instance-match-criteria": term.instance_match_criteria}
     return tag_filters(term.tags) + [{"Name": name, "Values": [value]} for name, value in named.items() if value]
-
-
-def _reservations(clients: Clients, answer: Answer) -> Iterator[CapacityReservation]:
-    """Those that say what they are of and where."""
-    named = ("CapacityReservationId", "InstanceType", "AvailabilityZone")
-    found = entries(answer, "CapacityReservations", *named, call=_RESERVATIONS, tell=clients.tell)
-    return converted(found, CapacityReservation, named[0], call=_RESERVATIONS, tell=clients.tell)

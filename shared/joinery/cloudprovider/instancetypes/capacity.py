@@ -10,9 +10,9 @@ from math import ceil
 
 from joinery.apis.ec2nodeclass import EC2NodeClassSpec, KubeletConfiguration
 from joinery.apis.quantity import Resources, amount, amounts, total
-from joinery.cloudprovider.description import Description
-from joinery.cloudprovider.families import FAMILIES, Family
-from joinery.cloudprovider.tables import branch_interfaces
+from joinery.cloudprovider.catalog.description import Description
+from joinery.cloudprovider.instancetypes.families import FAMILIES, Family
+from joinery.cloudprovider.instancetypes.tables import branch_interfaces
 from joinery.state.offerings import EFA
 
 MIB = 1 << 20
@@ -21,7 +21,7 @@ _CPU_TIERS = ((1000, 0.06), (1000, 0.01), (2000, 0.005), (None, 0.0025))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Terms:
+class NodeSettings:
     """What of a class and of the settings decides capacity, worked out once for all types.
 
     ``vm_memory_overhead`` is the fraction of memory that the hypervisor keeps; ``reserved_enis`` the interfaces that the
@@ -40,10 +40,10 @@ class Terms:
     efa_only_on_first_card: int
 
 
-def terms(spec: EC2NodeClassSpec, *, vm_memory_overhead: float, reserved_enis: int) -> Terms:
+def node_settings(spec: EC2NodeClassSpec, *, vm_memory_overhead: float, reserved_enis: int) -> NodeSettings:
     family, kubelet = FAMILIES[spec.family], spec.kubelet or KubeletConfiguration()
     efa = [nic for nic in spec.network_interfaces or () if nic.interface_type == "efa-only"]
-    return Terms(
+    return NodeSettings(
         family=family,
         kubelet=kubelet,
         spec=spec,
@@ -72,21 +72,21 @@ def _storage(spec: EC2NodeClassSpec, family: Family) -> int:
     return family.default_storage
 
 
-def capacity(kind: Description, terms: Terms) -> dict[str, int]:
+def capacity(kind: Description, settings: NodeSettings) -> dict[str, int]:
     """What the node reports as capacity; resources it has none of are left out."""
     found = {
         "cpu": kind.v_cpu_info.default_v_cpus * 1000,
-        "memory": _memory(kind, terms.vm_memory_overhead),
-        "ephemeral-storage": _ephemeral(kind, terms),
-        "pods": _pods(kind, terms),
+        "memory": _memory(kind, settings.vm_memory_overhead),
+        "ephemeral-storage": _ephemeral(kind, settings),
+        "pods": _pods(kind, settings),
     }
-    extended = _extended(kind, terms)
+    extended = _extended(kind, settings)
     return found | {name: value for name, value in extended.items() if value}
 
 
-def allocatable(kind: Description, capacity: Resources, terms: Terms) -> dict[str, int]:
+def allocatable(kind: Description, capacity: Resources, settings: NodeSettings) -> dict[str, int]:
     """Capacity less what kubelet, the system and eviction keep. Negative where nothing is left."""
-    kept = _overhead(kind, capacity, terms)
+    kept = _overhead(kind, capacity, settings)
     return {name: value - kept.get(name, 0) for name, value in capacity.items()}
 
 
@@ -96,24 +96,24 @@ def _memory(kind: Description, overhead: float) -> int:
     return (size - ceil(size * overhead)) * MIB
 
 
-def _ephemeral(kind: Description, terms: Terms) -> int:
+def _ephemeral(kind: Description, settings: NodeSettings) -> int:
     store = kind.instance_storage_info
-    if terms.spec.instance_store_policy == "RAID0" and store and store.total_size_in_gb:
+    if settings.spec.instance_store_policy == "RAID0" and store and store.total_size_in_gb:
         return store.total_size_in_gb * 10**9
-    return terms.storage
+    return settings.storage
 
 
-def _eni_limited_pods(kind: Description, terms: Terms, reserved: int) -> int:
-    usable = kind.default_card_interfaces - reserved - terms.efa_only_on_first_card
+def _eni_limited_pods(kind: Description, settings: NodeSettings, reserved: int) -> int:
+    usable = kind.default_card_interfaces - reserved - settings.efa_only_on_first_card
     return usable * (kind.network_info.ipv4_addresses_per_interface - 1) + 2 if usable > 0 else 0
 
 
-def _pods(kind: Description, terms: Terms) -> int:
-    kubelet, family = terms.kubelet, terms.family
+def _pods(kind: Description, settings: NodeSettings) -> int:
+    kubelet, family = settings.kubelet, settings.family
     if kubelet.max_pods is not None:
         count = kubelet.max_pods
     elif family.eni_density:
-        count = _eni_limited_pods(kind, terms, terms.reserved_enis)
+        count = _eni_limited_pods(kind, settings, settings.reserved_enis)
     else:
         count = PODS_WITHOUT_ENI_LIMIT
     if kubelet.pods_per_core and family.pods_per_core:
@@ -121,16 +121,16 @@ def _pods(kind: Description, terms: Terms) -> int:
     return count
 
 
-def _extended(kind: Description, terms: Terms) -> dict[str, int]:
+def _extended(kind: Description, settings: NodeSettings) -> dict[str, int]:
     efa_info = kind.network_info.efa_info
-    efa = terms.efa_only if terms.efa_only is not None else efa_info.maximum_efa_interfaces if efa_info else 0
+    efa = settings.efa_only if settings.efa_only is not None else efa_info.maximum_efa_interfaces if efa_info else 0
     found = {
         "vpc.amazonaws.com/pod-eni": branch_interfaces(kind.instance_type),
         EFA: efa,
     }
     if kind.gpu_info or kind.neuron_info:
         found |= _accelerators(kind)
-    if terms.family.windows_build and kind.arch == "amd64":
+    if settings.family.windows_build and kind.arch == "amd64":
         found["vpc.amazonaws.com/PrivateIPv4Address"] = kind.network_info.ipv4_addresses_per_interface - 1
     return found
 
@@ -145,16 +145,16 @@ def _accelerators(kind: Description) -> dict[str, int]:
     return found
 
 
-def _overhead(kind: Description, capacity: Resources, terms: Terms) -> Mapping[str, int]:
-    kube = _kube_reserved(kind, capacity, terms) | dict(terms.kube_reserved)
-    kept = total((kube, terms.system_reserved))
-    for name, threshold in _eviction(capacity, terms.kubelet.eviction_hard).items():
+def _overhead(kind: Description, capacity: Resources, settings: NodeSettings) -> Mapping[str, int]:
+    kube = _kube_reserved(kind, capacity, settings) | dict(settings.kube_reserved)
+    kept = total((kube, settings.system_reserved))
+    for name, threshold in _eviction(capacity, settings.kubelet.eviction_hard).items():
         kept[name] = kept.get(name, 0) + threshold
     return kept
 
 
-def _kube_reserved(kind: Description, capacity: Resources, terms: Terms) -> dict[str, int]:
-    pods = _eni_limited_pods(kind, terms, 0) if terms.family.eni_memory else capacity["pods"]
+def _kube_reserved(kind: Description, capacity: Resources, settings: NodeSettings) -> dict[str, int]:
+    pods = _eni_limited_pods(kind, settings, 0) if settings.family.eni_memory else capacity["pods"]
     return {"cpu": _reserved_cpu(capacity["cpu"]), "memory": (11 * pods + 255) * MIB, "ephemeral-storage": 1 << 30}
 
 

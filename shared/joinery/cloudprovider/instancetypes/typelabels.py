@@ -3,9 +3,9 @@
 import re
 
 from joinery.apis import labels
-from joinery.cloudprovider.description import Description
-from joinery.cloudprovider.families import Family
-from joinery.cloudprovider.tables import network_bandwidth
+from joinery.cloudprovider.catalog.description import Description
+from joinery.cloudprovider.instancetypes.families import Family
+from joinery.cloudprovider.instancetypes.tables import network_bandwidth
 
 _NAME = re.compile(r"^([a-z]+)(?:-[0-9]+tb)?([0-9]+)")
 _AWS = labels.AWS_GROUP

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 
 from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClassSpec, NetworkInterface
 from joinery.apis.meta import Requirement
-from joinery.cloudprovider.description import Description, NetworkInfo
+from joinery.cloudprovider.catalog.description import Description, NetworkInfo
 
 
 def serves(spec: EC2NodeClassSpec, kind: Description) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 from joinery.answers import at
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.aws import Clients, code, translated
-from joinery.cloudprovider.tags import ownership
+from joinery.cloudprovider.nodeclass.tags import ownership
 from joinery.codes import ALREADY_EXISTS
 from joinery.errors import NotFoundError
 

@@ -12,11 +12,11 @@ from joinery.answers import at, entries
 from joinery.apis import labels
 from joinery.apis.decoding import without_nulls
 from joinery.aws import Clients, translated
-from joinery.cloudprovider import pricing
-from joinery.cloudprovider.catalog import Catalog, CatalogOffering, Zone, entry
-from joinery.cloudprovider.description import Description
-from joinery.cloudprovider.discovery import active_reservations
-from joinery.cloudprovider.structs import converted
+from joinery.cloudprovider.catalog import pricing
+from joinery.cloudprovider.catalog.description import Description
+from joinery.cloudprovider.catalog.document import Catalog, CatalogOffering, Zone, entry
+from joinery.cloudprovider.catalog.reservation_queries import active_reservations
+from joinery.cloudprovider.catalog.structs import converted
 from joinery.errors import ConfigurationError
 
 _TYPES, _ZONES = "EC2 DescribeInstanceTypes", "EC2 DescribeAvailabilityZones"

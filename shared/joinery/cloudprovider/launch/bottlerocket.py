@@ -8,7 +8,7 @@ from typing import Any
 
 from joinery.apis.ec2nodeclass import EC2NodeClassSpec, KubeletConfiguration
 from joinery.apis.meta import Taint
-from joinery.cloudprovider.facts import ClusterFacts
+from joinery.cloudprovider.launch.facts import ClusterFacts
 from joinery.errors import ConfigurationError
 
 _BARE = re.compile(r"^[A-Za-z0-9_-]+$")

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from joinery.cloudprovider.description import Description
-from joinery.cloudprovider.reservations import CapacityReservation
+from joinery.cloudprovider.catalog.description import Description
+from joinery.cloudprovider.catalog.reservations import CapacityReservation
 from joinery.errors import ConfigurationError
 from joinery.state.offerings import Offering
 

@@ -8,7 +8,7 @@ import msgspec
 
 @cache
 def _table(name: str) -> dict[str, int]:
-    data = resources.files("joinery.cloudprovider").joinpath("data", name).read_bytes()
+    data = resources.files("joinery.cloudprovider.instancetypes").joinpath("data", name).read_bytes()
     return msgspec.json.decode(data, type=dict[str, int])
 
 

@@ -1,0 +1,1 @@
+"""The catalogue: what a region sells, where and for how much."""

@@ -1,0 +1,1 @@
+"""Instance types as nodes of one EC2NodeClass would have them."""

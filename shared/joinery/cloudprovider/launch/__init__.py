@@ -1,0 +1,1 @@
+"""CreateFleet: what is asked, and what came of it."""

@@ -1,0 +1,1 @@
+"""What an EC2NodeClass selects, and whether it is ready."""
