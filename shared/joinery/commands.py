@@ -1,8 +1,11 @@
-"""What a decision asks for, as data: the one vocabulary between pure decisions and the controllers that act on them.
+"""What a decision asks for, as data: the vocabulary between pure decisions and the controllers that act on them.
 
-Rules of this file: a command is frozen, says why in words a person understands, and names one call on one gateway, so
-that whatever happens between two commands leaves a state from which the next reconcile goes on. Commands are carried
-out in the order in which they are listed; the first that fails stops those after it, and no other object's.
+Rules of this file: a command is frozen. Its ``reason`` says why, in words that a person understands. It is carried out
+by one call on one gateway, so that a run that is stopped between two commands leaves a state from which the next one
+goes on. Updates hold the object as it was read (``before``) and as it should be (``after``); the gateway sends the
+difference.
+
+Decisions return commands in chains, one chain an object. ``controllers.actor`` says how they are carried out.
 """
 
 from collections.abc import Mapping
@@ -19,7 +22,10 @@ Subject = Pod | Node | NodeClaim | NodePool | NodeClass
 
 @dataclass(frozen=True, slots=True)
 class Announce:
-    """Tell whoever runs ``kubectl describe`` on the subject. ``event`` is the Kubernetes Event's reason, in CamelCase."""
+    """Tell whoever runs ``kubectl describe`` on the subject.
+
+    ``event`` is the Kubernetes Event's reason, in CamelCase.
+    """
 
     event: str
     reason: str
@@ -69,7 +75,7 @@ class UpdateClass:
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """A custom resource that does not even parse: its status says so."""
+    """Write into the status of a custom resource that it cannot be read, and why."""
 
     kind: str
     name: str
@@ -78,7 +84,7 @@ class Reject:
 
 @dataclass(frozen=True, slots=True)
 class Tolerate:
-    """Let pods that wait onto the node that is kept for them."""
+    """Add a toleration to pods that wait, so that they may go to the node that is kept for them."""
 
     pods: tuple[Pod, ...]
     toleration: Toleration
@@ -87,7 +93,7 @@ class Tolerate:
 
 @dataclass(frozen=True, slots=True)
 class Evict:
-    """Ask politely: budgets may refuse. ``node`` is the one being drained."""
+    """Ask the eviction API, which may refuse because of a PodDisruptionBudget. ``node`` is the one being drained."""
 
     pod: Pod
     node: Node
@@ -96,7 +102,7 @@ class Evict:
 
 @dataclass(frozen=True, slots=True)
 class DeletePod:
-    """Past every budget, because the deadline comes; ``grace`` in seconds, at least one."""
+    """Delete a pod past every budget, because its node's deadline comes. ``grace``: in seconds, at least one."""
 
     pod: Pod
     grace: int
@@ -111,7 +117,7 @@ class TerminateInstance:
 
 @dataclass(frozen=True, slots=True)
 class TagInstance:
-    """Let people who look at EC2 know whose node it is."""
+    """Add tags to an instance, for people who look at EC2. ``tags``: key to value."""
 
     instance_id: str
     tags: Mapping[str, str]
@@ -120,7 +126,7 @@ class TagInstance:
 
 @dataclass(frozen=True, slots=True)
 class MarkUnavailable:
-    """Remember that EC2 is short of this offering."""
+    """Remember for a while that EC2 is out of this offering."""
 
     offering: OfferingKey
     reason: str

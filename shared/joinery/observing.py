@@ -1,9 +1,11 @@
 """Observe mode: gateways that read as usual and write nothing.
 
-``bootstrap`` wraps the gateways once, where the setting ``mode`` is ``observe``. Controllers do not know about it: they read, decide and
-act as always, and their writes end here. Events and decision records are what observe mode is for, so they are sent and kept.
+``bootstrap`` wraps the gateways once, where the setting ``mode`` is ``observe``. Controllers do not know about it: they
+read, decide and act as always, and their writes end here. Events and decision records are what observe mode is for, so
+they are sent and kept.
 
-Where a write has an answer, the answer says that nothing was written: a claim without a UID, a launch that was not asked for.
+Where a write has an answer, the answer says that nothing was written: a claim without a UID, a launch that was not
+asked for.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

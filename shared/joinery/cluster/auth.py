@@ -1,9 +1,9 @@
 """How to reach a cluster: from a kubeconfig file, or for EKS from nothing but the cluster's name.
 
-Both give the official client's ``Configuration``. For EKS the endpoint and its authority come from DescribeCluster, and the
-bearer token is a presigned GetCallerIdentity request that the cluster sends to STS to learn who we are. EKS takes such a
-token for fifteen minutes, whatever the sixty seconds in its URL say, so it is renewed before that. Requests are signed with
-botocore's signer alone: a boto3 client would load service models for half a second.
+Both give the official client's ``Configuration``. For EKS the endpoint and its authority come from DescribeCluster, and
+the bearer token is a presigned GetCallerIdentity request that the cluster sends to STS to learn who we are. EKS takes
+such a token for fifteen minutes, whatever the sixty seconds in its URL say, so it is renewed before that. Requests are
+signed with botocore's signer alone: a boto3 client would load service models for half a second.
 """
 
 import base64
@@ -37,20 +37,21 @@ def from_kubeconfig(path: Path | str | None = None, *, context: str | None = Non
             persist_config=False,
         )  # fmt: skip
     except (config.ConfigException, OSError) as error:
-        where = path or os.environ.get("KUBECONFIG") or "~/.kube/config"
-        raise ConfigurationError(f"kubeconfig {where}: {error}") from error
+        file = path or os.environ.get("KUBECONFIG") or "~/.kube/config"
+        raise ConfigurationError(f"kubeconfig {file}: {error}") from error
     return configuration
 
 
 def for_eks(cluster: str, region: str, *, now: Callable[[], datetime]) -> Any:
-    """The configuration of an EKS cluster: one DescribeCluster call, then a token that renews itself.
+    """The configuration of an EKS cluster, by one DescribeCluster call. Its token renews itself.
 
-    Raises ``NotFoundError`` for a cluster that is not there, ``ConfigurationError`` without permission, ``UnavailableError``.
+    Raises ``NotFoundError`` for a cluster that is not there, ``ConfigurationError`` without permission,
+    ``UnavailableError``.
     """
-    found = _describe(cluster, region)
-    configuration = configuration_type()(host=found["endpoint"])
-    if found["endpoint"].startswith("https:"):
-        configuration.ca_cert_data = base64.b64decode(found["certificateAuthority"]["data"]).decode()
+    description = _describe(cluster, region)
+    configuration = configuration_type()(host=description["endpoint"])
+    if description["endpoint"].startswith("https:"):
+        configuration.ca_cert_data = base64.b64decode(description["certificateAuthority"]["data"]).decode()
     token = Token(cluster, region, now=now)
 
     def renew(target: Any) -> None:
@@ -62,7 +63,11 @@ def for_eks(cluster: str, region: str, *, now: Callable[[], datetime]) -> Any:
 
 
 def presigned(cluster: str, region: str) -> str:
-    """A fresh token: ``k8s-aws-v1.`` and the URL of a GetCallerIdentity request, signed together with the cluster's name."""
+    """A fresh token: ``k8s-aws-v1.`` and the base64 of a presigned URL.
+
+    The URL is a GetCallerIdentity request to STS; its signature covers a header with the cluster's name, so that the
+    token is good for that cluster only (aws-iam-authenticator, "API Authorization from Outside a Cluster").
+    """
     from botocore.auth import SigV4QueryAuth
     from botocore.awsrequest import AWSRequest
 
@@ -90,9 +95,10 @@ def _describe(cluster: str, region: str) -> dict[str, Any]:
 
 
 def described(cluster: str, status: int, body: bytes, *, kind: str = "") -> dict[str, Any]:
-    """The cluster in an answer of EKS; ``kind`` is the header that names an error. Raises what the caller should do.
+    """The cluster's description in an answer of EKS. ``kind``: the header that names an error.
 
-    A cluster that is being created has no endpoint yet: ``UnavailableError``.
+    Raises ``NotFoundError`` for no such cluster, ``UnavailableError`` for one that is being created and has no endpoint
+    yet, and otherwise what the error code means (``joinery.aws``).
     """
     doing = f"EKS DescribeCluster {cluster}"
     text = body[:200].decode(errors="replace")
@@ -104,18 +110,21 @@ def described(cluster: str, status: int, body: bytes, *, kind: str = "") -> dict
         answer = json.loads(body)
     except ValueError as wrong:
         raise UnavailableError(f"{doing}: the answer is not JSON: {text}") from wrong
-    found: dict[str, Any] = cluster_of(answer, cluster)
-    return found
+    description: dict[str, Any] = cluster_of(answer, cluster)
+    return description
 
 
 def _eks_endpoint(region: str) -> str:
     # The same variables that every AWS SDK reads: a local stand-in for AWS is named there.
-    named = os.environ.get("AWS_ENDPOINT_URL_EKS") or os.environ.get("AWS_ENDPOINT_URL")
-    return (named or endpoint("eks", region)).rstrip("/")
+    override = os.environ.get("AWS_ENDPOINT_URL_EKS") or os.environ.get("AWS_ENDPOINT_URL")
+    return (override or endpoint("eks", region)).rstrip("/")
 
 
 def _credentials() -> Any:
-    """The function's own credentials. A session would look in seven places for them: Lambda puts them here."""
+    """The function's own credentials.
+
+    Lambda puts them into the environment; a botocore session would look in seven places.
+    """
     key, secret = os.environ.get("AWS_ACCESS_KEY_ID"), os.environ.get("AWS_SECRET_ACCESS_KEY")
     if key and secret:
         from botocore.credentials import Credentials
@@ -123,10 +132,10 @@ def _credentials() -> Any:
         return Credentials(key, secret, os.environ.get("AWS_SESSION_TOKEN"))
     import botocore.session
 
-    found = botocore.session.get_session().get_credentials()
-    if found is None:
+    credentials = botocore.session.get_session().get_credentials()
+    if credentials is None:
         raise ConfigurationError("there are no AWS credentials")
-    return found
+    return credentials
 
 
 def endpoint(service: str, region: str) -> str:
@@ -140,7 +149,7 @@ class Token:
     def __init__(
         self, cluster: str, region: str, *, now: Callable[[], datetime], make: Callable[[str, str], str] = presigned
     ) -> None:
-        self._where = (cluster, region)
+        self._cluster_and_region = (cluster, region)
         self._now = now
         self._make = make
         self._made: datetime | None = None
@@ -150,5 +159,5 @@ class Token:
         """The token to send now."""
         moment = self._now()
         if self._made is None or moment - self._made >= TOKEN_LIFE:
-            self._value, self._made = self._make(*self._where), moment
+            self._value, self._made = self._make(*self._cluster_and_region), moment
         return self._value

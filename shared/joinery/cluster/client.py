@@ -1,9 +1,10 @@
 """The light half of the official Kubernetes client: its configuration and its REST transport.
 
-Importing ``kubernetes`` runs a package that pulls in OAuth, YAML, websockets, requests and the dynamic client: 0.65 s of a
-cold start, of which a request over TLS with a bearer token needs 0.05 s (measured with kubernetes 37 and urllib3 loaded).
-The modules that matter do not need that package to have run, so they are imported below empty stand-ins for it. The
-stand-ins are gone afterwards: who imports ``kubernetes`` later, as the reader of kubeconfig files does, gets all of it.
+Importing ``kubernetes`` runs a package that pulls in OAuth, YAML, websockets, requests and the dynamic client: 0.65 s
+of a cold start, of which a request over TLS with a bearer token needs 0.05 s (measured with kubernetes 37 and urllib3
+loaded). The modules that matter do not need that package to have run, so they are imported below empty stand-ins for
+it. The stand-ins are gone afterwards: who imports ``kubernetes`` later, as the reader of kubeconfig files does, gets
+all of it.
 """
 
 import importlib
@@ -27,7 +28,7 @@ def configuration_type() -> Any:
 
 @cache
 def rest_type() -> Any:
-    """``kubernetes.client.rest.RESTClientObject``: a urllib3 pool made from a configuration (TLS, proxy, keep-alive)."""
+    """``kubernetes.client.rest.RESTClientObject``: a urllib3 pool with a configuration's TLS and proxy settings."""
     with _gatherers_left_out():
         return importlib.import_module("kubernetes.client.rest").RESTClientObject
 

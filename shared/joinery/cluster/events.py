@@ -1,7 +1,7 @@
-"""Decisions, told where people look for them: Kubernetes Events (events.k8s.io/v1).
+"""The recorder: decisions as Kubernetes Events (events.k8s.io/v1), where people look for them.
 
-An Event's name derives from what it is about, its reason and a slot of two minutes, so the same news within a slot is the
-same object: the second writer, in whatever function, is told that it exists already.
+An Event's name derives from what it is about, its reason and a slot of two minutes, so the same news within a slot is
+the same object: the second writer, in whatever function, is told that it exists already.
 """
 
 import hashlib
@@ -66,7 +66,7 @@ class KubernetesRecorder:
 
 
 def name(event: Event, now: datetime) -> str:
-    """The same for the same news within one slot of two minutes."""
+    """The Event's name: the same for the same object and reason within one slot of two minutes."""
     about = event.uid or f"{event.kind}/{event.namespace}/{event.name}"
     slot = int(now.timestamp()) // SLOT_SECONDS
     digest = hashlib.sha256(f"{about}/{event.kind}/{event.reason}/{slot}".encode()).hexdigest()[:16]

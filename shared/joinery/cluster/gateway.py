@@ -27,7 +27,7 @@ class Eviction(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A held Lease: proof for ``release_lease``."""
+    """A Lease that is held. ``resource_version``: as we wrote it, so that ``release_lease`` gives back no other's."""
 
     name: str
     holder: str
@@ -36,7 +36,11 @@ class Lease:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """A Kubernetes Event to be. ``uid`` and ``reason`` de-duplicate: the same within two minutes is dropped."""
+    """A Kubernetes Event to be sent.
+
+    ``reason``: in CamelCase. ``kind``, ``name``, ``uid``, ``namespace``, ``api_version``: of the object that it is
+    about. The same ``uid`` and ``reason`` within two minutes are one Event.
+    """
 
     reason: str
     message: str
@@ -57,8 +61,8 @@ class Cluster(Protocol):
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
         """The claim as stored, with its UID; as given, without one, where nothing is written (``joinery.observing``).
-        ``dry_run``: as it would be stored. Raises ``ConflictError`` if the name is taken,
-        ``ConfigurationError`` if it is refused itself (validation, admission), ``UnavailableError`` for what is about us or the server.
+        ``dry_run``: as it would be stored. Raises ``ConflictError`` if the name is taken, ``ConfigurationError`` if it
+        is refused itself (validation, admission), ``UnavailableError`` for what is about us or the server.
         """
         ...
 
@@ -67,7 +71,10 @@ class Cluster(Protocol):
         ...
 
     def delete_node_claim(self, claim: NodeClaim) -> None:
-        """Ask for deletion, of this claim and no namesake. ``NotFoundError`` if it is gone, ``ConflictError`` if another."""
+        """Ask for the deletion of exactly this claim.
+
+        ``NotFoundError`` if it is gone, ``ConflictError`` if another claim has its name now.
+        """
         ...
 
     def update_node(self, before: Node, after: Node) -> Node:
@@ -75,7 +82,7 @@ class Cluster(Protocol):
         ...
 
     def delete_node(self, node: Node) -> None:
-        """Ask for deletion. ``NotFoundError`` if it is gone, ``ConflictError`` if it is another of that name."""
+        """Ask for deletion. ``NotFoundError`` if it is gone, ``ConflictError`` if another has its name now."""
         ...
 
     def update_node_pool(self, before: NodePool, after: NodePool) -> NodePool:

@@ -1,7 +1,7 @@
 """The Kubernetes API behind the ``Cluster`` Protocol: every method is one or two requests, and no decision.
 
-Writes are JSON merge patches guarded by the resource version that was read. Status lives in a subresource of its own, so an
-object whose metadata and status both changed takes two requests.
+Writes are JSON merge patches guarded by the resource version that was read. Status lives in a subresource of its own,
+so an object whose metadata and status both changed takes two requests.
 """
 
 import contextlib
@@ -40,8 +40,8 @@ _MANY_BUDGETS = "more than one PodDisruptionBudget"
 class KubernetesCluster:
     """Implements ``joinery.cluster.gateway.Cluster``. ``now`` gives the moment of a snapshot and of a Lease, in UTC.
 
-    ``node_class``: the model of our cloud's node classes. ``is_listed``: whether a snapshot lists a kind of custom resource. Those of an
-    older Karpenter's cluster may not be installed.
+    ``node_class``: the model of our cloud's node classes. ``is_listed``: whether a snapshot lists a kind of custom
+    resource. Those of an older Karpenter's cluster may not be installed.
     """
 
     def __init__(
@@ -63,6 +63,8 @@ class KubernetesCluster:
 
     def snapshot(self) -> Snapshot:
         now = self._now()
+        # Nodes before pods: a pod that is bound in between takes up room on its node. The other way round it would
+        # still count as pending, and the room that it has taken as free.
         listed = {"nodes": lists.read_nodes(self.transport)}
         with ThreadPoolExecutor(READERS) as readers:
             reading = {field: readers.submit(lists.read, self.transport, *which) for field, *which in lists.CORE[1:]}
@@ -72,8 +74,8 @@ class KubernetesCluster:
                 if self._is_listed(custom)
             }
         listed |= {field: begun.result() for field, begun in reading.items()}
-        objects: dict[str, Any] = {field: found.objects for field, found in listed.items()}
-        invalid = tuple(bad for found in listed.values() for bad in found.invalid)
+        objects: dict[str, Any] = {field: kind.objects for field, kind in listed.items()}
+        invalid = tuple(bad for kind in listed.values() for bad in kind.invalid)
         return Snapshot(now=now, invalid=invalid, node_class_kind=self._node_class, **objects)
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
@@ -104,12 +106,13 @@ class KubernetesCluster:
 
     def reject(self, kind: str, name: str, reason: str) -> None:
         path = f"{self._customs[kind].path}/{name}"
-        found: Document = msgspec.json.decode(self.transport.get(path))
-        before = part(found, "status").get("conditions") or []
-        at = Observation(now=self._now(), generation=found["metadata"].get("generation", 0))
-        after = [each.model_dump(mode="json", by_alias=True) for each in rejected(before, kind, reason, at)]
+        stored: Document = msgspec.json.decode(self.transport.get(path))
+        before = part(stored, "status").get("conditions") or []
+        at = Observation(now=self._now(), generation=stored["metadata"].get("generation", 0))
+        conditions = rejected(before, kind, reason, at)
+        after = [condition.model_dump(mode="json", by_alias=True) for condition in conditions]
         if after != before:
-            self._send(f"{path}/status", {"status": {"conditions": after}}, found["metadata"]["resourceVersion"])
+            self._send(f"{path}/status", {"status": {"conditions": after}}, stored["metadata"]["resourceVersion"])
 
     def tolerate(self, pods: Sequence[Pod], toleration: Toleration) -> None:
         with ThreadPoolExecutor(WRITERS) as writers:
@@ -119,12 +122,14 @@ class KubernetesCluster:
                 written.result()
 
     def _tolerate(self, pod: Pod, toleration: Toleration) -> None:
-        # Appended where the list is now: a list that was read may be out of date, and none may be shortened.
+        # Appended to the list as it is now: the one that was read may be out of date, and the API server lets none be
+        # removed.
         added = msgspec.to_builtins(toleration)
-        where, value = ("/spec/tolerations/-", added) if pod.spec.tolerations else ("/spec/tolerations", [added])
+        path, value = ("/spec/tolerations/-", added) if pod.spec.tolerations else ("/spec/tolerations", [added])
         patch = [
+            # Refused if another pod has the name now: a UID cannot be changed.
             {"op": "replace", "path": "/metadata/uid", "value": pod.metadata.uid},
-            {"op": "add", "path": where, "value": value},
+            {"op": "add", "path": path, "value": value},
         ]
         with _no_longer_there(pod, "metadata.uid"):
             self.transport.request("PATCH", _path(pod), patch, content_type=JSON_PATCH)
@@ -176,9 +181,9 @@ class KubernetesCluster:
         if "finalizers" in patch.get("metadata", {}):
             parts.reverse()
         body = b""
-        for where, change in parts:
+        for path_of_part, change in parts:
             if change:
-                body = self._send(where, change, version)
+                body = self._send(path_of_part, change, version)
                 version = msgspec.json.decode(body)["metadata"]["resourceVersion"]
         return body
 
@@ -199,7 +204,10 @@ def _of_uid(uid: str) -> Document:
 
 @contextlib.contextmanager
 def _no_longer_there(pod: Pod, *forbidden: str) -> Iterator[None]:
-    """A precondition on the UID fails as a conflict; in a patch, as an attempt to change a field that is ``forbidden``."""
+    """Raise ``NotFoundError`` where the refusal means that the pod is gone and another has its name.
+
+    A precondition on the UID fails as a conflict; in a patch it fails as an attempt to change a ``forbidden`` field.
+    """
     try:
         yield
     except (ConflictError, ConfigurationError) as error:
@@ -210,6 +218,6 @@ def _no_longer_there(pod: Pod, *forbidden: str) -> Iterator[None]:
 
 def _creation(claim: NodeClaim) -> Document:
     """The claim without what the API server gives it."""
-    found = document(claim)
-    metadata = {key: value for key, value in found["metadata"].items() if value and key != "resourceVersion"}
-    return {"metadata": metadata, "spec": found["spec"]}
+    whole = document(claim)
+    metadata = {key: value for key, value in whole["metadata"].items() if value and key != "resourceVersion"}
+    return {"metadata": metadata, "spec": whole["spec"]}

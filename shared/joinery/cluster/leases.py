@@ -1,7 +1,7 @@
-"""A Lease as a lock with a deadline: who writes it holds it until it ends or is given back.
+"""A Lease as a lock with a deadline: whoever writes it holds it until its time is over or it is given back.
 
-The API server compares and swaps on the resource version, so of two writers that saw a free Lease one gets a conflict. A
-holder that died is fenced by the Lease's duration, which is longer than its function's timeout.
+The API server compares and swaps on the resource version, so of two writers that saw a free Lease one gets a conflict.
+A holder that died is fenced by the Lease's duration, which is longer than its function's timeout.
 """
 
 import contextlib
@@ -42,20 +42,20 @@ class LeaseObject(msgspec.Struct, frozen=True):
 def acquire(transport: Transport, wanted: Lease, *, seconds: int, now: datetime) -> Lease:
     """Take the Lease; ``wanted`` carries no version yet. Raises ``ConflictError`` while another holds it."""
     try:
-        found = _decode(transport.get(f"{PATH}/{wanted.name}"))
+        stored = _decode(transport.get(f"{PATH}/{wanted.name}"))
     except NotFoundError:
         return _held(wanted, transport.request("POST", PATH, _fresh(wanted, seconds, now)))
-    holder = found.spec.holder_identity
-    if found.is_held(now) and holder != wanted.holder:
+    holder = stored.spec.holder_identity
+    if stored.is_held(now) and holder != wanted.holder:
         raise ConflictError(f"Lease {wanted.name} is held by {holder}")
     changed = int(holder != wanted.holder)
-    spec = _spec(wanted.holder, seconds, now, (found.spec.lease_transitions or 0) + changed)
-    patch = guarded({"spec": spec}, found.metadata.resource_version)
+    spec = _spec(wanted.holder, seconds, now, (stored.spec.lease_transitions or 0) + changed)
+    patch = guarded({"spec": spec}, stored.metadata.resource_version)
     return _held(wanted, transport.request("PATCH", f"{PATH}/{wanted.name}", patch, content_type=MERGE_PATCH))
 
 
 def release(transport: Transport, lease: Lease) -> None:
-    """Give it back, if it is still as we took it."""
+    """Give it back, unless somebody has written it since we took it."""
     free = {"holderIdentity": None, "renewTime": None, "acquireTime": None}
     patch = guarded({"spec": free}, lease.resource_version)
     with contextlib.suppress(ConflictError, NotFoundError):

@@ -1,7 +1,8 @@
 """Legacy objects of a cluster, where their definitions are installed; a cluster without them has none.
 
-Read by ``joinery plan`` only. The doors do not know these kinds: they would have to write status and claims in an API that
-only an older Karpenter answers for. Kinds of v1beta1 are read where v1 is not served: where both are, they are one object.
+Read by ``joinery plan`` only. The doors do not know these kinds: they would have to write status and claims in an API
+that only an older Karpenter answers for. Kinds of v1beta1 are read where v1 is not served: where both are, they are one
+object.
 """
 
 from typing import Any
@@ -31,5 +32,5 @@ def _documents(transport: Transport, version: Version, plural: str) -> list[Docu
     path = f"/apis/{api_version}/{plural}"
     if not is_served(transport, path):
         return []
-    found = read(transport, path, msgspec.Raw).objects
-    return [{**msgspec.json.decode(raw), "apiVersion": api_version, "kind": kind} for raw in found]
+    objects = read(transport, path, msgspec.Raw).objects
+    return [{**msgspec.json.decode(raw), "apiVersion": api_version, "kind": kind} for raw in objects]

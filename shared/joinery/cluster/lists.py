@@ -1,8 +1,8 @@
 """Lists of everything, in pages of 500: bytes from the API server straight into structs.
 
 A page is decoded as a whole; only one that holds what does not fit is taken apart. An object that cannot be read is
-reported, and the others go on: neither a newer API server nor one odd object may stop every decision. Custom resources are
-decoded one by one, because a user may have stored some that our models refuse.
+reported, and the others go on: neither a newer API server nor one odd object may stop every decision. Custom resources
+are decoded one by one, because a user may have stored some that our models refuse.
 """
 
 from collections.abc import Mapping
@@ -95,20 +95,23 @@ class Listed(NamedTuple):
 
 
 def read(transport: Transport, path: str, struct: Any) -> Listed:
-    """All objects at a path, as that struct. Raises ``ConfigurationError`` for a kind that is not installed, ``UnavailableError``."""
-    found: list[Any] = []
+    """All objects at a path, as that struct.
+
+    Raises ``ConfigurationError`` for a kind that is not installed, ``UnavailableError``.
+    """
+    objects: list[Any] = []
     invalid: list[Invalid] = []
     token: str | None = ""
     while token is not None:
         answer = _page(transport, path, token)
         if answer.code == _EXPIRED and token:
-            found, invalid, token = [], [], ""
+            objects, invalid, token = [], [], ""
             continue
         page, unread = _decoded(path, _body(path, answer), struct)
-        found += page.items or []
+        objects += page.items or []
         invalid += unread
         token = (page.metadata or _ListMeta()).continue_ or None
-    return Listed(tuple(found), tuple(invalid))
+    return Listed(tuple(objects), tuple(invalid))
 
 
 def _decoded(path: str, body: bytes, struct: Any) -> tuple[Page[Any], list[Invalid]]:
@@ -131,7 +134,10 @@ def _decoded(path: str, body: bytes, struct: Any) -> tuple[Page[Any], list[Inval
 
 
 def read_nodes(transport: Transport) -> Listed:
-    """All nodes. One whose amounts cannot be read keeps its pods and has no room for more: it is told, and the others go on."""
+    """All nodes.
+
+    One whose resources cannot be read keeps its pods and has no room for more. It is reported as invalid as well.
+    """
     listed = read(transport, *CORE[0][1:])
     problems = {node.metadata.name: why for node in listed.objects if (why := _unreadable_amounts(node))}
     if not problems:
@@ -161,15 +167,15 @@ def read_custom(transport: Transport, custom: Custom[Any], group: str) -> Listed
     """
     read_as = [as_stored(raw, custom, group) for raw in read(transport, custom.path, msgspec.Raw).objects]
     return Listed(
-        tuple(found for found in read_as if isinstance(found, custom.model)),
-        tuple(found for found in read_as if isinstance(found, Invalid)),
+        tuple(item for item in read_as if isinstance(item, custom.model)),
+        tuple(item for item in read_as if isinstance(item, Invalid)),
     )
 
 
 def as_stored(raw: msgspec.Raw | bytes, custom: Custom[M], group: str) -> M | Invalid | None:
-    """One custom resource; what is wrong with it; or None if it is wrong and of another provider, whose rules we do not know.
+    """One custom resource, or what is wrong with it. ``group``: as for ``read_custom``.
 
-    ``group``: as for ``read_custom``.
+    None if it is another provider's and does not fit our model: we do not know that provider's rules.
     """
     try:
         return decode_model(raw, custom.model)
@@ -182,7 +188,7 @@ def as_stored(raw: msgspec.Raw | bytes, custom: Custom[M], group: str) -> M | In
 
 
 def unreadable(document: Mapping[str, Any], kind: str, reason: str) -> Invalid:
-    """An object that could not be read, with what can be told of it."""
+    """An object that could not be read, with what could be read of it all the same."""
     metadata = part(document, "metadata")
     namespace, name = _text(metadata.get("namespace")), _text(metadata.get("name"))
     return Invalid(

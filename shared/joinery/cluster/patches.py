@@ -1,8 +1,8 @@
 """The difference between an object as it was read and as it should be, as a JSON merge patch (RFC 7386).
 
-Only what differs is sent, so fields that our structs do not know stay as they are. A key that went away becomes ``null``; a
-list is replaced as a whole, which is safe because every patch carries the resource version that was read: if somebody
-wrote in between, the API server answers 409.
+Only what differs is sent, so fields that our structs do not know stay as they are. A key that went away becomes
+``null``; a list is replaced as a whole, which is safe because every patch carries the resource version that was read:
+if somebody wrote in between, the API server answers 409.
 """
 
 from typing import Any
@@ -20,8 +20,8 @@ def document(item: Any) -> Document:
     """The JSON form of a struct or model, absent values left out."""
     if isinstance(item, BaseModel):
         return item.model_dump(mode="json", by_alias=True, exclude_none=True)
-    found: Document = msgspec.to_builtins(item)
-    return found
+    plain: Document = msgspec.to_builtins(item)
+    return plain
 
 
 def difference(before: Document, after: Document) -> Document:
@@ -30,7 +30,7 @@ def difference(before: Document, after: Document) -> Document:
     for key in before.keys() | after.keys():
         old, new = before.get(key), after.get(key)
         if isinstance(old, dict) and isinstance(new, dict | None):
-            # A part that our struct shows as empty is not deleted: what it holds beyond our fields must stay.
+            # A part that is empty in our struct may hold fields that the struct does not know, so it is never deleted.
             if inner := difference(old, new or {}):
                 patch[key] = inner
         elif old != new:
@@ -39,20 +39,26 @@ def difference(before: Document, after: Document) -> Document:
 
 
 def changes(before: Any, after: Any) -> tuple[Document, Document]:
-    """Two patches, without resource versions: for the object, and for its status subresource. Empty ones need no request."""
+    """Two patches, without resource versions: for the object, and for its status subresource.
+
+    Empty ones need no request.
+    """
     patch = difference(_writable(before), _writable(after))
     status = patch.pop("status", None)
     return patch, {"status": status} if status else {}
 
 
 def _writable(item: Any) -> Document:
-    found = document(item)
-    metadata = {key: value for key, value in found.get("metadata", {}).items() if key not in _SERVERS_OWN}
-    return {**found, "metadata": metadata}
+    whole = document(item)
+    metadata = {key: value for key, value in whole.get("metadata", {}).items() if key not in _SERVERS_OWN}
+    return {**whole, "metadata": metadata}
 
 
 def guarded(patch: Document, version: str) -> Document:
-    """The patch, to be refused with 409 unless the object still has that resource version; an empty one guards nothing."""
+    """The patch with a resource version: the API server answers 409 unless the object still has it.
+
+    An empty version guards nothing.
+    """
     if not version:
         return patch
     return {**patch, "metadata": {**patch.get("metadata", {}), "resourceVersion": version}}

@@ -1,9 +1,10 @@
 """What a refusal of the API server is about: the object that was written, or us and the server.
 
-An object at fault must stop nothing but itself; a right that we lack, or a server that is busy, concerns whatever we write and blames
-no object. The status code does not tell them apart: an admission webhook denies with any code it likes (apiserver's ``ToStatusErr``
-for webhooks), a ValidatingAdmissionPolicy with that of its ``reason``, and a missing right is a 403 as many a denial is. The words
-do: these are the API server's own, and stand before what a webhook or a policy says.
+An object at fault must stop nothing but itself; a right that we lack, or a server that is busy, concerns whatever we
+write and blames no object. The status code does not tell them apart: an admission webhook denies with any code it likes
+(apiserver's ``ToStatusErr`` for webhooks), a ValidatingAdmissionPolicy with that of its ``reason``, and a missing right
+is a 403 as many a denial is. The words do: these are the API server's own, and stand before what a webhook or a policy
+says.
 """
 
 import re
@@ -15,7 +16,7 @@ from joinery.apis.decoding import decode
 from joinery.errors import ConfigurationError, ConflictError, JoineryError, NotFoundError, UnavailableError
 
 MESSAGE_CHARS = 400
-#: A cause is for whoever owns the pod: a sentence, not a policy engine's report.
+#: A cause is shown on a pod: it should be a sentence, and not the report of a policy engine.
 _CAUSE_CHARS = 160
 
 
@@ -57,7 +58,8 @@ class Response:
 
 #: etcd's answer to more than its ``--max-request-bytes``, which the API server passes on as an internal error.
 _TOO_LARGE = "request is too large"
-#: A webhook that must be asked cannot be (apiserver admission, ``failurePolicy: Fail``). Which objects it is asked about is its own affair.
+#: A webhook that must be asked cannot be reached (apiserver admission, ``failurePolicy: Fail``). Others may not be
+#: subject to it, so this counts as being about the object.
 _WEBHOOK_DOWN = "failed calling webhook"
 #: A webhook with side effects was to judge a dry run (apiserver admission): nothing is said about the object.
 _NO_DRY_RUN = "does not support dry run"
@@ -67,12 +69,13 @@ _DENIED = re.compile(
 )
 #: The authorizer's words for a right that is missing (apiserver ``responsewriters.Forbidden``).
 _NO_RIGHT = re.compile(r"""[^"]*("[^"]*")? is forbidden: User "[^"]*" cannot """)
-#: What the API server puts before its words on an object, and a claim's name is not what anybody waits for.
+#: What the API server puts before its words on an object. It is cut off: the claim's name says nothing to the pod's
+#: owner.
 _SUBJECT = re.compile(r"""[^\s"]+( "[^"]*")? is (invalid|forbidden): """)
 
 
 def refusal(what: str, response: Response) -> JoineryError:
-    """The error for a refusal, named after what its catcher does about it. ``what``: method and path, or what was tried."""
+    """The error for a refusal (``joinery.errors``). ``what``: method and path, or what was tried."""
     status = response.status
     reason = f"{what}: {status.message}"[:MESSAGE_CHARS]
     if _is_about_the_object(what, response.code, status.message):

@@ -3,8 +3,8 @@
 Connection, TLS and authentication are the official client's. Its models are not used: see ``joinery.apis.core``.
 
 Reads are tried again a few times when the server is busy, restarting or unreachable. A write is tried again only if the
-server said that it did not look at it (429 with Retry-After, or a connection that was never made): a write that may have
-happened must not happen twice, and whoever sent the event will send it again.
+server said that it did not look at it (429 with Retry-After, or a connection that was never made): a write that may
+have happened must not happen twice, and whoever sent the event will send it again.
 """
 
 import time
@@ -20,7 +20,7 @@ from joinery.errors import UnavailableError
 JSON, MERGE_PATCH, JSON_PATCH = "application/json", "application/merge-patch+json", "application/json-patch+json"
 ATTEMPTS = 4
 CONNECT_SECONDS, READ_SECONDS = 3.0, 30.0
-LONGEST_WAIT = 5.0  # seconds; a function has better things to do than to sleep
+LONGEST_WAIT = 5.0  # seconds: a function pays for every second that it sleeps, and has a timeout
 _FIRST_WAIT = 0.2
 _BUSY = frozenset({429, 500, 502, 503, 504})
 
@@ -95,7 +95,7 @@ class Transport:
 
 
 class _RepeatableError(Exception):
-    """No answer, but the request did nothing or may be done twice."""
+    """There was no answer, and the request can be repeated: it did nothing, or doing it twice is harmless."""
 
 
 def _is_worth_retrying(method: str, answer: Response) -> bool:

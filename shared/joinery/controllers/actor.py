@@ -1,8 +1,8 @@
 """Acting: commands carried out through the gateways, one call a command.
 
-Commands come in chains, one chain an object. Within a chain the first failure stops the rest, because what follows relies
-on it; other chains go on. What is gone already counts as done. Failures are logged one by one, and together they are
-raised at the end, so that whoever rang is told to ring again.
+Commands come in chains, one chain an object. Within a chain the first failure stops the rest, because what follows
+relies on it; other chains go on. What is gone already counts as done. Failures are logged one by one, and together they
+are raised at the end, so that whoever rang is told to ring again.
 
 What is logged as decided is also carried out, unless the line says ``mode: observe``: then the gateways do not write
 (``joinery.observing``).
@@ -48,12 +48,12 @@ class Actor:
         self.attempted = 0
 
     def carry_out(self, *chains: Iterable[Command]) -> None:
-        """Each chain as far as it goes. Never raises: see ``conclude``."""
+        """Carry out each chain as far as it goes. Never raises: see ``conclude``."""
         for chain in chains:
             self.attempt(chain)
 
     def attempt(self, chain: Iterable[Command]) -> bool:
-        """One chain; whether it came to its end."""
+        """Carry out one chain. Returns whether it came to its end."""
         for command in chain:
             try:
                 self._carry_out(command)
@@ -63,7 +63,10 @@ class Actor:
         return True
 
     def conclude(self) -> None:
-        """Raise what went wrong, as what the door should do about it."""
+        """Raise what went wrong, if anything did, as one error that tells the door what to do about it.
+
+        If all failures are of one kind that needs no retry, it is that kind; otherwise ``UnavailableError``.
+        """
         if not self.failures:
             return
         text = f"{len(self.failures)} failed, first: {self.failures[0]}"

@@ -2,9 +2,10 @@
 
 Three things wake a door, and each fails in its own way:
 
-- a **bell** carries no data, so none is worth blocking a queue for. A failed run is logged, counted and rung again, and
-  the message is completed; the queue's delay keeps that from being a busy loop. What would fail again in the same way (a
-  cap, a user's mistake, a catalogue that is not there yet) is left to the schedule, which rings every minute.
+- a **bell** carries no data, so none is worth blocking a queue for. A failed run is logged and counted, the message is
+  completed, and the bell is rung again; the queue's delay keeps that from being a busy loop. What would fail again in
+  the same way (a cap, a user's mistake, a catalogue that is not there yet) is left to the schedule, which rings the
+  bell every minute.
 - a **message** carries data (an interruption). A failure is reported for that one message, its queue delivers it again,
   and after some tries it rests in the dead-letter queue until a person has looked.
 - a **sweep** is a schedule's own call. A failure is counted and raised; the next minute brings the next sweep.
@@ -34,7 +35,8 @@ from joinery.observability import (
 )
 from joinery.settings import Settings
 
-#: A cap, a user's mistake, or something that is not there (the catalogue of a new stack): failing again in a second.
+#: A cap, a user's mistake, or something that is not there yet (the catalogue of a new stack): trying again in a second
+#: would fail again.
 _A_PERSON_MUST_ACT = (RefusedError, ConfigurationError, NotFoundError)
 
 Outcome = Mapping[str, Any]
@@ -121,7 +123,10 @@ class Answering:
         return {OUTCOME: "rung again", ERROR: str(error)}
 
     def _opens(self) -> bool:
-        """Whether the door is switched on. The first step of every run, so it also labels the lines that the run will log."""
+        """Whether the door is switched on.
+
+        The first step of every run, so it also labels the lines that the run will log.
+        """
         if self._settings.observing:
             # What such a run logs as decided is not carried out.
             logger.append_keys(**{MODE: self._settings.mode})

@@ -15,7 +15,7 @@ class CatalogController:
         self._gateways = gateways
 
     def reconcile(self) -> Mapping[str, Any]:
-        """Read and store."""
+        """Read the live catalogue and store it. Returns how much there is in it."""
         catalog = refreshed(self._gateways)
         return {"instance_types": len(catalog.instance_types), "offerings": len(catalog.offerings)}
 

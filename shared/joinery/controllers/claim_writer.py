@@ -1,6 +1,7 @@
 """Writing the NodeClaims of a plan, so that one that the API server refuses keeps nobody else from a node.
 
-What a refusal is about is found out by ``joinery.controllers.refused_claims``; the rest is planned again by whoever called.
+What a refusal is about is found out by ``joinery.controllers.refused_claims``; the rest is planned again by whoever
+called.
 """
 
 from dataclasses import dataclass, field, replace
@@ -15,7 +16,8 @@ from joinery.observability import NODE_CLAIM, REASON, logger, said
 from joinery.scheduling.packing import Launch, Packing, Unplaced
 from joinery.scheduling.problem import Problem
 
-#: How many failures that are no claim's own fault end the writing. A missing right or an unwell server concerns all claims.
+#: How many failures that are no claim's own fault end the writing. A missing right or an unwell server concerns all
+#: claims.
 _MOST_FAILURES = 3
 
 
@@ -36,8 +38,9 @@ class Written:
 class ClaimWriter:
     """Writes the claims of one run, plan after plan.
 
-    ``written``: those that the API server has stored. ``observed``: the launches for which nothing was written, because of ``observe``
-    mode. Failures that are no claim's fault are noted with the actor, which raises them when what was written is taken care of.
+    ``written``: those that the API server has stored. ``observed``: the launches for which nothing was written, because
+    of ``observe`` mode. Failures that are no claim's fault are noted with the actor, which raises them when what was
+    written is taken care of.
     """
 
     cluster: Cluster
@@ -60,7 +63,10 @@ class ClaimWriter:
         return self._refused.pods
 
     def write(self, problem: Problem, packing: Packing) -> bool:
-        """Create the claims of a plan. Returns whether some were refused for a cause of their own: then the rest must be planned again."""
+        """Create the claims of a plan.
+
+        Returns whether some were refused for a cause of their own: then the rest must be planned again.
+        """
         is_any_refused = False
         for launch, claim in zip(packing.launches, claims_of(packing, problem.snapshot), strict=True):
             if launch.node_pool in self._refused.pools:
@@ -77,7 +83,10 @@ class ClaimWriter:
         return is_any_refused
 
     def rest(self, problem: Problem) -> Problem:
-        """What is still to be planned: the claims that were written are on their way, and NodePools at fault take no part."""
+        """What is still to be planned.
+
+        The claims that were written count as nodes on their way, and NodePools at fault take no part.
+        """
         snapshot, pools = problem.snapshot, self._refused.pools
         names = {claim.metadata.name for claim in snapshot.node_claims}
         new = tuple(written.claim for written in self.written if written.name not in names)

@@ -1,8 +1,8 @@
-"""The launcher: NodeClaims that were written get their instances, by one CreateFleet call for all that were planned alike.
+"""The launcher: NodeClaims that were written get their instances; those planned alike, by one CreateFleet call.
 
-Provisioning launches the claims that it has just written. Lifecycle, and the next run of provisioning, launch those that a killed run
-left behind. Repeating a call is safe: the token makes EC2 return the same instances, and an instance that already carries the token
-is taken without asking EC2 again.
+Provisioning launches the claims that it has just written. Lifecycle, and the next run of provisioning, launch those
+that a killed run left behind. Repeating a call is safe: the token makes EC2 return the same instances, and an instance
+that already carries the token is taken without asking EC2 again.
 """
 
 from collections.abc import Iterable
@@ -41,8 +41,8 @@ _SOLD_OUT = "all requested instance types were unavailable during launch"
 class Launched:
     """What came of launching some claims.
 
-    ``served``: the names of the claims that have an instance now. ``is_short``: some were given up, so their pods have to be planned
-    anew. A claim that is to be tried again counts as neither.
+    ``served``: the names of the claims that have an instance now. ``is_short``: some were given up, so their pods have
+    to be planned anew. A claim that is to be tried again counts as neither.
     """
 
     served: frozenset[str] = frozenset()
@@ -64,8 +64,8 @@ class Launcher:
     ) -> Launched:
         """Launch the wanted claims. Failures are noted with the actor, and the other calls go on.
 
-        ``claims`` are all that may share a call with a wanted one, launched or not: the token depends on the whole group.
-        ``instances`` are those that EC2 already has; none for claims that nobody can have launched before.
+        ``claims`` are all that may share a call with a wanted one, launched or not: the token depends on the whole
+        group. ``instances`` are those that EC2 already has; none for claims that nobody can have launched before.
         """
         by_token: dict[str, list[Instance]] = {}
         for instance in instances:
@@ -108,8 +108,8 @@ class Launcher:
         return Launched(is_short=True)
 
     def _postpone(self, group: FleetGroup, error: JoineryError) -> None:
-        # EC2 remembers a refusal by its token, so the next call needs a new one. Where EC2 did not answer at all, instances may have
-        # been launched: then the next call must have the same token, to get these.
+        # EC2 remembers a refusal by its token, so the next call needs a new one. Where EC2 did not answer at all,
+        # instances may have been launched: then the next call must have the same token, to get these.
         renew = not isinstance(error, UnavailableError)
         self._actor.note("a launch failed", error)
         self._actor.carry_out(

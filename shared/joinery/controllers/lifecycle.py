@@ -1,7 +1,7 @@
-"""Every claim one step further: launched, registered, initialized, drained, terminated; and instances without a claim, collected.
+"""Every claim one step further: launched, registered, initialized, drained, terminated. And garbage is collected.
 
-One run looks at everything once and takes one short step for each object. A bad object never stops the others. While something is in
-progress the run rings its own bell, whose queue is delayed; the chain of ticks ends with the work.
+One run looks at everything once and takes one short step for each object. A bad object never stops the others. While
+something is in progress the run rings its own bell, whose queue is delayed; the chain of ticks ends with the work.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,12 +1,13 @@
 """Pods that fit nowhere get nodes: read the cluster, plan, write the NodeClaims, launch them.
 
-The Lease ``joinery-decisions`` is held between reading the snapshot and writing the claims, so that no two deciders buy for the same
-pods. A run that does not get it raises, and its door rings again. Claims are complete when they are written, so the Lease is given back
-before EC2 is asked: whatever stops after that, lifecycle or the next run finishes.
+The Lease ``joinery-decisions`` is held between reading the snapshot and writing the claims, so that no two deciders buy
+for the same pods. A run that does not get it raises, and its door rings again. Claims are complete when they are
+written, so the Lease is given back before EC2 is asked: whatever stops after that, lifecycle or the next run finishes.
 
-A plan is acted upon as a whole or not at all: one that breaks a rule or exceeds a cap is refused, loudly. Two things are put right within
-the run instead. A plan that fails verification is made anew, simpler and at last without the pods at fault (``joinery.planning``).
-A claim that the API server refuses is isolated, and the rest is planned again (``joinery.controllers.claim_writer``).
+A plan is acted upon as a whole or not at all: one that breaks a rule or exceeds a cap is refused, loudly. Two things
+are put right within the run instead. A plan that fails verification is made anew, simpler and at last without the pods
+at fault (``joinery.planning``). A claim that the API server refuses is isolated, and the rest is planned again
+(``joinery.controllers.claim_writer``).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -98,8 +99,8 @@ class ProvisioningController:
     def _finish_launches(self, snapshot: Snapshot) -> Snapshot:
         """Launch the claims that a killed run wrote and left behind. Returns the cluster as it is after that.
 
-        Only then is it known how much room their nodes have. Nobody else is launching them: whoever wrote a claim held the Lease, and
-        its bells are answered one after the other.
+        Only then is it known how much room their nodes have. Nobody else is launching them: whoever wrote a claim held
+        the Lease, and its bells are answered one after the other.
         """
         left_behind = [claim for claim in snapshot.managed_claims if awaits_launch(claim)]
         if not left_behind:
@@ -117,7 +118,10 @@ class ProvisioningController:
     # --- the plan ---
 
     def _accept(self, decision: Decision) -> Decision:
-        """The decision, if it may be acted upon. Raises ``RefusedError`` if not, and records it for whoever looks into that."""
+        """The decision, if it may be acted upon.
+
+        Raises ``RefusedError`` if not, and records it for whoever looks into that.
+        """
         for warning in decision.plan.warnings:
             logger.error("a plan was refused", extra=said(**{REASON: warning}))
         if objection := self._objection(decision.plan):

@@ -1,15 +1,16 @@
-"""A decision as a document: what was seen, under which policies, and what came of it.
+"""A decision as a document: what was read, with which options, and what was decided.
 
-The document is a Kubernetes ``List`` of every object of the snapshot, which is what ``joinery plan -f`` reads, so that a
-recorded decision can be made again on anybody's desk. What is not an object (the moment, the policies, the offerings that
-EC2 was out of, what was left of capacity reservations, the result) is beside it under ``joinery``.
+The document is a Kubernetes ``List`` of every object of the snapshot, which is what ``joinery plan -f`` reads, so that
+a recorded decision can be made again on anybody's desk. What is not an object (the moment, the policies, the offerings
+that EC2 was out of, what was left of capacity reservations, the result) is beside it under ``joinery``.
 
-A record is kept, mailed and looked at by many, and objects carry what nobody should see: ``kubectl apply`` repeats a whole manifest
-in an annotation, user data holds tokens. So a record has what decisions read and nothing besides: the fields that the models
-have, of annotations those on a list, of a node class those that instance types depend on.
+A record is kept, mailed and looked at by many, and objects carry what nobody should see: ``kubectl apply`` repeats a
+whole manifest in an annotation, user data holds tokens. So a record has what decisions read and nothing besides: the
+fields that the models have, of annotations those on a list, of a node class those that instance types depend on.
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -22,16 +23,18 @@ from joinery.scheduling.problem import Problem
 from joinery.state.offerings import OfferingKey
 from joinery.state.snapshot import Snapshot
 
-#: The annotations that decisions read; values of others are nobody's business.
+#: The annotations that decisions read.
 _READ = frozenset(
     {
         labels.DO_NOT_DISRUPT, labels.NODE_SIZE, labels.MAX_NODE_SHARE, labels.MIN_VALUES_RELAXED, labels.PLANNED_PODS,
         labels.PLANNED_NEEDS, labels.INTERRUPTED_AT, labels.REPLACEMENT_LAUNCHED, labels.TERMINATION_TIMESTAMP,
         labels.LAUNCH_TOKEN, labels.NODE_POOL_HASH, labels.NODE_POOL_HASH_VERSION, labels.NODE_CLASS_HASH,
-        labels.NODE_CLASS_HASH_VERSION, "pv.kubernetes.io/bind-completed", "storageclass.kubernetes.io/is-default-class",
+        labels.NODE_CLASS_HASH_VERSION,
+        "pv.kubernetes.io/bind-completed", "storageclass.kubernetes.io/is-default-class",
     }
 )  # fmt: skip
-#: Stands for annotations of a template that were left out, with as many characters: their number is judged (``apis.validation``).
+#: Stands for annotations of a template that were left out, with as many characters: their number is judged
+#: (``apis.validation``).
 _LEFT_OUT = f"{labels.OWN_GROUP}/left-out"
 #: Field of the snapshot to the API version and kind of the Kubernetes objects in it.
 _KINDS = {
@@ -66,9 +69,9 @@ def decision(problem: Problem, packing: Packing, unavailable: Iterable[OfferingK
 
 
 def _reservations(problem: Problem) -> Iterable[tuple[str, int]]:
-    """By id, how much was left."""
-    for kind in (kind for types in problem.instance_types.values() for kind in types):
-        for offering in kind.offerings:
+    """By the id of a capacity reservation, how many instances were left of it."""
+    for instance_type in chain.from_iterable(problem.instance_types.values()):
+        for offering in instance_type.offerings:
             if offering.reservation:
                 yield offering.reservation.id, offering.reservation.remaining
 
@@ -88,39 +91,45 @@ def _items(snapshot: Snapshot) -> Iterable[dict[str, Any]]:
 
 
 def _without_annotations(document: dict[str, Any], *, of_template: bool = False) -> dict[str, Any]:
-    """With those only that decisions read."""
-    found: dict[str, Any] = _terse(document)
+    """The document with only those annotations that decisions read."""
+    terse: dict[str, Any] = _terse(document)
     template = document["spec"]["template"] if of_template else {}
-    given = template.get("metadata", {}).get("annotations", {})
-    size = sum(len(key) + len(value) for key, value in given.items())
+    annotations = template.get("metadata", {}).get("annotations", {})
+    size = sum(len(key) + len(value) for key, value in annotations.items())
     if size > MOST_ANNOTATED:
-        found["spec"]["template"]["metadata"]["annotations"] = {_LEFT_OUT: "*" * (size - len(_LEFT_OUT))}
-    return found
+        terse["spec"]["template"]["metadata"]["annotations"] = {_LEFT_OUT: "*" * (size - len(_LEFT_OUT))}
+    return terse
 
 
 def _terse(value: Any) -> Any:
-    """Without what people and controllers wrote for each other: annotations that are not read, messages, parameters of drivers."""
+    """The JSON value without what people and controllers wrote for each other.
+
+    That is annotations that no decision reads, messages of conditions, and parameters of drivers.
+    """
     if isinstance(value, list):
-        return [_terse(each) for each in value]
+        return [_terse(item) for item in value]
     if not isinstance(value, dict):
         return value
-    return {key: _SHORTENED[key](each) if key in _SHORTENED else _terse(each) for key, each in value.items()}
+    return {key: _SHORTENED[key](field) if key in _SHORTENED else _terse(field) for key, field in value.items()}
 
 
-def _conditions(given: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Only why something is not ready is quoted in a reason."""
-    return [{**each, "message": each.get("message", "") if each.get("type") == "Ready" else ""} for each in given]
+def _conditions(conditions: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    # A reason quotes only why something is not ready, so other messages are not needed to decide again.
+    return [
+        {**condition, "message": condition.get("message", "") if condition.get("type") == "Ready" else ""}
+        for condition in conditions
+    ]
 
 
-def _read_annotations(given: dict[str, str]) -> dict[str, str]:
-    return {key: value for key, value in given.items() if key in _READ}
+def _read_annotations(annotations: dict[str, str]) -> dict[str, str]:
+    return {key: value for key, value in annotations.items() if key in _READ}
 
 
-#: By field, what of it is kept.
+#: By the field's name, what is kept of its value.
 _SHORTENED: Mapping[str, Callable[[Any], Any]] = {
     "annotations": _read_annotations,
     "conditions": _conditions,
-    "resourceClaims": lambda listed: [{"name": each.get("name", "")} for each in listed],
+    "resourceClaims": lambda claims: [{"name": claim.get("name", "")} for claim in claims],
     "local": lambda volume: None if volume is None else {},
     "hostPath": lambda volume: None if volume is None else {},
     "awsElasticBlockStore": lambda volume: None if volume is None else {"volumeID": volume.get("volumeID", "")},

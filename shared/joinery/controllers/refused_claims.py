@@ -1,12 +1,13 @@
 """NodeClaims that the API server refuses: which pods, or which NodePool, is it about?
 
-A claim says what all of its pods need together, so one pod can spoil it for the others. Which one is found by asking. Pods with equal
-needs are one sort. A claim for each sort alone is sent as a dry run; so is one for no pods at all, which tells whether the NodePool itself
-is at fault. What is at fault gets the refusal as its reason and is left out of the next plan.
+A claim says what all of its pods need together, so one pod can spoil it for the others. Which one is found by asking.
+Pods with equal needs are one sort. A claim for each sort alone is sent as a dry run; so is one for no pods at all,
+which tells whether the NodePool itself is at fault. What is at fault gets the refusal as its reason and is left out of
+the next plan.
 
-Where dry runs tell nothing (a webhook with side effects refuses to judge them; the server is busy) it is found by writing. Half of the
-sorts are left out of the next plan, then half of those that remain, until a claim for one sort alone is refused. That sort is at
-fault; those that gave way before are planned again.
+Where dry runs tell nothing (a webhook with side effects refuses to judge them; the server is busy) it is found by
+writing. Half of the sorts are left out of the next plan, then half of those that remain, until a claim for one sort
+alone is refused. That sort is at fault; those that gave way before are planned again.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,7 +39,8 @@ Sort = Mapping[str, Pod]
 class RefusedClaims:
     """What the refusals of one run were about.
 
-    ``pods``: by namespace/name, those for which no claim is taken, and why. ``pools``: by name, the NodePools of which no claim is taken.
+    ``pods``: by namespace/name, those for which no claim is taken, and why. ``pools``: by name, the NodePools of which
+    no claim is taken.
     """
 
     cluster: Cluster
@@ -84,7 +86,10 @@ class RefusedClaims:
         return next((refusal for claim in claims if (refusal := self._dry_run(claim))), None)
 
     def _dry_run(self, claim: NodeClaim) -> ConfigurationError | None:
-        """What the API server says against the claim, if anything. Once a dry run told nothing, no more are sent: the next would not either."""
+        """What the API server says against the claim, if anything.
+
+        Once a dry run told nothing, no more are sent: the next would not either.
+        """
         if self._is_blind:
             return None
         try:

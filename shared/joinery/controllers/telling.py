@@ -78,7 +78,10 @@ def _log_pools(packing: Packing, snapshot: Snapshot) -> None:
 
 
 def _log_others(left_to_others: Mapping[str, str], bought_twice: str) -> None:
-    """What another provider's NodePools have to do with the plan. ``left_to_others``: by pod, a NodePool that may serve it."""
+    """What another provider's NodePools have to do with the plan.
+
+    ``left_to_others``: by pod, a NodePool that may serve it.
+    """
     if left_to_others:
         pools = ", ".join(sorted(set(left_to_others.values())))
         why = {POD: next(iter(left_to_others)), REASON: f"NodePools of another provider may serve them: {pools}"}

@@ -59,7 +59,10 @@ class WebhookController:
         return bool(self._token) and hmac.compare_digest(path, b"/" + self._token)
 
     def _ring(self, request: Review) -> None:
-        """A bell that cannot be rung is told to a person; the schedule rings it within a minute."""
+        """Ring the bells that the request is worth.
+
+        One that cannot be rung is logged; the schedule rings it within a minute.
+        """
         if not self._enabled:
             count(Count.SWITCHED_OFF)
             return
@@ -84,7 +87,10 @@ def bells(request: Review) -> frozenset[Bell]:
 
 
 def _event(event: Object, _: Object, operation: str) -> frozenset[Bell]:
-    """A pod that fits nowhere, whoever's scheduler says so, unless it was us: our Events must not wake us."""
+    """A pod that fits nowhere, whichever scheduler says so.
+
+    Our own Events are left out, or they would wake us again.
+    """
     ours = labels.REPORTER in (
         event.get("reportingController"),
         event.get("reportingComponent"),
@@ -96,7 +102,7 @@ def _event(event: Object, _: Object, operation: str) -> frozenset[Bell]:
 
 
 def _node(node: Object, before: Object, operation: str) -> frozenset[Bell]:
-    """What registration, initialization, termination and health look at; a kubelet's heartbeat is none of it."""
+    """A change that registration, initialization or termination look at. A kubelet's heartbeat is none."""
     return _changed(node, before, operation, of=_node_facts, worth={Bell.LIFECYCLE})
 
 
@@ -111,7 +117,10 @@ def _node_facts(node: Object) -> tuple[Any, ...]:
 
 
 def _node_claim(claim: Object, before: Object, operation: str) -> frozenset[Bell]:
-    """A claim that is about to go leaves pods that need a place; any other change is for its lifecycle alone."""
+    """A claim that is retired leaves pods that need another node, so provisioning is woken.
+
+    Any change wakes lifecycle.
+    """
     retired = _changed(claim, before, operation, of=_retirement, worth={Bell.PROVISIONING})
     if operation == "CREATE":
         retired = frozenset()
@@ -162,13 +171,15 @@ def _leaving(thing: Object) -> bool:
 
 
 def _conditions(thing: Object) -> list[Object]:
-    """Those of its status; what is missing or something else reads as none."""
-    listed = _mapping(thing, "status").get("conditions")
-    return [each for each in listed if isinstance(each, Mapping)] if isinstance(listed, list) else []
+    """The conditions in an object's status. Anything that is not one is left out."""
+    conditions = _mapping(thing, "status").get("conditions")
+    if not isinstance(conditions, list):
+        return []
+    return [condition for condition in conditions if isinstance(condition, Mapping)]
 
 
 def _mapping(thing: Object, key: str) -> Object:
-    """A field that should be an object; what is missing or something else reads as empty."""
+    """A field that should be an object; empty where it is missing or something else."""
     value = thing.get(key)
     return value if isinstance(value, Mapping) else {}
 
@@ -199,8 +210,8 @@ def _request(body: bytes) -> Review | None:
 
 
 def _uid_at_the_start(body: bytes) -> str:
-    found = _UID.search(body[:1024])
-    return found[1].decode() if found else ""
+    match = _UID.search(body[:1024])
+    return match[1].decode() if match else ""
 
 
 def _allowed(uid: str) -> dict[str, Any]:

@@ -1,11 +1,12 @@
-"""Expiration: a claim older than its ``expireAfter`` is retired, and one in a capacity block that ends (Karpenter nodeclaim/expiration).
+"""Expiration: a claim older than its ``expireAfter`` is retired, and so is one in a capacity block that ends.
 
-The length of life was copied from the NodePool when the claim was made; the pool's value today is of no concern. Nothing
-protects an old node: no budget, no annotation. What softens it is the drain, and that its pods count as pending from the
-deletion on, so that their new node is launched before the old one is drained.
+The rules are those of Karpenter nodeclaim/expiration. The claim's own ``expireAfter`` counts, which was copied from the
+NodePool when the claim was written; what the pool says today does not. Nothing protects an old node: no budget, no
+annotation. Its pods still have time: they count as pending from the deletion on, so that their new node is launched
+before the old one is drained.
 """
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from joinery.apis import duration
 from joinery.apis.labels import RESERVATION_ID
@@ -15,44 +16,41 @@ from joinery.state.snapshot import Snapshot
 
 
 def expire(snapshot: Snapshot) -> tuple[tuple[Command, ...], ...]:
-    """Retire every claim that has lived long enough, the oldest first; one chain a claim. Then those in blocks that end."""
-    due = [(at, claim) for claim in snapshot.managed_claims if (at := expires_at(claim)) and at <= snapshot.now]
-    retired = {claim.metadata.name for _, claim in due}
-    ending = (claim for claim in snapshot.managed_claims if claim.metadata.name not in retired)
+    """A chain of commands for each claim to retire: the expired ones, oldest first, then those in ending blocks."""
+    expired = [(at, claim) for claim in snapshot.managed_claims if (at := expires_at(claim)) and at <= snapshot.now]
+    names = {claim.metadata.name for _, claim in expired}
+    others = (claim for claim in snapshot.managed_claims if claim.metadata.name not in names)
     return (
-        *(_retire(claim, at) for at, claim in sorted(due, key=_order)),
-        *(_leave(claim) for claim in ending if _is_in_ending_block(claim, snapshot)),
+        *(_expire(claim, at) for at, claim in sorted(expired, key=_order)),
+        *(_leave_block(claim) for claim in others if _is_in_ending_block(claim, snapshot)),
     )
 
 
 def expires_at(claim: NodeClaim) -> datetime | None:
-    """When the claim is due; None for one that never is, is going already, or has no age yet."""
-    created, lasts = claim.metadata.creation_timestamp, _lifetime(claim)
-    if created is None or lasts is None or claim.is_deleting:
+    """When the claim expires; None for one that never does, or is being deleted already."""
+    created, lifetime = claim.metadata.creation_timestamp, duration.parse(claim.spec.expire_after)
+    if created is None or lifetime is None or claim.is_deleting:
         return None
-    return created + lasts
+    return created + lifetime
 
 
-def _lifetime(claim: NodeClaim) -> timedelta | None:
-    return duration.parse(claim.spec.expire_after)
-
-
-def _order(due: tuple[datetime, NodeClaim]) -> tuple[datetime, str]:
-    return due[0], due[1].metadata.name
+def _order(expired: tuple[datetime, NodeClaim]) -> tuple[datetime, str]:
+    at, claim = expired
+    return at, claim.metadata.name
 
 
 def _is_in_ending_block(claim: NodeClaim, snapshot: Snapshot) -> bool:
-    """Whether EC2 is about to take its instance back: the class's status says so forty minutes before a block ends."""
+    """Whether EC2 is about to take the instance back: the class's status says so forty minutes before a block ends."""
     name = claim.metadata.labels.get(RESERVATION_ID)
     if name is None or claim.is_deleting:
         return False
     return any(name in node_class.expiring_reservations for node_class in snapshot.node_classes)
 
 
-def _leave(claim: NodeClaim) -> tuple[Command, ...]:
+def _leave_block(claim: NodeClaim) -> tuple[Command, ...]:
     return (DeleteClaim(claim, f"capacity block {claim.metadata.labels[RESERVATION_ID]} ends in less than 40 minutes"),)
 
 
-def _retire(claim: NodeClaim, at: datetime) -> tuple[Command, ...]:
+def _expire(claim: NodeClaim, at: datetime) -> tuple[Command, ...]:
     text = f"expired at {at.isoformat(timespec='seconds')}, {claim.spec.expire_after} after it was created"
     return Announce("Expired", text, claim), DeleteClaim(claim, text)

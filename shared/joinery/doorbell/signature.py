@@ -1,7 +1,8 @@
 """AWS Signature Version 4 for one kind of request: a POST of a JSON body to a service's root.
 
 botocore signs anything, and its import would take most of the 130 ms that the webhook has in all (docs/decisions/0005).
-What makes the algorithm long, paths, queries and odd header values, does not occur here. A test compares it with botocore's.
+What makes the algorithm long, paths, queries and odd header values, does not occur here. A test compares it with
+botocore's.
 """
 
 import hashlib

@@ -99,9 +99,10 @@ class SqsDoorbell:
 
 
 def _refusal(body: bytes) -> tuple[str, str]:
+    """The error code and the message in an answer of SQS."""
     try:
         answer = json.loads(body)
     except ValueError:
         return "NoAnswer", ""
-    found = answer if isinstance(answer, dict) else {}
-    return str(found.get("__type", "")).rpartition("#")[2], str(found.get("message", found.get("Message", "")))
+    fields = answer if isinstance(answer, dict) else {}
+    return str(fields.get("__type", "")).rpartition("#")[2], str(fields.get("message", fields.get("Message", "")))

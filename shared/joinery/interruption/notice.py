@@ -1,8 +1,8 @@
 """Reading what EventBridge delivers: an event of EC2 or AWS Health becomes a ``Notice``, or is ignored with a reason.
 
 The envelope's version, source and detail-type name the kind of event; each kind has one reader in ``READERS``. What is
-not in that table, or is of no consequence (an instance that starts), is ``Ignored``: to be counted, said and dropped. What
-is in the table and cannot be read raises, because a lost warning costs a node (Karpenter interruption messages).
+not in that table, or is of no consequence (an instance that starts), is ``Ignored``: to be counted, said and dropped.
+What is in the table and cannot be read raises, because a lost warning costs a node (Karpenter interruption messages).
 """
 
 from collections.abc import Callable, Mapping
@@ -84,8 +84,9 @@ def _scheduled_change(detail: Mapping[str, Any]) -> Notice | Ignored:
     return Notice(NoticeKind.SCHEDULED_CHANGE, about.instances, unread=about.unread)
 
 
-#: By source and detail-type. The warning of an interruptible reservation has had two names (EC2 User Guide), and so has that of a
-#: Capacity Block ("Monitor Capacity Blocks using EventBridge", and the EventBridge reference of EC2's events).
+#: By source and detail-type. The warning of an interruptible reservation has had two names (EC2 User Guide), and so has
+#: that of a Capacity Block ("Monitor Capacity Blocks using EventBridge", and the EventBridge reference of EC2's
+#: events).
 READERS: Mapping[tuple[str, str], Reader] = {
     ("aws.ec2", "EC2 Spot Instance Interruption Warning"): _of_one(NoticeKind.SPOT_INTERRUPTED),
     ("aws.ec2", "EC2 Instance Rebalance Recommendation"): _of_one(NoticeKind.REBALANCE_RECOMMENDATION),

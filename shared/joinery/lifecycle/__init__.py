@@ -1,1 +1,1 @@
-"""A NodeClaim's life, from the plan that it is written for until its instance is gone: pure decisions over one view of the world."""
+"""A NodeClaim's life, from the plan that it is written for until its instance is gone. Pure decisions."""

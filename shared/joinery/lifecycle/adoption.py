@@ -1,8 +1,9 @@
 """Adoption: taking over a claim that another controller wrote, without calling its node drifted.
 
-A claim carries the hash of the template that it was made from, and the version of the hash function. A hash of another version cannot be
-compared with ours, so such a claim is stamped with the hash of today's template. A claim that is marked Drifted already keeps the hash
-that it has: with today's it would look as if it were not drifted (Karpenter nodepool/hash, nodeclass/hash).
+A claim carries the hash of the template that it was made from, and the version of the hash function. A hash of another
+version cannot be compared with ours, so such a claim is stamped with the hash of today's template. A claim that is
+marked Drifted already keeps the hash that it has: with today's it would look as if it were not drifted (Karpenter
+nodepool/hash, nodeclass/hash).
 """
 
 from joinery.apis.hashing import HASH_VERSION, node_pool_hash

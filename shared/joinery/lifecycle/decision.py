@@ -1,4 +1,4 @@
-"""What one run of lifecycle decides: the next step of every claim, the readiness of every pool and class, and what is garbage."""
+"""What one run of lifecycle decides: the next step of every claim, readiness of pools and classes, and garbage."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -28,9 +28,9 @@ class Failure:
 class Decision:
     """Commands come in chains, one chain an object: what follows a command that failed is not tried.
 
-    ``readiness``: for each NodePool, node class and invalid resource whose status changes. ``steps``: one for each claim of ours, and for
-    each Node of ours that is being deleted without a claim. ``garbage``: for each instance that no claim knows. ``failures``: the claims
-    whose step could not be decided.
+    ``readiness``: for each NodePool, node class and invalid resource whose status changes. ``steps``: one for each
+    claim of ours, and for each Node of ours that is being deleted without a claim. ``garbage``: for each instance that
+    no claim knows. ``failures``: the claims whose step could not be decided.
     """
 
     readiness: tuple[Chain, ...]

@@ -1,8 +1,9 @@
-"""Demotion: a node whose capacity reservation has ended becomes an on-demand node (Karpenter for AWS, capacityreservation/capacitytype).
+"""Demotion: a node whose capacity reservation has ended becomes an on-demand node.
 
-EC2 does not stop an instance because its reservation was cancelled or has run out; from then on it bills it as on-demand. Its labels have
-to say so, because plans go by them. The opposite does not happen: an on-demand instance never becomes part of a reservation that
-plans count.
+The rule is that of Karpenter for AWS, capacityreservation/capacitytype. EC2 does not stop an instance because its
+reservation was cancelled or has run out; from then on it bills it as on-demand. Its labels have to say so, because
+plans go by them. The opposite does not happen: an on-demand instance never becomes part of a reservation that plans
+count.
 """
 
 from msgspec.structs import replace

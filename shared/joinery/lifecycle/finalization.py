@@ -1,8 +1,9 @@
 """The end of a claim: its node takes no more pods and is drained, its volumes are detached, its instance is terminated.
 
-Each pass does what can be done now, and says whether it wants another; nothing waits. What has been reached is kept in the claim's own
-conditions, so that a pass that was stopped anywhere is simply repeated. The finalizers go last, of the Node and then of the claim, when
-EC2 no longer has the instance: as long as something could leak, its claim is there (Karpenter node/termination).
+Each pass does what can be done now, and says whether it wants another; nothing waits. What has been reached is kept in
+the claim's own conditions, so that a pass that was stopped anywhere is simply repeated. The finalizers go last, of the
+Node and then of the claim, when EC2 no longer has the instance: as long as something could leak, its claim is there
+(Karpenter node/termination).
 """
 
 from collections.abc import Iterable
@@ -168,12 +169,16 @@ def _is_past_volumes(claim: NodeClaim) -> bool:
 
 
 def _end_instance(going: _Pass, node: Node | None = None) -> _Pass:
-    """Terminate the instance, and remove the finalizers once EC2 no longer has it. A claim that never got one goes at once."""
+    """Terminate the instance, and remove the finalizers once EC2 no longer has it.
+
+    A claim that never got one goes at once.
+    """
     claim = going.claim
     if not claim.status.provider_id:
         return _let_go(going, node, "it has no instance")
     instance = going.view.instance_of(claim)
-    # An instance that is missing before it was asked to terminate may only be missing from the list, so it is asked all the same.
+    # An instance that is missing before it was asked to terminate may only be missing from the list, so it is asked all
+    # the same.
     if instance is None and claim.is_true(TERMINATING):
         return _let_go(going, node, "its instance is terminated")
     if instance is None or not instance.is_going:

@@ -1,9 +1,9 @@
 """Fleet groups: which claims share a CreateFleet call, and what becomes of them when EC2 has answered.
 
-Claims that were planned alike carry the same launch token, an annotation; all claims with one token are one call. The ``ClientToken`` that
-EC2 gets derives from that annotation and from the claims' UIDs. So whoever repeats the call after a crash asks with the same token, and
-gets the same instances (EC2 API CreateFleet, "Ensuring idempotency"). EC2 repeats a failure as well, therefore a claim whose launch
-failed for another reason than capacity gets a new annotation.
+Claims that were planned alike carry the same launch token, an annotation; all claims with one token are one call. The
+``ClientToken`` that EC2 gets derives from that annotation and from the claims' UIDs. So whoever repeats the call after
+a crash asks with the same token, and gets the same instances (EC2 API CreateFleet, "Ensuring idempotency"). EC2 repeats
+a failure as well, therefore a claim whose launch failed for another reason than capacity gets a new annotation.
 
 Instances are written to their claims before any claim is deleted, so that a repeated call finds them taken.
 """
@@ -71,8 +71,9 @@ class FleetGroup:
 class FleetOutcome:
     """What EC2 answered to a group's call.
 
-    ``instances``: all that the call has launched, now or when it was made before. ``out_of``: the capacity pools that EC2 had nothing left
-    in, and ``shortage`` its words for that. ``problem``: its words for anything else that kept it from launching; empty if there was none.
+    ``instances``: all that the call has launched, now or when it was made before. ``out_of``: the capacity pools that
+    EC2 had nothing left in, and ``shortage`` its words for that. ``problem``: its words for anything else that kept it
+    from launching; empty if there was none.
     """
 
     instances: tuple[Instance, ...] = ()
@@ -82,7 +83,10 @@ class FleetOutcome:
 
 
 def launch_token(claim: NodeClaim) -> str:
-    """What a claim shares with those of the same call. A claim that another controller wrote has no token, and is launched alone."""
+    """What a claim shares with those of the same call.
+
+    A claim that another controller wrote has no token, and is launched alone.
+    """
     return claim.metadata.annotations.get(LAUNCH_TOKEN) or claim.metadata.name
 
 
@@ -103,9 +107,10 @@ def _name(claim: NodeClaim) -> str:
 def settle(
     group: FleetGroup, outcome: FleetOutcome, node_class: NodeClass, types: Mapping[str, InstanceType], now: datetime
 ) -> tuple[tuple[Command, ...], ...]:
-    """What to do about the answer: claims that are served first, then the pools that EC2 is out of, then the claims that got nothing.
+    """What to do about the answer, one chain of commands for each claim and pool.
 
-    One chain of commands each. ``types``: the instance types of the node class, by name.
+    First the claims that are served, then the pools that EC2 is out of, then the claims that got nothing. ``types``:
+    the instance types of the node class, by name.
     """
     free = group.free(outcome.instances)
     served = list(zip(group.waiting, free, strict=False))
@@ -164,9 +169,10 @@ def postponed(claim: NodeClaim, reason: str, message: str, now: datetime, *, ren
 
 
 def unlaunchable(claim: NodeClaim, node_class: NodeClass | None, now: datetime) -> tuple[Command, ...]:
-    """What to do about a claim whose node class does not allow a launch (Karpenter nodeclaim/lifecycle, Launch). Empty if it does.
+    """What to do about a claim whose node class does not allow a launch; empty if it does.
 
-    Without the class the claim is given up as if EC2 were out of capacity. While it is not known to be ready the claim waits.
+    The rules are those of Karpenter nodeclaim/lifecycle, Launch. Without the class the claim is given up as if EC2 were
+    out of capacity. While it is not known to be ready the claim waits.
     """
     subject = f"{claim.spec.node_class_ref.kind} {claim.spec.node_class_ref.name}"
     if node_class is None or node_class.is_deleting:
@@ -182,7 +188,10 @@ def unlaunchable(claim: NodeClaim, node_class: NodeClass | None, now: datetime) 
 def _served(
     claim: NodeClaim, instance: Instance, node_class: NodeClass, instance_type: InstanceType | None, now: datetime
 ) -> tuple[Command, ...]:
-    """The claim with what its instance is. ``instance_type`` is None for a type that the class does not give any more."""
+    """The claim with what its instance is.
+
+    ``instance_type`` is None for a type that the class does not give any more.
+    """
     type_labels = _type_labels(instance_type, instance) if instance_type else {}
     # The claim's own labels win: they were promised to the pods when the claim was planned.
     labels = {**type_labels, TENANCY: tenancy(claim), **claim.metadata.labels}

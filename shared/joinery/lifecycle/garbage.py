@@ -1,8 +1,8 @@
 """Garbage: claims whose instance is gone, and instances without a claim (Karpenter nodeclaim/garbagecollection).
 
-An instance without a claim is a leak that costs money, unless its claim is about to learn of it: EC2 has accepted the launch, and whoever
-asked was stopped before it could write that down. So instances without a claim are left alone while a claim of the same NodePool
-waits for its instance, which is five minutes at most (``lifecycle.liveness``).
+An instance without a claim is a leak that costs money, unless its claim is about to learn of it: EC2 has accepted the
+launch, and whoever asked was stopped before it could write that down. So instances without a claim are left alone while
+a claim of the same NodePool waits for its instance, which is five minutes at most (``lifecycle.liveness``).
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,10 @@ GRACE = timedelta(seconds=30)
 
 
 def lost_instance(view: View, claim: NodeClaim) -> tuple[Command, ...]:
-    """Give up a registered claim whose instance EC2 no longer lists. A Node that is ready proves that the list is wrong."""
+    """Give up a registered claim whose instance EC2 no longer lists.
+
+    A Node that is ready proves that the list is wrong.
+    """
     if not claim.is_true(REGISTERED) or view.instance_of(claim) is not None:
         return ()
     if any(is_ready(node) for node in view.nodes_of(claim)):
@@ -34,8 +37,8 @@ def lost_instance(view: View, claim: NodeClaim) -> tuple[Command, ...]:
 def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:
     """Terminate every instance that has no claim, and delete the Node it may have made.
 
-    A claim that cannot be read still protects its instance, as far as anything can be told of it: by its provider ID, by the instance's
-    tag with the claim's name, or by its NodePool.
+    A claim that cannot be read still protects its instance, as far as anything can be told of it: by its provider ID,
+    by the instance's tag with the claim's name, or by its NodePool.
     """
     unreadable = [invalid for invalid in view.snapshot.invalid if invalid.kind == NodeClaim.kind]
     provider_ids = {claim.status.provider_id for claim in view.snapshot.node_claims}

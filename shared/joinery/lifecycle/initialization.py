@@ -1,8 +1,9 @@
 """Initialization: a registered node becomes fit for the pods that it was bought for.
 
-It is fit when its kubelet is ready, the taints of booting and the user's startup taints are gone, and the resources that were asked for
-have appeared (the device plugin of a GPU takes a minute). From then on plans go by what the node says of itself, and no longer by its claim.
-Initialization is never undone (Karpenter nodeclaim/lifecycle, Initialization).
+It is fit when its kubelet is ready, the taints of booting and the user's startup taints are gone, and the resources
+that were asked for have appeared (the device plugin of a GPU takes a minute). From then on plans go by what the node
+says of itself, and no longer by its claim. Initialization is never undone (Karpenter nodeclaim/lifecycle,
+Initialization).
 """
 
 from msgspec.structs import replace

@@ -1,8 +1,9 @@
-"""Instance filters: which instance types a launch asks EC2 for, out of those that its claim allows (Karpenter for AWS, instance/filter).
+"""Instance filters: which instance types a launch asks EC2 for, out of those that its claim allows.
 
-A claim allows every type that can hold its pods. CreateFleet gets fewer: those on sale now; nothing exotic (a GPU, bare metal) where
-something generic does; no spot dearer than on-demand; the sixty cheapest types; and one capacity type only, because EC2 does not fall back
-from one to another within a call. Of what is reserved it gets one sort of reservation, because a call can ask for one sort only.
+The rules are those of Karpenter for AWS, instance/filter. A claim allows every type that can hold its pods. CreateFleet
+gets fewer: those on sale now; nothing exotic (a GPU, bare metal) where something generic does; no spot dearer than
+on-demand; the sixty cheapest types; and one capacity type only, because EC2 does not fall back from one to another
+within a call. Of what is reserved it gets one sort of reservation, because a call can ask for one sort only.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -41,8 +42,8 @@ _EXOTIC = ("nvidia.com/gpu", "amd.com/gpu", "aws.amazon.com/neuron", "aws.amazon
 class FilteredTypes:
     """What one call asks for.
 
-    ``capacity_type``: reserved, spot or on-demand. ``types``: the instance types, cheapest first, each with its usable offerings of that
-    capacity type and no others.
+    ``capacity_type``: reserved, spot or on-demand. ``types``: the instance types, cheapest first, each with its usable
+    offerings of that capacity type and no others.
     """
 
     capacity_type: str
@@ -54,7 +55,8 @@ def filtered(
 ) -> FilteredTypes | None:
     """What to ask EC2 for; None if nothing that the claim allows is on sale now.
 
-    ``types`` are all that the claim's node class gives. ``requests`` stand in for the claim's own, where several claims share one call.
+    ``types`` are all that the claim's node class gives. ``requests`` stand in for the claim's own, where several claims
+    share one call.
     """
     allowed = read(claim.spec.requirements)
     needed = amounts(claim.spec.resources.requests) if requests is None else requests
@@ -89,7 +91,10 @@ def _compatible(
 
 
 def _admits(claim: NodeClaim, allowed: Requirements, instance_type: InstanceType, key: str) -> bool:
-    """Whether the claim's requirement on one label takes the type. A label that types do not have may be on the claim itself."""
+    """Whether the claim's requirement on one label takes the type.
+
+    A label that types do not have may be on the claim itself.
+    """
     if key in _PER_OFFERING:
         return True
     values = instance_type.labels.get(key)
@@ -116,8 +121,8 @@ def _sells(allowed: Requirements, offering: Offering) -> bool:
 def _only_reserved(types: list[InstanceType]) -> list[InstanceType]:
     """Where something is reserved, that alone, because it is paid for already; else the types as they are.
 
-    A call can ask for one sort of reservation. It is the cheapest one's; of that sort, each type and zone keeps the reservation with the
-    most instances left. A call can ask for one capacity block, so of these one is kept in all.
+    A call can ask for one sort of reservation. It is the cheapest one's; of that sort, each type and zone keeps the
+    reservation with the most instances left. A call can ask for one capacity block, so of these one is kept in all.
     """
     reserved = [(instance_type, o) for instance_type in types for o in instance_type.offerings if o.reservation]
     if not reserved:
@@ -137,7 +142,7 @@ def _reserved_order(reserved: tuple[InstanceType, Offering]) -> tuple[float, tup
 
 
 def _reservation_sort(offering: Offering) -> tuple[int, bool]:
-    """Orders the sorts: ordinary reservations, then capacity blocks; of each, those that cannot be interrupted first."""
+    """Orders the sorts: ordinary reservations, then capacity blocks; within both, uninterruptible ones first."""
     reservation = offering.reservation
     return (RESERVATION_KINDS.index(reservation.kind), reservation.is_interruptible) if reservation else (0, False)
 
@@ -172,7 +177,7 @@ def _is_exotic(instance_type: InstanceType) -> bool:
 
 
 def _without_dear_spot(types: list[InstanceType]) -> list[InstanceType]:
-    """Without spot that costs more than the cheapest on-demand offering: that one is no worse, and is not interrupted."""
+    """Without spot that costs more than the cheapest on-demand offering, which nobody interrupts."""
     prices = [o.price for instance_type in types for o in instance_type.offerings if o.capacity_type == ON_DEMAND]
     if not prices:
         return types

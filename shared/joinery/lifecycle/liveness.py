@@ -1,6 +1,7 @@
-"""Liveness: a claim without an instance, or whose instance never joins the cluster, is given up (Karpenter nodeclaim/lifecycle, Liveness).
+"""Liveness: a claim without an instance, or whose instance never joins the cluster, is given up.
 
-Both timeouts run from the claim's creation, since when its conditions are Unknown. Giving up deletes the claim; its pods are planned anew.
+The timeouts are those of Karpenter nodeclaim/lifecycle, Liveness. Both run from the claim's creation, since when its
+conditions are Unknown. Giving up deletes the claim; its pods are planned anew.
 """
 
 from datetime import datetime, timedelta

@@ -1,8 +1,9 @@
-"""New claims: each launch of a packing as the NodeClaim that will be written (Karpenter `NodeClaimTemplate.ToNodeClaim`).
+"""New claims: each launch of a packing as the NodeClaim that will be written.
 
-A claim is complete when it is written. Its finalizer is on it before any instance exists, so nothing that is bought can be forgotten. It
-names the pods that it was bought for, and by its launch token the claims with which it shares a CreateFleet call. Names derive from the
-snapshot's moment and the plan, so a replayed decision writes the same claims.
+What a claim takes over from its NodePool is as in Karpenter `NodeClaimTemplate.ToNodeClaim`. A claim is complete when
+it is written. Its finalizer is on it before any instance exists, so nothing that is bought can be forgotten. It names
+the pods that it was bought for, and by its launch token the claims with which it shares a CreateFleet call. Names
+derive from the snapshot's moment and the plan, so a replayed decision writes the same claims.
 """
 
 import hashlib
@@ -73,7 +74,8 @@ def _claim(
             finalizers=[TERMINATION_FINALIZER],
             owner_references=[_owner(pool)],
         ),
-        # Not validated here: a claim that our model refused would stop all others of the plan. The API server refuses it alone.
+        # Not validated here: a claim that our model refused would stop all others of the plan. The API server refuses
+        # it alone.
         spec=NodeClaimSpec.model_construct(
             node_class_ref=template.spec.node_class_ref,
             requirements=_requirements(launch),

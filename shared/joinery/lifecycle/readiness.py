@@ -1,7 +1,8 @@
-"""Readiness: whether a NodePool and its node class may be used, written into their status (Karpenter nodepool/readiness).
+"""Readiness: whether a NodePool and its node class may be used, written into their status.
 
-A class is ready when what its selectors select exists; the cloud has looked. A pool is ready when it is valid and its class is ready.
-A resource that cannot be read takes no part, and its status says why. Pools of another provider's classes are left to that provider.
+The conditions are those of Karpenter nodepool/readiness. A class is ready when what its selectors select exists; the
+cloud has looked. A pool is ready when it is valid and its class is ready. A resource that cannot be read takes no part,
+and its status says why. Pools of another provider's classes are left to that provider.
 """
 
 from collections.abc import Iterable, Mapping
@@ -58,7 +59,10 @@ def readiness(snapshot: Snapshot, statuses: Mapping[str, NodeClassStatus]) -> It
 
 
 def _used_classes(snapshot: Snapshot) -> set[str]:
-    """The names of the classes that claims need. The empty name stands for any: a claim needs it whose class cannot be read."""
+    """The names of the classes that claims need.
+
+    The empty name stands for any: a claim needs it whose class cannot be read.
+    """
     of_unreadable = {invalid.node_class for invalid in snapshot.invalid if invalid.kind == NodeClaim.kind}
     return of_unreadable | {claim.spec.node_class_ref.name for claim in snapshot.managed_claims}
 
@@ -69,7 +73,8 @@ def _class(node_class: NodeClass, status: NodeClassStatus | None, *, is_used: bo
     """
     metadata, kind = node_class.metadata, node_class.identity()
     if node_class.is_deleting and not is_used:
-        # The finalizer is Karpenter's. One that came with the cluster is honoured, so that its class can be deleted here.
+        # The finalizer is Karpenter's. One that came with the cluster is honoured, so that its class can be deleted
+        # here.
         kept = [finalizer for finalizer in metadata.finalizers if finalizer != kind.finalizer]
         return node_class.model_copy(update={"metadata": metadata.model_copy(update={"finalizers": kept})})
     stamp = {kind.hash_annotation: node_class.static_hash, kind.hash_version_annotation: HASH_VERSION}

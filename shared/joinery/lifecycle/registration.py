@@ -1,8 +1,9 @@
-"""Registration: the Node of a launched claim has appeared, and becomes ours (Karpenter nodeclaim/lifecycle, Registration).
+"""Registration: the Node of a launched claim has appeared, and becomes ours.
 
-A node boots with the ``unregistered`` taint, which keeps every pod away. One write gives it what its claim says of it (labels, annotations,
-taints, owner) and replaces that taint by the one that keeps the node for the pods that it was bought for (``lifecycle.steering``).
-This is done once: what somebody changes on the node later stays as it is.
+The rules are those of Karpenter nodeclaim/lifecycle, Registration. A node boots with the ``unregistered`` taint, which
+keeps every pod away. One write gives it what its claim says of it (labels, annotations, taints, owner) and replaces
+that taint by the one that keeps the node for the pods that it was bought for (``lifecycle.steering``). This is done
+once: what somebody changes on the node later stays as it is.
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +30,10 @@ from joinery.state.claims import REGISTERED, observed, with_condition, with_stat
 
 
 def register(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
-    """The claim and its node as they should be now, and Events to send. The node is None while there is none, or more than one."""
+    """The claim and its node as they should be now, and Events to send.
+
+    The node is None while there is none, or more than one.
+    """
     nodes, at = view.nodes_of(claim), observed(claim, view.snapshot.now)
     if not nodes:
         waiting = unknown(REGISTERED, "NodeNotFound", "the instance has not joined the cluster yet", at)

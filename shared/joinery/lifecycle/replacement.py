@@ -1,8 +1,9 @@
 """Replacement before drain: how long a node that goes keeps its pods while their next node is being launched.
 
-Provisioning counts the pods of a leaving claim as pending, and buys what they need. Once EC2 has accepted that launch it marks the claim,
-and lifecycle may start the drain. The drain starts anyway after fifteen seconds: a spot instance has two minutes left, and a
-pod that is evicted before its next node is there is still better off than one that is killed.
+Provisioning counts the pods of a leaving claim as pending, and buys what they need. Once EC2 has accepted that launch
+it marks the claim, and lifecycle may start the drain. The drain starts anyway after fifteen seconds: a spot instance
+has two minutes left, and a pod that is evicted before its next node is there is still better off than one that is
+killed.
 """
 
 from collections.abc import Collection

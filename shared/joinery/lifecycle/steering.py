@@ -1,11 +1,12 @@
 """Steering: a new node is kept for the pods that it was bought for until they are bound to it.
 
-kube-scheduler spreads pods by its own scores, so by itself it does not bind the pods of a tight plan where they were planned. Therefore,
-while the instance boots, the pods of its claim get a toleration of their own, and its node registers with a taint that only they
-tolerate. In whatever order the scheduler takes them, no pod can take the place of another.
+kube-scheduler spreads pods by its own scores, so by itself it does not bind the pods of a tight plan where they were
+planned. Therefore, while the instance boots, the pods of its claim get a toleration of their own, and its node
+registers with a taint that only they tolerate. In whatever order the scheduler takes them, no pod can take the place of
+another.
 
-The taint is removed as soon as none of these pods waits any more, or when their time is over. Pods that still wait then are planned
-anew; plans use free room first.
+The taint is removed as soon as none of these pods waits any more, or when their time is over. Pods that still wait then
+are planned anew; plans use free room first.
 """
 
 from collections.abc import Iterable
@@ -29,11 +30,12 @@ from joinery.state.plans import is_kept, kept_by, planned_pods, remembered
 from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot
 
-#: How long the scheduler has once the node is fit: three of its longest back-offs (kube-scheduler `podMaxBackoffSeconds`, 10 s).
-#: A pod may have to wait for pods of other nodes, because of affinity or a spread. So the time of nodes that are on their way
-#: together ends together (``_is_over``).
+#: How long the scheduler has once the node is fit: three of its longest back-offs (kube-scheduler
+#: `podMaxBackoffSeconds`, 10 s). A pod may have to wait for pods of other nodes, because of affinity or a spread. So
+#: the time of nodes that are on their way together ends together (``_is_over``).
 PATIENCE = timedelta(seconds=30)
-#: How long a node is kept at most, from its registration: it may never become fit, nor the nodes of pods that its pods wait for.
+#: How long a node is kept at most, from its registration: it may never become fit, nor the nodes of pods that its pods
+#: wait for.
 LONGEST = timedelta(minutes=5)
 #: The tolerations that the DaemonSet controller adds to its pods (Kubernetes DaemonSet, "Taints and tolerations").
 _DAEMONS_TOLERATE = tuple(
@@ -49,9 +51,9 @@ _DAEMONS_TOLERATE = tuple(
 class Steered:
     """One step of steering.
 
-    ``node``: as it should be; None while there is none. ``invited``: pods that get the toleration for it now. ``is_kept``: whether
-    the node is still kept for its pods. ``ended``: why it is kept no longer, in the step in which that ends. ``is_short``: it
-    ended although some of its pods still wait.
+    ``node``: as it should be; None while there is none. ``invited``: pods that get the toleration for it now.
+    ``is_kept``: whether the node is still kept for its pods. ``ended``: why it is kept no longer, in the step in which
+    that ends. ``is_short``: it ended although some of its pods still wait.
     """
 
     node: Node | None
@@ -74,7 +76,10 @@ def steer(view: View, claim: NodeClaim, node: Node | None) -> Steered:
 
 
 def invited(view: View, claim: NodeClaim) -> Tolerate | None:
-    """Let the pods that the claim is for tolerate its taint: those that wait and do not tolerate it yet. None if there are none."""
+    """Let the pods that the claim is for tolerate its taint: those that wait and do not tolerate it yet.
+
+    None if there are none.
+    """
     taint, why = kept_by(claim), f"{claim.metadata.name} was bought for them"
     toleration = Toleration(key=taint.key, operator="Equal", value=taint.value, effect=taint.effect)
     barred = tuple(pod for pod in _waiting(view, claim) if first_untolerated(pod.spec.tolerations, [taint]))
@@ -112,7 +117,8 @@ def ended(view: View, claim: NodeClaim, node: Node) -> str:
 def promises(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
     """Write pods onto the claims that were launched before and that a plan now places them on.
 
-    Only claims whose node is on its way or kept for its pods: on a node that is open to all, anybody may take the place.
+    Only claims whose node is on its way or kept for its pods: on a node that is open to all, anybody may take the
+    place.
     """
     pods = {pod.key: pod for pod in snapshot.pods}
     waiting = {key for key, pod in pods.items() if _waits(pod)}
@@ -136,7 +142,8 @@ def promises(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
 def _is_over(view: View, claim: NodeClaim) -> bool:
     """Whether the time of the node's pods is over.
 
-    It is not while pods of nodes that were on their way with this one still have time: this node's pods may be waiting for them.
+    It is not while pods of nodes that were on their way with this one still have time: this node's pods may be waiting
+    for them.
     """
     now, registered, fit = view.snapshot.now, _since(claim, REGISTERED), _since(claim, INITIALIZED)
     if registered is not None and now - registered >= LONGEST:
@@ -147,7 +154,10 @@ def _is_over(view: View, claim: NodeClaim) -> bool:
 
 
 def _may_be_awaited(claim: NodeClaim, by: datetime, now: datetime) -> bool:
-    """Whether pods of a claim that existed at the moment ``by`` are still to be bound: its node is not fit, or has just become so."""
+    """Whether pods of a claim are still to be bound: its node is not fit yet, or has just become so.
+
+    Only claims that existed at the moment ``by`` count.
+    """
     created, fit = claim.metadata.creation_timestamp, _since(claim, INITIALIZED)
     if claim.is_deleting or created is None or created > by or not planned_pods(claim):
         return False

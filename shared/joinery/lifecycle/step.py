@@ -6,8 +6,9 @@
        │          │            │              │
        └──────────┴────────────┴──────────────┴── deleted ── drained ── detached ── terminated ── gone
 
-What a step finds out goes into the claim's conditions; what it wants done, into its commands. These are in an order in which it is safe to
-stop anywhere: a Node is written before the claim that says so. Repeating a step that was stopped does the rest of it.
+What a step finds out goes into the claim's conditions; what it wants done, into its commands. These are in an order in
+which it is safe to stop anywhere: a Node is written before the claim that says so. Repeating a step that was stopped
+does the rest of it.
 """
 
 from collections.abc import Iterable
@@ -29,9 +30,9 @@ from joinery.lifecycle.view import Step, View
 from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, annotated, settled, with_metadata
 from joinery.state.instances import INSTANCE_CLAIM_TAG, instance_id
 
-#: How long provisioning has for the launch of the claims that it wrote. Longer than its function's timeout (60 s): nobody is launching
-#: an older claim any more. Shorter than the Lease of a killed provisioning (90 s): its claims are launched, and their room is known,
-#: when the next one decides.
+#: How long provisioning has for the launch of the claims that it wrote. Longer than its function's timeout (60 s):
+#: nobody is launching an older claim any more. Shorter than the Lease of a killed provisioning (90 s): its claims are
+#: launched, and their room is known, when the next one decides.
 LAUNCHING = timedelta(seconds=65)
 
 
@@ -72,7 +73,7 @@ def may_launch(claim: NodeClaim, now: datetime) -> bool:
 
 
 def _living(view: View, claim: NodeClaim) -> Step:
-    """Registration, initialization, demotion, steering and adoption in one pass, each from where the one before left it."""
+    """Registration, initialization, demotion, steering and adoption, each from where the one before left it."""
     after, node, before_node = _joined(view, claim)
     if after.is_true(REGISTERED) and not after.is_true(INITIALIZED):
         after, node = initialize(view, after, node)
@@ -99,7 +100,8 @@ def _joined(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple
 
 
 def _tagged(claim: NodeClaim) -> tuple[NodeClaim, tuple[Command, ...]]:
-    """Tag the instance with the names of its node and claim, once. At its launch the node had no name (Karpenter for AWS, nodeclaim/tagging).
+    """Tag the instance with the names of its node and claim, once. At its launch the node had no name (Karpenter for
+    AWS, nodeclaim/tagging).
 
     Only after initialization: a tag that is refused must not keep a node from becoming fit.
     """

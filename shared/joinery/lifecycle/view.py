@@ -2,8 +2,8 @@
 
 A claim and a Node belong together when they have the same provider ID; the instance is the one whose id ends it.
 
-The instances must be listed before the cluster is read. A claim is written before its instance is launched, so the claim of every instance
-that is listed is in the snapshot then, unless it is gone.
+The instances must be listed before the cluster is read. A claim is written before its instance is launched, so the
+claim of every instance that is listed is in the snapshot then, unless it is gone.
 """
 
 from collections import defaultdict
@@ -23,11 +23,11 @@ from joinery.state.snapshot import Snapshot
 class Step:
     """What to do for one object now.
 
-    ``commands``: in this order; the first that fails stops those after it.
-    ``launch``: the claim, if it is to be launched. Claims that share a CreateFleet call are launched together, after all steps.
-    ``invited``: pods to be let onto its node. It is no part of ``commands``, because a pod that is refused must not stop the others.
-    ``in_progress``: whether it will need another step soon.
-    ``is_short``: pods that it was bought for have no place after all, and have to be planned anew.
+    ``commands``: in this order; the first that fails stops those after it. ``launch``: the claim, if it is to be
+    launched. Claims that share a CreateFleet call are launched together, after all steps. ``invited``: pods to be let
+    onto its node. It is no part of ``commands``, because a pod that is refused must not stop the others.
+    ``in_progress``: whether it will need another step soon. ``is_short``: pods that it was bought for have no place
+    after all, and have to be planned anew.
     """
 
     commands: tuple[Command, ...] = ()
@@ -41,9 +41,9 @@ class Step:
 class View:
     """A snapshot with its instances, indexed.
 
-    ``instances``: by id, those that EC2 has not forgotten. ``nodes``: by provider ID. ``pods``: by the name of the node to which they are
-    bound. ``waiting``: by namespace/name, the live pods without a node. ``expected``: by a claim's name, the pods (namespace/name)
-    that it is there for now (``state.plans.expected``).
+    ``instances``: by id, those that EC2 has not forgotten. ``nodes``: by provider ID. ``pods``: by the name of the node
+    to which they are bound. ``waiting``: by namespace/name, the live pods without a node. ``expected``: by a claim's
+    name, the pods (namespace/name) that it is there for now (``state.plans.expected``).
     """
 
     snapshot: Snapshot

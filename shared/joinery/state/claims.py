@@ -16,12 +16,15 @@ LAUNCHED, REGISTERED, INITIALIZED = NODE_CLAIM_DEPENDENTS
 
 
 def awaits_launch(claim: NodeClaim) -> bool:
-    """Whether it was written for an instance that it does not have yet."""
+    """Whether the claim still waits for its instance."""
     return not claim.status.provider_id and not claim.is_deleting
 
 
 def awaited_reservations(claim: NodeClaim) -> tuple[str, ...]:
-    """The capacity reservations in which it may still be launched: EC2 counts its instance in none of them yet."""
+    """The ids of the capacity reservations in which the claim may still be launched.
+
+    EC2 does not count its instance in any of them yet, so whoever asks how much is left has to.
+    """
     if not awaits_launch(claim):
         return ()
     rules = [rule for rule in claim.spec.requirements if (rule.key, rule.operator) == (RESERVATION_ID, "In")]
@@ -29,9 +32,10 @@ def awaited_reservations(claim: NodeClaim) -> tuple[str, ...]:
 
 
 def leaving_since(claim: NodeClaim) -> datetime | None:
-    """Since when its pods need another node: EC2's warning or the deletion, whichever came first; None for one that stays.
+    """Since when its pods need another node: from EC2's warning or its deletion, whichever came first. None if it
+    stays.
 
-    The moment of a deletion is the API server's clock's, that of a warning is ours.
+    A deletion is stamped by the API server's clock, a warning by ours.
     """
     deleted = claim.metadata.deletion_timestamp
     warned = moment(claim.metadata.annotations.get(INTERRUPTED_AT, ""))
@@ -41,19 +45,19 @@ def leaving_since(claim: NodeClaim) -> datetime | None:
 def moment(text: str) -> datetime | None:
     """An RFC3339 moment with a time zone; None for anything else."""
     try:
-        found = datetime.fromisoformat(text)
+        parsed = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return found if found.tzinfo else None
+    return parsed if parsed.tzinfo else None
 
 
 def annotated(claim: NodeClaim, annotations: Mapping[str, str]) -> NodeClaim:
-    """With these annotations added or replaced."""
+    """The claim with these annotations added or replaced."""
     return with_metadata(claim, annotations={**claim.metadata.annotations, **annotations})
 
 
 def without_finalizer(claim: NodeClaim) -> NodeClaim:
-    """Let it go."""
+    """The claim without our finalizer, so that the API server can remove it."""
     return with_metadata(claim, finalizers=[f for f in claim.metadata.finalizers if f != TERMINATION_FINALIZER])
 
 
@@ -66,7 +70,7 @@ def with_status(claim: NodeClaim, **changes: Any) -> NodeClaim:
 
 
 def with_condition(claim: NodeClaim, condition: Condition) -> NodeClaim:
-    """With one condition put, and ``Ready`` not yet derived: see ``settled``."""
+    """The claim with one condition added or replaced. ``Ready`` is not derived from it yet: see ``settled``."""
     return with_status(claim, conditions=put(claim.status.conditions, condition))
 
 
@@ -76,7 +80,10 @@ def observed(claim: NodeClaim, now: datetime) -> Observation:
 
 
 def settled(claim: NodeClaim, now: datetime) -> NodeClaim:
-    """With ``Ready`` derived, and the three conditions it depends on present since the claim's creation (1.2)."""
+    """The claim with ``Ready`` derived from the three conditions that it depends on.
+
+    Of these, any that is missing is added as Unknown since the claim's creation.
+    """
     born = Observation(now=claim.metadata.creation_timestamp or now, generation=claim.metadata.generation)
     conditions = list(claim.status.conditions)
     for kind in NODE_CLAIM_DEPENDENTS:

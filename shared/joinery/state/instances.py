@@ -1,4 +1,4 @@
-"""Instances of ours, as EC2 reports them: the other half of what a claim's lifecycle is decided from."""
+"""Instances of ours, as EC2 reports them. With the snapshot they are what a claim's lifecycle is decided from."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -14,7 +14,12 @@ GOING = ("shutting-down", "terminated")
 
 @dataclass(frozen=True, slots=True)
 class Instance:
-    """An instance of ours, as EC2 has it now. ``state`` is EC2's word; ``reservation`` the id of one that it was launched in."""
+    """An instance that this cluster owns, as EC2 has it now.
+
+    ``capacity_type``: reserved, spot or on-demand. ``state``: EC2's word for it (``pending``, ``running``, ...).
+    ``launched_at``: in UTC. ``image_id``: of its AMI. ``reservation``: the id of the capacity reservation in which it
+    was launched, empty if there was none.
+    """
 
     instance_id: str
     instance_type: str

@@ -1,8 +1,9 @@
 """Nodes as the scheduler will meet them: Node and NodeClaim merged into one view (Karpenter `StateNode`).
 
-Until a node is registered its claim speaks for it: the claim's labels, taints and estimated resources count. Until it is
-initialised, startup taints and the taints of booting are left out, and figures the kubelet still reports as zero are
-the claim's. From then on the node speaks for itself, but for the taint that keeps it for the pods that it was bought for.
+Until a node is registered, the labels, taints and estimated resources of its claim count. Until it is initialised,
+startup taints and the taints of booting are left out, and where the kubelet still reports no resources the claim's
+estimate counts. From then on everything is as the node says, except for the taint that keeps it for the pods that it
+was bought for: plans never see that one.
 """
 
 from collections import defaultdict
@@ -34,10 +35,17 @@ from joinery.state.snapshot import Snapshot
 class NodeView:
     """One node, or one claim whose node is on its way.
 
-    ``labels``: until the node is initialised, those with several names under each of them; from then on what the node says, which is
-    what kube-scheduler looks at, and while it is kept for its pods also what its EBS CSI driver is about to say. ``node`` is empty while there is only a claim, ``claim`` for a node that is not ours. ``pods`` are those bound to it or
-    nominated for it; ``planned`` names the pods that its claim was launched for, or who stands in for them. ``is_leaving``: it takes no more
-    pods, and those it has need another place. ``is_reserved``: not launched yet, its room is for ``planned`` only.
+    ``node``: the Node's name, empty while there is only a claim. ``claim``: the NodeClaim's, empty for a node that is
+    not ours. ``pool``: the NodePool's, empty if there is none.
+
+    ``labels``: until the node is initialised, a label that has several names stands under each of them. From then on
+    they are the node's, as kube-scheduler sees them; while it is kept for its pods, with the zone that its EBS CSI
+    driver is about to add. ``taints``: those that a pod has to tolerate. ``capacity``, ``allocatable``: before the
+    launch, what the claim requests.
+
+    ``is_initialized``: it is fit for pods. ``is_leaving``: it takes no more pods, and those it has need another place.
+    ``is_reserved``: its claim is not launched yet, so its room is for ``planned`` only. ``pods``: those bound to it or
+    nominated for it. ``planned``: the pods (namespace/name) that its claim is there for now.
     """
 
     node: str
@@ -67,25 +75,25 @@ def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
     ours = snapshot.managed_claims
     claims = {claim.status.provider_id: claim for claim in ours if claim.status.provider_id}
     joined: set[str] = set()
-    found = []
+    merged = []
     for node in snapshot.nodes:
         claim = claims.get(node.spec.provider_id) if node.spec.provider_id else None
         if claim is not None:
             joined.add(claim.metadata.name)
-        found.append(node_view(node, claim, on_node.get(node.metadata.name, ())))
-    found += [_of_claim(claim) for claim in ours if claim.metadata.name not in joined]
-    twins = expected(ours, snapshot.nodes, snapshot.pods)
-    found = [replace(view, planned=twins[view.claim]) if twins.get(view.claim) else view for view in found]
-    return tuple(sorted(found, key=lambda view: (not view.is_initialized, view.name)))
+        merged.append(node_view(node, claim, on_node.get(node.metadata.name, ())))
+    merged += [_of_claim(claim) for claim in ours if claim.metadata.name not in joined]
+    planned = expected(ours, snapshot.nodes, snapshot.pods)
+    merged = [replace(view, planned=planned[view.claim]) if planned.get(view.claim) else view for view in merged]
+    return tuple(sorted(merged, key=lambda view: (not view.is_initialized, view.name)))
 
 
 def _pods_by_node(pods: Iterable[Pod]) -> Mapping[str, tuple[Pod, ...]]:
     by_node: dict[str, list[Pod]] = defaultdict(list)
     for pod in pods:
-        where = pod.spec.node_name or pod.status.nominated_node_name
-        if where and not is_terminal(pod):
-            by_node[where].append(pod)
-    return {name: tuple(listed) for name, listed in by_node.items()}
+        node = pod.spec.node_name or pod.status.nominated_node_name
+        if node and not is_terminal(pod):
+            by_node[node].append(pod)
+    return {node: tuple(pods_on_node) for node, pods_on_node in by_node.items()}
 
 
 def is_leaving(node: Node | None, claim: NodeClaim | None) -> bool:
@@ -127,8 +135,11 @@ def node_view(node: Node, claim: NodeClaim | None, pods: tuple[Pod, ...] = ()) -
 
 
 def _of_claim(claim: NodeClaim) -> NodeView:
-    single = {r.key: r.values[0] for r in claim.spec.requirements if r.operator == "In" and len(r.values) == 1}
-    labels = {**single, **claim.metadata.labels, HOSTNAME: claim.metadata.name}
+    # A requirement that leaves one value is as good as a label: the node will carry it.
+    decided = {
+        rule.key: rule.values[0] for rule in claim.spec.requirements if rule.operator == "In" and len(rule.values) == 1
+    }
+    labels = {**decided, **claim.metadata.labels, HOSTNAME: claim.metadata.name}
     launched = bool(claim.status.provider_id)
     reserved = amounts(claim.spec.resources.requests)
     return NodeView(
@@ -148,17 +159,21 @@ def _of_claim(claim: NodeClaim) -> NodeView:
 
 
 def _settled(labels: Mapping[str, str], node: Node, claim: NodeClaim | None) -> Mapping[str, str]:
-    """The labels of a node that speaks for itself are what they are.
+    """The labels of an initialised node, with the EBS CSI driver's zone while that is awaited.
 
-    Nodes are fit before the EBS CSI driver's registrar has labelled them. While one of ours is kept for its pods the label counts as
-    there, or a second node would be bought for those with volumes; one that is open to all without the label has no such driver.
+    A node is fit before the registrar of its EBS CSI driver has labelled it. While one of ours is kept for its pods the
+    label counts as there, or a second node would be bought for those with volumes; one that is open to all without the
+    label has no such driver.
     """
     is_awaited = claim is not None and ZONE in labels and any(map(is_kept, node.spec.taints))
     return {EBS_ZONE: labels[ZONE], **labels} if is_awaited else labels
 
 
 def _pool(labels: Mapping[str, str]) -> str:
-    """Nodes that were launched before NodePools had their name carry the older label, and still use up its limits."""
+    """The NodePool's name.
+
+    Nodes launched by an older Karpenter carry the older label, and still count against its limits.
+    """
     return labels.get(NODE_POOL) or labels.get(PROVISIONER_NAME, "")
 
 
@@ -168,12 +183,12 @@ def _estimated(claimed: Resources, reported: Resources) -> dict[str, int]:
 
 
 def _claim_taints(claim: NodeClaim) -> tuple[Taint, ...]:
-    return tuple(Taint(key=t.key, value=t.value, effect=t.effect) for t in claim.spec.taints)
+    return tuple(Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in claim.spec.taints)
 
 
 def _without_boot_taints(taints: Iterable[Taint], claim: NodeClaim) -> tuple[Taint, ...]:
-    startup = {(t.key, t.effect) for t in claim.spec.startup_taints}
-    return tuple(t for t in taints if (t.key, t.effect) not in startup and not is_ephemeral(t))
+    startup = {(taint.key, taint.effect) for taint in claim.spec.startup_taints}
+    return tuple(taint for taint in taints if (taint.key, taint.effect) not in startup and not is_ephemeral(taint))
 
 
 def is_ephemeral(taint: Taint) -> bool:
@@ -184,5 +199,5 @@ def is_ephemeral(taint: Taint) -> bool:
 def _unschedulable(node: Node) -> tuple[Taint, ...]:
     """A cordoned node refuses pods as this taint does (kube-scheduler NodeUnschedulable)."""
     cordon = Taint(key="node.kubernetes.io/unschedulable", effect="NoSchedule")
-    known = any(t.key == cordon.key and t.effect == cordon.effect for t in node.spec.taints)
-    return (cordon,) if node.spec.unschedulable and not known else ()
+    is_tainted = any((taint.key, taint.effect) == (cordon.key, cordon.effect) for taint in node.spec.taints)
+    return (cordon,) if node.spec.unschedulable and not is_tainted else ()

@@ -1,8 +1,8 @@
 """Instance types and offerings: what can be bought, where, and for how much.
 
-An **offering** is an instance type in a zone under a capacity type, at a price; a reserved one draws on one capacity
-reservation, which holds so many instances and no more. An **instance type** here is one as a
-node of one node class would have it: its labels, capacity and allocatable resources already depend on that class.
+An **offering** is an instance type in a zone under a capacity type, at a price. A reserved offering draws on one
+capacity reservation, which holds a fixed number of instances. An **instance type** here is what a node of one node
+class would be: its labels, capacity and allocatable resources already depend on that class.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,7 +17,7 @@ RESERVATION_KINDS = ("default", CAPACITY_BLOCK)
 
 @dataclass(frozen=True, slots=True, order=True)
 class OfferingKey:
-    """The capacity pool that EC2 may be out of."""
+    """A capacity pool of EC2, which may run out: the spot, on-demand or reserved capacity of a type in a zone."""
 
     instance_type: str
     zone: str
@@ -30,7 +30,11 @@ EFA = "vpc.amazonaws.com/efa"
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What a reserved offering draws on. ``kind``: default or capacity-block; ``remaining``: how many more instances it takes."""
+    """The capacity reservation that a reserved offering draws on.
+
+    ``kind``: ``default`` or ``capacity-block``. ``is_interruptible``: EC2 may take its instances back. ``remaining``:
+    how many more instances it takes.
+    """
 
     id: str
     kind: str = "default"
@@ -46,7 +50,12 @@ class Reservation:
 
 @dataclass(frozen=True, slots=True)
 class Offering:
-    """Price in $/h. ``reservation``: of a reserved offering, and of no other."""
+    """An instance type's offering in one zone.
+
+    ``zone``: by its name, ``zone_id`` by its id, which is the same in all accounts. ``capacity_type``: reserved, spot
+    or on-demand. ``price``: $/h. ``available``: False while EC2 is out of it. ``reservation``: set for a reserved
+    offering only.
+    """
 
     zone: str
     capacity_type: str
@@ -65,8 +74,9 @@ class Offering:
 class InstanceType:
     """One type as a node of one node class has it.
 
-    ``labels`` holds every well-known label that a node of this type will carry, each with the values it may take (one,
-    except for zone, capacity type and tenancy); a well-known label that is absent does not exist on such a node.
+    ``labels``: every well-known label that a node of this type will carry, with the values that it may take: one,
+    except for zone, capacity type and tenancy. A node of this type has no other well-known label. ``capacity``: what
+    the machine has. ``allocatable``: what is left of it for pods. ``offerings``: where it is sold.
     """
 
     name: str
@@ -76,7 +86,10 @@ class InstanceType:
     offerings: tuple[Offering, ...]
 
     def price(self, zone: str, capacity_type: str) -> float | None:
-        """$/h of one offering, available or not; None where it is not sold. Reservations of one type all have one price."""
+        """$/h of one offering, available or not; None where it is not sold.
+
+        Reservations of one type all have one price.
+        """
         return next((o.price for o in self.offerings if o.zone == zone and o.capacity_type == capacity_type), None)
 
 
@@ -86,11 +99,13 @@ def without(types: Iterable[InstanceType], unavailable: frozenset[OfferingKey]) 
         return tuple(types)
     return tuple(
         replace(
-            kind,
+            instance_type,
             offerings=tuple(
-                replace(o, available=False) if OfferingKey(kind.name, o.zone, o.capacity_type) in unavailable else o
-                for o in kind.offerings
+                replace(offering, available=False)
+                if OfferingKey(instance_type.name, offering.zone, offering.capacity_type) in unavailable
+                else offering
+                for offering in instance_type.offerings
             ),
         )
-        for kind in types
+        for instance_type in types
     )

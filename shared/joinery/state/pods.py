@@ -1,4 +1,4 @@
-"""What may be said of a pod without looking at nodes: is it alive, whose is it, does it wait for a node."""
+"""What can be said of a pod by itself: whether it is alive, whose it is, whether it waits for a node."""
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
@@ -13,7 +13,7 @@ _UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6,
 
 
 def is_terminal(pod: Pod) -> bool:
-    """Whether it has finished for good."""
+    """Whether all of its containers have ended and none will be started again."""
     return pod.status.phase in _TERMINAL
 
 
@@ -32,12 +32,12 @@ def is_owned_by(pod: Pod, api_version: str, kind: str) -> bool:
 
 
 def is_daemon(pod: Pod) -> bool:
-    """A DaemonSet's pod: its node comes first, not the other way round."""
+    """Whether it is a DaemonSet's: such a pod is made for a node that is there, so no node is bought for it."""
     return is_owned_by(pod, "apps/v1", "DaemonSet")
 
 
 def is_mirror(pod: Pod) -> bool:
-    """A static pod of one kubelet."""
+    """Whether it mirrors a static pod of one kubelet, which no other node can run."""
     return is_owned_by(pod, "v1", "Node")
 
 
@@ -47,7 +47,7 @@ def is_for_fargate(pod: Pod) -> bool:
 
 
 def waits_for_fargate(pod: Pod) -> bool:
-    """Whether it is one of those and has no node yet."""
+    """Whether it is for Fargate and has no node yet."""
     return is_for_fargate(pod) and not pod.spec.node_name and is_active(pod)
 
 
@@ -61,14 +61,20 @@ def is_pending(pod: Pod, *, only_marked: bool) -> bool:
         return False
     if not only_marked:
         return not pod.spec.scheduling_gates and not is_terminating(pod)
-    marked = any(c.type == "PodScheduled" and c.reason == "Unschedulable" for c in pod.status.conditions)
-    return marked and not pod.status.nominated_node_name and not is_terminating(pod)
+    conditions = pod.status.conditions
+    is_marked = any(
+        condition.type == "PodScheduled" and condition.reason == "Unschedulable" for condition in conditions
+    )
+    return is_marked and not pod.status.nominated_node_name and not is_terminating(pod)
 
 
 def lasting(tolerations: Sequence[Toleration]) -> Sequence[Toleration]:
-    """Those that a plan looks at: without what steering added, which tells pods apart that are as good as each other."""
-    if any(found.key == PLANNED_TAINT for found in tolerations):
-        return [found for found in tolerations if found.key != PLANNED_TAINT]
+    """The tolerations without those that steering has added.
+
+    Plans do not look at these: they would tell pods apart that are alike.
+    """
+    if any(toleration.key == PLANNED_TAINT for toleration in tolerations):
+        return [toleration for toleration in tolerations if toleration.key != PLANNED_TAINT]
     return tolerations
 
 
@@ -106,6 +112,6 @@ def go_duration(text: str) -> timedelta | None:
 
 
 def is_fully_blocking(budget: PodDisruptionBudget) -> bool:
-    """A budget that never lets a pod go (Karpenter `pdb.Limits.isFullyBlocked`)."""
+    """Whether the budget never lets any pod be evicted (Karpenter `pdb.Limits.isFullyBlocked`)."""
     spec = budget.spec
     return str(spec.max_unavailable) in ("0", "0%") or str(spec.min_available) == "100%"

@@ -1,4 +1,4 @@
-"""The cluster at one moment, frozen. One is read per decision; everything decided follows from it."""
+"""The cluster at one moment, frozen. A run reads one, and everything that it decides follows from that."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -24,13 +24,12 @@ from joinery.apis.nodepool import NodePool
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """Every object a decision may look at, and the moment (UTC) at which it was read.
+    """Every object that a decision may look at.
 
-    ``node_class_kind`` is the kind of node class that our cloud brings, and of all ``node_classes``. Pools and claims that refer to
-    another kind are another provider's business.
-
-    ``invalid`` names the NodePools (and other objects) that cannot be read, with the reason: they take no part in a
-    decision, and the others go on.
+    ``now``: the moment at which it was read, in UTC; decisions know no other clock. ``node_class_kind``: the kind of
+    node class that our cloud brings, and of all ``node_classes``; pools and claims that refer to another kind are left
+    to another provider. ``invalid``: objects that cannot be read, and why. They take no part in a decision, and the
+    others go on.
     """
 
     now: datetime
@@ -63,11 +62,12 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class Invalid:
-    """An object that the API server stored and that cannot be read as one of its kind.
+    """An object that the API server has stored and that cannot be read as one of its kind.
 
-    What follows the reason is as much of it as could be read all the same, so that whoever must be careful about the object
-    need not be careful about all others: whose node it is (``node_pool``, ``node_class``), which instance is its own, and
-    since when it is there.
+    ``kind``, ``name``: which it is (namespace/name where it has a namespace). ``reason``: why it cannot be read. The
+    rest is what could be read of a NodeClaim all the same, empty where it could not: its instance (``provider_id``),
+    the names of its NodePool and node class, and when it was ``created``. With it lifecycle neither takes the claim's
+    instance for garbage nor its class for unused.
     """
 
     kind: str

@@ -14,7 +14,7 @@ CATALOG_KEY = "catalog.json.gz"
 
 
 class Store(Protocol):
-    """Every method may raise ``UnavailableError``, and ``ConfigurationError`` for a bucket that is not there or closed."""
+    """Every method may raise ``UnavailableError``, or ``ConfigurationError`` (the bucket is missing, or forbidden)."""
 
     def catalog(self) -> Catalog:
         """The last catalogue stored; a warm caller gets it from memory while it is unchanged. ``NotFoundError``."""

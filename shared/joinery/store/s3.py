@@ -11,7 +11,10 @@ from joinery.store.gateway import CATALOG_KEY, sealed
 
 
 class S3Store:
-    """Implements ``Store``. The catalogue is half a megabyte and rarely changes, so a warm caller asks S3 only whether it did."""
+    """Implements ``Store``.
+
+    The catalogue is half a megabyte and rarely changes, so a warm function asks S3 only whether it has.
+    """
 
     def __init__(self, bucket: str, region: str) -> None:
         self._bucket = bucket
@@ -19,8 +22,8 @@ class S3Store:
         self._cached: tuple[str, Catalog] | None = None
 
     def catalog(self) -> Catalog:
-        if (found := self._changed()) is not None:
-            tag, document = found
+        if (changed := self._changed()) is not None:
+            tag, document = changed
             self._cached = (tag, decode(gzip.decompress(document)))
         if self._cached is None:
             raise NotFoundError(f"s3://{self._bucket}/{CATALOG_KEY}: no catalogue has been stored yet")
@@ -38,10 +41,14 @@ class S3Store:
         """ETag and document, None if it is the one in memory."""
         from botocore.exceptions import ClientError
 
-        known = {"IfNoneMatch": self._cached[0]} if self._cached else {}
+        condition = {"IfNoneMatch": self._cached[0]} if self._cached else {}
         with translated(f"reading s3://{self._bucket}/{CATALOG_KEY}"):
             try:
-                answer = self._clients.s3.get_object(Bucket=self._bucket, Key=CATALOG_KEY, **known)  # type: ignore[arg-type]
+                answer = self._clients.s3.get_object(
+                    Bucket=self._bucket,
+                    Key=CATALOG_KEY,
+                    **condition,  # type: ignore[arg-type]
+                )
             except ClientError as refused:
                 if refused.response["ResponseMetadata"]["HTTPStatusCode"] == 304:
                     return None

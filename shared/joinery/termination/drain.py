@@ -1,8 +1,8 @@
 """The drain: which pods of a node that goes are asked to leave now, which are made to, and which are waited for.
 
 Pods go in tiers, so that what others depend on goes last: ordinary pods, then DaemonSets', then critical ones. Only the
-first tier that still has pods is asked. A pod that must not be disrupted is never asked, but is waited for; a pod whose own
-grace would outlast the node's deadline is deleted outright, whatever its tier (Karpenter `Terminator.Drain`).
+first tier that still has pods is asked. A pod that must not be disrupted is never asked, but is waited for; a pod whose
+own grace would outlast the node's deadline is deleted outright, whatever its tier (Karpenter `Terminator.Drain`).
 """
 
 from collections.abc import Iterable
