@@ -13,6 +13,7 @@ from joinery.apis.labels import SHARED_TENANCY
 from joinery.apis.meta import Taint
 from joinery.apis.nodeclass import NodeClass, NodeClassStatus
 from joinery.cloudprovider.catalog.document import Catalog
+from joinery.state.instances import AWS
 from joinery.state.instances import Instance as Instance
 from joinery.state.offerings import InstanceType, OfferingKey, Reservation
 
@@ -54,7 +55,7 @@ class LaunchRequest:
 
 @dataclass(frozen=True, slots=True)
 class LaunchedInstance:
-    """``reservation``: the id of the capacity reservation that it is in."""
+    """``reservation``: the id of the capacity reservation that it is in. ``provider``: as for ``Instance``."""
 
     instance_id: str
     instance_type: str
@@ -62,6 +63,7 @@ class LaunchedInstance:
     capacity_type: str
     image_id: str
     reservation: str = ""
+    provider: str = AWS
 
 
 @dataclass(frozen=True, slots=True)

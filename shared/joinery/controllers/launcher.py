@@ -171,4 +171,5 @@ def _instance(launched: LaunchedInstance, now: datetime) -> Instance:
         launched_at=now,
         image_id=launched.image_id,
         reservation=launched.reservation,
+        provider=launched.provider,
     )

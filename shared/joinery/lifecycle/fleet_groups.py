@@ -194,7 +194,8 @@ def _served(
     """
     type_labels = _type_labels(instance_type, instance) if instance_type else {}
     # The claim's own labels win: they were promised to the pods when the claim was planned.
-    labels = {**type_labels, TENANCY: tenancy(claim), **claim.metadata.labels}
+    has_tenancy = instance_type is None or TENANCY in instance_type.labels
+    labels = {**type_labels, **({TENANCY: tenancy(claim)} if has_tenancy else {}), **claim.metadata.labels}
     annotations = {**claim.metadata.annotations, **node_class.claim_annotations}
     after = with_status(
         with_metadata(claim, labels=labels, annotations={k: v for k, v in annotations.items() if v}),

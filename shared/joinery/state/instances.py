@@ -8,6 +8,8 @@ from joinery.apis.labels import CORE_GROUP
 
 #: The tag that names an instance's claim, once it has joined the cluster.
 INSTANCE_CLAIM_TAG = f"{CORE_GROUP}/nodeclaim"
+#: What provider IDs of EC2 begin with.
+AWS = "aws"
 #: EC2's words for an instance that is on its way out.
 GOING = ("shutting-down", "terminated")
 
@@ -18,7 +20,7 @@ class Instance:
 
     ``capacity_type``: reserved, spot or on-demand. ``state``: EC2's word for it (``pending``, ``running``, ...).
     ``launched_at``: in UTC. ``image_id``: of its AMI. ``reservation``: the id of the capacity reservation in which it
-    was launched, empty if there was none.
+    was launched, empty if there was none. ``provider``: what provider IDs of its cloud begin with.
     """
 
     instance_id: str
@@ -30,10 +32,11 @@ class Instance:
     image_id: str = ""
     tags: Mapping[str, str] | None = None
     reservation: str = ""
+    provider: str = AWS
 
     @property
     def provider_id(self) -> str:
-        return f"aws:///{self.zone}/{self.instance_id}"
+        return f"{self.provider}:///{self.zone}/{self.instance_id}"
 
     @property
     def is_going(self) -> bool:
