@@ -132,9 +132,9 @@ class MarkUnavailable:
     reason: str
 
 
-Command = (
-    Announce
-    | UpdateClaim
+#: What changes the cluster, the cloud or our memory.
+Change = (
+    UpdateClaim
     | DeleteClaim
     | UpdateNode
     | DeleteNode
@@ -148,3 +148,4 @@ Command = (
     | TagInstance
     | MarkUnavailable
 )
+Command = Announce | Change

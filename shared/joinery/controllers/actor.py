@@ -1,8 +1,8 @@
-"""Acting: commands carried out through the gateways, one call a command.
+"""The actor: it carries commands out through the gateways, one call a command.
 
 Commands come in chains, one chain an object. Within a chain the first failure stops the rest, because what follows
-relies on it; other chains go on. What is gone already counts as done. Failures are logged one by one, and together they
-are raised at the end, so that whoever rang is told to ring again.
+relies on it; other chains go on. Deleting what is gone already counts as done. Failures are logged one by one, and
+raised together at the end (``conclude``), so that the door rings again or redelivers.
 
 What is logged as decided is also carried out, unless the line says ``mode: observe``: then the gateways do not write
 (``joinery.observing``).
@@ -10,10 +10,12 @@ What is logged as decided is also carried out, unless the line says ``mode: obse
 
 from collections.abc import Iterable
 from datetime import datetime
+from typing import assert_never
 
 from joinery.cluster.gateway import Eviction
 from joinery.commands import (
     Announce,
+    Change,
     Command,
     DeleteClaim,
     DeleteNode,
@@ -38,66 +40,58 @@ from joinery.observability import COMMAND, ERROR, REASON, logger, said
 class Actor:
     """Carries out the commands of one reconcile. ``now`` is its snapshot's moment.
 
-    ``failures``: what went wrong so far. ``attempted``: how many commands were tried, Events not counted.
+    ``attempted``: how many commands were tried so far, Events not counted.
     """
 
     def __init__(self, gateways: Gateways, now: datetime) -> None:
         self._gateways = gateways
         self._now = now
-        self.failures: list[Exception] = []
+        self._failures: list[Exception] = []
         self.attempted = 0
 
     def carry_out(self, *chains: Iterable[Command]) -> None:
         """Carry out each chain as far as it goes. Never raises: see ``conclude``."""
         for chain in chains:
-            self.attempt(chain)
-
-    def attempt(self, chain: Iterable[Command]) -> bool:
-        """Carry out one chain. Returns whether it came to its end."""
-        for command in chain:
-            try:
-                self._carry_out(command)
-            except JoineryError as error:
-                self._failed(command, error)
-                return False
-        return True
+            for command in chain:
+                try:
+                    self._carry_out(command)
+                except JoineryError as error:
+                    logger.error("a command failed", extra=_line(command) | {ERROR: str(error)})
+                    self._failures.append(error)
+                    break
 
     def conclude(self) -> None:
         """Raise what went wrong, if anything did, as one error that tells the door what to do about it.
 
         If all failures are of one kind that needs no retry, it is that kind; otherwise ``UnavailableError``.
         """
-        if not self.failures:
+        if not self._failures:
             return
-        text = f"{len(self.failures)} failed, first: {self.failures[0]}"
+        text = f"{len(self._failures)} failed, first: {self._failures[0]}"
         for kind in (ConflictError, ConfigurationError, NotFoundError):
-            if all(isinstance(failure, kind) for failure in self.failures):
-                raise kind(text) from self.failures[0]
-        raise UnavailableError(text) from self.failures[0]
+            if all(isinstance(failure, kind) for failure in self._failures):
+                raise kind(text) from self._failures[0]
+        raise UnavailableError(text) from self._failures[0]
 
     def note(self, what: str, error: Exception) -> None:
-        """Remember a failure outside of a command."""
+        """Log a failure outside of a command, to be raised at the end."""
         logger.error(what, extra=said(**{ERROR: str(error)}))
-        self.failures.append(error)
-
-    def _failed(self, command: Command, error: JoineryError) -> None:
-        logger.error("a command failed", extra=_line(command) | {ERROR: str(error)})
-        self.failures.append(error)
+        self._failures.append(error)
 
     def _carry_out(self, command: Command) -> None:
         if isinstance(command, Announce):
-            return announce(self._gateways.recorder, [command])
+            announce(self._gateways.recorder, [command])
+            return
         logger.info("decided", extra=_line(command))
         self.attempted += 1
         try:
-            return self._change(command)
-        except NotFoundError:
-            return None if _is_done_when_gone(command) else self._again(command)
+            self._change(command)
+        except NotFoundError as error:
+            if not _is_done_when_gone(command):
+                # It was there when it was read, so the decision is out of date.
+                raise ConflictError(f"{_subject(command)} is gone") from error
 
-    def _again(self, command: Command) -> None:
-        raise ConflictError(f"{_subject(command)} is gone")
-
-    def _change(self, command: Command) -> None:  # noqa: C901 - one flat table, a line a command
+    def _change(self, command: Change) -> None:  # noqa: C901 - one flat table, a line a command
         cluster = self._gateways.cluster
         match command:
             case UpdateClaim(before, after):
@@ -127,30 +121,31 @@ class Actor:
             case MarkUnavailable(offering, reason):
                 self._gateways.memory.mark_unavailable([offering], now=self._now, reason=reason)
             case _:
-                raise AssertionError(f"{type(command).__name__} is not carried out here")
+                assert_never(command)
 
     def _evict(self, command: Evict) -> None:
         match self._gateways.cluster.evict(command.pod):
             case Eviction.EVICTED:
-                told = Announce("Evicted", f"evicted: {command.reason}", command.pod)
+                event = Announce("Evicted", f"evicted: {command.reason}", command.pod)
             case Eviction.BLOCKED:
                 text = f"a disruption budget keeps the pod {command.pod.key}"
-                told = Announce("FailedDraining", text, command.node, warning=True)
+                event = Announce("FailedDraining", text, command.node, warning=True)
             case Eviction.GONE | Eviction.NOT_ASKED:
                 return
-        announce(self._gateways.recorder, [told])
+        announce(self._gateways.recorder, [event])
 
 
-def _is_done_when_gone(command: Command) -> bool:
+def _is_done_when_gone(command: Change) -> bool:
     return isinstance(command, DeleteClaim | DeleteNode | DeletePod | TerminateInstance | TagInstance)
 
 
 def _line(command: Command) -> dict[str, object]:
-    """The decision as a line of the log."""
+    """The command as the keys of a line of the log."""
     return {COMMAND: f"{type(command).__name__} {_subject(command)}", REASON: command.reason}
 
 
 def _subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
+    """What the command is about, for a person."""
     match command:
         case UpdateClaim(before) | UpdateNode(before) | UpdatePool(before) | UpdateClass(before):
             return before.metadata.name

@@ -44,7 +44,7 @@ Notice = TypeVar("Notice")
 
 
 class Answering:
-    """How a door answers. ``settings`` are the door's own."""
+    """How a door answers what woke it. ``settings`` are the door's own."""
 
     def __init__(self, doorbell: Doorbell, settings: Settings) -> None:
         self._doorbell = doorbell
@@ -137,7 +137,7 @@ class Answering:
 
 
 def _ignored(ignored: Ignored, envelope: Mapping[str, Any]) -> bool:
-    """An event that needs nothing is completed: delivering it again would not change that. Why is said."""
+    """Log why an event needs nothing. It is completed: delivering it again would not change that."""
     count(Count.NOTICES_IGNORED)
     about = {DETAIL_TYPE: detail_type(envelope), SOURCE: envelope.get("source"), REASON: ignored.reason}
     logger.info("event ignored", extra=said(**about))

@@ -22,7 +22,7 @@ class InterruptionController:
         self._gateways = gateways
 
     def reconcile(self, notice: Notice) -> Mapping[str, Any]:
-        """Read, decide, act. Rings for a claim that is going already too: an earlier try may have got only so far.
+        """Read, decide, act.
 
         Raises ``MalformedNoticeError`` for what could not be read of the event, after all else is done.
         """
@@ -30,6 +30,7 @@ class InterruptionController:
         response = respond(notice, snapshot)
         actor = Actor(self._gateways, snapshot.now)
         actor.carry_out(*response)
+        # Also for claims that are being deleted already: an earlier delivery may have failed before it rang.
         if response and notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION:
             self._gateways.doorbell.ring(Bell.PROVISIONING)
             self._gateways.doorbell.ring(Bell.LIFECYCLE)

@@ -1,1 +1,1 @@
-"""The bells that wake the doors."""
+"""The gateway to the queues that wake doors."""

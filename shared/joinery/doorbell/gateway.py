@@ -1,9 +1,9 @@
-"""Bells: "look now", without data. A lost, late or repeated bell costs time, never correctness.
+"""Bells: messages without data that say "look now". A lost, late or repeated bell costs time, never correctness.
 
-A bell's queue delivers late on purpose, and rings of one delay slot are one message. A slot is as long as the delay, so
-a message is delivered only after its slot has ended: whatever rang in it is seen by the door it wakes, and no ring is
-dropped as the duplicate of a message that was handled already. FIFO queues can be delayed only as a whole: the
-template's ``DelaySeconds`` are these same numbers.
+A bell's queue delivers late on purpose, and all rings within one slot of time are one message. A slot is as long as the
+delay, so a message is delivered only after its slot has ended. Therefore the door that it wakes sees whatever any ring
+of that slot was about, and no ring is dropped as the duplicate of a message that was handled already. A FIFO queue can
+be delayed only as a whole: the template's ``DelaySeconds`` are these same numbers.
 """
 
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ DELAYS: Mapping[Bell, timedelta] = {Bell.PROVISIONING: timedelta(seconds=1), Bel
 
 class Doorbell(Protocol):
     def ring(self, bell: Bell) -> None:
-        """Wake a door, its delay from now. Rings of one slot are one. ``UnavailableError``."""
+        """Wake a door after the bell's delay. Rings of one slot are one. Raises ``UnavailableError``."""
         ...
 
 

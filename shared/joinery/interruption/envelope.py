@@ -1,6 +1,6 @@
-"""The event in a message: EventBridge puts it into the queue as it is, SNS between the two wraps it once more.
+"""The event in a message of the queue. EventBridge puts it there as it is; SNS between the two wraps it once more.
 
-A message that holds no event is not an error of its sender's that waiting would mend: it is ignored, with the reason.
+A message that holds no event is ignored, with the reason: delivering it again would not change it.
 """
 
 import json
@@ -32,9 +32,9 @@ def opened(body: object) -> Mapping[str, Any] | Ignored:
 
 
 def detail_type(event: Mapping[str, Any]) -> str:
-    """What kind of event its source says that it is; empty if it does not say.
+    """The event's ``detail-type``, empty if it has none.
 
-    ``detail_type`` is how the EC2 User Guide spells it in the events of Capacity Blocks.
+    The EC2 User Guide spells it ``detail_type`` in the events of Capacity Blocks.
     """
-    spelled = (event.get("detail-type"), event.get("detail_type"))
-    return next((value for value in spelled if isinstance(value, str)), "")
+    spellings = (event.get("detail-type"), event.get("detail_type"))
+    return next((value for value in spellings if isinstance(value, str)), "")

@@ -1,4 +1,7 @@
-"""Fields of an event that must be there: what is missing is said by name, because the event was worth a node."""
+"""Fields that an event must have.
+
+The error names the one that is missing, because the event was about losing a node.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,14 +14,14 @@ class MalformedNoticeError(JoineryError):
 
 
 def mapping(value: object, name: str) -> Mapping[str, Any]:
-    """The value, an object. Raises ``MalformedNoticeError`` with ``name``."""
+    """The value, if it is an object. Raises ``MalformedNoticeError`` with ``name`` if it is not."""
     if not isinstance(value, dict):
         raise MalformedNoticeError(f"{name} is not an object")
     return value
 
 
 def text(fields: Mapping[str, Any], name: str) -> str:
-    """A field, a text that is not empty. Raises ``MalformedNoticeError``."""
+    """The field, if it is a text that is not empty. Raises ``MalformedNoticeError`` with its name if it is not."""
     value = fields.get(name)
     if not isinstance(value, str) or not value:
         raise MalformedNoticeError(f"{name} is missing or not a text")

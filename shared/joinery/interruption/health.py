@@ -1,9 +1,10 @@
 """AWS Health: which instances an event threatens (AWS Health User Guide, "EventBridge schema").
 
-Health speaks of many things, and of each of them several times. A node is concerned only by a change that EC2 has
-scheduled, which is not over, for an instance that is still waiting for it. The event's state is in ``statusCode``; an
-entity's is in ``status``, or in ``statusCode`` as well, depending on who composed the event; older events have neither.
-An event may name no entity at all: public ones never do.
+Health sends events about many things, and about each of them several times. Only one kind is about a node: a change
+that EC2 has scheduled, that is not over, and for which the instance is still waiting.
+
+The state of the event is in ``statusCode``. That of an entity is in ``status`` or in ``statusCode``, depending on who
+composed the event; older events have neither. An event may name no entity at all, and public ones never do.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,31 +20,34 @@ _OVER = ("RESOLVED", "UNIMPAIRED")
 
 @dataclass(frozen=True, slots=True)
 class Threatened:
-    """The instances that a scheduled change waits for; ``unread``: what of the event nobody could read."""
+    """The ids of the instances that a scheduled change is still to come for.
+
+    ``unread``: what is wrong with the first entity that could not be read; empty if all could.
+    """
 
     instances: tuple[str, ...]
     unread: str = ""
 
 
 def threatened(detail: Mapping[str, Any]) -> Threatened | Ignored:
-    """What the event is about. Raises ``MalformedNoticeError`` if nothing of what it lists can be read."""
+    """The instances that the event is about. Raises ``MalformedNoticeError`` if none of its entities can be read."""
     service, category = detail.get("service"), detail.get("eventTypeCategory")
     if (service, category) != ("EC2", "scheduledChange"):
         return Ignored(f"Health speaks of {service} {category}, not of a change that EC2 has scheduled")
     state = detail.get("statusCode")
     if state not in (None, "") and str(state).lower() not in _TO_COME:
         return Ignored(f"the scheduled change is {state}")
-    listed = detail.get("affectedEntities")
-    if not listed:
+    entities = detail.get("affectedEntities")
+    if not entities:
         return Ignored("the scheduled change names no instance")
-    if not isinstance(listed, list):
+    if not isinstance(entities, list):
         raise MalformedNoticeError("detail.affectedEntities is not a list")
-    return _of_entities(listed)
+    return _of_entities(entities)
 
 
-def _of_entities(listed: Iterable[object]) -> Threatened | Ignored:
+def _of_entities(entities: Iterable[object]) -> Threatened | Ignored:
     instances, unread = [], ""
-    for entity in listed:
+    for entity in entities:
         try:
             instances += _waiting(mapping(entity, "detail.affectedEntities[]"))
         except MalformedNoticeError as error:

@@ -1,8 +1,9 @@
 """Reading what EventBridge delivers: an event of EC2 or AWS Health becomes a ``Notice``, or is ignored with a reason.
 
-The envelope's version, source and detail-type name the kind of event; each kind has one reader in ``READERS``. What is
-not in that table, or is of no consequence (an instance that starts), is ``Ignored``: to be counted, said and dropped.
-What is in the table and cannot be read raises, because a lost warning costs a node (Karpenter interruption messages).
+The envelope's source and detail-type name the kind of event, and each kind has one reader in ``READERS``. An event that
+is not in that table, or that needs nothing (an instance that starts), is ``Ignored``: it is counted, logged and
+dropped. One that is in the table and cannot be read raises, because a lost warning costs a node (Karpenter interruption
+messages).
 """
 
 from collections.abc import Callable, Mapping
@@ -16,7 +17,7 @@ from joinery.interruption.fields import mapping, text
 
 
 class NoticeKind(Enum):
-    """What is happening to the instances; the value is the metric's."""
+    """What is happening to the instances."""
 
     SPOT_INTERRUPTED = "spot_interrupted"
     CAPACITY_RESERVATION_INTERRUPTED = "capacity_reservation_interrupted"
@@ -29,9 +30,10 @@ class NoticeKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """EC2 will take instances away, or has: those of these ids, or all in a capacity reservation.
+    """EC2 will take instances away, or has taken them.
 
-    ``unread``: what of the event could not be read, for a person to see once the rest is done; usually nothing.
+    ``instances``: their ids; or ``reservation``: the id of the capacity reservation in which all instances are
+    concerned. ``unread``: what of the event could not be read, to be raised once the rest is done. Usually empty.
     """
 
     kind: NoticeKind

@@ -1,8 +1,10 @@
-"""Answering a notice: what becomes of the claims whose instances EC2 will take away.
+"""The response to a notice: what becomes of the claims whose instances EC2 will take away.
 
-The claim is marked before it is deleted, and nothing waits here for a replacement: its pods count as pending from the
-mark on, provisioning (woken by the controller) buys what they need, and lifecycle starts the drain once that launch was
-accepted, or fifteen seconds later. A rebalance recommendation is only told: acting on it would cost healthy nodes.
+The claim is marked, its node tainted, and the claim deleted. Nothing here waits for a replacement. From the mark on its
+pods count as pending: provisioning, which the controller wakes, buys what they need, and lifecycle starts the drain
+once EC2 has accepted that launch, or after fifteen seconds (``lifecycle.replacement``).
+
+A rebalance recommendation becomes Events only: acting on it would cost healthy nodes.
 """
 
 from collections.abc import Iterable
@@ -36,7 +38,8 @@ _EVENTS = {
     NoticeKind.INSTANCE_TERMINATED: ("InstanceTerminating", "the instance is shutting down"),
 }
 
-#: The capacity type whose pool is short, for the kinds that say so. What replaces a node must not go where it leaves.
+#: The kinds of notice that mean that EC2 needs the capacity back, and the capacity type of the pool that is short then.
+#: The replacement must not be launched in that pool.
 _SHORT_OF = {
     NoticeKind.SPOT_INTERRUPTED: SPOT,
     NoticeKind.CAPACITY_RESERVATION_INTERRUPTED: RESERVED,
@@ -45,10 +48,13 @@ _SHORT_OF = {
 
 
 def respond(notice: Notice, snapshot: Snapshot) -> tuple[tuple[Command, ...], ...]:
-    """What to do about each claim the notice concerns, one chain a claim; nothing for instances that are not ours."""
+    """What to do about each claim that the notice concerns, one chain of commands a claim.
+
+    Nothing for instances of others.
+    """
     nodes = {node.spec.provider_id: node for node in snapshot.nodes if node.spec.provider_id}
     return tuple(
-        tuple(_about(notice, claim, nodes.get(claim.status.provider_id), snapshot.now))
+        tuple(_commands(notice, claim, nodes.get(claim.status.provider_id), snapshot.now))
         for claim in snapshot.managed_claims
         if _concerns(notice, claim)
     )
@@ -60,7 +66,7 @@ def _concerns(notice: Notice, claim: NodeClaim) -> bool:
     return instance_id(claim.status.provider_id) in notice.instances
 
 
-def _about(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) -> Iterable[Command]:
+def _commands(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) -> Iterable[Command]:
     event, text = _EVENTS[notice.kind]
     yield from _shortage(notice.kind, claim, text)
     if claim.is_deleting:

@@ -1,1 +1,1 @@
-"""How a node is emptied: order, budgets, grace, deadlines. Pure decisions."""
+"""How a node is emptied: the order of its pods, their grace, its deadline, its volumes. Pure decisions."""

@@ -1,4 +1,4 @@
-"""Marking a node that is about to go: no new pods, and no more traffic from outside."""
+"""The taint and label of a node that is about to go: it gets no new pods, and no more traffic from load balancers."""
 
 from msgspec.structs import replace
 
@@ -9,13 +9,15 @@ DISRUPTED = Taint(key=DISRUPTED_TAINT, effect=NO_SCHEDULE)
 
 
 def is_disrupted(node: Node) -> bool:
-    """Whether the node carries the taint; key and effect count."""
+    """Whether the node has the taint. Its value does not matter, only key and effect."""
     return any(taint.key == DISRUPTED_TAINT and taint.effect == NO_SCHEDULE for taint in node.spec.taints)
 
 
 def disrupted(node: Node) -> Node:
-    """The node as it should be while it goes (Karpenter `Terminator.Taint`)."""
-    kept = node.spec.taints if is_disrupted(node) else [t for t in node.spec.taints if t.key != DISRUPTED_TAINT]
-    taints = kept if is_disrupted(node) else [*kept, DISRUPTED]
+    """The node with the taint and the label (Karpenter `Terminator.Taint`)."""
+    taints = node.spec.taints
+    if not is_disrupted(node):
+        # A taint of the same key with another effect is replaced.
+        taints = [*(taint for taint in taints if taint.key != DISRUPTED_TAINT), DISRUPTED]
     labels = {**node.metadata.labels, EXCLUDE_FROM_LOAD_BALANCERS: "karpenter"}
     return replace(node, metadata=replace(node.metadata, labels=labels), spec=replace(node.spec, taints=taints))

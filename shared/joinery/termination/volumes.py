@@ -1,7 +1,7 @@
 """Volumes: an instance is terminated only once the volumes of its drained pods are detached.
 
-Otherwise their next pods wait six minutes for Kubernetes to give up on the old attachment. Joinery only watches: the
-attach-detach controller does the work (Karpenter node termination, VolumesDetached).
+Otherwise the pods that use them next would wait six minutes, until Kubernetes detaches by force. Joinery only waits for
+it: the attach-detach controller does the work (Karpenter node termination, VolumesDetached).
 """
 
 from collections.abc import Iterable
@@ -16,7 +16,9 @@ def blocking_volumes(snapshot: Snapshot, node_name: str, pods: Iterable[Pod]) ->
     staying = [pod for pod in pods if not is_drainable(pod, snapshot.now)]
     kept = _volumes_of(snapshot, staying)
     attached = {
-        a.spec.source.persistent_volume_name for a in snapshot.volume_attachments if a.spec.node_name == node_name
+        attachment.spec.source.persistent_volume_name
+        for attachment in snapshot.volume_attachments
+        if attachment.spec.node_name == node_name
     }
     return tuple(sorted(attached - kept - {""}))
 
