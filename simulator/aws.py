@@ -1,4 +1,4 @@
-"""The small gateways in memory: bells, bucket, offering memory."""
+"""The small gateways in memory: bells, bucket, unavailable offerings."""
 
 import gzip
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ import msgspec
 from joinery.cloudprovider.catalog.document import Catalog
 from joinery.doorbell.gateway import DELAYS, Bell, slot
 from joinery.errors import NotFoundError
-from joinery.memory.gateway import MARKED_FOR
 from joinery.state.offerings import OfferingKey
 from joinery.store.gateway import sealed
+from joinery.unavailable.gateway import MARKED_FOR
 from simulator.clock import Clock
 
 
@@ -77,14 +77,14 @@ class InMemoryStore:
 
 
 @dataclass
-class InMemoryMemory:
-    """Implements ``OfferingMemory``."""
+class InMemoryUnavailableOfferings:
+    """Implements ``UnavailableOfferings``."""
 
     until: dict[OfferingKey, datetime] = field(default_factory=dict)
 
-    def unavailable(self, now: datetime) -> frozenset[OfferingKey]:
+    def at(self, now: datetime) -> frozenset[OfferingKey]:
         return frozenset(pool for pool, end in self.until.items() if end > now)
 
-    def mark_unavailable(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
+    def mark(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
         for pool in pools:
             self.until[pool] = now + MARKED_FOR

@@ -11,7 +11,7 @@ from datetime import datetime
 from joinery.cloudprovider.catalog.document import Catalog
 from joinery.gateways import Gateways
 from joinery.settings import Settings
-from simulator.aws import InMemoryDoorbell, InMemoryMemory, InMemoryStore
+from simulator.aws import InMemoryDoorbell, InMemoryStore, InMemoryUnavailableOfferings
 from simulator.clock import START, Clock
 from simulator.cloud.cloud import InMemoryCloud
 from simulator.cloud.market import market
@@ -33,7 +33,7 @@ class World:
         self.cloud = InMemoryCloud(self.clock, catalog or market(), cluster=CLUSTER)
         self.doorbell = InMemoryDoorbell(self.clock)
         self.store = InMemoryStore()
-        self.memory = InMemoryMemory()
+        self.unavailable = InMemoryUnavailableOfferings()
         self.store.put_catalog(self.cloud.catalog())
 
     @property
@@ -44,7 +44,7 @@ class World:
             cloud=self.cloud,
             doorbell=self.doorbell,
             store=self.store,
-            memory=self.memory,
+            unavailable=self.unavailable,
         )
 
     @contextmanager

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from joinery.controllers.webhook import WebhookController
     from joinery.doorbell.gateway import Doorbell
     from joinery.gateways import Gateways
-    from joinery.memory.gateway import OfferingMemory
     from joinery.store.gateway import Store
+    from joinery.unavailable.gateway import UnavailableOfferings
 
 #: The gateways of Lambda.
 AWS = "joinery.bootstrap:aws"
@@ -124,7 +124,7 @@ def aws(given: Settings) -> "Gateways":
         cloud=cast("Cloud", _Deferred(lambda: _ec2(given))),
         doorbell=_doorbell(),
         store=cast("Store", _Deferred(lambda: _s3(given))),
-        memory=cast("OfferingMemory", _Deferred(lambda: _dynamodb(given))),
+        unavailable=cast("UnavailableOfferings", _Deferred(lambda: _dynamodb(given))),
     )
 
 
@@ -180,10 +180,10 @@ def _s3(given: Settings) -> "Store":
     return S3Store(given.bucket, given.region)
 
 
-def _dynamodb(given: Settings) -> "OfferingMemory":
-    from joinery.memory.dynamodb import DynamoMemory
+def _dynamodb(given: Settings) -> "UnavailableOfferings":
+    from joinery.unavailable.dynamodb import DynamoUnavailableOfferings
 
-    return DynamoMemory(given.table, given.region)
+    return DynamoUnavailableOfferings(given.table, given.region)
 
 
 @cache

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from joinery.cloudprovider.gateway import Cloud
 from joinery.cluster.gateway import Cluster, Recorder
 from joinery.doorbell.gateway import Doorbell
-from joinery.memory.gateway import OfferingMemory
 from joinery.store.gateway import Store
+from joinery.unavailable.gateway import UnavailableOfferings
 
 
 @dataclass(frozen=True)
@@ -16,4 +16,4 @@ class Gateways:
     cloud: Cloud
     doorbell: Doorbell
     store: Store
-    memory: OfferingMemory
+    unavailable: UnavailableOfferings

@@ -21,9 +21,9 @@ from joinery.cloudprovider.gateway import Cloud, Instance, LaunchRequest, Launch
 from joinery.cluster.gateway import Cluster, Eviction, Lease
 from joinery.doorbell.gateway import Bell
 from joinery.gateways import Gateways
-from joinery.memory.gateway import OfferingMemory
 from joinery.state.offerings import InstanceType, OfferingKey
 from joinery.state.snapshot import Snapshot
+from joinery.unavailable.gateway import UnavailableOfferings
 
 
 def read_only(gateways: Gateways) -> Gateways:
@@ -33,7 +33,7 @@ def read_only(gateways: Gateways) -> Gateways:
         cluster=ReadOnlyCluster(gateways.cluster),
         cloud=ReadOnlyCloud(gateways.cloud),
         doorbell=SilentDoorbell(),
-        memory=ReadOnlyMemory(gateways.memory),
+        unavailable=ReadOnlyUnavailableOfferings(gateways.unavailable),
     )
 
 
@@ -124,14 +124,14 @@ class SilentDoorbell:
         pass
 
 
-class ReadOnlyMemory:
-    """Implements ``OfferingMemory``."""
+class ReadOnlyUnavailableOfferings:
+    """Implements ``UnavailableOfferings``."""
 
-    def __init__(self, memory: OfferingMemory) -> None:
-        self._memory = memory
+    def __init__(self, unavailable: UnavailableOfferings) -> None:
+        self._unavailable = unavailable
 
-    def unavailable(self, now: datetime) -> frozenset[OfferingKey]:
-        return self._memory.unavailable(now)
+    def at(self, now: datetime) -> frozenset[OfferingKey]:
+        return self._unavailable.at(now)
 
-    def mark_unavailable(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
+    def mark(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
         pass

@@ -77,7 +77,7 @@ def gateways(settings: Settings) -> Gateways:
     """What ``JOINERY_GATEWAYS`` names in the door's process: a doorbell, and nothing else that it could reach."""
     nothing = cast(Any, None)
     return Gateways(
-        cluster=nothing, recorder=nothing, cloud=nothing, doorbell=_Doorbell(), store=nothing, memory=nothing
+        cluster=nothing, recorder=nothing, cloud=nothing, doorbell=_Doorbell(), store=nothing, unavailable=nothing
     )
 
 

@@ -52,7 +52,7 @@ def test_the_pool_that_is_being_emptied_is_avoided(running: Stand) -> None:
     """The replacement is bought elsewhere."""
     (old,) = [found for found in running.world.cloud.instances()]
     running.receive("interruption_spot_warning", old.instance_id)
-    (pool,) = running.world.memory.unavailable(running.world.clock.now())
+    (pool,) = running.world.unavailable.at(running.world.clock.now())
     assert (pool.instance_type, pool.zone, pool.capacity_type) == (old.instance_type, old.zone, SPOT)
     running.provision()
     new = next(found for found in running.world.cloud.instances() if found.instance_id != old.instance_id)
@@ -114,7 +114,7 @@ def test_somebody_else_s_instance_is_none_of_our_business(running: Stand) -> Non
 
 def test_a_warning_that_could_not_be_handled_is_raised(running: Stand) -> None:
     """It carries data: its queue must deliver it again."""
-    fuse = Fuse(failing="memory.mark_unavailable", error=UnavailableError("DynamoDB is throttling"))
+    fuse = Fuse(failing="unavailable.mark", error=UnavailableError("DynamoDB is throttling"))
     running.gateways = fuse.protect(running.gateways)
     with pytest.raises(UnavailableError, match="throttling"):
         running.receive("interruption_spot_warning", running.alive[0])

@@ -180,7 +180,7 @@ def test_a_call_that_ec2_refuses_for_want_of_capacity_is_answered_like_one_that_
     assert stand.provision()["launched"] == 0
     assert "InsufficientCapacityError" in stand.told("NodeClaim")
     assert any("MaxSpotInstanceCountExceeded" in event.message for event in stand.world.recorder.events)
-    assert stand.world.memory.unavailable(stand.world.clock.now()) == spot
+    assert stand.world.unavailable.at(stand.world.clock.now()) == spot
     stand.live()
     assert stand.provision()["launched"] == 1
     assert [claim.metadata.labels[CAPACITY_TYPE] for claim in stand.claims if not claim.is_deleting] == [ON_DEMAND]

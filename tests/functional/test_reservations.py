@@ -111,7 +111,7 @@ def test_a_reservation_that_ec2_finds_exceeded_is_left_alone_for_a_while(reserve
     reserved.world.cloud.run_out(OfferingKey(KIND, ZONE, RESERVED))
     reserved.pods(1)
     assert reserved.provision()["launched"] == 0
-    assert reserved.world.memory.unavailable(reserved.world.clock.now()) == {OfferingKey(KIND, ZONE, RESERVED)}
+    assert reserved.world.unavailable.at(reserved.world.clock.now()) == {OfferingKey(KIND, ZONE, RESERVED)}
     reserved.live()
     assert reserved.provision()["launched"] == 1
     assert [c.metadata.labels[CAPACITY_TYPE] for c in reserved.claims if c.status.provider_id] == [ON_DEMAND]
@@ -156,7 +156,7 @@ def test_a_reservation_that_takes_its_instance_back_is_left_alone_for_a_while(re
     reserved.pods(1)
     reserved.settle()
     reserved.receive("interruption_capacity_reservation", reserved.alive[0])
-    assert reserved.world.memory.unavailable(reserved.world.clock.now()) == {OfferingKey(KIND, ZONE, RESERVED)}
+    assert reserved.world.unavailable.at(reserved.world.clock.now()) == {OfferingKey(KIND, ZONE, RESERVED)}
     reserved.provision()
     assert sorted(claim.metadata.labels[CAPACITY_TYPE] for claim in reserved.claims) == [ON_DEMAND, RESERVED]
 

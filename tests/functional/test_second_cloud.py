@@ -15,7 +15,7 @@ from joinery.gateways import Gateways
 from joinery.settings import Settings
 from joinery.state.plans import is_kept
 from simulator import builders
-from simulator.aws import InMemoryDoorbell, InMemoryMemory, InMemoryStore
+from simulator.aws import InMemoryDoorbell, InMemoryStore, InMemoryUnavailableOfferings
 from simulator.clock import Clock
 from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.recorder import InMemoryRecorder
@@ -46,7 +46,7 @@ class Basement:
             cloud=self.cloud,
             doorbell=InMemoryDoorbell(self.clock),
             store=InMemoryStore(),
-            memory=InMemoryMemory(),
+            unavailable=InMemoryUnavailableOfferings(),
         )
         self.live()
 

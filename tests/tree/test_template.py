@@ -13,10 +13,10 @@ from joinery.controllers.provisioning import LEASE_SECONDS
 from joinery.doorbell.gateway import DELAYS, Bell
 from joinery.interruption.envelope import detail_type
 from joinery.interruption.notice import READERS
-from joinery.memory.dynamodb import EXPIRES, KEY
 from joinery.observability import Count
 from joinery.settings import NEEDS, Settings, variable
 from joinery.store.gateway import CATALOG_KEY
+from joinery.unavailable.dynamodb import EXPIRES, KEY
 from tools.template import ROOT, Door, doors, load, of_type
 
 TEMPLATE = load()

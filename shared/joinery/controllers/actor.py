@@ -119,7 +119,7 @@ class Actor:
             case TagInstance(instance_id, tags):
                 self._gateways.cloud.tag(instance_id, tags)
             case MarkUnavailable(offering, reason):
-                self._gateways.memory.mark_unavailable([offering], now=self._now, reason=reason)
+                self._gateways.unavailable.mark([offering], now=self._now, reason=reason)
             case _:
                 assert_never(command)
 

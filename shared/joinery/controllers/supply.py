@@ -27,5 +27,5 @@ class Supply:
 def read_supply(gateways: Gateways, node_classes: Sequence[NodeClass], now: datetime) -> Supply:
     """Read the catalogue, what is left of capacity reservations, and what EC2 was out of. Costs about 40 ms a class."""
     types = gateways.cloud.instance_types(node_classes, current(gateways), now)
-    unavailable = gateways.memory.unavailable(now)
+    unavailable = gateways.unavailable.at(now)
     return Supply({name: without(listed, unavailable) for name, listed in types.items()}, unavailable)

@@ -1,7 +1,7 @@
-"""The offering memory in DynamoDB: one item a capacity pool, which the table's TTL removes.
+"""Unavailable offerings in DynamoDB: one item for each, which the table's TTL removes.
 
-TTL removes late, up to days, so what has expired is filtered out on reading. The table is small, a few hundred pools on
-the worst day, so reading all of it is one or two requests.
+DynamoDB removes expired items late, up to days, so they are filtered out on reading. The table is small (a few hundred items on
+the worst day), so reading all of it takes one or two requests.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,8 +11,8 @@ from typing import Any
 
 from joinery.aws import Clients, translated
 from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
-from joinery.memory.gateway import MARKED_FOR
 from joinery.state.offerings import OfferingKey
+from joinery.unavailable.gateway import MARKED_FOR
 
 #: The table's partition key and its TTL attribute (seconds since 1970), as the template declares them.
 KEY, EXPIRES = "pk", "expires"
@@ -20,14 +20,14 @@ _PREFIX = "offering#"
 _BATCH, _ROUNDS = 25, 4
 
 
-class DynamoMemory:
-    """Implements ``OfferingMemory``. Reads are consistent: the next plan must not ask what this one found empty."""
+class DynamoUnavailableOfferings:
+    """Implements ``UnavailableOfferings``. Reads are consistent, because the next plan must not ask for what this one found out of stock."""
 
     def __init__(self, table: str, region: str) -> None:
         self._table = table
         self._clients = Clients(region)
 
-    def unavailable(self, now: datetime) -> frozenset[OfferingKey]:
+    def at(self, now: datetime) -> frozenset[OfferingKey]:
         with self._table_of("reading"):
             pages = self._clients.dynamodb.get_paginator("scan").paginate(
                 TableName=self._table,
@@ -38,7 +38,7 @@ class DynamoMemory:
             )
             return frozenset(_pool(item[KEY]["S"]) for page in pages for item in page["Items"])
 
-    def mark_unavailable(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
+    def mark(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
         until = str((now + MARKED_FOR).timestamp())
         items = [
             {KEY: {"S": _key(pool)}, EXPIRES: {"N": until}, "reason": {"S": reason}} for pool in sorted(set(pools))
@@ -48,7 +48,7 @@ class DynamoMemory:
 
     @contextmanager
     def _table_of(self, doing: str) -> Iterator[None]:
-        """Without its table there is no memory at all, which is not the same as an offering that is not remembered."""
+        """A missing table is a wrong setting of ours. It must not read as "nothing is marked"."""
         try:
             with translated(f"{doing} table {self._table}"):
                 yield

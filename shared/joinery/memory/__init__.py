@@ -1,1 +1,0 @@
-"""What EC2 was out of lately."""

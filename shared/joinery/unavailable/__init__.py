@@ -1,0 +1,1 @@
+"""The offerings that EC2 was out of a moment ago."""

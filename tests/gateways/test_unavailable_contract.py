@@ -1,0 +1,65 @@
+"""What the memory of unavailable offerings promises, in memory and over DynamoDB."""
+
+from datetime import UTC, datetime, timedelta
+
+import boto3
+import pytest
+
+from joinery.errors import ConfigurationError
+from joinery.state.offerings import OfferingKey
+from joinery.unavailable.dynamodb import KEY, DynamoUnavailableOfferings
+from joinery.unavailable.gateway import UnavailableOfferings
+from simulator.aws import InMemoryUnavailableOfferings
+
+NOW = datetime(2026, 8, 24, 9, 0, tzinfo=UTC)
+LARGE = OfferingKey("m7a.large", "us-east-1a", "spot")
+SMALL = OfferingKey("t3.small", "us-east-1b", "on-demand")
+
+
+@pytest.fixture(params=["memory", "dynamodb"])
+def offerings(request: pytest.FixtureRequest) -> UnavailableOfferings:
+    """Both forms, empty."""
+    if request.param == "memory":
+        return InMemoryUnavailableOfferings()
+    request.getfixturevalue("aws")
+    boto3.client("dynamodb").create_table(
+        TableName="joinery",
+        KeySchema=[{"AttributeName": KEY, "KeyType": "HASH"}],
+        AttributeDefinitions=[{"AttributeName": KEY, "AttributeType": "S"}],
+        BillingMode="PAY_PER_REQUEST",
+    )
+    return DynamoUnavailableOfferings("joinery", "us-east-1")
+
+
+def test_a_marked_pool_is_unavailable_for_three_minutes(offerings: UnavailableOfferings) -> None:
+    """And not a moment longer, whether or not the table has removed it."""
+    offerings.mark([LARGE], now=NOW, reason="InsufficientInstanceCapacity")
+    assert offerings.at(NOW) == {LARGE}
+    assert offerings.at(NOW + timedelta(seconds=179)) == {LARGE}
+    assert offerings.at(NOW + timedelta(minutes=3)) == frozenset()
+
+
+def test_marking_again_extends_it(offerings: UnavailableOfferings) -> None:
+    """EC2 was asked again and was out again."""
+    offerings.mark([LARGE, SMALL], now=NOW, reason="x")
+    offerings.mark([LARGE], now=NOW + timedelta(minutes=2), reason="x")
+    assert offerings.at(NOW + timedelta(minutes=4)) == {LARGE}
+
+
+def test_many_pools_are_marked_at_once(offerings: UnavailableOfferings) -> None:
+    """More than one request may carry, and the same pool twice."""
+    pools = [OfferingKey(f"m7a.{n}", "us-east-1a", "spot") for n in range(60)]
+    offerings.mark([*pools, *pools], now=NOW, reason="x")
+    assert offerings.at(NOW) == set(pools)
+
+
+def test_nothing_marked_is_nothing_unavailable(offerings: UnavailableOfferings) -> None:
+    """Marking no pool is allowed."""
+    offerings.mark([], now=NOW, reason="x")
+    assert offerings.at(NOW) == frozenset()
+
+
+def test_a_missing_table_is_a_wrong_setting(aws: str) -> None:
+    """The error names the table."""
+    with pytest.raises(ConfigurationError, match="reading table absent: ResourceNotFound"):
+        DynamoUnavailableOfferings("absent", "us-east-1").at(NOW)
