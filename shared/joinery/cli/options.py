@@ -45,6 +45,14 @@ MoreFiles = Annotated[
 Recursive = Annotated[
     bool, typer.Option("-R", "--recursive", help="Of a FOLDER also what lies in the folders inside of it.")
 ]
+ExplainOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--explain",
+        metavar="POD",
+        help="Explain where this pod goes, and what else would have done. namespace/name or name. Repeatable.",
+    ),
+]
 RegionOption = Annotated[
     str | None,
     typer.Option(

@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,10 +10,12 @@ import msgspec
 
 from joinery.apis.meta import Requirement, Taint
 from joinery.apis.quantity import texts
+from joinery.cli.explained import document
 from joinery.cli.notices import Notice
 from joinery.cli.prices import Prices
 from joinery.cli.view.costs import CURRENCY, Costs
 from joinery.cli.visible import in_json
+from joinery.scheduling.explain.explanation import Explanation
 from joinery.scheduling.packing import Launch, Packing
 
 #: Sums of prices, to the millionth of a dollar: floats add up with noise in the last digits.
@@ -42,6 +44,11 @@ def plan_document(
         "notices": [notice.document() for notice in notices],
         "solver": {"method": packing.method, "seconds": round(seconds, 3), "limit": packing.limit_struck},
     }
+
+
+def with_explanations(plan: Mapping[str, Any], explanations: Sequence[Explanation]) -> Mapping[str, Any]:
+    """The same document; where pods are explained, with ``explanations`` at its end."""
+    return {**plan, "explanations": [document(one) for one in explanations]} if explanations else plan
 
 
 def launch_document(launch: Launch) -> Mapping[str, Any]:

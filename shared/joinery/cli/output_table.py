@@ -14,11 +14,13 @@ from rich.console import Console
 from rich.markup import escape as unmarked
 from rich.table import Table
 
+from joinery.cli.explained import lines
 from joinery.cli.prices import Prices
 from joinery.cli.view.figures import amount, count, money, monthly, natural, resource_heading, share, size, unit
 from joinery.cli.view.nearness import nearness
 from joinery.cli.view.plan_view import Existing, Filled, Group, PlanView, Refused, zones_allowed
 from joinery.cli.visible import visible
+from joinery.scheduling.explain.explanation import Explanation
 from joinery.scheduling.packing import Launch
 from joinery.state.offerings import InstanceType
 
@@ -61,6 +63,15 @@ def print_plan(plan: PlanView, *, with_pods: bool = False) -> None:
         _print_refused(console, plan.refused)
         _print_dropped(console, plan)
         _print_totals(console, plan)
+        for explanation in plan.explanations:
+            _print_explanation(console, explanation)
+
+
+def _print_explanation(console: Console, explanation: Explanation) -> None:
+    heading, *rest = lines(explanation)
+    console.print("", f"[bold]{escape(heading)}[/bold]", sep="\n")
+    for line in rest:
+        console.print(escape(line))
 
 
 def _table(title: str) -> Table:

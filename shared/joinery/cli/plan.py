@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from joinery.cli.options import CatalogOption, Files, MoreFiles, NodeSize, PlanFormat, Recursive, RegionOption
+from joinery.cli.options import (
+    CatalogOption,
+    ExplainOption,
+    Files,
+    MoreFiles,
+    NodeSize,
+    PlanFormat,
+    Recursive,
+    RegionOption,
+)
 from joinery.errors import ConfigurationError, RefusedError
 
 if TYPE_CHECKING:
@@ -17,6 +26,8 @@ if TYPE_CHECKING:
     from joinery.cli.view.plan_view import PlanView
     from joinery.cloudprovider.catalog.document import Catalog
     from joinery.planning import Plan
+    from joinery.scheduling.explain.explanation import Explanation
+    from joinery.scheduling.packing import Packing
     from joinery.scheduling.problem import Options, Problem
     from joinery.state.snapshot import Snapshot
 
@@ -40,6 +51,7 @@ def plan(
     ] = NodeSize.BALANCED,
     output: Annotated[PlanFormat, typer.Option("-o", "--output", help="How to print it.")] = PlanFormat.TABLE,
     with_pods: Annotated[bool, typer.Option("--pods", help="In the table: where every single pod goes.")] = False,
+    explained: ExplainOption = None,
 ) -> None:
     """Plan nodes for the pending pods of the files, or without files of the current kubeconfig's cluster, read-only.
 
@@ -49,7 +61,7 @@ def plan(
     from joinery.cli.doubts.misnamed import misnamed
     from joinery.cli.doubts.others import others
     from joinery.cli.notices import warning
-    from joinery.cli.output_json import plan_document, write
+    from joinery.cli.output_json import plan_document, with_explanations, write
     from joinery.cli.regions import cluster_region
     from joinery.cli.sources import checked_region, load_catalog, moment, prices_of
     from joinery.cli.view.costs import costs as costs_of
@@ -64,16 +76,19 @@ def plan(
     place = checked_region(region)
     catalogue, prices = prices_of(load_catalog(catalog_file, place or cluster_region(snapshot)), snapshot, place)
     notices += _told(*prices.notices(), *not_counted(snapshot, catalogue))
-    problem, made, seconds = _solve(snapshot, catalogue, options)
+    problem, pods, made, seconds = _solve(snapshot, catalogue, options, explained or ())
     packing = made.packing
     notices += _told(*misnamed(snapshot, problem.instance_types), *without_pools(snapshot, packing))
     notices += _told(*map(warning, (*made.warnings, *packing.pool_reasons)), *others(packing, snapshot))
     check(made)
     costs = costs_of(problem, packing, catalogue.sold)
+    explanations = _explanations(problem, packing, pods)
     if output is PlanFormat.JSON:
-        write(plan_document(packing, costs, prices, notices, now=snapshot.now, seconds=seconds))
+        document = plan_document(packing, costs, prices, notices, now=snapshot.now, seconds=seconds)
+        write(with_explanations(document, explanations))
     else:
-        _show(view(problem, packing, costs, prices, notices, seconds=seconds), output, with_pods=with_pods)
+        shown = view(problem, packing, costs, prices, notices, seconds=seconds, explanations=explanations)
+        _show(shown, output, with_pods=with_pods)
 
 
 def _snapshot(files: Sequence[str], now: "datetime", *, recursive: bool) -> tuple["Snapshot", tuple["Notice", ...]]:
@@ -94,8 +109,11 @@ def _told(*notices: "Notice") -> tuple["Notice", ...]:
     return notices
 
 
-def _solve(snapshot: "Snapshot", catalogue: "Catalog", options: "Options") -> tuple["Problem", "Plan", float]:
-    """The problem, its plan, and how long it took from parsed objects."""
+def _solve(
+    snapshot: "Snapshot", catalogue: "Catalog", options: "Options", explained: Sequence[str]
+) -> tuple["Problem", tuple[str, ...], "Plan", float]:
+    """The problem, the pods to explain, the plan, and how long it took from parsed objects. A name that is none is told before solving."""
+    from joinery.cli.explained import pods_meant
     from joinery.cloudprovider.offline import instance_types
     from joinery.planning import plan as planned
     from joinery.scheduling.problem import Problem
@@ -103,8 +121,18 @@ def _solve(snapshot: "Snapshot", catalogue: "Catalog", options: "Options") -> tu
     started = time.perf_counter()
     types = instance_types(snapshot.node_classes, catalogue, snapshot.now)
     problem = Problem(snapshot=snapshot, instance_types=types, options=options)
+    pods = pods_meant(explained, problem) if explained else ()
     made = planned(problem, stopwatch=lambda: time.perf_counter() - started)
-    return problem, made, time.perf_counter() - started
+    return problem, pods, made, time.perf_counter() - started
+
+
+def _explanations(problem: "Problem", packing: "Packing", pods: Sequence[str]) -> tuple["Explanation", ...]:
+    """Nothing is computed, or imported, for nobody."""
+    if not pods:
+        return ()
+    from joinery.scheduling.explain.explain import explain
+
+    return tuple(explain(problem, packing, pod) for pod in pods)
 
 
 def check(made: "Plan") -> None:

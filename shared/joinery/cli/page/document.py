@@ -11,7 +11,7 @@ import sys
 from importlib import resources
 from string import Template
 
-from joinery.cli.page import costs, notices, rows
+from joinery.cli.page import costs, explanations, notices, rows
 from joinery.cli.page.text import NOTHING, Html, element, join, text
 from joinery.cli.view.figures import TELLING, count, money, monthly
 from joinery.cli.view.nearness import nearness
@@ -47,7 +47,7 @@ def page(plan: PlanView) -> str:
         figures=_figures(plan),
         meter=_meter(plan),
         bound=_bound(plan),
-        sections=join((rows.sections(plan), costs.section(plan))),
+        sections=join(part for part in (rows.sections(plan), costs.section(plan), explanations.section(plan)) if part),
         legend=rows.legend(plan),
         footer=_footer(plan),
         colours=rows.colours(plan),

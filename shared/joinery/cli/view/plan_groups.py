@@ -26,6 +26,7 @@ from joinery.cli.view.plan_view import (
     zones_allowed,
 )
 from joinery.scheduling.constraints.resources import PODS, requests_of
+from joinery.scheduling.explain.explanation import Explanation
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing
 from joinery.scheduling.problem import Problem
 from joinery.state.nodes import NodeView, views
@@ -46,6 +47,7 @@ def view(
     notices: Iterable[Notice] = (),
     *,
     seconds: float,
+    explanations: Iterable[Explanation] = (),
 ) -> PlanView:
     """The packing as a person looks at it. Takes a fraction of the time that finding it took."""
     workload_of = _workloads(problem.snapshot.pods, packing)
@@ -61,6 +63,7 @@ def view(
         existing=_existing(problem, packing, workload_of),
         refused=_refused(packing),
         dropped=_dropped(packing),
+        explanations=tuple(explanations),
     )
 
 

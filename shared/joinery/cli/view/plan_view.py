@@ -15,6 +15,7 @@ from joinery.cli.notices import Notice
 from joinery.cli.prices import Prices
 from joinery.cli.view.costs import Costs
 from joinery.cli.view.figures import in_order
+from joinery.scheduling.explain.explanation import Explanation
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing
 
 
@@ -132,6 +133,8 @@ class PlanView:
     refused: tuple[Refused, ...]
     dropped: tuple[tuple[str, int], ...]
     """Preferences that were given up, and by how many pods; the most frequent first."""
+    explanations: tuple[Explanation, ...] = ()
+    """Of the pods that were asked for by ``--explain``."""
 
     @property
     def placed(self) -> int:

@@ -22,7 +22,7 @@ def reasons_for(work: Workspace, pods: PodClass) -> tuple[Reason, ...]:
     own = own_problem(work, pods)
     if own:
         return own
-    reasons = [reason for pool in work.pools for reason in _of_pool(Asked(work, pods, pool))]
+    reasons = [reason for pool in work.pools for reason in reasons_of_pool(Asked(work, pods, pool))]
     reasons += work.rejected_pools
     if not reasons:
         message = "there is no NodePool that could launch a node for it"
@@ -56,7 +56,7 @@ def _contradiction(pods: PodClass) -> Reason | None:
     return Reason.of(ReasonCode.REQUIREMENTS, "{whose} leave no value for {label}", whose=whose, label=key)
 
 
-def _of_pool(asked: Asked) -> tuple[Reason, ...]:
+def reasons_of_pool(asked: Asked) -> tuple[Reason, ...]:
     """The stage that leaves no instance type; where all leave some, what stands in the way beyond size."""
     last: Stage | None = None
     for last in stages(asked):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from joinery.apis.quantity import text
 from joinery.scheduling.constraints.podclasses import PodClass
+from joinery.scheduling.constraints.resources import PODS
 from joinery.scheduling.pools.pool import Amounts, Axis
 
 _WORDS = {"cpu": "CPU", "memory": "memory", "pods": "room for pods", "ephemeral-storage": "ephemeral storage"}
@@ -66,3 +67,9 @@ def _shortage(
     parts += [f"DaemonSets take up to {text(name, most)}"] if most else []
     why = f"({', '.join(parts)})" if parts else "for what runs there without the pod"
     return Shortage(name, number, f"too little {_WORDS.get(name, name)} {why}")
+
+
+def requests_in_words(pods: PodClass) -> str:
+    """``cpu 500m, memory 1Gi``; that a pod is one pod goes without saying."""
+    asked = (f"{name} {text(name, value)}" for name, value in sorted(pods.requests.items()) if value and name != PODS)
+    return ", ".join(asked) or "nothing"

@@ -1,0 +1,108 @@
+"""Why a pod of a plan is where it is: computed from the problem and the packing afterwards, when somebody asks."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+
+from joinery.scheduling.explain.aftermath import aftermath
+from joinery.scheduling.explain.explanation import Explanation, PoolExplanation
+from joinery.scheduling.explain.node_rules import explain_nodes
+from joinery.scheduling.explain.pool_rules import rule_counts
+from joinery.scheduling.explain.reasons import reasons_of_pool
+from joinery.scheduling.explain.stages import Asked
+from joinery.scheduling.firstfit.firstfit import FirstFit
+from joinery.scheduling.firstfit.targets import NewNode
+from joinery.scheduling.firstfit.workspace import Workspace
+from joinery.scheduling.packing import Packing, PlacedOffering
+from joinery.scheduling.pools.reserved import stock
+from joinery.scheduling.problem import Problem
+from joinery.scheduling.reason import Reason
+
+
+def explain(problem: Problem, packing: Packing, pod: str) -> Explanation:
+    """Explain what the packing does with one of its pods (namespace/name). Raises ``KeyError`` for a pod that is not in it.
+
+    Costs about as much as compiling the problem, once and once more for every NodePool.
+    """
+    launch = next((one for one in packing.launches if pod in one.pods), None)
+    existing = next((one for one in packing.existing if pod in one.pods), None)
+    unplaced = next((one for one in packing.unplaced if one.pod == pod), None)
+    if launch is None and existing is None and unplaced is None:
+        raise KeyError(pod)
+    after = aftermath(problem, packing, pod)
+    work = _workspace(problem, packing, after)
+    pods = next((pods for pods in work.classes if pod in pods.pods), None)
+    is_readable = pods is not None and not pods.problems
+    pools: tuple[PoolExplanation, ...] = ()
+    if is_readable:
+        alone = (replace(after.snapshot, node_pools=(pool.node_pool,)) for pool in work.pools)
+        works = (_workspace(problem, packing, replace(after, snapshot=snapshot)) for snapshot in alone)
+        pools = tuple(_of_pool(one, pod, unplaced.reasons if unplaced else ()) for one in works)
+    bought = {one.name for one in packing.launches}
+    own = (launch.name if launch else "") or (existing.node or existing.node_claim if existing else "")
+    return Explanation(
+        pod=pod,
+        launch=launch,
+        existing=existing,
+        reasons=unplaced.reasons if unplaced else (),
+        dropped=next((one.dropped for one in packing.relaxed if one.pod == pod), ()),
+        standing=explain_nodes(work, pods if is_readable else None, lambda node: node.name not in bought | {own}),
+        planned=explain_nodes(work, pods if is_readable else None, lambda node: node.name in bought - {own}),
+        pools=pools,
+        rejected=packing.pool_reasons,
+    )
+
+
+def _workspace(problem: Problem, packing: Packing, after: Problem) -> Workspace:
+    """The aftermath, compiled. What the plan takes of capacity reservations is gone; claims that wait for theirs are no claims there."""
+    work = Workspace(after)
+    left = dict(stock(work.pools, problem.snapshot.node_claims))
+    for launch in packing.launches:
+        if launch.offering.reservation in left:
+            left[launch.offering.reservation] = max(0, left[launch.offering.reservation] - 1)
+    work.reservations = work.left_reserved = left
+    return work
+
+
+# --- NodePools ---
+
+
+def _of_pool(work: Workspace, pod: str, refusals: Iterable[Reason]) -> PoolExplanation:
+    """Ask the one NodePool of the workspace, with every node closed, so that it must buy one.
+
+    ``refusals``: what the packing said of the pod, which is what its owner was told.
+    """
+    work.nodes = []
+    pods = next(pods for pods in work.classes if pod in pods.pods)
+    (pool,) = work.pools
+    asked = Asked(work, pods, pool)
+    rules = tuple(rule_counts(asked))
+    node = _bought(work, pod)
+    told = tuple(reason for reason in refusals if reason.subject == asked.subject)
+    return PoolExplanation(
+        pool.name,
+        pool.weight,
+        len(pool.market.types),
+        rules,
+        _offering(node) if node else None,
+        told or (() if node else reasons_of_pool(asked)),
+    )
+
+
+def _bought(work: Workspace, pod: str) -> NewNode | None:
+    """The node that first-fit buys for the pod; None where it finds none."""
+    packer = FirstFit(work)
+    packer.run()
+    packer.fill_up()
+    packer.nodes.note_usage()
+    return next((node for node in packer.bought if pod in node.pods), None)
+
+
+def _offering(node: NewNode) -> PlacedOffering:
+    """The cheapest offering that the node may be."""
+    market, row = node.pool.market, node.cheapest()
+    column = int(np.where(node.columns, market.prices[row], np.inf).argmin())
+    place = market.columns[column]
+    price = float(market.prices[row, column])
+    return PlacedOffering(market.types[row].name, place.zone, place.capacity_type, price, node.reservation)

@@ -1,0 +1,79 @@
+"""What nodes ask of a pod, rule after rule, with how many nodes each leaves."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from joinery.apis.labels import HOSTNAME
+from joinery.scheduling.constraints.podclasses import PodClass
+from joinery.scheduling.constraints.requirements import Requirements
+from joinery.scheduling.constraints.resources import ports_clash
+from joinery.scheduling.constraints.topology_rules import Rule
+from joinery.scheduling.explain.explanation import NodesExplanation, RuleCount
+from joinery.scheduling.explain.shortfall import requests_in_words
+from joinery.scheduling.firstfit.targets import ExistingNode
+from joinery.scheduling.firstfit.workspace import Workspace
+
+
+def explain_nodes(work: Workspace, pods: PodClass | None, is_asked: Callable[[ExistingNode], bool]) -> NodesExplanation:
+    """Rule by rule, how many of those nodes could take one more such pod."""
+    nodes = left = [node for node in work.nodes if is_asked(node)]
+    if pods is None:
+        return NodesExplanation(len(nodes), (), ())
+    rules: list[RuleCount] = []
+    for rule, admits in _node_rules(work, pods):
+        before, left = left, [node for node in left if admits(node)]
+        # What keeps no node away is not worth a line, but for the requests, which everybody asks about.
+        if len(left) < len(before) or rule.startswith("requests"):
+            rules.append(RuleCount(rule, len(left)))
+        if not left:
+            break
+    kept = (RuleCount(wish, sum(map(keeps, left))) for wish, keeps in _node_preferences(work, pods))
+    preferences = tuple(one for one in kept if one.left < len(left))
+    return NodesExplanation(len(nodes), tuple(rules), tuple(node.name for node in left), preferences)
+
+
+def _node_rules(work: Workspace, pods: PodClass) -> Iterator[tuple[str, Callable[[ExistingNode], bool]]]:
+    row = work.axis.vector(pods.requests)
+    yield "taints", lambda node: pods.untolerated(node.view.taints) is None
+    yield "nodeSelector, node affinity and volumes' zones", lambda node: _selects(pods, node)
+    yield f"requests ({requests_in_words(pods)})", lambda node: bool((node.free >= row).all())
+    yield "host ports", lambda node: not ports_clash(pods.ports, node.ports)
+    yield "volume attach limits", lambda node: _attaches(pods, node)
+    for rule in work.topology.rules[pods]:
+        if rule.weight is None:
+            yield str(rule), _keeps(work, pods, (rule,), rule.key)
+    for key in sorted({group.rule.key for group in work.topology.foreign(pods)}):
+        yield f"other pods' rules over {key}", _keeps(work, pods, (), key)
+
+
+def _node_preferences(work: Workspace, pods: PodClass) -> Iterator[tuple[str, Callable[[ExistingNode], bool]]]:
+    for term in pods.preferred:
+        yield f"preferred node affinity ({term.requirements})", partial(_meets, term.requirements)
+    for rule in work.topology.rules[pods]:
+        if rule.weight is not None:
+            yield str(rule), _keeps(work, pods, (rule,), rule.key)
+
+
+def _meets(requirements: Requirements, node: ExistingNode) -> bool:
+    return requirements.matches(node.view.labels)
+
+
+def _selects(pods: PodClass, node: ExistingNode) -> bool:
+    return any(term.intersect(v).matches(node.view.labels) for term in pods.terms for v in pods.volumes.alternatives)
+
+
+def _attaches(pods: PodClass, node: ExistingNode) -> bool:
+    taken = pods.volumes.taken(node.attachments, node.attached)
+    return all(node.attachments[driver] >= once + each for driver, (once, each) in taken.items())
+
+
+def _keeps(work: Workspace, pods: PodClass, rules: tuple[Rule, ...], key: str) -> Callable[[ExistingNode], bool]:
+    """Whether one more pod on the node keeps these rules of its own, and those of others over the key."""
+
+    def keeps(node: ExistingNode) -> bool:
+        domain = node.host if key == HOSTNAME else node.domain(key)
+        if domain is None:
+            return all(rule.kind == "anti-affinity" for rule in rules)
+        return work.topology.allowance(pods, rules, key, domain, cautious=False) > 0
+
+    return keeps
