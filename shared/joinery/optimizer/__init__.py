@@ -1,8 +1,8 @@
 """The cheapest bins for given items, as numbers. Nothing of Kubernetes or AWS is known here.
 
-The problem is vector bin packing with heterogeneous bins: items have sizes in several resources, bin types have costs and
-capacities, and some items may not share a bin (``instance``). For Joinery an item is a class of equal pods and a bin type is an
-instance type of a NodePool in some zones; ``scheduling/optimise`` translates.
+The problem is vector bin packing with heterogeneous bins: items have sizes in several resources, bin types have costs
+and capacities, and some items may not share a bin (``instance``). For Joinery an item is a class of equal pods and a
+bin type is an instance type of a NodePool in some zones; ``scheduling/optimise`` translates.
 
 The rooms, each of which knows only those before it:
 

@@ -10,4 +10,5 @@ Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]
 
 UNLIMITED = 1 << 30
-"""A supply without end, and a capacity that nothing asked for can exhaust. Sums of a few of them still fit in 64 bits."""
+"""A supply without end, and a capacity that nothing asked for can exhaust. Sums of a few of them still fit in 64 bits.
+"""

@@ -11,9 +11,11 @@ class Effort:
     """What a search may use up.
 
     ``pricing_rounds``: rounds of column generation at most. ``repairs``: tries of local search at most.
-    ``allowance``: work for improving one instance, about milliseconds of a slow core; dives and local search end when it is used up.
+    ``allowance``: work for improving one instance, about milliseconds of a slow core; dives and local search end when
+    it is used up.
     ``seed``: of everything random.
-    ``is_time_up``: the caller's stopwatch. Once it says yes, the best packing so far is the answer, and ``struck`` tells that it did.
+    ``is_time_up``: the caller's stopwatch. Once it says yes, the best packing so far is the answer, and ``struck``
+    tells that it did.
     """
 
     pricing_rounds: int = 60

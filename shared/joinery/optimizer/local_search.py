@@ -1,12 +1,14 @@
-"""Local search by destroy and repair: take a few of the most wasteful bins apart, pack their items again, keep what is cheaper.
+"""Local search by destroy and repair: take a few of the most wasteful bins apart, pack their items again, keep what is
+cheaper.
 
-This is large neighbourhood search (Shaw 1998, "Using constraint programming and local search methods to solve vehicle routing
-problems"), also known as ruin and recreate (Schrimpf, Schneider, Stamm-Wilbrandt and Dueck 2000, "Record breaking optimization results
-using the ruin and recreate principle"), without ever accepting a dearer packing.
+This is large neighbourhood search (Shaw 1998, "Using constraint programming and local search methods to solve vehicle
+routing problems"), also known as ruin and recreate (Schrimpf, Schneider, Stamm-Wilbrandt and Dueck 2000, "Record
+breaking optimization results using the ruin and recreate principle"), without ever accepting a dearer packing.
 
-Bins are chosen at random, weighted by waste: their cost less what their items' duals pay for. Always taking the worst would try the same
-few again and again. Half of the time they are of one block (zone), because items that are tied to a zone can only be put together
-there. The items are offered the bin types of those blocks whose reduced cost is small; others would only make the programs slower.
+Bins are chosen at random, weighted by waste: their cost less what their items' duals pay for. Always taking the worst
+would try the same few again and again. Half of the time they are of one block (zone), because items that are tied to a
+zone can only be put together there. The items are offered the bin types of those blocks whose reduced cost is small;
+others would only make the programs slower.
 """
 
 from dataclasses import replace
@@ -94,7 +96,9 @@ def _freed(instance: PackingInstance, bin_types: Ints, destroyed: list[Pattern],
 
 
 def _repair(freed: Subinstance, below: float, effort: Effort, random: np.random.Generator) -> list[Pattern] | None:
-    """Bins for what was freed, as single patterns of the whole instance; None if none were found that cost less than ``below``."""
+    """Bins for what was freed, as single patterns of the whole instance; None if none were found that cost less than
+    ``below``.
+    """
     instance = freed.instance
     rule = RoundingRule(
         share=1.0,

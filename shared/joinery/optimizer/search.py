@@ -1,4 +1,6 @@
-"""The whole search for a instance: which kinds matter, whole nodes from the program, patterns, and local search."""
+"""The whole search for a packing, in its order: the core, rounding, column generation, local search, and for few items
+all patterns.
+"""
 
 from dataclasses import replace
 
@@ -18,49 +20,54 @@ from joinery.optimizer.relaxation.merged_duals import MergedDuals
 from joinery.optimizer.relaxation.relaxation import relax
 from joinery.optimizer.rounding.rounding import RoundingRule, round_up
 
-_SORTS = 50
-"""So many sorts of kind are considered after the first look."""
+_CORE_CLASSES = 50
+"""Classes of bin types in the core."""
 _GOOD_ENOUGH = 1.002
-"""A packing this close to what the program says is possible is not improved."""
+"""A packing that costs no more than so many times its relaxation is not improved."""
 _FEW_PAIRS = 5_000
-"""Patterns are sought for instances of no more pairs of an item and a kind that admits it: the work grows with them, and where there
+"""A packing is improved where no more items and bin types are compatible: the work grows with them, and where there
 are more (many small demands in many zones) it triples to save one percent.
 """
-_LISTED = 16
-"""Of no more pods the cheapest nodes are mostly soon listed, before anything else improves the packing."""
+_SOON_LISTED = 16
+"""For no more copies patterns are mostly soon listed, so that is tried before anything else improves the packing."""
 _HASTY = RoundingRule(share=1.0, tolerance=0.2, keeps_duals=True)
-"""A packing to start from is soon found, and patterns make up for it; what is scarce is dealt out with more care."""
+"""A packing that columns are generated from: how good it is makes no difference to where they end."""
 
 
-def pack(instance: PackingInstance, block: Ints, effort: Effort, survey: CoreSelection | None = None) -> list[Pattern]:
-    """Nodes for the pods of the instance, nearly the cheapest. Pods may be left over where the effort was over before.
+def pack(
+    instance: PackingInstance, block: Ints, effort: Effort, selection: CoreSelection | None = None
+) -> list[Pattern]:
+    """Bins for all demands, nearly the cheapest. Where time was up before the end, copies may be left without a bin.
 
-    ``place``: by kind; nodes of one place are packed by themselves at first. ``survey``: of the instance, if there is one already.
+    ``block``: int64[bin types], see ``decomposition``; blocks are packed by themselves at first. ``selection``: of the
+    instance, if there is one already.
     """
-    bin_types = (survey or CoreSelection(instance)).core(_SORTS)
-    few = instance.restrict(np.arange(len(instance.demands)), bin_types, instance.demands)
+    core = (selection or CoreSelection(instance)).core(_CORE_CLASSES)
+    restricted = instance.restrict(np.arange(len(instance.demands)), core, instance.demands)
     random = np.random.default_rng(effort.seed)
-    rule = _HASTY if _is_small(few) and not few.is_limited.any() else RoundingRule()
-    start, duals = _started(few, block[bin_types], rule, effort, random)
-    best = _among(bin_types, start)
-    if instance.demands.sum() <= _LISTED:
-        answer = _least(instance, best, effort)
-        if answer is not None and answer.is_tight:
-            return list(answer.patterns or best)
-    if duals is not None and _is_small(few):  # of more bin_types, nodes taken apart would gain nothing in the time
-        best = _among(bin_types, _improved(few, block[bin_types], start, duals, effort, random))
-    answer = _least(instance, best, effort)
-    return list((answer and answer.patterns) or best)
+    # Which items get the bins of a limited supply is decided with more care than by a hasty rule.
+    rule = _HASTY if _has_few_pairs(restricted) and not restricted.is_limited.any() else RoundingRule()
+    start, duals = _started(restricted, block[core], rule, effort, random)
+    best = _of_whole(core, start)
+    if instance.demands.sum() <= _SOON_LISTED:
+        result = _solved_exactly(instance, best, effort)
+        if result is not None and result.is_tight:
+            return list(result.patterns or best)
+    if duals is not None and _has_few_pairs(restricted):
+        best = _of_whole(core, _improved(restricted, block[core], start, duals, effort, random))
+    result = _solved_exactly(instance, best, effort)
+    return list((result and result.patterns) or best)
 
 
-def _among(bin_types: Ints, patterns: list[Pattern]) -> list[Pattern]:
-    """Shapes of some kinds as those of the whole instance."""
-    return [Pattern(int(bin_types[pattern.bin_type]), pattern.counts, pattern.copies) for pattern in patterns]
+def _of_whole(core: Ints, patterns: list[Pattern]) -> list[Pattern]:
+    """Patterns of the core as those of the whole instance."""
+    return [replace(pattern, bin_type=int(core[pattern.bin_type])) for pattern in patterns]
 
 
-def _least(instance: PackingInstance, best: list[Pattern], effort: Effort) -> ExactResult | None:
-    """The very cheapest nodes, where they are few enough to be listed."""
-    constrained, packed = unconstrained(instance), sum(int(pattern.counts.sum()) * pattern.copies for pattern in best)
+def _solved_exactly(instance: PackingInstance, best: list[Pattern], effort: Effort) -> ExactResult | None:
+    """The cheapest bins of all, where the instance is small and ``best`` packs all of it; None elsewhere."""
+    packed = sum(int(pattern.counts.sum()) * pattern.copies for pattern in best)
+    constrained = unconstrained(instance)
     if effort.is_over() or packed < instance.demands.sum() or not is_small(constrained):
         return None
     return solve_exactly(constrained, cost_of(instance, best), is_thorough=False)
@@ -74,11 +81,13 @@ def _improved(
     effort: Effort,
     random: np.random.Generator,
 ) -> list[Pattern]:
-    """A packing of the same pods that costs no more: by patterns, and by packing the pods of some nodes again."""
+    """A packing of the same items that costs no more: by column generation over all blocks at once, then by local
+    search.
+    """
 
-    def finish(left: Ints, available: Ints, below: float) -> list[Pattern] | None:
+    def finish(residual: Ints, available: Ints, below: float) -> list[Pattern] | None:
         rest = replace(instance, available=available)
-        patterns, found = _rounded(rest, block, left, RoundingRule(), effort, random, below)
+        patterns, found = _rounded(rest, block, residual, RoundingRule(), effort, random, below)
         return None if found is None else patterns
 
     enough = duals.cost * _GOOD_ENOUGH
@@ -91,16 +100,17 @@ def _improved(
 def _started(
     instance: PackingInstance, block: Ints, rule: RoundingRule, effort: Effort, random: np.random.Generator
 ) -> tuple[list[Pattern], MergedDuals | None]:
-    """A packing to start from, the better of two where some kinds are scarce and do not do; and what the programs say."""
+    """A packing to start from, and the duals of its relaxations.
+
+    Where limited supplies hold some items and not all, which ones they hold decides what is bought for the others.
+    Then it is the cheaper of two packings: by the relaxation's wishes, and by opportunity cost.
+    """
     best, duals = _rounded(instance, block, instance.demands, rule, effort, random)
-    if (
-        duals is not None
-        and instance.is_limited.any()
-        and not all(instance.is_limited[pattern.bin_type] for pattern in best)
-    ):
-        other, found = _rounded(
-            instance, block, instance.demands, replace(rule, by_opportunity_cost=True), effort, random
-        )
+    if duals is None or not instance.is_limited.any():
+        return best, duals
+    if not all(instance.is_limited[pattern.bin_type] for pattern in best):
+        rule = replace(rule, by_opportunity_cost=True)
+        other, found = _rounded(instance, block, instance.demands, rule, effort, random)
         if found is not None and cost_of(instance, other) < cost_of(instance, best):
             best = other
     return best, duals
@@ -115,30 +125,31 @@ def _rounded(
     random: np.random.Generator,
     below: float = np.inf,
 ) -> tuple[list[Pattern], MergedDuals | None]:
-    """Nodes for so many pods, place by place, and what the programs say of them; None if pods are left over, or if the nodes would
-    cost ``below`` or more.
+    """Bins for these demands, block by block, and the duals of the blocks' relaxations.
+
+    None for the duals if copies are left without a bin, or if the bins would cost ``below`` ($/h) or more; then there
+    may be no bins.
     """
     duals, patterns, is_whole = MergedDuals.empty(instance), list[Pattern](), True
-    parts = [
-        (part, relax(part.instance, is_swift=not _is_small(instance))) for part in decompose(instance, block, demands)
-    ]
-    answers = [program.solve(part.instance.demands) for part, program in parts]
-    solve_exactly = sum(answer.cost for answer in answers if answer is not None)
-    for (part, program), first in zip(parts, answers, strict=True):
+    is_swift = not _has_few_pairs(instance)
+    parts = [(part, relax(part.instance, is_swift=is_swift)) for part in decompose(instance, block, demands)]
+    solutions = [relaxation.solve(part.instance.demands) for part, relaxation in parts]
+    # What the blocks packed so far cost, and a bound on what the others will.
+    at_least = sum(solution.cost for solution in solutions if solution is not None)
+    for (part, relaxation), first in zip(parts, solutions, strict=True):
         if first is None:
             is_whole = False
             continue
-        most = below - solve_exactly + first.cost
-        found = round_up(part.instance, program, rule, random, first=first, effort=effort, below=most)
-        if found is None:
+        most = below - at_least + first.cost
+        rounded = round_up(part.instance, relaxation, rule, random, first=first, effort=effort, below=most)
+        if rounded is None:
             return [], None
-        bought, left = found
-        patterns += [part.lift(pattern) for pattern in bought]
-        solve_exactly += cost_of(part.instance, bought) - first.cost
-        is_whole = is_whole and not left.any()
+        patterns += [part.lift(pattern) for pattern in rounded.patterns]
+        at_least += cost_of(part.instance, rounded.patterns) - first.cost
+        is_whole = is_whole and not rounded.residual.any()
         duals.add(part, first)
     return patterns, duals if is_whole else None
 
 
-def _is_small(instance: PackingInstance) -> bool:
+def _has_few_pairs(instance: PackingInstance) -> bool:
     return int(instance.compatible.sum()) <= _FEW_PAIRS

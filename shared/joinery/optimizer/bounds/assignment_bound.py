@@ -1,29 +1,34 @@
 """The lower bound that the duals of an assignment relaxation prove, by weak duality.
 
-**Claim.** Take any prices, none below zero: l_kj for a unit of resource j on a bin of type k, and m_gk for a copy of cardinality limit g
-on a bin of type k. What a full bin is charged is at most
+**Claim.** Take any prices, none below zero: l_kj for a unit of resource j on a bin of type k, and m_gk for a copy of
+cardinality limit g on a bin of type k. What a full bin is charged is at most::
 
     F_k  =  sum_j l_kj C_kj + sum_g m_gk cap_g
 
-Where F_k exceeds the cost c_k, scale the prices of type k down by c_k / F_k, so that afterwards F_k <= c_k. Let
+Where F_k exceeds the cost c_k, scale the prices of type k down by c_k / F_k, so that afterwards F_k <= c_k. Let::
 
     u_i  =  min over the bin types k compatible with item i of  sum_j l_kj s_ij + sum_{g with i} m_gk
 
 Then no packing of all demands costs less than sum_i d_i u_i.
 
-**Proof.** Take any packing. On a bin of type k charge each copy of item i what the prices of k say for it: at least u_i. The copies on
-the bin take at most C_kj of each resource and at most cap_g of each limit, so together they are charged at most F_k <= c_k. Summed over
-all bins: the copies are charged at least sum_i d_i u_i, and at most what the bins cost. ∎
+**Proof.** Take any packing. On a bin of type k charge each copy of item i what the prices of k say for it: at least
+u_i. The copies on the bin take at most C_kj of each resource and at most cap_g of each limit, so together they are
+charged at most F_k <= c_k. Summed over all bins: the copies are charged at least sum_i d_i u_i, and at most what the
+bins cost. ∎
 
-**Limited supplies.** Bin types of a limited supply are not scaled down. Their prices may charge a full bin more than it costs, F_k - c_k
-too much. A packing has at most n_S bins of supply S, so the excess over all of them is at most n_S times the largest of F_k - c_k among
-its types. That is taken off the sum: bound = sum_i d_i u_i - sum_S n_S max_k (F_k - c_k). It has to be so, because a bin that stands
-already costs nothing: scaled down, its prices would be zero, and so would u_i for every item that fits on it.
+**Limited supplies.** Bin types of a limited supply are not scaled down. Their prices may charge a full bin more than
+it costs, by F_k - c_k. A packing has at most n_S bins of supply S, so the excess over all of them is at most n_S times
+the largest of F_k - c_k among its types. That is taken off the sum::
 
-**Why an inaccurate solver cannot make the bound wrong.** The solver only suggests the prices. The claim holds for any prices that are not
-below zero, and scaling and minimum are computed here from the instance itself. Bad prices give a weak bound, never a false one. What is
-left is the rounding of floating point sums, some 1e-13 of the bound. With the duals of an optimum and no scaling, linear programming's
-strong duality says that the bound is the optimum.
+    bound  =  sum_i d_i u_i  -  sum_S n_S max over k in S of max(0, F_k - c_k)
+
+It has to be so, because a bin that stands already costs nothing: scaled down, its prices would be zero, and so would u_i
+for every item that fits on it.
+
+**Why an inaccurate solver cannot make the bound wrong.** The solver only suggests the prices. The claim holds for any
+prices that are not below zero, and scaling and minimum are computed here from the instance itself. Bad prices give a
+weak bound, never a false one. What is left is the rounding of floating point sums, some 1e-13 of the bound. With the
+duals of an optimum and no scaling, linear programming's strong duality says that the bound is the optimum.
 """
 
 import numpy as np
@@ -34,10 +39,11 @@ from joinery.optimizer.relaxation.assignment import AssignmentDuals, RelaxationS
 
 
 def item_charges(instance: PackingInstance, duals: AssignmentDuals) -> tuple[Floats, float]:
-    """u_i of the claim: float64[items], $/h; and the excess of all limited supplies, $/h. ``demands @ u - excess`` is a proven bound.
+    """u_i of the claim: float64[items], $/h; and the excess of all limited supplies, $/h. ``demands @ u - excess`` is
+    a proven bound.
 
-    ``duals``: any at all, if their arrays fit the instance's bin types, resources and limits. They may come from an aggregation of
-    the instance: it has the same bin types, scale and limits.
+    ``duals``: any at all, if their arrays fit the instance's bin types, resources and limits. They may come from an
+    aggregation of the instance: it has the same bin types, scale and limits.
     """
     capacity, cardinality = np.maximum(duals.capacity, 0.0), np.maximum(duals.cardinality, 0.0)
     rows = list(zip(duals.rows, cardinality, strict=True))

@@ -1,8 +1,23 @@
-"""All nodes that a plan cheaper than a known one could have, for small tasks.
+"""All patterns that a packing cheaper than a known one could have, for small instances.
 
-At the prices of the rows that bind nodes together (``Prices``) every node of a plan has a **waste**: what it costs beyond what its pods
-are charged. What a plan costs is at least what the prices prove of all plans, and the waste of its nodes on top. So a node whose waste
-alone makes up for the gap is in no cheaper plan, and the others are few enough to be listed where pods are few.
+Fix duals y of the rows that couple bins (demands, limited supplies, side constraints), and let the reduced cost of a
+pattern be its bin's cost less what y prices its bin and its copies at:
+
+    r_q  =  c_k - y A_k - sum_i a_iq u_ik        u_ik: what y pays for a copy of item i on a bin of type k
+
+**Claim.** A packing costs at least base + the reduced costs of its bins, where base = sum_r y_r b_r over the coupling
+rows. **Proof.** As in
+``duality``, with the terms of d . v taken bin by bin. ∎
+
+No pattern has a reduced cost below zero if the duals are those of the compact formulation's optimum: the duals of its
+other rows (capacities, caps, conflicts) then charge a bin at most c_k - y A_k, and each copy at least u_ik. So a
+pattern whose reduced cost alone exceeds the gap from base to the cutoff is in no packing cheaper than the cutoff, and
+where items are few, so few are left that they can be listed. Enumerating columns by reduced cost within the gap is the
+method of Baldacci, Christofides and Mingozzi (2008, "An exact algorithm for the vehicle routing problem based on the
+set partitioning formulation with additional cuts").
+
+The solver's duals are not exact. By how much they break what is claimed is computed (``infeasibility``), and the gap
+is widened by that much for every bin that a packing may have.
 """
 
 from dataclasses import dataclass
@@ -11,23 +26,33 @@ import numpy as np
 
 from joinery.optimizer.arrays import Floats, Ints, Mask
 from joinery.optimizer.bounds.compact import CompactFormulation
-from joinery.optimizer.bounds.duality import dual_feasible, reduced_costs
+from joinery.optimizer.bounds.duality import of_right_sign, reduced_costs
 from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.instance.patterns import Patterns
 
 _MOST_PATTERNS = 6_000
+"""More patterns are not worth a program over them."""
 _MOST_PARTIAL = 40_000
+"""Bins of one type that are filled only in part, while they are being listed."""
 
 
 class TooManyPatternsError(Exception):
-    """There are more nodes than anyone wants to list."""
+    """There are more patterns than are worth listing."""
 
 
 @dataclass(frozen=True, eq=False)
 class PatternDuals:
-    """``base``: what no plan costs less than, whatever the waste; ``bin_costs``: by kind, of a node and its share of what is scarce; ``item_duals``:
-    by item, what a pod is charged; ``capacity_duals`` (kinds x resources), ``item_row_duals`` (items x kinds), ``limit_duals`` (groups x kinds) and ``conflict_duals`` (by
-    kind): what a node's room, its caps and all else that binds it are priced at, by which no pod is charged more than it takes.
+    """The duals of a compact formulation, sorted by what they price. All in $/h.
+
+    ``base``: what no packing costs less than, if no pattern has a negative reduced cost.
+    ``bin_costs``: float64[bin types], c_k - y A_k. ``item_duals``: float64[items, bin types], u_ik.
+
+    What prices a bin's own rows, by which no copy is paid more than it takes: ``capacity_duals``: float64[bin types,
+    resources], for a unit; ``item_row_duals``: float64[items, bin types], for a copy within the most of an item;
+    ``limit_duals``: float64[limits, bin types], for a copy within a limit; ``conflict_duals``: float64[bin types], for
+    all conflicts of a bin together.
+
+    ``infeasibility``: how far below zero the reduced cost of a variable is at worst.
     """
 
     base: float
@@ -40,138 +65,152 @@ class PatternDuals:
     infeasibility: float
 
 
-def pattern_duals(placement: CompactFormulation, duals: Floats) -> PatternDuals:
-    """The prices of an optimum, read as what nodes and pods are charged."""
-    question = placement.program
-    program = question.relaxation
-    duals = dual_feasible(program, duals)
-    everywhere = duals.copy()
-    everywhere[placement.capacity_rows.start : placement.first_coupling_row] = 0.0
-    pushed = np.where(everywhere > 0, program.row_lower, program.row_upper)
-    proof = float((everywhere * np.where(everywhere == 0, 0.0, pushed)).sum())
-    beyond = reduced_costs(program, everywhere)
-    instance, width = placement.constrained.instance, placement.bin_type_count
+def pattern_duals(formulation: CompactFormulation, duals: Floats) -> PatternDuals:
+    """Sort the duals (float64[rows]) of a formulation's optimum."""
+    program, instance = formulation.program.relaxation, formulation.constrained.instance
+    duals = of_right_sign(program, duals)
+    coupling = duals.copy()
+    coupling[formulation.capacity_rows.start : formulation.first_coupling_row] = 0.0
+    ends = np.where(coupling > 0, program.row_lower, program.row_upper)
+    base = float((coupling * np.where(coupling == 0, 0.0, ends)).sum())
+    bin_types, pairs = formulation.bin_type_count, formulation.bin_type_count + formulation.pair_count
+    by_coupling, by_all = reduced_costs(program, coupling), reduced_costs(program, duals)
     item_duals = np.zeros(instance.compatible.shape)
-    item_duals[placement.items, placement.bin_types] = -beyond[width : width + placement.pair_count]
-    local = -duals
-    own = np.zeros(instance.compatible.shape)
-    own[placement.items, placement.bin_types] = local[placement.item_rows]
-    room = np.zeros(instance.capacities.shape)
-    room[:, placement.resources] = local[placement.capacity_rows].reshape(len(placement.resources), width).T
-    groups = np.array([local[part] for part in placement.limit_rows]).reshape(len(placement.limit_rows), width)
-    rest = np.zeros(width)
-    np.add.at(rest, placement.conflict_bin_types, local[placement.conflict_rows])
-    slip = float(-np.minimum(reduced_costs(program, duals)[: width + placement.pair_count], 0.0).min(initial=0.0))
-    return PatternDuals(proof, beyond[:width], item_duals, room / instance.scale, own, groups, rest, slip)
+    item_duals[formulation.items, formulation.bin_types] = -by_coupling[bin_types:pairs]
+    # The rows of a bin are "at most" rows, so their duals are not above zero; as prices they are not below.
+    own = -duals
+    item_row_duals = np.zeros(instance.compatible.shape)
+    item_row_duals[formulation.items, formulation.bin_types] = own[formulation.item_rows]
+    capacity_duals, used = np.zeros(instance.capacities.shape), formulation.resources
+    capacity_duals[:, used] = own[formulation.capacity_rows].reshape(len(used), bin_types).T
+    conflict_duals = np.zeros(bin_types)
+    np.add.at(conflict_duals, formulation.conflict_bin_types, own[formulation.conflict_rows])
+    limit_rows = formulation.limit_rows
+    return PatternDuals(
+        base=base,
+        bin_costs=by_coupling[:bin_types],
+        item_duals=item_duals,
+        capacity_duals=capacity_duals / instance.scale,
+        item_row_duals=item_row_duals,
+        limit_duals=np.array([own[rows] for rows in limit_rows]).reshape(len(limit_rows), bin_types),
+        conflict_duals=conflict_duals,
+        infeasibility=float(-np.minimum(by_all[:pairs], 0.0).min(initial=0.0)),
+    )
 
 
-def enumerate_patterns(placement: CompactFormulation, prices: PatternDuals) -> Patterns:
-    """Every node whose waste leaves a plan below the cutoff; only full ones where one pod too many does not matter."""
-    instance, found, total = placement.constrained.instance, [], 0
-    gap = placement.cutoff - prices.base
-    gap += (2 * int(placement.constrained.demands.sum()) + 1) * prices.infeasibility * (1 + len(instance.demands))
+def enumerate_patterns(formulation: CompactFormulation, duals: PatternDuals) -> Patterns:
+    """Every pattern whose reduced cost leaves a packing below the cutoff. Raises ``TooManyPatternsError``.
+
+    Where a copy too many may be left out, only full bins: whatever one that is not full holds, a full one holds too.
+    """
+    constrained, instance = formulation.constrained, formulation.constrained.instance
+    found, total = [], 0
+    bins = 2 * int(constrained.demands.sum()) + 1
+    gap = formulation.cutoff - duals.base + bins * duals.infeasibility * (1 + len(instance.demands))
     for bin_type in range(len(instance.costs)):
-        counts = _of_kind(placement, prices, bin_type, gap)
-        if not placement.constrained.limits_items:
-            counts = counts[_is_full(instance, bin_type, counts, placement.max_per_bin[:, bin_type])]
+        counts = _of_bin_type(formulation, duals, bin_type, gap)
+        if not constrained.limits_items:
+            counts = counts[_is_full(instance, bin_type, counts, formulation.max_per_bin[:, bin_type])]
         total += len(counts)
-        if total > 4 * _MOST_PATTERNS:
+        if total > 4 * _MOST_PATTERNS:  # before the dearer ones of equals are left out
             raise TooManyPatternsError
         found.append(Patterns(np.full(len(counts), bin_type), counts))
-    together = _cheapest(placement, found)
-    if len(together.bin_types) > _MOST_PATTERNS:
+    patterns = _cheapest_of_equals(formulation, found)
+    if len(patterns.bin_types) > _MOST_PATTERNS:
         raise TooManyPatternsError
-    return together
+    return patterns
 
 
-def _of_kind(placement: CompactFormulation, prices: PatternDuals, bin_type: int, gap: float) -> Ints:
-    """The nodes of one kind (patterns x items), item by item."""
-    instance, most = placement.constrained.instance, placement.max_per_bin[:, bin_type]
-    item_duals = prices.item_duals[:, bin_type]
+def _of_bin_type(formulation: CompactFormulation, duals: PatternDuals, bin_type: int, gap: float) -> Ints:
+    """int64[patterns, items]: bins of one type, listed item by item.
+
+    After each item, bins that no filling with later items could bring within the gap are dropped. Items that could pay
+    most come first, so that hopeless bins are dropped early.
+    """
+    instance, most = formulation.constrained.instance, formulation.max_per_bin[:, bin_type]
+    item_duals = duals.item_duals[:, bin_type]
     order = np.flatnonzero(most)
     order = order[np.argsort(-item_duals[order] * most[order], kind="stable")]
-    rest_own = np.cumsum((prices.item_row_duals[order, bin_type] * most[order])[::-1])[::-1]
+    of_item_rows = np.cumsum((duals.item_row_duals[order, bin_type] * most[order])[::-1])[::-1]
     counts: Ints = np.zeros((1, len(instance.demands)), dtype=np.int64)
-    free, charged = instance.capacities[bin_type][None, :], np.zeros(1)
+    free, paid = instance.capacities[bin_type][None, :], np.zeros(1)
     for step, item in enumerate(order):
-        allowed = _allowed(instance, item, counts, free, int(most[item]))
-        times = allowed + 1
-        which = np.repeat(np.arange(len(counts)), times)
-        more = np.arange(len(which)) - np.repeat(np.cumsum(times) - times, times)
-        if len(which) > _MOST_PARTIAL:
+        choices = 1 + _fitting(instance, item, counts, free, int(most[item]))
+        parent = np.repeat(np.arange(len(counts)), choices)
+        copies = np.arange(len(parent)) - np.repeat(np.cumsum(choices) - choices, choices)
+        if len(parent) > _MOST_PARTIAL:
             raise TooManyPatternsError
-        counts, free = counts[which], free[which] - more[:, None] * instance.sizes[item]
-        counts[:, item] = more
-        charged = charged[which] + more * item_duals[item]
+        counts, free = counts[parent], free[parent] - copies[:, None] * instance.sizes[item]
+        counts[:, item] = copies
+        paid = paid[parent] + copies * item_duals[item]
         later = order[step + 1 :]
-        ahead = rest_own[step + 1] if len(later) else 0.0
-        hoped = _hoped(instance, prices, bin_type, (counts, free), later, most) if len(later) else np.zeros(len(counts))
-        bound = free @ prices.capacity_duals[bin_type] + ahead + prices.conflict_duals[bin_type]
-        for number, group in enumerate(instance.cardinality_limits):
-            bound = bound + prices.limit_duals[number, bin_type] * (group.cap - counts[:, group.items].sum(axis=1))
-        keep = prices.bin_costs[bin_type] - charged - np.minimum(hoped, bound) <= gap
-        counts, free, charged = counts[keep], free[keep], charged[keep]
+        # Two bounds on what later items can pay. By the duals of the bin's own rows, for what is left of each; and
+        # each alone.
+        by_rows = free @ duals.capacity_duals[bin_type]
+        by_rows = by_rows + (of_item_rows[step + 1] if len(later) else 0.0) + duals.conflict_duals[bin_type]
+        for number, limit in enumerate(instance.cardinality_limits):
+            left = limit.cap - counts[:, limit.items].sum(axis=1)
+            by_rows = by_rows + duals.limit_duals[number, bin_type] * left
+        alone = _paid_alone(instance, item_duals, free, later, most) if len(later) else np.zeros(len(counts))
+        keep = duals.bin_costs[bin_type] - paid - np.minimum(alone, by_rows) <= gap
+        counts, free, paid = counts[keep], free[keep], paid[keep]
     return counts[counts.any(axis=1)]
 
 
-def _allowed(instance: PackingInstance, item: int, counts: Ints, free: Ints, most: int) -> Ints:
-    """How many pods of the item each node may still have."""
-    asked = np.flatnonzero(instance.sizes[item] > 0)
-    room = (
-        (free[:, asked] // instance.sizes[item, asked]).min(axis=1, initial=most)
-        if len(asked)
-        else np.full(len(counts), most)
-    )
-    for group in instance.cardinality_limits:
-        if item in group.items:
-            room = np.minimum(room, group.cap - counts[:, group.items].sum(axis=1))
-    against = np.flatnonzero(instance.conflicts[item])
-    against = against[against != item]
-    if len(against):
-        room = np.where(counts[:, against].any(axis=1), 0, room)
-    allowed: Ints = np.clip(room, 0, most)
+def _fitting(instance: PackingInstance, item: int, counts: Ints, free: Ints, most: int) -> Ints:
+    """int64[bins]: copies of the item that each bin may still get, ``most`` at most.
+
+    ``counts``: int64[bins, items]; ``free``: int64[bins, resources].
+    """
+    used = np.flatnonzero(instance.sizes[item] > 0)
+    fitting: Ints = np.full(len(counts), most)
+    if len(used):
+        fitting = (free[:, used] // instance.sizes[item, used]).min(axis=1, initial=most)
+    for limit in instance.cardinality_limits:
+        if item in limit.items:
+            fitting = np.minimum(fitting, limit.cap - counts[:, limit.items].sum(axis=1))
+    conflicting = np.flatnonzero(instance.conflicts[item])
+    conflicting = conflicting[conflicting != item]
+    if len(conflicting):
+        fitting = np.where(counts[:, conflicting].any(axis=1), 0, fitting)
+    allowed: Ints = np.clip(fitting, 0, most)
     return allowed
 
 
-def _hoped(
-    instance: PackingInstance, prices: PatternDuals, bin_type: int, nodes: tuple[Ints, Ints], later: Ints, most: Ints
-) -> Floats:
-    """What pods still to come could be charged if each item had all the room to itself."""
-    _, free = nodes
+def _paid_alone(instance: PackingInstance, item_duals: Floats, free: Ints, later: Ints, most: Ints) -> Floats:
+    """float64[bins]: what later items (indices) could pay if each of them had all that is free to itself."""
     total = np.zeros(len(free))
     for item in later:
-        asked = np.flatnonzero(instance.sizes[item] > 0)
-        number = (
-            np.minimum((free[:, asked] // instance.sizes[item, asked]).min(axis=1), most[item])
-            if len(asked)
-            else most[item]
-        )
-        total = total + np.maximum(prices.item_duals[item, bin_type], 0.0) * number
+        used = np.flatnonzero(instance.sizes[item] > 0)
+        copies = most[item]
+        if len(used):
+            copies = np.minimum((free[:, used] // instance.sizes[item, used]).min(axis=1), copies)
+        total = total + np.maximum(item_duals[item], 0.0) * copies
     return total
 
 
 def _is_full(instance: PackingInstance, bin_type: int, counts: Ints, most: Ints) -> Mask:
-    """Whether no further pod fits on each of the nodes."""
+    """bool[patterns]: whether no further copy of any item fits on the bin."""
     free = instance.capacities[bin_type] - counts @ instance.sizes
-    full: Mask = np.ones(len(counts), dtype=np.bool_)
+    is_full: Mask = np.ones(len(counts), dtype=np.bool_)
     for item in np.flatnonzero(most):
-        spare = most[item] - counts[:, item]
-        full &= (spare <= 0) | (_allowed(instance, int(item), counts, free, 1) <= 0)
-    return full
+        left = most[item] - counts[:, item]
+        is_full &= (left <= 0) | (_fitting(instance, int(item), counts, free, 1) <= 0)
+    return is_full
 
 
-def _cheapest(placement: CompactFormulation, found: list[Patterns]) -> Patterns:
-    """Of nodes with the same pods that nothing else tells apart the cheapest."""
-    instance, rows = placement.constrained.instance, placement.constrained.side_constraints
+def _cheapest_of_equals(formulation: CompactFormulation, found: list[Patterns]) -> Patterns:
+    """Of patterns with the same contents, which side constraints and supplies do not tell apart, the cheapest."""
+    instance, rows = formulation.constrained.instance, formulation.constrained.side_constraints
     bin_types = np.concatenate([some.bin_types for some in found])
     counts = np.concatenate([some.counts for some in found])
-    told = np.array([row.bin_types[bin_types] for row in rows if row.bin_types.any()]).reshape(-1, len(bin_types)).T
+    coefficients = np.array([row.bin_types[bin_types] for row in rows if row.bin_types.any()])
+    coefficients = coefficients.reshape(-1, len(bin_types)).T
     supply = np.where(instance.is_limited[bin_types], instance.supply[bin_types], -1)
-    order = np.argsort(instance.costs[bin_types], kind="stable")
     seen: set[tuple[bytes, bytes, int]] = set()
     kept = []
-    for index in order:
-        key = counts[index].tobytes(), told[index].tobytes(), int(supply[index])
+    for index in np.argsort(instance.costs[bin_types], kind="stable"):
+        key = counts[index].tobytes(), coefficients[index].tobytes(), int(supply[index])
         if key not in seen:
             seen.add(key)
             kept.append(index)

@@ -1,11 +1,12 @@
 """A proven lower bound for any instance, however many items and bin types it has.
 
-``assignment_bound`` needs prices for every bin type. The relaxation of a large instance has only the core of its bin types (``core``),
-and that of many items has aggregates of them. Prices that are right for an aggregate are nearly right for its items, and any prices
-prove a bound. A bin type outside the core gets prices in one of three ways, the cheapest first:
+``assignment_bound`` needs prices for every bin type. The relaxation of a large instance has only the core of its bin
+types (``core``), and that of many items has aggregates of them. Prices that are right for an aggregate are nearly
+right for its items, and any prices prove a bound. A bin type outside the core gets prices in one of three ways, the
+cheapest first:
 
-1. those of a bin type that the optimum buys, scaled to this one's cost. If they charge no item less than it is charged already, they
-   change nothing, and nothing more needs to be computed;
+1. those of a bin type that the optimum buys, scaled to this one's cost. If they charge no item less than it is charged
+   already, they change nothing, and nothing more needs to be computed;
 2. it joins the core, and the relaxation is solved again;
 3. where that would take too long, its cost is shared among its resources by the best of a grid of weights.
 """
@@ -32,7 +33,9 @@ _ROUNDS = 3
 
 
 def lower_bound(instance: PackingInstance) -> float:
-    """$/h that no packing of all demands can undercut; 0 where nothing can be proven. The proof is in ``assignment_bound``."""
+    """$/h that no packing of all demands can undercut; 0 where nothing can be proven. The proof is in
+    ``assignment_bound``.
+    """
     every: Ints = np.arange(len(instance.costs))
     has_many_items, core = len(instance.demands) > MAX_ITEMS, every
     if instance.compatible.sum() > _FEW_PAIRS:
@@ -58,7 +61,8 @@ def lower_bound(instance: PackingInstance) -> float:
 
 
 def _charging_less(instance: PackingInstance, bin_types: Ints, directions: Floats, charges: Floats) -> Ints:
-    """Of these bin types (indices), those for which every direction of prices, scaled to the bin type's cost, charges some item less.
+    """Of these bin types (indices), those for which every direction of prices, scaled to the bin type's cost, charges
+    some item less.
 
     ``directions``: float64[directions, resources + limits]; ``charges``: float64[items], $/h.
     """
@@ -69,7 +73,8 @@ def _charging_less(instance: PackingInstance, bin_types: Ints, directions: Float
     for direction in directions:
         scale = instance.costs[bin_types] / np.maximum(held @ direction, 1e-300)
         charged = np.maximum(taken @ direction, 1e-300)
-        # By how much the direction must be scaled at least, so that no compatible item is charged less than it is already.
+        # By how much the direction must be scaled at least, so that no compatible item is charged less than it is
+        # already.
         needed = np.where(instance.compatible[:, bin_types], (charges / charged)[:, None], 0.0).max(axis=0, initial=0.0)
         is_harmless |= scale * (1 + 1e-12) >= needed
     return bin_types[~is_harmless]
@@ -78,7 +83,8 @@ def _charging_less(instance: PackingInstance, bin_types: Ints, directions: Float
 def _grid_charges(instance: PackingInstance, bin_type: int, charges: Floats) -> Floats:
     """float64[items]: what the bin type's own prices charge, infinite where it is not compatible.
 
-    Of all ways on the grid to share its cost among its resources, that which lowers ``charges`` least in sum over the demands.
+    Of all ways on the grid to share its cost among its resources, that which lowers ``charges`` least in sum over the
+    demands.
     """
     items = np.flatnonzero(instance.compatible[:, bin_type])
     share = instance.sizes[items] / np.maximum(instance.capacities[bin_type], 1)
@@ -92,7 +98,9 @@ def _grid_charges(instance: PackingInstance, bin_type: int, charges: Floats) -> 
 
 
 def _weights(resources: int) -> Floats:
-    """float64[ways, resources]: ways to share one among the resources; coarser the more there are, because ways multiply."""
+    """float64[ways, resources]: ways to share one among the resources; coarser the more there are, because ways
+    multiply.
+    """
     steps = {1: 1, 2: _GRID_STEPS, 3: 16}.get(resources, 4)
     ways = [head for head in product(range(steps + 1), repeat=resources - 1) if sum(head) <= steps]
     return np.array([(*head, steps - sum(head)) for head in ways], dtype=np.float64).reshape(-1, resources) / steps

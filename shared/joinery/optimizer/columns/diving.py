@@ -1,9 +1,10 @@
 """The dive: whole bins bought from the restricted master problem, a little at a time.
 
-The master problem buys patterns in fractions. What it wants in whole numbers is bought; then the pattern that it wants most; then the
-master problem is solved for what is left, and so on. This is the diving heuristic of Sadykov, Vanderbeck, Pessoa, Tahiri and Uchoa
-(2019, "Primal heuristics for branch and price: the assets of diving methods"). Without generating columns on the way down: the last
-few items are rounded from the assignment relaxation instead, which fits them better than any pattern known.
+The master problem buys patterns in fractions. What it wants in whole numbers is bought; then the pattern that it wants
+most; then the master problem is solved for what is left, and so on. This is the diving heuristic of Sadykov,
+Vanderbeck, Pessoa, Tahiri and Uchoa (2019, "Primal heuristics for branch and price: the assets of diving methods").
+Without generating columns on the way down: the last few items are rounded from the assignment relaxation instead,
+which fits them better than any pattern known.
 """
 
 from dataclasses import dataclass
@@ -21,7 +22,9 @@ _ROUNDING = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class PartialPacking:
-    """``patterns``: bins bought so far. ``residual``: int64[items], copies that are left. ``available``: int64[bin types], bins left."""
+    """``patterns``: bins bought so far. ``residual``: int64[items], copies that are left. ``available``: int64[bin
+    types], bins left.
+    """
 
     instance: PackingInstance
     patterns: tuple[Pattern, ...]
@@ -29,7 +32,9 @@ class PartialPacking:
     available: Ints
 
     def with_whole(self, columns: Patterns, solution: MasterSolution) -> "PartialPacking":
-        """With all that is wanted in whole numbers, as far as there are copies and bins for it; itself if that is nothing."""
+        """With all that is wanted in whole numbers, as far as there are copies and bins for it; itself if that is
+        nothing.
+        """
         packing = self
         for index in np.flatnonzero(solution.copies >= 1 - _ROUNDING):
             packing = packing._with(columns, int(index), int(solution.copies[index] + _ROUNDING))

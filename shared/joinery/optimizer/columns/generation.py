@@ -1,12 +1,13 @@
-"""From a packing to a cheaper one by column generation: seek patterns that the master problem would rather buy, then dive.
+"""From a packing to a cheaper one by column generation: seek patterns that the master problem would rather buy, then
+dive.
 
-The method is Gilmore and Gomory's (1961 and 1963, "A linear programming approach to the cutting-stock problem", parts I and II). Vance,
-Barnhart, Johnson and Nemhauser (1994, "Solving binary cutting stock problems by column generation and branch-and-bound") went on to whole
-numbers by branching. Here there is no time to branch, and pricing is heuristic, so the master's optimum is no bound: bounds are
-proven elsewhere (``bounds``).
+The method is Gilmore and Gomory's (1961 and 1963, "A linear programming approach to the cutting-stock problem", parts
+I and II). Vance, Barnhart, Johnson and Nemhauser (1994, "Solving binary cutting stock problems by column generation
+and branch-and-bound") went on to whole numbers by branching. Here there is no time to branch, and pricing is
+heuristic, so the master's optimum is no bound: bounds are proven elsewhere (``bounds``).
 
-The duals of a master with few columns lead anywhere. They are held in a box around the assignment relaxation's, which are nearly right
-(``master``), and the box is widened when the search at the present width dries up.
+The duals of a master with few columns lead anywhere. They are held in a box around the assignment relaxation's, which
+are nearly right (``master``), and the box is widened when the search at the present width dries up.
 """
 
 from collections.abc import Callable
@@ -36,12 +37,15 @@ _EXCHANGED = 30
 _NEW_PER_TYPE = 8
 """New columns of one bin type in a round at most: they are much alike, and each one slows the master."""
 _DIVE_THRESHOLDS = (0.5, 1.0, 0.0)
-"""In turn: dive while a pattern is wanted half; do not dive; dive to the end. Which is best differs from file to file."""
+"""In turn: dive while a pattern is wanted half; do not dive; dive to the end. Which is best differs from file to file.
+"""
 _GOOD_ENOUGH = 1.002
 """A packing that costs no more than so many times the master's optimum is not improved by another dive."""
 
 Finish = Callable[[Ints, Ints, float], list[Pattern] | None]
-"""Bins for residual demands (int64[items]), from what is available (int64[bin types]), that cost less than so many $/h; or None."""
+"""Bins for residual demands (int64[items]), from what is available (int64[bin types]), that cost less than so many
+$/h; or None.
+"""
 
 
 def generate_and_dive(

@@ -1,19 +1,22 @@
 """The restricted master problem: bins that can be filled, instead of fractions of them.
 
-Where few items fit on a bin, no real bin looks like the assignment relaxation's mix. A pattern q is a bin with whole copies on it::
+Where few items fit on a bin, no real bin looks like the assignment relaxation's mix. A pattern q is a bin with whole
+copies on it::
 
     minimise    sum_q c_q z_q + sum_i (1 + w) u_i s_i - sum_i (1 - w) u_i t_i
     subject to  sum_q a_iq z_q + s_i - t_i >= d_i    every copy is packed; a_iq: copies of item i in pattern q
                 sum_{q of S} z_q           <= n_S    no limited supply is overdrawn
 
-There are more patterns than can be written down, so the master has some of them, and others are sought at its duals (``pricing``):
-one whose items' duals add up to more than its bin costs has a negative reduced cost, and makes the next optimum cheaper.
+There are more patterns than can be written down, so the master has some of them, and others are sought at its duals
+(``pricing``): one whose items' duals add up to more than its bin costs has a negative reduced cost, and makes the next
+optimum cheaper.
 
-**The box on the duals.** Few patterns are known at first, and their duals would lead anywhere. The variables s_i and t_i let copies be had
-for a little more than u_i, the assignment relaxation's dual, and given away for a little less. By duality that keeps the dual of
-item i between (1 - w) u_i and (1 + w) u_i. This is the stabilisation of du Merle, Villeneuve, Desrosiers and Hansen (1999, "Stabilized
-column generation"), with a box as in the boxstep method of Marsten, Hogan and Blankenship (1975, "The boxstep method for large-scale
-optimization"); the centre stays where it is and the width w grows, because u is close to the optimum already.
+**The box on the duals.** Few patterns are known at first, and their duals would lead anywhere. The variables s_i and
+t_i let copies be had for a little more than u_i, the assignment relaxation's dual, and given away for a little less.
+By duality that keeps the dual of item i between (1 - w) u_i and (1 + w) u_i. This is the stabilisation of du Merle,
+Villeneuve, Desrosiers and Hansen (1999, "Stabilized column generation"), with a box as in the boxstep method of
+Marsten, Hogan and Blankenship (1975, "The boxstep method for large-scale optimization"); the centre stays where it is
+and the width w grows, because u is close to the optimum already.
 """
 
 from dataclasses import dataclass
@@ -26,7 +29,9 @@ from joinery.optimizer.instance.patterns import Patterns
 from joinery.optimizer.linear.highs import LinearProgram, Solver
 
 _UNPACKED = 1e3
-"""Without a box a copy may stay unpacked for so many times the dearest bin: dear enough never to be wanted, and always feasible."""
+"""Without a box a copy may stay unpacked for so many times the dearest bin: dear enough never to be wanted, and always
+feasible.
+"""
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +51,8 @@ class MasterSolution:
 
 
 class RestrictedMaster:
-    """The master over the columns known so far, for any demands up to the instance's. ``columns``: in the order of their variables.
+    """The master over the columns known so far, for any demands up to the instance's. ``columns``: in the order of
+    their variables.
 
     ``centre``: float64[items], the duals around which the box lies.
     """
@@ -77,7 +83,9 @@ class RestrictedMaster:
         return len(fresh)
 
     def solve(self, demands: Ints, available: Ints, width: float = np.inf) -> MasterSolution | None:
-        """The optimum for these demands and bins left, with duals within a share ``width`` of the centre; None if HiGHS finds none."""
+        """The optimum for these demands and bins left, with duals within a share ``width`` of the centre; None if
+        HiGHS finds none.
+        """
         instance, box_costs = self._instance, self._box_costs(width)
         self._solver.set_costs(box_costs)
         lower = np.concatenate([demands.astype(np.float64), np.full(len(self._supplies), -np.inf)])

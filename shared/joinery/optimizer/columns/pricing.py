@@ -1,11 +1,14 @@
 """The pricing problem: which patterns have a negative reduced cost at the master's duals.
 
-The best pattern of a bin type is the optimum of a knapsack with many constraints. Solving that exactly takes seconds where thirty copies
-fit on a bin, and any pattern that pays will do, so it is sought in two cheap ways, many bins at a time:
+The best pattern of a bin type is the optimum of a knapsack with many constraints. Solving that exactly takes seconds
+where thirty copies fit on a bin, and any pattern that pays will do, so it is sought in two cheap ways, many bins at a
+time:
 
-- bins are filled in random order from the items that waste little on their type. Strictly greedy orders find the same few patterns
-  again and again; random ones among the items that waste nothing find the combinations that fill a bin exactly;
-- in good bins one copy is exchanged for others. Where a bin holds few copies, the exact combination is rarely hit by filling.
+- bins are filled in random order from the items that waste little on their type. Strictly greedy orders find the same
+  few patterns again and again; random ones among the items that waste nothing find the combinations that fill a bin
+  exactly;
+- in good bins one copy is exchanged for others. Where a bin holds few copies, the exact combination is rarely hit by
+  filling.
 """
 
 import numpy as np
@@ -26,7 +29,8 @@ _TIE = 1e-6
 class PricingHeuristic:
     """The search for patterns of one instance.
 
-    ``rates``: float64[items, bin types], $/h that the assignment relaxation charges for what a copy takes on a bin of the type.
+    ``rates``: float64[items, bin types], $/h that the assignment relaxation charges for what a copy takes on a bin of
+    the type.
     ``bin_types``: int64[tried], indices.
     """
 
@@ -34,7 +38,9 @@ class PricingHeuristic:
         self._instance, self._rates, self._bin_types = instance, rates, bin_types
 
     def by_filling(self, item_duals: Floats, times: int, random: np.random.Generator) -> Patterns:
-        """A bin of every type filled so many times, in random orders that tend to begin with what takes little for its dual."""
+        """A bin of every type filled so many times, in random orders that tend to begin with what takes little for its
+        dual.
+        """
         bin_types = np.tile(self._bin_types, times)
         noise = np.repeat(np.resize(_NOISES, times), len(self._bin_types))[:, None]
         keys = self._taken_per_dual(item_duals, bin_types) + noise * random.random((len(bin_types), len(item_duals)))
@@ -68,7 +74,9 @@ class PricingHeuristic:
         return taken
 
     def _orders(self, bin_types: Ints, keys: Floats) -> Ints:
-        """int64[bins, items]: the compatible items of each bin by key (float64[bins, items]); incompatible ones come last."""
+        """int64[bins, items]: the compatible items of each bin by key (float64[bins, items]); incompatible ones come
+        last.
+        """
         is_compatible = self._instance.compatible.T[bin_types]
         longest = int(is_compatible.sum(axis=1).max(initial=0))
         return np.argsort(np.where(is_compatible, keys, np.inf), axis=1, kind="stable")[:, :longest]

@@ -1,7 +1,8 @@
 """Fewer items: items of nearly one size are taken together.
 
-The time of the assignment relaxation grows with items times bin types, and faster. The optimum over aggregates is neither a packing of
-the items nor a bound on one, but its duals are nearly right for every item, and that is what the relaxation is wanted for.
+The time of the assignment relaxation grows with items times bin types, and faster. The optimum over aggregates is
+neither a packing of the items nor a bound on one, but its duals are nearly right for every item, and that is what the
+relaxation is wanted for.
 """
 
 import heapq
@@ -20,8 +21,9 @@ _AGGREGATES = 80
 
 @dataclass(frozen=True, eq=False)
 class Aggregation:
-    """``aggregate_of``: int64[items], the aggregate that each item of the original is in (index). ``instance``: the aggregates as its
-    items, each of the mean size of its copies; bin types, supplies and cardinality limits are those of the original.
+    """``aggregate_of``: int64[items], the aggregate that each item of the original is in (index). ``instance``: the
+    aggregates as its items, each of the mean size of its copies; bin types, supplies and cardinality limits are those
+    of the original.
     """
 
     aggregate_of: Ints

@@ -1,8 +1,8 @@
 """An instance that spans zones, taken apart into one instance for each zone.
 
-Bin types are in **blocks**: no bin of one block can hold an item that only another block's bins may hold. Where pods are tied to
-zones, a block is a zone, and one program for each block takes a tenth of the time of one program for all of them. What it costs is
-that items which may be in several blocks are dealt out before anything is packed.
+Bin types are in **blocks**: no bin of one block can hold an item that only another block's bins may hold. Where pods
+are tied to zones, a block is a zone, and one program for each block takes a tenth of the time of one program for all
+of them. What it costs is that items which may be in several blocks are dealt out before anything is packed.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,8 @@ from joinery.optimizer.instance.patterns import Pattern
 class Subinstance:
     """Some items and bin types of a whole instance, as an instance of their own.
 
-    ``items``: int64[its items], ``bin_types``: int64[its bin types]: their indices in the whole instance. ``whole``: items of that.
+    ``items``: int64[its items], ``bin_types``: int64[its bin types]: their indices in the whole instance. ``whole``:
+    items of that.
     """
 
     items: Ints
@@ -34,7 +35,9 @@ class Subinstance:
 
 
 def decompose(instance: PackingInstance, block: Ints, demands: Ints) -> list[Subinstance]:
-    """One subinstance for every block that gets items. ``block``: int64[bin types], numbers from 0; ``demands``: int64[items]."""
+    """One subinstance for every block that gets items. ``block``: int64[bin types], numbers from 0; ``demands``:
+    int64[items].
+    """
     count = int(block.max(initial=0)) + 1
     possible = np.stack([instance.compatible[:, block == b].any(axis=1) for b in range(count)], axis=1)
     shares = _dealt_out(instance, demands, possible)
@@ -50,8 +53,8 @@ def decompose(instance: PackingInstance, block: Ints, demands: Ints) -> list[Sub
 def _dealt_out(instance: PackingInstance, demands: Ints, possible: Mask) -> Ints:
     """int64[items, blocks]: copies of each item that go to each block; ``possible``: bool[items, blocks].
 
-    Free items follow the tied ones: the more tied items a block has, the more odd gaps there are in its bins to fill. What whole
-    numbers leave over goes to the blocks with the largest remainders.
+    Free items follow the tied ones: the more tied items a block has, the more odd gaps there are in its bins to fill.
+    What whole numbers leave over goes to the blocks with the largest remainders.
     """
     size = demands * (instance.sizes / instance.scale).max(axis=1, initial=0.0)
     is_tied = possible.sum(axis=1) == 1

@@ -1,8 +1,9 @@
-"""An instance of the packing problem: vector bin packing with heterogeneous bins, conflicts and cardinality limits, in arrays.
+"""An instance of the packing problem: vector bin packing with heterogeneous bins, conflicts and cardinality limits, in
+arrays.
 
-An **item** is a size with a demand: so many equal copies of it are to be packed. A **bin type** is a capacity with a cost. Sizes
-and capacities are whole numbers, in one order of resources. The words are those of the typology by Wäscher, Haußner and
-Schumann (2007), "An improved typology of cutting and packing problems".
+An **item** is a size with a demand: so many equal copies of it are to be packed. A **bin type** is a capacity with a
+cost. Sizes and capacities are whole numbers, in one order of resources. The words are those of the typology by
+Wäscher, Haußner and Schumann (2007), "An improved typology of cutting and packing problems".
 """
 
 from dataclasses import dataclass, field
@@ -34,10 +35,11 @@ class PackingInstance:
     ``capacities``: int64[bin types, resources], in the units of ``sizes``.
     ``compatible``: bool[items, bin types]; False also where one copy alone is too large for the bin.
     ``cardinality_limits``: each holds on every bin.
-    ``conflicts``: bool[items, items], symmetric: the two never share a bin. True on the diagonal: at most one copy on a bin.
+    ``conflicts``: bool[items, items], symmetric: the two never share a bin. True on the diagonal: at most one copy on
+    a bin.
     ``available``: int64[bin types], bins there are; UNLIMITED unless given.
-    ``supply``: int64[bin types], a label: bin types with the same label draw on one supply, so ``available`` is the same for
-    them and is used up together. Each bin type has a supply of its own unless given.
+    ``supply``: int64[bin types], a label: bin types with the same label draw on one supply, so ``available`` is the
+    same for them and is used up together. Each bin type has a supply of its own unless given.
     """
 
     sizes: Ints
@@ -66,8 +68,8 @@ class PackingInstance:
     def scale(self) -> Floats:
         """float64[resources]: the largest capacity of any bin type, at least one.
 
-        Resources differ by ten orders of magnitude (bytes of memory, a GPU). As shares of the scale they can be added up and
-        compared, and the linear programs are well conditioned.
+        Resources differ by ten orders of magnitude (bytes of memory, a GPU). As shares of the scale they can be added
+        up and compared, and the linear programs are well conditioned.
         """
         largest: Floats = self.capacities.max(axis=0, initial=1).astype(np.float64)
         return np.maximum(largest, 1.0)

@@ -1,7 +1,7 @@
 """Patterns: bins together with what each of them holds.
 
-The word is Gilmore and Gomory's (1961, "A linear programming approach to the cutting-stock problem"): a way to cut one roll, here a
-way to fill one bin.
+The word is Gilmore and Gomory's (1961, "A linear programming approach to the cutting-stock problem"): a way to cut one
+roll, here a way to fill one bin.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,8 @@ from joinery.optimizer.instance.packing_instance import PackingInstance
 class Pattern:
     """Equal bins of a packing.
 
-    ``bin_type``: index. ``counts``: int64[items], copies of each item on one of these bins. ``copies``: how many such bins.
+    ``bin_type``: index. ``counts``: int64[items], copies of each item on one of these bins. ``copies``: how many such
+    bins.
     """
 
     bin_type: int
@@ -34,7 +35,8 @@ def cost_of(instance: PackingInstance, patterns: Sequence[Pattern]) -> float:
 class Patterns:
     """Many patterns in two arrays, for work on all of them at once.
 
-    ``bin_types``: int64[patterns], indices. ``counts``: int64[patterns, items], copies of each item on a bin of the pattern.
+    ``bin_types``: int64[patterns], indices. ``counts``: int64[patterns, items], copies of each item on a bin of the
+    pattern.
     """
 
     bin_types: Ints

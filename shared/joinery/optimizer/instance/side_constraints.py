@@ -1,7 +1,8 @@
 """An instance with constraints over all of its bins, for whoever asks what it costs at least.
 
-A ``PackingInstance`` says what *one* bin may hold. Side constraints count over *all* bins: how pods are dealt out over zones, what
-the bins of a NodePool may take of its limit. So that they can, a demand may be met by any of several items, one for each zone.
+A ``PackingInstance`` says what *one* bin may hold. Side constraints count over *all* bins: how pods are dealt out over
+zones, what the bins of a NodePool may take of its limit. So that they can, a demand may be met by any of several
+items, one for each zone.
 """
 
 from dataclasses import dataclass, replace
@@ -19,7 +20,8 @@ _ROUNDING = 1e-9
 class SideConstraint:
     """items . (copies packed of each item) + bin_types . (bins bought of each type) <= upper.
 
-    ``items``: float64[items], a coefficient for each copy. ``bin_types``: float64[bin types], a coefficient for each bin.
+    ``items``: float64[items], a coefficient for each copy. ``bin_types``: float64[bin types], a coefficient for each
+    bin.
     """
 
     items: Floats
@@ -29,8 +31,8 @@ class SideConstraint:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ConstrainedInstance:
-    """``demand_of``: int64[items], which demand an item helps to meet (index). ``demands``: int64[demands], copies to be packed, as
-    any of their items; the demands of ``instance`` itself are not used.
+    """``demand_of``: int64[items], which demand an item helps to meet (index). ``demands``: int64[demands], copies to
+    be packed, as any of their items; the demands of ``instance`` itself are not used.
     """
 
     instance: PackingInstance
@@ -40,7 +42,9 @@ class ConstrainedInstance:
 
     @cached_property
     def max_items(self) -> Ints:
-        """int64[items]: copies of each item that there are at most, by the side constraints that count no bins and only add up."""
+        """int64[items]: copies of each item that there are at most, by the side constraints that count no bins and
+        only add up.
+        """
         most = self.demands[self.demand_of].astype(np.float64)
         for row in self.side_constraints:
             members = row.items > 0
@@ -51,7 +55,9 @@ class ConstrainedInstance:
 
     @property
     def limits_items(self) -> bool:
-        """Whether some side constraint counts items. If so, a copy too many may break it, and cannot simply be left out."""
+        """Whether some side constraint counts items. If so, a copy too many may break it, and cannot simply be left
+        out.
+        """
         return any(row.items.any() for row in self.side_constraints)
 
     def restrict(self, bin_types: Ints, compatible: Mask) -> "ConstrainedInstance":

@@ -1,4 +1,6 @@
-"""The one place that talks to HiGHS: a linear program in arrays, solved again and again with other bounds, rows, columns or costs."""
+"""The one place that talks to HiGHS: a linear program in arrays, solved again and again with other bounds, rows,
+columns or costs.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -13,8 +15,9 @@ Indices = NDArray[np.int32]
 
 _TIGHT_TOLERANCE = 1e-9
 _DUAL_SIMPLEX, _PRIMAL_SIMPLEX = 1, 4
-"""HiGHS's ``simplex_strategy``. After a change of rows or bounds the last basis is still dual feasible, so the dual simplex goes on from
-it. After new columns, new costs or a given basis it is primal feasible, so the primal simplex does.
+"""HiGHS's ``simplex_strategy``. After a change of rows or bounds the last basis is still dual feasible, so the dual
+simplex goes on from it. After new columns, new costs or a given basis it is primal feasible, so the primal simplex
+does.
 """
 
 
@@ -22,7 +25,8 @@ it. After new columns, new costs or a given basis it is primal feasible, so the 
 class LinearProgram:
     """Minimise costs . v subject to 0 <= v <= upper_bounds and row_lower <= A v <= row_upper.
 
-    ``costs``, ``upper_bounds``: float64[variables]. ``row_lower``, ``row_upper``: float64[rows]. Bounds may be infinite.
+    ``costs``, ``upper_bounds``: float64[variables]. ``row_lower``, ``row_upper``: float64[rows]. Bounds may be
+    infinite.
     ``rows``, ``columns``: int32[entries], ``values``: float64[entries]: the entries of A that are not zero.
     ``integers``: so many of the first variables must be whole numbers. Only ``Solver.solve_integer`` heeds them.
     """
@@ -39,7 +43,9 @@ class LinearProgram:
 
 @dataclass(frozen=True, eq=False)
 class LinearSolution:
-    """An optimum: ``values`` and ``reduced_costs``: float64[variables]; ``duals``: float64[rows], right to HiGHS's tolerances only."""
+    """An optimum: ``values`` and ``reduced_costs``: float64[variables]; ``duals``: float64[rows], right to HiGHS's
+    tolerances only.
+    """
 
     values: Floats
     reduced_costs: Floats
@@ -49,11 +55,13 @@ class LinearSolution:
 class Solver:
     """A program that HiGHS keeps, with its last basis. Single-threaded and deterministic.
 
-    ``grows``: columns will be added, so solving again means the primal simplex. ``exact``: ask for duals to more digits than the default.
+    ``grows``: columns will be added, so solving again means the primal simplex. ``exact``: ask for duals to more
+    digits than the default.
     """
 
     def __init__(self, program: LinearProgram, *, grows: bool = False, exact: bool = False) -> None:
-        # Imported here because it takes a tenth of a second, which the Lambda functions that pack nothing should not pay.
+        # Imported here because it takes a tenth of a second, which the Lambda functions that pack nothing should not
+        # pay.
         import highspy
 
         self._optimal = highspy.HighsModelStatus.kOptimal
@@ -83,7 +91,8 @@ class Solver:
         self._highs.passModel(model)
 
     def warm_start(self, basic: Ints, tight: Ints) -> None:
-        """Start the next solve from a vertex: only these variables (indices) are above zero, and these rows (indices) have no slack.
+        """Start the next solve from a vertex: only these variables (indices) are above zero, and these rows (indices)
+        have no slack.
 
         There must be as many of the one as of the other, or HiGHS completes the basis by itself.
         """
@@ -126,12 +135,16 @@ class Solver:
         )
 
     def set_costs(self, costs: Floats) -> None:
-        """Other costs of the first variables. The last vertex is still primal feasible, so the next solve goes on from it."""
+        """Other costs of the first variables. The last vertex is still primal feasible, so the next solve goes on from
+        it.
+        """
         self._highs.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
         self._highs.setOptionValue("simplex_strategy", _PRIMAL_SIMPLEX)
 
     def solve_integer(self, branches: int) -> Floats | None:
-        """float64[variables]: the optimum in whole numbers, or the best within so many branch-and-bound nodes; None if none was found."""
+        """float64[variables]: the optimum in whole numbers, or the best within so many branch-and-bound nodes; None if
+        none was found.
+        """
         self._highs.setOptionValue("mip_max_nodes", branches)
         self._highs.run()
         solution = self._highs.getSolution()
@@ -151,7 +164,9 @@ class Solver:
         )
 
     def farkas_ray(self) -> Floats | None:
-        """float64[rows]: a dual ray of the program just found infeasible (a Farkas certificate); None if HiGHS has none."""
+        """float64[rows]: a dual ray of the program just found infeasible (a Farkas certificate); None if HiGHS has
+        none.
+        """
         status, is_there, *ray = self._highs.getDualRay()
         return np.asarray(ray[0]) if is_there and ray else None
 

@@ -7,7 +7,8 @@ from joinery.optimizer.linear.highs import Indices, LinearProgram
 
 
 class RowWriter:
-    """Entries are added first, with rows numbered from the start of the block; closing the block gives its rows their ends.
+    """Entries are added first, with rows numbered from the start of the block; closing the block gives its rows their
+    ends.
 
     ``height``: rows in the blocks closed so far.
     """
@@ -27,7 +28,9 @@ class RowWriter:
         self._values.append(np.broadcast_to(np.asarray(values, dtype=np.float64), rows.shape))
 
     def add_row(self, coefficients: Floats, upper: float) -> None:
-        """A block of one row: coefficients . (the first variables) <= upper. Scaled to a largest coefficient of one, for the solver."""
+        """A block of one row: coefficients . (the first variables) <= upper. Scaled to a largest coefficient of one,
+        for the solver.
+        """
         nonzero = np.flatnonzero(coefficients)
         scale = max(float(np.abs(coefficients).max(initial=0.0)), 1e-300)
         self.add(np.zeros(len(nonzero), dtype=np.int64), nonzero, coefficients[nonzero] / scale)

@@ -1,4 +1,6 @@
-"""The relaxation of many items: that of their aggregation, read as if it were the instance's own. A guide, and no proof."""
+"""The relaxation of many items: that of their aggregation, read as if it were the instance's own. A guide, and no
+proof.
+"""
 
 import numpy as np
 
@@ -20,7 +22,9 @@ class AggregatedRelaxation:
         self._relative_size = (instance.sizes / instance.scale).sum(axis=1) / aggregation.size[self._aggregate_of]
 
     def solve(self, demands: Ints, available: Ints | None = None) -> RelaxationSolution | None:
-        """Like ``AssignmentRelaxation.solve``. An item has its part of its aggregate's bins, and the aggregate's dual by its size."""
+        """Like ``AssignmentRelaxation.solve``. An item has its part of its aggregate's bins, and the aggregate's dual
+        by its size.
+        """
         together = np.bincount(self._aggregate_of, weights=demands, minlength=self._aggregates)
         solution = self._relaxation.solve(together.astype(np.int64), available)
         if solution is None:

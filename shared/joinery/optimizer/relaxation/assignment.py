@@ -1,7 +1,9 @@
-"""The assignment relaxation, solved for any demands: how many bins of each type, which share of each item on them, and the duals.
+"""The assignment relaxation, solved for any demands: how many bins of each type, which share of each item on them, and
+the duals.
 
-Without whole numbers it takes hundredths of a second. Its duals are what everything else goes by: the dual of an item's demand row is
-what one more copy would cost in the cheapest mix, so a bin whose items' duals add up to its cost wastes nothing.
+Without whole numbers it takes hundredths of a second. Its duals are what everything else goes by: the dual of an
+item's demand row is what one more copy would cost in the cheapest mix, so a bin whose items' duals add up to its cost
+wastes nothing.
 """
 
 from dataclasses import dataclass
@@ -14,7 +16,9 @@ from joinery.optimizer.linear.highs import LinearSolution, Solver
 from joinery.optimizer.relaxation.assignment_program import AssignmentProgram, CardinalityRow, bin_bounds
 
 _FEW_FIT = 16
-"""An item of which at most so many fit on a bin may get a cardinality row of its own. With more, a fraction of a copy is little."""
+"""An item of which at most so many fit on a bin may get a cardinality row of its own. With more, a fraction of a copy
+is little.
+"""
 _CUT_ROUNDS = 8
 """How often cardinality rows are added to one program."""
 _VIOLATED = 1e-7
@@ -25,7 +29,8 @@ class AssignmentDuals:
     """The duals of the rows that say what a bin holds, all of them at least zero, in $/h.
 
     ``resources``: int64[used], the resources that have capacity rows (indices).
-    ``capacity``: float64[bin types, used], for as much of a resource as the largest capacity of any bin type (``scale``).
+    ``capacity``: float64[bin types, used], for as much of a resource as the largest capacity of any bin type
+    (``scale``).
     ``rows``: the cardinality rows; ``cardinality``: float64[rows], for one copy.
     """
 
@@ -39,10 +44,13 @@ class AssignmentDuals:
 class RelaxationSolution:
     """An optimum of a relaxation.
 
-    ``bins``: float64[bin types], bins bought. ``reduced_costs``: float64[bin types], $/h by which a bin of the type is too dear.
-    ``assigned``: float64[items, bin types], copies. ``item_duals``: float64[items], $/h for one more copy, not below zero.
+    ``bins``: float64[bin types], bins bought. ``reduced_costs``: float64[bin types], $/h by which a bin of the type is
+    too dear.
+    ``assigned``: float64[items, bin types], copies. ``item_duals``: float64[items], $/h for one more copy, not below
+    zero.
     ``capacity_duals``: float64[bin types, resources], $/h for a unit of a resource. ``cost``: $/h, the optimum.
-    ``duals``: what proves a bound (``bounds/assignment_bound``); those of the instance that was solved, which may be an aggregation.
+    ``duals``: what proves a bound (``bounds/assignment_bound``); those of the instance that was solved, which may be
+    an aggregation.
     """
 
     bins: Floats
@@ -57,10 +65,10 @@ class RelaxationSolution:
 class AssignmentRelaxation:
     """The relaxation of an instance, for any demands up to the instance's.
 
-    ``swift``: start from a plain packing instead of from nothing. That takes a third of the time. It ends at another of the optimal
-    vertices, which in the mean rounds a quarter of a percent worse.
-    ``cuts``: add cardinality rows for items of which few fit on a bin. ``cut_tolerance``: stop adding them when the optimum rises by
-    no more than this share; below zero: never for that reason.
+    ``swift``: start from a plain packing instead of from nothing. That takes a third of the time. It ends at another
+    of the optimal vertices, which in the mean rounds a quarter of a percent worse.
+    ``cuts``: add cardinality rows for items of which few fit on a bin. ``cut_tolerance``: stop adding them when the
+    optimum rises by no more than this share; below zero: never for that reason.
     """
 
     def __init__(
@@ -100,9 +108,9 @@ class AssignmentRelaxation:
     def _solve_with_cuts(self, demands: Floats) -> LinearSolution | None:
         """Solve, add the rows that the optimum violates, solve again.
 
-        There could be a cardinality row for every item on every bin type. Nearly all would be slack, and each would slow every
-        pivot, so they are cutting planes (Dantzig, Fulkerson and Johnson 1954, "Solution of a large-scale traveling-salesman
-        problem"): with all of them 120 items took 3.8 s, with the violated ones 0.5 s.
+        There could be a cardinality row for every item on every bin type. Nearly all would be slack, and each would
+        slow every pivot, so they are cutting planes (Dantzig, Fulkerson and Johnson 1954, "Solution of a large-scale
+        traveling-salesman problem"): with all of them 120 items took 3.8 s, with the violated ones 0.5 s.
         """
         solution = self._solver.solve(demands, demands)
         while solution is not None and self._cut_rounds < _CUT_ROUNDS and self._add_cuts(solution):
@@ -113,7 +121,9 @@ class AssignmentRelaxation:
         return solution
 
     def _add_cuts(self, solution: LinearSolution) -> bool:
-        """Add a row for every item of which more copies are put on a bin type than its bins hold; whether there were any."""
+        """Add a row for every item of which more copies are put on a bin type than its bins hold; whether there were
+        any.
+        """
         allowed = self._most * solution.values[: self._program.bin_type_count]
         is_violated = (self._most > 0) & (self._most <= _FEW_FIT) & (self._assigned(solution) > allowed + _VIOLATED)
         cuts = [

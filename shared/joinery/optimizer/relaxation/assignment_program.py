@@ -9,11 +9,12 @@ Buy x_k bins of type k, and put y_ik copies of item i on them, both in fractions
                 sum_{i in g} y_ik   <= cap_g x_k      a cardinality limit, or one item of which few fit on a bin
                 0 <= x_k <= n_k                       no supply of a single bin type is overdrawn
 
-The variables are the bin types, then every compatible pair of an item and a bin type. The rows come in the order above. Sizes and
-capacities are divided by the instance's scale. Every packing satisfies all rows, which is why the optimum is a lower bound.
+The variables are the bin types, then every compatible pair of an item and a bin type. The rows come in the order
+above. Sizes and capacities are divided by the instance's scale. Every packing satisfies all rows, which is why the
+optimum is a lower bound.
 
-This is Kantorovich's formulation (1960, "Mathematical methods of organizing and planning production") with the bins of a type added
-up: single bins are alike, and a variable for each would only add symmetry.
+This is Kantorovich's formulation (1960, "Mathematical methods of organizing and planning production") with the bins of
+a type added up: single bins are alike, and a variable for each would only add symmetry.
 """
 
 from collections.abc import Sequence
@@ -42,8 +43,9 @@ class CardinalityRow:
 class AssignmentProgram:
     """``pair_items``, ``pair_bin_types``: int64[pairs], the compatible pairs in the order of their variables.
 
-    ``resources``: int64[used], those that some item asks for: others have no rows. ``shared_supplies``: the bin types (indices) of
-    each supply that several of them share. ``limit_rows``: the rows that the cardinality limits need from the start.
+    ``resources``: int64[used], those that some item asks for: others have no rows. ``shared_supplies``: the bin types
+    (indices) of each supply that several of them share. ``limit_rows``: the rows that the cardinality limits need from
+    the start.
     """
 
     def __init__(self, instance: PackingInstance) -> None:
@@ -121,10 +123,11 @@ class AssignmentProgram:
         return np.array([available[bin_types[0]] for bin_types in self.shared_supplies], dtype=np.float64)
 
     def plain_basis(self, demands: Ints, cardinality_rows: Sequence[CardinalityRow]) -> tuple[Ints, Ints]:
-        """A vertex to start from: variables above zero, and rows without slack (indices; as many of the one as of the other).
+        """A vertex to start from: variables above zero, and rows without slack (indices; as many of the one as of the
+        other).
 
-        Every item is on the bin type where it would cost least alone, and of each such type there are as many bins as its scarcest
-        capacity or cardinality limit asks for.
+        Every item is on the bin type where it would cost least alone, and of each such type there are as many bins as
+        its scarcest capacity or cardinality limit asks for.
         """
         instance, items = self.instance, np.arange(self.item_count)
         bin_type = self._cheapest_alone()
@@ -141,7 +144,9 @@ class AssignmentProgram:
         return np.concatenate([self._pair_column[items, bin_type], bought]), np.concatenate([items, tight[bought]])
 
     def _cheapest_alone(self) -> Ints:
-        """int64[items]: the bin type where each item costs least if it is packed alone; of equals the largest, no limited ones."""
+        """int64[items]: the bin type where each item costs least if it is packed alone; of equals the largest, no
+        limited ones.
+        """
         instance = self.instance
         most = np.minimum(instance.max_per_bin, np.maximum(instance.demands, 1)[:, None])
         share = (instance.sizes[:, None] / np.maximum(instance.capacities, 1)[None]).max(axis=2, initial=0.0)

@@ -1,9 +1,10 @@
 """The core: the few bin types that a good packing is likely to use.
 
-Of some 3,000 instance types in several zones, pools and capacity types most are never bought. The relaxation of a simplified instance
-tells which: those that it buys, and those whose reduced cost is a small share of their cost. Choosing variables by reduced cost is
-Balas and Zemel's core (1980, "An algorithm for large zero-one knapsack problems"). It is a heuristic for packing; a bound must
-account for the bin types outside the core (``bounds/lower_bound``).
+Of some 3,000 instance types in several zones, pools and capacity types most are never bought. The relaxation of a
+simplified instance tells which: those that it buys, and those whose reduced cost is a small share of their cost.
+Choosing variables by reduced cost is Balas and Zemel's core (1980, "An algorithm for large zero-one knapsack
+problems"). It is a heuristic for packing; a bound must account for the bin types outside the core
+(``bounds/lower_bound``).
 """
 
 from dataclasses import replace
@@ -27,7 +28,8 @@ class CoreSelection:
     """A relaxation of the instance in which like bin types are one, whatever block they are in.
 
     Bin types of one capacity and one cost are a **class**: the same instance type in several zones and NodePools.
-    ``true_costs``: float64[bin types], $/h, where the instance's costs are other than what is paid (preferred sizes, spot).
+    ``true_costs``: float64[bin types], $/h, where the instance's costs are other than what is paid (preferred sizes,
+    spot).
     """
 
     def __init__(self, instance: PackingInstance, true_costs: Floats | None = None) -> None:
@@ -61,7 +63,8 @@ class CoreSelection:
     def preference_cost(self) -> float:
         """About what it costs, in $/h, that costs are other than what is paid.
 
-        The bins that the relaxation buys by the instance's costs, less those that it buys by true costs, both at true costs.
+        The bins that the relaxation buys by the instance's costs, less those that it buys by true costs, both at true
+        costs.
         """
         if self._true_costs is None or self._solution is None:
             return 0.0
@@ -80,7 +83,9 @@ def _cheapest_for(instance: PackingInstance, item: int) -> int:
 
 
 def _with_classes_merged(instance: PackingInstance, true_costs: Floats | None) -> tuple[Ints, PackingInstance]:
-    """int64[bin types]: the class of each; and the instance with one bin type for each class, where items that are then alike are one."""
+    """int64[bin types]: the class of each; and the instance with one bin type for each class, where items that are
+    then alike are one.
+    """
     supplies = np.where(instance.is_limited, instance.supply, -1)
     paid = instance.costs if true_costs is None else true_costs
     looks = zip(instance.capacities, instance.costs, paid, supplies, strict=True)

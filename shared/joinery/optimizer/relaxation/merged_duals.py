@@ -12,8 +12,9 @@ from joinery.optimizer.relaxation.assignment import RelaxationSolution
 
 @dataclass(eq=False)
 class MergedDuals:
-    """``item_duals``: float64[items], $/h, infinite for items that no block has. ``capacity_duals``: float64[bin types, resources], $/h
-    for a unit. ``reduced_costs``: float64[bin types], $/h. ``cost``: $/h of all blocks together.
+    """``item_duals``: float64[items], $/h, infinite for items that no block has. ``capacity_duals``: float64[bin
+    types, resources], $/h for a unit. ``reduced_costs``: float64[bin types], $/h. ``cost``: $/h of all blocks
+    together.
     """
 
     item_duals: Floats
@@ -28,7 +29,9 @@ class MergedDuals:
         return cls(np.full(items, np.inf), np.zeros(instance.capacities.shape), np.zeros(bin_types))
 
     def add(self, block: Subinstance, solution: RelaxationSolution) -> None:
-        """The duals of one block. An item of several blocks has the least of its duals: there it is packed most cheaply."""
+        """The duals of one block. An item of several blocks has the least of its duals: there it is packed most
+        cheaply.
+        """
         self.item_duals[block.items] = np.minimum(self.item_duals[block.items], solution.item_duals)
         self.capacity_duals[block.bin_types] = solution.capacity_duals
         self.reduced_costs[block.bin_types] = solution.reduced_costs

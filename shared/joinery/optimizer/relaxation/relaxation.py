@@ -10,7 +10,9 @@ Relaxation = AssignmentRelaxation | ResidualRelaxation | AggregatedRelaxation
 
 
 def relax(instance: PackingInstance, *, is_swift: bool) -> Relaxation:
-    """A relaxation to round. ``is_swift``: for instances so large that solving it soon matters more than rounding it well."""
+    """A relaxation to round. ``is_swift``: for instances so large that solving it soon matters more than rounding it
+    well.
+    """
     if len(instance.demands) > MAX_ITEMS:
         return AggregatedRelaxation(instance)
     return ResidualRelaxation(instance) if is_swift else AssignmentRelaxation(instance)

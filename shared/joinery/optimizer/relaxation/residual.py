@@ -1,4 +1,6 @@
-"""The relaxation of what is left to pack, which grows smaller as rounding goes on: most of its solves are for few items."""
+"""The relaxation of what is left to pack, which grows smaller as rounding goes on: most of its solves are for few
+items.
+"""
 
 from dataclasses import replace
 
@@ -9,8 +11,8 @@ from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.relaxation.assignment import AssignmentRelaxation, RelaxationSolution
 
 _REBUILT_BELOW = 0.6
-"""The program is written anew once no more than this share of its items is left. Writing it, and losing the basis, costs as much as
-several solves.
+"""The program is written anew once no more than this share of its items is left. Writing it, and losing the basis,
+costs as much as several solves.
 """
 
 

@@ -1,7 +1,8 @@
-"""Filling bins greedily, thousands at a time: every row of an array is one bin of some type, with an order of items of its own.
+"""Filling bins greedily, thousands at a time: every row of an array is one bin of some type, with an order of items of
+its own.
 
-A bin is filled like Dantzig's (1957, "Discrete-variable extremum problems") greedy knapsack: items in the order of what they are
-priced at for the capacity that they take, of each as many copies as fit.
+A bin is filled like Dantzig's (1957, "Discrete-variable extremum problems") greedy knapsack: items in the order of
+what they are priced at for the capacity that they take, of each as many copies as fit.
 """
 
 import numpy as np
@@ -14,15 +15,18 @@ _BLOCK = 32
 
 
 def fill(instance: PackingInstance, bin_types: Ints, orders: Ints, demands: Ints, start: Ints | None = None) -> Ints:
-    """int64[bins, items]: copies on each bin, filled with as many of its first item as fit, then of its second, and so on.
+    """int64[bins, items]: copies on each bin, filled with as many of its first item as fit, then of its second, and so
+    on.
 
-    ``bin_types``: int64[bins]. ``orders``: int64[bins, items in the order], the order of each bin. ``demands``: int64[items], copies
-    there are; each bin may take all of them. ``start``: int64[bins, items], copies that are on each bin already.
+    ``bin_types``: int64[bins]. ``orders``: int64[bins, items in the order], the order of each bin. ``demands``:
+    int64[items], copies there are; each bin may take all of them. ``start``: int64[bins, items], copies that are on
+    each bin already.
     """
     counts = np.zeros((len(bin_types), len(instance.demands)), dtype=np.int64) if start is None else start.copy()
     free = instance.capacities[bin_types] - counts @ instance.sizes
     allowed = np.minimum(demands, instance.max_per_bin.T[bin_types]) - counts
-    # An item that takes nothing of a resource is not bounded by it: dividing by one and adding a lot says so without branching.
+    # An item that takes nothing of a resource is not bounded by it: dividing by one and adding a lot says so without
+    # branching.
     divisor, bonus = np.maximum(instance.sizes, 1), np.where(instance.sizes > 0, 0, UNLIMITED)
     smallest = instance.sizes.min(axis=0, initial=UNLIMITED)
     # Limits on a single item are in ``max_per_bin`` already.
@@ -52,7 +56,9 @@ def fill(instance: PackingInstance, bin_types: Ints, orders: Ints, demands: Ints
 
 
 def _beside(instance: PackingInstance, item: Ints, counts: Ints) -> Ints:
-    """int64[bins]: copies of each bin's ``item`` (int64[bins]) that conflicts alone let join what is on it (int64[bins, items])."""
+    """int64[bins]: copies of each bin's ``item`` (int64[bins]) that conflicts alone let join what is on it
+    (int64[bins, items]).
+    """
     bins = np.arange(len(item))
     conflicts = instance.conflicts[item]
     with_itself = conflicts[bins, item]
@@ -84,9 +90,9 @@ def greedy_orders(instance: PackingInstance, item_duals: Floats, bin_types: Ints
 
     Returns int64[bins], the types, each of them once for every order; and int64[bins, items], the orders.
 
-    Nobody knows in advance which resource of a bin will run out, and an order is good only for the one that does. So there is an
-    order for each resource as the scarce one, one for all alike, one by size, and one by dual alone, as Panigrahy, Talwar, Uyeda and
-    Wieder (2011, "Heuristics for vector bin packing") weigh resources for first-fit.
+    Nobody knows in advance which resource of a bin will run out, and an order is good only for the one that does. So
+    there is an order for each resource as the scarce one, one for all alike, one by size, and one by dual alone, as
+    Panigrahy, Talwar, Uyeda and Wieder (2011, "Heuristics for vector bin packing") weigh resources for first-fit.
     """
     sizes = (instance.sizes[items] / instance.scale)[None]
     share = sizes / np.maximum((instance.capacities[bin_types] / instance.scale)[:, None, :], 1e-12)

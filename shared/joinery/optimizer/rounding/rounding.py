@@ -1,11 +1,13 @@
-"""From the relaxation's fractions to whole bins: buy the best filled bin, as often as the relaxation wants it, and solve it anew.
+"""From the relaxation's fractions to whole bins: buy the best filled bin, as often as the relaxation wants it, and
+solve it anew.
 
-At the relaxation's duals a bin is worth what its items are priced at, and never more than it costs. One whose items are priced at its
-full cost wastes nothing. So every round solves the relaxation for the demands that are left, fills bins in many ways (the
-relaxation's own mix first), and buys those that waste least. The duals adapt as items run out, and what one bin leaves over the next
-one takes. This is a diving heuristic: fix some variables, solve again (Sadykov, Vanderbeck, Pessoa, Tahiri and Uchoa 2019, "Primal
-heuristics for branch and price: the assets of diving methods"). Only that what is fixed is not a variable of the relaxation but a
-whole bin made from it: rounding x_k up would leave its items' fractions to be packed by nobody.
+At the relaxation's duals a bin is worth what its items are priced at, and never more than it costs. One whose items
+are priced at its full cost wastes nothing. So every round solves the relaxation for the demands that are left, fills
+bins in many ways (the relaxation's own mix first), and buys those that waste least. The duals adapt as items run out,
+and what one bin leaves over the next one takes. This is a diving heuristic: fix some variables, solve again (Sadykov,
+Vanderbeck, Pessoa, Tahiri and Uchoa 2019, "Primal heuristics for branch and price: the assets of diving methods").
+Only that what is fixed is not a variable of the relaxation but a whole bin made from it: rounding x_k up would leave
+its items' fractions to be packed by nobody.
 """
 
 from collections.abc import Iterator
@@ -23,19 +25,21 @@ from joinery.optimizer.relaxation.relaxation import Relaxation
 from joinery.optimizer.rounding.filling import fill, greedy_orders, without_conflicts
 
 _NEARLY_BOUGHT = 0.005
-"""Bin types whose reduced cost is at most this share of their cost are filled though the relaxation does not buy them."""
+"""Bin types whose reduced cost is at most this share of their cost are filled though the relaxation does not buy them.
+"""
 
 
 @dataclass(frozen=True, kw_only=True)
 class RoundingRule:
     """What is bought in a round.
 
-    ``share``: of the bins of a type that the relaxation wants. Less than all: once most are bought another mix may suit the rest, and
-    the next solve tells.
-    ``tolerance``: bins whose share of waste is at most so much above the best's are bought in the same round; each round costs a solve.
+    ``share``: of the bins of a type that the relaxation wants. Less than all: once most are bought another mix may
+    suit the rest, and the next solve tells.
+    ``tolerance``: bins whose share of waste is at most so much above the best's are bought in the same round; each
+    round costs a solve.
     ``noise``: standard deviation of an error that is added to every bin's value, which makes other packings.
-    ``by_opportunity_cost``: bins of limited supplies go to the items that would cost most elsewhere. The relaxation's own duals may
-    say otherwise, because it puts fractions of items there.
+    ``by_opportunity_cost``: bins of limited supplies go to the items that would cost most elsewhere. The relaxation's
+    own duals may say otherwise, because it puts fractions of items there.
     ``keeps_duals``: never solve again. That is soon done, and dearer.
     """
 
@@ -57,8 +61,8 @@ class Rounded(NamedTuple):
 class _Candidates:
     """Bins that could be bought, the least wasteful first.
 
-    ``bin_types``: int64[bins]; ``counts``: int64[bins, items]; ``value``: float64[bins], the share of the cost that the items' duals pay
-    for; ``wanted``: float64[bins], how many like it to buy at most.
+    ``bin_types``: int64[bins]; ``counts``: int64[bins, items]; ``value``: float64[bins], the share of the cost that
+    the items' duals pay for; ``wanted``: float64[bins], how many like it to buy at most.
     """
 
     bin_types: Ints
@@ -124,7 +128,8 @@ def _candidates(
     bin_types = np.concatenate([of_mixes, of_greed])
     empty = np.zeros((len(of_greed), len(residual)), dtype=np.int64)
     counts = fill(instance, bin_types, np.concatenate([mix_orders, orders]), residual, np.concatenate([begun, empty]))
-    # A bin made from a mix may be bought as often as the relaxation wants its type; any other one as often as items last.
+    # A bin made from a mix may be bought as often as the relaxation wants its type; any other one as often as items
+    # last.
     copies = np.concatenate([solution.bins[of_mixes], _copies_possible(counts[len(of_mixes) :], residual)])
     value = (counts @ solution.item_duals) / instance.costs[bin_types]
     if rule.noise:
@@ -156,8 +161,8 @@ def _mixes(
 ) -> tuple[Ints, Ints, Ints]:
     """The relaxation's own bins: what it assigns to a type, divided by its bins of the type, rounded down.
 
-    Each is to be filled up in two ways: by the fractions that rounding took off, and by dual. Returns the bin types (int64[bins]), the
-    orders (int64[bins, items]) and the copies that are on already (int64[bins, all items]).
+    Each is to be filled up in two ways: by the fractions that rounding took off, and by dual. Returns the bin types
+    (int64[bins]), the orders (int64[bins, items]) and the copies that are on already (int64[bins, all items]).
     """
     bought = np.flatnonzero(solution.bins > 1e-6)
     mix = (solution.assigned[:, bought] / solution.bins[bought]).T
@@ -181,10 +186,11 @@ def _copies_possible(counts: Ints, residual: Ints) -> Floats:
 def _take_limited(
     instance: PackingInstance, candidates: _Candidates, wanted: Floats, residual: Ints, available: Ints
 ) -> Iterator[Pattern]:
-    """Of limited supplies, the best candidate of each type that the relaxation wants, as often as there are bins and items.
+    """Of limited supplies, the best candidate of each type that the relaxation wants, as often as there are bins and
+    items.
 
-    ``wanted``: float64[bin types]. They are taken before anything is bought: they cost next to nothing, and what they hold decides
-    what has to be bought.
+    ``wanted``: float64[bin types]. They are taken before anything is bought: they cost next to nothing, and what they
+    hold decides what has to be bought.
     """
     taken: set[int] = set()
     for bin_type, counts in zip(candidates.bin_types, candidates.counts, strict=True):
@@ -202,7 +208,8 @@ def _take_best(
 ) -> Iterator[Pattern]:
     """The best candidate in any case, and others nearly as good of which whole bins are wanted; one of each type.
 
-    One of each type, because all candidates of a type want the same items, and the second would be made of what the first left.
+    One of each type, because all candidates of a type want the same items, and the second would be made of what the
+    first left.
     """
     taken: set[int] = set()
     best = None
