@@ -1,7 +1,7 @@
-"""How much room a node of an instance type has: capacity, overhead, pods (Karpenter for AWS `NewInstanceType`).
+"""How much room a node of an instance type has: capacity, allocatable, pods (Karpenter for AWS `NewInstanceType`).
 
-A node that boots with less than was planned for it leaves pods pending, so every figure here is what the node will say
-itself: amounts are integers, rounded where and as the reference rounds them.
+A node that has less than was planned for it leaves pods pending. So every figure is what the node will report itself, in the units of
+``Resources`` (millicores, bytes, counts), rounded where and as Karpenter rounds it.
 """
 
 from collections.abc import Mapping
@@ -16,16 +16,20 @@ from joinery.cloudprovider.instancetypes.tables import branch_interfaces
 from joinery.state.offerings import EFA
 
 MIB = 1 << 20
+#: Kubelet's own default of ``maxPods``.
 PODS_WITHOUT_ENI_LIMIT = 110
+#: Millicores, and the share of them that kubelet and the system keep (the rules of EKS' bootstrap scripts and of nodeadm).
 _CPU_TIERS = ((1000, 0.06), (1000, 0.01), (2000, 0.005), (None, 0.0025))
 
 
 @dataclass(frozen=True, kw_only=True)
 class NodeSettings:
-    """What of a class and of the settings decides capacity, worked out once for all types.
+    """What of a class decides its nodes' capacity, worked out once for all types.
 
-    ``vm_memory_overhead`` is the fraction of memory that the hypervisor keeps; ``reserved_enis`` the interfaces that the
-    VPC CNI's custom networking takes.
+    ``storage``: bytes of the device that holds pods' ephemeral storage. ``system_reserved`` and ``kube_reserved``: what the class says
+    of them, which may be nothing. ``vm_memory_overhead``: the fraction of memory that the hypervisor keeps. ``reserved_enis``: how many
+    network interfaces the VPC CNI's custom networking takes. ``efa_only``: how many EFA-only interfaces the class asks for, None
+    where it does not say anything of interfaces; those of them ``efa_only_on_first_card`` take interfaces from pods.
     """
 
     family: Family
@@ -41,6 +45,7 @@ class NodeSettings:
 
 
 def node_settings(spec: EC2NodeClassSpec, *, vm_memory_overhead: float, reserved_enis: int) -> NodeSettings:
+    """The settings of a class. The last two are as in ``NodeSettings``."""
     family, kubelet = FAMILIES[spec.family], spec.kubelet or KubeletConfiguration()
     efa = [nic for nic in spec.network_interfaces or () if nic.interface_type == "efa-only"]
     return NodeSettings(
@@ -58,7 +63,11 @@ def node_settings(spec: EC2NodeClassSpec, *, vm_memory_overhead: float, reserved
 
 
 def _storage(spec: EC2NodeClassSpec, family: Family) -> int:
-    """Bytes of the device that holds pods' ephemeral storage; the first rule that says something wins (1.4)."""
+    """Bytes of the device that holds pods' ephemeral storage (Karpenter for AWS `ephemeralStorage`).
+
+    That is the device marked as root volume; for the family Custom the last one; for others the one that the family uses for pods. Where
+    the class gives that device no size, it has the family's default.
+    """
     sized = [(m, m.ebs.volume_size) for m in spec.block_device_mappings if m.ebs and m.ebs.volume_size]
     for mapping, size in sized:
         if mapping.root_volume:
@@ -72,89 +81,93 @@ def _storage(spec: EC2NodeClassSpec, family: Family) -> int:
     return family.default_storage
 
 
-def capacity(kind: Description, settings: NodeSettings) -> dict[str, int]:
-    """What the node reports as capacity; resources it has none of are left out."""
-    found = {
-        "cpu": kind.v_cpu_info.default_v_cpus * 1000,
-        "memory": _memory(kind, settings.vm_memory_overhead),
-        "ephemeral-storage": _ephemeral(kind, settings),
-        "pods": _pods(kind, settings),
+def capacity(description: Description, settings: NodeSettings) -> dict[str, int]:
+    """What the node reports as its capacity. Extended resources of which it has none are left out."""
+    room = {
+        "cpu": description.v_cpu_info.default_v_cpus * 1000,
+        "memory": _memory(description, settings.vm_memory_overhead),
+        "ephemeral-storage": _ephemeral(description, settings),
+        "pods": _pods(description, settings),
     }
-    extended = _extended(kind, settings)
-    return found | {name: value for name, value in extended.items() if value}
+    extended = _extended(description, settings)
+    return room | {resource: value for resource, value in extended.items() if value}
 
 
-def allocatable(kind: Description, capacity: Resources, settings: NodeSettings) -> dict[str, int]:
+def allocatable(description: Description, capacity: Resources, settings: NodeSettings) -> dict[str, int]:
     """Capacity less what kubelet, the system and eviction keep. Negative where nothing is left."""
-    kept = _overhead(kind, capacity, settings)
+    kept = _overhead(description, capacity, settings)
     return {name: value - kept.get(name, 0) for name, value in capacity.items()}
 
 
-def _memory(kind: Description, overhead: float) -> int:
-    # Gravitons set 64 MiB aside for the contiguous memory allocator.
-    size = kind.memory_info.size_in_mib - (64 if kind.arch == "arm64" else 0)
+def _memory(description: Description, overhead: float) -> int:
+    # Graviton instances set 64 MiB aside for the contiguous memory allocator.
+    size = description.memory_info.size_in_mib - (64 if description.arch == "arm64" else 0)
     return (size - ceil(size * overhead)) * MIB
 
 
-def _ephemeral(kind: Description, settings: NodeSettings) -> int:
-    store = kind.instance_storage_info
+def _ephemeral(description: Description, settings: NodeSettings) -> int:
+    store = description.instance_storage_info
     if settings.spec.instance_store_policy == "RAID0" and store and store.total_size_in_gb:
         return store.total_size_in_gb * 10**9
     return settings.storage
 
 
-def _eni_limited_pods(kind: Description, settings: NodeSettings, reserved: int) -> int:
-    usable = kind.default_card_interfaces - reserved - settings.efa_only_on_first_card
-    return usable * (kind.network_info.ipv4_addresses_per_interface - 1) + 2 if usable > 0 else 0
+def _eni_limited_pods(description: Description, settings: NodeSettings, reserved: int) -> int:
+    # The first address of an interface is its own. Two pods more, because those of the host's network need no address (EKS max-pods).
+    usable = description.default_card_interfaces - reserved - settings.efa_only_on_first_card
+    return usable * (description.network_info.ipv4_addresses_per_interface - 1) + 2 if usable > 0 else 0
 
 
-def _pods(kind: Description, settings: NodeSettings) -> int:
+def _pods(description: Description, settings: NodeSettings) -> int:
     kubelet, family = settings.kubelet, settings.family
     if kubelet.max_pods is not None:
         count = kubelet.max_pods
     elif family.eni_density:
-        count = _eni_limited_pods(kind, settings, settings.reserved_enis)
+        count = _eni_limited_pods(description, settings, settings.reserved_enis)
     else:
         count = PODS_WITHOUT_ENI_LIMIT
     if kubelet.pods_per_core and family.pods_per_core:
-        count = min(count, kubelet.pods_per_core * kind.v_cpu_info.default_v_cpus)
+        count = min(count, kubelet.pods_per_core * description.v_cpu_info.default_v_cpus)
     return count
 
 
-def _extended(kind: Description, settings: NodeSettings) -> dict[str, int]:
-    efa_info = kind.network_info.efa_info
+def _extended(description: Description, settings: NodeSettings) -> dict[str, int]:
+    efa_info = description.network_info.efa_info
     efa = settings.efa_only if settings.efa_only is not None else efa_info.maximum_efa_interfaces if efa_info else 0
-    found = {
-        "vpc.amazonaws.com/pod-eni": branch_interfaces(kind.instance_type),
+    extended = {
+        "vpc.amazonaws.com/pod-eni": branch_interfaces(description.instance_type),
         EFA: efa,
     }
-    if kind.gpu_info or kind.neuron_info:
-        found |= _accelerators(kind)
-    if settings.family.windows_build and kind.arch == "amd64":
-        found["vpc.amazonaws.com/PrivateIPv4Address"] = kind.network_info.ipv4_addresses_per_interface - 1
-    return found
+    if description.gpu_info or description.neuron_info:
+        extended |= _accelerators(description)
+    if settings.family.windows_build and description.arch == "amd64":
+        extended["vpc.amazonaws.com/PrivateIPv4Address"] = description.network_info.ipv4_addresses_per_interface - 1
+    return extended
 
 
-def _accelerators(kind: Description) -> dict[str, int]:
+def _accelerators(description: Description) -> dict[str, int]:
     makers = (("NVIDIA", "nvidia.com/gpu"), ("AMD", "amd.com/gpu"), ("Habana", "habana.ai/gaudi"))
-    found = {resource: sum(gpu.count for gpu in kind.gpus if gpu.manufacturer == maker) for maker, resource in makers}
-    if kind.neurons:
-        first = kind.neurons[0]
-        found["aws.amazon.com/neuron"] = sum(device.count for device in kind.neurons)
-        found["aws.amazon.com/neuroncore"] = first.count * first.core_info.count
-    return found
+    devices = {
+        resource: sum(gpu.count for gpu in description.gpus if gpu.manufacturer == maker) for maker, resource in makers
+    }
+    if description.neurons:
+        # Karpenter takes the cores of the first device for all: no type mixes them.
+        first = description.neurons[0]
+        devices["aws.amazon.com/neuron"] = sum(device.count for device in description.neurons)
+        devices["aws.amazon.com/neuroncore"] = first.count * first.core_info.count
+    return devices
 
 
-def _overhead(kind: Description, capacity: Resources, settings: NodeSettings) -> Mapping[str, int]:
-    kube = _kube_reserved(kind, capacity, settings) | dict(settings.kube_reserved)
+def _overhead(description: Description, capacity: Resources, settings: NodeSettings) -> Mapping[str, int]:
+    kube = _kube_reserved(description, capacity, settings) | dict(settings.kube_reserved)
     kept = total((kube, settings.system_reserved))
     for name, threshold in _eviction(capacity, settings.kubelet.eviction_hard).items():
         kept[name] = kept.get(name, 0) + threshold
     return kept
 
 
-def _kube_reserved(kind: Description, capacity: Resources, settings: NodeSettings) -> dict[str, int]:
-    pods = _eni_limited_pods(kind, settings, 0) if settings.family.eni_memory else capacity["pods"]
+def _kube_reserved(description: Description, capacity: Resources, settings: NodeSettings) -> dict[str, int]:
+    pods = _eni_limited_pods(description, settings, 0) if settings.family.eni_memory else capacity["pods"]
     return {"cpu": _reserved_cpu(capacity["cpu"]), "memory": (11 * pods + 255) * MIB, "ephemeral-storage": 1 << 30}
 
 
@@ -181,5 +194,5 @@ def _threshold(resource: str, size: int, rule: str) -> int:
     if not rule.endswith("%"):
         return amount(resource, rule)
     percent = float(rule[:-1])
-    # 100 % is kubelet's way of saying: no such threshold.
+    # To kubelet 100 % means that there is no such threshold.
     return 0 if percent == 100 else ceil(size / 100 * percent)

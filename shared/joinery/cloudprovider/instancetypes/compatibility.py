@@ -7,19 +7,20 @@ from joinery.apis.meta import Requirement
 from joinery.cloudprovider.catalog.description import Description, NetworkInfo
 
 
-def serves(spec: EC2NodeClassSpec, kind: Description) -> bool:
+def serves(spec: EC2NodeClassSpec, description: Description) -> bool:
     """Whether an instance of this type can be made as the class says."""
-    if spec.family == "AL2023" and kind.instance_type.startswith("a1."):
+    # AL2023 needs the arm64 v8.2 instructions, which the first Graviton does not have.
+    if spec.family == "AL2023" and description.instance_type.startswith("a1."):
         return False
-    if spec.network_interfaces and not _has_cards(spec.network_interfaces, kind.network_info):
+    if spec.network_interfaces and not _has_cards(spec.network_interfaces, description.network_info):
         return False
     if spec.cpu_options and spec.cpu_options.nested_virtualization == "enabled":
-        return "nested-virtualization" in kind.processor_info.supported_features
-    return spec.connection_tracking is None or kind.hypervisor == "nitro"
+        return "nested-virtualization" in description.processor_info.supported_features
+    return spec.connection_tracking is None or description.hypervisor == "nitro"
 
 
 def image_for(amis: Iterable[AMIStatus], labels: Mapping[str, tuple[str, ...]]) -> AMIStatus | None:
-    """The class's image for a type: the first one, they are newest first, whose requirements it meets (3.6)."""
+    """The class's image for a type with these labels: the newest whose requirements it meets, which ``amis`` lists first."""
     return next((ami for ami in amis if all(_meets(rule, labels) for rule in ami.requirements)), None)
 
 
@@ -35,6 +36,7 @@ def _meets(rule: Requirement, labels: Mapping[str, tuple[str, ...]]) -> bool:
 
 
 def _has_cards(wanted: Iterable[NetworkInterface], network: NetworkInfo) -> bool:
+    """Whether a type has the network cards, with enough interfaces each, that the class wants to attach to."""
     cards = {card.network_card_index: card for card in network.network_cards}
     if not cards or network.ena_support == "unsupported":
         return False

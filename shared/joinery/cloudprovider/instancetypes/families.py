@@ -1,4 +1,7 @@
-"""What an AMI family means for a node's capacity (Karpenter for AWS `amifamily.FeatureFlags`). User data per family is in ``userdata``."""
+"""What an AMI family means for a node's capacity (Karpenter for AWS `amifamily.FeatureFlags`).
+
+Its user data is written in ``launch.userdata``.
+"""
 
 from dataclasses import dataclass
 
@@ -7,10 +10,12 @@ from joinery.apis.quantity import amount
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """``pod_storage`` is the device that holds pods' ephemeral storage; sizes in bytes.
+    """One AMI family.
 
-    ``eni_density``: pods are limited by network interfaces (else 110). ``eni_memory``: the memory kept for kubelet
-    follows that limit also where ``maxPods`` says otherwise.
+    ``pod_storage``: the device that holds pods' ephemeral storage. ``root``: the root device. ``devices``: name and size of each default
+    disk. ``eni_density``: network interfaces limit the number of pods, instead of kubelet's 110. ``eni_memory``: the memory kept for
+    kubelet follows that limit even where ``maxPods`` says otherwise. ``pods_per_core``: the family knows kubelet's setting of that name.
+    ``windows_build``: the build that its nodes are labelled with, empty for Linux.
     """
 
     name: str

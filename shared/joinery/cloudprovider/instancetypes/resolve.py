@@ -1,8 +1,8 @@
 """Instance types as nodes of one EC2NodeClass would have them: labels, capacity, allocatable, offerings.
 
-The same machine is a different node under another class: AMI family, kubelet settings, disks, subnets and images decide
-what it holds, where it may stand and whether it can boot at all. Whatever the class rules out is still listed, with
-offerings that are not available, so that its price stays known for the nodes that exist.
+The same machine is a different node under another class. AMI family, kubelet settings, disks, subnets and images decide what it holds,
+where it may stand and whether it can boot at all. A type that the class rules out is still listed, with offerings that are not
+available, because the price of nodes that exist must stay known.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,17 +18,22 @@ from joinery.cloudprovider.catalog.reservations import CapacityReservation
 from joinery.cloudprovider.catalog.resolved import ResolvedCatalog
 from joinery.cloudprovider.instancetypes.capacity import NodeSettings, allocatable, capacity, node_settings
 from joinery.cloudprovider.instancetypes.compatibility import image_for, serves
-from joinery.cloudprovider.instancetypes.reserved import reserved_offerings, usage
-from joinery.cloudprovider.instancetypes.typelabels import type_labels
+from joinery.cloudprovider.instancetypes.reserved import reservation_labels, reserved_offerings
+from joinery.cloudprovider.instancetypes.typelabels import Labels, type_labels
 from joinery.state.offerings import InstanceType, Offering
 
 _BOUGHT_AS = (labels.ON_DEMAND, labels.SPOT)
+#: A moment at which no capacity reservation is about to end.
 LONG_AGO = datetime.min.replace(tzinfo=UTC)
 
 
 @dataclass(frozen=True)
 class _Region:
-    """What all types of a class share: ``zones`` are those it reaches, name to id; ``reserved``: its reservations by type."""
+    """What all types of a class share.
+
+    ``zones``: name to id, of the zones that the class reaches. ``sold``: on-demand and spot offerings, by type. ``reserved``: offerings
+    of the class's capacity reservations, by type.
+    """
 
     name: str
     zones: Mapping[str, str]
@@ -45,84 +50,78 @@ def resolve(
     vm_memory_overhead: float = 0.075,
     reserved_enis: int = 0,
 ) -> tuple[InstanceType, ...]:
-    """The catalogue's types for a class; a class without subnets in its status has all zones.
+    """The catalogue's types for a class. It costs about 40 microseconds a type.
 
-    ``now`` decides which capacity reservations are about to end; none is where it is not said. ``reservations``: what is left of
-    them, where that is known better than by the catalogue. Types of a ``ResolvedCatalog`` are taken as they are, but for the zones. Whether the class is Ready is for the caller to ask. Raises ``ConfigurationError`` for a broken catalogue. Cost: about
-    40 microseconds a type.
+    ``now``: decides which capacity reservations are about to end. ``reservations``: what is left of them, where that is known better than
+    by the catalogue. A class without subnets in its status reaches all zones. Types of a ``ResolvedCatalog`` are taken as they are, except
+    for the zones. Whether the class is Ready is not asked here. Raises ``ConfigurationError`` for a broken catalogue.
     """
-    if isinstance(catalog, ResolvedCatalog):
-        reached = _zones(catalog, node_class)
-        return tuple(_confined(kind, reached) for kind in catalog.types)
-    settings = node_settings(node_class.spec, vm_memory_overhead=vm_memory_overhead, reserved_enis=reserved_enis)
     zones = _zones(catalog, node_class)
-    known = catalog.capacity_reservations if reservations is None else reservations
-    reserved = reserved_offerings(node_class, known, catalog.sold, zones, now)
+    if isinstance(catalog, ResolvedCatalog):
+        return tuple(_confined(instance_type, zones) for instance_type in catalog.types)
+    settings = node_settings(node_class.spec, vm_memory_overhead=vm_memory_overhead, reserved_enis=reserved_enis)
+    counted = catalog.capacity_reservations if reservations is None else reservations
+    reserved = reserved_offerings(node_class, counted, catalog.sold, zones, now)
     region = _Region(catalog.region, zones, catalog.sold, reserved)
-    return tuple(_resolve(kind, node_class, settings, region) for kind in catalog.described)
+    return tuple(_resolve(description, node_class, settings, region) for description in catalog.described)
 
 
 def _zones(catalog: Catalog, node_class: EC2NodeClass) -> Mapping[str, str]:
-    """Zone name to zone id, of the zones the class reaches."""
+    """Zone name to zone id, of the zones that the class reaches."""
+    ids = {zone.name: zone.id for zone in catalog.zones}
     subnets = {subnet.zone: subnet.zone_id for subnet in node_class.status.subnets}
-    known = {zone.name: zone.id for zone in catalog.zones}
-    return {name: zone_id or known.get(name, "") for name, zone_id in subnets.items()} if subnets else known
+    return {zone: zone_id or ids.get(zone, "") for zone, zone_id in subnets.items()} if subnets else ids
 
 
-def _resolve(kind: Description, node_class: EC2NodeClass, settings: NodeSettings, region: _Region) -> InstanceType:
-    found = type_labels(kind, settings.family, region.name)
-    has = capacity(kind, settings)
-    leaves = allocatable(kind, has, settings)
-    offerings = region.sold.get(kind.instance_type, ())
-    found |= _offering_labels(kind, offerings, region.zones)
-    reserved = region.reserved.get(kind.instance_type, ())
-    if reserved:
-        found |= _reservation_labels(found[labels.CAPACITY_TYPE], reserved)
-        offerings = (*offerings, *reserved)
-    usable = _usable(kind, node_class, found, leaves)
-    return InstanceType(kind.instance_type, found, has, leaves, _reachable(offerings, region.zones if usable else {}))
+def _resolve(
+    description: Description, node_class: EC2NodeClass, settings: NodeSettings, region: _Region
+) -> InstanceType:
+    name = description.instance_type
+    total = capacity(description, settings)
+    left = allocatable(description, total, settings)
+    sold, reserved = region.sold.get(name, ()), region.reserved.get(name, ())
+    node_labels = type_labels(description, settings.family, region.name)
+    node_labels |= _offering_labels(description, sold, region.zones)
+    node_labels |= reservation_labels(node_labels[labels.CAPACITY_TYPE], reserved)
+    zones = region.zones if _is_usable(description, node_class, node_labels, left) else {}
+    return InstanceType(name, node_labels, total, left, _reachable((*sold, *reserved) if reserved else sold, zones))
 
 
-def _confined(kind: InstanceType, zones: Mapping[str, str]) -> InstanceType:
+def _confined(instance_type: InstanceType, zones: Mapping[str, str]) -> InstanceType:
     """A type that was resolved before, in the zones that the class reaches."""
-    reached = tuple(zone for zone in kind.labels.get(labels.ZONE, ()) if zone in zones)
-    if len(reached) == len(kind.labels.get(labels.ZONE, ())):
-        return kind
-    told = {**kind.labels, labels.ZONE: reached, labels.ZONE_ID: tuple(zones[zone] for zone in reached if zones[zone])}
-    return replace(kind, labels=told, offerings=_reachable(kind.offerings, zones))
+    everywhere = instance_type.labels.get(labels.ZONE, ())
+    reached = tuple(zone for zone in everywhere if zone in zones)
+    if len(reached) == len(everywhere):
+        return instance_type
+    ids = tuple(zones[zone] for zone in reached if zones[zone])
+    confined = {**instance_type.labels, labels.ZONE: reached, labels.ZONE_ID: ids}
+    return replace(instance_type, labels=confined, offerings=_reachable(instance_type.offerings, zones))
 
 
-def _usable(
-    kind: Description, node_class: EC2NodeClass, found: Mapping[str, tuple[str, ...]], leaves: Resources
+def _is_usable(
+    description: Description, node_class: EC2NodeClass, node_labels: Mapping[str, tuple[str, ...]], left: Resources
 ) -> bool:
     """Whether a node of the type could boot and hold a pod at all."""
-    amis = node_class.status.amis
-    if not kind.arch or min(leaves.values()) < 0 or not serves(node_class.spec, kind):
+    if not description.arch or min(left.values()) < 0 or not serves(node_class.spec, description):
         return False
-    return not amis or image_for(amis, found) is not None
+    # A class from a file has no status: then nothing is known about its images, and none is assumed to be missing.
+    amis = node_class.status.amis
+    return not amis or image_for(amis, node_labels) is not None
 
 
-def _offering_labels(
-    kind: Description, offerings: tuple[Offering, ...], zones: Mapping[str, str]
-) -> dict[str, tuple[str, ...]]:
-    reached = tuple(dict.fromkeys(o.zone for o in offerings if o.zone in zones))
-    found = {
-        labels.ZONE: reached,
-        labels.CAPACITY_TYPE: tuple(way for way in _BOUGHT_AS if way in kind.supported_usage_classes),
-    }
+def _offering_labels(description: Description, sold: tuple[Offering, ...], zones: Mapping[str, str]) -> Labels:
+    reached = tuple(dict.fromkeys(offering.zone for offering in sold if offering.zone in zones))
+    bought_as = tuple(way for way in _BOUGHT_AS if way in description.supported_usage_classes)
     ids = tuple(zones[zone] for zone in reached if zones[zone])
-    return found | {labels.ZONE_ID: ids} if ids else found
-
-
-def _reservation_labels(bought_as: tuple[str, ...], reserved: tuple[Offering, ...]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {labels.CAPACITY_TYPE: (*bought_as, labels.RESERVED)}
-    for key, value in usage(reserved):
-        found[key] = tuple(dict.fromkeys((*found.get(key, ()), value)))
-    return found
+    return {labels.ZONE: reached, labels.CAPACITY_TYPE: bought_as} | ({labels.ZONE_ID: ids} if ids else {})
 
 
 def _reachable(offerings: tuple[Offering, ...], zones: Mapping[str, str]) -> tuple[Offering, ...]:
-    """The offerings, those outside the class's zones marked unavailable. Usually all are inside: then nothing is copied."""
-    if all(o.zone in zones for o in offerings):
+    """The offerings, with those outside these zones marked unavailable."""
+    # Usually all are inside. Then nothing is copied, which matters with thousands of offerings.
+    if all(offering.zone in zones for offering in offerings):
         return offerings
-    return tuple(o if o.zone in zones or not o.available else replace(o, available=False) for o in offerings)
+    return tuple(
+        offering if offering.zone in zones or not offering.available else replace(offering, available=False)
+        for offering in offerings
+    )

@@ -7,6 +7,7 @@ from joinery.cloudprovider.catalog.description import Description
 from joinery.cloudprovider.instancetypes.families import Family
 from joinery.cloudprovider.instancetypes.tables import network_bandwidth
 
+#: Category and generation in a type's name: ``m7g.large``, ``u-6tb1.metal``.
 _NAME = re.compile(r"^([a-z]+)(?:-[0-9]+tb)?([0-9]+)")
 _AWS = labels.AWS_GROUP
 _TENANCIES = (labels.SHARED_TENANCY, labels.DEDICATED)
@@ -14,74 +15,75 @@ _TENANCIES = (labels.SHARED_TENANCY, labels.DEDICATED)
 Labels = dict[str, tuple[str, ...]]
 
 
-def type_labels(kind: Description, family: Family, region: str) -> Labels:
-    """All labels that the type decides; zones and capacity types follow from the offerings."""
-    found = {
-        labels.INSTANCE_TYPE: kind.instance_type,
-        labels.ARCH: kind.arch,
+def type_labels(description: Description, family: Family, region: str) -> Labels:
+    """All labels that the type decides. Zones and capacity types follow from its offerings."""
+    single = {
+        labels.INSTANCE_TYPE: description.instance_type,
+        labels.ARCH: description.arch,
         labels.REGION: region,
-        **_name_labels(kind.instance_type),
-        **_hardware_labels(kind),
-        **_storage_and_network(kind),
+        **_name_labels(description.instance_type),
+        **_hardware_labels(description),
+        **_storage_and_network(description),
     }
-    if kind.gpus:
-        found |= _gpu_labels(kind)
-    if kind.neuron_info or kind.inference_accelerator_info:
-        found |= _accelerator_labels(kind)
-    return {key: (value,) for key, value in found.items()} | _system_labels(kind, family)
+    if description.gpus:
+        single |= _gpu_labels(description)
+    if description.neuron_info or description.inference_accelerator_info:
+        single |= _accelerator_labels(description)
+    return {key: (value,) for key, value in single.items()} | _system_labels(description, family)
 
 
-def _system_labels(kind: Description, family: Family) -> Labels:
+def _system_labels(description: Description, family: Family) -> Labels:
     tenancy: Labels = {labels.TENANCY: _TENANCIES}
     if not family.windows_build:
         return tenancy | {labels.OS: ("linux",)}
     # There is no Windows for arm64: a type that can run no system is compatible with nothing.
-    system: tuple[str, ...] = ("windows",) if kind.arch == "amd64" else ()
+    system: tuple[str, ...] = ("windows",) if description.arch == "amd64" else ()
     return tenancy | {labels.OS: system, labels.WINDOWS_BUILD: (family.windows_build,)}
 
 
 def _name_labels(name: str) -> dict[str, str]:
     family, _, size = name.partition(".")
-    found = {
+    from_name = {
         f"{_AWS}/instance-family": family,
         f"{_AWS}/instance-size": size,
         f"{_AWS}/instance-capability-flex": "true" if "-flex" in family else "false",
     }
     if match := _NAME.match(name):
-        found[f"{_AWS}/instance-category"], found[f"{_AWS}/instance-generation"] = match.groups()
-    return found
+        from_name[f"{_AWS}/instance-category"], from_name[f"{_AWS}/instance-generation"] = match.groups()
+    return from_name
 
 
-def _hardware_labels(kind: Description) -> dict[str, str]:
-    processor = kind.processor_info
+def _hardware_labels(description: Description) -> dict[str, str]:
+    processor = description.processor_info
     return {
-        f"{_AWS}/instance-cpu": str(kind.v_cpu_info.default_v_cpus),
+        f"{_AWS}/instance-cpu": str(description.v_cpu_info.default_v_cpus),
         f"{_AWS}/instance-cpu-manufacturer": _kebab(processor.manufacturer),
         f"{_AWS}/instance-cpu-sustained-clock-speed-mhz": str(round(processor.sustained_clock_speed_in_ghz * 1000)),
-        f"{_AWS}/instance-memory": str(kind.memory_info.size_in_mib),
-        f"{_AWS}/instance-hypervisor": kind.hypervisor,
-        f"{_AWS}/nitro-sandbox": "true" if kind.nitro_enclaves_support == "supported" else "false",
+        f"{_AWS}/instance-memory": str(description.memory_info.size_in_mib),
+        f"{_AWS}/instance-hypervisor": description.hypervisor,
+        f"{_AWS}/nitro-sandbox": "true" if description.nitro_enclaves_support == "supported" else "false",
     }
 
 
-def _storage_and_network(kind: Description) -> dict[str, str]:
-    encrypted = kind.network_info.encryption_in_transit_supported
-    found = {f"{_AWS}/instance-encryption-in-transit-supported": "true" if encrypted else "false"}
-    ebs = kind.ebs_info
+def _storage_and_network(description: Description) -> dict[str, str]:
+    encrypted = description.network_info.encryption_in_transit_supported
+    present = {f"{_AWS}/instance-encryption-in-transit-supported": "true" if encrypted else "false"}
+    ebs = description.ebs_info
     if ebs.ebs_optimized_support == "default" and ebs.ebs_optimized_info:
-        found[f"{_AWS}/instance-ebs-bandwidth"] = str(ebs.ebs_optimized_info.maximum_bandwidth_in_mbps)
-    if (bandwidth := network_bandwidth(kind.instance_type)) is not None:
-        found[f"{_AWS}/instance-network-bandwidth"] = str(bandwidth)
-    store = kind.instance_storage_info
+        present[f"{_AWS}/instance-ebs-bandwidth"] = str(ebs.ebs_optimized_info.maximum_bandwidth_in_mbps)
+    if (bandwidth := network_bandwidth(description.instance_type)) is not None:
+        present[f"{_AWS}/instance-network-bandwidth"] = str(bandwidth)
+    store = description.instance_storage_info
     if store and store.nvme_support != "unsupported":
-        found[f"{_AWS}/instance-local-nvme"] = str(store.total_size_in_gb)
-    return found
+        present[f"{_AWS}/instance-local-nvme"] = str(store.total_size_in_gb)
+    return present
 
 
-def _gpu_labels(kind: Description) -> dict[str, str]:
-    if len(kind.gpus) != 1:
+def _gpu_labels(description: Description) -> dict[str, str]:
+    # A type with several models of GPU has no label that would be true of all of them.
+    if len(description.gpus) != 1:
         return {}
-    gpu = kind.gpus[0]
+    gpu = description.gpus[0]
     return {
         f"{_AWS}/instance-gpu-name": _kebab(gpu.name),
         f"{_AWS}/instance-gpu-manufacturer": _kebab(gpu.manufacturer),
@@ -90,14 +92,14 @@ def _gpu_labels(kind: Description) -> dict[str, str]:
     }
 
 
-def _accelerator_labels(kind: Description) -> dict[str, str]:
-    if len(kind.neurons) == 1:
-        device = kind.neurons[0]
+def _accelerator_labels(description: Description) -> dict[str, str]:
+    if len(description.neurons) == 1:
+        device = description.neurons[0]
         return _accelerator(device.name, "aws", device.count)
-    inference = kind.inference_accelerator_info
-    if not kind.neurons and inference and len(inference.accelerators) == 1:
-        found = inference.accelerators[0]
-        return _accelerator(found.name, found.manufacturer, found.count)
+    inference = description.inference_accelerator_info
+    if not description.neurons and inference and len(inference.accelerators) == 1:
+        device_kind = inference.accelerators[0]
+        return _accelerator(device_kind.name, device_kind.manufacturer, device_kind.count)
     return {}
 
 
