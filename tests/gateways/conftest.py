@@ -1,4 +1,11 @@
-"""AWS for the adapters: moto in server mode, one server a worker, empty for every test."""
+"""The cluster and AWS for the contract suites of the gateways.
+
+The cluster comes in three forms: the simulator's in the process, the adapter over the simulator's HTTP server, and the
+adapter over a real API server under the roles that a user applies. Whatever holds for one must hold for all: this is what
+makes a test on the simulator worth something.
+
+AWS is moto in server mode, one server a worker, empty for every test.
+"""
 
 import os
 from collections.abc import Iterator
@@ -8,8 +15,24 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from simulator.awsserver.account import REGION, Account
+from tests.gateways import clusters
 
 _CREDENTIALS = {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test", "AWS_DEFAULT_REGION": REGION}
+_REAL = pytest.mark.xdist_group("api_server")
+
+
+@pytest.fixture(params=["memory", "served", pytest.param("real", marks=_REAL)])
+def form(request: pytest.FixtureRequest) -> Iterator[clusters.Form]:
+    """One form of the cluster gateway over an empty cluster."""
+    match request.param:
+        case "memory":
+            yield clusters.InMemory()
+        case "served":
+            with clusters.served() as over_http:
+                yield over_http
+        case _:
+            with clusters.real(request.getfixturevalue("joinery_api_server")) as over_kubernetes:
+                yield over_kubernetes
 
 
 @pytest.fixture(scope="session")

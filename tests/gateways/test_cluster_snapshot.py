@@ -1,0 +1,52 @@
+"""What a snapshot of the cluster holds, in every form of the ``Cluster`` gateway."""
+
+from datetime import timedelta
+from typing import Any
+
+from simulator import builders
+from tests.gateways.clusters import START, Form
+
+APP = {"app": "web"}
+
+
+def names(items: Any) -> set[str]:
+    """The names of objects."""
+    return {item.metadata.name for item in items}
+
+
+def test_a_snapshot_holds_everything_a_decision_looks_at(form: Form) -> None:
+    """Nodes, pods, custom resources, workloads, storage and budgets are all read."""
+    form.put(
+        builders.node("n1"), builders.pod("p1"), builders.node_claim("c1"), builders.node_pool("pool"),
+        builders.node_class("class"), builders.daemon_set("agent"), builders.storage_class("gp3"), builders.volume("pv"),
+        builders.volume_claim("data"), builders.pdb("budget", labels=APP),
+    )  # fmt: skip
+
+    read = form.cluster.snapshot()
+
+    assert names(read.nodes) == {"n1"}
+    assert [pod.key for pod in read.pods] == ["default/p1"]
+    assert names(read.node_claims) == {"c1"}
+    assert names(read.node_pools) == {"pool"}
+    assert names(read.node_classes) == {"class"}
+    assert names(read.daemon_sets) == {"agent"}
+    assert {"default", "kube-system"} <= names(read.namespaces)
+    assert (names(read.storage_classes), names(read.volumes), names(read.volume_claims)) == ({"gp3"}, {"pv"}, {"data"})
+    assert names(read.disruption_budgets) == {"budget"}
+
+
+def test_a_snapshot_knows_its_moment(form: Form) -> None:
+    """Time comes from the injected clock: a decision never asks another."""
+    form.clock.advance(timedelta(minutes=5))
+    assert form.cluster.snapshot().now == START + timedelta(minutes=5)
+
+
+def test_a_pod_keeps_what_its_scheduling_depends_on(form: Form) -> None:
+    """Requests, selectors and the Unschedulable mark survive the way through the API."""
+    form.put(builders.pod("p1", cpu="750m", node_selector={"disk": "ssd"}, labels=APP))
+
+    (read,) = form.cluster.snapshot().pods
+
+    assert read.spec.containers[0].resources.requests["cpu"] == "750m"
+    assert (read.spec.node_selector, read.metadata.labels) == ({"disk": "ssd"}, APP)
+    assert [(c.type, c.reason) for c in read.status.conditions] == [("PodScheduled", "Unschedulable")]

@@ -1,0 +1,38 @@
+"""What the recorder promises of Events, in every form of it."""
+
+from datetime import timedelta
+
+from joinery.apis.labels import REPORTER
+from joinery.cluster.gateway import Event
+from tests.gateways.clusters import Form
+
+NEWS = Event(
+    reason="Launched", message="launched m7a.large in us-east-1a", kind="NodeClaim", name="default-1", uid="u-1",
+    api_version="karpenter.sh/v1",
+)  # fmt: skip
+
+
+def test_an_event_says_who_what_and_why(form: Form) -> None:
+    """It names the object, the reason and us as its reporter, which is how our webhook knows not to ring for it."""
+    form.recorder.emit([NEWS])
+    (told,) = form.told()
+    assert (told.reason, told.message, told.kind, told.name) == (NEWS.reason, NEWS.message, "NodeClaim", "default-1")
+    assert (told.reporter, told.warning) == (REPORTER, False)
+
+
+def test_a_warning_about_a_pod_lives_in_its_namespace(form: Form) -> None:
+    """``kubectl describe pod`` finds it there."""
+    form.recorder.emit([Event("FailedScheduling", "no room", "Pod", "p1", "u-2", "default", warning=True)])
+    (told,) = form.told()
+    assert (told.kind, told.warning) == ("Pod", True)
+
+
+def test_the_same_news_is_told_once_in_two_minutes(form: Form) -> None:
+    """Repeats are dropped, whoever emits them; other reasons and objects are news."""
+    form.recorder.emit([NEWS, NEWS])
+    form.clock.advance(timedelta(seconds=60))
+    form.recorder.emit([NEWS])
+    assert len(form.told()) == 1
+    form.clock.advance(timedelta(seconds=120))
+    form.recorder.emit([NEWS, Event("Registered", "", "NodeClaim", "default-1", "u-1")])
+    assert sorted(told.reason for told in form.told()) == ["Launched", "Launched", "Registered"]
