@@ -1,12 +1,12 @@
-"""CreateFleet: pools grouped by the launch template they need, templates made, one CreateFleet.
+"""CreateFleet: the launch templates that a request needs are made, and one call asks for all its instances.
 
-Types differ by image and by pod count, and both are in the template; so a request for many types becomes a few
-templates, each with its own pools, in one call, among which EC2 chooses freely.
+Image, pod count, adapters and capacity reservation are written in a launch template. So a request for many types becomes a few templates,
+each with its own pools. EC2 chooses freely among the pools of all templates of the call.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from joinery.answers import entries
 from joinery.apis import labels
@@ -30,31 +30,41 @@ from joinery.errors import CapacityError, ConfigurationError, UnavailableError
 from joinery.state.offerings import Reservation
 
 _TYPES = "EC2 DescribeInstanceTypes"
-Group = tuple[str, int, int, Reservation | None]
-"""Image id, pod count, number of EFAs and the capacity reservation, all of which are in the template."""
+#: How many types DescribeInstanceTypes may be asked for by name in one call.
+_MOST_TYPES = 100
+
+
+class TemplateKey(NamedTuple):
+    """What pools must have in common to share a launch template. ``efa``: how many Elastic Fabric Adapters an instance gets."""
+
+    image_id: str
+    max_pods: int
+    efa: int
+    reservation: Reservation | None
 
 
 class CreateFleet:
-    """Remembers which templates it has made and what types are, so that a warm launch is one call."""
+    """Launches. It remembers the templates that it has made and the types that it has read, so that a warm launch is one call."""
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients
         self._made: set[str] = set()
-        self._described: dict[str, Description] = {}
+        self._descriptions: dict[str, Description] = {}
 
     def launch(self, request: LaunchRequest, facts: ClusterFacts) -> LaunchResult:
+        """What ``Cloud.launch`` promises. ``facts`` are about the cluster that the instances will join."""
         node_class = of_ec2(request.node_class)
         images = self._images(request, node_class)
         configs = [
-            (_template(request, node_class, facts, group, self._clients.region), pools)
-            for group, pools in _groups(request.overrides, images).items()
+            (_template(request, node_class, facts, key, self._clients.region), pools)
+            for key, pools in _by_template(request.overrides, images).items()
         ]
         if not configs:
             raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: no image boots any requested type")
         tags = {**instance_tags(facts.name, node_class, request.node_pool), labels.LAUNCH_TOKEN: request.token}
-        asked = fleet(request, [(made.name, pools) for made, pools in configs], tags)
+        call = fleet(request, [(template.name, pools) for template, pools in configs], tags)
         try:
-            answer = self._create_fleet(asked, [made for made, _ in configs])
+            answer = self._create_fleet(call, [template for template, _ in configs])
         except CapacityError as refused:
             # The whole call was refused, so EC2 was out of everything that it was asked for.
             raise CapacityError(str(refused), request.pools) from refused
@@ -62,135 +72,144 @@ class CreateFleet:
             return LaunchResult(self._launched_before(request.token))
         return self._completed(result(request, answer, images))
 
-    def _completed(self, found: LaunchResult) -> LaunchResult:
-        """With the type and zone of instances of which CreateFleet did not say them: a claim finds its node by its zone.
+    def _completed(self, answered: LaunchResult) -> LaunchResult:
+        """The result with type and zone of all instances. CreateFleet may leave them out, and a claim finds its node by its zone.
 
-        Raises ``UnavailableError`` where nobody says them yet. The same call again launches nothing more.
+        Raises ``UnavailableError`` where DescribeInstances does not say them yet either. Repeating the call launches nothing more.
         """
-        vague = [each.instance_id for each in found.instances if not (each.instance_type and each.zone)]
-        if not vague:
-            return found
-        known = {each.instance_id: each for each in described(self._clients, InstanceIds=vague)}
-        whole = [
-            _as_described(each, known.get(each.instance_id)) if each.instance_id in vague else each
-            for each in found.instances
+        vague = [
+            launched.instance_id for launched in answered.instances if not (launched.instance_type and launched.zone)
         ]
-        return LaunchResult(tuple(whole), found.failures)
+        if not vague:
+            return answered
+        instances = {instance.instance_id: instance for instance in described(self._clients, InstanceIds=vague)}
+        completed = (
+            _as_described(launched, instances.get(launched.instance_id)) if launched.instance_id in vague else launched
+            for launched in answered.instances
+        )
+        return LaunchResult(tuple(completed), answered.failures)
 
-    def _create_fleet(self, asked: dict[str, Any], templates: list[Template]) -> Mapping[str, Any] | None:
-        """EC2's answer; None if the token has launched something else already.
-
-        A template that was deleted behind our back is made again, once.
-        """
+    def _create_fleet(self, call: dict[str, Any], templates: list[Template]) -> Mapping[str, Any] | None:
+        """EC2's answer. None if the token was used before for a call with other parameters."""
         from botocore.exceptions import ClientError
 
         with translated("creating a fleet"):
             self._ensure(templates)
             try:
-                return self._clients.ec2.create_fleet(**asked)
+                return self._clients.ec2.create_fleet(**call)
             except ClientError as refused:
                 if code(refused) == TOKEN_REUSED:
                     return None
                 if code(refused) not in TEMPLATE_NOT_FOUND:
                     raise
+            # Somebody deleted a template that this process remembers. All are made again, once.
             self._made.clear()
             self._ensure(templates)
-            return self._clients.ec2.create_fleet(**asked)
+            return self._clients.ec2.create_fleet(**call)
 
     def _launched_before(self, token: str) -> tuple[LaunchedInstance, ...]:
-        """What a launch whose answer was lost has launched, when prices or stock have changed the request since."""
-        found = described(self._clients, Filters=[{"Name": f"tag:{labels.LAUNCH_TOKEN}", "Values": [token]}])
+        """The instances of an earlier call with this token, whose answer was lost. Prices or stock have changed the request since."""
+        instances = described(self._clients, Filters=[{"Name": f"tag:{labels.LAUNCH_TOKEN}", "Values": [token]}])
         return tuple(
             LaunchedInstance(
-                each.instance_id, each.instance_type, each.zone, each.capacity_type, each.image_id, each.reservation
+                instance_id=instance.instance_id,
+                instance_type=instance.instance_type,
+                zone=instance.zone,
+                capacity_type=instance.capacity_type,
+                image_id=instance.image_id,
+                reservation=instance.reservation,
             )
-            for each in found
-            if not each.is_going
+            for instance in instances
+            if not instance.is_going
         )
 
     def _ensure(self, templates: Iterable[Template]) -> None:
+        """Make the templates that are not there. A template's name is a digest of its data, so one that exists is the right one."""
         from botocore.exceptions import ClientError
 
-        for each in templates:
-            if each.name in self._made:
+        for wanted in templates:
+            if wanted.name in self._made:
                 continue
             try:
                 self._clients.ec2.create_launch_template(
-                    LaunchTemplateName=each.name,
-                    LaunchTemplateData=each.data,  # type: ignore[arg-type]
-                    TagSpecifications=tag_specifications(("launch-template",), each.tags),  # type: ignore[arg-type]
+                    LaunchTemplateName=wanted.name,
+                    LaunchTemplateData=wanted.data,  # type: ignore[arg-type]
+                    TagSpecifications=tag_specifications(("launch-template",), wanted.tags),  # type: ignore[arg-type]
                 )
             except ClientError as refused:
                 if code(refused) not in ALREADY_EXISTS:
                     raise
-            self._made.add(each.name)
+            self._made.add(wanted.name)
 
     def _images(self, request: LaunchRequest, node_class: EC2NodeClass) -> dict[str, str]:
-        """Instance type to the image it would boot; types that no image boots are left out."""
+        """Instance type to the id of the image that it would boot. Types that no image boots are left out."""
         amis = node_class.status.amis
         if not amis:
             raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: status.amis is empty")
         names = list(dict.fromkeys(override.instance_type for override in request.overrides))
         family = FAMILIES[node_class.spec.family]
-        found = {
-            name: image_for(amis, type_labels(kind, family, self._clients.region))
-            for name, kind in self._describe(names).items()
+        images = {
+            name: image_for(amis, type_labels(description, family, self._clients.region))
+            for name, description in self._describe(names).items()
         }
-        return {name: image.id for name, image in found.items() if image is not None}
+        return {name: image.id for name, image in images.items() if image is not None}
 
     def _describe(self, names: list[str]) -> dict[str, Description]:
-        missing: list[Any] = [name for name in names if name not in self._described]
+        """The types of these names, as far as EC2 knows them."""
+        missing: list[Any] = [name for name in names if name not in self._descriptions]
         with translated("describing instance types"):
-            for start in range(0, len(missing), 100):
-                answer = self._clients.ec2.describe_instance_types(InstanceTypes=missing[start : start + 100])
+            for start in range(0, len(missing), _MOST_TYPES):
+                asked = missing[start : start + _MOST_TYPES]
+                answer = self._clients.ec2.describe_instance_types(InstanceTypes=asked)
                 listed = entries(answer, "InstanceTypes", "InstanceType", call=_TYPES, tell=self._clients.tell)
-                found = converted(listed, Description, "InstanceType", call=_TYPES, tell=self._clients.tell)
-                self._described |= {kind.instance_type: kind for kind in found}
-        return {name: self._described[name] for name in names if name in self._described}
+                for description in converted(listed, Description, "InstanceType", call=_TYPES, tell=self._clients.tell):
+                    self._descriptions[description.instance_type] = description
+        return {name: self._descriptions[name] for name in names if name in self._descriptions}
 
 
-def _as_described(launched: LaunchedInstance, found: Instance | None) -> LaunchedInstance:
-    kind = launched.instance_type or (found.instance_type if found else "")
-    zone = launched.zone or (found.zone if found else "")
-    if not (kind and zone):
+def _as_described(launched: LaunchedInstance, instance: Instance | None) -> LaunchedInstance:
+    """The launched instance with what DescribeInstances says of it, where CreateFleet did not."""
+    instance_type = launched.instance_type or (instance.instance_type if instance else "")
+    zone = launched.zone or (instance.zone if instance else "")
+    if not (instance_type and zone):
         raise UnavailableError(
             f"EC2 CreateFleet: {launched.instance_id} has no InstanceType or no AvailabilityZone yet"
         )
-    return replace(launched, instance_type=kind, zone=zone)
+    return replace(launched, instance_type=instance_type, zone=zone)
 
 
-def _groups(overrides: Iterable[Override], images: Mapping[str, str]) -> dict[Group, list[Override]]:
-    """The pools of each template, one a type and zone: EC2 refuses the same pool twice."""
-    found: dict[Group, list[Override]] = {}
+def _by_template(overrides: Iterable[Override], images: Mapping[str, str]) -> dict[TemplateKey, list[Override]]:
+    """The pools of each template. ``images``: by instance type, the id of its image."""
+    pools: dict[TemplateKey, list[Override]] = {}
     seen: set[tuple[str, str]] = set()
     for override in overrides:
+        # EC2 refuses a call that names a type and zone twice, even in two templates.
         pool = (override.instance_type, override.zone)
         if override.instance_type in images and pool not in seen:
             seen.add(pool)
-            group = images[override.instance_type], override.max_pods, override.efa, override.reservation
-            found.setdefault(group, []).append(override)
-    return found
+            key = TemplateKey(images[override.instance_type], override.max_pods, override.efa, override.reservation)
+            pools.setdefault(key, []).append(override)
+    return pools
 
 
 def _template(
-    request: LaunchRequest, node_class: EC2NodeClass, facts: ClusterFacts, group: Group, region: str
+    request: LaunchRequest, node_class: EC2NodeClass, facts: ClusterFacts, key: TemplateKey, region: str
 ) -> Template:
-    image, max_pods, efa, reservation = group
     told = bootstrap(
         facts,
         labelled=request.labels,
         taints=request.taints,
         capacity_type=request.capacity_type,
-        max_pods=max_pods,
+        max_pods=key.max_pods,
     )
     machine = Machine(
-        image_id=image,
+        image_id=key.image_id,
         user_data=user_data(node_class.spec, told),
         capacity_type=request.capacity_type,
         region=region,
         ipv6=facts.ipv6,
-        reservation=reservation,
-        efa=efa,
+        reservation=key.reservation,
+        efa=key.efa,
         tenancy=request.tenancy,
     )
     return template(node_class, machine, instance_tags(facts.name, node_class, request.node_pool))

@@ -1,7 +1,7 @@
-"""CreateFleet: one request for identical instances from any of many capacity pools, and what its answer means.
+"""The CreateFleet call as data: one request for identical instances from any of many capacity pools, and what its answer means.
 
-Pure: requests and answers are data (EC2 API CreateFleet). EC2 echoes the override an instance came from, and
-names in every error the override it is about; the zone is in each override so that it can be read back.
+Nothing here talks to EC2 (EC2 API CreateFleet). EC2 repeats the override that an instance came from, and in each error the override that
+it is about. The zone is written in each override so that it can be read there again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,22 +22,25 @@ _CALL = "EC2 CreateFleet"
 
 
 def subnets_by_zone(node_class: EC2NodeClass) -> dict[str, str]:
-    """One subnet a zone: the first in the status, which has them by free addresses."""
-    found: dict[str, str] = {}
+    """Zone to the id of one subnet in it: the one with the most free addresses, which the status lists first.
+
+    Raises ``ConfigurationError`` for a class whose status has none.
+    """
+    subnets: dict[str, str] = {}
     for subnet in node_class.status.subnets:
-        found.setdefault(subnet.zone, subnet.id)
-    if not found:
+        subnets.setdefault(subnet.zone, subnet.id)
+    if not subnets:
         raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: status.subnets is empty")
-    return found
+    return subnets
 
 
 def fleet(
     request: LaunchRequest, configs: Iterable[tuple[str, Sequence[Override]]], tags: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The request, for launch templates by name with the pools each may be launched from."""
+    """The call. ``configs``: names of launch templates, each with the pools that it may be launched from; ``tags``: of the instances."""
     node_class = of_ec2(request.node_class)
     subnets, spec = subnets_by_zone(node_class), node_class.spec
-    found: dict[str, Any] = {
+    call: dict[str, Any] = {
         "Type": "instant",
         "ClientToken": request.token,
         "TargetCapacitySpecification": {
@@ -53,21 +56,21 @@ def fleet(
         ],
         "TagSpecifications": tag_specifications(("instance", "volume", "fleet"), tags),
     }
-    return found | _options(target_type(request)) | ({"Context": spec.context} if spec.context else {})
+    return call | _options(target_type(request)) | ({"Context": spec.context} if spec.context else {})
 
 
 def target_type(request: LaunchRequest) -> str:
-    """How EC2 calls what is bought: a place in an ordinary capacity reservation is on-demand to it."""
+    """What EC2 calls the capacity type. To EC2 an instance in an ordinary capacity reservation is on-demand."""
     if request.capacity_type != labels.RESERVED:
         return request.capacity_type
-    found = request.overrides[0].reservation
-    if found is not None and found.kind == CAPACITY_BLOCK:
+    reservation = request.overrides[0].reservation
+    if reservation is not None and reservation.kind == CAPACITY_BLOCK:
         return CAPACITY_BLOCK
-    return _INTERRUPTIBLE if found is not None and found.is_interruptible else labels.ON_DEMAND
+    return _INTERRUPTIBLE if reservation is not None and reservation.is_interruptible else labels.ON_DEMAND
 
 
 def _options(target: str) -> dict[str, Any]:
-    """How EC2 chooses among the pools; of a capacity block there is nothing to choose."""
+    """How EC2 chooses among the pools. In a capacity block it has nothing to choose."""
     options: dict[str, dict[str, Any]] = {
         labels.SPOT: {"SpotOptions": {"AllocationStrategy": "price-capacity-optimized"}},
         labels.ON_DEMAND: {"OnDemandOptions": {"AllocationStrategy": "lowest-price"}},
@@ -86,7 +89,7 @@ def _override(pool: Override, subnet: str) -> dict[str, Any]:
 
 
 def result(request: LaunchRequest, answer: Mapping[str, Any], images: Mapping[str, str]) -> LaunchResult:
-    """What came of it. EC2 may group several instances in an entry, or not; ``images`` maps types to image ids."""
+    """What came of the call. ``images``: by instance type, the id of its image. EC2 may list several instances in one entry, or not."""
     zones = {subnet.id: subnet.zone for subnet in of_ec2(request.node_class).status.subnets}
     launched = [
         _launched(instance_id, entry, request, images, zones)
@@ -107,24 +110,31 @@ def _launched(
     zones: Mapping[str, str],
 ) -> LaunchedInstance:
     pool = _pool(entry, request.capacity_type, zones)
-    kind = at(entry, "InstanceType") or pool.instance_type
+    instance_type = at(entry, "InstanceType") or pool.instance_type
     capacity_type = labels.SPOT if entry.get("Lifecycle") == "spot" else request.capacity_type
-    within = {(each.instance_type, each.zone): each.reservation for each in request.overrides}.get((kind, pool.zone))
+    reservations = {(override.instance_type, override.zone): override.reservation for override in request.overrides}
+    reservation = reservations.get((instance_type, pool.zone))
     return LaunchedInstance(
-        instance_id, kind, pool.zone, capacity_type, images.get(kind, ""), within.id if within else ""
+        instance_id=instance_id,
+        instance_type=instance_type,
+        zone=pool.zone,
+        capacity_type=capacity_type,
+        image_id=images.get(instance_type, ""),
+        reservation=reservation.id if reservation else "",
     )
 
 
 def _failures(entry: Mapping[str, Any], request: LaunchRequest, zones: Mapping[str, str]) -> Iterable[LaunchFailure]:
-    """One of ``Errors``; want of capacity that names no override is about every pool of the request."""
+    """What one entry of ``Errors`` says. A lack of capacity that names no override is about every pool of the request."""
     code, message = at(entry, "ErrorCode") or "", at(entry, "ErrorMessage") or ""
     pool = _pool(entry, request.capacity_type, zones)
     is_about_all = is_capacity(code) and not pool.instance_type
-    for each in sorted(request.pools) if is_about_all else (pool,):
-        yield LaunchFailure(each, code, message, is_capacity(code))
+    for failed in sorted(request.pools) if is_about_all else (pool,):
+        yield LaunchFailure(failed, code, message, is_capacity(code))
 
 
 def _pool(entry: Mapping[str, Any], capacity_type: str, zones: Mapping[str, str]) -> OfferingKey:
+    """The pool that an entry of the answer is about. Its type and zone are empty where the entry does not say them."""
     override = at(entry, "LaunchTemplateAndOverrides.Overrides")
     zone = at(override, "AvailabilityZone") or zones.get(at(override, "SubnetId") or "", "")
     return OfferingKey(at(override, "InstanceType") or "", zone, capacity_type)

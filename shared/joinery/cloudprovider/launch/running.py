@@ -1,4 +1,4 @@
-"""The instances that EC2 has, as ours."""
+"""The instances that EC2 has (EC2 API DescribeInstances)."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -12,46 +12,47 @@ from joinery.state.instances import Instance
 from joinery.state.offerings import CAPACITY_BLOCK
 
 _CALL = "EC2 DescribeInstances"
-#: Of an instance that does not say when it was launched: it is too young to be taken for a leak.
+#: The launch time of an instance that does not say it. It must never be old enough to be collected as garbage.
 _NOT_SAID = datetime.max.replace(tzinfo=UTC)
 _RESERVED_LIFECYCLES = (CAPACITY_BLOCK, "interruptible-capacity-reservation")
 
 
 def described(clients: Clients, **asked: Any) -> tuple[Instance, ...]:
-    """DescribeInstances, all pages. ``NotFoundError`` for an id that EC2 has forgotten."""
+    """The instances that DescribeInstances lists for these parameters. ``NotFoundError`` for an id that EC2 has forgotten."""
     with translated("describing instances"):
         pages = clients.ec2.get_paginator("describe_instances").paginate(**asked)
+        # A "reservation" is here what one RunInstances call has launched. It has nothing to do with capacity reservations.
         return tuple(
-            as_ours(found)
+            as_ours(entry)
             for page in pages
             for reservation in entries(page, "Reservations", call=_CALL)
-            for found in entries(reservation, "Instances", "InstanceId", call=_CALL, tell=clients.tell)
+            for entry in entries(reservation, "Instances", "InstanceId", call=_CALL, tell=clients.tell)
         )
 
 
-def as_ours(found: Mapping[str, Any]) -> Instance:
-    """One entry of DescribeInstances. One that says less is there all the same: its claim would be given up if it were left out."""
+def as_ours(entry: Mapping[str, Any]) -> Instance:
+    """One entry of DescribeInstances. An instance of which EC2 says little is listed too: left out, its claim would be given up."""
     return Instance(
-        instance_id=found["InstanceId"],
-        instance_type=at(found, "InstanceType") or "",
-        zone=at(found, "Placement.AvailabilityZone") or "",
-        capacity_type=_capacity_type(found),
-        state=at(found, "State.Name") or "",
-        launched_at=at(found, "LaunchTime") or _NOT_SAID,
-        image_id=at(found, "ImageId") or "",
-        tags={tag["Key"]: tag.get("Value") or "" for tag in entries(found, "Tags", "Key", call=_CALL)},
-        reservation=(at(found, "CapacityReservationId") or "") if _capacity_type(found) == labels.RESERVED else "",
+        instance_id=entry["InstanceId"],
+        instance_type=at(entry, "InstanceType") or "",
+        zone=at(entry, "Placement.AvailabilityZone") or "",
+        capacity_type=_capacity_type(entry),
+        state=at(entry, "State.Name") or "",
+        launched_at=at(entry, "LaunchTime") or _NOT_SAID,
+        image_id=at(entry, "ImageId") or "",
+        tags={tag["Key"]: tag.get("Value") or "" for tag in entries(entry, "Tags", "Key", call=_CALL)},
+        reservation=(at(entry, "CapacityReservationId") or "") if _capacity_type(entry) == labels.RESERVED else "",
     )
 
 
-def _capacity_type(found: Mapping[str, Any]) -> str:
-    """Reserved is what was launched for its reservation alone; an instance that happens to be in one is on-demand (2.9).
+def _capacity_type(entry: Mapping[str, Any]) -> str:
+    """Reserved is what was launched for its reservation alone. An on-demand instance that happens to be in an open one is on-demand.
 
-    EC2 says so by the preference, or where there is no other way to be in that sort of reservation, by the lifecycle.
+    EC2 says so by the preference. Where there is no other way to be in such a reservation, the lifecycle says it.
     """
-    lifecycle = found.get("InstanceLifecycle")
+    lifecycle = entry.get("InstanceLifecycle")
     if lifecycle == "spot":
         return labels.SPOT
-    preference = at(found, "CapacityReservationSpecification.CapacityReservationPreference")
+    preference = at(entry, "CapacityReservationSpecification.CapacityReservationPreference")
     is_meant = preference == RESERVED_ONLY or lifecycle in _RESERVED_LIFECYCLES
-    return labels.RESERVED if is_meant and found.get("CapacityReservationId") else labels.ON_DEMAND
+    return labels.RESERVED if is_meant and entry.get("CapacityReservationId") else labels.ON_DEMAND

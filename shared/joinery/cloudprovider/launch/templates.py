@@ -1,7 +1,7 @@
-"""Launch templates: what every instance of one kind of node has in common (EC2 API CreateLaunchTemplate).
+"""Launch templates: what instances that are launched alike have in common (EC2 API CreateLaunchTemplate).
 
-A template is named after a hash of all that is in it, so making it is idempotent: whoever comes second finds it there,
-and a change of anything makes another one. Nothing here talks to EC2.
+A template is named after a hash of everything in it. So making one is idempotent: whoever comes second finds it there, and a change of
+anything makes another template. Nothing here talks to EC2.
 """
 
 import json
@@ -23,7 +23,7 @@ _ISOLATED = ("us-iso-", "us-isob-", "us-isof-")
 
 @dataclass(frozen=True, kw_only=True)
 class Template:
-    """``data`` is EC2's LaunchTemplateData; ``tags`` are the template's own."""
+    """``data``: EC2's LaunchTemplateData. ``tags``: the template's own, and not those of its instances."""
 
     name: str
     data: Mapping[str, Any]
@@ -32,7 +32,11 @@ class Template:
 
 @dataclass(frozen=True, kw_only=True)
 class Machine:
-    """What of a template does not come from the class alone. ``efa``: how many Elastic Fabric Adapters."""
+    """What of a template does not come from the class alone.
+
+    ``user_data``: base64. ``reservation``: the capacity reservation to launch into, None to use none. ``efa``: how many Elastic Fabric
+    Adapters. ``tenancy``: EC2's word.
+    """
 
     image_id: str
     user_data: str
@@ -45,16 +49,16 @@ class Machine:
 
 
 def template(node_class: EC2NodeClass, machine: Machine, tags: Mapping[str, str]) -> Template:
-    """The template of a kind of node."""
+    """The template of such machines of a class."""
     data = _data(node_class, machine, tags)
     digest = sha256(json.dumps([data, dict(tags)], sort_keys=True).encode()).digest()
     return Template(name=f"{PREFIX}{int.from_bytes(digest[:8])}", data=data, tags=tags)
 
 
-def tag_specifications(kinds: tuple[str, ...], tags: Mapping[str, str]) -> list[dict[str, Any]]:
-    """EC2's TagSpecifications: the same tags on several kinds of resource."""
+def tag_specifications(resource_types: tuple[str, ...], tags: Mapping[str, str]) -> list[dict[str, Any]]:
+    """EC2's TagSpecifications: the same tags on resources of several types."""
     pairs = [{"Key": key, "Value": value} for key, value in sorted(tags.items())]
-    return [{"ResourceType": kind, "Tags": pairs} for kind in kinds]
+    return [{"ResourceType": resource_type, "Tags": pairs} for resource_type in resource_types]
 
 
 def _data(node_class: EC2NodeClass, machine: Machine, tags: Mapping[str, str]) -> dict[str, Any]:
@@ -79,34 +83,35 @@ def _data(node_class: EC2NodeClass, machine: Machine, tags: Mapping[str, str]) -
     return data | {key: value for key, value in optional.items() if value}
 
 
-def _reservation(found: Reservation | None) -> dict[str, Any]:
-    """In that reservation and nowhere else; or in none, so that no open reservation is used up unnoticed."""
-    if found is None:
+def _reservation(reservation: Reservation | None) -> dict[str, Any]:
+    """In that reservation and nowhere else. Without one in none, so that no open reservation is used up unnoticed."""
+    if reservation is None:
         return {"CapacityReservationPreference": "none"}
-    target = {"CapacityReservationId": found.id}
+    target = {"CapacityReservationId": reservation.id}
     return {"CapacityReservationPreference": RESERVED_ONLY, "CapacityReservationTarget": target}
 
 
-def _market(found: Reservation | None) -> dict[str, Any]:
-    if found is None:
+def _market(reservation: Reservation | None) -> dict[str, Any]:
+    if reservation is None:
         return {}
-    if found.kind == CAPACITY_BLOCK:
+    if reservation.kind == CAPACITY_BLOCK:
         return {"MarketType": CAPACITY_BLOCK}
-    return {"MarketType": "interruptible-capacity-reservation"} if found.is_interruptible else {}
+    return {"MarketType": "interruptible-capacity-reservation"} if reservation.is_interruptible else {}
 
 
 def _metadata(spec: EC2NodeClassSpec, region: str) -> dict[str, Any]:
     options = spec.metadata_options
-    found: dict[str, Any] = {
+    metadata: dict[str, Any] = {
         "HttpEndpoint": options.http_endpoint,
         "HttpProtocolIpv6": options.http_protocol_ipv6,
         "HttpPutResponseHopLimit": options.http_put_response_hop_limit,
         "HttpTokens": options.http_tokens,
         "InstanceMetadataTags": "disabled",
     }
+    # The isolated partitions do not know this field.
     if region.startswith(_ISOLATED):
-        del found["HttpProtocolIpv6"]
-    return found
+        del metadata["HttpProtocolIpv6"]
+    return metadata
 
 
 def _cpu(spec: EC2NodeClassSpec) -> dict[str, Any]:
@@ -118,7 +123,7 @@ def _cpu(spec: EC2NodeClassSpec) -> dict[str, Any]:
 
 
 def _disks(spec: EC2NodeClassSpec) -> list[dict[str, Any]]:
-    """The user's disks, else the family's; none leaves it to the image."""
+    """The user's disks, or else those of the family. A family without any leaves them to the image."""
     if spec.block_device_mappings:
         return [
             {"DeviceName": mapping.device_name} | ({"Ebs": _ebs(mapping.ebs)} if mapping.ebs else {})
@@ -131,7 +136,7 @@ def _disks(spec: EC2NodeClassSpec) -> list[dict[str, Any]]:
 
 
 def _ebs(disk: BlockDevice) -> dict[str, Any]:
-    found = {
+    ebs = {
         "DeleteOnTermination": disk.delete_on_termination,
         "Encrypted": disk.encrypted,
         "Iops": disk.iops or None,
@@ -142,10 +147,11 @@ def _ebs(disk: BlockDevice) -> dict[str, Any]:
         "VolumeSize": _gib(disk.volume_size) if disk.volume_size else None,
         "VolumeType": disk.volume_type or None,
     }
-    return {key: value for key, value in found.items() if value is not None}
+    return {key: value for key, value in ebs.items() if value is not None}
 
 
 def _gib(size: str) -> int:
+    """A quantity in GiB, rounded up."""
     return -(-amount("ephemeral-storage", size) >> 30) if size else 0
 
 
@@ -153,7 +159,7 @@ def _gib(size: str) -> int:
 
 
 def _interfaces(node_class: EC2NodeClass, machine: Machine) -> list[dict[str, Any]]:
-    """Security groups always live inside the interfaces; the subnet comes with the launch."""
+    """EC2 wants security groups inside of the interfaces, as soon as there are any. The subnet comes with the launch."""
     groups, spec = [group.id for group in node_class.status.security_groups], node_class.spec
     if spec.network_interfaces:
         return [_declared(interface, groups, spec, machine.ipv6) for interface in spec.network_interfaces]
@@ -169,23 +175,24 @@ def _efa(card: int, groups: list[str], spec: EC2NodeClassSpec, ipv6: bool) -> di
 
 
 def _declared(interface: NetworkInterface, groups: list[str], spec: EC2NodeClassSpec, ipv6: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    declared: dict[str, Any] = {
         "NetworkCardIndex": interface.network_card_index,
         "DeviceIndex": interface.device_index,
         "InterfaceType": interface.interface_type,
         "Groups": groups,
     }
-    return found if interface.interface_type == "efa-only" else found | _addresses(spec, ipv6)
+    # An EFA-only interface has no IP address.
+    return declared if interface.interface_type == "efa-only" else declared | _addresses(spec, ipv6)
 
 
 def _addresses(spec: EC2NodeClassSpec, ipv6: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    addresses: dict[str, Any] = {}
     if spec.associate_public_ip_address is not None:
-        found["AssociatePublicIpAddress"] = spec.associate_public_ip_address
+        addresses["AssociatePublicIpAddress"] = spec.associate_public_ip_address
     if spec.ip_prefix_count:
-        found["Ipv6PrefixCount" if ipv6 else "Ipv4PrefixCount"] = spec.ip_prefix_count
+        addresses["Ipv6PrefixCount" if ipv6 else "Ipv4PrefixCount"] = spec.ip_prefix_count
     if ipv6:
-        found |= {"PrimaryIpv6": True, "Ipv6AddressCount": 1}
+        addresses |= {"PrimaryIpv6": True, "Ipv6AddressCount": 1}
     if spec.connection_tracking:
         tracking = spec.connection_tracking
         timeouts = {
@@ -193,6 +200,6 @@ def _addresses(spec: EC2NodeClassSpec, ipv6: bool) -> dict[str, Any]:
             "UdpStreamTimeout": tracking.udp_stream_timeout,
             "UdpTimeout": tracking.udp_timeout,
         }
-        set_ones = {key: value for key, value in timeouts.items() if value is not None}
-        found["ConnectionTrackingSpecification"] = set_ones
-    return found
+        given = {key: value for key, value in timeouts.items() if value is not None}
+        addresses["ConnectionTrackingSpecification"] = given
+    return addresses
