@@ -9,7 +9,7 @@ conditions, and why the class cannot be used. That is also how Karpenter's core 
 from abc import abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, NamedTuple
+from typing import Annotated, Any, ClassVar
 
 from pydantic import Field
 
@@ -21,7 +21,8 @@ from joinery.apis.rules import Transition
 NO_DEFAULT: dict[str, Any] = {"default": None}
 
 
-class NodeClassKind(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class NodeClassKind:
     """A kind of node class, as an API server knows it. Keys that name the kind derive from it."""
 
     group: str

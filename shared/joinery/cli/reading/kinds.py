@@ -59,7 +59,7 @@ KINDS: Mapping[tuple[str, str], Kind] = {
     ("storage.k8s.io", "VolumeAttachment"): Kind("volume_attachments", core.VolumeAttachment, False, _OLD_BETA),
     ("karpenter.sh", "NodePool"): Kind("node_pools", NodePool),
     ("karpenter.sh", "NodeClaim"): Kind("node_claims", NodeClaim),
-    NODE_CLASS.identity(): Kind("node_classes", NODE_CLASS),
+    (NODE_CLASS.identity().group, NODE_CLASS.kind): Kind("node_classes", NODE_CLASS),
 }
 #: What is read beside the snapshot: it becomes pods, or a word.
 ASIDE = frozenset({"workloads", "limit_ranges", "autoscalers"})

@@ -21,7 +21,7 @@ UNLIMITED = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class Stray:
+class UnforeseenDomain:
     """A domain of a spread (by its rule's identity) that only nodes of the plan itself are in."""
 
     rule: tuple[object, ...]

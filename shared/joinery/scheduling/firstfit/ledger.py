@@ -8,7 +8,7 @@ from joinery.apis.core import Namespace
 from joinery.apis.labels import HOSTNAME, ZONE
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.topology_rules import NodeFilter, Rule, required_anti_affinity, rules_of
-from joinery.scheduling.firstfit.groups import Group, Stray, admits
+from joinery.scheduling.firstfit.groups import Group, UnforeseenDomain, admits
 from joinery.scheduling.pools.daemons import Residents
 from joinery.state.nodes import NodeView
 
@@ -55,11 +55,11 @@ class Ledger:
         nodes: Sequence[NodeView],
         namespaces: Sequence[Namespace],
         universe: Universe,
-        strays: Iterable[Stray] = (),
+        unforeseen: Iterable[UnforeseenDomain] = (),
         residents: Residents = _NOBODY,
     ) -> None:
         self._residents = residents
-        self.strays = tuple(strays)
+        self.unforeseen = tuple(unforeseen)
         self._nodes = nodes
         self._universe = universe
         self._groups: dict[object, Group] = {}
@@ -102,7 +102,7 @@ class Ledger:
 
     def _domains(self, pods: PodClass, rule: Rule) -> frozenset[str]:
         """What a spread of this class ranges over: domains of nodes that count for it, and of what it could buy."""
-        also = frozenset(stray.domain for stray in self.strays if stray.rule == rule.identity)
+        also = frozenset(domain.domain for domain in self.unforeseen if domain.rule == rule.identity)
         return self._inhabited(rule) | self._universe(pods, rule.key) | also
 
     def _inhabited(self, rule: Rule) -> frozenset[str]:

@@ -17,7 +17,7 @@ from joinery.scheduling.constraints.resources import host_ports_of, requests_of
 from joinery.scheduling.constraints.selectors import read
 from joinery.scheduling.constraints.topology_rules import selector_keys
 from joinery.scheduling.constraints.volumes import Volumes
-from joinery.scheduling.firstfit.groups import Stray
+from joinery.scheduling.firstfit.groups import UnforeseenDomain
 from joinery.scheduling.firstfit.manners import Manner
 from joinery.scheduling.firstfit.targets import ExistingNode, NewNode
 from joinery.scheduling.firstfit.topology import Topology
@@ -38,12 +38,14 @@ from joinery.state.snapshot import Snapshot
 class Workspace:
     """Everything a packing needs, in the shape it needs it.
 
-    What earlier packings found: ``strays``, domains that nobody had reckoned with (``strays``); ``staying``, pods that stay on a node
+    What earlier packings taught: ``unforeseen``, domains that they opened without having counted them (``unforeseen``); ``staying``, pods that stay on a node
     that is going because they have no other place, and count there. ``reservations``: how many nodes each capacity reservation takes
     before the packing. ``fair_prices``: the fair price of a pod of a class in a pool ($/h), as far as anyone asked (``NewNodes``).
     """
 
-    def __init__(self, problem: Problem, strays: Iterable[Stray] = (), staying: Container[str] = frozenset()) -> None:
+    def __init__(
+        self, problem: Problem, unforeseen: Iterable[UnforeseenDomain] = (), staying: Container[str] = frozenset()
+    ) -> None:
         snapshot = problem.snapshot
         self.problem = problem
         known = views(snapshot)
@@ -74,7 +76,7 @@ class Workspace:
             [self._settled(view) for view in self.views],
             snapshot.namespaces,
             self.universe,
-            strays,
+            unforeseen,
             residents(self.pools, snapshot.namespaces),
         )
 

@@ -100,12 +100,12 @@ class _Bound:
         items = items_of(self._demands, rules, self._pools, self._work)
         instance, bin_types = self._instance(items, with_limits=True)
         none, free = np.zeros(len(items)), np.zeros(len(instance.costs) - len(bin_types.prices))
-        strays: dict[tuple[object, ...], set[str]] = {}
-        for stray in self._work.topology.strays:
-            strays.setdefault(stray.rule, set()).add(stray.domain)
+        unforeseen: dict[tuple[object, ...], set[str]] = {}
+        for domain in self._work.topology.unforeseen:
+            unforeseen.setdefault(domain.rule, set()).add(domain.domain)
         rows = [
             replace(row, bin_types=np.zeros(len(instance.costs)))
-            for row in rows_of(items, rules, self._demands, strays)
+            for row in rows_of(items, rules, self._demands, unforeseen)
         ]
         rows += [
             SideConstraint(none, np.concatenate([taken, free]), float(most))

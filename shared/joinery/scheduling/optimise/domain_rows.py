@@ -114,16 +114,16 @@ def rows_of(
     items: Sequence[Item],
     rules: Iterable[DomainRule],
     demands: Sequence[ProofDemand],
-    strays: Mapping[tuple[object, ...], set[str]],
+    unforeseen: Mapping[tuple[object, ...], set[str]],
 ) -> Iterator[SideConstraint]:
-    """The rows of all rules; ``strays``: domains, by the identity of a spread, that only the plan's own nodes are in."""
+    """The rows of all rules; ``unforeseen``: domains, by the identity of a spread, that only the plan's own nodes are in."""
     for one in rules:
         rule = one.group.rule
         if rule.kind == "anti-affinity":
             if all(one.group.counts[domain] - number <= 1 for domain, number in one.before.items()):
                 yield from _apart(items, one)
             continue
-        domains = one.group.domains - strays.get(rule.identity, set())
+        domains = one.group.domains - unforeseen.get(rule.identity, set())
         if len(domains) >= rule.min_domains and _is_obeyed(one, domains):
             yield from _spread(items, one, demands, sorted(domains))
 

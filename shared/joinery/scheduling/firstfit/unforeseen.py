@@ -17,7 +17,7 @@ from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import Requirements, one_of
 from joinery.scheduling.constraints.topology_rules import NodeFilter, Rule
 from joinery.scheduling.firstfit.exhaustion import within_limits
-from joinery.scheduling.firstfit.groups import Stray
+from joinery.scheduling.firstfit.groups import UnforeseenDomain
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.packing import Launch
@@ -28,7 +28,9 @@ Place = tuple[str, str]
 """A domain by its canonical key: ``(topology.kubernetes.io/zone, us-east-1a)``."""
 
 
-def strays(work: Workspace, nodes: Sequence[NewNode], launches: Sequence[Launch]) -> frozenset[Stray]:
+def unforeseen_domains(
+    work: Workspace, nodes: Sequence[NewNode], launches: Sequence[Launch]
+) -> frozenset[UnforeseenDomain]:
     """Hard spreads with a domain that they did not range over and that a new node is in, one that counts for them.
 
     Only of pods that have a place: whoever has none minds nothing.
@@ -46,7 +48,7 @@ def strays(work: Workspace, nodes: Sequence[NewNode], launches: Sequence[Launch]
             for domain in bought[rule.key].keys() - work.topology.group(rule).domains:
                 inside = _inside(rule, domain)
                 if any(node.counts(inside) for node in bought[rule.key][domain]):
-                    found.add(Stray(rule.identity, rule.key, domain))
+                    found.add(UnforeseenDomain(rule.identity, rule.key, domain))
     return frozenset(found)
 
 
@@ -75,7 +77,7 @@ def _domains(key: str, node: NewNode, launch: Launch) -> tuple[str, ...]:
     return (launch.offering.capacity_type,) if key == CAPACITY_TYPE else node.values(key)
 
 
-def closable(work: Workspace, found: Iterable[Stray]) -> frozenset[Place]:
+def closable(work: Workspace, unforeseen: Iterable[UnforeseenDomain]) -> frozenset[Place]:
     """Those that one may do without and over which no spread ranges: closing another one would leave that spread uneven."""
     ranged = {
         (canonical(rule.key), domain)
@@ -84,7 +86,7 @@ def closable(work: Workspace, found: Iterable[Stray]) -> frozenset[Place]:
         if rule.kind == "spread"
         for domain in work.topology.group(rule).domains
     }
-    places = {(canonical(stray.key), stray.domain) for stray in found}
+    places = {(canonical(domain.key), domain.domain) for domain in unforeseen}
     return frozenset(place for place in places if place[0] in _sold_keys(work)) - ranged
 
 

@@ -1,0 +1,229 @@
+"""One packing from beginning to end, made by one strategy, and how it ranks among others for the same problem."""
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+from joinery.optimizer.effort import Effort
+from joinery.scheduling.constraints.podclasses import PodClass
+from joinery.scheduling.explain.reasons import reasons_for
+from joinery.scheduling.firstfit.firstfit import FirstFit
+from joinery.scheduling.firstfit.groups import UnforeseenDomain
+from joinery.scheduling.firstfit.manners import USUAL, Manner
+from joinery.scheduling.firstfit.targets import NewNode
+from joinery.scheduling.firstfit.unforeseen import Place, closable, closed, unforeseen_domains
+from joinery.scheduling.firstfit.workspace import Workspace
+from joinery.scheduling.launches import Slack, launch_of
+from joinery.scheduling.optimise.bound import Bounds, bounds
+from joinery.scheduling.optimise.improve import cheaper
+from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, Relaxed, Unplaced
+from joinery.scheduling.problem import Problem
+
+_PROVEN = 1e-6
+"""A plan this close to its bound, as a share, is as cheap as any."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Strategy:
+    """How a packing is made.
+
+    manner       in which order classes are placed, and how they are dealt out over domains
+    unforeseen   domains that earlier packings opened without having counted them: they are counted from the start
+    staying      pods without another place than on a node that is going: they stay, and count there
+    closed       places in which nothing may be bought
+    """
+
+    manner: Manner = USUAL
+    unforeseen: frozenset[UnforeseenDomain] = frozenset()
+    staying: frozenset[str] = frozenset()
+    closed: frozenset[Place] = frozenset()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Attempt:
+    """A packing that still lacks its bound, and what was learnt by making it.
+
+    strategy, work, packer   what made it
+    left         how many pods of each priority it leaves: (-priority, count), highest priority first
+    is_uneven    whether DaemonSets' pods of its new nodes break a spread
+    unforeseen   domains that it opened without having counted them
+    closable     those of them in which nothing need be bought
+    staying      pods that it leaves on a node that is going, where rules count them until the node is gone
+    """
+
+    problem: Problem
+    strategy: Strategy
+    packing: Packing
+    work: Workspace
+    packer: FirstFit
+    left: list[tuple[int, int]]
+    is_uneven: bool
+    unforeseen: frozenset[UnforeseenDomain]
+    closable: frozenset[Place]
+    staying: frozenset[str]
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """What nodes for these pods can cost at least. Places that this strategy closed are open to others, so they count."""
+        pools = Workspace(self.problem).pools if self.strategy.closed else self.work.pools
+        return bounds(self.work, self.packer.bought, pools, self.packing.hourly)
+
+    @property
+    def is_cheapest(self) -> bool:
+        """Whether nothing is cheaper that keeps what this keeps."""
+        return self.packing.hourly <= self.bounds.kept * (1 + _PROVEN)
+
+    def bounded(self) -> Packing:
+        """The packing with its bounds."""
+        return replace(
+            self.packing,
+            lower_bound=self.bounds.hard,
+            kept_bound=self.bounds.kept,
+            weaknesses=self.bounds.weaknesses,
+        )
+
+    def rank(self, *, by_price: bool = True) -> tuple[object, ...]:
+        """The better, the less. What a plan owes its users comes in this order: spreads that hold, pods placed, preferences
+        kept, existing capacity used, heavy pools used before light ones, and if it is to decide, price.
+        """
+        packing = self.packing
+        given_up = sum(len(relaxed.dropped) for relaxed in packing.relaxed)
+        weights = Counter[int]()
+        for node in self.packer.bought:
+            weights[node.pool.weight] += len(node.pods)
+        lightest_last = [(-weight, -count) for weight, count in sorted(weights.items(), reverse=True)]
+        on_existing = sum(len(placement.pods) for placement in packing.existing)
+        cost = round(packing.hourly + packing.resilience_cost, 9) if by_price else 0
+        is_wrong = bool(self.unforeseen) or self.is_uneven
+        return is_wrong, self.left, given_up, -on_existing, lightest_last, cost, len(packing.launches) * by_price
+
+
+def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> Attempt:
+    """Place pods first-fit, look for cheaper nodes for the same pods, and place what finds room then."""
+    work, packer = first_fit(problem, strategy)
+    better = None if problem.options.first_fit_only else cheaper(work, packer.nodes, effort)
+    if better is not None:
+        packer.go_on(better.buyer)
+    packer.fill_up()
+    packer.nodes.note_usage()
+    packing = Packing(
+        existing=_existing(work),
+        launches=_launches(work, packer.bought),
+        unplaced=_unplaced(work, packer),
+        relaxed=tuple(Relaxed(pod, packer.relaxed[pod]) for pod in sorted(packer.relaxed)),
+        pool_reasons=work.rejected_pools,
+        method="assignment" if better else "first-fit",
+        limit_struck=effort.struck,
+        passed_over=strategy.closed,
+        resilience_cost=better.resilience_cost if better else 0.0,
+    )
+    unforeseen = unforeseen_domains(work, packer.bought, packing.launches)
+    return Attempt(
+        problem=problem,
+        strategy=strategy,
+        packing=packing,
+        work=work,
+        packer=packer,
+        left=left_by_priority(packer),
+        is_uneven=work.topology.is_uneven or _is_domain_open(work, packer),
+        unforeseen=unforeseen,
+        closable=closable(work, unforeseen),
+        staying=_staying(work, packer),
+    )
+
+
+def first_fit(problem: Problem, strategy: Strategy) -> tuple[Workspace, FirstFit]:
+    """Large pods first, which packs best. Where room is bounded and pods are left, small ones first if that places more."""
+    work, packer = _packed(problem, strategy)
+    is_bounded = not work.pools or any(pool.limits for pool in work.pools)
+    if packer.left and is_bounded:
+        smallest_first = replace(strategy, manner=replace(strategy.manner, smallest_first=True))
+        other_work, other = _packed(problem, smallest_first)
+        if left_by_priority(other) < left_by_priority(packer):
+            work, packer = other_work, other
+    return work, packer
+
+
+def left_by_priority(packer: FirstFit) -> list[tuple[int, int]]:
+    """How many pods of each priority have no place, highest first: comparing two such lists compares plans."""
+    left: Counter[int] = Counter()
+    for pods in packer.classes:
+        left[pods.priority] += len(packer.left.get(pods, ()))
+    return [(-priority, left[priority]) for priority in sorted(left, reverse=True)]
+
+
+def _packed(problem: Problem, strategy: Strategy) -> tuple[Workspace, FirstFit]:
+    asked = closed(problem, strategy.closed) if strategy.closed else problem
+    work = Workspace(asked, strategy.unforeseen, strategy.staying)
+    packer = FirstFit(work, strategy.manner)
+    packer.run()
+    return work, packer
+
+
+def _is_domain_open(work: Workspace, packer: FirstFit) -> bool:
+    """Whether a new node may bring DaemonSets' pods that a spread counts into one domain or another."""
+    keys = {group.rule.key for group in work.topology.settling}
+    nodes = packer.bought if keys else ()
+    return any(not keys <= {key for batch in node.placed for key in batch.domains} for node in nodes)
+
+
+def _staying(work: Workspace, packer: FirstFit) -> frozenset[str]:
+    """Pods without a new place whose node is going, if any rule about pods is theirs or looks at them."""
+    return frozenset(
+        name
+        for pods, names in _without_place(work, packer)
+        for name in names
+        if name not in work.waiting and work.topology.minds(pods)
+    )
+
+
+def _existing(work: Workspace) -> tuple[ExistingPlacement, ...]:
+    return tuple(
+        ExistingPlacement(
+            node.view.node, node.view.claim, tuple(sorted(pod for _, batch in node.placed for pod in batch))
+        )
+        for node in work.nodes
+        if node.placed
+    )
+
+
+def _launches(work: Workspace, nodes: Sequence[NewNode]) -> tuple[Launch, ...]:
+    """A launch for every node. Nodes of one recipe differ in name and pods only, so most of the work is done once for all of them."""
+    slack = Slack(work.pools)
+    names = _LaunchNames(work)
+    by_recipe: dict[Hashable, Launch] = {}
+    launches = []
+    for node in nodes:
+        name = names.next(node.pool.name)
+        recipe = node.recipe
+        if recipe not in by_recipe:
+            by_recipe[recipe] = launch_of(node, name, work, slack)
+        launches.append(replace(by_recipe[recipe], name=name, pods=node.pods))
+    return tuple(launches)
+
+
+class _LaunchNames:
+    """Pools' names with numbers, past those that nodes and claims of the cluster have already."""
+
+    def __init__(self, work: Workspace) -> None:
+        self._taken = {name for view in work.views for name in (view.node, view.claim)}
+        self._numbers: Counter[str] = Counter()
+
+    def next(self, pool: str) -> str:
+        self._numbers[pool] += 1
+        name = f"{pool}-{self._numbers[pool]}"
+        return self.next(pool) if name in self._taken else name
+
+
+def _unplaced(work: Workspace, packer: FirstFit) -> tuple[Unplaced, ...]:
+    unplaced = []
+    for pods, names in _without_place(work, packer):
+        reasons = reasons_for(work, pods)
+        unplaced += [Unplaced(name, reasons) for name in names]
+    return tuple(sorted(unplaced, key=lambda pod: pod.pod))
+
+
+def _without_place(work: Workspace, packer: FirstFit) -> list[tuple[PodClass, Sequence[str]]]:
+    """What first-fit has left, and the classes that have a problem of their own."""
+    return [*packer.left.items(), *((pods, pods.pods) for pods in work.classes if pods.problems)]
