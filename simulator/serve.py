@@ -203,8 +203,8 @@ def _eks(session: Any, aws: str, kubernetes: str) -> None:
     eks_backends[ACCOUNT][REGION].clusters[CLUSTER].endpoint = kubernetes
 
 
-def _resolved(given: EC2NodeClass, clock: Clock) -> EC2NodeClass:
+def _resolved(node_class: EC2NodeClass, clock: Clock) -> EC2NodeClass:
     """The class with the status that its selectors have in the account, as the NodeClass door would write it."""
     from joinery.cloudprovider.ec2 import Ec2Cloud
 
-    return given.model_copy(update={"status": Ec2Cloud(CLUSTER, REGION, now=clock.now).status_of(given)})
+    return node_class.model_copy(update={"status": Ec2Cloud(CLUSTER, REGION, now=clock.now).status_of(node_class)})

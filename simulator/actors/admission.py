@@ -115,7 +115,7 @@ def _facts(item: Any) -> tuple[Any, ...]:
 
 
 def _state(item: Any) -> tuple[Any, ...]:
-    conditions = [(found.type, found.status) for found in item.status.conditions]
+    conditions = [(condition.type, condition.status) for condition in item.status.conditions]
     return (getattr(item.status, "allocatable", None), conditions)
 
 

@@ -58,7 +58,7 @@ class Kubelets:
         ready = Condition(
             type="Ready", status="True", reason="KubeletReady", last_transition_time=self._stage.clock.now()
         )
-        taints = [found for found in node.spec.taints if found != NOT_READY]
+        taints = [taint for taint in node.spec.taints if taint != NOT_READY]
         spec, status = with_fields(node.spec, taints=taints), with_fields(node.status, conditions=[ready])
         self._cluster.api.update(with_fields(node, spec=spec, status=status))
         for pod in list(self._cluster.pods.values()):
@@ -94,7 +94,7 @@ class Kubelets:
             return
         now = self._stage.clock.now()
         ready = Condition(type="Ready", status="True", last_transition_time=now)
-        kept = [found for found in current.status.conditions if found.type != "Ready"]
+        kept = [condition for condition in current.status.conditions if condition.type != "Ready"]
         status = with_fields(current.status, phase="Running", start_time=now, conditions=[*kept, ready])
         self._cluster.api.update(with_fields(current, status=status))
 
@@ -118,7 +118,7 @@ class Kubelets:
         kind = self._type(request, instance.instance_type)
         self._addresses += 1
         name = f"ip-10-0-{self._addresses // 250}-{self._addresses % 250 + 4}.ec2.internal"
-        taints = [found for found in map(_taint, request.taints) if found != UNREGISTERED]
+        taints = [taint for taint in map(_taint, request.taints) if taint != UNREGISTERED]
         return Node(
             metadata=ObjectMeta(name=name, labels=_labels(name, kind, instance, request)),
             spec=NodeSpec(provider_id=instance.provider_id, taints=[NOT_READY, UNREGISTERED, *taints]),
@@ -138,13 +138,13 @@ class Kubelets:
 
 def _attached(room: Resources, request: LaunchRequest) -> Resources:
     """Without the network adapters that the type may have and nobody asked EC2 for."""
-    asked = any(found.efa for found in request.overrides) or request.node_class.declares_interfaces
+    asked = any(override.efa for override in request.overrides) or request.node_class.declares_interfaces
     return room if asked else {name: value for name, value in room.items() if name != EFA}
 
 
 def _labels(name: str, kind: InstanceType, instance: Instance, request: LaunchRequest) -> dict[str, str]:
     """What kubelet and the cloud provider set, and what the user data asked for."""
-    offered = next((found for found in kind.offerings if found.zone == instance.zone), None)
+    offered = next((offering for offering in kind.offerings if offering.zone == instance.zone), None)
     zone_id = {keys.ZONE_ID: offered.zone_id} if offered and offered.zone_id else {}
     return {
         keys.HOSTNAME: name,
@@ -158,9 +158,9 @@ def _labels(name: str, kind: InstanceType, instance: Instance, request: LaunchRe
     }
 
 
-def _taint(found: object) -> Taint:
-    return Taint(key=found.key, value=found.value, effect=found.effect)  # type: ignore[attr-defined]
+def _taint(taint: object) -> Taint:
+    return Taint(key=taint.key, value=taint.value, effect=taint.effect)  # type: ignore[attr-defined]
 
 
 def _is_ready(node: Node) -> bool:
-    return any(found.type == "Ready" and found.status == "True" for found in node.status.conditions)
+    return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)

@@ -65,7 +65,7 @@ class AttachDetach:
         if change.kind != "Pod":
             return
         pod: Pod = change.after or change.before
-        if not pod.spec.node_name or not any(found.persistent_volume_claim for found in pod.spec.volumes):
+        if not pod.spec.node_name or not any(volume.persistent_volume_claim for volume in pod.spec.volumes):
             return
         delay = DETACHES_IN if change.after is None else timedelta(0)
         self._engine.after(delay, Turn.KUBELET, lambda: self._settle(pod.spec.node_name))
@@ -76,9 +76,9 @@ class AttachDetach:
             volume for pod in self._cluster.pods.values() if pod.spec.node_name == node for volume in self._volumes(pod)
         }
         attached = {
-            found.spec.source.persistent_volume_name: found
-            for found in list(self._cluster.api.objects("VolumeAttachment").values())
-            if found.spec.node_name == node
+            attachment.spec.source.persistent_volume_name: attachment
+            for attachment in list(self._cluster.api.objects("VolumeAttachment").values())
+            if attachment.spec.node_name == node
         }
         for volume in sorted(wanted - attached.keys()):
             self._cluster.api.create(_attachment(volume, node))
@@ -88,10 +88,10 @@ class AttachDetach:
     def _volumes(self, pod: Pod) -> list[str]:
         claims = self._cluster.api.objects("PersistentVolumeClaim")
         names = [
-            found.persistent_volume_claim.claim_name for found in pod.spec.volumes if found.persistent_volume_claim
+            volume.persistent_volume_claim.claim_name for volume in pod.spec.volumes if volume.persistent_volume_claim
         ]
-        found = [claims.get(f"{pod.metadata.namespace or 'default'}/{name}") for name in names]
-        return [claim.spec.volume_name for claim in found if claim is not None and claim.spec.volume_name]
+        existing = [claims.get(f"{pod.metadata.namespace or 'default'}/{name}") for name in names]
+        return [claim.spec.volume_name for claim in existing if claim is not None and claim.spec.volume_name]
 
 
 def _attachment(volume: str, node: str) -> VolumeAttachment:

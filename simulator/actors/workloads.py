@@ -170,11 +170,11 @@ class DaemonSetController:
 
 def _pair(pod: Pod) -> tuple[str, str]:
     """Which DaemonSet's pod for which node it is."""
-    owner = next((found.uid for found in pod.metadata.owner_references if found.kind == "DaemonSet"), "")
-    if not owner:
+    owners = [owner.uid for owner in pod.metadata.owner_references if owner.kind == "DaemonSet"]
+    if not owners:
         return ("", "")
     terms = pod.spec.affinity.node_affinity.required_during_scheduling_ignored_during_execution  # type: ignore[union-attr]
-    return (owner, terms.node_selector_terms[0].match_fields[0].values[0])  # type: ignore[union-attr]
+    return (owners[0], terms.node_selector_terms[0].match_fields[0].values[0])  # type: ignore[union-attr]
 
 
 def _pinned(affinity: Affinity | None, node: str) -> Affinity:
@@ -190,7 +190,7 @@ def _wants(daemon: DaemonSet, node: Node) -> bool:
     if node.metadata.deletion_timestamp is not None:
         return False
     tolerations = [*daemon.spec.template.spec.tolerations, *_DAEMONS_TOLERATE, _NOT_READY]
-    repelling: list[Taint] = [found for found in node.spec.taints if found.effect != keys.PREFER_NO_SCHEDULE]
+    repelling: list[Taint] = [taint for taint in node.spec.taints if taint.effect != keys.PREFER_NO_SCHEDULE]
     return matches_node_affinity(Pod(spec=_plain(daemon)), NodeInfo(node)) and all(
         tolerates(tolerations, taint) for taint in repelling
     )
@@ -222,7 +222,7 @@ class Caretakers:
 
     def _silence(self, node: Node) -> None:
         """Its kubelet no longer reports: Ready becomes Unknown."""
-        conditions = [with_fields(found, status="Unknown") for found in node.status.conditions]
+        conditions = [with_fields(condition, status="Unknown") for condition in node.status.conditions]
         self._cluster.api.update(with_fields(node, status=with_fields(node.status, conditions=conditions)))
 
     def _delete_node(self, node: Node) -> None:

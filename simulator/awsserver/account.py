@@ -65,7 +65,7 @@ class Account:
         from moto.ssm.models import Parameter, ssm_backends
 
         ec2, ssm = ec2_backends[ACCOUNT][REGION], ssm_backends[ACCOUNT][REGION]
-        found = []
+        images = []
         for variant in variants(AMISelectorTerm(alias=alias), version):
             image = f"ami-{alias.partition('@')[0]}{variant.arch}{''.join(variant.kinds)}"
             ec2.amis[image] = Ami(
@@ -76,8 +76,8 @@ class Account:
                 ACCOUNT, variant.parameter, image, "String", None, None, None, created_at, version=1, data_type="text"
             )
             ssm._parameters[variant.parameter] = [parameter]
-            found.append(image)
-        return found
+            images.append(image)
+        return images
 
 
 def _looking(create_tags: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -100,12 +100,16 @@ def _reserved(account: Account) -> Callable[[Any], Any]:
         from moto.ec2.exceptions import EC2ClientError
 
         ids = response._get_param("CapacityReservationIds", [])
-        filters = {each["Name"]: each["Values"] for each in response._get_param("Filters", [])}
-        known = {each["CapacityReservationId"] for each in account.reservations}
-        if missing := [each for each in ids if each not in known]:
+        filters = {condition["Name"]: condition["Values"] for condition in response._get_param("Filters", [])}
+        existing = {reservation["CapacityReservationId"] for reservation in account.reservations}
+        if missing := [name for name in ids if name not in existing]:
             raise EC2ClientError("InvalidCapacityReservationId.NotFound", f"{missing[0]} does not exist")
-        found = [each for each in account.reservations if not ids or each["CapacityReservationId"] in ids]
-        return ActionResult({"CapacityReservations": [each for each in found if _passes(each, filters)]})
+        selected = [
+            reservation
+            for reservation in account.reservations
+            if (not ids or reservation["CapacityReservationId"] in ids) and _passes(reservation, filters)
+        ]
+        return ActionResult({"CapacityReservations": selected})
 
     return describe
 
@@ -151,7 +155,7 @@ def _choosing(account: Account, create_fleet: Callable[..., Any]) -> Callable[..
 
     def choose(backend: Any, **asked: Any) -> Any:
         bought_as = asked["target_capacity_specification"]["DefaultTargetCapacityType"]
-        pools = [(config, each) for config in asked["launch_template_configs"] for each in config["Overrides"]]
+        pools = [(config, override) for config in asked["launch_template_configs"] for override in config["Overrides"]]
         for config, override in sorted(pools, key=lambda pool: float(pool[1]["Priority"])):
             if OfferingKey(override["InstanceType"], override["AvailabilityZone"], bought_as) in account.out_of:
                 account.errors.append(_error(config, override))

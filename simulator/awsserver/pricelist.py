@@ -30,10 +30,10 @@ def price_list(host: str = "127.0.0.1") -> Iterator[str]:
 
 def products(asked: dict[str, Any]) -> dict[str, Any]:
     """The answer to GetProducts: everything is shared tenancy here, so a question about another finds nothing."""
-    fields = {each["Field"]: each["Value"] for each in asked.get("Filters", [])}
+    fields = {condition["Field"]: condition["Value"] for condition in asked.get("Filters", [])}
     prices = {o.instance_type: o.price for o in sample().offerings if o.capacity_type == ON_DEMAND}
-    found = [_document(name, price) for name, price in sorted(prices.items())]
-    return {"FormatVersion": "aws_v1", "PriceList": found if fields.get("tenancy") == "Shared" else []}
+    documents = [_document(name, price) for name, price in sorted(prices.items())]
+    return {"FormatVersion": "aws_v1", "PriceList": documents if fields.get("tenancy") == "Shared" else []}
 
 
 def _document(instance_type: str, price: float) -> str:

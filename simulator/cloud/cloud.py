@@ -126,7 +126,7 @@ class InMemoryCloud:
         """The launch that an instance came from. ``NotFoundError``."""
         for request in self.requests:
             launched = self._launched.get(request.token, LaunchResult(()))
-            if any(found.instance_id == instance_id for found in launched.instances):
+            if any(instance.instance_id == instance_id for instance in launched.instances):
                 return request
         raise NotFoundError(f"instance {instance_id} was not launched here")
 
@@ -164,15 +164,18 @@ class InMemoryCloud:
         self._fail("instance_types")
         reserved = self._as_they_are(sorted(self.reserved))
         return {
-            each.metadata.name: resolve(catalog, of_ec2(each), now=now, reservations=reserved) for each in node_classes
+            node_class.metadata.name: resolve(catalog, of_ec2(node_class), now=now, reservations=reserved)
+            for node_class in node_classes
         }
 
     def _as_they_are(self, ids: Sequence[str]) -> tuple[CapacityReservation, ...]:
         """Those reservations, with what is left of each."""
-        known = [self.reserved[name] for name in ids if name in self.reserved]
+        existing = [self.reserved[name] for name in ids if name in self.reserved]
         return tuple(
-            msgspec.structs.replace(each, available_instance_count=self._left_in(each.capacity_reservation_id))
-            for each in known
+            msgspec.structs.replace(
+                reservation, available_instance_count=self._left_in(reservation.capacity_reservation_id)
+            )
+            for reservation in existing
         )
 
     def launch(self, request: LaunchRequest) -> LaunchResult:
@@ -191,10 +194,10 @@ class InMemoryCloud:
     def terminate(self, instance_ids: Sequence[str]) -> None:
         self._fail("terminate")
         now = self.clock.now()
-        known = [m for i in instance_ids if (m := self._machines.get(i)) and m.is_remembered(now)]
-        if instance_ids and not known:
+        machines = [m for i in instance_ids if (m := self._machines.get(i)) and m.is_remembered(now)]
+        if instance_ids and not machines:
             raise NotFoundError(f"none of the instances exists: {', '.join(instance_ids)}")
-        for machine in known:
+        for machine in machines:
             self._end(machine, now)
 
     def tag(self, instance_id: str, tags: Mapping[str, str]) -> None:
@@ -284,8 +287,8 @@ class InMemoryCloud:
         kinds = {kind.name: kind for kind in resolve(self._catalog, node_class)}
 
         def image(instance_type: str) -> str:
-            found = image_for(amis, kinds[instance_type].labels) if instance_type in kinds else None
-            return found.id if found else ""
+            ami = image_for(amis, kinds[instance_type].labels) if instance_type in kinds else None
+            return ami.id if ami else ""
 
         return image
 

@@ -1,6 +1,4 @@
-"""What the simulated region sells: a part of the recorded catalogue,
-so that a story is about nodes and not about lists.
-"""
+"""What the simulated region sells: a part of the recorded catalogue, so that stories are short to tell."""
 
 from collections.abc import Collection
 from functools import cache
@@ -33,11 +31,14 @@ def market(families: tuple[str, ...] = FAMILIES, zones: tuple[str, ...] = ZONES)
 
 def restricted(catalog: Catalog, families: Collection[str], zones: Collection[str]) -> Catalog:
     """A catalogue without the other families and zones."""
-    pairs = zip(catalog.instance_types, catalog.described, strict=True)
-    kept = {found.instance_type: raw for raw, found in pairs if found.instance_type.partition(".")[0] in families}
+    names = [description.instance_type for description in catalog.described]
+    entries = zip(names, catalog.instance_types, strict=True)
+    kept = {name: entry for name, entry in entries if name.partition(".")[0] in families}
     return msgspec.structs.replace(
         catalog,
         zones=tuple(zone for zone in catalog.zones if zone.name in zones),
         instance_types=tuple(kept.values()),
-        offerings=tuple(found for found in catalog.offerings if found.instance_type in kept and found.zone in zones),
+        offerings=tuple(
+            offering for offering in catalog.offerings if offering.instance_type in kept and offering.zone in zones
+        ),
     )

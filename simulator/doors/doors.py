@@ -124,5 +124,5 @@ def handler(door: str) -> Handler:
         raise FileNotFoundError(FUNCTIONS / door / "app.py")
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
-    found: Handler = module.handler
-    return found
+    entry_point: Handler = module.handler
+    return entry_point

@@ -72,7 +72,7 @@ def _copied(event: Mapping[str, Any]) -> Iterator[object]:
 
 def _objects(event: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     listed = event.get(key)
-    return [each for each in listed if isinstance(each, dict)] if isinstance(listed, list) else []
+    return [item for item in listed if isinstance(item, dict)] if isinstance(listed, list) else []
 
 
 def _is_event(body: object) -> bool:

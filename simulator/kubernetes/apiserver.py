@@ -56,10 +56,10 @@ class ApiServer:
 
     def get(self, kind: str, key: str) -> Any:
         """Raises ``NotFoundError``."""
-        found = self._objects[kind].get(key)
-        if found is None:
+        stored = self._objects[kind].get(key)
+        if stored is None:
             raise NotFoundError(f"{kind} {key} not found")
-        return found
+        return stored
 
     def current(self, item: T) -> T:
         """The stored object of the same name and UID. ``NotFoundError``, or ``ConflictError`` for a namesake."""

@@ -24,7 +24,7 @@ def covers(budget: PodDisruptionBudget, pod: Pod) -> bool:
 
 
 def is_ready(pod: Pod) -> bool:
-    return any(found.type == "Ready" and found.status == "True" for found in pod.status.conditions)
+    return any(condition.type == "Ready" and condition.status == "True" for condition in pod.status.conditions)
 
 
 def is_healthy(pod: Pod) -> bool:

@@ -72,7 +72,10 @@ class StoredEvent:
 
 
 class InMemoryCluster:
-    """Implements ``joinery.cluster.gateway.Cluster``. ``api`` is the API server below it; ``node_class`` the cloud's model of its classes."""
+    """Implements ``joinery.cluster.gateway.Cluster``.
+
+    ``api``: the API server below it. ``node_class``: the cloud's model of its node classes.
+    """
 
     def __init__(self, clock: Clock, *objects: Any, seed: int = 0, node_class: type[NodeClass] = EC2NodeClass) -> None:
         self.clock = clock
@@ -92,9 +95,7 @@ class InMemoryCluster:
             self.api.add(item)
 
     def add_document(self, document: dict[str, Any]) -> None:
-        """Put a document there, even a custom resource that does not fit our models:
-        it is stored and reported invalid.
-        """
+        """Put a document there. A custom resource that does not fit our models is stored too, and reported invalid."""
         kind, name = str(document["kind"]), str(document["metadata"]["name"])
         try:
             self.add(from_document(kind, document))
@@ -182,7 +183,7 @@ class InMemoryCluster:
             csi_nodes=self._all("CSINode"),
             volume_attachments=self._all("VolumeAttachment"),
             disruption_budgets=tuple(budget for _, budget in sorted(self.disruption_budgets.items())),
-            invalid=tuple(_invalid(*found) for found in sorted(self._unparsed.items())),
+            invalid=tuple(_invalid(kind, name, raw) for (kind, name), raw in sorted(self._unparsed.items())),
         )
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
@@ -219,7 +220,8 @@ class InMemoryCluster:
         if raw is not None:
             at = Observation(now=self.clock.now(), generation=raw["metadata"].get("generation", 0))
             told = rejected(raw.get("status", {}).get("conditions", []), kind, reason, at)
-            raw["status"] = {**raw.get("status", {}), "conditions": [each.model_dump(by_alias=True) for each in told]}
+            conditions = [condition.model_dump(by_alias=True) for condition in told]
+            raw["status"] = {**raw.get("status", {}), "conditions": conditions}
             return
         stored = self.api.get(kind, name)
         at = Observation(now=self.clock.now(), generation=stored.metadata.generation)
@@ -231,8 +233,8 @@ class InMemoryCluster:
         for pod in pods:
             with suppress(NotFoundError):
                 stored = self._pod(pod)
-                given = [*stored.spec.tolerations, toleration]
-                self.api.update(with_fields(stored, spec=with_fields(stored.spec, tolerations=given)))
+                tolerations = [*stored.spec.tolerations, toleration]
+                self.api.update(with_fields(stored, spec=with_fields(stored.spec, tolerations=tolerations)))
 
     def evict(self, pod: Pod) -> Eviction:
         try:
@@ -249,20 +251,20 @@ class InMemoryCluster:
         self._delete_pod(self._pod(pod), max(1, grace_seconds))
 
     def acquire_lease(self, name: str, *, holder: str, seconds: int) -> Lease:
-        now, found = self.clock.now(), self.leases.get(f"kube-system/{name}")
+        now, stored = self.clock.now(), self.leases.get(f"kube-system/{name}")
         spec = LeaseSpec(holder_identity=holder, lease_duration_seconds=seconds, acquire_time=now, renew_time=now)
-        if found is None:
+        if stored is None:
             taken = self.api.create(LeaseObject(metadata=_lease_metadata(name), spec=spec))
-        elif _is_held(found.spec, now) and found.spec.holder_identity != holder:
-            raise ConflictError(f"Lease {name} is held by {found.spec.holder_identity}")
+        elif _is_held(stored.spec, now) and stored.spec.holder_identity != holder:
+            raise ConflictError(f"Lease {name} is held by {stored.spec.holder_identity}")
         else:
-            taken = self.api.update(with_fields(found, spec=spec), version=found.metadata.resource_version)
+            taken = self.api.update(with_fields(stored, spec=spec), version=stored.metadata.resource_version)
         return Lease(name=name, holder=holder, resource_version=taken.metadata.resource_version)
 
     def release_lease(self, lease: Lease) -> None:
-        found = self.leases.get(f"kube-system/{lease.name}")
-        if found is not None and found.metadata.resource_version == lease.resource_version:
-            self.api.update(with_fields(found, spec=with_fields(found.spec, holder_identity=None, renew_time=None)))
+        stored = self.leases.get(f"kube-system/{lease.name}")
+        if stored is not None and stored.metadata.resource_version == lease.resource_version:
+            self.api.update(with_fields(stored, spec=with_fields(stored.spec, holder_identity=None, renew_time=None)))
 
     # --- inside ---------------------------------------------------------------------------------------------------
 
@@ -315,8 +317,8 @@ class InMemoryCluster:
     def _observed(self, budget: PodDisruptionBudget) -> PodDisruptionBudget:
         covered = [pod for pod in self.pods.values() if budgets.covers(budget, pod)]
         owners = {owner.uid for pod in covered for owner in pod.metadata.owner_references}
-        known = [self._replicas[uid] for uid in owners if uid in self._replicas]
-        return budgets.observed(budget, covered, sum(known) if known else None)
+        replicas = [self._replicas[uid] for uid in owners if uid in self._replicas]
+        return budgets.observed(budget, covered, sum(replicas) if replicas else None)
 
 
 def _taken(current: Any, before: Any, after: Any, *fields: str) -> Any:
@@ -342,8 +344,7 @@ def _wrong_metadata(claim: NodeClaim) -> str:
     return next(wrong_metadata(claim.metadata, claim.kind), "")
 
 
-def _invalid(found: tuple[str, str], document: dict[str, Any]) -> Invalid:
-    kind, name = found
+def _invalid(kind: str, name: str, document: dict[str, Any]) -> Invalid:
     try:
         from_document(kind, document)
     except ValidationError as error:
@@ -354,8 +355,8 @@ def _invalid(found: tuple[str, str], document: dict[str, Any]) -> Invalid:
 
 
 def _grace(pod: Pod) -> int:
-    given = pod.spec.termination_grace_period_seconds
-    return GRACE if given is None else given
+    seconds = pod.spec.termination_grace_period_seconds
+    return GRACE if seconds is None else seconds
 
 
 def _namespace(name: str) -> Namespace:

@@ -110,7 +110,7 @@ class KubernetesApi:
         return self._get(kind, name)
 
     def _unparsed(self, kind: Kind) -> Iterable[str]:
-        return [found.name for found in self.cluster.snapshot().invalid if found.kind == kind.name]
+        return [invalid.name for invalid in self.cluster.snapshot().invalid if invalid.kind == kind.name]
 
     # --- writing --------------------------------------------------------------------------------------------------
 
@@ -181,8 +181,8 @@ def merged(target: Any, patch: Any) -> Any:
     return result
 
 
-def _check_uid(place: str, wanted: str | None, found: Document) -> None:
-    stored = found["metadata"].get("uid", "")
+def _check_uid(place: str, wanted: str | None, document: Document) -> None:
+    stored = document["metadata"].get("uid", "")
     if wanted and wanted != stored:
         raise ConflictError(f"{place}: the UID in the precondition ({wanted}) is not the UID of the object ({stored})")
 
@@ -192,11 +192,11 @@ def _merge_patch(before: Document, operations: list[Document]) -> Document:
     patch: Document = {}
     for operation in operations:
         *parents, last = operation["path"].strip("/").split("/")
-        inside, found = patch, before
+        inside, there = patch, before
         for name in parents[:-1] if last == "-" else parents:
-            inside, found = inside.setdefault(name, {}), found.get(name, {})
+            inside, there = inside.setdefault(name, {}), there.get(name, {})
         if last == "-":
-            inside[parents[-1]] = [*found[parents[-1]], operation["value"]]
+            inside[parents[-1]] = [*there[parents[-1]], operation["value"]]
         else:
             inside[last] = operation["value"]
     return patch

@@ -70,7 +70,10 @@ _NAMES = {kind.struct: name for name, kind in KINDS.items()}
 
 
 def kind_of(item: Any) -> str:
-    """The kind of an object; every cloud's node classes are kept. Raises ``TypeError`` for what the API server does not keep."""
+    """The kind of an object; every cloud's node classes are kept.
+
+    Raises ``TypeError`` for what the API server does not keep.
+    """
     name = item.kind if isinstance(item, NodeClass) else _NAMES.get(type(item))
     if name is None:
         raise TypeError(f"the simulated API server does not keep a {type(item).__name__}")
@@ -87,7 +90,10 @@ def key(kind: str, namespace: str, name: str) -> str:
 
 
 def is_namespaced(kind: str) -> bool:
-    """Whether objects of the kind are in namespaces. Node classes of other clouds, which are not listed here, are not."""
+    """Whether objects of the kind are in namespaces.
+
+    Node classes of other clouds, which are not listed here, are not.
+    """
     return kind in KINDS and KINDS[kind].namespaced
 
 

@@ -29,7 +29,9 @@ def node_matches(selector: NodeSelector | None, node: Node) -> bool:
 
 
 def _all_hold(requirements: list[NodeSelectorRequirement], labels: Mapping[str, str]) -> bool:
-    return all(_holds(found.operator, found.values, labels.get(found.key)) for found in requirements)
+    return all(
+        _holds(requirement.operator, requirement.values, labels.get(requirement.key)) for requirement in requirements
+    )
 
 
 def _holds(operator: str, values: list[str], value: str | None) -> bool:

@@ -95,7 +95,7 @@ def _as_it_is(document: Document) -> Document:
 
 def _node(document: Document) -> Document:
     status, name = document.get("status", {}), document["metadata"]["name"]
-    heard = [{**found, "lastHeartbeatTime": _MOMENT} for found in status.get("conditions", [])]
+    heard = [{**condition, "lastHeartbeatTime": _MOMENT} for condition in status.get("conditions", [])]
     images = [{"names": ["registry.k8s.io/pause@sha256:7031", "registry.k8s.io/pause:3.10"], "sizeBytes": 320368}]
     told = {
         "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "Hostname", "address": name}],
@@ -109,7 +109,9 @@ def _node(document: Document) -> Document:
 
 def _pod(document: Document) -> Document:
     status = document.get("status", {})
-    probed = [{"lastProbeTime": None, "lastTransitionTime": None, **found} for found in status.get("conditions", [])]
+    probed = [
+        {"lastProbeTime": None, "lastTransitionTime": None, **condition} for condition in status.get("conditions", [])
+    ]
     defaults = {
         "dnsPolicy": "ClusterFirst",
         "enableServiceLinks": True,
@@ -125,7 +127,7 @@ def _pod(document: Document) -> Document:
 
 def _spec(spec: Document) -> Document:
     told = [name for name in ("containers", "initContainers") if name in spec]
-    return spec | {name: [_container(each) for each in spec[name]] for name in told}
+    return spec | {name: [_container(container) for container in spec[name]] for name in told}
 
 
 def _container(container: Document) -> Document:
@@ -133,8 +135,8 @@ def _container(container: Document) -> Document:
         "/dev/termination-log",
         [{"mountPath": "/var/run/secrets", "name": "kube-api-access", "readOnly": True}],
     )
-    given = {"image": "none", "imagePullPolicy": "Always", "terminationMessagePath": path, "volumeMounts": mounts}
-    return {**given, "resources": {}, **container}
+    defaults = {"image": "none", "imagePullPolicy": "Always", "terminationMessagePath": path, "volumeMounts": mounts}
+    return {**defaults, "resources": {}, **container}
 
 
 def _running(document: Document) -> Document:
@@ -145,15 +147,15 @@ def _running(document: Document) -> Document:
     return {
         "containerStatuses": [
             {
-                "name": each.get("name", ""),
+                "name": container.get("name", ""),
                 "ready": True,
                 "restartCount": 0,
                 "lastState": {},
-                "resources": each.get("resources", {}),
+                "resources": container.get("resources", {}),
                 "image": "none",
                 "imageID": "",
             }
-            for each in containers
+            for container in containers
         ]
     }
 

@@ -28,7 +28,7 @@ class Item:
 
 def bill(cloud: InMemoryCloud, instance_ids: list[str], start: datetime) -> tuple[Item, ...]:
     """An item an instance, in order of launch. EC2 charges until it begins to shut down."""
-    return tuple(_item(cloud, found, start) for found in instance_ids)
+    return tuple(_item(cloud, instance_id, start) for instance_id in instance_ids)
 
 
 def _item(cloud: InMemoryCloud, instance_id: str, start: datetime) -> Item:

@@ -27,8 +27,8 @@ def simulate(
     from simulator.story.scenario import find, load
     from simulator.story.show import as_json, as_text
 
-    found = load(find(scenario))
-    leaked = (as_json if output is Output.JSON else as_text)(found, seed)
+    loaded = load(find(scenario))
+    leaked = (as_json if output is Output.JSON else as_text)(loaded, seed)
     raise typer.Exit(1 if leaked else 0)
 
 

@@ -31,7 +31,7 @@ def _instances(simulation: Simulation) -> Iterator[str]:
 
 def _claims(simulation: Simulation) -> Iterator[str]:
     seen = [simulation.world.cloud.look(instance_id)[0] for instance_id in simulation.instances]
-    alive = {found.provider_id for found in seen if not found.is_going}
+    alive = {instance.provider_id for instance in seen if not instance.is_going}
     for name, claim in sorted(simulation.world.cluster.node_claims.items()):
         if claim.is_deleting:
             yield f"NodeClaim {name} is being deleted and keeps its finalizers {', '.join(claim.metadata.finalizers)}"
@@ -59,14 +59,14 @@ def _pods(simulation: Simulation) -> Iterator[str]:
 
 def _volumes(simulation: Simulation) -> Iterator[str]:
     nodes = simulation.world.cluster.nodes
-    for name, found in sorted(simulation.world.cluster.api.objects("VolumeAttachment").items()):
-        if found.spec.node_name not in nodes:
+    for name, attachment in sorted(simulation.world.cluster.api.objects("VolumeAttachment").items()):
+        if attachment.spec.node_name not in nodes:
             yield f"VolumeAttachment {name} is on a node that is gone"
 
 
 def _messages(simulation: Simulation) -> Iterator[str]:
-    for found in simulation.interruptions.dead_letters:
-        yield f"message {found['messageId']} is a dead letter"
+    for message in simulation.interruptions.dead_letters:
+        yield f"message {message['messageId']} is a dead letter"
     for call in simulation.doors.calls:
         if call.error:
             yield f"the {call.door} door failed at {call.at:%H:%M:%S}: {call.error}"

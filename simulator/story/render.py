@@ -44,8 +44,8 @@ _ICONS = {
 
 def console(width: int | None = None) -> Console:
     """A console as wide as the terminal, or of one fixed width where there is none."""
-    found = Console(highlight=False)
-    return found if found.is_terminal and width is None else Console(highlight=False, width=width or WIDTH)
+    terminal = Console(highlight=False)
+    return terminal if terminal.is_terminal and width is None else Console(highlight=False, width=width or WIDTH)
 
 
 def title(out: Console, text: str, seed: int, start: datetime) -> None:
@@ -115,10 +115,10 @@ def invoice(out: Console, items: Sequence[Item]) -> None:
     out.print(table)
 
 
-def leaked(out: Console, found: Sequence[str]) -> None:
+def leaked(out: Console, leaks: Sequence[str]) -> None:
     """What leaked; nothing, if all is well."""
     out.print()
-    if not found:
+    if not leaks:
         out.print(
             Text(
                 "What leaked: nothing. "
@@ -127,6 +127,6 @@ def leaked(out: Console, found: Sequence[str]) -> None:
             )
         )
         return
-    out.print(Text(f"What leaked: {len(found)}", style="bold red"))
-    for text in found:
+    out.print(Text(f"What leaked: {len(leaks)}", style="bold red"))
+    for text in leaks:
         out.print(Text(f"  {text}", style="red"))

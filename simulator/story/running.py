@@ -21,7 +21,7 @@ def start(world: World, kubelets: Kubelets, running: Running, number: int) -> No
     pool = world.cluster.node_pools[running.node_pool]
     node_class = world.cluster.node_classes[pool.spec.template.spec.node_class_ref.name]
     (types,) = instance_types([node_class], world.cloud.catalog()).values()
-    kind = next(found for found in types if found.name == running.instance_type)
+    kind = next(instance_type for instance_type in types if instance_type.name == running.instance_type)
     price = kind.price(running.zone, running.capacity_type)
     if price is None:
         raise ValueError(f"{running.instance_type} is not sold {running.capacity_type} in {running.zone}")
@@ -65,7 +65,7 @@ def _join(world: World, kubelets: Kubelets, instance_id: str, claim: str) -> str
         labels={**node.metadata.labels, keys.REGISTERED: "true", keys.INITIALIZED: "true"},
         finalizers=[keys.TERMINATION_FINALIZER],
     )
-    ready = [with_fields(found, status="True", reason="KubeletReady") for found in node.status.conditions]
+    ready = [with_fields(condition, status="True", reason="KubeletReady") for condition in node.status.conditions]
     spec, status = with_fields(node.spec, taints=[]), with_fields(node.status, conditions=ready)
     world.cluster.api.update(with_fields(joined, spec=spec, status=status))
     return node.metadata.name
@@ -81,6 +81,6 @@ def _own(world: World, node_name: str, claim: str) -> None:
 
 
 def _since(claim: NodeClaim, moment: datetime) -> NodeClaim:
-    conditions = [with_fields(found, last_transition_time=moment) for found in claim.status.conditions]
+    conditions = [with_fields(condition, last_transition_time=moment) for condition in claim.status.conditions]
     dated = with_metadata(claim, creation_timestamp=moment)
     return with_fields(dated, status=with_fields(claim.status, conditions=conditions))

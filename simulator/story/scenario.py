@@ -125,7 +125,7 @@ def load(path: Path | None = None) -> Scenario:
 def _check(scenario: Scenario, source: str) -> None:
     lengths = (
         scenario.spec.length,
-        *(found.at for found in scenario.spec.happenings),
+        *(happening.at for happening in scenario.spec.happenings),
         *(r.age for r in scenario.spec.running),
     )
     for text in lengths:

@@ -35,26 +35,26 @@ def as_text(scenario: Scenario, seed: int | None) -> tuple[str, ...]:
     with simulation.running(), _progress(out) as progress:
         _run_showing(simulation, progress)
     render.invoice(out, bill(simulation.world.cloud, simulation.instances, simulation.start))
-    found = leaks(simulation)
-    render.leaked(out, found)
-    return found
+    leaked = leaks(simulation)
+    render.leaked(out, leaked)
+    return leaked
 
 
 def as_json(scenario: Scenario, seed: int | None) -> tuple[str, ...]:
     """Print the same as one document. Returns what leaked."""
     simulation = Simulation(scenario, seed=seed)
     entries = run(simulation)
-    items, found = bill(simulation.world.cloud, simulation.instances, simulation.start), leaks(simulation)
+    items, leaked = bill(simulation.world.cloud, simulation.instances, simulation.start), leaks(simulation)
     document = {
         "scenario": scenario.name,
         "seed": simulation.seed,
         "timeline": [_entry(entry) for entry in entries],
         "bill": [_item(item) for item in items],
         "total": round(sum(item.cost for item in items), 6),
-        "leaks": list(found),
+        "leaks": list(leaked),
     }
     print(json.dumps(document, indent=2))
-    return found
+    return leaked
 
 
 def _entry(entry: Entry) -> dict[str, Any]:

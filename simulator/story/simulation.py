@@ -38,7 +38,7 @@ class Simulation:
         self.scenario = scenario
         self.seed = scenario.spec.seed if seed is None else seed
         self.start = START
-        ages = [duration(found.age) for found in scenario.spec.running]
+        ages = [duration(node.age) for node in scenario.spec.running]
         catalog = market(scenario.spec.market.families, scenario.spec.market.zones)
         self.world = World(self.seed, catalog=catalog, start=self.start - max(ages, default=timedelta(0)))
         self.engine = Engine(self.world.clock, self.seed)
@@ -101,10 +101,10 @@ class Simulation:
             told(envelope)
 
     def _start_nodes(self) -> None:
-        oldest_first = sorted(self.scenario.spec.running, key=lambda found: -duration(found.age))
-        for number, found in enumerate(oldest_first, 1):
-            self.engine.run_until(self.start - duration(found.age))
-            running.start(self.world, self.kubelets, found, number)
+        oldest_first = sorted(self.scenario.spec.running, key=lambda node: -duration(node.age))
+        for number, node in enumerate(oldest_first, 1):
+            self.engine.run_until(self.start - duration(node.age))
+            running.start(self.world, self.kubelets, node, number)
 
     def _boot(self, instance_id: str) -> None:
         """A new instance boots; one from before the story has long done so."""
@@ -131,8 +131,8 @@ class Simulation:
         """The claims whose nodes are meant, the fullest first."""
         if wanted is None:
             return []
-        found = [claim for claim in self.world.cluster.node_claims.values() if _is_meant(claim, wanted)]
-        ordered = sorted(found, key=lambda claim: (-self._pods_on(claim.status.node_name), claim.metadata.name))
+        meant = [claim for claim in self.world.cluster.node_claims.values() if _is_meant(claim, wanted)]
+        ordered = sorted(meant, key=lambda claim: (-self._pods_on(claim.status.node_name), claim.metadata.name))
         return ordered if wanted.all else ordered[:1]
 
     def _pods_on(self, node: str) -> int:
@@ -142,11 +142,11 @@ class Simulation:
         if wanted is None:
             return []
         return [
-            OfferingKey(found.instance_type, found.zone, found.capacity_type)
-            for found in self.world.cloud.catalog().offerings
-            if found.instance_type in (wanted.instance_types or (found.instance_type,))
-            and found.zone in (wanted.zones or (found.zone,))
-            and found.capacity_type in (wanted.capacity_types or (found.capacity_type,))
+            OfferingKey(offering.instance_type, offering.zone, offering.capacity_type)
+            for offering in self.world.cloud.catalog().offerings
+            if offering.instance_type in (wanted.instance_types or (offering.instance_type,))
+            and offering.zone in (wanted.zones or (offering.zone,))
+            and offering.capacity_type in (wanted.capacity_types or (offering.capacity_type,))
         ]
 
 

@@ -23,16 +23,16 @@ def tail(instance_id: str) -> str:
     return f"i-…{instance_id[-4:]}"
 
 
-def names(found: Sequence[str], *, most: int) -> str:
+def names(words: Sequence[str], *, most: int) -> str:
     """The first few, and how many more."""
-    shown = ", ".join(found[:most])
-    return f"{shown} and {len(found) - most} more" if len(found) > most else shown
+    shown = ", ".join(words[:most])
+    return f"{shown} and {len(words) - most} more" if len(words) > most else shown
 
 
 def pods_by_owner(pods: Iterable[Pod]) -> str:
     """``3 storefront, 1 orders``: pods by what owns them, most first."""
-    found = Counter(_owner(pod) for pod in pods)
-    ordered = sorted(found.items(), key=lambda item: (-item[1], item[0]))
+    counts = Counter(_owner(pod) for pod in pods)
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{number} {name}" for name, number in ordered) or "nothing but daemons"
 
 

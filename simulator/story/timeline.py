@@ -250,7 +250,7 @@ class Narrator:
         if ordinary:
             self.say("workloads", "create", counted(len(ordinary), "pod"), pods_by_owner(ordinary))
         if moment.waiting:
-            common, _ = Counter(found.message for found in moment.waiting).most_common(1)[0]
+            common, _ = Counter(condition.message for condition in moment.waiting).most_common(1)[0]
             self._has_news = True
             self.say("scheduler", "waits", counted(len(moment.waiting), "pod"), common)
         self._tell_pods(moment)
@@ -270,8 +270,10 @@ class Narrator:
         return self._simulation.doors.active or otherwise
 
     def _node_of(self, instance: str) -> str:
-        found = (node for node in self._world.cluster.nodes.values() if node.spec.provider_id.endswith(f"/{instance}"))
-        return next((short(node.metadata.name) for node in found), instance)
+        its_nodes = (
+            node for node in self._world.cluster.nodes.values() if node.spec.provider_id.endswith(f"/{instance}")
+        )
+        return next((short(node.metadata.name) for node in its_nodes), instance)
 
     def _last_record(self) -> dict[str, Any]:
         newest = max(self._world.store.documents, default="")
@@ -279,18 +281,18 @@ class Narrator:
 
 
 def _bound(record: dict[str, Any], hourly: float) -> str:
-    found = record.get("joinery", {}).get("result", {})
-    bound = float(found.get("lower_bound") or found.get("lowerBound") or 0)
+    result = record.get("joinery", {}).get("result", {})
+    bound = float(result.get("lower_bound") or result.get("lowerBound") or 0)
     proven = f", proven to cost at least {bound:.4f}" if bound else ""
     return f"{hourly:.4f} $/h{proven}"
 
 
 def _by_node(pods: Iterable[Pod]) -> dict[str, list[Pod]]:
-    found: dict[str, list[Pod]] = {}
+    by_node: dict[str, list[Pod]] = {}
     for pod in pods:
         if not _is_daemon(pod):
-            found.setdefault(pod.spec.node_name, []).append(pod)
-    return found
+            by_node.setdefault(pod.spec.node_name, []).append(pod)
+    return by_node
 
 
 def _is_carried_out(line: dict[str, Any]) -> bool:
@@ -303,7 +305,7 @@ def _is_daemon(pod: Pod) -> bool:
 
 
 def _has(node: Node, taint: str) -> bool:
-    return any(found.key == taint for found in node.spec.taints)
+    return any(held.key == taint for held in node.spec.taints)
 
 
 def _gained(before: NodeClaim, after: NodeClaim, annotation: str) -> bool:
@@ -316,6 +318,6 @@ def folded(entries: Iterable[Entry]) -> list[Entry]:
     for entry in entries:
         alike.setdefault((entry.who, entry.word, entry.why), []).append(entry)
     result: list[Entry] = []
-    for found in alike.values():
-        result += found if len(found) <= MOST_ALIKE else [replace(found[0], subject=counted(len(found), "claim"))]
+    for same in alike.values():
+        result += same if len(same) <= MOST_ALIKE else [replace(same[0], subject=counted(len(same), "claim"))]
     return result

@@ -17,9 +17,9 @@ WAIT = "WaitForFirstConsumer"
 def reason(pod: Pod, info: NodeInfo, topology: Topology, view: View) -> str:
     """The first reason why the pod cannot go there, or nothing."""
     for plugin in _PLUGINS:
-        found = plugin(pod, info, view)
-        if found:
-            return found
+        why = plugin(pod, info, view)
+        if why:
+            return why
     return topology.reason(info)
 
 
@@ -68,11 +68,11 @@ def claims_of(pod: Pod, view: View) -> Iterator[tuple[str, PersistentVolumeClaim
 
     Ephemeral ones are named after the pod.
     """
-    for found in pod.spec.volumes:
-        if found.persistent_volume_claim is not None:
-            name = found.persistent_volume_claim.claim_name
-        elif found.ephemeral is not None:
-            name = f"{pod.metadata.name}-{found.name}"
+    for volume in pod.spec.volumes:
+        if volume.persistent_volume_claim is not None:
+            name = volume.persistent_volume_claim.claim_name
+        elif volume.ephemeral is not None:
+            name = f"{pod.metadata.name}-{volume.name}"
         else:
             continue
         key = f"{pod.metadata.namespace or 'default'}/{name}"
@@ -81,9 +81,9 @@ def claims_of(pod: Pod, view: View) -> Iterator[tuple[str, PersistentVolumeClaim
 
 def _volumes(pod: Pod, info: NodeInfo, view: View) -> str:
     for key, claim in claims_of(pod, view):
-        found = f'persistentvolumeclaim "{key}" not found' if claim is None else _volume(claim, info, view)
-        if found:
-            return found
+        why = f'persistentvolumeclaim "{key}" not found' if claim is None else _volume(claim, info, view)
+        if why:
+            return why
     return ""
 
 
@@ -105,13 +105,15 @@ def _provisions(storage: StorageClass, info: NodeInfo) -> bool:
 
 
 def _reaches(term: TopologySelectorTerm, info: NodeInfo) -> bool:
-    return all(info.labels.get(canonical(found.key)) in found.values for found in term.match_label_expressions)
+    return all(
+        info.labels.get(canonical(expression.key)) in expression.values for expression in term.match_label_expressions
+    )
 
 
 def _volume_limits(pod: Pod, info: NodeInfo, view: View) -> str:
     """EBS volumes a node can attach, as its CSINode says; each claim counts once."""
     csi = view.csi_nodes.get(info.name)
-    limit = next((found.allocatable.count for found in csi.spec.drivers if found.allocatable), None) if csi else None
+    limit = next((driver.allocatable.count for driver in csi.spec.drivers if driver.allocatable), None) if csi else None
     wanted = {key for key, _ in claims_of(pod, view)}
     if limit is None or not wanted:
         return ""

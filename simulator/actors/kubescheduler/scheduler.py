@@ -65,9 +65,9 @@ class KubeScheduler:
     def _best(self, pod: Pod, feasible: list[str], seen: View) -> str:
         if len(feasible) == 1:
             return feasible[0]
-        found = scores.total_scores(pod, [seen.nodes[name] for name in feasible], seen)
-        top = max(found.values())
-        return self._rng.choice(sorted(name for name, score in found.items() if score > top - 1e-9))
+        scored = scores.total_scores(pod, [seen.nodes[name] for name in feasible], seen)
+        top = max(scored.values())
+        return self._rng.choice(sorted(name for name, score in scored.items() if score > top - 1e-9))
 
     def _bind(self, pod: Pod, node: str, seen: View) -> None:
         info = seen.nodes[node]
@@ -87,7 +87,7 @@ class KubeScheduler:
     def _fail(self, pod: Pod, reasons: dict[str, str]) -> None:
         message = _message(reasons)
         marked = Condition(type="PodScheduled", status="False", reason="Unschedulable", message=message)
-        current = next((found for found in pod.status.conditions if found.type == "PodScheduled"), None)
+        current = next((condition for condition in pod.status.conditions if condition.type == "PodScheduled"), None)
         if current is None or (current.status, current.reason, current.message) != ("False", "Unschedulable", message):
             self._cluster.api.update(
                 with_fields(pod, status=with_fields(pod.status, conditions=_replaced(pod, marked)))
@@ -139,7 +139,7 @@ def _reserved(pod: Pod, name: str, seen: View, nominated: list[Pod]) -> str:
 
 
 def _replaced(pod: Pod, condition: Condition) -> list[Condition]:
-    return [*(found for found in pod.status.conditions if found.type != condition.type), condition]
+    return [*(other for other in pod.status.conditions if other.type != condition.type), condition]
 
 
 def _message(reasons: dict[str, str]) -> str:

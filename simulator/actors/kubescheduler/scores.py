@@ -67,9 +67,9 @@ def _pod_affinity(pod: Pod, infos: Sequence[NodeInfo], view: View) -> Scores:
     near = affinity.pod_affinity if affinity else None
     far = affinity.pod_anti_affinity if affinity else None
     terms = [
-        (sign * found.weight, found.pod_affinity_term)
+        (sign * preferred.weight, preferred.pod_affinity_term)
         for sign, group in ((1, near), (-1, far))
-        for found in (group.preferred_during_scheduling_ignored_during_execution if group else [])
+        for preferred in (group.preferred_during_scheduling_ignored_during_execution if group else [])
     ]
     if not terms:
         return {}
@@ -84,12 +84,16 @@ def _pod_affinity(pod: Pod, infos: Sequence[NodeInfo], view: View) -> Scores:
 
 
 def _soft_spread(pod: Pod, infos: Sequence[NodeInfo], view: View) -> Scores:
-    soft = [found for found in pod.spec.topology_spread_constraints if found.when_unsatisfiable == "ScheduleAnyway"]
+    soft = [
+        constraint
+        for constraint in pod.spec.topology_spread_constraints
+        if constraint.when_unsatisfiable == "ScheduleAnyway"
+    ]
     if not soft:
         return {}
     counted = spreads(pod, soft, view)
     crowd = {
-        info.name: sum(found.counts.get(info.labels.get(found.constraint.topology_key, ""), 0) for found in counted)
+        info.name: sum(spread.counts.get(info.labels.get(spread.constraint.topology_key, ""), 0) for spread in counted)
         for info in infos
     }
     return _reversed(crowd)

@@ -52,7 +52,11 @@ class Topology:
     def __init__(self, pod: Pod, view: View) -> None:
         self._pod = pod
         self._view = view
-        hard = [found for found in pod.spec.topology_spread_constraints if found.when_unsatisfiable == "DoNotSchedule"]
+        hard = [
+            constraint
+            for constraint in pod.spec.topology_spread_constraints
+            if constraint.when_unsatisfiable == "DoNotSchedule"
+        ]
         self._spreads = spreads(pod, hard, view)
         self._forbidden = set(self._repelled_by_existing())
         anti = required(pod.spec.affinity.pod_anti_affinity if pod.spec.affinity else None)
@@ -68,7 +72,8 @@ class Topology:
         if any(info.labels.get(key) == value for key, value in self._forbidden):
             return EXISTING
         near = all(
-            key in info.labels and (found is None or (key, info.labels[key]) in found) for key, found in self._wanted
+            key in info.labels and (domains is None or (key, info.labels[key]) in domains)
+            for key, domains in self._wanted
         )
         return "" if near else AFFINITY
 
@@ -89,11 +94,11 @@ class Topology:
     def _wanted_domains(self) -> list[tuple[str, set[Domain] | None]]:
         """Per required affinity term its domains; None where the pod is the first of its group and may go anywhere."""
         terms = required(self._pod.spec.affinity.pod_affinity if self._pod.spec.affinity else None)
-        found = [(term.topology_key, self._domains(term)) for term in terms]
-        is_first = not any(domains for _, domains in found)
-        if found and is_first and all(term_selects(term, self._pod, self._pod, self._view) for term in terms):
-            return [(key, None) for key, _ in found]
-        return [*found]
+        wanted = [(term.topology_key, self._domains(term)) for term in terms]
+        is_first = not any(domains for _, domains in wanted)
+        if wanted and is_first and all(term_selects(term, self._pod, self._pod, self._view) for term in terms):
+            return [(key, None) for key, _ in wanted]
+        return [*wanted]
 
 
 def required(affinity: PodAffinity | None) -> list[PodAffinityTerm]:
@@ -113,8 +118,8 @@ def _in_namespaces(term: PodAffinityTerm, owner: Pod, other: Pod, view: View) ->
     if namespace in term.namespaces:
         return True
     if term.namespace_selector is not None:
-        known = view.namespaces.get(namespace)
-        return selects(term.namespace_selector, known.metadata.labels if known else {})
+        holder = view.namespaces.get(namespace)
+        return selects(term.namespace_selector, holder.metadata.labels if holder else {})
     return not term.namespaces and namespace == (owner.metadata.namespace or "default")
 
 
@@ -132,8 +137,8 @@ def _narrowed(selector: LabelSelector | None, extra: list[LabelSelectorRequireme
 
 def spreads(pod: Pod, constraints: list[TopologySpreadConstraint], view: View) -> list[Spread]:
     """The constraints, counted over the nodes that have all their keys and that their policies include."""
-    keys = [found.topology_key for found in constraints]
-    return [_counted(pod, found, keys, view) for found in constraints]
+    keys = [constraint.topology_key for constraint in constraints]
+    return [_counted(pod, constraint, keys, view) for constraint in constraints]
 
 
 def _counted(pod: Pod, constraint: TopologySpreadConstraint, keys: list[str], view: View) -> Spread:

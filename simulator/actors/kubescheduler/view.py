@@ -88,15 +88,15 @@ def requests(pod: Pod) -> dict[str, int]:
     """What the scheduler counts for a pod: containers and sidecars,
     or the largest init step, plus overhead, and one pod.
     """
-    running = total(_asked(found) for found in pod.spec.containers)
+    running = total(_asked(container) for container in pod.spec.containers)
     peak: dict[str, int] = {}
     sidecars: dict[str, int] = {}
-    for found in pod.spec.init_containers:
-        if found.restart_policy == "Always":
-            sidecars = total((sidecars, _asked(found)))
+    for container in pod.spec.init_containers:
+        if container.restart_policy == "Always":
+            sidecars = total((sidecars, _asked(container)))
             step = sidecars
         else:
-            step = total((sidecars, _asked(found)))
+            step = total((sidecars, _asked(container)))
         peak = _larger(peak, step)
     asked = _larger(total((running, sidecars)), peak)
     if pod.spec.resources is not None:
@@ -115,15 +115,15 @@ def _larger(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
 
 def host_ports(pod: Pod) -> list[ContainerPort]:
     """Of containers and sidecars; the API server makes every port one of the host for a pod on the host's network."""
-    sidecars = [found for found in pod.spec.init_containers if found.restart_policy == "Always"]
-    ports = [port for found in (*pod.spec.containers, *sidecars) for port in found.ports]
+    sidecars = [container for container in pod.spec.init_containers if container.restart_policy == "Always"]
+    ports = [port for container in (*pod.spec.containers, *sidecars) for port in container.ports]
     if pod.spec.host_network:
         ports = [port if port.host_port else with_fields(port, host_port=port.container_port) for port in ports]
     return [port for port in ports if port.host_port > 0]
 
 
 def tolerates(tolerations: Iterable[Toleration], taint: Taint) -> bool:
-    return any(_covers(found, taint) for found in tolerations)
+    return any(_covers(toleration, taint) for toleration in tolerations)
 
 
 def _covers(toleration: Toleration, taint: Taint) -> bool:
@@ -137,4 +137,4 @@ def _covers(toleration: Toleration, taint: Taint) -> bool:
 def repelling_taints(node: Node) -> list[Taint]:
     """The taints that keep pods away, with the one that stands for a cordon."""
     cordon = [Taint(key="node.kubernetes.io/unschedulable", effect=keys.NO_SCHEDULE)] if node.spec.unschedulable else []
-    return [found for found in (*node.spec.taints, *cordon) if found.effect in (keys.NO_SCHEDULE, keys.NO_EXECUTE)]
+    return [taint for taint in (*node.spec.taints, *cordon) if taint.effect in (keys.NO_SCHEDULE, keys.NO_EXECUTE)]

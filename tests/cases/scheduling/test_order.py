@@ -17,11 +17,14 @@ CASES = cases()
 
 
 def _reordered(problem: Problem, random: Random) -> Problem:
-    """The same problem with every list of objects shuffled, and the instance types of every class."""
+    """The same problem with every list of objects shuffled, and the instance types of every class.
+
+    A tuple with names (the kind of node class) is a value and no list.
+    """
     snapshot: dict[str, Any] = {}
     for field in fields(problem.snapshot):
         listed = getattr(problem.snapshot, field.name)
-        if isinstance(listed, tuple):
+        if type(listed) is tuple:
             snapshot[field.name] = _shuffled(listed, random)
     types = {
         name: _shuffled(listed, random) for name, listed in _shuffled(tuple(problem.instance_types.items()), random)
