@@ -14,7 +14,7 @@ from joinery.controllers.supply import read_supply
 from joinery.doorbell.gateway import Bell
 from joinery.errors import JoineryError
 from joinery.gateways import Gateways
-from joinery.lifecycle.decision import Decision, decide
+from joinery.lifecycle.decision import LifecycleDecision, decide
 from joinery.lifecycle.view import View, view
 from joinery.observability import REASON, logger, said
 from joinery.state.snapshot import Invalid
@@ -56,7 +56,7 @@ class LifecycleController:
                 actor.note(f"{node_class.kind} {node_class.metadata.name} could not be resolved", error)
         return statuses
 
-    def _act(self, seen: View, decision: Decision, actor: Actor) -> None:
+    def _act(self, seen: View, decision: LifecycleDecision, actor: Actor) -> None:
         for failure in decision.failures:
             actor.note(failure.what, failure.error)
         actor.carry_out(*decision.readiness, *(step.commands for step in decision.steps))
@@ -68,7 +68,7 @@ class LifecycleController:
         if decision.is_short or launched.is_short:
             self._gateways.doorbell.ring(Bell.PROVISIONING)
 
-    def _launch(self, seen: View, decision: Decision, actor: Actor) -> Launched:
+    def _launch(self, seen: View, decision: LifecycleDecision, actor: Actor) -> Launched:
         """Launch the claims that provisioning left behind."""
         if not decision.launches:
             return Launched()

@@ -13,13 +13,14 @@ at fault (``joinery.planning``). A claim that the API server refuses is isolated
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 from joinery import planning
 from joinery.controllers.actor import Actor
 from joinery.controllers.claim_writer import ClaimWriter
 from joinery.controllers.launcher import Launched, Launcher
-from joinery.controllers.record import decision as document
+from joinery.controllers.record import decision_document
 from joinery.controllers.supply import Supply, read_supply
 from joinery.controllers.telling import tell
 from joinery.doorbell.gateway import Bell
@@ -29,7 +30,7 @@ from joinery.lifecycle.replacement import replaced
 from joinery.lifecycle.steering import promises
 from joinery.observability import COST, REASON, RECORD, logger, said
 from joinery.planning import Plan
-from joinery.scheduling.packing import Launch, Packing
+from joinery.scheduling.packing import Launch, Packing, Unplaced
 from joinery.scheduling.problem import Options, Problem
 from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
@@ -46,11 +47,15 @@ _MOST_SHOWN = 5
 
 @dataclass(frozen=True)
 class Decision:
-    """A plan, and what it was made from."""
+    """A plan, and what it was made from.
+
+    ``objection``: why it must not be acted upon; empty if it may be.
+    """
 
     problem: Problem
     supply: Supply
     plan: Plan
+    objection: str = ""
 
     @property
     def packing(self) -> Packing:
@@ -76,13 +81,11 @@ class ProvisioningController:
         with self._lease():
             snapshot = self._finish_launches(self._gateways.cluster.snapshot())
             problem, supply = self._read(snapshot)
-            decision = self._accept(Decision(problem, supply, planning.plan(problem)))
-            actor = Actor(self._gateways, snapshot.now)
-            writer = ClaimWriter(self._gateways.cluster, actor)
-            decision = self._write_claims(decision, writer, actor)
-        launched = self._launch(decision, writer, actor)
+            decision = decide(problem, supply, self._settings)
+            decision, writer = self._write_claims(decision)
+        launched = self._launch(decision, writer)
         self._tell(decision, writer)
-        actor.conclude()
+        writer.actor.conclude()
         return _outcome(decision.packing, writer, launched)
 
     @contextmanager
@@ -115,58 +118,39 @@ class ProvisioningController:
         options = Options(node_size=self._settings.node_size)
         return Problem(snapshot=snapshot, instance_types=supply.types, options=options), supply
 
-    # --- the plan ---
+    # --- acting on the decision ---
 
-    def _accept(self, decision: Decision) -> Decision:
-        """The decision, if it may be acted upon.
-
-        Raises ``RefusedError`` if not, and records it for whoever looks into that.
-        """
-        for warning in decision.plan.warnings:
-            logger.error("a plan was refused", extra=said(**{REASON: warning}))
-        if objection := self._objection(decision.plan):
-            self._record(decision, "refused")
-            raise RefusedError(objection)
-        return decision
-
-    def _objection(self, plan: Plan, written: Sequence[Launch] = ()) -> str:
-        """Why a plan must not be acted upon: it breaks a rule, or exceeds a cap of the settings. Empty if it may be.
-
-        ``written``: launches of the same run, which count against the caps too.
-        """
-        count = len(plan.packing.launches) + len(written)
-        hourly = plan.packing.hourly + sum(launch.offering.price for launch in written)
-        if plan.violations:
-            shown = "; ".join(str(violation) for violation in plan.violations[:_MOST_SHOWN])
-            return f"the plan breaks {len(plan.violations)} rules: {shown}"
-        if count > self._settings.max_launches:
-            return f"the plan launches {count} nodes: max_launches is {self._settings.max_launches}"
-        if hourly > self._settings.max_hourly:
-            return f"the plan costs {hourly:.2f} $/h: max_hourly is {self._settings.max_hourly:.2f}"
-        return ""
-
-    # --- acting on it ---
-
-    def _write_claims(self, decision: Decision, writer: ClaimWriter, actor: Actor) -> Decision:
+    def _write_claims(self, decision: Decision) -> tuple[Decision, ClaimWriter]:
         """Create the claims of the plan. Where some are refused, plan the rest again without what is at fault.
 
-        Returns the last decision: what was written before is part of its snapshot.
+        Returns the last decision, whose snapshot has the claims that were written before, and the writer with all of
+        them.
         """
+        self._refuse_if_objectionable(decision)
+        actor = Actor(self._gateways, decision.snapshot.now)
+        writer = ClaimWriter(self._gateways.cluster, actor)
         for _ in range(_MOST_PLANS):
             if not writer.write(decision.problem, decision.packing):
                 break
             self._record_refused(decision, actor)
-            problem = writer.rest(decision.problem)
-            plan = planning.plan(problem, refused=writer.refused)
-            decision = replace(decision, problem=problem, plan=plan)
-            if objection := self._objection(plan, writer.launches):
-                actor.note("the rest was not planned again", RefusedError(objection))
-                return replace(decision, plan=replace(plan, packing=replace(plan.packing, launches=())))
-        return decision
+            rest, written = writer.rest(decision.problem), writer.launches
+            decision = decide(rest, decision.supply, self._settings, refused=writer.refused, written=written)
+            if decision.objection:
+                actor.note("the rest was not planned again", RefusedError(decision.objection))
+                return _without_launches(decision), writer
+        return decision, writer
 
-    def _launch(self, decision: Decision, writer: ClaimWriter, actor: Actor) -> Launched:
+    def _refuse_if_objectionable(self, decision: Decision) -> None:
+        """Raise ``RefusedError`` for a plan that must not be acted upon, and record it for whoever looks into that."""
+        for warning in decision.plan.warnings:
+            logger.error("a plan was refused", extra=said(**{REASON: str(warning)}))
+        if decision.objection:
+            self._record(decision, "refused")
+            raise RefusedError(decision.objection)
+
+    def _launch(self, decision: Decision, writer: ClaimWriter) -> Launched:
         """Ask EC2 for the instances, and tell the claims that go which of them are replaced."""
-        snapshot, packing = decision.snapshot, decision.packing
+        snapshot, packing, actor = decision.snapshot, decision.packing, writer.actor
         claims = [written.claim for written in writer.written]
         launched = Launcher(self._gateways, actor, snapshot, decision.supply).launch(claims, claims)
         planned = {pod for launch in (*writer.launches, *packing.launches) for pod in launch.pods}
@@ -187,7 +171,7 @@ class ProvisioningController:
 
     def _record(self, decision: Decision, what: str) -> None:
         """Keep the decision. One that was refused is what somebody will want to look at."""
-        record = document(decision.problem, decision.packing, decision.supply.unavailable)
+        record = decision_document(decision.problem, decision.packing, decision.supply.unavailable)
         key = self._gateways.store.record("provisioning", decision.snapshot.now, record)
         logger.info(what, extra=said(**{RECORD: key, COST: decision.packing.hourly}))
 
@@ -196,6 +180,41 @@ class ProvisioningController:
             self._record(decision, "refused")
         except JoineryError as error:
             actor.note("the refused plan was not recorded", error)
+
+
+def decide(
+    problem: Problem,
+    supply: Supply,
+    settings: Settings,
+    *,
+    refused: Mapping[str, Unplaced] = MappingProxyType({}),
+    written: Sequence[Launch] = (),
+) -> Decision:
+    """Make a plan, and say whether it may be acted upon: it must break no rule and exceed no cap of the settings.
+
+    ``refused``: by pod (namespace/name), those to leave out. ``written``: launches of the same run, which count against
+    the caps too.
+    """
+    plan = planning.plan(problem, refused=refused)
+    return Decision(problem, supply, plan, _objection(plan, settings, written))
+
+
+def _objection(plan: Plan, settings: Settings, written: Sequence[Launch]) -> str:
+    count = len(plan.packing.launches) + len(written)
+    hourly = plan.packing.hourly + sum(launch.offering.price for launch in written)
+    if plan.violations:
+        shown = "; ".join(str(violation) for violation in plan.violations[:_MOST_SHOWN])
+        return f"the plan breaks {len(plan.violations)} rules: {shown}"
+    if count > settings.max_launches:
+        return f"the plan launches {count} nodes: max_launches is {settings.max_launches}"
+    if hourly > settings.max_hourly:
+        return f"the plan costs {hourly:.2f} $/h: max_hourly is {settings.max_hourly:.2f}"
+    return ""
+
+
+def _without_launches(decision: Decision) -> Decision:
+    packing = replace(decision.packing, launches=())
+    return replace(decision, plan=replace(decision.plan, packing=packing))
 
 
 def _outcome(packing: Packing, writer: ClaimWriter, launched: Launched) -> Mapping[str, Any]:

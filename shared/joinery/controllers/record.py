@@ -52,7 +52,7 @@ _KINDS = {
 }
 
 
-def decision(problem: Problem, packing: Packing, unavailable: Iterable[OfferingKey]) -> dict[str, Any]:
+def decision_document(problem: Problem, packing: Packing, unavailable: Iterable[OfferingKey]) -> dict[str, Any]:
     """The document of one decision."""
     return {
         "apiVersion": "v1",

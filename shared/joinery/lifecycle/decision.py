@@ -25,7 +25,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Decision:
+class LifecycleDecision:
     """Commands come in chains, one chain an object: what follows a command that failed is not tried.
 
     ``readiness``: for each NodePool, node class and invalid resource whose status changes. ``steps``: one for each
@@ -64,7 +64,7 @@ class Decision:
         )
 
 
-def decide(view: View, statuses: Mapping[str, NodeClassStatus]) -> Decision:
+def decide(view: View, statuses: Mapping[str, NodeClassStatus]) -> LifecycleDecision:
     """Decide about everything in the view. ``statuses``: by name of a node class, what the cloud says of it now."""
     steps: list[Step] = []
     failures: list[Failure] = []
@@ -75,7 +75,7 @@ def decide(view: View, statuses: Mapping[str, NodeClassStatus]) -> Decision:
             failures.append(Failure(f"NodeClaim {claim.metadata.name} could not be decided", error))
             steps.append(Step(in_progress=True))
     steps += [finalize_node(view, node) for node in _nodes_without_claim(view)]
-    return Decision(
+    return LifecycleDecision(
         readiness=tuple(readiness(view.snapshot, statuses)),
         steps=tuple(steps),
         garbage=tuple(unknown_instances(view)),

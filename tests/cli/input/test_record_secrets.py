@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from joinery.cli.reading.inputs import load
-from joinery.controllers.record import decision
+from joinery.controllers.record import decision_document
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import solve
@@ -76,7 +76,7 @@ def _snapshot(path: str) -> Snapshot:
 
 
 def _record(snapshot: Snapshot) -> str:
-    return json.dumps(decision(Problem(snapshot=snapshot, instance_types={}), Packing(), ()))
+    return json.dumps(decision_document(Problem(snapshot=snapshot, instance_types={}), Packing(), ()))
 
 
 def test_no_secret_gets_into_a_record(planted: str, write: Write) -> None:

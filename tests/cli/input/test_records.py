@@ -1,7 +1,7 @@
 """A decision record is a plan's input: what was decided once can be decided again on anybody's desk."""
 
 from joinery.cli.reading.inputs import load
-from joinery.controllers.record import decision
+from joinery.controllers.record import decision_document
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem
 from joinery.state.snapshot import Snapshot
@@ -39,7 +39,7 @@ SNAPSHOT = Snapshot(
 
 def test_a_record_reads_back_as_the_snapshot_it_was_made_of(write: Write) -> None:
     """Every object of every kind survives, and nothing is ignored."""
-    record = decision(Problem(snapshot=SNAPSHOT, instance_types={}), Packing(), ())
+    record = decision_document(Problem(snapshot=SNAPSHOT, instance_types={}), Packing(), ())
     inputs = load([write("record.json", record)])
     assert inputs.all_notices() == []
     assert inputs.snapshot(EPOCH) == SNAPSHOT
@@ -47,7 +47,7 @@ def test_a_record_reads_back_as_the_snapshot_it_was_made_of(write: Write) -> Non
 
 def test_a_record_can_be_planned_again(run: Run, write: Write) -> None:
     """``joinery plan -f`` takes it like any other file."""
-    path = write("record.json", decision(Problem(snapshot=SNAPSHOT, instance_types={}), Packing(), ()))
+    path = write("record.json", decision_document(Problem(snapshot=SNAPSHOT, instance_types={}), Packing(), ()))
     outcome = run("plan", "-o", "json", "-f", path)
     assert outcome.status == 0, outcome.err
     assert [e["pods"] for e in outcome.document["existing"]] == [["default/pending"]]
