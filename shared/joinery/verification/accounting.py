@@ -7,34 +7,34 @@ from joinery.apis.core import Pod
 from joinery.apis.labels import DO_NOT_DISRUPT, NODE_POOL
 from joinery.state.nodes import views
 from joinery.state.pods import is_pending, is_reschedulable
-from joinery.verification.final_state import World
+from joinery.verification.final_state import FinalState
 from joinery.verification.predicates import selector_matches
 from joinery.verification.violation import Violation, ViolationCode, of_pod
 
 
-def check_accounts(world: World) -> Iterator[Violation]:
+def check_accounts(state: FinalState) -> Iterator[Violation]:
     """Who is in the plan, and who should be."""
-    mentions = Counter(_mentioned(world))
-    must, may = _expected(world)
+    mentions = Counter(_mentioned(state))
+    must, may = _expected(state)
     for name, times in mentions.items():
         if times > 1:
             yield Violation(ViolationCode.POD_DUPLICATE, "the plan lists the pod more than once", of_pod(name))
-        if name not in world.pods:
+        if name not in state.pods:
             yield Violation(ViolationCode.POD_UNKNOWN, "the input has no such pod", of_pod(name))
         elif name not in must and name not in may:
-            yield Violation(ViolationCode.POD_NOT_PENDING, _why_not(world.pods[name]), of_pod(name))
+            yield Violation(ViolationCode.POD_NOT_PENDING, _why_not(state.pods[name]), of_pod(name))
     for name in must:
         if name not in mentions:
             yield Violation(
                 ViolationCode.POD_MISSING, "the pod is pending and the plan does not mention it", of_pod(name)
             )
-    for pod in world.packing.unplaced:
+    for pod in state.packing.unplaced:
         if not pod.reasons:
             yield Violation(ViolationCode.NO_REASON, "the pod is left without a reason", of_pod(pod.pod))
 
 
-def _mentioned(world: World) -> Iterator[str]:
-    packing = world.packing
+def _mentioned(state: FinalState) -> Iterator[str]:
+    packing = state.packing
     for placement in packing.existing:
         yield from placement.pods
     for launch in packing.launches:
@@ -43,21 +43,21 @@ def _mentioned(world: World) -> Iterator[str]:
         yield unplaced.pod
 
 
-def _expected(world: World) -> tuple[dict[str, None], set[str]]:
+def _expected(state: FinalState) -> tuple[dict[str, None], set[str]]:
     """The pods that the plan must account for, and those that it may (Karpenter `pod.IsProvisionable`)."""
-    only_marked = world.problem.options.only_marked_unschedulable
+    only_marked = state.problem.options.only_marked_unschedulable
     must: dict[str, None] = {}
     may: set[str] = set()
-    for pod in world.problem.snapshot.pods:
+    for pod in state.problem.snapshot.pods:
         if is_pending(pod, only_marked=only_marked):
             if _may_be_left_out(pod):
                 may.add(pod.key)
             else:
                 must[pod.key] = None
-    for view in views(world.problem.snapshot):
+    for view in views(state.problem.snapshot):
         if view.is_leaving:
             for pod in view.pods:
-                if is_reschedulable(pod) and _may_stay(world, pod):
+                if is_reschedulable(pod) and _may_stay(state, pod):
                     may.add(pod.key)
                 elif is_reschedulable(pod):
                     must[pod.key] = None
@@ -65,7 +65,7 @@ def _expected(world: World) -> tuple[dict[str, None], set[str]]:
 
 
 def _may_be_left_out(pod: Pod) -> bool:
-    """It waits for a node that was found for it, or wants none of ours."""
+    """It waits for a node that was nominated for it, or its node affinity excludes NodePools."""
     return bool(pod.status.nominated_node_name) or _wants_no_pool(pod)
 
 
@@ -76,12 +76,12 @@ def _wants_no_pool(pod: Pod) -> bool:
     return any(e.key == NODE_POOL and e.operator == "DoesNotExist" for e in expressions)
 
 
-def _may_stay(world: World, pod: Pod) -> bool:
+def _may_stay(state: FinalState, pod: Pod) -> bool:
     """Something may keep it where it is: an annotation, or a budget."""
     return DO_NOT_DISRUPT in pod.metadata.annotations or any(
         budget.metadata.namespace == pod.metadata.namespace
         and selector_matches(budget.spec.selector, pod.metadata.labels)
-        for budget in world.problem.snapshot.disruption_budgets
+        for budget in state.problem.snapshot.disruption_budgets
     )
 
 

@@ -1,171 +1,37 @@
 """Launches: each is something its NodePool may buy, at the price it says, and whatever EC2 picks of it holds its pods."""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-
-import msgspec
 
 from joinery.apis import labels as keys
-from joinery.apis.meta import Requirement, Taint
+from joinery.apis.meta import Taint
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, total
 from joinery.scheduling.packing import Launch
 from joinery.scheduling.reason import Figure
-from joinery.state.offerings import InstanceType, Offering
-from joinery.verification.final_state import World
+from joinery.state.offerings import InstanceType
+from joinery.verification.choices import Choice, Choices
+from joinery.verification.closed_pools import why_closed
+from joinery.verification.final_state import FinalState
 from joinery.verification.nodes import (
-    DECIDED_BY_OFFERING,
     FinalNode,
-    PodClass,
-    node_labels,
     sold,
-    with_aliases,
-    with_offering,
 )
-from joinery.verification.predicates import Labels, allows, is_choosy, selects_node, unmet
-from joinery.verification.purchasable import hard_taints, left_by, most_of, why_closed
+from joinery.verification.predicates import is_choosy, unmet
+from joinery.verification.purchasable import most_of
 from joinery.verification.violation import Violation, ViolationCode, misplaced, of_launch
 
 #: Prices are copied, so they agree to the last digit but for how they were written.
 PRICE_TOLERANCE = 1e-6
-Place = tuple[str, str, str]
-_ENCODE = msgspec.json.Encoder().encode
 
 
-@dataclass(frozen=True, eq=False)
-class Choice:
-    """An instance type of a launch: the offerings that the request allows, and what a node of it would be like.
-
-    ``daemons``: what the DaemonSets' pods take, for each set of them that some of the offerings would run. ``labels`` are the node's
-    but for those of the offering.
-    """
-
-    kind: InstanceType
-    offerings: tuple[Offering, ...]
-    daemons: Sequence[Resources]
-    labels: Labels
-
-    @cached_property
-    def cheapest(self) -> float:
-        return min(offering.price for offering in self.offerings)
-
-    @cached_property
-    def room(self) -> Resources:
-        """What the daemons leave wherever they take most; less than nothing where they do not fit themselves."""
-        return left_by(most_of(self.daemons), self.kind)
-
-    @cached_property
-    def places(self) -> Mapping[Place, Offering]:
-        """One offering for every zone, capacity type and reservation."""
-        return {(o.zone, o.capacity_type, o.reservation_id): o for o in self.offerings}
-
-    def suits(self, found: PodClass) -> bool:
-        """Whether the pods' own node selection allows every one of the offerings."""
-        return all(
-            selects_node(found.pod.spec, with_offering(self.labels, self.kind, offering), "")
-            for offering in self.places.values()
-        )
-
-
-@dataclass
-class Choices:
-    """Choices by what is asked for. Launches that ask for the same share them: types of a launch are many."""
-
-    world: World
-    _known: dict[bytes, dict[str, Choice | None]] = field(default_factory=dict)
-    _suits: dict[tuple[Choice, PodClass], bool] = field(default_factory=dict)
-    _of_launch: dict[Hashable, dict[str, Choice | None]] = field(default_factory=dict)
-    _of_place: dict[Hashable, Labels] = field(default_factory=dict)
-
-    def of(self, launch: Launch) -> Mapping[str, Choice | None]:
-        """A choice for every instance type that the launch names; None for one that gives no usable offering."""
-        shared = (launch.requirements, launch.labels, launch.taints, launch.instance_types)
-        asked = launch.node_pool, *map(id, shared)
-        if asked not in self._of_launch:
-            self._of_launch[asked] = self._find(launch, self.world.pools[launch.node_pool])
-        return self._of_launch[asked]
-
-    def _find(self, launch: Launch, pool: NodePool) -> dict[str, Choice | None]:
-        asked = [(r.key, r.operator, r.values) for r in launch.requirements if r.key != keys.INSTANCE_TYPE]
-        taints = [(t.key, t.value, t.effect) for t in launch.taints]
-        identity = _ENCODE((launch.node_pool, sorted(launch.labels.items()), taints, asked))
-        known = self._known.setdefault(identity, {})
-        types, asker = self.world.types_of(pool), _Asked(launch, pool)
-        for name in launch.instance_types:
-            if name not in known:
-                known[name] = self._choice(asker, types.get(name))
-        named = [r for r in launch.requirements if r.key == keys.INSTANCE_TYPE]
-        return {name: known[name] if all(allows(r, name) for r in named) else None for name in launch.instance_types}
-
-    def _choice(self, asked: "_Asked", kind: InstanceType | None) -> Choice | None:
-        if kind is None:
-            return None
-        launch, pool = asked.launch, asked.pool
-        labels = with_aliases(node_labels(launch.labels, pool, kind, requirements=launch.requirements))
-        if unmet(asked.of_type, labels) is not None:
-            return None
-        offerings = tuple(o for o in kind.offerings if o.available and asked.allows(self._of_offering(kind, o)))
-        if not offerings:
-            return None
-        own = self._daemons(launch, kind, labels, offerings)
-        return Choice(kind=kind, offerings=offerings, daemons=own, labels=labels)
-
-    def _daemons(
-        self, launch: Launch, kind: InstanceType, labels: Labels, offerings: Sequence[Offering]
-    ) -> Sequence[Resources]:
-        """What the DaemonSets take of a node of the kind: once for each set of them that one of the offerings would run."""
-        taints = hard_taints(launch.taints)
-        found = {}
-        for offering in offerings if self.world.daemons_pick_offerings else offerings[:1]:
-            own = {**labels, **self._of_offering(kind, offering), keys.HOSTNAME: launch.name}
-            daemons = self.world.daemon_requests(FinalNode(name=launch.name, labels=own, taints=taints, room={}))
-            found[id(daemons)] = daemons
-        return tuple(found.values())
-
-    def _of_offering(self, kind: InstanceType, offering: Offering) -> Labels:
-        """The labels that a node of the kind has from the offering; one object for all kinds in a place that names its zone's id."""
-        place = offering.zone, offering.zone_id or id(kind), offering.capacity_type, offering.reservation
-        known = self._of_place.get(place)
-        if known is None:
-            known = self._of_place[place] = with_offering({}, kind, offering)
-        return known
-
-    def suit(self, choice: Choice, found: PodClass) -> bool:
-        """Whether the pods' own node selection allows every offering of the choice."""
-        known = self._suits.get((choice, found))
-        if known is None:
-            known = self._suits[choice, found] = choice.suits(found)
-        return known
-
-
-class _Asked:
-    """What one launch and its NodePool ask of a node, apart from its instance type by name."""
-
-    def __init__(self, launch: Launch, pool: NodePool) -> None:
-        self.launch, self.pool = launch, pool
-        rules: list[Requirement] = [r for r in launch.requirements if r.key != keys.INSTANCE_TYPE]
-        rules += pool.spec.template.spec.requirements
-        self._of_offering = [r for r in rules if keys.canonical(r.key) in DECIDED_BY_OFFERING]
-        self.of_type = [r for r in rules if keys.canonical(r.key) not in DECIDED_BY_OFFERING]
-        self._known: dict[int, bool] = {}
-
-    def allows(self, place: Labels) -> bool:
-        """Whether a node may come from an offering that gives it these labels, which outlive this object."""
-        known = self._known.get(id(place))
-        if known is None:
-            known = self._known[id(place)] = unmet(self._of_offering, place) is None
-        return known
-
-
-def check_launches(world: World, choices: Choices) -> Iterator[Violation]:
+def check_launches(state: FinalState, choices: Choices) -> Iterator[Violation]:
     """Every launch, one rule after another. Launches identical to one that is right are skipped."""
-    closed = {name: why_closed(world, world.pools[name]) for name in {launch.node_pool for launch, _ in world.launched}}
+    closed = {name: why_closed(state, state.pools[name]) for name in {launch.node_pool for launch, _ in state.launched}}
     right: set[Hashable] = set()
-    for launch, node in world.launched:
+    for launch, node in state.launched:
         likeness = _likeness(launch, node)
         if likeness not in right:
-            violations = [*_check_launch(world, launch, node), *_check_choices(world, launch, node, choices=choices)]
+            violations = [*_check_launch(state, launch, node), *_check_choices(state, launch, node, choices=choices)]
             if why := closed[launch.node_pool]:
                 violations.insert(0, Violation(ViolationCode.NODE_POOL, why, of_launch(launch)))
             yield from violations
@@ -182,15 +48,15 @@ def _likeness(launch: Launch, node: FinalNode) -> Hashable:
         launch.offering,
         id(launch.instance_types),
         *map(id, shared),
-        frozenset((found, len(pods)) for found, pods in node.planned.items()),
+        frozenset((pod_class, len(pods)) for pod_class, pods in node.planned.items()),
         launch.name if named else "",
     )
 
 
-def _check_launch(world: World, launch: Launch, node: FinalNode) -> Iterator[Violation]:
-    pool = world.pools[launch.node_pool]
+def _check_launch(state: FinalState, launch: Launch, node: FinalNode) -> Iterator[Violation]:
+    pool = state.pools[launch.node_pool]
     yield from _check_template(launch, node, pool)
-    yield from _check_offering(launch, world.types_of(pool))
+    yield from _check_offering(launch, state.types_of(pool))
     if not launch.pods:
         yield Violation(ViolationCode.LAUNCH, "the launch is for no pods", of_launch(launch))
 
@@ -243,7 +109,7 @@ def _check_offering(launch: Launch, types: Mapping[str, InstanceType]) -> Iterat
         yield Violation.of(ViolationCode.PRICE, "{offering} costs {price}, not {planned}", subject, **figures)
 
 
-def _check_choices(world: World, launch: Launch, node: FinalNode, *, choices: Choices) -> Iterator[Violation]:
+def _check_choices(state: FinalState, launch: Launch, node: FinalNode, *, choices: Choices) -> Iterator[Violation]:
     """Whatever EC2 picks of the launch's instance types (EC2 API CreateFleet, Overrides) holds its pods."""
     needs = total(
         {name: amount * len(pods) for name, amount in pod_class.requests.items()}
@@ -257,7 +123,7 @@ def _check_choices(world: World, launch: Launch, node: FinalNode, *, choices: Ch
             yield Violation(ViolationCode.INSTANCE_TYPES, message, of_launch(launch))
     yield from _check_room(launch, needs, usable)
     yield from _check_cheapest(launch, usable)
-    yield from _check_requests(launch, needs, usable, world.every_daemon)
+    yield from _check_requests(launch, needs, usable, state.daemon_sets.most)
     for pod_class in node.planned:
         if is_choosy(pod_class.pod.spec):
             wrong = next((choice.kind.name for choice in usable if not choices.suit(choice, pod_class)), None)

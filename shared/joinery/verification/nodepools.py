@@ -1,4 +1,4 @@
-"""NodePools as a whole: limits, minimal choice of values, and that a pool of higher weight is not passed over."""
+"""NodePools as a whole: limits, minValues, and that no pool of higher weight is passed over."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,22 +9,22 @@ from joinery.apis.labels import PREFER_NO_SCHEDULE
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, amounts, total
 from joinery.scheduling.reason import Figure, Subject
-from joinery.verification.affinity import repellents
+from joinery.verification.affinity import anti_affinity_terms
 from joinery.verification.census import Census
-from joinery.verification.final_state import World
-from joinery.verification.launches import Choice, Choices
-from joinery.verification.nodes import DECIDED_BY_OFFERING, FinalNode, PodClass, offering_labels
+from joinery.verification.choices import Choice, Choices
+from joinery.verification.final_state import FinalState
+from joinery.verification.nodes import DECIDED_BY_OFFERING, EquivalenceClass, FinalNode, offering_labels
 from joinery.verification.predicates import refused_taint
-from joinery.verification.purchasable import Market, Ware, usage_of
+from joinery.verification.purchasable import InstanceTypeOption, Purchasable, usage_of
 from joinery.verification.spread import hard_spread
 from joinery.verification.violation import Violation, ViolationCode, of_launch
 
 
-def check_limits(world: World) -> Iterator[Violation]:
-    """No NodePool that launches nodes grows over its limits; nodes that are leaving do not count."""
-    usage = usage_of(world)
-    for name in sorted({launch.node_pool for launch, _ in world.launched}):
-        limits = amounts(world.pools[name].spec.limits)
+def check_limits(state: FinalState) -> Iterator[Violation]:
+    """No NodePool that launches nodes grows over its limits. Nodes that are being deleted do not count."""
+    usage = usage_of(state)
+    for name in sorted({launch.node_pool for launch, _ in state.launched}):
+        limits = amounts(state.pools[name].spec.limits)
         for resource in sorted(limits):
             used = usage[name].get(resource, 0)
             if used > limits[resource]:
@@ -33,11 +33,14 @@ def check_limits(world: World) -> Iterator[Violation]:
                 yield Violation.of(ViolationCode.LIMITS, template, Subject.node_pool(name), **figures)
 
 
-def check_min_values(world: World, choices: Choices) -> Iterator[Violation]:
-    """A launch keeps as many different values as its NodePool demands, unless it was told to do its best."""
-    for launch, _ in world.launched:
-        pool = world.pools[launch.node_pool]
-        if launch.min_values_relaxed and world.problem.options.best_effort_min_values:
+def check_min_values(state: FinalState, choices: Choices) -> Iterator[Violation]:
+    """A launch allows as many values of each label as its NodePool's minValues asks for (Karpenter `InstanceTypes.SatisfiesMinValues`).
+
+    With the policy BestEffort a launch may say that it relaxed them.
+    """
+    for launch, _ in state.launched:
+        pool = state.pools[launch.node_pool]
+        if launch.min_values_relaxed and state.problem.options.best_effort_min_values:
             continue
         for rule in pool.spec.template.spec.requirements:
             if rule.min_values is None:
@@ -59,21 +62,21 @@ def _distinct(key: str, choices: Mapping[str, Choice | None]) -> int:
     return len({value for choice in usable for value in choice.kind.labels.get(key, ())})
 
 
-def check_weights(world: World, market: Market, census: Census) -> Iterator[Violation]:
-    """No launch of pods that a pool of higher weight would have taken, all of them on one node of its own.
+def check_weights(state: FinalState, purchasable: Purchasable, census: Census) -> Iterator[Violation]:
+    """No launch is for pods that one node of a NodePool of higher weight would have taken (Karpenter `OrderByWeight`).
 
-    Only what is certain is refused: pods with preferences, with a choice of terms, with rules about other pods or that rules of
-    others keep balanced may have had their reasons, and so may a pool with minimal values. A limit counts as it does in Karpenter (`filterByRemainingResources`): each launch
+    Only what is certain is refused. There may be a reason to pass a heavier pool over for pods with preferences, with a choice of
+    terms or with rules about other pods, for pods that others' spreads count, and where a pool has minValues. A limit counts as it does in Karpenter (`filterByRemainingResources`): each launch
     takes the most that any of its types would.
     """
-    pools = sorted(market.pools, key=lambda pool: -_weight(pool))
-    if not world.launched or _weight(pools[0] if pools else None) == _weight(pools[-1] if pools else None):
+    pools = sorted(purchasable.pools, key=lambda pool: -_weight(pool))
+    if not state.launched or _weight(pools[0] if pools else None) == _weight(pools[-1] if pools else None):
         return
-    watched = _watched(world, census)
-    comparison = _Comparison(world, market, _room_left(world))
-    for launch, node in world.launched:
-        own = world.pools[launch.node_pool]
-        if all(_is_plain(found) and found not in watched for found in node.planned):
+    watched = _watched(state, census)
+    comparison = _Comparison(state, purchasable, _room_left(state))
+    for launch, node in state.launched:
+        own = state.pools[launch.node_pool]
+        if all(_is_plain(pod_class) and pod_class not in watched for pod_class in node.planned):
             for pool in pools:
                 if _weight(pool) > _weight(own) and comparison.would_take(pool, node):
                     message = f"NodePool {pool.metadata.name} has a higher weight and would have taken its pods"
@@ -81,28 +84,28 @@ def check_weights(world: World, market: Market, census: Census) -> Iterator[Viol
                     break
 
 
-def _watched(world: World, census: Census) -> set[PodClass]:
-    """Pods that rules of others keep balanced or away over more than hosts: where they may go is not theirs to say.
+def _watched(state: FinalState, census: Census) -> set[EquivalenceClass]:
+    """Pods that other pods' spreads count or whose anti-affinity keeps them away, over more than hosts.
 
-    Others are also those that the plan leaves: it was made for them too.
+    Others may also be pods that the plan leaves out: it was made for them too.
     """
-    watched: set[PodClass] = set()
-    left = (world.pods[one.pod] for one in world.packing.unplaced if one.pod in world.pods)
-    for pod in chain((found.pod for found in world.classes.values()), left):
+    watched: set[EquivalenceClass] = set()
+    left = (state.pods[unplaced.pod] for unplaced in state.packing.unplaced if unplaced.pod in state.pods)
+    for pod in chain((pod_class.pod for pod_class in state.classes.values()), left):
         for constraint in hard_spread(pod):
             if constraint.topology_key != keys.HOSTNAME:
                 namespaces = frozenset({pod.metadata.namespace or "default"})
                 watched.update(census.matching(constraint.label_selector, namespaces))
-    return watched.union(*(term.matched for term in repellents(world, census) if term.key != keys.HOSTNAME))
+    return watched.union(*(term.matched for term in anti_affinity_terms(state, census) if term.key != keys.HOSTNAME))
 
 
 def _weight(pool: NodePool | None) -> int:
     return (pool.spec.weight or 0) if pool else 0
 
 
-def _is_plain(found: PodClass) -> bool:
-    """Whether the pod has rules about nodes only, hard ones, and no choice: each term is tried on all pools (3.6)."""
-    spec = found.pod.spec
+def _is_plain(pod_class: EquivalenceClass) -> bool:
+    """Whether the pod has hard rules about nodes only, and no choice of terms: Karpenter tries each term on all pools in turn."""
+    spec = pod_class.pod.spec
     affinity = spec.affinity
     nodes = affinity and affinity.node_affinity
     preferred = nodes and nodes.preferred_during_scheduling_ignored_during_execution
@@ -110,21 +113,21 @@ def _is_plain(found: PodClass) -> bool:
     has_choice = required and len(required.node_selector_terms) > 1
     about_pods = affinity and (affinity.pod_affinity or affinity.pod_anti_affinity)
     mounts = any(v.persistent_volume_claim or v.ephemeral for v in spec.volumes)
-    return not (preferred or has_choice or about_pods or spec.topology_spread_constraints or mounts or found.ports)
+    return not (preferred or has_choice or about_pods or spec.topology_spread_constraints or mounts or pod_class.ports)
 
 
-def _room_left(world: World) -> dict[str, dict[str, int]]:
-    """What every limited pool may still grow by, each launch counted with the most that any of its types would take."""
-    usage = usage_of(world)
+def _room_left(state: FinalState) -> dict[str, dict[str, int]]:
+    """What every NodePool with limits may still grow by. Each launch counts with the most that any of its types would take."""
+    usage = usage_of(state)
     left = {}
-    for name, pool in world.pools.items():
+    for name, pool in state.pools.items():
         limits = amounts(pool.spec.limits)
         if limits:
             used = usage.get(name, {})
             left[name] = {resource: limit - used.get(resource, 0) for resource, limit in limits.items()}
-    for launch, node in world.launched:
+    for launch, node in state.launched:
         if launch.node_pool in left:
-            types = world.types_of(world.pools[launch.node_pool])
+            types = state.types_of(state.pools[launch.node_pool])
             room = left[launch.node_pool]
             for resource in room:
                 most = max((types[n].capacity.get(resource, 0) for n in launch.instance_types if n in types), default=0)
@@ -134,40 +137,52 @@ def _room_left(world: World) -> dict[str, dict[str, int]]:
 
 @dataclass
 class _Comparison:
-    world: World
-    market: Market
+    """Compares a planned node with what other NodePools could have launched. ``left``: what their limits leave, by pool."""
+
+    state: FinalState
+    purchasable: Purchasable
     left: Mapping[str, Mapping[str, int]]
-    _offered: dict[tuple[str, PodClass], dict[str, frozenset[tuple[str, str]]]] = field(default_factory=dict)
+    _offered: dict[tuple[str, EquivalenceClass], dict[str, frozenset[tuple[str, str]]]] = field(default_factory=dict)
 
     def would_take(self, pool: NodePool, node: FinalNode) -> bool:
         """Whether one node of the pool could hold all pods of that one."""
         template = pool.spec.template.spec
-        tolerated = all(refused_taint(template.taints, found.pod.spec.tolerations) is None for found in node.planned)
+        tolerated = all(
+            refused_taint(template.taints, pod_class.pod.spec.tolerations) is None for pod_class in node.planned
+        )
         soft = any(taint.effect == PREFER_NO_SCHEDULE for taint in template.taints)
         if not tolerated or soft or any(rule.min_values for rule in template.requirements):
             return False
-        needs = total({k: v * len(p) for k, v in found.requests.items()} for found, p in node.planned.items())
+        needs = total({k: v * len(p) for k, v in pod_class.requests.items()} for pod_class, p in node.planned.items())
         left = self.left.get(pool.metadata.name)
         return any(
-            _within(ware.kind.capacity, left) and ware.holds(needs) and self._shared(pool, ware, list(node.planned))
-            for ware in self.market.wares(pool)
+            _within(option.kind.capacity, left)
+            and option.holds(needs)
+            and self._shared(pool, option, list(node.planned))
+            for option in self.purchasable.options(pool)
         )
 
-    def _shared(self, pool: NodePool, ware: Ware, classes: Sequence[PodClass]) -> bool:
+    def _shared(self, pool: NodePool, option: InstanceTypeOption, classes: Sequence[EquivalenceClass]) -> bool:
         """Whether one offering suits all the classes."""
         common: frozenset[tuple[str, str]] | None = None
-        for found in classes:
-            places = self._places(pool, ware, found)
+        for pod_class in classes:
+            places = self._places(pool, option, pod_class)
             common = places if common is None else common & places
         return bool(common)
 
-    def _places(self, pool: NodePool, ware: Ware, found: PodClass) -> frozenset[tuple[str, str]]:
-        known = self._offered.setdefault((pool.metadata.name, found), {})
-        if ware.kind.name not in known:
+    def _places(
+        self, pool: NodePool, option: InstanceTypeOption, pod_class: EquivalenceClass
+    ) -> frozenset[tuple[str, str]]:
+        by_type = self._offered.setdefault((pool.metadata.name, pod_class), {})
+        if option.kind.name not in by_type:
             # A reservation may be used up by others: what is certain is what may be bought.
-            places = ((o.zone, o.capacity_type) for o in self.market.usable(found, pool, ware) if o.reservation is None)
-            known[ware.kind.name] = frozenset(places)
-        return known[ware.kind.name]
+            places = (
+                (o.zone, o.capacity_type)
+                for o in self.purchasable.usable(pod_class, pool, option)
+                if o.reservation is None
+            )
+            by_type[option.kind.name] = frozenset(places)
+        return by_type[option.kind.name]
 
 
 def _within(capacity: Resources, left: Mapping[str, int] | None) -> bool:

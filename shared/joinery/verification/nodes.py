@@ -19,9 +19,11 @@ _USUAL = {keys.OS: "linux", f"{keys.AWS_GROUP}/instance-tenancy": "default"}
 
 @dataclass(eq=False, slots=True)
 class FinalNode:
-    """A node once it has booted and is initialised. ``held`` counts all pods on it; ``planned`` names the plan's.
+    """A node once it has booted and is initialised.
 
-    ``reserved_for``: where it is not launched yet, the only pods that may use it.
+    ``room``: what is allocatable; ``pool``: the name of its NodePool, if any; ``is_leaving``: it is being deleted. ``reserved_for``: of
+    a claim that is not launched yet, the only pods that may use it. ``held``: all pods on it by class, ``planned``: the names of those
+    that the plan puts there.
     """
 
     name: str
@@ -32,13 +34,16 @@ class FinalNode:
     pool: str = ""
     is_leaving: bool = False
     reserved_for: frozenset[str] | None = None
-    held: "dict[PodClass, int]" = field(default_factory=dict)
-    planned: "dict[PodClass, list[str]]" = field(default_factory=dict)
+    held: "dict[EquivalenceClass, int]" = field(default_factory=dict)
+    planned: "dict[EquivalenceClass, list[str]]" = field(default_factory=dict)
 
 
 @dataclass(eq=False, slots=True)
-class PodClass:
-    """Pods that every rule treats alike. ``places`` maps nodes to how many of them run there in the final state."""
+class EquivalenceClass:
+    """Pods that every rule treats alike: what is true of one of them is true of all.
+
+    ``pod``: one of them; ``requests``: of one pod; ``places``: how many of them run on each node in the final state.
+    """
 
     pod: Pod
     namespace: str
@@ -50,7 +55,7 @@ class PodClass:
 
     @property
     def planned_on(self) -> Iterator[FinalNode]:
-        """The nodes on which the plan puts some of them."""
+        """The nodes on which the plan puts some of the pods."""
         return (node for node in self.places if self in node.planned)
 
 
@@ -119,11 +124,11 @@ def _pick(key: str, values: tuple[str, ...], asked: str, wanted: Iterable[Requir
 
 def offering_labels(kind: InstanceType, offering: Offering) -> dict[str, str]:
     """What the offering decides: zone, its id, capacity type, and the capacity reservation if it draws on one."""
-    found = {keys.ZONE: offering.zone, keys.CAPACITY_TYPE: offering.capacity_type}
+    labels = {keys.ZONE: offering.zone, keys.CAPACITY_TYPE: offering.capacity_type}
     zone_id = next((o.zone_id for o in kind.offerings if o.zone == offering.zone and o.zone_id), "")
     if offering.reservation:
-        found |= offering.reservation.labels
-    return found | {keys.ZONE_ID: zone_id} if zone_id else found
+        labels |= offering.reservation.labels
+    return labels | {keys.ZONE_ID: zone_id} if zone_id else labels
 
 
 def sold(kind: InstanceType, chosen: PlacedOffering) -> Offering | None:

@@ -1,64 +1,79 @@
-"""May each pod run on its node, as far as the node and what shares it decide: taints, labels, room, ports, attachments."""
+"""Whether each planned pod may run on its node: taints, labels, resources, host ports.
+
+Sources: kube-scheduler TaintToleration, NodeAffinity, NodeResourcesFit and NodePorts.
+"""
 
 from collections.abc import Iterator
 
 from joinery.apis.quantity import total
-from joinery.verification.final_state import World
-from joinery.verification.nodes import FinalNode, PodClass
+from joinery.verification.final_state import FinalState
+from joinery.verification.nodes import EquivalenceClass, FinalNode
 from joinery.verification.predicates import is_readable, ports_clash, refused_taint, selects_node
 from joinery.verification.violation import Violation, ViolationCode, misplaced
 
 
-def check_placements(world: World) -> Iterator[Violation]:
-    """Every (class, node) pair of the plan, one rule after another. One reason a rule and pair, naming its first pod."""
-    for node in world.nodes:
+def check_placements(state: FinalState) -> Iterator[Violation]:
+    """Check each (class, node) pair of the plan. A rule that it breaks is one violation, which names the first pod."""
+    for node in state.nodes:
         if node.planned:
-            yield from _check_node(world, node)
-    for found in world.classes.values():
-        if next(found.planned_on, None) is not None and _unsupported(found):
-            yield misplaced(ViolationCode.NOT_SUPPORTED, found, next(found.planned_on), _unsupported(found))
+            yield from _check_node(state, node)
+    for pod_class in state.classes.values():
+        if next(pod_class.planned_on, None) is not None and _unsupported(pod_class):
+            yield misplaced(ViolationCode.NOT_SUPPORTED, pod_class, next(pod_class.planned_on), _unsupported(pod_class))
 
 
-def _check_node(world: World, node: FinalNode) -> Iterator[Violation]:
+def _check_node(state: FinalState, node: FinalNode) -> Iterator[Violation]:
     used = total({name: amount * n for name, amount in held.requests.items()} for held, n in node.held.items())
-    for found in node.planned:
+    for pod_class in node.planned:
         if node.is_leaving:
-            yield misplaced(ViolationCode.NODE_LEAVING, found, node, "the node is being deleted")
-        strangers = [] if node.reserved_for is None else [p for p in node.planned[found] if p not in node.reserved_for]
+            yield misplaced(ViolationCode.NODE_LEAVING, pod_class, node, "the node is being deleted")
+        strangers = (
+            [] if node.reserved_for is None else [p for p in node.planned[pod_class] if p not in node.reserved_for]
+        )
         if strangers:
             yield misplaced(
-                ViolationCode.NODE_RESERVED, found, node, f"the claim is not launched yet, and not for {strangers[0]}"
+                ViolationCode.NODE_RESERVED,
+                pod_class,
+                node,
+                f"the claim is not launched yet, and not for {strangers[0]}",
             )
-        taint = refused_taint(node.taints, found.pod.spec.tolerations)
+        taint = refused_taint(node.taints, pod_class.pod.spec.tolerations)
         if taint is not None:
             yield misplaced(
-                ViolationCode.TAINTS, found, node, f"does not tolerate {taint.key}={taint.value}:{taint.effect}"
+                ViolationCode.TAINTS, pod_class, node, f"does not tolerate {taint.key}={taint.value}:{taint.effect}"
             )
-        if not selects_node(found.pod.spec, node.labels, node.name):
+        if not selects_node(pod_class.pod.spec, node.labels, node.name):
             yield misplaced(
-                ViolationCode.NODE_AFFINITY, found, node, "the node does not match its nodeSelector or node affinity"
+                ViolationCode.NODE_AFFINITY,
+                pod_class,
+                node,
+                "the node does not match its nodeSelector or node affinity",
             )
-        lacking = next((n for n, v in found.requests.items() if v > 0 and used[n] > node.room.get(n, 0)), None)
+        lacking = next((n for n, v in pod_class.requests.items() if v > 0 and used[n] > node.room.get(n, 0)), None)
         if lacking is not None:
             wanted, there = used[lacking], node.room.get(lacking, 0)
             message = f"{lacking}: {wanted} wanted, {there} there"
-            yield misplaced(ViolationCode.RESOURCES, found, node, message, resource=lacking, wanted=wanted, there=there)
-        clash = found.ports and _clash(found, node)
+            yield misplaced(
+                ViolationCode.RESOURCES, pod_class, node, message, resource=lacking, wanted=wanted, there=there
+            )
+        clash = pod_class.ports and _clash(pod_class, node)
         if clash:
-            yield misplaced(ViolationCode.HOST_PORTS, found, node, f"host port {clash} is taken")
+            yield misplaced(ViolationCode.HOST_PORTS, pod_class, node, f"host port {clash} is taken")
 
 
-def _clash(found: PodClass, node: FinalNode) -> str:
+def _clash(pod_class: EquivalenceClass, node: FinalNode) -> str:
     for other, count in node.held.items():
-        port = ports_clash(found.ports, other.ports) if other.ports and (other is not found or count > 1) else None
+        port = (
+            ports_clash(pod_class.ports, other.ports) if other.ports and (other is not pod_class or count > 1) else None
+        )
         if port:
             return f"{port[2]}/{port[0]}"
     return ""
 
 
-def _unsupported(found: PodClass) -> str:
-    """What the scheduler could not even read, or nothing here can judge."""
-    spec = found.pod.spec
+def _unsupported(pod_class: EquivalenceClass) -> str:
+    """What kube-scheduler could not read, or what verification cannot judge; empty for all else."""
+    spec = pod_class.pod.spec
     if spec.resource_claims:
         return "resource claims (DRA) are not supported"
     affinity = spec.affinity

@@ -1,7 +1,7 @@
-"""The small rules of kube-scheduler, written once more for verification: selectors, expressions, taints, ports, requests.
+"""The small rules of kube-scheduler: selectors, expressions, taints, ports, requests.
 
-The packing core has its own forms of these. Two authors agree by accident less often than one agrees with himself, so
-nothing here is shared with it beyond the object models. Where the two differ, one of them is wrong.
+The packing core has its own forms of these, and nothing here is shared with it but the object models. A mistake would have to
+be made twice to stay unseen: where the two differ, one of them is wrong, and the plan is refused.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -51,7 +51,10 @@ class Expression(Protocol):
 
 
 def allows(expression: Expression, value: str | None) -> bool:
-    """Whether a label with that value (None: no such label) meets the requirement. Unknown operators allow nothing."""
+    """Whether a label with that value (None: no such label) meets the requirement. Unknown operators allow nothing.
+
+    Source: k8s.io/apimachinery `labels.Requirement.Matches`; Gte and Lte are Karpenter's.
+    """
     match expression.operator:
         case "NotIn":
             return value is None or value not in expression.values
@@ -87,8 +90,18 @@ def unmet(expressions: Iterable[Expression], labels: Labels) -> Expression | Non
     return next((e for e in expressions if not allows(e, labels.get(e.key))), None)
 
 
+def possible_values(rules: Sequence[Expression], wanted: Sequence[Expression]) -> list[str | None]:
+    """Values that a label defined by a NodePool's rules may take, enough of them to try; None where no rule defines it."""
+    if not rules:
+        return [None]
+    every = (*rules, *wanted)
+    named: list[str | None] = [value for rule in every if rule.operator == "In" for value in rule.values]
+    bounds = [int(v) for r in every if r.operator in ("Gt", "Lt", "Gte", "Lte") for v in r.values if v.isdecimal()]
+    return [*named, *(str(bound + step) for bound in bounds for step in (-1, 0, 1)), "any-other-value", None]
+
+
 def selects_node(spec: PodSpec, labels: Labels, name: str) -> bool:
-    """Whether nodeSelector and required node affinity (terms are alternatives, an empty one matches nothing) allow it."""
+    """Whether nodeSelector and required node affinity allow the node. Terms are alternatives (kube-scheduler NodeAffinity)."""
     if any(labels.get(key) != value for key, value in spec.node_selector.items()):
         return False
     affinity = spec.affinity and spec.affinity.node_affinity
@@ -97,7 +110,7 @@ def selects_node(spec: PodSpec, labels: Labels, name: str) -> bool:
 
 
 def is_choosy(spec: PodSpec) -> bool:
-    """Whether the pod cares at all which node it gets."""
+    """Whether the pod selects nodes at all."""
     affinity = spec.affinity and spec.affinity.node_affinity
     return bool(spec.node_selector) or bool(affinity and affinity.required_during_scheduling_ignored_during_execution)
 
@@ -113,7 +126,10 @@ def term_matches(term: NodeSelectorTerm, labels: Labels, name: str) -> bool:
 
 
 def selector_matches(selector: LabelSelector | None, labels: Labels) -> bool:
-    """No selector matches nothing; an empty one everything; an unknown operator nothing."""
+    """Whether a label selector matches (k8s.io/apimachinery `LabelSelectorAsSelector`).
+
+    None matches nothing, an empty selector matches everything, and one with an unknown operator matches nothing.
+    """
     if selector is None:
         return False
     if any(labels.get(key) != value for key, value in selector.match_labels.items()):
@@ -130,7 +146,7 @@ def is_readable(selector: LabelSelector | None) -> bool:
 
 
 def refused_taint(taints: Iterable[HasTaint], tolerations: Sequence[Toleration]) -> HasTaint | None:
-    """The first NoSchedule or NoExecute taint that nothing tolerates."""
+    """The first NoSchedule or NoExecute taint that nothing tolerates (kube-scheduler TaintToleration)."""
     return next(
         (t for t in taints if t.effect != PREFER_NO_SCHEDULE and not any(_tolerates(o, t) for o in tolerations)), None
     )
@@ -156,7 +172,7 @@ def _outnumbers(value: str, toleration: Toleration) -> bool:
 
 
 def ports_of(spec: PodSpec) -> frozenset[Port]:
-    """Host ports of containers and sidecars; on the host's network every container port is one."""
+    """The host ports that the pod takes: of its containers and its sidecars. With hostNetwork every container port is one."""
     containers = [*spec.containers, *(c for c in spec.init_containers if c.restart_policy == "Always")]
     return frozenset(
         (port.protocol or "TCP", port.host_ip or _ANYWHERE[0], port.host_port or port.container_port)
@@ -166,18 +182,18 @@ def ports_of(spec: PodSpec) -> frozenset[Port]:
     )
 
 
-def ports_clash(one: Iterable[Port], other: Iterable[Port]) -> Port | None:
-    """A port that both want: same protocol and number, and the same address or a wildcard."""
-    for protocol, address, number in one:
-        for protocol2, address2, number2 in other:
-            same = address == address2 or address in _ANYWHERE or address2 in _ANYWHERE
-            if protocol == protocol2 and number == number2 and same:
+def ports_clash(ours: Iterable[Port], theirs: Iterable[Port]) -> Port | None:
+    """A port that both want: same protocol and number, and the same address or a wildcard (kube-scheduler NodePorts)."""
+    for protocol, address, number in ours:
+        for their_protocol, their_address, their_number in theirs:
+            is_same_address = address == their_address or address in _ANYWHERE or their_address in _ANYWHERE
+            if protocol == their_protocol and number == their_number and is_same_address:
                 return protocol, address, number
     return None
 
 
 def requests_of(pod: Pod) -> dict[str, int]:
-    """What the pod takes from its node, with the one pod that it is (component-helpers ``resource.PodRequests``)."""
+    """What the pod takes from its node, one of ``pods`` included (k8s.io/component-helpers `resource.PodRequests`)."""
     spec, held = pod.spec, held_by(pod)
     running = total(_counted(_asked(c), held.get(c.name)) for c in spec.containers)
     before: dict[str, int] = {}
@@ -197,18 +213,18 @@ def requests_of(pod: Pod) -> dict[str, int]:
 
 
 Held = tuple[Resources, bool]
-"""What is held, and whether it alone counts."""
+"""What the kubelet holds for a container, and whether that alone counts: a resize that is infeasible does not happen."""
 
 
 def held_by(pod: Pod) -> dict[str, Held]:
-    """What each container holds by its name, and the whole pod by the empty one, where the kubelet says so."""
+    """What the kubelet holds for each container, by name; for the pod as a whole, by the empty name (KEP-1287, in-place resize)."""
     status = pod.status
     told: list[tuple[str, ResourceRequirements | None, Mapping[str, str | int | float]]] = [
-        (each.name, each.resources, each.allocated_resources)
-        for each in (*status.container_statuses, *status.init_container_statuses)
+        (container.name, container.resources, container.allocated_resources)
+        for container in (*status.container_statuses, *status.init_container_statuses)
     ]
     told.append(("", status.resources, status.allocated_resources))
-    pending = [found.reason for found in status.conditions if found.type == "PodResizePending"]
+    pending = [condition.reason for condition in status.conditions if condition.type == "PodResizePending"]
     is_infeasible = (pending[0] if pending else status.resize) == "Infeasible"
     return {
         name: (_most(amounts(running.requests) if running else {}, amounts(allocated)), is_infeasible)
@@ -229,5 +245,5 @@ def _asked(container: Container) -> dict[str, int]:
     return amounts({**resources.limits, **resources.requests} if resources.limits else resources.requests)
 
 
-def _most(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
-    return {name: max(one.get(name, 0), other.get(name, 0)) for name in one.keys() | other.keys()}
+def _most(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
+    return {name: max(left.get(name, 0), right.get(name, 0)) for name in left.keys() | right.keys()}

@@ -8,31 +8,30 @@ from joinery.apis import labels as keys
 from joinery.apis.core import NodeSelectorRequirement, NodeSelectorTerm
 from joinery.apis.core import Taint as CoreTaint
 from joinery.apis.meta import Requirement, Taint
-from joinery.apis.nodeclass import NodeClassRef
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, amounts, fits, total
-from joinery.apis.validation import validate
 from joinery.state.offerings import InstanceType, Offering
-from joinery.verification.final_state import World
-from joinery.verification.nodes import DECIDED_BY_OFFERING, FinalNode, PodClass, node_labels, offering_labels
-from joinery.verification.predicates import Expression, allows, refused_taint
+from joinery.verification.closed_pools import why_closed
+from joinery.verification.final_state import FinalState
+from joinery.verification.nodes import DECIDED_BY_OFFERING, EquivalenceClass, FinalNode, node_labels, offering_labels
+from joinery.verification.predicates import Expression, allows, possible_values, refused_taint
 
 ONE_NODE = {"nodes": 1}
 
 
 @dataclass(frozen=True, eq=False)
-class Ware:
+class InstanceTypeOption:
     """An instance type as one NodePool would buy it: offerings that the pool allows, room after daemons."""
 
-    world: World
+    state: FinalState
     pool: NodePool
     kind: InstanceType
     offerings: tuple[Offering, ...]
 
     @cached_property
     def room(self) -> Resources:
-        places = self.offerings if self.world.daemons_pick_offerings else self.offerings[:1]
-        return left_by(most_of(self.world.daemon_requests(self.node(place)) for place in places), self.kind)
+        places = self.offerings if self.state.daemon_sets.depend_on_offering else self.offerings[:1]
+        return left_by(most_of(self.state.daemon_sets.requests_on(self.node(place)) for place in places), self.kind)
 
     def node(self, offering: Offering) -> FinalNode:
         """What it would be once it has booted, as far as DaemonSets look at it."""
@@ -56,83 +55,87 @@ class Ware:
 
 
 @dataclass
-class Market:
+class Purchasable:
     """What every NodePool sells. Prices and stock are the catalogue's."""
 
-    world: World
+    state: FinalState
     _zones: dict[tuple[object, ...], frozenset[str]] = field(default_factory=dict)
-    _selections: dict[tuple[PodClass, str], "_Selection"] = field(default_factory=dict)
+    _selections: dict[tuple[EquivalenceClass, str], "_Selection"] = field(default_factory=dict)
 
     @cached_property
     def pools(self) -> Sequence[NodePool]:
         """The pools that may launch nodes for pods at all: not static, not going, ready as far as anyone says."""
-        return [pool for pool in self.world.pools.values() if why_closed(self.world, pool) == ""]
+        return [pool for pool in self.state.pools.values() if why_closed(self.state, pool) == ""]
 
     @cached_property
-    def _wares(self) -> dict[str, list[Ware]]:
+    def _options(self) -> dict[str, list[InstanceTypeOption]]:
         return {}
 
-    def wares(self, pool: NodePool) -> list[Ware]:
+    def options(self, pool: NodePool) -> list[InstanceTypeOption]:
         """The pool's instance types with an available offering, the largest first."""
         name = pool.metadata.name
-        if name not in self._wares:
+        if name not in self._options:
             terms = _Terms(template_rules(pool))
-            kinds = sorted(self.world.types_of(pool).values(), key=lambda kind: -kind.allocatable.get("cpu", 0))
+            kinds = sorted(self.state.types_of(pool).values(), key=lambda kind: -kind.allocatable.get("cpu", 0))
             sold = ((kind, terms.allowed(kind)) for kind in kinds if terms.admit(kind))
-            self._wares[name] = [Ware(self.world, pool, kind, offerings) for kind, offerings in sold if offerings]
-        return self._wares[name]
+            self._options[name] = [
+                InstanceTypeOption(self.state, pool, kind, offerings) for kind, offerings in sold if offerings
+            ]
+        return self._options[name]
 
-    def zones_for(self, found: PodClass) -> frozenset[str]:
+    def zones_for(self, pod_class: EquivalenceClass) -> frozenset[str]:
         """The zones in which an allowed pool has an available offering that fits the pod, and limits leave room for one more node of it."""
-        spec = found.pod.spec
-        identity = (id(spec), tuple(sorted(found.requests.items())))
+        spec = pod_class.pod.spec
+        identity = (id(spec), tuple(sorted(pod_class.requests.items())))
         if identity not in self._zones:
-            self._zones[identity] = frozenset(self._find_zones(found))
+            self._zones[identity] = frozenset(self._find_zones(pod_class))
         return self._zones[identity]
 
-    def _find_zones(self, found: PodClass) -> set[str]:
+    def _find_zones(self, pod_class: EquivalenceClass) -> set[str]:
         zones: set[str] = set()
         for pool in self.pools:
-            if refused_taint(pool.spec.template.spec.taints, found.pod.spec.tolerations) is not None:
+            if refused_taint(pool.spec.template.spec.taints, pod_class.pod.spec.tolerations) is not None:
                 continue
-            wares = [ware for ware in self.wares(pool) if self._is_within_limits(ware)]
-            sold = {o.zone for ware in wares for o in ware.offerings}
-            for ware in wares:
+            options = [option for option in self.options(pool) if self._is_within_limits(option)]
+            sold = {o.zone for option in options for o in option.offerings}
+            for option in options:
                 if sold <= zones:
                     break
-                if not {o.zone for o in ware.offerings} <= zones and ware.holds(found.requests):
-                    zones.update(o.zone for o in self.usable(found, pool, ware))
+                if not {o.zone for o in option.offerings} <= zones and option.holds(pod_class.requests):
+                    zones.update(o.zone for o in self.usable(pod_class, pool, option))
         return zones
 
-    def _is_within_limits(self, ware: Ware) -> bool:
-        limits = amounts(ware.pool.spec.limits)
-        grown = total((self._usage.get(ware.pool.metadata.name, {}), ware.kind.capacity, ONE_NODE)) if limits else {}
+    def _is_within_limits(self, option: InstanceTypeOption) -> bool:
+        limits = amounts(option.pool.spec.limits)
+        grown = (
+            total((self._usage.get(option.pool.metadata.name, {}), option.kind.capacity, ONE_NODE)) if limits else {}
+        )
         return all(grown.get(resource, 0) <= limit for resource, limit in limits.items())
 
     @cached_property
     def _usage(self) -> Mapping[str, Resources]:
-        return usage_of(self.world)
+        return usage_of(self.state)
 
-    def newcomers(self, found: PodClass, counted: Sequence[PodClass]) -> Mapping[str, int]:
+    def newcomers(self, pod_class: EquivalenceClass, counted: Sequence[EquivalenceClass]) -> Mapping[str, int]:
         """By zone, the most DaemonSets' pods of the counted classes that a node bought there for the pod would bring."""
         brought: dict[str, int] = {}
-        if not any(daemon in counted for _, daemon in self.world.daemon_sets):
+        if not any(daemon in counted for daemon in self.state.daemon_sets.classes):
             return brought
         for pool in self.pools:
-            if refused_taint(pool.spec.template.spec.taints, found.pod.spec.tolerations) is None:
-                for ware in self.wares(pool):
-                    for offering in self.usable(found, pool, ware) if ware.holds(found.requests) else ():
-                        number = sum(daemon in counted for daemon in self.world.daemons_on(ware.node(offering)))
+            if refused_taint(pool.spec.template.spec.taints, pod_class.pod.spec.tolerations) is None:
+                for option in self.options(pool):
+                    for offering in self.usable(pod_class, pool, option) if option.holds(pod_class.requests) else ():
+                        number = sum(daemon in counted for daemon in self.state.daemon_sets.on(option.node(offering)))
                         brought[offering.zone] = max(number, brought.get(offering.zone, 0))
         return brought
 
-    def usable(self, found: PodClass, pool: NodePool, ware: Ware) -> Iterator[Offering]:
-        """The offerings of the ware on which the pod's own node selection would let it run."""
-        key = found, pool.metadata.name
+    def usable(self, pod_class: EquivalenceClass, pool: NodePool, option: InstanceTypeOption) -> Iterator[Offering]:
+        """The offerings of the option on which the pod's own node selection would let it run."""
+        key = pod_class, pool.metadata.name
         selection = self._selections.get(key)
         if selection is None:
-            selection = self._selections[key] = _Selection(alternatives(found), pool)
-        return selection.usable(ware)
+            selection = self._selections[key] = _Selection(alternatives(pod_class), pool)
+        return selection.usable(option)
 
 
 class _Selection:
@@ -143,10 +146,10 @@ class _Selection:
         self._keys = sorted({expression.key for alternative in every for expression in alternative})
         self._open: dict[Hashable, list[list[NodeSelectorRequirement]]] = {}
 
-    def usable(self, ware: Ware) -> Iterator[Offering]:
-        """The offerings of the ware that some alternative allows."""
-        for by_offering in self._open_to(ware.kind):
-            for offering in ware.offerings:
+    def usable(self, option: InstanceTypeOption) -> Iterator[Offering]:
+        """The offerings of the option that some alternative allows."""
+        for by_offering in self._open_to(option.kind):
+            for offering in option.offerings:
                 if all(allows(e, _offered(offering, e.key)) for e in by_offering):
                     yield offering
 
@@ -157,23 +160,23 @@ class _Selection:
             self._open[values] = [
                 [e for e in alternative if e.key in DECIDED_BY_OFFERING]
                 for alternative in self._alternatives
-                if not _known_mismatch(alternative, kind) and not _custom_mismatch(alternative, self._pool, kind)
+                if not _mismatches_type(alternative, kind) and not _mismatches_pool(alternative, self._pool, kind)
             ]
         return self._open[values]
 
 
-def usage_of(world: World) -> dict[str, dict[str, int]]:
+def usage_of(state: FinalState) -> dict[str, dict[str, int]]:
     """What the nodes of each NodePool take of its limits in the final state; those that are leaving take nothing."""
     parts: dict[str, list[Resources]] = {}
-    for node in world.nodes:
+    for node in state.nodes:
         if node.pool and not node.is_leaving:
-            parts.setdefault(node.pool, []).extend((_capacity(world, node), ONE_NODE))
+            parts.setdefault(node.pool, []).extend((_capacity(state, node), ONE_NODE))
     return {name: total(listed) for name, listed in parts.items()}
 
 
-def _capacity(world: World, node: FinalNode) -> Resources:
-    pool = world.pools.get(node.pool)
-    kind = world.types_of(pool).get(node.labels.get(keys.INSTANCE_TYPE, "")) if pool else None
+def _capacity(state: FinalState, node: FinalNode) -> Resources:
+    pool = state.pools.get(node.pool)
+    kind = state.types_of(pool).get(node.labels.get(keys.INSTANCE_TYPE, "")) if pool else None
     return node.capacity or (kind.capacity if kind else {})
 
 
@@ -185,48 +188,10 @@ def left_by(daemons: Resources, kind: InstanceType) -> Resources:
 
 def most_of(lists: Iterable[Resources]) -> Resources:
     """The most that any of them asks for, resource by resource."""
-    found: dict[str, int] = {}
+    most: dict[str, int] = {}
     for resources in lists:
-        found |= {name: max(amount, found.get(name, 0)) for name, amount in resources.items()}
-    return found
-
-
-def why_closed(world: World, pool: NodePool) -> str:
-    """Why the pool may launch nothing for pending pods, or the empty string."""
-    name = pool.metadata.name
-    if pool.is_static:
-        return "the NodePool is static"
-    if pool.metadata.deletion_timestamp is not None:
-        return "the NodePool is being deleted"
-    if validate(pool) or any(bad.kind == "NodePool" and bad.name == name for bad in world.problem.snapshot.invalid):
-        return "the NodePool failed validation"
-    if any(c.type == "Ready" and c.status == "False" for c in pool.status.conditions):
-        return "the NodePool is not ready"
-    if _contradicts_itself(pool):
-        return "the NodePool's requirements and labels contradict each other"
-    return _why_no_class(world, pool.spec.template.spec.node_class_ref)
-
-
-def _contradicts_itself(pool: NodePool) -> bool:
-    template = pool.spec.template
-    for key in {keys.canonical(r.key) for r in template.spec.requirements}:
-        rules = [r for r in template.spec.requirements if keys.canonical(r.key) == key]
-        label = template.metadata.labels.get(key)
-        values = [label] if label is not None else _values(rules, ())
-        if not any(all(allows(rule, value) for rule in rules) for value in values):
-            return True
-    return False
-
-
-def _why_no_class(world: World, ref: NodeClassRef) -> str:
-    known = {one.metadata.name: one for one in world.problem.snapshot.node_classes}
-    if ref.name not in known:
-        return f"there is no {ref.kind} {ref.name}"
-    if any(c.type == "Ready" and c.status == "False" for c in known[ref.name].status.conditions):
-        return f"{ref.kind} {ref.name} is not ready"
-    if known[ref.name].unsupported:
-        return f"{ref.kind} {ref.name} asks for what is not supported"
-    return ""
+        most |= {name: max(amount, most.get(name, 0)) for name, amount in resources.items()}
+    return most
 
 
 def template_rules(pool: NodePool) -> list[Requirement]:
@@ -256,19 +221,17 @@ class _Terms:
 
     def _allows(self, offering: Offering) -> bool:
         place = offering.zone, offering.zone_id, offering.capacity_type, offering.reservation
-        known = self._places.get(place)
-        if known is None:
-            known = self._places[place] = all(allows(r, _offered(offering, r.key)) for r in self._of_offering)
-        return known
+        if place not in self._places:
+            self._places[place] = all(allows(r, _offered(offering, r.key)) for r in self._of_offering)
+        return self._places[place]
 
     def admit(self, kind: InstanceType) -> bool:
         """Whether the type may have a value of every well-known label that meets the rules on it."""
-        for rule, known in zip(self._of_type, self._values, strict=True):
+        for rule, admitted in zip(self._of_type, self._values, strict=True):
             values = kind.labels.get(rule.key)
-            admits = known.get(values)
-            if admits is None:
-                admits = known[values] = not _known_mismatch((rule,), kind)
-            if not admits:
+            if values not in admitted:
+                admitted[values] = not _mismatches_type((rule,), kind)
+            if not admitted[values]:
                 return False
         return True
 
@@ -284,7 +247,7 @@ def _offered(offering: Offering, key: str) -> str | None:
     return offering.reservation.labels.get(key) if offering.reservation else None
 
 
-def _known_mismatch(rules: Iterable[Expression], kind: InstanceType) -> bool:
+def _mismatches_type(rules: Iterable[Expression], kind: InstanceType) -> bool:
     """Whether no value that the type may have for some well-known label meets the rules on it."""
     return any(
         rule.key not in DECIDED_BY_OFFERING
@@ -295,9 +258,9 @@ def _known_mismatch(rules: Iterable[Expression], kind: InstanceType) -> bool:
     )
 
 
-def alternatives(found: PodClass) -> list[list[NodeSelectorRequirement]]:
+def alternatives(pod_class: EquivalenceClass) -> list[list[NodeSelectorRequirement]]:
     """nodeSelector with each term of required node affinity; any of them will do. Keys are canonical."""
-    spec = found.pod.spec
+    spec = pod_class.pod.spec
     always = [NodeSelectorRequirement(key=k, operator="In", values=[v]) for k, v in spec.node_selector.items()]
     affinity = spec.affinity and spec.affinity.node_affinity
     required = affinity and affinity.required_during_scheduling_ignored_during_execution
@@ -312,7 +275,7 @@ def alternatives(found: PodClass) -> list[list[NodeSelectorRequirement]]:
     ]
 
 
-def _custom_mismatch(alternative: Sequence[NodeSelectorRequirement], pool: NodePool, kind: InstanceType) -> bool:
+def _mismatches_pool(alternative: Sequence[NodeSelectorRequirement], pool: NodePool, kind: InstanceType) -> bool:
     """Whether the pool cannot give a label of its own the value that the pod wants."""
     template = pool.spec.template
     fixed: Mapping[str, str] = {
@@ -325,18 +288,8 @@ def _custom_mismatch(alternative: Sequence[NodeSelectorRequirement], pool: NodeP
     for key in {e.key for e in alternative} - kind.labels.keys() - keys.AWS_WELL_KNOWN:
         wanted = [e for e in alternative if e.key == key]
         rules = [r for r in template.spec.requirements if keys.canonical(r.key) == key]
-        values = [fixed[key]] if key in fixed else _values(rules, wanted)
+        values = [fixed[key]] if key in fixed else possible_values(rules, wanted)
         every: list[Expression] = [*wanted, *rules]
         if not any(all(allows(e, value) for e in every) for value in values):
             return True
     return False
-
-
-def _values(rules: Sequence[Requirement], wanted: Sequence[NodeSelectorRequirement]) -> list[str | None]:
-    """Values that a label defined by the pool's requirements might take; none where the pool does not define it."""
-    if not rules:
-        return [None]
-    every: list[Expression] = [*rules, *wanted]
-    named: list[str | None] = [v for e in every if e.operator == "In" for v in e.values]
-    bounds = [int(v) for e in every if e.operator in ("Gt", "Lt", "Gte", "Lte") for v in e.values if v.isdecimal()]
-    return [*named, *(str(b + d) for b in bounds for d in (-1, 0, 1)), "any-other-value", None]

@@ -1,4 +1,4 @@
-"""Capacity reservations: no more nodes are launched in one than it still takes, and each launch counts on one place in one."""
+"""Capacity reservations: no more nodes are launched in one than it has instances left, and no launch may take another's."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -6,43 +6,42 @@ from collections.abc import Iterator
 from joinery.apis.labels import RESERVATION_ID
 from joinery.scheduling.reason import Subject, SubjectKind
 from joinery.state.claims import awaits_launch
-from joinery.verification.final_state import World
-from joinery.verification.launches import Choices
+from joinery.verification.choices import Choices
+from joinery.verification.final_state import FinalState
 from joinery.verification.violation import Violation, ViolationCode, of_launch
 
 
-def check_reservations(world: World, choices: Choices) -> Iterator[Violation]:
+def check_reservations(state: FinalState, choices: Choices) -> Iterator[Violation]:
     """Each launch allows the reservation that it counts on and nothing else, or none at all; and all launches together."""
-    for launch, _ in world.launched:
-        known = choices.of(launch).values()
-        allowed = {place[2] for choice in known if choice for place in choice.places}
+    for launch, _ in state.launched:
+        allowed = {place[2] for choice in choices.of(launch).values() if choice for place in choice.places}
         others = sorted(allowed - {launch.offering.reservation})
         if others:
             message = f"the launch may take a place in capacity reservation {others[0]} that it does not count on"
             if others == [""]:
                 message = f"the launch need not go into {launch.offering.reservation}, on which it counts"
             yield Violation(ViolationCode.RESERVATION, message, of_launch(launch))
-    counted = Counter(launch.offering.reservation for launch, _ in world.launched if launch.offering.reservation)
+    counted = Counter(launch.offering.reservation for launch, _ in state.launched if launch.offering.reservation)
     for name, number in sorted(counted.items()):
-        left = _left(world, name)
+        left = _left(state, name)
         if number > left:
             template = "{launches} launches in it with this plan, and it takes {left} more"
             subject = Subject(SubjectKind.CAPACITY_RESERVATION, name)
             yield Violation.of(ViolationCode.RESERVATION, template, subject, launches=number, left=left)
 
 
-def _left(world: World, name: str) -> int:
+def _left(state: FinalState, name: str) -> int:
     """The least that any node class says of it, without the claims that may yet be launched in it."""
     told = [
         offering.reservation.remaining
-        for types in world.problem.instance_types.values()
+        for types in state.problem.instance_types.values()
         for kind in types
         for offering in kind.offerings
         if offering.reservation and offering.reservation.id == name
     ]
     waiting = [
         claim
-        for claim in world.problem.snapshot.managed_claims
+        for claim in state.problem.snapshot.managed_claims
         if awaits_launch(claim)
         and any(r.key == RESERVATION_ID and r.operator == "In" and name in r.values for r in claim.spec.requirements)
     ]

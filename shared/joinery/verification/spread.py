@@ -1,9 +1,12 @@
-"""Topology spread that must not be violated: no domain may be more than ``maxSkew`` fuller than the emptiest.
+"""Topology spread that must hold: no domain has more than ``maxSkew`` pods more than the emptiest (kube-scheduler PodTopologySpread).
 
-The domains are those of eligible nodes and, for zones, also those in which an allowed pool could buy a node for the pod:
-the scheduler would be content with one zone where only one has nodes, the user would not. A zone in which nothing that
-fits is sold within limits is no domain, nor is one that the plan says it passed over, one without the neighbours that the pod's
-required affinity over zones names, or one that the volume of a claim, which the pod shares with others, will not be in.
+The domains are those of eligible nodes. For zones they are also those in which a NodePool could launch a node for the pod:
+kube-scheduler would be content with one zone while only one has nodes, but whoever asks for a spread would not. These zones are left out:
+
+- where nothing that fits is sold within limits;
+- that the plan says it passed over;
+- without the neighbours that the pod's required affinity over zones names;
+- in which the volume of a claim that the pod shares with others will not be.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -14,10 +17,10 @@ from joinery.apis.core import LabelSelector, LabelSelectorRequirement, Pod, Topo
 from joinery.apis.labels import ALIASES, ZONE
 from joinery.verification.affinity import domains_with_neighbours
 from joinery.verification.census import Census
-from joinery.verification.final_state import World
-from joinery.verification.nodes import FinalNode, PodClass
+from joinery.verification.final_state import FinalState
+from joinery.verification.nodes import EquivalenceClass, FinalNode
 from joinery.verification.predicates import is_choosy, refused_taint, selects_node
-from joinery.verification.purchasable import Market
+from joinery.verification.purchasable import Purchasable
 from joinery.verification.violation import Violation, ViolationCode, misplaced
 
 _ZONE_KEYS = {ZONE} | {alias for alias, key in ALIASES.items() if key == ZONE}
@@ -28,28 +31,32 @@ def hard_spread(pod: Pod) -> list[TopologySpreadConstraint]:
     return [c for c in pod.spec.topology_spread_constraints if c.when_unsatisfiable == "DoNotSchedule"]
 
 
-def check_spread(world: World, census: Census, market: Market) -> Iterator[Violation]:
-    """Every pod of the plan keeps every constraint of its own, with all others in place."""
-    for found in world.classes.values():
-        constraints = hard_spread(found.pod)
-        if constraints and next(found.planned_on, None) is not None:
+def check_spread(state: FinalState, census: Census, purchasable: Purchasable) -> Iterator[Violation]:
+    """Every planned pod keeps each of its own constraints, with all other pods in place."""
+    for pod_class in state.classes.values():
+        constraints = hard_spread(pod_class.pod)
+        if constraints and next(pod_class.planned_on, None) is not None:
             for constraint in constraints:
-                tally = spread_tally(world, found, constraint, census=census, market=market)
-                for node in found.planned_on:
-                    problem = tally.problem(node.labels.get(constraint.topology_key))
+                counts = spread_counts(state, pod_class, constraint, census=census, purchasable=purchasable)
+                for node in pod_class.planned_on:
+                    problem = counts.problem(node.labels.get(constraint.topology_key))
                     if problem:
-                        yield misplaced(ViolationCode.TOPOLOGY_SPREAD, found, node, problem)
+                        yield misplaced(ViolationCode.TOPOLOGY_SPREAD, pod_class, node, problem)
 
 
 @dataclass(frozen=True)
-class Tally:
-    """Counts per domain for one constraint of one class, the class's own pods included."""
+class SpreadCounts:
+    """Pods by domain, as one constraint of one class counts them; the class's own pods are included.
+
+    ``actual_domains``: how many domains have eligible nodes; ``counts_itself``: whether the constraint counts the class; ``counted``: the
+    classes that it counts.
+    """
 
     constraint: TopologySpreadConstraint
     counts: Mapping[str, int]
     actual_domains: int
     counts_itself: bool
-    counted: Sequence[PodClass] = ()
+    counted: Sequence[EquivalenceClass] = ()
 
     def problem(self, domain: str | None) -> str:
         """What is wrong with one of the class's pods being in the domain."""
@@ -63,16 +70,16 @@ class Tally:
         message = f"{here} pods in {key}={domain}, {least} in the emptiest"
         return f"{message}: a skew of {here - least}, and {self.constraint.max_skew} is allowed"
 
-    def moved(self, node: FinalNode, domain: str) -> "Tally":
+    def moved(self, node: FinalNode, domain: str) -> "SpreadCounts":
         """The counts if the node came up in another domain."""
-        along = sum(node.held.get(found, 0) for found in self.counted if not found.is_terminating)
+        along = sum(node.held.get(pod_class, 0) for pod_class in self.counted if not pod_class.is_terminating)
         counts = dict(self.counts)
         counts[node.labels[self.constraint.topology_key]] -= along
         counts[domain] = counts.get(domain, 0) + along
         return replace(self, counts=counts)
 
     def _least(self, domain: str, here: int) -> int:
-        """The scheduler's global minimum as it would be if the pod were not there yet."""
+        """The scheduler's global minimum (`minMatchNum`) as it would be if the pod were not there yet."""
         if self.actual_domains < (self.constraint.min_domains or 1):
             return 0
         least, second = self._two_least
@@ -88,45 +95,52 @@ class Tally:
         return (ordered[0] if ordered else 0), (ordered[-1] if len(ordered) > 1 else ordered[0] if ordered else 0)
 
 
-def spread_tally(
-    world: World, found: PodClass, constraint: TopologySpreadConstraint, *, census: Census, market: Market
-) -> Tally:
+def spread_counts(
+    state: FinalState,
+    pod_class: EquivalenceClass,
+    constraint: TopologySpreadConstraint,
+    *,
+    census: Census,
+    purchasable: Purchasable,
+) -> SpreadCounts:
     """Count the pods that the constraint looks at, in every domain that it looks at."""
-    eligible = set(_eligible(world, found, constraint))
+    eligible = set(_eligible(state, pod_class, constraint))
     key = constraint.topology_key
     counts = dict.fromkeys((node.labels[key] for node in eligible), 0)
     actual = len(counts)
-    selector = _selector(constraint, found)
-    counted = census.matching(selector, frozenset({found.namespace}))
-    if key in _ZONE_KEYS and (empty := _zones(found, census, market) - counts.keys()):
-        brought = market.newcomers(found, counted)
+    selector = _selector(constraint, pod_class)
+    counted = census.matching(selector, frozenset({pod_class.namespace}))
+    if key in _ZONE_KEYS and (empty := _zones(pod_class, census, purchasable) - counts.keys()):
+        brought = purchasable.newcomers(pod_class, counted)
         counts |= {zone: brought.get(zone, 0) for zone in empty}
     for other in counted:
         if not other.is_terminating:
             for node, number in other.places.items():
                 if node in eligible:
                     counts[node.labels[key]] += number
-    return Tally(
-        constraint, counts, actual, counts_itself=found in counted and not found.is_terminating, counted=counted
+    return SpreadCounts(
+        constraint, counts, actual, counts_itself=pod_class in counted and not pod_class.is_terminating, counted=counted
     )
 
 
-def _zones(found: PodClass, census: Census, market: Market) -> frozenset[str]:
-    """Where a node could be bought for the pod that its own affinity and those with whom it shares a claim let it onto."""
-    neighbours = domains_with_neighbours(found, _ZONE_KEYS, census)
-    sold = market.zones_for(found)
+def _zones(pod_class: EquivalenceClass, census: Census, purchasable: Purchasable) -> frozenset[str]:
+    """The zones in which a node could be launched for the pod, less those that its affinity or a shared claim excludes."""
+    neighbours = domains_with_neighbours(pod_class, _ZONE_KEYS, census)
+    sold = purchasable.zones_for(pod_class)
     zones = sold if neighbours is None else sold & neighbours
-    zones -= {domain for key, domain in census.world.packing.passed_over if key == ZONE}
-    return zones.intersection(*census.zones_of_claims(found))
+    zones -= {domain for key, domain in census.state.packing.passed_over if key == ZONE}
+    return zones.intersection(*census.zones_of_claims(pod_class))
 
 
-def _eligible(world: World, found: PodClass, constraint: TopologySpreadConstraint) -> Iterable[FinalNode]:
-    """Nodes with all the keys the pod spreads over, that its policies let it see."""
-    keys = [c.topology_key for c in hard_spread(found.pod)]
-    spec = found.pod.spec
+def _eligible(
+    state: FinalState, pod_class: EquivalenceClass, constraint: TopologySpreadConstraint
+) -> Iterable[FinalNode]:
+    """The nodes that count: they have all keys that the pod spreads over, and its nodeAffinityPolicy and nodeTaintsPolicy admit them."""
+    keys = [c.topology_key for c in hard_spread(pod_class.pod)]
+    spec = pod_class.pod.spec
     choosy = constraint.node_affinity_policy != "Ignore" and is_choosy(spec)
     minds_taints = constraint.node_taints_policy == "Honor"
-    for node in world.nodes:
+    for node in state.nodes:
         if any(key not in node.labels for key in keys):
             continue
         if choosy and not selects_node(spec, node.labels, node.name):
@@ -136,13 +150,13 @@ def _eligible(world: World, found: PodClass, constraint: TopologySpreadConstrain
         yield node
 
 
-def _selector(constraint: TopologySpreadConstraint, found: PodClass) -> LabelSelector | None:
+def _selector(constraint: TopologySpreadConstraint, pod_class: EquivalenceClass) -> LabelSelector | None:
     """The selector with the pod's own values of matchLabelKeys; those alone where there is no selector."""
     selector = constraint.label_selector
-    wanted = [key for key in constraint.match_label_keys if key in found.labels]
+    wanted = [key for key in constraint.match_label_keys if key in pod_class.labels]
     if not wanted:
         return selector
-    own = [LabelSelectorRequirement(key=key, operator="In", values=[found.labels[key]]) for key in wanted]
+    own = [LabelSelectorRequirement(key=key, operator="In", values=[pod_class.labels[key]]) for key in wanted]
     if selector is None:
         return LabelSelector(match_expressions=own)
     return LabelSelector(match_labels=selector.match_labels, match_expressions=[*selector.match_expressions, *own])

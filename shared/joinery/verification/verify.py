@@ -1,12 +1,15 @@
 """An independent check of a packing: the optimiser may be clever because this is simple.
 
-Feasibility is derived again from the pod specs alone, as kube-scheduler would see the final state: every planned node
-booted, every pod in place, then each pod of the plan asked whether it may be where it is. Nothing is shared with the
-packing core but the problem and the packing, and an import contract keeps it so. The files, by what they know:
+The plan is put in place: every planned node has booted, every pod runs where the plan puts it. Then each planned pod is asked
+whether it may be there, as kube-scheduler would ask if the pod were not bound yet, and each launch whether its NodePool and the
+catalogue allow it. Everything is derived from the objects' own specs. Nothing is shared with the packing core but the problem and
+the packing, and an import contract keeps it so. The modules, in the order of reading:
 
 =================  =========================================================================================
-``predicates``     selectors, expressions, taints, ports, requests: the scheduler's small rules
+``predicates``     selectors, expressions, taints, ports, requests: kube-scheduler's small rules
 ``nodes``          nodes of the final state, existing and launched alike
+``violation``      what is reported: a code, its subject, the figures
+``daemon_sets``    which DaemonSets' pods run on a node
 ``final_state``    the final state: pods by class, classes by node
 ``accounting``     every pending pod exactly once
 ``placements``     taints, labels, room, ports of each (class, node) pair
@@ -14,14 +17,16 @@ packing core but the problem and the packing, and an import contract keeps it so
 ``affinity``       pod affinity and anti-affinity, and an order of binding
 ``spread``         topology spread
 ``volumes``        claims and volumes
-``purchasable``    what each NodePool could buy for a pod
+``closed_pools``   NodePools that may launch nothing
+``purchasable``    what each NodePool could launch for a pod
+``choices``        what EC2 may pick for a launch
 ``launches``       each launch against its NodePool and the catalogue
 ``alternatives``   what else EC2 may pick of a launch
 ``nodepools``      limits, minimal values, weights
 ``reservations``   what each capacity reservation still takes
 =================  =========================================================================================
 
-Every wrong plan is refused with reasons whose code names the rule and whose subject names the pod, launch or NodePool.
+A wrong plan is reported as violations. Their code names the rule, their subject the pod, launch, NodePool or reservation.
 """
 
 from collections.abc import Iterator
@@ -32,11 +37,12 @@ from joinery.verification.accounting import check_accounts
 from joinery.verification.affinity import check_affinity, check_anti_affinity
 from joinery.verification.alternatives import check_alternatives
 from joinery.verification.census import Census
-from joinery.verification.final_state import World, final_state
-from joinery.verification.launches import Choices, check_launches
+from joinery.verification.choices import Choices
+from joinery.verification.final_state import FinalState, final_state
+from joinery.verification.launches import check_launches
 from joinery.verification.nodepools import check_limits, check_min_values, check_weights
 from joinery.verification.placements import check_placements
-from joinery.verification.purchasable import Market
+from joinery.verification.purchasable import Purchasable
 from joinery.verification.reservations import check_reservations
 from joinery.verification.spread import check_spread
 from joinery.verification.violation import Violation, ViolationCode
@@ -51,26 +57,26 @@ def verify(problem: Problem, packing: Packing) -> tuple[Violation, ...]:
 
     Cost: grows with the different (pod class, node) pairs; 10,000 pods on 1,300 nodes take about 0.25 s.
     """
-    world = final_state(problem, packing)
-    return tuple(_checks(world))
+    state = final_state(problem, packing)
+    return tuple(_checks(state))
 
 
-def _checks(world: World) -> Iterator[Violation]:
-    census, market, choices = Census(world), Market(world), Choices(world)
-    yield from world.wrong
-    yield from check_accounts(world)
-    yield from check_placements(world)
-    yield from check_anti_affinity(world, census)
-    yield from check_affinity(world, census)
-    yield from check_spread(world, census, market)
-    yield from check_volumes(world)
-    yield from check_launches(world, choices)
-    yield from check_alternatives(world, census, choices=choices, market=market)
-    yield from check_limits(world)
-    yield from check_min_values(world, choices)
-    yield from check_weights(world, market, census)
-    yield from check_reservations(world, choices)
-    yield from _check_cost(world.packing)
+def _checks(state: FinalState) -> Iterator[Violation]:
+    census, purchasable, choices = Census(state), Purchasable(state), Choices(state)
+    yield from state.wrong
+    yield from check_accounts(state)
+    yield from check_placements(state)
+    yield from check_anti_affinity(state, census)
+    yield from check_affinity(state, census)
+    yield from check_spread(state, census, purchasable)
+    yield from check_volumes(state)
+    yield from check_launches(state, choices)
+    yield from check_alternatives(state, census, choices=choices, purchasable=purchasable)
+    yield from check_limits(state)
+    yield from check_min_values(state, choices)
+    yield from check_weights(state, purchasable, census)
+    yield from check_reservations(state, choices)
+    yield from _check_cost(state.packing)
 
 
 def _check_cost(packing: Packing) -> Iterator[Violation]:

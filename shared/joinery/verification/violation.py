@@ -6,7 +6,7 @@ from typing import LiteralString
 
 from joinery.scheduling.packing import Launch
 from joinery.scheduling.reason import Figure, Figures, Subject, SubjectKind
-from joinery.verification.nodes import FinalNode, PodClass
+from joinery.verification.nodes import EquivalenceClass, FinalNode
 
 
 class ViolationCode(StrEnum):
@@ -100,7 +100,7 @@ def of_launch(launch: Launch) -> Subject:
 
 
 def misplaced(
-    code: ViolationCode, pod_class: PodClass, node: FinalNode, message: str, /, **figures: Figure
+    code: ViolationCode, pod_class: EquivalenceClass, node: FinalNode, message: str, /, **figures: Figure
 ) -> Violation:
     """A violation by pods of the class that the plan puts on the node: it names the first, and counts the others."""
     first, *others = node.planned[pod_class]

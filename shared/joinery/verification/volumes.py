@@ -1,4 +1,4 @@
-"""Volumes: a claim that is bound ties its pods to where its volume is; one that is not, to where it may come to be.
+"""Volumes: a bound claim ties its pods to where its volume is, an unbound one to where a volume can be made (VolumeBinding, VolumeZone).
 
 Attach limits hold on nodes that exist; a new node has no CSINode yet, so kube-scheduler applies none to it.
 """
@@ -12,8 +12,8 @@ import msgspec
 
 from joinery.apis.core import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass, Volume
 from joinery.apis.labels import ZONE
-from joinery.verification.final_state import World
-from joinery.verification.nodes import FinalNode, PodClass
+from joinery.verification.final_state import FinalState
+from joinery.verification.nodes import EquivalenceClass, FinalNode
 from joinery.verification.predicates import Labels, term_matches
 from joinery.verification.violation import Violation, ViolationCode, misplaced
 
@@ -24,53 +24,55 @@ _IN_TREE = {"kubernetes.io/aws-ebs": _EBS}
 _ONE_POD_ONLY = "ReadWriteOncePod"
 
 
-def check_volumes(world: World) -> Iterator[Violation]:
-    """Every claim of every pod of the plan can be used where the plan puts the pod."""
-    volumes = Volumes(world)
-    mounting = [found for found in world.classes.values() if volumes.claims_of(found)]
-    planned = [found for found in mounting if next(found.planned_on, None) is not None]
-    for found in planned:
-        for node in found.planned_on:
-            problem = volumes.problem(found, node.labels, node.name)
+def check_volumes(state: FinalState) -> Iterator[Violation]:
+    """The claims of every planned pod can be used where the plan puts it."""
+    volumes = Volumes(state)
+    mounting = [pod_class for pod_class in state.classes.values() if volumes.claims_of(pod_class)]
+    planned = [pod_class for pod_class in mounting if next(pod_class.planned_on, None) is not None]
+    for pod_class in planned:
+        for node in pod_class.planned_on:
+            problem = volumes.problem(pod_class, node.labels, node.name)
             if problem:
-                yield misplaced(ViolationCode.VOLUMES, found, node, problem)
+                yield misplaced(ViolationCode.VOLUMES, pod_class, node, problem)
     if planned:
         yield from _check_sharing(volumes, mounting)
-        yield from _check_limits(world, volumes, planned)
+        yield from _check_limits(state, volumes, planned)
 
 
 @dataclass(frozen=True)
 class Volumes:
     """Claims, volumes and classes of the snapshot, by name."""
 
-    world: World
+    state: FinalState
 
     @cached_property
     def _claims(self) -> dict[str, PersistentVolumeClaim]:
-        found = self.world.problem.snapshot.volume_claims
-        return {f"{c.metadata.namespace or 'default'}/{c.metadata.name}": c for c in found}
+        claims = self.state.problem.snapshot.volume_claims
+        return {f"{claim.metadata.namespace or 'default'}/{claim.metadata.name}": claim for claim in claims}
 
     @cached_property
     def _volumes(self) -> dict[str, PersistentVolume]:
-        return {volume.metadata.name: volume for volume in self.world.problem.snapshot.volumes}
+        return {volume.metadata.name: volume for volume in self.state.problem.snapshot.volumes}
 
     @cached_property
     def _classes(self) -> dict[str, StorageClass]:
-        return {one.metadata.name: one for one in self.world.problem.snapshot.storage_classes}
+        return {storage.metadata.name: storage for storage in self.state.problem.snapshot.storage_classes}
 
-    def claims_of(self, found: PodClass) -> list[str]:
-        """The claims (namespace/name) that the class's pods mount. Pods with ephemeral ones are classes of one."""
-        return [f"{found.namespace}/{name}" for v in found.pod.spec.volumes if (name := _claim_name(found, v))]
+    def claims_of(self, pod_class: EquivalenceClass) -> list[str]:
+        """The claims (namespace/name) that the class's pods mount. A pod with an ephemeral volume is in a class of its own."""
+        return [
+            f"{pod_class.namespace}/{name}" for v in pod_class.pod.spec.volumes if (name := _claim_name(pod_class, v))
+        ]
 
-    def _claim(self, found: PodClass, name: str) -> PersistentVolumeClaim | None:
+    def _claim(self, pod_class: EquivalenceClass, name: str) -> PersistentVolumeClaim | None:
         """The claim; for an ephemeral one that does not exist yet, the one its template will give."""
         if name in self._claims:
             return self._claims[name]
         template = next(
             (
                 v.ephemeral.volume_claim_template
-                for v in found.pod.spec.volumes
-                if v.ephemeral and _key(found, v) == name
+                for v in pod_class.pod.spec.volumes
+                if v.ephemeral and _key(pod_class, v) == name
             ),
             None,
         )
@@ -84,13 +86,13 @@ class Volumes:
         newest = max(usual, key=lambda c: (str(c.metadata.creation_timestamp or ""), c.metadata.name))
         return msgspec.structs.replace(spec, storage_class_name=newest.metadata.name)
 
-    def problem(self, found: PodClass, labels: Labels, node: str) -> str:
+    def problem(self, pod_class: EquivalenceClass, labels: Labels, node: str) -> str:
         """Why a claim of the pod cannot be used on a node with these labels, or the empty string."""
-        problems = (self._problem(found, name, labels, node) for name in self.claims_of(found))
+        problems = (self._problem(pod_class, name, labels, node) for name in self.claims_of(pod_class))
         return next((problem for problem in problems if problem), "")
 
-    def _problem(self, found: PodClass, name: str, labels: Labels, node: str) -> str:
-        claim = self._claim(found, name)
+    def _problem(self, pod_class: EquivalenceClass, name: str, labels: Labels, node: str) -> str:
+        claim = self._claim(pod_class, name)
         if claim is None:
             return f"claim {name} does not exist"
         if claim.metadata.deletion_timestamp is not None or claim.status.phase == "Lost":
@@ -121,22 +123,22 @@ class Volumes:
             return f"the volume of claim {name} is not here"
         return ""
 
-    def binds_zone(self, found: PodClass, name: str) -> bool:
+    def binds_zone(self, pod_class: EquivalenceClass, name: str) -> bool:
         """Whether the first pod that uses the claim will decide the zone of all of them."""
-        claim = self._claim(found, name)
+        claim = self._claim(pod_class, name)
         if claim is None or claim.spec.volume_name:
             return False
         storage = self._classes.get(claim.spec.storage_class_name or "")
         return storage is not None and _IN_TREE.get(storage.provisioner, storage.provisioner) == _EBS
 
-    def is_exclusive(self, found: PodClass, name: str) -> bool:
+    def is_exclusive(self, pod_class: EquivalenceClass, name: str) -> bool:
         """Whether one pod alone may use it."""
-        claim = self._claim(found, name)
+        claim = self._claim(pod_class, name)
         return claim is not None and _ONE_POD_ONLY in claim.spec.access_modes
 
-    def driver(self, found: PodClass, name: str) -> str:
+    def driver(self, pod_class: EquivalenceClass, name: str) -> str:
         """The CSI driver that attaches the claim's volume, or the empty string."""
-        claim = self._claim(found, name)
+        claim = self._claim(pod_class, name)
         if claim is None:
             return ""
         if not claim.spec.volume_name:
@@ -148,50 +150,50 @@ class Volumes:
         return volume.spec.csi.driver if volume.spec.csi else _EBS if volume.spec.aws_elastic_block_store else ""
 
 
-def _claim_name(found: PodClass, volume: Volume) -> str:
+def _claim_name(pod_class: EquivalenceClass, volume: Volume) -> str:
     if volume.persistent_volume_claim:
         return volume.persistent_volume_claim.claim_name
-    return f"{found.pod.metadata.name}-{volume.name}" if volume.ephemeral else ""
+    return f"{pod_class.pod.metadata.name}-{volume.name}" if volume.ephemeral else ""
 
 
-def _key(found: PodClass, volume: Volume) -> str:
-    return f"{found.namespace}/{_claim_name(found, volume)}"
+def _key(pod_class: EquivalenceClass, volume: Volume) -> str:
+    return f"{pod_class.namespace}/{_claim_name(pod_class, volume)}"
 
 
-def _check_sharing(volumes: Volumes, mounting: Sequence[PodClass]) -> Iterator[Violation]:
+def _check_sharing(volumes: Volumes, mounting: Sequence[EquivalenceClass]) -> Iterator[Violation]:
     zone_of: dict[str, str] = {}
     users: dict[str, int] = defaultdict(int)
-    for found in mounting:
-        for name in volumes.claims_of(found):
-            users[name] += sum(found.places.values())
-            if users[name] > 1 and volumes.is_exclusive(found, name):
+    for pod_class in mounting:
+        for name in volumes.claims_of(pod_class):
+            users[name] += sum(pod_class.places.values())
+            if users[name] > 1 and volumes.is_exclusive(pod_class, name):
                 yield from _first_misplaced(
-                    ViolationCode.VOLUMES, found, f"claim {name} lets one pod use it, and several would"
+                    ViolationCode.VOLUMES, pod_class, f"claim {name} lets one pod use it, and several would"
                 )
-            if volumes.binds_zone(found, name):
-                for node in found.planned_on:
+            if volumes.binds_zone(pod_class, name):
+                for node in pod_class.planned_on:
                     zone = node.labels.get(ZONE, "")
                     if zone_of.setdefault(name, zone) != zone:
                         yield misplaced(
                             ViolationCode.SHARED_VOLUME,
-                            found,
+                            pod_class,
                             node,
                             f"claim {name} is used in {zone_of[name]} and in {zone}",
                         )
 
 
-def _first_misplaced(code: ViolationCode, found: PodClass, message: str) -> Iterator[Violation]:
-    node = next(found.planned_on, None)
+def _first_misplaced(code: ViolationCode, pod_class: EquivalenceClass, message: str) -> Iterator[Violation]:
+    node = next(pod_class.planned_on, None)
     if node is not None:
-        yield misplaced(code, found, node, message)
+        yield misplaced(code, pod_class, node, message)
 
 
-def _check_limits(world: World, volumes: Volumes, planned: Sequence[PodClass]) -> Iterator[Violation]:
+def _check_limits(state: FinalState, volumes: Volumes, planned: Sequence[EquivalenceClass]) -> Iterator[Violation]:
     limits = {
         csi.metadata.name: {d.name: d.allocatable.count for d in csi.spec.drivers if d.allocatable}
-        for csi in world.problem.snapshot.csi_nodes
+        for csi in state.problem.snapshot.csi_nodes
     }
-    for node in {node for found in planned for node in found.planned_on if node.name in limits}:
+    for node in {node for pod_class in planned for node in pod_class.planned_on if node.name in limits}:
         attached = _attached(volumes, node)
         for driver, names in sorted(attached.items()):
             limit = limits[node.name].get(driver)
@@ -201,15 +203,15 @@ def _check_limits(world: World, volumes: Volumes, planned: Sequence[PodClass]) -
                     for f in node.planned
                     if f in planned and any(volumes.driver(f, n) == driver for n in volumes.claims_of(f))
                 ]
-                for found in users[:1]:
+                for pod_class in users[:1]:
                     message = f"{len(names)} volumes of {driver} wanted, {limit} can be attached"
-                    yield misplaced(ViolationCode.VOLUME_LIMITS, found, node, message)
+                    yield misplaced(ViolationCode.VOLUME_LIMITS, pod_class, node, message)
 
 
 def _attached(volumes: Volumes, node: FinalNode) -> dict[str, set[str]]:
     """Claims of all pods on the node, by driver; a claim that several pods share counts once."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for one in node.held:
-        for name in volumes.claims_of(one):
-            found[volumes.driver(one, name)].add(name)
-    return found
+    attached: dict[str, set[str]] = defaultdict(set)
+    for pod_class in node.held:
+        for name in volumes.claims_of(pod_class):
+            attached[volumes.driver(pod_class, name)].add(name)
+    return attached

@@ -75,8 +75,8 @@ def launch(  # noqa: PLR0913
 
 
 def _requests(asked: Problem, key: str) -> dict[str, int]:
-    found = next(p for p in asked.snapshot.pods if p.key == key)
-    return total((*(amounts(c.resources.requests) for c in found.spec.containers), {"pods": 1}))
+    pod = next(p for p in asked.snapshot.pods if p.key == key)
+    return total((*(amounts(c.resources.requests) for c in pod.spec.containers), {"pods": 1}))
 
 
 def packing(*launches: Launch, on: Mapping[str, tuple[str, ...]] | None = None, left: tuple[str, ...] = ()) -> Packing:
@@ -88,9 +88,9 @@ def packing(*launches: Launch, on: Mapping[str, tuple[str, ...]] | None = None, 
     )
 
 
-def found(asked: Problem, plan: Packing) -> set[str]:
+def violated(asked: Problem, plan: Packing) -> set[str]:
     """The codes of everything that verification refuses."""
-    return {reason.code for reason in verify(asked, plan)}
+    return {violation.code for violation in verify(asked, plan)}
 
 
 def renamed(given: Launch, **changes: Any) -> Launch:

@@ -12,7 +12,7 @@ from joinery.scheduling.packing import Launch, PlacedOffering
 from joinery.scheduling.problem import Options
 from joinery.state.offerings import OfferingKey, without
 from simulator.builders import daemon_set, node, node_pool, pod
-from tests.unit.verification.plans import SMALL, A, found, launch, packing, problem
+from tests.unit.verification.plans import SMALL, A, launch, packing, problem, violated
 
 ONE = problem(node_pool(labels={"team": "web"}), pod("web"))
 RIGHT = launch(ONE, "default/web", types=("m7a.large", "m7a.xlarge"))
@@ -24,7 +24,7 @@ def _offering(**changes: Any) -> dict[str, Any]:
 
 def test_the_launch_that_these_tests_spoil_is_right() -> None:
     """Two types, the cheaper one counted on, labels and requests as they should be."""
-    assert found(ONE, packing(RIGHT)) == set()
+    assert violated(ONE, packing(RIGHT)) == set()
 
 
 @pytest.mark.parametrize(
@@ -50,14 +50,14 @@ def test_the_launch_that_these_tests_spoil_is_right() -> None:
 )
 def test_a_launch_that_differs_in_one_thing_is_refused(changes: dict[str, Any], code: str) -> None:
     """Name, pool, offering, price, types, labels, taints, requirements, requests, pods: each is checked."""
-    assert code in found(ONE, packing(replace(RIGHT, **changes)))
+    assert code in violated(ONE, packing(replace(RIGHT, **changes)))
 
 
 def test_an_offering_that_ec2_is_out_of_is_refused() -> None:
     """Unavailable is as good as not sold."""
     out = without((SMALL,), frozenset({OfferingKey("m7a.large", A, "on-demand")}))
     asked = problem(node_pool(), pod("web"), types=out)
-    assert "Offering" in found(asked, packing(launch(asked, "default/web")))
+    assert "Offering" in violated(asked, packing(launch(asked, "default/web")))
 
 
 def test_every_type_of_a_launch_holds_its_pods_and_its_daemons() -> None:
@@ -66,9 +66,9 @@ def test_every_type_of_a_launch_holds_its_pods_and_its_daemons() -> None:
     asked = problem(node_pool(), pod("web", cpu="1"), daemon)
     overhead = {"cpu": 1500, "memory": 2**30, "pods": 1}
     wide = launch(asked, "default/web", kind="m7a.xlarge", types=("m7a.xlarge",), daemons=overhead)
-    assert found(asked, packing(wide)) == set()
+    assert violated(asked, packing(wide)) == set()
     narrow = launch(asked, "default/web", kind="m7a.large", types=("m7a.large", "m7a.xlarge"), daemons=overhead)
-    assert {"InstanceTypes", "Resources"} <= found(asked, packing(narrow))
+    assert {"InstanceTypes", "Resources"} <= violated(asked, packing(narrow))
 
 
 @pytest.mark.parametrize("daemon", [{"cpu": "5"}, {"memory": "12Gi"}, {"requests": {"nvidia.com/gpu": "1"}}])
@@ -79,27 +79,27 @@ def test_every_type_of_a_launch_holds_its_daemons_whatever_the_pods_ask_for(daem
     asked = problem(node_pool(), pod("web", cpu="0", memory="0"), own)
     overhead = {**amounts(requests), "pods": 1}
     narrow = launch(asked, "default/web", daemons=overhead)
-    assert found(asked, packing(narrow)) == {"DaemonSets"}
+    assert violated(asked, packing(narrow)) == {"DaemonSets"}
 
 
 def test_requests_include_the_daemons() -> None:
     """A launch that forgets its daemons' share states too little."""
     asked = problem(node_pool(), pod("web"), daemon_set())
-    assert found(asked, packing(launch(asked, "default/web"))) == {"Requests"}
+    assert violated(asked, packing(launch(asked, "default/web"))) == {"Requests"}
 
 
 def test_an_alternative_type_must_suit_the_pods_that_choose_nodes() -> None:
     """EC2 may pick the other type, on which the pod may not run."""
     asked = problem(node_pool(), pod("web", node_selector={INSTANCE_TYPE: "m7a.large"}))
     both = launch(asked, "default/web", types=("m7a.large", "m7a.xlarge"))
-    assert found(asked, packing(both)) == {"Alternatives"}
+    assert violated(asked, packing(both)) == {"Alternatives"}
 
 
 def test_nodes_satisfy_the_requirements_of_their_pool() -> None:
     """A label that the pool demands must be on the launch."""
     asked = problem(node_pool(requirements=["team=web,data"]), pod("web"))
-    assert "Requirements" in found(asked, packing(launch(asked, "default/web")))
-    assert found(asked, packing(launch(asked, "default/web", labels={"team": "data"}))) == set()
+    assert "Requirements" in violated(asked, packing(launch(asked, "default/web")))
+    assert violated(asked, packing(launch(asked, "default/web", labels={"team": "data"}))) == set()
 
 
 @pytest.mark.parametrize(
@@ -109,14 +109,14 @@ def test_nodes_satisfy_the_requirements_of_their_pool() -> None:
 def test_some_pools_launch_nothing_for_pods(pool: Any) -> None:
     """A static pool keeps its size; a pool without its class cannot boot anything; an invalid one takes no part."""
     asked = problem(pool, pod("web"))
-    assert found(asked, packing(launch(asked, "default/web"))) & {"NodePool", "Launch"}
+    assert violated(asked, packing(launch(asked, "default/web"))) & {"NodePool", "Launch"}
 
 
 def test_a_pool_may_not_grow_over_its_limits() -> None:
     """Existing nodes and launches count with their capacity, and nodes by number."""
     for limits, right in (({"cpu": "6"}, True), ({"cpu": "5"}, False), ({"nodes": "1"}, False), ({"nodes": "2"}, True)):
         asked = problem(node_pool(limits=limits), node("n1", cpu="4"), pod("web"))
-        assert (found(asked, packing(launch(asked, "default/web"))) == set()) is right
+        assert (violated(asked, packing(launch(asked, "default/web"))) == set()) is right
 
 
 def test_a_launch_keeps_the_choice_that_its_pool_demands() -> None:
@@ -124,10 +124,10 @@ def test_a_launch_keeps_the_choice_that_its_pool_demands() -> None:
     rule = {"key": INSTANCE_TYPE, "operator": "Exists", "minValues": 2}
     asked = problem(node_pool(requirements=[rule]), pod("web"))
     single = launch(asked, "default/web")
-    assert found(asked, packing(single)) == {"MinValues"}
-    assert found(asked, packing(launch(asked, "default/web", types=("m7a.large", "m7a.xlarge")))) == set()
+    assert violated(asked, packing(single)) == {"MinValues"}
+    assert violated(asked, packing(launch(asked, "default/web", types=("m7a.large", "m7a.xlarge")))) == set()
     lenient = replace(asked, options=Options(only_marked_unschedulable=False, best_effort_min_values=True))
-    assert found(lenient, packing(replace(single, min_values_relaxed=True))) == set()
+    assert violated(lenient, packing(replace(single, min_values_relaxed=True))) == set()
 
 
 PREFERRED, CHEAP = node_pool("preferred", weight=50), node_pool("cheap")
@@ -140,8 +140,8 @@ def _in_cheap(asked: Any) -> Launch:
 def test_a_pool_of_higher_weight_is_not_passed_over() -> None:
     """Weight comes before price."""
     asked = problem(PREFERRED, CHEAP, pod("web"))
-    assert found(asked, packing(_in_cheap(asked))) == {"Weight"}
-    assert found(asked, packing(launch(asked, "default/web", pool="preferred"))) == set()
+    assert violated(asked, packing(_in_cheap(asked))) == {"Weight"}
+    assert violated(asked, packing(launch(asked, "default/web", pool="preferred"))) == set()
 
 
 @pytest.mark.parametrize(
@@ -160,10 +160,10 @@ def test_a_pool_of_higher_weight_is_passed_over_for_a_reason(preferred: Any, wan
     """Taints, soft ones too, limits, architecture, zone, the pod's own choice."""
     cheap = node_pool("cheap", labels={"tier": "tin"})
     asked = problem(preferred, cheap, wanted)
-    assert found(asked, packing(_in_cheap(asked))) == set()
+    assert violated(asked, packing(_in_cheap(asked))) == set()
 
 
 def test_a_price_that_is_not_a_number_is_refused() -> None:
     """NaN compares false with everything, which must not pass for equal."""
     spoiled = replace(RIGHT, offering=PlacedOffering("m7a.large", A, "on-demand", float("nan")))
-    assert "Price" in found(ONE, packing(spoiled))
+    assert "Price" in violated(ONE, packing(spoiled))

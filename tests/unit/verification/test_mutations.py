@@ -17,7 +17,7 @@ from joinery.scheduling.solve import solve
 from joinery.verification.verify import verify
 from simulator.builders import node_pool, pod
 from tests.properties import examples
-from tests.unit.verification.plans import A, B, C, found, launch, packing, problem
+from tests.unit.verification.plans import A, B, C, launch, packing, problem, violated
 
 ZONES = (A, B, C)
 CPU_ROOM = 1920  # millicores that an m7a.large of the builders leaves to pods
@@ -188,4 +188,4 @@ def test_what_the_packing_core_plans_is_right_until_it_is_spoiled(wishes: list[W
     plan = solve(asked)
     assert verify(asked, plan) == ()
     if plan.launches:
-        assert found(asked, _spoil(plan, how, pick)) != set()
+        assert violated(asked, _spoil(plan, how, pick)) != set()

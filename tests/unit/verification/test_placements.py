@@ -8,7 +8,7 @@ from joinery.apis.core import Container, Pod
 from joinery.scheduling.packing import ExistingPlacement, Packing
 from joinery.verification.verify import verify
 from simulator.builders import daemon_set, node, node_claim, node_pool, owner, pod
-from tests.unit.verification.plans import found, launch, packing, problem
+from tests.unit.verification.plans import launch, packing, problem, violated
 
 TAINT = {"key": "team", "value": "data", "effect": "NoSchedule"}
 
@@ -24,9 +24,9 @@ def _expression(key: str, operator: str, *values: str) -> dict[str, object]:
 def test_a_pod_must_tolerate_the_taints_of_its_node() -> None:
     """An untolerated NoSchedule taint keeps the pod out; the reason names the pod."""
     asked = problem(node_pool(taints=[TAINT]), pod("web"))
-    (reason,) = verify(asked, packing(launch(asked, "default/web")))
-    assert reason.code == "Taints"
-    assert reason.where == "pod default/web on default-1"
+    (violation,) = verify(asked, packing(launch(asked, "default/web")))
+    assert violation.code == "Taints"
+    assert violation.where == "pod default/web on default-1"
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_pod_must_tolerate_the_taints_of_its_node() -> None:
 def test_a_tolerated_taint_is_no_obstacle(toleration: dict[str, str]) -> None:
     """By value, by key, or everything: each form of toleration lets the pod in."""
     asked = problem(node_pool(taints=[TAINT]), pod("web", tolerations=[toleration]))
-    assert found(asked, packing(launch(asked, "default/web"))) == set()
+    assert violated(asked, packing(launch(asked, "default/web"))) == set()
 
 
 @pytest.mark.parametrize(
@@ -50,7 +50,7 @@ def test_a_tolerated_taint_is_no_obstacle(toleration: dict[str, str]) -> None:
 def test_a_toleration_of_something_else_does_not_help(toleration: dict[str, str]) -> None:
     """Value, effect and key all have to match."""
     asked = problem(node_pool(taints=[TAINT]), pod("web", tolerations=[toleration]))
-    assert found(asked, packing(launch(asked, "default/web"))) == {"Taints"}
+    assert violated(asked, packing(launch(asked, "default/web"))) == {"Taints"}
 
 
 def test_startup_taints_of_a_booting_node_are_ignored() -> None:
@@ -59,20 +59,20 @@ def test_startup_taints_of_a_booting_node_are_ignored() -> None:
     starting = {"key": "cni", "value": "waits", "effect": "NoSchedule"}
     claim = node_claim("c1", node="n1", conditions=("Launched", "Registered"), startupTaints=[starting])
     asked = problem(node_pool(), claim, node("n1", initialized=False, taints=[booting, starting]), pod("web"))
-    assert found(asked, packing(on={"n1": ("default/web",)})) == set()
+    assert violated(asked, packing(on={"n1": ("default/web",)})) == set()
 
 
 def test_taints_of_an_initialised_node_count() -> None:
     """A node that is not ready again after it was keeps pods out."""
     broken = {"key": "node.kubernetes.io/not-ready", "effect": "NoSchedule"}
     asked = problem(node_pool(), node_claim("c1", node="n1"), node("n1", taints=[broken]), pod("web"))
-    assert found(asked, packing(on={"n1": ("default/web",)})) == {"Taints"}
+    assert violated(asked, packing(on={"n1": ("default/web",)})) == {"Taints"}
 
 
 def test_a_cordoned_node_takes_no_pods() -> None:
     """``spec.unschedulable`` is a taint by another name."""
     asked = problem(node_pool(), node("n1", unschedulable=True), pod("web"))
-    assert found(asked, packing(on={"n1": ("default/web",)})) == {"Taints"}
+    assert violated(asked, packing(on={"n1": ("default/web",)})) == {"Taints"}
 
 
 @pytest.mark.parametrize(
@@ -95,25 +95,25 @@ def test_a_cordoned_node_takes_no_pods() -> None:
 def test_node_selection_is_the_schedulers(wanted: Pod, right: bool) -> None:
     """All operators, terms as alternatives, an empty term and an unknown operator that match nothing."""
     asked = problem(node_pool(), wanted)
-    refused = found(asked, packing(launch(asked, "default/web")))
+    refused = violated(asked, packing(launch(asked, "default/web")))
     assert refused == set() if right else "NodeAffinity" in refused
 
 
 def test_a_node_cannot_hold_more_than_it_has() -> None:
     """Bound pods, planned pods and daemons share the room."""
     asked = problem(node_pool(), node("n1", cpu="2"), pod("old", node="n1", cpu="1"), pod("web", cpu="1"))
-    assert found(asked, packing(on={"n1": ("default/web",)})) == set()
+    assert violated(asked, packing(on={"n1": ("default/web",)})) == set()
     crowded = problem(
         node_pool(), node("n1", cpu="2"), pod("old", node="n1", cpu="1"), pod("web", cpu="1"), daemon_set(cpu="1m")
     )
-    assert found(crowded, packing(on={"n1": ("default/web",)})) == {"Resources"}
+    assert violated(crowded, packing(on={"n1": ("default/web",)})) == {"Resources"}
 
 
 def test_a_daemon_pod_that_runs_already_is_not_counted_twice() -> None:
     """The DaemonSet's pod on the node is the overhead."""
     agent = pod("agent-x", node="n1", cpu="1", namespace="kube-system", owner=owner("DaemonSet", "agent"))
     asked = problem(node_pool(), node("n1", cpu="2"), agent, daemon_set("agent", cpu="1"), pod("web", cpu="1"))
-    assert found(asked, packing(on={"n1": ("default/web",)})) == set()
+    assert violated(asked, packing(on={"n1": ("default/web",)})) == set()
 
 
 def test_init_containers_and_sidecars_count_as_the_scheduler_counts_them() -> None:
@@ -121,27 +121,27 @@ def test_init_containers_and_sidecars_count_as_the_scheduler_counts_them() -> No
     sidecar = {"name": "s", "restartPolicy": "Always", "resources": {"requests": {"cpu": "500m"}}}
     heavy = pod("web", cpu="1", init_containers=[sidecar], overhead={"cpu": "400m"})
     asked = problem(node_pool(), node("n1", cpu="1800m"), heavy)
-    assert found(asked, packing(on={"n1": ("default/web",)})) == {"Resources"}
+    assert violated(asked, packing(on={"n1": ("default/web",)})) == {"Resources"}
     roomy = problem(node_pool(), node("n1", cpu="1900m"), heavy)
-    assert found(roomy, packing(on={"n1": ("default/web",)})) == set()
+    assert violated(roomy, packing(on={"n1": ("default/web",)})) == set()
 
 
 def test_pod_level_resources_replace_what_the_containers_ask() -> None:
     """A pod that asks as a whole is counted as a whole."""
     asked = problem(node_pool(), node("n1", cpu="1"), pod("web", cpu="100m", resources={"requests": {"cpu": "2"}}))
-    assert found(asked, packing(on={"n1": ("default/web",)})) == {"Resources"}
+    assert violated(asked, packing(on={"n1": ("default/web",)})) == {"Resources"}
 
 
 def test_an_extended_resource_that_the_node_lacks_is_not_there() -> None:
     """A resource absent from allocatable counts zero."""
     asked = problem(node_pool(), node("n1"), pod("web", requests={"nvidia.com/gpu": "1"}))
-    assert found(asked, packing(on={"n1": ("default/web",)})) == {"Resources"}
+    assert violated(asked, packing(on={"n1": ("default/web",)})) == {"Resources"}
 
 
 def test_the_number_of_pods_is_a_resource() -> None:
     """A node with one slot holds one pod."""
     asked = problem(node_pool(), node("n1", pods=1), pod("a"), pod("b"))
-    assert found(asked, packing(on={"n1": ("default/a", "default/b")})) == {"Resources"}
+    assert violated(asked, packing(on={"n1": ("default/a", "default/b")})) == {"Resources"}
 
 
 def _listening(name: str, port: int, **where: object) -> Pod:
@@ -153,26 +153,26 @@ def _listening(name: str, port: int, **where: object) -> Pod:
 def test_two_pods_cannot_share_a_host_port() -> None:
     """Same port and protocol on one node: one of them could not start."""
     asked = problem(node_pool(), node("n1"), _listening("a", 80), _listening("b", 80))
-    assert found(asked, packing(on={"n1": ("default/a", "default/b")})) == {"HostPorts"}
+    assert violated(asked, packing(on={"n1": ("default/a", "default/b")})) == {"HostPorts"}
 
 
 def test_host_ports_on_different_addresses_do_not_clash() -> None:
     """Two addresses are two ports, unless one of them is every address."""
     apart = (_listening("a", 80, hostIP="10.0.0.1"), _listening("b", 80, hostIP="10.0.0.2"))
     asked = problem(node_pool(), node("n1"), *apart)
-    assert found(asked, packing(on={"n1": ("default/a", "default/b")})) == set()
+    assert violated(asked, packing(on={"n1": ("default/a", "default/b")})) == set()
     clashing = problem(node_pool(), node("n1"), apart[0], _listening("b", 80))
-    assert found(clashing, packing(on={"n1": ("default/a", "default/b")})) == {"HostPorts"}
+    assert violated(clashing, packing(on={"n1": ("default/a", "default/b")})) == {"HostPorts"}
 
 
 def test_a_claim_on_its_way_takes_pods_by_its_own_name() -> None:
     """A launched claim without a node has the room and the labels that its instance type promises."""
     claim = node_claim("c1", conditions=("Launched",), zone="us-east-1b")
     asked = problem(node_pool(), claim, pod("web", node_selector={"topology.kubernetes.io/zone": "us-east-1b"}))
-    assert found(asked, Packing(existing=(ExistingPlacement("", "c1", ("default/web",)),))) == set()
+    assert violated(asked, Packing(existing=(ExistingPlacement("", "c1", ("default/web",)),))) == set()
 
 
 def test_resource_claims_are_not_judged_and_so_refused() -> None:
     """Devices (DRA) are nothing that a plan may promise yet."""
     asked = problem(node_pool(), pod("web", resource_claims=[{"name": "gpu"}]))
-    assert found(asked, packing(launch(asked, "default/web"))) == {"NotSupported"}
+    assert violated(asked, packing(launch(asked, "default/web"))) == {"NotSupported"}

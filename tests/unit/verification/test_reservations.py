@@ -9,7 +9,7 @@ from joinery.scheduling.packing import Launch, PlacedOffering
 from joinery.scheduling.problem import Problem
 from joinery.state.offerings import InstanceType, Offering, Reservation
 from simulator.builders import node_claim, node_pool, pod
-from tests.unit.verification.plans import LARGE, SMALL, A, found, launch, packing, problem
+from tests.unit.verification.plans import LARGE, SMALL, A, launch, packing, problem, violated
 
 PRICE = 0.1 / 1e7
 
@@ -40,14 +40,14 @@ def _launch(asked: Problem, name: str, to: str, *, ids: tuple[str, ...] = (), wa
 def test_launches_in_two_reservations_are_right() -> None:
     """Each has one place, and each is taken once."""
     asked = _asked()
-    assert found(asked, packing(_launch(asked, "a", "cr-1"), _launch(asked, "b", "cr-2"))) == set()
+    assert violated(asked, packing(_launch(asked, "a", "cr-1"), _launch(asked, "b", "cr-2"))) == set()
 
 
 def test_a_reservation_is_not_overdrawn() -> None:
     """Two launches in a reservation that takes one more are refused, and two in one that takes two are not."""
     for first, codes in ((1, {"Reservation"}), (2, set())):
         asked = _asked(first=first)
-        assert found(asked, packing(_launch(asked, "a", "cr-1"), _launch(asked, "b", "cr-1"))) == codes
+        assert violated(asked, packing(_launch(asked, "a", "cr-1"), _launch(asked, "b", "cr-1"))) == codes
 
 
 def test_claims_on_their_way_have_their_places() -> None:
@@ -58,30 +58,30 @@ def test_claims_on_their_way_have_their_places() -> None:
             "default-x", requirements=[rule], conditions=conditions, instance_type="m7a.large", requests={"cpu": "1"}
         )
         asked = _asked(claim)
-        assert found(asked, packing(_launch(asked, "a", "cr-1"), _launch(asked, "b", "cr-2"))) == codes  # fmt: skip
+        assert violated(asked, packing(_launch(asked, "a", "cr-1"), _launch(asked, "b", "cr-2"))) == codes  # fmt: skip
 
 
 def test_a_launch_may_not_take_a_place_that_another_counts_on() -> None:
     """Whichever of several reservations EC2 picked, only one of them was counted."""
     asked = _asked()
     loose = _launch(asked, "a", "cr-1", ids=("cr-1", "cr-2"))
-    assert "Reservation" in found(asked, packing(loose, _launch(asked, "b", "cr-2")))
+    assert "Reservation" in violated(asked, packing(loose, _launch(asked, "b", "cr-2")))
 
 
 def test_a_launch_that_counts_on_a_reservation_allows_nothing_else() -> None:
     """A launch that may also be bought would leave its place to nobody, and cost more than the plan says."""
     asked = _asked()
     open_to_all = _launch(asked, "a", "cr-1", ways=(RESERVED, "on-demand"))
-    assert "Reservation" in found(asked, packing(open_to_all, _launch(asked, "b", "cr-2")))
+    assert "Reservation" in violated(asked, packing(open_to_all, _launch(asked, "b", "cr-2")))
 
 
 def test_a_bought_launch_may_not_take_a_place() -> None:
     """What does not count on a reservation must not be able to use one."""
     asked = _asked()
-    assert "Reservation" in found(asked, packing(launch(asked, "default/a"), _launch(asked, "b", "cr-2")))
+    assert "Reservation" in violated(asked, packing(launch(asked, "default/a"), _launch(asked, "b", "cr-2")))
 
 
 def test_a_reservation_that_nobody_has_is_no_offering() -> None:
     """A plan cannot invent one."""
     asked = _asked()
-    assert "Offering" in found(asked, packing(_launch(asked, "a", "cr-9"), _launch(asked, "b", "cr-2")))
+    assert "Offering" in violated(asked, packing(_launch(asked, "a", "cr-9"), _launch(asked, "b", "cr-2")))

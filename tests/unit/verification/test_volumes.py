@@ -6,7 +6,7 @@ from joinery.apis import core
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem
 from simulator.builders import EPOCH, node, node_pool, pod, storage_class, volume, volume_claim
-from tests.unit.verification.plans import A, B, found, launch, packing, problem
+from tests.unit.verification.plans import A, B, launch, packing, problem, violated
 
 
 def _in(asked: Problem, **places: str) -> Packing:
@@ -20,23 +20,23 @@ def _mounting(*objects: Any) -> Problem:
 def test_a_pod_runs_in_the_zone_of_its_volume() -> None:
     """A bound claim's volume can be reached from one zone only."""
     asked = _mounting(volume_claim(volume="pv-data"), volume(zone=B))
-    assert found(asked, _in(asked, db=B)) == set()
-    assert found(asked, _in(asked, db=A)) == {"Volumes"}
+    assert violated(asked, _in(asked, db=B)) == set()
+    assert violated(asked, _in(asked, db=A)) == {"Volumes"}
 
 
 def test_a_launch_is_pinned_to_the_zone_of_a_volume() -> None:
     """Another zone that the launch allows would leave the pod without its data."""
     asked = _mounting(volume_claim(volume="pv-data"), volume(zone=A))
-    assert found(asked, packing(launch(asked, "default/db", zone=A, zones=(A, B)))) == {"Alternatives"}
+    assert violated(asked, packing(launch(asked, "default/db", zone=A, zones=(A, B)))) == {"Alternatives"}
 
 
 def test_a_claim_that_waits_for_its_first_consumer_may_go_anywhere_its_class_allows() -> None:
     """allowedTopologies are the only tie of a claim that is not bound."""
     anywhere = _mounting(volume_claim(), storage_class())
-    assert found(anywhere, _in(anywhere, db=A)) == set()
+    assert violated(anywhere, _in(anywhere, db=A)) == set()
     tied = _mounting(volume_claim(), storage_class(zones=[B]))
-    assert found(tied, _in(tied, db=A)) == {"Volumes"}
-    assert found(tied, _in(tied, db=B)) == set()
+    assert violated(tied, _in(tied, db=A)) == {"Volumes"}
+    assert violated(tied, _in(tied, db=B)) == set()
 
 
 def test_claims_that_no_pod_can_use_are_refused() -> None:
@@ -48,7 +48,7 @@ def test_claims_that_no_pod_can_use_are_refused() -> None:
     dangling = _mounting(volume_claim(volume="pv-gone"))
     immediate = _mounting(volume_claim(), storage_class(binding="Immediate"))
     for asked in (missing, lost, unclassed, dangling, immediate):
-        assert found(asked, _in(asked, db=A)) == {"Volumes"}
+        assert violated(asked, _in(asked, db=A)) == {"Volumes"}
 
 
 def test_pods_that_share_an_unbound_claim_end_in_one_zone() -> None:
@@ -56,8 +56,8 @@ def test_pods_that_share_an_unbound_claim_end_in_one_zone() -> None:
     asked = problem(
         node_pool(), pod("d1", volumes=["data"]), pod("d2", volumes=["data"]), volume_claim(), storage_class()
     )
-    assert found(asked, _in(asked, d1=A, d2=A)) == set()
-    assert found(asked, _in(asked, d1=A, d2=B)) == {"SharedVolume"}
+    assert violated(asked, _in(asked, d1=A, d2=A)) == set()
+    assert violated(asked, _in(asked, d1=A, d2=B)) == {"SharedVolume"}
 
 
 def test_an_ephemeral_volume_is_a_claim_of_the_pods_own() -> None:
@@ -66,8 +66,8 @@ def test_an_ephemeral_volume_is_a_claim_of_the_pods_own() -> None:
     asked = problem(
         node_pool(), pod("db", volumes=[{"name": "scratch", "ephemeral": template}]), storage_class(zones=[B])
     )
-    assert found(asked, _in(asked, db=B)) == set()
-    assert found(asked, _in(asked, db=A)) == {"Volumes"}
+    assert violated(asked, _in(asked, db=B)) == set()
+    assert violated(asked, _in(asked, db=A)) == {"Volumes"}
 
 
 def test_a_node_attaches_so_many_volumes_and_no_more() -> None:
@@ -80,9 +80,9 @@ def test_a_node_attaches_so_many_volumes_and_no_more() -> None:
     )
     claims = [volume_claim("data"), volume_claim("more"), storage_class()]
     shared = problem(node("n1"), limit, *claims, pod("a", volumes=["data"]), pod("b", volumes=["data"]))
-    assert found(shared, packing(on={"n1": ("default/a", "default/b")})) == set()
+    assert violated(shared, packing(on={"n1": ("default/a", "default/b")})) == set()
     two = problem(node("n1"), limit, *claims, pod("a", volumes=["data"]), pod("b", volumes=["more"]))
-    assert found(two, packing(on={"n1": ("default/a", "default/b")})) == {"VolumeLimits"}
+    assert violated(two, packing(on={"n1": ("default/a", "default/b")})) == {"VolumeLimits"}
 
 
 def test_a_claim_being_deleted_is_no_place_for_data() -> None:
@@ -92,4 +92,4 @@ def test_a_claim_being_deleted_is_no_place_for_data() -> None:
         spec=core.PersistentVolumeClaimSpec(storage_class_name="gp3"),
     )
     asked = _mounting(going, storage_class())
-    assert found(asked, _in(asked, db=A)) == {"Volumes"}
+    assert violated(asked, _in(asked, db=A)) == {"Volumes"}
