@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 
 from joinery.scheduling.firstfit.workspace import Workspace
-from joinery.scheduling.optimise.bin_types import PoolUse, bin_types_for
+from joinery.scheduling.optimise.bin_types import PoolUse
+from joinery.scheduling.optimise.dominance import bin_types_for
 from simulator.builders import instance_type, node_pool, pod
 from tests.unit.verification.plans import problem
 

@@ -1,11 +1,14 @@
-"""Spreads and anti-affinity over zones and capacity types, as rows over all nodes: what the bound knows of how pods are domain_rules out.
+"""Spreads and anti-affinity over zones and capacity types as side constraints: what a bound knows of how pods are
+dealt out.
 
-A spread ranges over the domains that have nodes or in which something is sold for its pods (``topology``). Whoever owns it obeys, in
-every domain where one of its owners is::
+A spread ranges over the domains that have nodes, or in which something is sold for its pods (``firstfit/topology``).
+kube-scheduler (PodTopologySpread) checks it when an owner is placed, so it holds in every domain that has an owner::
 
-    pods in it - pods in any other domain <= maxSkew
+    counted pods in this domain - counted pods in any other domain <= maxSkew
 
-of which the owners in the one domain and all counted pods in the other are a part that holds whether owners are there or not.
+Whether a domain has an owner is not linear. With the owners alone in place of this domain's counted pods, the row
+holds everywhere: where there is an owner it is weaker than the rule, and where there is none its left side is at most
+zero.
 """
 
 from collections import Counter
@@ -16,21 +19,21 @@ from itertools import product
 import numpy as np
 
 from joinery.apis.labels import CAPACITY_TYPE, ZONE
-from joinery.optimizer.arrays import Floats
+from joinery.optimizer.arrays import Floats, Mask
 from joinery.optimizer.instance.side_constraints import SideConstraint
 from joinery.scheduling.firstfit.groups import Group
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.optimise.proof_demands import ProofDemand
-from joinery.scheduling.pools.pool import Mask, Pool
+from joinery.scheduling.pools.pool import Pool
 
 KEYS = (CAPACITY_TYPE, ZONE)
-"""Offerings decide them, so it is known of every kind of node which domain it is in."""
+"""Topology keys that offerings decide, so that it is known of every bin type which domain it is in."""
 
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """The pods of an demand in certain domains, by key; those that no rule tells apart are together."""
+    """The pods of a demand (index) in certain domains, by topology key; in any where no rule counts them by that key."""
 
     demand: int
     domains: Mapping[str, str]
@@ -38,7 +41,11 @@ class Item:
 
 @dataclass(frozen=True, eq=False)
 class DomainRule:
-    """A group whose counts bind. ``owners`` and ``counted``: demands (indices); ``before``: counts without the launched pods."""
+    """A topology group whose rule is a row. ``owners`` and ``counted``: demands (indices), the owners among the
+    counted.
+
+    ``before``: counted pods by domain, without those that are launched.
+    """
 
     group: Group
     owners: tuple[int, ...]
@@ -47,67 +54,70 @@ class DomainRule:
 
 
 def domain_rules(work: Workspace, demands: Sequence[ProofDemand], nodes: Sequence[NewNode]) -> list[DomainRule]:
-    """The groups over zones and capacity types that some demand owns, except those that the plan itself reads in another way."""
-    owners: dict[int, list[int]] = {}
-    groups: dict[int, Group] = {}
+    """The groups over zones and capacity types that some demand owns, except those whose domains are not settled."""
+    owners: dict[Group, list[int]] = {}
     for index, demand in enumerate(demands):
         for rule in demand.rules:
             group = work.topology.group(rule)
-            is_known = rule.kind != "affinity" and group not in work.topology.settling
-            if rule.key in KEYS and is_known and not _is_near(demand, rule.key):
-                groups[id(group)] = group
-                owners.setdefault(id(group), []).append(index)
-    found = []
-    for key, group in groups.items():
-        counted = tuple(i for i, demand in enumerate(demands) if group.selects(demand.pods))
-        mine = tuple(i for i in dict.fromkeys(owners[key]) if i in counted)
+            is_readable = rule.kind != "affinity" and group not in work.topology.settling
+            if rule.key in KEYS and is_readable and not _is_near_others(demand, rule.key):
+                owners.setdefault(group, []).append(index)
+    rules = []
+    for group, owning in owners.items():
+        counted = tuple(index for index, demand in enumerate(demands) if group.selects(demand.pods))
+        counted_owners = tuple(index for index in dict.fromkeys(owning) if index in counted)
         before = Counter(group.counts)
         before.subtract(_launched(group, nodes))
-        if mine:
-            found.append(DomainRule(group, mine, counted, before))
-    return found
+        if counted_owners:
+            rules.append(DomainRule(group, counted_owners, counted, before))
+    return rules
 
 
-def _is_near(demand: ProofDemand, key: str) -> bool:
-    """Whether the pods must be near others, in whose domains alone they are spread: which those are a plan decides."""
+def _is_near_others(demand: ProofDemand, key: str) -> bool:
+    """Whether the pods must be near others. Then they are spread over those others' domains only, and which those are
+    a plan decides.
+    """
     return any(rule.kind == "affinity" and rule.key == key for rule in demand.rules)
 
 
 def _launched(group: Group, nodes: Iterable[NewNode]) -> Counter[str]:
-    found: Counter[str] = Counter()
-    for node in nodes:
-        for batch in node.placed:
-            for tally, domain in batch.entry.tallies:
-                if tally is group.counts:
-                    found[domain] += batch.entry.count
-    return found
+    """Launched pods that the group counts, by domain."""
+    launched: Counter[str] = Counter()
+    for batch in (batch for node in nodes for batch in node.placed):
+        for tally, domain in batch.entry.tallies:
+            if tally is group.counts:
+                launched[domain] += batch.entry.count
+    return launched
 
 
 def items_of(
     demands: Sequence[ProofDemand], rules: Iterable[DomainRule], pools: Iterable[Pool], work: Workspace
 ) -> list[Item]:
-    """Every demand, as many times as there are domains in which rules count it."""
-    values = {key: _values(key, pools, work) for key in KEYS}
+    """Every demand, once for each combination of domains in which rules count it."""
+    domains = {key: _domains(key, pools, work) for key in KEYS}
     keys: dict[int, set[str]] = {}
-    for one in rules:
-        for demand in one.counted:
-            keys.setdefault(demand, set()).add(one.group.rule.key)
-    found = []
-    for index in range(len(demands)):
-        mine = sorted(keys.get(index, ()))
-        found += [Item(index, dict(zip(mine, some, strict=True))) for some in product(*(values[key] for key in mine))]
-    return found
+    for rule in rules:
+        for demand in rule.counted:
+            keys.setdefault(demand, set()).add(rule.group.rule.key)
+    items = []
+    for demand in range(len(demands)):
+        counted_by = sorted(keys.get(demand, ()))
+        choices = product(*(domains[key] for key in counted_by))
+        items += [Item(demand, dict(zip(counted_by, choice, strict=True))) for choice in choices]
+    return items
 
 
-def _values(key: str, pools: Iterable[Pool], work: Workspace) -> list[str]:
+def _domains(key: str, pools: Iterable[Pool], work: Workspace) -> list[str]:
+    """Where something is sold, and where nodes are."""
     sold = {column.value(key) or "" for pool in pools for column in pool.market.columns}
     return sorted((sold | {node.view.labels.get(key, "") for node in work.nodes}) - {""})
 
 
-def inside(pool: Pool, item: Item) -> Mask:
-    """The pool's offering columns in the item's domains."""
-    columns = [all(c.value(key) == value for key, value in item.domains.items()) for c in pool.market.columns]
-    return np.array(columns, dtype=np.bool_)
+def offerings_inside(pool: Pool, item: Item) -> Mask:
+    """bool[offering columns of the pool's market]: those in the item's domains."""
+    columns = pool.market.columns
+    is_inside = [all(column.value(key) == value for key, value in item.domains.items()) for column in columns]
+    return np.array(is_inside, dtype=np.bool_)
 
 
 def rows_of(
@@ -116,50 +126,60 @@ def rows_of(
     demands: Sequence[ProofDemand],
     unforeseen: Mapping[tuple[object, ...], set[str]],
 ) -> Iterator[SideConstraint]:
-    """The rows of all rules; ``unforeseen``: domains, by the identity of a spread, that only the plan's own nodes are in."""
-    for one in rules:
-        rule = one.group.rule
-        if rule.kind == "anti-affinity":
-            if all(one.group.counts[domain] - number <= 1 for domain, number in one.before.items()):
-                yield from _apart(items, one)
+    """The rows of all rules, without coefficients of bins. ``unforeseen``: domains, by the identity of a spread, that only
+    new nodes are in.
+
+    A rule that the plan itself does not keep as the rows put it gives none: the rows then read it more strictly than
+    kube-scheduler.
+    """
+    for rule in rules:
+        spread = rule.group.rule
+        if spread.kind == "anti-affinity":
+            if all(rule.group.counts[domain] - before <= 1 for domain, before in rule.before.items()):
+                yield from _apart(items, rule)
             continue
-        domains = one.group.domains - unforeseen.get(rule.identity, set())
-        if len(domains) >= rule.min_domains and _is_obeyed(one, domains):
-            yield from _spread(items, one, demands, sorted(domains))
+        domains = rule.group.domains - unforeseen.get(spread.identity, set())
+        if len(domains) >= spread.min_domains and _is_kept(rule, domains):
+            yield from _spread(items, rule, demands, sorted(domains))
 
 
-def _is_obeyed(one: DomainRule, domains: Iterable[str]) -> bool:
-    """Whether the plan keeps the rule as the rows put it; if not they are no rule."""
-    counts = [one.group.counts[domain] for domain in domains]
-    before = [one.before.get(domain, 0) for domain in domains]
+def _is_kept(rule: DomainRule, domains: Iterable[str]) -> bool:
+    """Whether the plan's counts differ by no more than maxSkew, or than they did before."""
+    counts = [rule.group.counts[domain] for domain in domains]
+    before = [rule.before.get(domain, 0) for domain in domains]
     skew = max(max(counts) - min(counts), 0) if counts else 0
-    return skew <= max(one.group.rule.max_skew, max(before) - min(before) if before else 0)
+    return skew <= max(rule.group.rule.max_skew, max(before) - min(before) if before else 0)
 
 
 def _spread(
-    items: Sequence[Item], one: DomainRule, demands: Sequence[ProofDemand], domains: Sequence[str]
+    items: Sequence[Item], rule: DomainRule, demands: Sequence[ProofDemand], domains: Sequence[str]
 ) -> Iterator[SideConstraint]:
-    skew, key, before = one.group.rule.max_skew, one.group.rule.key, one.before
-    pods = sum(demands[index].count for index in one.counted)
+    skew, key, before = rule.group.rule.max_skew, rule.group.rule.key, rule.before
+    pods = sum(demands[index].count for index in rule.counted)
     for full in domains:
-        here = _coefficients(items, one.owners, key, full)
-        beyond = {
-            empty: max(0, skew - before.get(full, 0) + before.get(empty, 0)) for empty in domains if empty != full
+        owners_here = _coefficients(items, rule.owners, key, full)
+        # A skew that was there before is nobody's fault: then no more owners may come, so never less than 0.
+        allowed = {
+            other: max(0, skew - before.get(full, 0) + before.get(other, 0)) for other in domains if other != full
         }
-        for empty, most in beyond.items():
-            there = _coefficients(items, one.counted, key, empty)
-            yield SideConstraint(here - there, np.zeros(0), float(most))
-        # The sum of these rows, in whole pods.
-        yield SideConstraint(here, np.zeros(0), float((pods + sum(beyond.values())) // len(domains)))
+        for other, upper in allowed.items():
+            counted_there = _coefficients(items, rule.counted, key, other)
+            yield SideConstraint(owners_here - counted_there, np.zeros(0), float(upper))
+        # The sum of these rows: owners here, times all domains, are at most all pods and what is allowed. In whole
+        # pods it is stronger.
+        upper = (pods + sum(allowed.values())) // len(domains)
+        yield SideConstraint(owners_here, np.zeros(0), float(upper))
 
 
-def _apart(items: Sequence[Item], one: DomainRule) -> Iterator[SideConstraint]:
-    key = one.group.rule.key
+def _apart(items: Sequence[Item], rule: DomainRule) -> Iterator[SideConstraint]:
+    """At most one owner in a domain; none where a counted pod is already."""
+    key = rule.group.rule.key
     for domain in sorted({item.domains[key] for item in items if key in item.domains}):
-        most = 0.0 if one.before.get(domain, 0) > 0 else 1.0
-        yield SideConstraint(_coefficients(items, one.owners, key, domain), np.zeros(0), most)
+        upper = 0.0 if rule.before.get(domain, 0) > 0 else 1.0
+        yield SideConstraint(_coefficients(items, rule.owners, key, domain), np.zeros(0), upper)
 
 
 def _coefficients(items: Sequence[Item], demands: Iterable[int], key: str, domain: str) -> Floats:
-    mine = set(demands)
-    return np.array([item.demand in mine and item.domains.get(key) == domain for item in items], dtype=np.float64)
+    """float64[items]: one for items of these demands in the domain."""
+    chosen = set(demands)
+    return np.array([item.demand in chosen and item.domains.get(key) == domain for item in items], dtype=np.float64)

@@ -1,8 +1,9 @@
-"""Cheaper nodes for what first-fit promised: orders become lots of numbers, the optimiser packs them, and its patterns become nodes.
+"""Cheaper nodes for what first-fit promised: orders become an instance, the optimizer packs it, and its patterns
+become nodes.
 
-The nodes are built by the same code that first-fit buys with, so requirements, host rules, limits and minValues are checked
-again pod by pod, and whatever a pattern got wrong is bought singly. The new nodes replace first-fit's only if they cost less and
-leave every count per domain as it was.
+The nodes are built by the same code that first-fit buys with, so requirements, host rules, limits and minValues are
+checked again pod by pod, and pods that a node does not take after all are bought for singly. So no rule has a second
+implementation. The new nodes replace first-fit's only if they cost less and leave every count per domain as it was.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +26,8 @@ from joinery.scheduling.firstfit.new_nodes import FairPrice, NewNodes, is_open_t
 from joinery.scheduling.firstfit.reservations import must_reserve
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
-from joinery.scheduling.optimise.bin_types import BinTypes, PoolUse, bin_types_for, spot_factor, supplies
+from joinery.scheduling.optimise.bin_types import BinTypes, PoolUse, Preferences, spot_factor, supplies
+from joinery.scheduling.optimise.dominance import bin_types_for
 from joinery.scheduling.optimise.orders import Order, gathers, host_rules, orders_of
 from joinery.scheduling.pools.node_size import factors
 from joinery.scheduling.pools.pool import Pool
@@ -33,63 +35,74 @@ from joinery.scheduling.pools.pool import Pool
 
 @dataclass(frozen=True, eq=False)
 class Better:
-    """Nodes that carry out the same orders for less. ``resilience_cost``: about what preferred node sizes and the choice of spot types cost, in $/h."""
+    """Nodes that carry out the same orders for less. ``resilience_cost``: $/h, about what preferred node sizes and the
+    choice of spot types add to their price.
+    """
 
     buyer: Buyer
     resilience_cost: float
 
 
 def cheaper(work: Workspace, bought: NewNodes, effort: Effort) -> Better | None:
-    """Nodes that cost less as their size is preferred; None if none were found, there is no time to look for them, or all are in
-    reservations, which are paid for.
+    """Nodes that cost less, as their size is preferred.
+
+    None if none were found, if there is no time to look for them, or if all are in reservations, which are paid for.
     """
     nodes = bought.opened.nodes
     if effort.is_over() or all(node.reservation for node in nodes):
         return None
-    kept, free = _divided(work, nodes)
+    kept, free = _kept_and_free(work, nodes)
     orders = orders_of(free)
     if not orders:
         return None
-    scales = _factors(work, nodes)
+    size_factors = _size_factors(work, nodes)
     before = work.topology.saved()
     for node in free:
         for batch in node.placed:
             work.topology.erase(batch.entry)
-    attempt = _Rebuilt(work, orders, kept, list(scales.values()))
-    found = attempt.run(effort)
+    preferences = Preferences(size_factors=list(size_factors.values()), spot_types=work.problem.options.spot_types)
+    better = _Rebuilding(work, orders, kept, preferences).run(effort)
     if (
-        found is None
-        or _cost(work, found.nodes, scales) >= _cost(work, bought, scales) - 1e-9
+        better is None
+        or _cost(work, better.buyer.nodes, size_factors) >= _cost(work, bought, size_factors) - 1e-9
         or work.topology.differs(before)
     ):
         work.topology.restore(before)
         return None
-    return Better(found, attempt.resilience_cost)
+    return better
 
 
-def _factors(work: Workspace, nodes: Sequence[NewNode]) -> dict[str, Floats]:
-    """By pool, what the price of each type counts as, given all pods that run in pools of its weight or are to run there."""
-    found: dict[str, Floats] = {}
+def _size_factors(work: Workspace, nodes: Sequence[NewNode]) -> dict[str, Floats]:
+    """By pool, what the price of each type counts as, given all pods that run in pools of its weight or are to run
+    there.
+    """
+    by_pool: dict[str, Floats] = {}
     for weight, pools in groupby(work.pools, key=lambda pool: pool.weight):
         tier = list(pools)
         names = {pool.name for pool in tier}
         running = total(requests_of(pod) for view in work.views if view.pool in names for pod in view.pods)
-        demand = sum((n.used for n in nodes if n.pool.weight == weight), work.axis.vector(running))
-        found |= {pool.name: factors(pool, demand, work.problem.options.node_size) for pool in tier}
-    return found
+        new = (node.used for node in nodes if node.pool.weight == weight)
+        requested = sum(new, work.axis.vector(running))
+        by_pool |= {pool.name: factors(pool, requested, work.problem.options.node_size) for pool in tier}
+    return by_pool
 
 
-def _cost(work: Workspace, bought: NewNodes, scales: Mapping[str, Floats]) -> float:
+def _cost(work: Workspace, bought: NewNodes, size_factors: Mapping[str, Floats]) -> float:
+    """$/h, what the prices of the nodes count as."""
     opened, spot_types = bought.opened, work.problem.options.spot_types
     prices = zip(opened.nodes, opened.price, strict=True)
-    return sum(price * float(scales[n.pool.name][n.cheapest()]) * spot_factor(n, spot_types) for n, price in prices)
+    return sum(
+        price * float(size_factors[node.pool.name][node.cheapest()]) * spot_factor(node, spot_types)
+        for node, price in prices
+    )
 
 
-def _divided(work: Workspace, nodes: Sequence[NewNode]) -> tuple[list[NewNode], list[NewNode]]:
+def _kept_and_free(work: Workspace, nodes: Sequence[NewNode]) -> tuple[list[NewNode], list[NewNode]]:
     """Nodes that stay as they are, and those that may change.
 
-    Pods that gather on a host stay, and those that have nothing but a capacity reservation; so does a limited pool's node while
-    lighter pools are used too: another packing might leave room under the limit, and then those pods would be in the wrong pool.
+    Nodes stay whose pods must share a host, or have nothing but a capacity reservation. So does a limited pool's node
+    while lighter pools are used too: another packing might leave room under the limit, and then the lighter pools'
+    pods would be in the wrong pool.
     """
     lightest = min((node.pool.weight for node in nodes), default=0)
     stays = [
@@ -101,37 +114,39 @@ def _divided(work: Workspace, nodes: Sequence[NewNode]) -> tuple[list[NewNode], 
 
 
 def _has_no_choice(work: Workspace, node: NewNode) -> bool:
-    pools = [pool for pool in work.pools if pool.weight == node.pool.weight]
-    return bool(node.reservation) and any(must_reserve(pools, b.demand, b.domains) for b in node.placed)
+    tier = [pool for pool in work.pools if pool.weight == node.pool.weight]
+    return bool(node.reservation) and any(must_reserve(tier, batch.demand, batch.domains) for batch in node.placed)
 
 
-class _Rebuilt:
-    """One attempt. ``pods`` are those of each order that still need a node."""
+class _Rebuilding:
+    """One attempt to carry out the orders with other nodes.
+
+    ``waiting``: for each order the names of its pods that have no node yet.
+    """
 
     def __init__(
-        self, work: Workspace, orders: Sequence[Order], kept: Sequence[NewNode], scales: Sequence[Floats]
+        self, work: Workspace, orders: Sequence[Order], kept: Sequence[NewNode], preferences: Preferences
     ) -> None:
-        self.resilience_cost = 0.0
-        self._scales = scales
-        self._work = work
-        self._orders = orders
-        self._pods = [sorted(order.pods) for order in orders]
+        self._work, self._orders, self._preferences = work, orders, preferences
+        self._waiting = [sorted(order.pods) for order in orders]
         self._nodes = NewNodes(work, prefix="better/")
         for node in kept:
             self._nodes.adopt(node)
 
-    def run(self, effort: Effort) -> Buyer | None:
-        """A buyer whose nodes carry out all orders; None where that failed."""
-        requests = np.array([order.row for order in self._orders], dtype=np.int64)
+    def run(self, effort: Effort) -> Better | None:
+        """Nodes that carry out all orders; None where that failed."""
+        requests = np.array([order.demand.row for order in self._orders], dtype=np.int64)
         uses = _pool_uses(self._work, self._orders)
-        bin_types = bin_types_for(self._work.pools, requests, uses, self._scales, self._work.problem.options.spot_types)
+        bin_types = bin_types_for(self._work.pools, requests, uses, self._preferences)
         instance = self._instance(requests, bin_types)
-        survey = CoreSelection(instance, bin_types.prices)
-        patterns = pack(instance, _places(bin_types, self._work.pools), effort, survey)
-        self.resilience_cost = survey.preference_cost()
+        selection = CoreSelection(instance, bin_types.prices)
+        patterns = pack(instance, _blocks(bin_types, self._work.pools), effort, selection)
+        resilience_cost = selection.preference_cost()
+        # The dearest first, so that what the limit of a pool refuses are the cheap ones.
         for pattern in sorted(patterns, key=lambda pattern: -instance.costs[pattern.bin_type]):
             self._build(bin_types, pattern)
-        return self._finished(instance)
+        buyer = self._bought_for_the_rest(instance)
+        return None if buyer is None else Better(buyer, resilience_cost)
 
     def _instance(self, requests: Ints, bin_types: BinTypes) -> PackingInstance:
         rules = host_rules(self._orders, self._work.topology)
@@ -142,59 +157,58 @@ class _Rebuilt:
             costs=bin_types.costs,
             capacities=bin_types.capacities,
             compatible=bin_types.compatible,
-            cardinality_limits=tuple(
-                CardinalityLimit(np.array(members, dtype=np.int64), cap) for members, cap in rules.groups
-            ),
-            conflicts=rules.clashes,
+            cardinality_limits=tuple(CardinalityLimit(np.array(members), cap) for members, cap in rules.limits),
+            conflicts=rules.conflicts,
             available=available,
             supply=supply,
         )
 
     def _build(self, bin_types: BinTypes, pattern: Pattern) -> None:
-        """Buy the pattern's nodes; pods that one does not take after all stay for later."""
-        pool, row = (
-            self._work.pools[int(bin_types.pool[pattern.bin_type])],
-            int(bin_types.instance_type[pattern.bin_type]),
-        )
+        """Buy the pattern's nodes; pods that one does not take after all wait again."""
+        pool = self._work.pools[int(bin_types.pool[pattern.bin_type])]
+        instance_type = int(bin_types.instance_type[pattern.bin_type])
         reserved = bin_types.offerings[pattern.bin_type] if bin_types.reservations[pattern.bin_type] else None
         items = [(int(item), int(pattern.counts[item])) for item in np.flatnonzero(pattern.counts)]
-        is_alike = False
+        is_repeatable = False
         for _ in range(pattern.copies):
-            wanted = [(self._orders[item].demand, self._orders[item].domains, self._take(item, n)) for item, n in items]
-            if is_alike:
+            wanted = [
+                (self._orders[item].demand, self._orders[item].domains, self._next(item, count))
+                for item, count in items
+            ]
+            if is_repeatable:
                 self._nodes.repeat(wanted)
                 continue
-            node, taken = self._nodes.build(pool, row, wanted, reserved=reserved)
+            node, taken = self._nodes.build(pool, instance_type, wanted, reserved=reserved)
             for (item, _), (_, _, names), count in zip(items, wanted, taken, strict=True):
-                self._pods[item] += names[count:]
+                self._waiting[item] += names[count:]
+            # A node that took all its pods is repeated without asking again, if nothing runs out by it.
             is_whole = all(len(names) == count for (_, _, names), count in zip(wanted, taken, strict=True))
-            is_alike = is_whole and not (pool.limits or node.reservation)
+            is_repeatable = is_whole and not (pool.limits or node.reservation)
 
-    def _take(self, item: int, count: int) -> list[str]:
-        names, self._pods[item] = self._pods[item][:count], self._pods[item][count:]
+    def _next(self, item: int, count: int) -> list[str]:
+        """The next pods of the order, which wait no longer."""
+        names, self._waiting[item] = self._waiting[item][:count], self._waiting[item][count:]
         return names
 
-    def _finished(self, instance: PackingInstance) -> Buyer | None:
-        """Buy singly for the pods that are left, at the program's prices."""
+    def _bought_for_the_rest(self, instance: PackingInstance) -> Buyer | None:
+        """First-fit for the pods that still wait, at the relaxation's duals; None if some get no node."""
         buyer = Buyer(self._work, self._nodes)
-        if any(self._pods):
+        if any(self._waiting):
             self._nodes.fair_price = self._fair_price(instance)
-        for order, names in zip(self._orders, self._pods, strict=True):
+        for order, names in zip(self._orders, self._waiting, strict=True):
             tier = next(tier for tier in self._nodes.tiers if tier[0].weight == order.weight)
             if buyer.buy(tier, order.demand, order.domains, names) < len(names):
                 return None
         return buyer
 
     def _fair_price(self, instance: PackingInstance) -> FairPrice:
-        answer = relax(instance, is_swift=True).solve(instance.demands)
-        if answer is None:
+        """What the relaxation's duals say of each demand."""
+        solution = relax(instance, is_swift=True).solve(instance.demands)
+        if solution is None:
             return self._nodes.fair_price
-        known = {
-            id(order.demand): float(worth)
-            for order, worth in zip(self._orders, answer.item_duals, strict=True)
-            if worth > 0
-        }
-        return lambda demand: known.get(id(demand))
+        duals = zip(self._orders, solution.item_duals, strict=True)
+        by_demand = {order.demand: float(dual) for order, dual in duals if dual > 0}
+        return by_demand.get
 
 
 def _pool_uses(work: Workspace, orders: Sequence[Order]) -> list[PoolUse]:
@@ -204,21 +218,23 @@ def _pool_uses(work: Workspace, orders: Sequence[Order]) -> list[PoolUse]:
         for index, pool in enumerate(work.pools):
             if pool.weight != order.weight or not is_open_to(pool, order.demand, work.topology):
                 continue
-            _, found = order.demand.fit(pool, order.domains)
-            if not found.conflict:
-                uses.append(PoolUse(item, index, found.types, found.columns))
+            _, fit = order.demand.fit(pool, order.domains)
+            if not fit.conflict:
+                uses.append(PoolUse(item, index, fit.types, fit.columns))
     return uses
 
 
-def _places(bin_types: BinTypes, pools: Sequence[Pool]) -> Ints:
-    """A number for every kind: bin_types that share a zone, directly or through others, share it."""
+def _blocks(bin_types: BinTypes, pools: Sequence[Pool]) -> Ints:
+    """int64[bin types]: those that share a zone, directly or through others, are in one block
+    (``optimizer/instance/decomposition``).
+    """
     zones = [
-        {pools[int(pool)].market.columns[i].zone for i in np.flatnonzero(columns)}
-        for pool, columns in zip(bin_types.pool, bin_types.offerings, strict=True)
+        {pools[int(pool)].market.columns[column].zone for column in np.flatnonzero(offerings)}
+        for pool, offerings in zip(bin_types.pool, bin_types.offerings, strict=True)
     ]
-    joined: list[set[str]] = []
-    for mine in zones:
-        touching = [known for known in joined if known & mine]
-        joined = [known for known in joined if not known & mine] + [mine.union(*touching)]
-    joined.sort(key=min)
-    return np.array([next(i for i, known in enumerate(joined) if mine <= known) for mine in zones], dtype=np.int64)
+    blocks: list[set[str]] = []
+    for own in zones:
+        touching = [block for block in blocks if block & own]
+        blocks = [block for block in blocks if not block & own] + [own.union(*touching)]
+    blocks.sort(key=min)
+    return np.array([next(i for i, block in enumerate(blocks) if own <= block) for own in zones], dtype=np.int64)

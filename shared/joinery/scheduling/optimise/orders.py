@@ -1,9 +1,10 @@
 """What first-fit promised: which pods need a new node, in which domains, from pools of which weight.
 
-First-fit settles everything about a packing but the nodes themselves: what goes to existing capacity, which preferences are
-kept, how a class is domain_rules out over zones, which tier of pools serves it. An **order** is what is left to decide: so many pods
-of one class, with those domains, on nodes of that tier. Any nodes that carry out all orders and keep the rules over hosts make a
-packing as right as first-fit's, so the optimiser is free to look for cheaper ones.
+First-fit settles everything about a packing but the nodes themselves: what goes to existing capacity, which
+preferences are kept, how a class is dealt out over zones, which tier of pools serves it. An **order** is what is left
+to decide: so many pods of one class, with those domains, on nodes of that tier. Any nodes that carry out all orders
+and keep the rules over hosts make a packing as right as first-fit's, so the optimizer is free to look for cheaper
+ones. Each order is an item of its instance.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,48 +12,44 @@ from dataclasses import dataclass, field
 from itertools import product
 
 import numpy as np
-from numpy.typing import NDArray
 
 from joinery.apis.labels import HOSTNAME
+from joinery.optimizer.arrays import Mask
 from joinery.scheduling.constraints.resources import ports_clash
 from joinery.scheduling.firstfit.targets import Demand, Domains, NewNode
 from joinery.scheduling.firstfit.topology import Topology
-from joinery.scheduling.pools.pool import Amounts
+
+Limit = tuple[tuple[int, ...], int]
+"""Indices of orders, and how many of their pods together may share a node."""
 
 
 @dataclass(eq=False)
 class Order:
-    """Pods of a class, as they are asked for, wanted in these domains on nodes of pools of this weight."""
+    """``pods`` (names) of one demand, wanted in these domains on nodes of pools of this weight."""
 
     demand: Demand
     domains: Domains
     weight: int
     pods: list[str] = field(default_factory=list)
 
-    @property
-    def row(self) -> Amounts:
-        return self.demand.row
-
 
 @dataclass(frozen=True, eq=False)
 class HostRules:
-    """What may not share a node. ``groups``: orders (indices) with how many of their pods together may; ``clashes``: orders x
-    orders, pods of both never.
-    """
+    """What may not share a node. ``limits``: as ``Limit``. ``conflicts``: bool[orders, orders], pods of both never."""
 
-    groups: tuple[tuple[tuple[int, ...], int], ...]
-    clashes: NDArray[np.bool_]
+    limits: tuple[Limit, ...]
+    conflicts: Mask
 
 
 def orders_of(nodes: Iterable[NewNode]) -> tuple[Order, ...]:
-    """What the nodes carry out, the same asked for in the same place together."""
-    found: dict[tuple[int, tuple[tuple[str, str], ...], int], Order] = {}
+    """What the nodes carry out; pods of one demand in the same domains and tier are one order."""
+    orders: dict[tuple[Demand, tuple[tuple[str, str], ...], int], Order] = {}
     for node in nodes:
         for batch in node.placed:
-            key = (id(batch.demand), tuple(sorted(batch.domains.items())), node.pool.weight)
-            order = found.setdefault(key, Order(batch.demand, batch.domains, node.pool.weight))
+            key = (batch.demand, tuple(sorted(batch.domains.items())), node.pool.weight)
+            order = orders.setdefault(key, Order(batch.demand, batch.domains, node.pool.weight))
             order.pods += batch.pods
-    return tuple(found.values())
+    return tuple(orders.values())
 
 
 def gathers(node: NewNode) -> bool:
@@ -63,34 +60,41 @@ def gathers(node: NewNode) -> bool:
 def host_rules(orders: Sequence[Order], topology: Topology) -> HostRules:
     """From spreads and anti-affinities over hosts, and from host ports.
 
-    A spread is taken as binding everyone it counts, whoever owns it: a little stricter than the scheduler.
+    A spread is taken as binding everyone it counts, whoever owns it: a little stricter than kube-scheduler, and a
+    plain limit.
     """
-    groups: dict[tuple[tuple[int, ...], int], None] = {}
-    clashes = np.zeros((len(orders), len(orders)), dtype=np.bool_)
+    limits: dict[Limit, None] = {}
+    conflicts = np.zeros((len(orders), len(orders)), dtype=np.bool_)
     for index, order in enumerate(orders):
         for rule in order.demand.variant.rules:
             if rule.key != HOSTNAME or rule.kind == "affinity":
                 continue
-            selected = tuple(i for i, o in enumerate(orders) if topology.group(rule).selects(o.demand.pods))
+            group = topology.group(rule)
+            selected = tuple(i for i, other in enumerate(orders) if group.selects(other.demand.pods))
             if rule.kind == "spread":
-                residents = max(topology.group(rule).residents.values(), default=0)
-                groups[selected, rule.max_skew - residents] = None
+                residents = max(group.residents.values(), default=0)
+                limits[selected, rule.max_skew - residents] = None
             else:
-                clashes[index, list(selected)] = clashes[list(selected), index] = True
+                conflicts[index, list(selected)] = conflicts[list(selected), index] = True
     ports = [(index, order.demand.pods.ports) for index, order in enumerate(orders) if order.demand.pods.ports]
-    for (index, mine), (other, taken) in product(ports, ports):
-        clashes[index, other] |= ports_clash(mine, taken)
-    return HostRules((*groups, *exclusive(clashes)), clashes)
+    for (index, one), (other, another) in product(ports, ports):
+        conflicts[index, other] |= ports_clash(one, another)
+    return HostRules((*limits, *exclusive(conflicts)), conflicts)
 
 
-def exclusive(clashes: NDArray[np.bool_]) -> Iterable[tuple[tuple[int, ...], int]]:
-    """Sets of orders that all clash with each other and themselves: one pod of such a set on a node."""
+def exclusive(conflicts: Mask) -> Iterable[Limit]:
+    """Sets of orders (indices) that all conflict with each other and themselves: one pod of such a set on a node.
+
+    The relaxation knows nothing of conflicts between two items; as a limit on a clique of the conflict graph it does,
+    and one row for a clique is stronger than one for each pair. Cliques are found greedily: any will do, and the
+    largest are hard to find.
+    """
     seen: set[int] = set()
-    for index in np.flatnonzero(clashes.diagonal()):
+    for index in np.flatnonzero(conflicts.diagonal()):
         if int(index) not in seen:
             members = [int(index)]
-            for other in np.flatnonzero(clashes[index] & clashes.diagonal()):
-                if int(other) not in seen and int(other) != index and clashes[other, members].all():
+            for other in np.flatnonzero(conflicts[index] & conflicts.diagonal()):
+                if int(other) not in seen and int(other) != index and conflicts[other, members].all():
                     members.append(int(other))
             seen.update(members)
             yield tuple(sorted(members)), 1

@@ -1,5 +1,9 @@
-"""What the launched pods demand for, as the bound reads it: by hard rules alone, or with the preferences that the plan keeps as rules too."""
+"""What the launched pods demand of their nodes, as a bound reads it.
 
+By hard rules alone, which no plan may break; or with the preferences that this plan keeps as rules too.
+"""
+
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -13,8 +17,12 @@ from joinery.scheduling.pools.pool import Amounts
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ProofDemand:
-    """``count`` pods of a class. ``ways``: any of them will do for where they run; ``rules``: all of them must hold. ``is_settled``: no
-    preference and no choice of ways could send a pod past a pool that takes it.
+    """Pods of one class that need new nodes.
+
+    ``count``: how many. ``row``: int64[resources], what one of them requests, with its place among a node's pods.
+    ``ways``: a node must meet any one of them (one for each choice of node selector term and volume).
+    ``rules``: topology rules, all of which must hold.
+    ``is_settled``: neither a preference nor a choice of ways could send a pod past a pool that takes it.
     """
 
     pods: PodClass
@@ -26,15 +34,11 @@ class ProofDemand:
 
 
 def hard_demands(work: Workspace, nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
-    """By hard rules: what no nodes for the launched pods may break."""
-    counts: dict[int, int] = {}
-    classes: dict[int, PodClass] = {}
-    for node in nodes:
-        for batch in node.placed:
-            pods = batch.demand.pods
-            classes[id(pods)] = pods
-            counts[id(pods)] = counts.get(id(pods), 0) + len(batch.pods)
-    return tuple(_hard(work, pods, counts[key]) for key, pods in classes.items())
+    """What no nodes for the launched pods may break."""
+    counts: Counter[PodClass] = Counter()
+    for batch in (batch for node in nodes for batch in node.placed):
+        counts[batch.demand.pods] += len(batch.pods)
+    return tuple(_hard(work, pods, count) for pods, count in counts.items())
 
 
 def _hard(work: Workspace, pods: PodClass, count: int) -> ProofDemand:
@@ -50,12 +54,10 @@ def _hard(work: Workspace, pods: PodClass, count: int) -> ProofDemand:
 
 
 def kept_demands(nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
-    """With the preferences that the plan keeps, which are no choice any more."""
-    demands: dict[int, tuple[Demand, int]] = {}
-    for node in nodes:
-        for batch in node.placed:
-            _, count = demands.get(id(batch.demand), (batch.demand, 0))
-            demands[id(batch.demand)] = batch.demand, count + len(batch.pods)
+    """The same with the preferences that the plan keeps, which are no choice any more."""
+    counts: Counter[Demand] = Counter()
+    for batch in (batch for node in nodes for batch in node.placed):
+        counts[batch.demand] += len(batch.pods)
     return tuple(
         ProofDemand(
             pods=demand.pods,
@@ -65,7 +67,7 @@ def kept_demands(nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
             rules=demand.variant.rules,
             is_settled=len(demand.pods.terms) == len(demand.pods.volumes.alternatives) == 1,
         )
-        for demand, count in demands.values()
+        for demand, count in counts.items()
     )
 
 

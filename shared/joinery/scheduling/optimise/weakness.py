@@ -1,4 +1,4 @@
-"""Why a bound is weak, in words: what the pods and NodePools of a plan demand for that its proof knows nothing of."""
+"""Why a bound is weak, in words: what the pods and NodePools of a plan ask for that its proof leaves out."""
 
 from collections.abc import Iterator, Sequence
 
@@ -10,19 +10,21 @@ from joinery.scheduling.optimise.proof_demands import ProofDemand, keeps_prefere
 from joinery.scheduling.pools.pool import Pool
 
 WEAK = 0.05
-"""A gap to the best possible beyond which people should hear why."""
+"""A gap to the bound, as a share of it, beyond which people are told why."""
 
 
 def weaknesses(
     demands: Sequence[ProofDemand], nodes: Sequence[NewNode], pools: Sequence[Pool], *, is_exact: bool
 ) -> tuple[str, ...]:
-    """``is_exact``: nothing that the proof knows of could be cheaper than it says."""
-    found = [*_of_rules(demands), *_of_pools(nodes, pools)]
+    """``is_exact``: the bound is tight for what the proof knows of, so that only what it leaves out can explain the
+    gap.
+    """
+    reasons = [*_of_rules(demands), *_of_pools(nodes, pools)]
     if sum(demand.count for demand in demands) > SMALL_DEMAND and keeps_preferences(nodes):
-        found.append("preferences that are kept count as if they were given up")
+        reasons.append("preferences that are kept count as if they were given up")
     if not is_exact:
-        found.append("the ways to fill nodes are too many to try all, so that fractions of nodes count")
-    return tuple(dict.fromkeys(found))
+        reasons.append("the ways to fill nodes are too many to try all, so that fractions of nodes count")
+    return tuple(dict.fromkeys(reasons))
 
 
 def _of_rules(demands: Sequence[ProofDemand]) -> Iterator[str]:

@@ -1,0 +1,232 @@
+"""The instance that a bound is proven for: what no packing can avoid, and nothing else, as items and bin types.
+
+Every pod's requests, where its required terms, volumes, taints and the weights of pools let it run, which pods may not
+share a node, how spreads and anti-affinity over zones and capacity types deal them out (``domain_rows``), and the
+limits of pools. Nodes that exist are bin types of which there is one, at no cost, with the room that the packing left
+on them. Whatever else forbids a node (pod affinity, minValues) is left out: it only makes a plan dearer, so the bound
+holds without it.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from joinery.apis.labels import HOSTNAME
+from joinery.optimizer.arrays import Floats, Ints, Mask
+from joinery.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
+from joinery.optimizer.instance.side_constraints import ConstrainedInstance, SideConstraint
+from joinery.scheduling.constraints.resources import ports_clash
+from joinery.scheduling.constraints.taints import first_untolerated
+from joinery.scheduling.constraints.topology_rules import Rule
+from joinery.scheduling.firstfit.groups import Group
+from joinery.scheduling.firstfit.targets import ExistingNode, NewNode
+from joinery.scheduling.firstfit.workspace import Workspace
+from joinery.scheduling.optimise.bin_types import BinTypes, PoolUse, supplies
+from joinery.scheduling.optimise.domain_rows import Item, domain_rules, items_of, offerings_inside, rows_of
+from joinery.scheduling.optimise.dominance import bin_types_for
+from joinery.scheduling.optimise.orders import Limit, exclusive
+from joinery.scheduling.optimise.proof_demands import ProofDemand
+from joinery.scheduling.pools.pool import Pool
+from joinery.scheduling.pools.reserved import is_bought
+
+
+class ProofInstances:
+    """Instances for the demands of a plan's new nodes. ``pools``: with the whole room of their types, and all that
+    they sell.
+    """
+
+    def __init__(
+        self, work: Workspace, demands: Sequence[ProofDemand], nodes: Sequence[NewNode], pools: Sequence[Pool]
+    ) -> None:
+        self._work, self._demands, self._nodes, self._pools = work, demands, nodes, pools
+
+    def plain(self) -> PackingInstance:
+        """Without side constraints: every demand is one item."""
+        items = [Item(index, {}) for index in range(len(self._demands))]
+        return self._instance(items, with_limits=False)[0]
+
+    def constrained(self) -> ConstrainedInstance:
+        """With rows for domains and for the limits of pools; a demand is an item for every domain in which rules count
+        it.
+        """
+        rules = domain_rules(self._work, self._demands, self._nodes)
+        items = items_of(self._demands, rules, self._pools, self._work)
+        instance, bin_types = self._instance(items, with_limits=True)
+        unforeseen: dict[tuple[object, ...], set[str]] = {}
+        for domain in self._work.topology.unforeseen:
+            unforeseen.setdefault(domain.rule, set()).add(domain.domain)
+        no_items, no_bins = np.zeros(len(items)), np.zeros(len(instance.costs))
+        existing = np.zeros(len(instance.costs) - len(bin_types.prices))
+        rows = [replace(row, bin_types=no_bins) for row in rows_of(items, rules, self._demands, unforeseen)]
+        for taken, left in _limits(self._pools, bin_types):
+            rows.append(SideConstraint(no_items, np.concatenate([taken, existing]), float(left)))
+        return ConstrainedInstance(
+            instance=instance,
+            demand_of=np.array([item.demand for item in items], dtype=np.int64),
+            demands=np.array([demand.count for demand in self._demands], dtype=np.int64),
+            side_constraints=tuple(rows),
+        )
+
+    def _instance(self, items: Sequence[Item], *, with_limits: bool) -> tuple[PackingInstance, BinTypes]:
+        """The instance, and its bin types that are bought: those of nodes that exist come after them."""
+        work, demands = self._work, [self._demands[item.demand] for item in items]
+        requests = np.array([demand.row for demand in demands], dtype=np.int64)
+        bin_types = bin_types_for(self._pools, requests, self._uses(items), with_limits=with_limits)
+        free, open_to = _existing(work, items, demands, requests)
+        conflicts = _conflicts(work, demands)
+        limits = [*exclusive(conflicts), *_host_spreads(work, demands, self._nodes)]
+        available, supply = supplies(bin_types, work.reservations)
+        numbers = np.arange(len(free), dtype=np.int64)
+        instance = PackingInstance(
+            sizes=requests,
+            demands=np.array([demand.count for demand in demands], dtype=np.int64),
+            costs=np.concatenate([bin_types.prices, np.zeros(len(free))]),
+            capacities=np.concatenate([bin_types.capacities, free]),
+            compatible=np.concatenate([bin_types.compatible, open_to], axis=1),
+            cardinality_limits=tuple(CardinalityLimit(np.array(members), cap) for members, cap in limits),
+            conflicts=conflicts,
+            available=np.concatenate([available, np.ones_like(numbers)]),
+            supply=np.concatenate([supply, numbers + supply.max(initial=0) + 1]),
+        )
+        return instance, bin_types
+
+    def _uses(self, items: Sequence[Item]) -> list[PoolUse]:
+        """How each item may use pools: as its demand may, in its own domains."""
+        of_demand = [self._uses_of(demand) for demand in self._demands]
+        return [
+            replace(use, item=number, offerings=use.offerings & offerings_inside(self._pools[use.pool], item))
+            for number, item in enumerate(items)
+            for use in of_demand[item.demand]
+        ]
+
+    def _uses_of(self, demand: ProofDemand) -> list[PoolUse]:
+        """Where required terms, volumes and taints let the pods run.
+
+        Below the weight of the first pool that takes all of them nothing may be used: Karpenter tries heavier pools
+        first.
+        """
+        uses: list[PoolUse] = []
+        weight: int | None = None
+        for index, pool in enumerate(self._pools):
+            if weight is not None and pool.weight < weight:
+                break
+            if demand.pods.untolerated(pool.taints) is not None:
+                continue
+            of_pool = [PoolUse(-1, index, types, offerings) for types, offerings in _suitable(demand, pool)]
+            uses += of_pool
+            if of_pool and _takes_all(self._work, demand, pool):
+                weight = pool.weight
+        return uses
+
+
+def _suitable(demand: ProofDemand, pool: Pool) -> Iterator[tuple[Mask, Mask]]:
+    """The pool's types and offering columns that suit the pods, for each of their ways."""
+    for way in demand.ways:
+        fit = pool.fit(way)
+        if not fit.conflict and (pool.room[fit.sold] >= demand.row).all(axis=1).any():
+            yield fit.types, fit.columns
+
+
+def _takes_all(work: Workspace, demand: ProofDemand, pool: Pool) -> bool:
+    """Whether nothing could send one of the pods to a lighter pool.
+
+    That could be a preference, another pod, a limit, a reservation that is used up, or a choice of terms or volumes,
+    each of which is tried on all pools.
+    """
+    pods = demand.pods
+    rules = work.topology.rules[pods]
+    joins_others = any(rule.kind == "affinity" for rule in rules) or bool(work.topology.keys(pods, rules))
+    is_plain = not pool.limits and not pool.min_values and first_untolerated(pods.tolerations, pool.taints) is None
+    if not is_plain or not demand.is_settled or joins_others or pods.ports:
+        return False
+    return is_bought(pool, pool.fit(demand.ways[0]), demand.row)
+
+
+def _existing(
+    work: Workspace, items: Sequence[Item], demands: Sequence[ProofDemand], requests: Ints
+) -> tuple[Ints, Mask]:
+    """Nodes that exist and could take some pod: int64[nodes, resources], their free room, and bool[items, nodes], for
+    which items.
+    """
+    nodes = [node for node in work.nodes if not node.view.is_reserved and (node.free >= 0).all()]
+    free = np.array([node.free for node in nodes], dtype=np.int64).reshape(len(nodes), requests.shape[1])
+    is_open: Mask = np.asarray((free[None] >= requests[:, None]).all(axis=2))
+    for number, (item, demand) in enumerate(zip(items, demands, strict=True)):
+        for index in np.flatnonzero(is_open[number]):
+            view = nodes[index].view
+            is_open[number, index] = (
+                any(way.matches(view.labels) for way in demand.ways)
+                and all(view.labels.get(key) == value for key, value in item.domains.items())
+                and demand.pods.untolerated(view.taints) is None
+                and _may_join(work, demand, nodes[index])
+            )
+    is_useful = is_open.any(axis=0)
+    return free[is_useful], is_open[:, is_useful]
+
+
+def _may_join(work: Workspace, demand: ProofDemand, node: ExistingNode) -> bool:
+    """Whether the pods on the node let these join them: by rules over hosts of either, and by host ports."""
+    for rule in (rule for rule in demand.rules if rule.key == HOSTNAME):
+        counted = work.topology.group(rule).counts[node.name]
+        if (rule.kind == "anti-affinity" and counted) or (rule.kind == "spread" and counted >= rule.max_skew):
+            return False
+    foreign = work.topology.foreign_over(demand.pods, HOSTNAME)
+    if any(group.rule.kind == "anti-affinity" and group.owners[node.name] for group in foreign):
+        return False
+    return not ports_clash(demand.pods.ports, node.ports)
+
+
+def _conflicts(work: Workspace, demands: Sequence[ProofDemand]) -> Mask:
+    """bool[demands, demands]: pods that anti-affinity over hosts or a host port keeps apart, from their like or from
+    others.
+    """
+    conflicts = np.zeros((len(demands), len(demands)), dtype=np.bool_)
+    for index, demand in enumerate(demands):
+        for rule in demand.rules:
+            if rule.key == HOSTNAME and rule.kind == "anti-affinity":
+                selected = _selected(work, rule, demands)
+                conflicts[index, selected] = conflicts[selected, index] = True
+    with_ports = [(index, demand.pods.ports) for index, demand in enumerate(demands) if demand.pods.ports]
+    for (index, one), (other, another) in product(with_ports, with_ports):
+        conflicts[index, other] |= ports_clash(one, another)
+    return conflicts
+
+
+def _selected(work: Workspace, rule: Rule, demands: Sequence[ProofDemand]) -> list[int]:
+    group = work.topology.group(rule)
+    return [index for index, demand in enumerate(demands) if group.selects(demand.pods)]
+
+
+def _host_spreads(work: Workspace, demands: Sequence[ProofDemand], nodes: Sequence[NewNode]) -> list[Limit]:
+    """Demands (indices) of which a spread over hosts lets only so many pods share one.
+
+    That is maxSkew, because a node that could be launched is an empty host. Where every host has some already it is
+    more, but no more than a node of the plan has.
+    """
+    owners: dict[Group, list[int]] = {}
+    caps: dict[Group, int] = {}
+    for index, demand in enumerate(demands):
+        for rule in demand.rules:
+            group = work.topology.group(rule)
+            if rule.key == HOSTNAME and rule.kind == "spread" and group.selects(demand.pods):
+                most = max((group.counts[node.name] for node in nodes), default=0)
+                caps.setdefault(group, max(rule.max_skew, most))
+                owners.setdefault(group, []).append(index)
+    return [(tuple(members), caps[group]) for group, members in owners.items()]
+
+
+def _limits(pools: Sequence[Pool], bin_types: BinTypes) -> Iterator[tuple[Floats, int]]:
+    """For each limit of each pool float64[bin types], what a node takes of it, and how much of it is left."""
+    for index, pool in enumerate(pools):
+        is_of_pool = bin_types.pool == index
+        if not is_of_pool.any() or not pool.limits:
+            continue
+        capacity, left = pool.limited
+        for column, most in enumerate(left):
+            taken = np.zeros(len(bin_types.instance_type))
+            taken[is_of_pool] = capacity[bin_types.instance_type[is_of_pool], column]
+            yield taken, int(most)
+        if "nodes" in pool.limits:
+            yield is_of_pool.astype(np.float64), pool.limits["nodes"]
