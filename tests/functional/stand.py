@@ -28,6 +28,14 @@ from simulator.engine import Engine
 from simulator.world import CLUSTER, World
 
 EVENTS = Path(__file__).parents[2] / "events"
+#: With this affinity, pods that have the label app=web go to different nodes.
+APART = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+        ]
+    }
+}
 
 
 class Stand:
@@ -85,9 +93,9 @@ class Stand:
     def boot(self) -> None:
         """Let ten seconds pass, in which every new instance runs and its kubelet registers a Node that is Ready."""
         self.wait(10)
-        known = {node.spec.provider_id for node in self.world.cluster.nodes.values()}
+        registered = {node.spec.provider_id for node in self.world.cluster.nodes.values()}
         for instance in self.world.cloud.instances():
-            if instance.state == "running" and instance.provider_id not in known:
+            if instance.state == "running" and instance.provider_id not in registered:
                 self.kubelets.become_ready(self.kubelets.register(instance.instance_id).metadata.name)
 
     def bind(self) -> None:
@@ -114,23 +122,27 @@ class Stand:
     @property
     def claim(self) -> NodeClaim:
         """The only one."""
-        (found,) = self.claims
-        return found
+        (claim,) = self.claims
+        return claim
 
     @property
     def alive(self) -> list[str]:
         """Instances that cost money."""
-        return [found.instance_id for found in self.world.cloud.instances() if not found.is_going]
+        return [instance.instance_id for instance in self.world.cloud.instances() if not instance.is_going]
 
     def rung(self) -> set[Bell]:
         """The bells that rang since this was last asked."""
-        found = {bell for _, bell in self.world.doorbell.rings}
+        bells = {bell for _, bell in self.world.doorbell.rings}
         self.world.doorbell.rings.clear()
-        return found
+        return bells
 
     def told(self, about: str = "") -> set[str]:
         """Reasons of the Events so far, of one kind of object or of all."""
-        return {found.reason for found in self.world.cluster.events if about in ("", found.kind)}
+        return {event.reason for event in self.world.cluster.events if about in ("", event.kind)}
+
+    def messages(self, reason: str) -> dict[str, str]:
+        """What Events of that reason say, by the name of the object that they are about."""
+        return {event.name: event.message for event in self.world.cluster.events if event.reason == reason}
 
     def observing(self) -> "Stand":
         """The same world, in ``observe`` mode."""
@@ -141,10 +153,10 @@ class Stand:
 
 def _is_kept_for(node: Node, pod: Pod) -> bool:
     kept = [taint.value for taint in node.spec.taints if taint.key == PLANNED_TAINT]
-    return any(found.key == PLANNED_TAINT and found.value in kept for found in pod.spec.tolerations)
+    return any(toleration.key == PLANNED_TAINT and toleration.value in kept for toleration in pod.spec.tolerations)
 
 
 def _bound(pod: Pod, node: Node) -> Pod:
-    scheduled = [found for found in pod.status.conditions if found.type != "PodScheduled"]
+    scheduled = [condition for condition in pod.status.conditions if condition.type != "PodScheduled"]
     status = changed(pod.status, phase="Running", conditions=scheduled)
     return changed(pod, spec=changed(pod.spec, node_name=node.metadata.name), status=status)

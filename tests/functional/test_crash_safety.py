@@ -17,16 +17,9 @@ from simulator.actors.kubescheduler.scheduler import KubeScheduler
 from simulator.actors.workloads import Caretakers, WorkloadControllers, workload
 from simulator.world import World
 from tests.functional.fuse import Crash, Fuse
-from tests.functional.stand import Stand
+from tests.functional.stand import APART, Stand
 
 PODS = 3
-APART = {
-    "podAntiAffinity": {
-        "requiredDuringSchedulingIgnoredDuringExecution": [
-            {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
-        ]
-    }
-}
 DEPLOYMENT = {
     "kind": "Deployment",
     "metadata": {"name": "web"},

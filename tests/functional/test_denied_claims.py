@@ -30,10 +30,6 @@ DENIALS = [
 ]  # fmt: skip
 
 
-def _told(stand: Stand, reason: str) -> dict[str, str]:
-    return {event.name: event.message for event in stand.world.cluster.events if event.reason == reason}
-
-
 def _asks_for_team(claim: dict[str, Any]) -> bool:
     rules = claim["spec"]["requirements"]
     return any(rule["key"] == "team" and rule.get("values") == ["x"] for rule in rules) or (
@@ -70,8 +66,8 @@ def test_what_is_denied_is_left_out_and_the_rest_is_bought_in_the_same_run(code:
     """Webhooks deny with a code of their own, policies with that of their reason."""
     stand = _with_team(_against_team(code, message))
     stand.provision()
-    assert set(_told(stand, "Nominated")) == GOOD
-    assert set(_told(stand, "FailedScheduling")) == {"bad-0"}
+    assert set(stand.messages("Nominated")) == GOOD
+    assert set(stand.messages("FailedScheduling")) == {"bad-0"}
     assert len(stand.alive) == len(stand.claims) > 0
 
 
@@ -81,8 +77,8 @@ def test_where_dry_runs_tell_nothing_the_cause_is_found_by_writing(answer: tuple
     """Also where most pods are at fault: those that had to give way to them get their nodes after all."""
     stand = _with_team(_against_team(403, WEBHOOK + "no team x", dry_run=answer), count)
     stand.provision()
-    assert set(_told(stand, "Nominated")) == GOOD
-    assert set(_told(stand, "FailedScheduling")) == {f"bad-{number}" for number in range(count)}
+    assert set(stand.messages("Nominated")) == GOOD
+    assert set(stand.messages("FailedScheduling")) == {f"bad-{number}" for number in range(count)}
     assert len(stand.alive) == len(stand.claims) > 0
 
 
@@ -102,7 +98,7 @@ def test_a_right_that_is_missing_is_nobody_s_fault() -> None:
     stand.pods(3)
     with pytest.raises(UnavailableError, match="cannot create resource"):
         stand.provision()
-    assert _told(stand, "FailedScheduling") == {}
+    assert stand.messages("FailedScheduling") == {}
     assert stand.claims == []
 
 
@@ -125,7 +121,7 @@ def test_what_was_written_is_launched_and_said_though_the_rest_fails(code: int, 
     with pytest.raises(UnavailableError, match=message.partition('"')[0]):
         stand.provision()
     assert len(stand.claims) == len(stand.alive) == 1
-    assert len(_told(stand, "Nominated")) > 0
+    assert len(stand.messages("Nominated")) > 0
 
 
 def test_a_pool_whose_claims_are_denied_leaves_the_pods_to_another() -> None:
@@ -136,7 +132,7 @@ def test_a_pool_whose_claims_are_denied_leaves_the_pods_to_another() -> None:
     stand.pods(3)
     with pytest.raises(ConfigurationError, match="no team x"):
         stand.provision()
-    assert set(_told(stand, "Nominated")) == GOOD
+    assert set(stand.messages("Nominated")) == GOOD
 
 
 def test_tenants_are_told_the_cause_and_not_the_whole_refusal() -> None:
@@ -144,7 +140,7 @@ def test_tenants_are_told_the_cause_and_not_the_whole_refusal() -> None:
     long = "no team x. " + "Ask the platform team, who will look at it. " * 20
     stand = _with_team(_against_team(403, POLICY + long))
     stand.provision()
-    message = _told(stand, "FailedScheduling")["bad-0"]
+    message = stand.messages("FailedScheduling")["bad-0"]
     assert "no team x" in message
     assert "platform team" not in message
     assert len(message) < 300

@@ -37,13 +37,3 @@ def test_a_node_is_expired_once(stand: Stand) -> None:
     stand.wait(30 * DAY)
     stand.expire()
     assert stand.expire() == {"expired": 0}
-
-
-def test_observing_tells_of_an_old_node_and_keeps_it(stand: Stand) -> None:
-    """The Event says what would have happened."""
-    stand.pods(1)
-    stand.settle()
-    stand.wait(30 * DAY)
-    stand.observing().expire()
-    assert "Expired" in stand.told("NodeClaim")
-    assert not stand.claim.is_deleting

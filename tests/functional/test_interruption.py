@@ -118,11 +118,3 @@ def test_a_warning_that_could_not_be_handled_is_raised(running: Stand) -> None:
     running.gateways = fuse.protect(running.gateways)
     with pytest.raises(UnavailableError, match="throttling"):
         running.receive("interruption_spot_warning", running.alive[0])
-
-
-def test_observing_tells_of_a_warning_and_does_nothing(running: Stand) -> None:
-    """The Events say what would have happened."""
-    before = running.claim
-    running.observing().receive("interruption_spot_warning", running.alive[0])
-    assert (running.claim, running.rung()) == (before, set())
-    assert "SpotInterrupted" in running.told("NodeClaim")

@@ -179,22 +179,11 @@ def test_a_class_that_cannot_be_resolved_does_not_stop_the_others(stand: Stand) 
     assert stand.world.cluster.node_classes["second"].status.conditions
 
 
-def test_observing_changes_nothing(stand: Stand) -> None:
-    """No node is registered, no instance launched or terminated, no bell rung."""
-    stand.pods(1)
-    stand.provision()
-    stand.boot()
-    stand.rung()
-    before = stand.world.cluster.snapshot()
-    stand.observing().live()
-    assert (stand.world.cluster.snapshot(), stand.rung()) == (before, set())
-
-
 def test_a_class_that_finds_no_subnet_keeps_its_pools_out(stand: Stand) -> None:
     """The pool says why, and its pods are told the same."""
     stand.world.cloud.network.subnets.clear()
     stand.live()
     stand.pods(1)
     assert stand.provision()["unplaced"] == 1
-    (event,) = [found for found in stand.world.cluster.events if found.reason == "FailedScheduling"]
-    assert "not ready" in event.message
+    (message,) = stand.messages("FailedScheduling").values()
+    assert "not ready" in message

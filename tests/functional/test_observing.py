@@ -1,9 +1,12 @@
 """In observe mode everything is read and decided, and nothing but Events and records is written."""
 
+from typing import get_type_hints
+
+from joinery.gateways import Gateways
 from joinery.observing import read_only
 from simulator import builders
 from simulator.world import World
-from tests.functional.fuse import Fuse
+from tests.functional.fuse import READS, WRITES, Fuse
 from tests.functional.stand import Stand
 
 TOLD_AND_KEPT = {"recorder.emit", "store.record", "store.put_catalog"}
@@ -45,3 +48,60 @@ def test_a_claim_that_nobody_launches_is_left_alone(world: World) -> None:
     watching.provision()
     assert set(fuse.writes) <= TOLD_AND_KEPT
     assert [event.name for event in world.cluster.events[before:]] == []
+
+
+def test_a_plan_is_recorded_and_told_and_nothing_is_bought(stand: Stand) -> None:
+    """A user tries Joinery beside what they have."""
+    stand.pods(3)
+    outcome = stand.observing().provision()
+    assert (outcome["launches"], outcome["launched"]) == (1, 0)
+    assert (stand.claims, stand.alive, stand.rung()) == ([], [], set())
+    assert stand.told("Pod") == {"Observed"}
+    assert len(stand.world.store.documents) == 1
+    assert stand.world.cluster.leases == {}
+
+
+def test_nobody_is_nominated_for_what_is_only_observed(stand: Stand) -> None:
+    """No claim is written, so none is promised."""
+    stand.pods(1)
+    stand.observing().provision()
+    assert stand.messages("Nominated") == {}
+
+
+def test_a_node_that_comes_is_left_as_it_is(stand: Stand) -> None:
+    """No node is registered, no instance launched or terminated, no bell rung."""
+    stand.pods(1)
+    stand.provision()
+    stand.boot()
+    stand.rung()
+    before = stand.world.cluster.snapshot()
+    stand.observing().live()
+    assert (stand.world.cluster.snapshot(), stand.rung()) == (before, set())
+
+
+def test_a_warning_is_told_and_nothing_is_done(stand: Stand) -> None:
+    """The Events say what would have happened."""
+    stand.pods(3)
+    stand.settle()
+    stand.rung()
+    before = stand.claim
+    stand.observing().receive("interruption_spot_warning", stand.alive[0])
+    assert (stand.claim, stand.rung()) == (before, set())
+    assert "SpotInterrupted" in stand.told("NodeClaim")
+
+
+def test_an_old_node_is_told_of_and_kept(stand: Stand) -> None:
+    """The Event says what would have happened."""
+    stand.pods(1)
+    stand.settle()
+    stand.wait(30 * 24 * 3600)
+    stand.observing().expire()
+    assert "Expired" in stand.told("NodeClaim")
+    assert not stand.claim.is_deleting
+
+
+def test_every_method_of_a_gateway_is_known_to_read_or_to_write() -> None:
+    """The fuse of these tests, and of the crash tests, counts what writes: a new method must be told to it."""
+    protocols = get_type_hints(Gateways).values()
+    methods = {name for protocol in protocols for name in vars(protocol) if not name.startswith("_")}
+    assert methods == WRITES | READS

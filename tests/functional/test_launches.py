@@ -1,0 +1,105 @@
+"""What EC2 answers to a launch, and what becomes of the claims that were to be launched."""
+
+import pytest
+
+from joinery.apis.labels import CAPACITY_TYPE, LAUNCH_TOKEN, ON_DEMAND, REPLACEMENT_LAUNCHED, SPOT
+from joinery.doorbell.gateway import Bell
+from joinery.errors import CapacityError, ConfigurationError, UnavailableError
+from joinery.state.offerings import OfferingKey
+from simulator.world import World
+from tests.functional.stand import APART, Stand
+
+
+def _everything_of(world: World, *capacity_types: str) -> list[OfferingKey]:
+    offerings = world.cloud.catalog().offerings
+    return [
+        OfferingKey(o.instance_type, o.zone, o.capacity_type) for o in offerings if o.capacity_type in capacity_types
+    ]
+
+
+def test_identical_nodes_are_one_request(stand: Stand) -> None:
+    """Four nodes of one kind are one call to EC2 with a count of four."""
+    stand.pods(4, labels={"app": "web"}, affinity=APART)
+    stand.provision()
+    assert [request.count for request in stand.world.cloud.requests] == [4]
+    assert len({claim.status.provider_id for claim in stand.claims}) == 4
+
+
+def test_a_launch_without_an_answer_is_repeated_with_the_same_token(stand: Stand) -> None:
+    """EC2 may have accepted it: the token makes the second call return the first one's instance."""
+    stand.pods(1)
+    stand.world.cloud.fail_next("launch", UnavailableError("timed out"))
+    with pytest.raises(UnavailableError):
+        stand.provision()
+    condition = stand.claim.condition("Launched")
+    assert condition is not None
+    assert (condition.status, condition.reason) == ("Unknown", "LaunchFailed")
+    stand.wait(5)
+    stand.live()
+    assert stand.claim.is_true("Launched")
+    assert len(stand.alive) == 1
+
+
+def test_a_refused_launch_is_tried_again_as_another_one(stand: Stand) -> None:
+    """EC2 would repeat its answer for the old token."""
+    stand.pods(1)
+    stand.world.cloud.fail_next("launch", ConfigurationError("UnauthorizedOperation: no"))
+    with pytest.raises(ConfigurationError):
+        stand.provision()
+    assert stand.claim.metadata.annotations[LAUNCH_TOKEN] == f"{stand.claim.metadata.name}/2"
+    stand.live()
+    assert stand.claim.is_true("Launched")
+    assert len(stand.alive) == 1
+
+
+def test_pools_that_ec2_is_out_of_are_left_out_of_the_next_plan(stand: Stand) -> None:
+    """The claim is given up, its pools are remembered, and the bell rings: the next run buys on demand."""
+    stand.pods(1)
+    stand.world.cloud.run_out(*_everything_of(stand.world, SPOT))
+    outcome = stand.provision()
+    assert outcome["launched"] == 0
+    assert "InsufficientCapacityError" in stand.told("NodeClaim")
+    assert Bell.PROVISIONING in stand.rung()
+    stand.live()
+    for _ in range(5):
+        if stand.provision()["launched"]:
+            break
+        stand.live()
+    assert stand.claim.metadata.labels[CAPACITY_TYPE] == ON_DEMAND
+
+
+def test_a_call_that_ec2_refuses_for_want_of_capacity_is_answered_like_one_that_brought_nothing(stand: Stand) -> None:
+    """Its pools are remembered, and the next run buys of others."""
+    stand.pods(1)
+    spot = frozenset(_everything_of(stand.world, SPOT))
+    stand.world.cloud.fail_next("launch", CapacityError("creating a fleet: MaxSpotInstanceCountExceeded: no", spot))
+    assert stand.provision()["launched"] == 0
+    assert "InsufficientCapacityError" in stand.told("NodeClaim")
+    assert any("MaxSpotInstanceCountExceeded" in event.message for event in stand.world.recorder.events)
+    assert stand.world.unavailable.at(stand.world.clock.now()) == spot
+    stand.live()
+    assert stand.provision()["launched"] == 1
+    assert [claim.metadata.labels[CAPACITY_TYPE] for claim in stand.claims if not claim.is_deleting] == [ON_DEMAND]
+
+
+def test_what_ec2_can_give_is_taken(stand: Stand) -> None:
+    """Two of three instances are two nodes; the third claim is given up and planned anew."""
+    stand.world.cloud.run_out(*_everything_of(stand.world, SPOT, ON_DEMAND))
+    stand.world.cloud.run_out(OfferingKey("m6a.xlarge", "us-east-1a", SPOT), left=2)
+    stand.pods(
+        3, labels={"app": "web"}, affinity=APART, node_selector={"node.kubernetes.io/instance-type": "m6a.xlarge"}
+    )
+    assert stand.provision()["launched"] == 2
+    stand.live()
+    assert len(stand.claims) == len(stand.alive) == 2
+
+
+def test_a_replacement_that_ec2_refuses_marks_nothing(stand: Stand) -> None:
+    """A plan is not a node: the old one keeps its pods for its fifteen seconds."""
+    stand.pods(3)
+    stand.settle()
+    stand.receive("interruption_spot_warning", stand.alive[0])
+    stand.world.cloud.run_out(*_everything_of(stand.world, SPOT, ON_DEMAND))
+    assert stand.provision()["launched"] == 0
+    (old,) = [claim for claim in stand.claims if claim.metadata.deletion_timestamp and claim.status.node_name]
+    assert REPLACEMENT_LAUNCHED not in old.metadata.annotations
