@@ -169,7 +169,7 @@ class Structural:
 
 
 def _models(root: type[Model]) -> list[type[Model]]:
-    return [found for child in root.__subclasses__() for found in (child, *_models(child))]
+    return [model for child in root.__subclasses__() for model in (child, *_models(child))]
 
 
 def _wire_name(model: type[Model], name: str) -> str:

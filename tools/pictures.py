@@ -113,14 +113,14 @@ def _allowed(problem: Problem) -> list[InstanceType]:
     (pool,) = problem.snapshot.node_pools
     rules = read(pool.spec.template.spec.requirements)
     anywhere = Requirements({key: allowed for key, allowed in rules.sets.items() if key not in (ZONE, CAPACITY_TYPE)})
-    found = []
+    kinds = []
     for kind in problem.instance_types[pool.spec.template.spec.node_class_ref.name]:
         sold = [
             o for o in kind.offerings if o.available and o.capacity_type == ON_DEMAND and rules.get(ZONE).has(o.zone)
         ]
         if sold and anywhere.matches({key: values[0] for key, values in kind.labels.items() if values}):
-            found.append(replace(kind, offerings=(min(sold, key=lambda o: (o.price, o.zone)),)))
-    return found
+            kinds.append(replace(kind, offerings=(min(sold, key=lambda o: (o.price, o.zone)),)))
+    return kinds
 
 
 def _cheapest(name: str, problem: Problem, pods: Sequence[str], used: Resources) -> Launch:

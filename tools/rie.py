@@ -74,11 +74,11 @@ class EmulatedDoor:
 
     def lines(self) -> list[dict[str, Any]]:
         """The log lines and metrics that the door wrote as JSON."""
-        found = []
+        documents = []
         for line in self.log.read_text(errors="replace").splitlines():
             with contextlib.suppress(ValueError):
-                found.append(json.loads(line))
-        return [line for line in found if isinstance(line, dict)]
+                documents.append(json.loads(line))
+        return [line for line in documents if isinstance(line, dict)]
 
     def _variables(self) -> dict[str, str]:
         layers = (BUILD / "DependenciesLayer" / "python", BUILD / "SharedLayer" / "python")
@@ -108,10 +108,10 @@ def _built(door: Door) -> Path:
 
 def _emulator() -> Path:
     architecture = "arm64" if platform.machine() in ("arm64", "aarch64") else "x86_64"
-    found = sorted(SAM.glob(f"lib/python3*/site-packages/samcli/local/rapid/aws-lambda-rie-{architecture}"))
-    if not found:
+    emulators = sorted(SAM.glob(f"lib/python3*/site-packages/samcli/local/rapid/aws-lambda-rie-{architecture}"))
+    if not emulators:
         raise NotBuiltError(".venv-sam has no Runtime Interface Emulator: make .venv-sam/bin/sam")
-    return found[0]
+    return emulators[0]
 
 
 def _interpreter() -> Path:
@@ -123,9 +123,9 @@ def _interpreter() -> Path:
 def _free_ports(number: int) -> Iterator[int]:
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(number)]
-        for each in sockets:
-            each.bind(("127.0.0.1", 0))
-        ports = [each.getsockname()[1] for each in sockets]
+        for one in sockets:
+            one.bind(("127.0.0.1", 0))
+        ports = [one.getsockname()[1] for one in sockets]
     yield from ports
 
 

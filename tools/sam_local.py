@@ -94,11 +94,11 @@ def is_success(answer: str) -> bool:
     a failed bell is an answer, too, and so is a 403.
     """
     try:
-        found = json.loads(answer)
+        document = json.loads(answer)
     except ValueError:
         return False
     successes: tuple[dict[str, object], ...] = ({"outcome": "done"}, {"batchItemFailures": []}, {"statusCode": 200})
-    return isinstance(found, dict) and any(found.items() >= success.items() for success in successes)
+    return isinstance(document, dict) and any(document.items() >= success.items() for success in successes)
 
 
 if __name__ == "__main__":

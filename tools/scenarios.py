@@ -49,11 +49,11 @@ class Result:
 
 def run(arguments: list[str]) -> int:
     options = _options(arguments)
-    known = references(options.scenarios)
+    reference = references(options.scenarios)
     files = sorted(options.scenarios.glob("*.json.gz"))
     names = [file for file in files if not options.names or file.name.removesuffix(".json.gz") in options.names]
     with tempfile.TemporaryDirectory() as folder:
-        results = [_judge(file, options, Path(folder), known) for file in names if not _is_catalogue(file)]
+        results = [_judge(file, options, Path(folder), reference) for file in names if not _is_catalogue(file)]
     Console(width=None if sys.stdout.isatty() else 140).print(_table(results))
     for result in results:
         _explain(result)
@@ -80,7 +80,7 @@ def references(folder: Path) -> dict[str, Any]:
     return dict(json.loads(file.read_text())["scenarios"]) if file.exists() else {}
 
 
-def _judge(file: Path, options: argparse.Namespace, folder: Path, known: dict[str, Any]) -> Result:
+def _judge(file: Path, options: argparse.Namespace, folder: Path, reference: dict[str, Any]) -> Result:
     name = file.name.removesuffix(".json.gz")
     catalogue = str(options.catalog) if options.catalog else None
     path = folder / f"{name}-plan.json"
@@ -89,7 +89,7 @@ def _judge(file: Path, options: argparse.Namespace, folder: Path, known: dict[st
         return Result(name, problem=done.stderr.strip() or f"exit status {done.returncode}")
     path.write_text(done.stdout)
     verdict, problem = judged(options.judge, file, path, catalogue)
-    return Result(name, problem, json.loads(done.stdout) if verdict else None, verdict, known.get(name))
+    return Result(name, problem, json.loads(done.stdout) if verdict else None, verdict, reference.get(name))
 
 
 def judged(judge: Path, scenario: Path, plan: Path, catalogue: str | None) -> tuple[dict[str, Any] | None, str]:
@@ -143,9 +143,9 @@ def _explain(result: Result) -> None:
     if result.problem:
         print(f"{result.name}: {result.problem}")
     for severity in ("errors", "warnings"):
-        found = result.verdict[severity] if result.verdict else []
-        for check, number in Counter(one["check"] for one in found).most_common():
-            example = next(one for one in found if one["check"] == check)
+        remarks = result.verdict[severity] if result.verdict else []
+        for check, number in Counter(one["check"] for one in remarks).most_common():
+            example = next(one for one in remarks if one["check"] == check)
             where = " ".join(example[key] for key in ("pod", "node") if key in example)
             print(f"{result.name}: {number} {severity}: {check}: {where}: {example['reason']}")
 

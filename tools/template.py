@@ -54,12 +54,12 @@ def load(path: Path = TEMPLATE) -> dict[str, Any]:
 def doors(template: dict[str, Any], *, base: Path = ROOT) -> dict[str, Door]:
     """The doors by name, in the template's order. ``base`` is the folder its paths are relative to."""
     shared = template["Globals"]["Function"]
-    found = {}
+    by_name = {}
     for logical_id, resource in template["Resources"].items():
         if resource["Type"] == "AWS::Serverless::Function":
             door = _door(logical_id, resource["Properties"], shared, base)
-            found[door.name] = door
-    return found
+            by_name[door.name] = door
+    return by_name
 
 
 def _door(logical_id: str, properties: dict[str, Any], shared: dict[str, Any], base: Path) -> Door:

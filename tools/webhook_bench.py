@@ -119,7 +119,8 @@ def _watch(transport: Transport, pods: int, deadline: float) -> int:
 def _marked(transport: Transport) -> int:
     items = msgspec.json.decode(transport.get(PODS))["items"]
     return sum(
-        any(found.get("reason") == "Unschedulable" for found in item["status"].get("conditions", [])) for item in items
+        any(condition.get("reason") == "Unschedulable" for condition in item["status"].get("conditions", []))
+        for item in items
     )
 
 

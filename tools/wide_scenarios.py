@@ -72,8 +72,8 @@ def node_pool(name: str, requirements: Sequence[Document], taint: str = "", weig
 
 
 def node_class(**spec: Any) -> Document:
-    found = [{"tags": {"karpenter.sh/discovery": "scenario"}}]
-    terms = {"subnetSelectorTerms": found, "securityGroupSelectorTerms": found}
+    selector = [{"tags": {"karpenter.sh/discovery": "scenario"}}]
+    terms = {"subnetSelectorTerms": selector, "securityGroupSelectorTerms": selector}
     return {
         "apiVersion": "karpenter.k8s.aws/v1", "kind": "EC2NodeClass", "metadata": {"name": "default"},
         "spec": {"amiSelectorTerms": [{"alias": "al2023@latest"}], "role": "nodes", **terms, **spec},

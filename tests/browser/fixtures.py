@@ -1,7 +1,7 @@
 """A real browser for tests: a headless Chromium that any test may ask for as ``browser``.
 
-Started at most once per xdist worker; tests that use it share one worker. Where there is no browser such a test is skipped,
-by name; with ``CI`` set it fails instead.
+Started at most once per xdist worker; tests that use it share one worker. Where there is no browser such a test is
+skipped, by name; with ``CI`` set it fails instead.
 """
 
 import os

@@ -45,8 +45,8 @@ class Outside:
     def claims(self) -> list[dict[str, Any]]:
         """The NodeClaims in the cluster."""
         with urllib.request.urlopen(f"{self.kubernetes}{CLAIMS}") as answer:
-            found: list[dict[str, Any]] = json.loads(answer.read())["items"]
-        return found
+            items: list[dict[str, Any]] = json.loads(answer.read())["items"]
+        return items
 
 
 @pytest.fixture(scope="module")
@@ -73,8 +73,8 @@ def _served(folder: Path) -> Iterator[Outside]:
             environment = _environment(told, served)
             session = boto3.Session("test", "test", region_name=environment["JOINERY_REGION"])
             eks = session.client("eks", endpoint_url=environment["AWS_ENDPOINT_URL"])
-            found = eks.describe_cluster(name=environment["JOINERY_CLUSTER"])["cluster"]
-            yield Outside(environment, found["endpoint"], session)
+            cluster = eks.describe_cluster(name=environment["JOINERY_CLUSTER"])["cluster"]
+            yield Outside(environment, cluster["endpoint"], session)
         finally:
             served.terminate()
 
@@ -83,8 +83,8 @@ def _environment(told: Path, served: "subprocess.Popen[bytes]") -> dict[str, str
     deadline = time.monotonic() + PATIENCE_SECONDS
     while served.poll() is None and time.monotonic() < deadline:
         if told.exists() and told.read_text().endswith("}\n"):
-            found: dict[str, str] = json.loads(told.read_text())["Parameters"]
-            return found
+            parameters: dict[str, str] = json.loads(told.read_text())["Parameters"]
+            return parameters
         time.sleep(0.1)
     raise RuntimeError("simulator serve did not start")
 
@@ -127,7 +127,7 @@ def test_provisioning_launches_for_the_pods_that_fit_nowhere(outside: Outside) -
 
     assert answer.get("outcome") == "done", door.log.read_text()
     reservations = outside.client("ec2").describe_instances()["Reservations"]
-    assert len(outside.claims()) == sum(len(each["Instances"]) for each in reservations) > 0
+    assert len(outside.claims()) == sum(len(reservation["Instances"]) for reservation in reservations) > 0
     assert any(line.get("ColdStart") == [1.0] for line in door.lines())
 
 

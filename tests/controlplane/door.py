@@ -1,7 +1,8 @@
 """The webhook door in a process of its own, as Lambda runs it, behind HTTPS that a real API server trusts.
 
-The API server calls while another door writes, so the two must not share a process: Powertools' instruments and standard
-output belong to one invocation at a time. What the door rings comes back through a queue, with the review that it rang for.
+The API server calls while another door writes, so the two must not share a process: Powertools' instruments and
+standard output belong to one invocation at a time. What the door rings comes back through a queue, with the review that
+it rang for.
 """
 
 import io
@@ -47,12 +48,12 @@ class WebhookDoor:
 
     def take(self) -> list[Review]:
         """The reviews answered since the last call, in their order."""
-        found = []
+        reviews = []
         while True:
             try:
-                found.append(self._reviews.get_nowait())
+                reviews.append(self._reviews.get_nowait())
             except queue.Empty:
-                return found
+                return reviews
 
 
 @contextmanager
@@ -69,8 +70,8 @@ def webhook_door() -> Iterator[WebhookDoor]:
     finally:
         ended.set()
         process.join()
-        for each in (started, reviews):
-            each.close()
+        started.close()
+        reviews.close()
 
 
 def gateways(settings: Settings) -> Gateways:

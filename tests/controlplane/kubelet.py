@@ -1,8 +1,8 @@
 """The kubelets of a real control plane that has none: they register nodes, run pods and end them.
 
-A launched claim becomes a Node object, as its instance would register it: with the provider ID, the capacity, the labels
-and taints of its user data, and the unregistered taint, which Joinery takes off. Then, at every ``tick``, what kubelets do
-all the time: nodes become ready, pods that were bound run, pods that were deleted end.
+A launched claim becomes a Node object, as its instance would register it: with the provider ID, the capacity, the
+labels and taints of its user data, and the unregistered taint, which Joinery takes off. Then, at every ``tick``, what
+kubelets do all the time: nodes become ready, pods that were bound run, pods that were deleted end.
 """
 
 from collections.abc import Iterable
@@ -34,15 +34,17 @@ class Kubelets:
 
     def boot(self, claims: Iterable[NodeClaim]) -> list[core.Node]:
         """Register a Node for every launched claim that has none, and return those."""
-        known = {node.spec.provider_id for node in self._nodes()}
-        fresh = [node_of(claim) for claim in claims if claim.status.provider_id not in {"", *known}]
+        registered = {node.spec.provider_id for node in self._nodes()}
+        fresh = [node_of(claim) for claim in claims if claim.status.provider_id not in {"", *registered}]
         for node in fresh:
             objects.put(self._transport, node)
             self._report(node)
         return fresh
 
     def _report(self, node: core.Node) -> None:
-        """What a kubelet tells besides: images, addresses, versions; and that no CSI driver has registered, which Go prints as null."""
+        """What a kubelet tells besides: images, addresses, versions;
+        and that no CSI driver has registered, which Go prints as null.
+        """
         status = shapes.printed("Node", msgspec.to_builtins(node))["status"]
         self._send("PATCH", f"/api/v1/nodes/{node.metadata.name}/status", {"status": status})
         drivers = {"metadata": {"name": node.metadata.name}, "spec": {"drivers": None}}
@@ -72,7 +74,9 @@ class Kubelets:
         return self._send("PATCH", f"/api/v1/nodes/{node.metadata.name}", patch)
 
     def _run(self, pod: core.Pod) -> bool:
-        conditions = [msgspec.to_builtins(found) for found in pod.status.conditions if found.type == "PodScheduled"]
+        conditions = [
+            msgspec.to_builtins(condition) for condition in pod.status.conditions if condition.type == "PodScheduled"
+        ]
         ready = [
             {"type": kind, "status": "True", "lastProbeTime": None, "lastTransitionTime": self._at}
             for kind in ("PodReadyToStartContainers", "Initialized", "ContainersReady", "Ready")
@@ -102,7 +106,10 @@ class Kubelets:
 
 
 def node_of(claim: NodeClaim) -> core.Node:
-    """The Node that the claim's instance registers. The claim must be launched: its labels and status say what EC2 gave."""
+    """The Node that the claim's instance registers.
+
+    The claim must be launched: its labels and status say what EC2 gave.
+    """
     instance = claim.status.provider_id.rpartition("/")[2]
     name = f"ip-{instance.removeprefix('i-')}.ec2.internal"
     taints = [

@@ -1,7 +1,7 @@
 """The simulator's objects on a real API server: complete enough to be accepted, in a cluster that can be emptied again.
 
-``simulator.builders`` say only what a decision looks at. A real API server also wants images, selectors and capacities, keeps
-status in a subresource, and gives out UIDs of its own.
+``simulator.builders`` say only what a decision looks at. A real API server also wants images, selectors and capacities,
+keeps status in a subresource, and gives out UIDs of its own.
 """
 
 import contextlib
@@ -21,8 +21,8 @@ MANIFESTS = Path(__file__).parents[2] / "manifests"
 WAIT_SECONDS = 20
 #: What a test may leave behind, in the order in which it goes.
 _SWEPT = (
-    "Pod", "PodDisruptionBudget", "DaemonSet", "NodeClaim", "NodePool", "EC2NodeClass", "Node", "CSINode", "VolumeAttachment",
-    "PersistentVolumeClaim", "PersistentVolume", "StorageClass",
+    "Pod", "PodDisruptionBudget", "DaemonSet", "NodeClaim", "NodePool", "EC2NodeClass", "Node", "CSINode",
+    "VolumeAttachment", "PersistentVolumeClaim", "PersistentVolume", "StorageClass",
 )  # fmt: skip
 _SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "generation", "ownerReferences")
 
@@ -138,8 +138,8 @@ _FINISH = {
 
 
 def _items(transport: Transport, place: str) -> list[Document]:
-    found: list[Document] = msgspec.json.decode(transport.get(place)).get("items") or []
-    return found
+    items: list[Document] = msgspec.json.decode(transport.get(place)).get("items") or []
+    return items
 
 
 def _remove(transport: Transport, place: str) -> None:

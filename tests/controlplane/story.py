@@ -1,10 +1,12 @@
 """Joinery at work on a real control plane: what a cluster lives through, and what must be noted on the way.
 
-Kubernetes is real: API server, scheduler, controllers, admission, eviction. EC2, SQS and the kubelets are played. The doors
-are the real handlers, and they reach the cluster as the user ``joinery``, who may do what ``manifests/rbac.yaml`` says.
+Kubernetes is real: API server, scheduler, controllers, admission, eviction. EC2, SQS and the kubelets are played. The
+doors are the real handlers, and they reach the cluster as the user ``joinery``, who may do what ``manifests/rbac.yaml``
+says.
 
-Two clocks meet here. The API server stamps what it stores with the real time; the doors read the driven clock, which starts
-an hour behind and moves as fast as real time while anybody waits for the real scheduler, and jumps to the next bell otherwise.
+Two clocks meet here. The API server stamps what it stores with the real time; the doors read the driven clock, which
+starts an hour behind and moves as fast as real time while anybody waits for the real scheduler, and jumps to the next
+bell otherwise.
 """
 
 import json
@@ -135,8 +137,8 @@ class Cluster:
 
     def events(self, reason: str) -> list[dict[str, Any]]:
         """The Events with that reason that the API server has."""
-        found = json.loads(self.admin.get(EVENTS))["items"]
-        return [event for event in found if event.get("reason") == reason]
+        events = json.loads(self.admin.get(EVENTS))["items"]
+        return [event for event in events if event.get("reason") == reason]
 
     def state(self) -> str:
         """For whoever wonders why nothing happens."""
@@ -175,7 +177,7 @@ class Cluster:
 
     def _boot(self) -> None:
         """An instance that runs registers its node, once."""
-        running = {found.instance_id for found in self.world.cloud.instances() if found.state == "running"}
+        running = {instance.instance_id for instance in self.world.cloud.instances() if instance.state == "running"}
         for claim in self.look().node_claims:
             instance = claim.status.provider_id.rpartition("/")[2]
             if instance in running - self._booted:

@@ -76,7 +76,9 @@ def test_a_claim_that_a_policy_denies_takes_down_its_cause_alone(provisioning: P
 
 @pytest.mark.usefixtures("no_red_nodes")
 def test_a_pool_whose_every_claim_a_policy_denies_leaves_the_pods_to_another(provisioning: Provisioning) -> None:
-    """The heavier pool is for the team that the policy is against; it is raised, for somebody must mend one of the two."""
+    """The heavier pool is for the team that the policy is against;
+    it is raised, for somebody must mend one of the two.
+    """
     provisioning.put(builders.node_pool("red", weight=100, labels={"team": "red"}))
     with pytest.raises(ConfigurationError, match="bought by the platform team"):
         provisioning.run()

@@ -82,9 +82,9 @@ def test_the_definitions_are_structural(api: Api, api_server: ControlPlane) -> N
     """The API server has nothing to say against the schemas."""
     definitions = json.loads(api_server.kubectl("get", "crds", "--output=json"))["items"]
     ours = [it for it in definitions if it["spec"]["group"].startswith("karpenter")]
-    found = [condition["type"] for it in ours for condition in it["status"]["conditions"]]
+    condition_types = [condition["type"] for it in ours for condition in it["status"]["conditions"]]
     assert len(ours) == 3
-    assert "NonStructuralSchema" not in found
+    assert "NonStructuralSchema" not in condition_types
 
 
 @pytest.mark.parametrize("case", ACCEPTED, ids=str)

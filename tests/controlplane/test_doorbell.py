@@ -99,14 +99,15 @@ class Bell:
     def rings(self, method: str, path: str, body: Any) -> int:
         """How often the door was called during that request.
 
-        An API server that finds the object changed under its hands begins a patch again and asks again: that is one ring.
+        An API server that finds the object changed under its hands begins a patch again and asks again: that is one
+        ring.
         """
         before = len(self.reviews)
         self.transport.request(
             method, path, body, content_type=MERGE_PATCH if method == "PATCH" else "application/json"
         )
         asked = self.reviews[before:]
-        return len(asked) if method == "POST" else len({(each["kind"]["kind"], each["name"]) for each in asked})
+        return len(asked) if method == "POST" else len({(review["kind"]["kind"], review["name"]) for review in asked})
 
     def name(self) -> str:
         """A name that no other object has."""

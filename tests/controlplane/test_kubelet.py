@@ -34,14 +34,16 @@ def admin(joinery_control_plane: ControlPlane) -> Iterator[Transport]:
 
 def pod(cluster: KubernetesCluster) -> Pod:
     """The only pod."""
-    (found,) = cluster.snapshot().pods
-    return found
+    (pod,) = cluster.snapshot().pods
+    return pod
 
 
 def test_a_launched_claim_becomes_a_node_that_the_real_scheduler_uses(
     joinery_control_plane: ControlPlane, admin: Transport, until: Callable[[Callable[[], Any]], Any]
 ) -> None:
-    """The pod waits for the unregistered taint to go, is bound, runs, is held by its budget, and is evicted without it."""
+    """The pod waits for the unregistered taint to go, is bound, runs,
+    is held by its budget, and is evicted without it.
+    """
     cluster = KubernetesCluster(
         objects.connect(joinery_control_plane, JOINERY), now=lambda: NOW, node_class=EC2NodeClass
     )
@@ -68,7 +70,9 @@ def test_a_launched_claim_becomes_a_node_that_the_real_scheduler_uses(
 def test_the_api_server_calls_a_handler_with_a_function_url_event(
     joinery_control_plane: ControlPlane, admin: Transport, until: Callable[[Callable[[], Any]], Any]
 ) -> None:
-    """A pod that fits nowhere makes the real scheduler emit an Event, and our webhook configuration sends it to the door."""
+    """A pod that fits nowhere makes the real scheduler emit an Event,
+    and our webhook configuration sends it to the door.
+    """
     calls: list[dict[str, Any]] = []
 
     def handler(event: dict[str, Any]) -> dict[str, Any]:

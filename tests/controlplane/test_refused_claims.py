@@ -43,18 +43,18 @@ class Provisioning:
         return {name for claim in self.cluster.snapshot().node_claims for name in planned_pods(claim)}
 
     def told(self, reason: str) -> dict[str, str]:
-        return {found.name: found.message for found in self.world.cluster.events if found.reason == reason}
+        return {event.name: event.message for event in self.world.cluster.events if event.reason == reason}
 
 
 @pytest.fixture
 def provisioning(joinery_api_server: ControlPlane) -> Iterator[Provisioning]:
     """A NodePool that leaves a label of its own open, and three pods that fit together."""
-    found = Provisioning(joinery_api_server)
-    objects.sweep(found.admin)
-    found.put(builders.node_class(), builders.node_pool(requirements=[{"key": "team", "operator": "Exists"}]))
-    found.put(*(builders.pod(f"good-{number}", cpu="900m") for number in range(3)))
-    yield found
-    objects.sweep(found.admin)
+    provisioning = Provisioning(joinery_api_server)
+    objects.sweep(provisioning.admin)
+    provisioning.put(builders.node_class(), builders.node_pool(requirements=[{"key": "team", "operator": "Exists"}]))
+    provisioning.put(*(builders.pod(f"good-{number}", cpu="900m") for number in range(3)))
+    yield provisioning
+    objects.sweep(provisioning.admin)
 
 
 def _affinity(required: bool, *expressions: dict[str, Any]) -> dict[str, Any]:
@@ -84,7 +84,9 @@ def test_a_claim_that_is_refused_takes_down_its_cause_alone(provisioning: Provis
 
 
 def test_a_pool_whose_claims_are_refused_leaves_the_pods_to_another(provisioning: Provisioning) -> None:
-    """Its template has an annotation that the API server takes in a NodePool's template, and in no object's metadata."""
+    """Its template has an annotation that the API server takes in a NodePool's template,
+    and in no object's metadata.
+    """
     provisioning.put(builders.node_pool("bad", weight=100, annotations={"no name!": "x"}))
     with pytest.raises(ConfigurationError, match="no name!"):
         provisioning.run()

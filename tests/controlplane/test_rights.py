@@ -15,8 +15,9 @@ from tools.controlplane.plane import JOINERY, ControlPlane
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 READ = [
     "pods", "nodes", "persistentvolumes", "persistentvolumeclaims", "namespaces", "storageclasses.storage.k8s.io",
-    "csinodes.storage.k8s.io", "volumeattachments.storage.k8s.io", "daemonsets.apps", "priorityclasses.scheduling.k8s.io",
-    "poddisruptionbudgets.policy", "nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws",
+    "csinodes.storage.k8s.io", "volumeattachments.storage.k8s.io", "daemonsets.apps",
+    "priorityclasses.scheduling.k8s.io", "poddisruptionbudgets.policy",
+    "nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws",
 ]  # fmt: skip
 NEEDED = [f"list {resource}" for resource in READ] + [
     "create nodeclaims.karpenter.sh",
@@ -130,9 +131,9 @@ def place(transport: Transport, api_server: ControlPlane, until: Callable[[Calla
     """Where a pod is, once the API server enforces the policy: it learns of a new one within moments."""
     pod = builders.pod("fenced", tolerations=[{"key": "any", "operator": "Exists"}])
     put(transport, pod)
-    found, ours = "/api/v1/namespaces/default/pods/fenced", connect(api_server, JOINERY)
-    until(lambda: refusal(ours, found, FORBIDDEN[3]))
-    yield found
+    path, ours = "/api/v1/namespaces/default/pods/fenced", connect(api_server, JOINERY)
+    until(lambda: refusal(ours, path, FORBIDDEN[3]))
+    yield path
     remove(transport, pod)
 
 
@@ -144,7 +145,9 @@ def refusal(ours: Transport, place: str, operation: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("operation", FORBIDDEN, ids=lambda operation: str(operation["path"]))
 def test_a_pod_is_safe_from_a_stolen_role(operation: dict[str, Any], place: str, api_server: ControlPlane) -> None:
-    """The right to patch pods, which steering needs, is fenced in by a policy: no image, no label, no other toleration."""
+    """The right to patch pods, which steering needs, is fenced in by a policy:
+    no image, no label, no other toleration.
+    """
     assert "ValidatingAdmissionPolicy 'joinery-pods'" in refusal(connect(api_server, JOINERY), place, operation)
 
 

@@ -1,7 +1,8 @@
 """The spine on a real Kubernetes: a pod that fits nowhere becomes a node, a node that goes is replaced first.
 
-Every test looks at one run, told once: twelve web pods spread over zones under a disruption budget, three caches that keep
-apart, two billing pods on a dedicated pool whose nodes expire. A spot node is interrupted, and a billing node grows old.
+Every test looks at one run, told once: twelve web pods spread over zones under a disruption budget, three caches that
+keep apart, two billing pods on a dedicated pool whose nodes expire. A spot node is interrupted, and a billing node
+grows old.
 """
 
 from collections import Counter
@@ -92,7 +93,8 @@ def configure(cluster: Cluster) -> None:
     """An administrator's work: class, pools, budget, workloads."""
     spot = builders.node_pool("default", requirements=[SPOT, XLARGE], ready=False)
     dedicated = builders.node_pool(
-        "dedicated", requirements=[ON_DEMAND, "karpenter.k8s.aws/instance-size=large"], taints=[DEDICATED], expire_after="20s", ready=False
+        "dedicated", requirements=[ON_DEMAND, "karpenter.k8s.aws/instance-size=large"], taints=[DEDICATED],
+        expire_after="20s", ready=False,
     )  # fmt: skip
     budget = builders.pdb("web", labels={"app": "web"}, max_unavailable=1)
     objects.put(cluster.admin, builders.node_class(ready=False), spot, dedicated, budget)
@@ -107,7 +109,10 @@ APART = {"topologyKey": keys.HOSTNAME, "labelSelector": {"matchLabels": {"app": 
 WORKLOADS: list[tuple[str, int, dict[str, Any]]] = [
     ("web", 12, {"topologySpreadConstraints": [{**SPREAD, "labelSelector": {"matchLabels": {"app": "web"}}}]}),
     ("cache", 3, {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [APART]}}}),
-    ("billing", 2, {"tolerations": [{**DEDICATED, "operator": "Equal"}], "nodeSelector": {keys.NODE_POOL: "dedicated"}}),
+    (
+        "billing", 2,
+        {"tolerations": [{**DEDICATED, "operator": "Equal"}], "nodeSelector": {keys.NODE_POOL: "dedicated"}},
+    ),
 ]  # fmt: skip
 
 
@@ -127,7 +132,7 @@ def all_run(seen: Snapshot) -> Snapshot | None:
 
 def is_gone(seen: Snapshot, claim: NodeClaim) -> bool:
     """Whether neither the claim nor its node is left."""
-    claims = {found.metadata.name for found in seen.node_claims}
+    claims = {node_claim.metadata.name for node_claim in seen.node_claims}
     nodes = {node.metadata.name for node in seen.nodes}
     return claim.metadata.name not in claims and claim.status.node_name not in nodes
 
@@ -185,7 +190,9 @@ def test_the_doors_work_with_the_rights_of_the_cluster_role(story: Story) -> Non
 
 
 def test_every_node_gets_from_the_real_scheduler_what_it_was_bought_for(story: Story) -> None:
-    """Steering: as many pods of each workload as were planned, on every node; in the end the nodes are open to all again."""
+    """Steering: as many pods of each workload as were planned, on every node;
+    in the end the nodes are open to all again.
+    """
     assert {pod.spec.node_name for pod in story.first.pods} == {node.metadata.name for node in story.first.nodes}
     app = {pod.key: pod.metadata.labels["app"] for pod in story.first.pods}
     for claim in story.first.node_claims:
@@ -232,7 +239,7 @@ def test_an_expired_node_is_replaced_and_retired(story: Story) -> None:
 
 def test_nothing_leaks(story: Story) -> None:
     """As many instances as claims as nodes, no door failed, and every Event was written."""
-    alive = {found.instance_id for found in story.cluster.world.cloud.instances() if not found.is_going}
+    alive = {instance.instance_id for instance in story.cluster.world.cloud.instances() if not instance.is_going}
     claimed = {claim.status.provider_id.rpartition("/")[2] for claim in story.last.node_claims}
     joined = {node.spec.provider_id.rpartition("/")[2] for node in story.last.nodes}
     assert alive == claimed == joined

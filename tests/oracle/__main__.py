@@ -1,7 +1,8 @@
-"""``make oracle``: seeded clusters and pods, planned by Joinery, bound by the real scheduler. One line a seed, then the verdict.
+"""``make oracle``: seeded clusters and pods, planned by Joinery, bound by the real scheduler. One line a seed, then the
+verdict.
 
-Exit status 1 if a pod that was planned is not bound after two more plans, if one that was given up runs after all, or if the price in
-the end misses the targets: 3 % above the first plan in the median, 8 % in the worst case.
+Exit status 1 if a pod that was planned is not bound after two more plans, if one that was given up runs after all, or
+if the price in the end misses the targets: 3 % above the first plan in the median, 8 % in the worst case.
 """
 
 import argparse
@@ -60,7 +61,8 @@ def _report(trials: list[Trial]) -> int:
     console = Console(width=None if sys.stdout.isatty() else 160)
     console.print(table)
     console.print(
-        f"{len(trials)} seeds: {median(excess):+.1%} in the median (target {MEDIAN:+.0%}), {excess[len(excess) * 9 // 10]:+.1%} "
+        f"{len(trials)} seeds: {median(excess):+.1%} in the median (target {MEDIAN:+.0%}), "
+        f"{excess[len(excess) * 9 // 10]:+.1%} "
         f"in nine of ten, {excess[-1]:+.1%} at worst (target {WORST:+.0%}); {len(wrong)} with something wrong"
     )
     return 1 if wrong or median(excess) > MEDIAN else 0

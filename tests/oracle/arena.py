@@ -37,7 +37,8 @@ from tests.oracle.worlds import PRIORITIES, WORLD, World, types
 from tools.controlplane.plane import JOINERY, ControlPlane
 
 T = TypeVar("T")
-#: The scheduler tries a pod again after a second at most (the plane is started so), so three without a change are the end.
+#: The scheduler tries a pod again after a second at most (the plane is started so), so three without a change are the
+#: end.
 QUIET_SECONDS = 3.0
 #: For pods that are expected to bind: the machine may be busy with something else for a while.
 PATIENT_SECONDS = 15.0
@@ -89,9 +90,9 @@ class Arena:
         claim = claim.model_copy(update={"metadata": unique})
         name = f"i-{number:017x}"
         instance = Instance(name, kind, zone, capacity_type, "running", self.now)
-        known: dict[str, InstanceType] = {found.name: found for found in types()}
+        by_name: dict[str, InstanceType] = {kind.name: kind for kind in types()}
         (chain,) = settle(
-            FleetGroup((claim,)), FleetOutcome(instances=(instance,)), builders.node_class(), known, self.now
+            FleetGroup((claim,)), FleetOutcome(instances=(instance,)), builders.node_class(), by_name, self.now
         )
         (update,) = (command for command in chain if isinstance(command, UpdateClaim))
         stored = update.after.metadata.model_copy(update={"uid": str(UUID(int=next(self._numbers)))})

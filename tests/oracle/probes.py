@@ -1,7 +1,7 @@
 """Nodes for pods that a plan gave up: of every family a pool allows, the largest type, in every zone and way of buying.
 
-If such a pod can run on any node that could be bought, it can run on one of these, for nothing in these worlds asks for a
-small node.
+If such a pod can run on any node that could be bought, it can run on one of these, for nothing in these worlds asks for
+a small node.
 """
 
 from collections.abc import Iterator, Mapping
@@ -21,20 +21,24 @@ FAMILY = f"{keys.AWS_GROUP}/instance-family"
 
 def probes(world: World) -> list[core.Node]:
     """The nodes, with the labels and taints that they would have."""
-    found = [probe for pool in world.pools for probe in _of_pool(pool)]
-    return [_node(world, number, *probe) for number, probe in enumerate(found)]
+    chosen = [probe for pool in world.pools for probe in _of_pool(pool)]
+    return [_node(world, number, *probe) for number, probe in enumerate(chosen)]
 
 
 Labels = Mapping[str, str]
 
 
 def _of_pool(pool: NodePool) -> Iterator[tuple[NodePool, InstanceType, Labels]]:
-    asked = [Requirement.model_validate(found.model_dump()) for found in pool.spec.template.spec.requirements]
-    allowed = [kind for kind in types() if all(_allows(found, kind.labels.get(found.key)) for found in asked)]
+    asked = [
+        Requirement.model_validate(requirement.model_dump()) for requirement in pool.spec.template.spec.requirements
+    ]
+    allowed = [
+        kind for kind in types() if all(_allows(requirement, kind.labels.get(requirement.key)) for requirement in asked)
+    ]
     largest: dict[str, InstanceType] = {}
-    for kind in sorted(allowed, key=lambda found: found.allocatable["cpu"]):
+    for kind in sorted(allowed, key=lambda kind: kind.allocatable["cpu"]):
         largest[kind.labels[FAMILY][0]] = kind
-    tiers = next((found.values for found in asked if found.key == TIER), [""])
+    tiers = next((requirement.values for requirement in asked if requirement.key == TIER), [""])
     for kind, tier in product(largest.values(), tiers):
         for offering in kind.offerings:
             where = {
@@ -42,7 +46,9 @@ def _of_pool(pool: NodePool) -> Iterator[tuple[NodePool, InstanceType, Labels]]:
                 keys.CAPACITY_TYPE: offering.capacity_type,
                 **({TIER: tier} if tier else {}),
             }
-            if all(_allows(found, (where[found.key],)) for found in asked if found.key in where):
+            if all(
+                _allows(requirement, (where[requirement.key],)) for requirement in asked if requirement.key in where
+            ):
                 yield pool, kind, where
 
 

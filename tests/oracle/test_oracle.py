@@ -1,4 +1,6 @@
-"""A handful of seeded clusters before the real scheduler, some that were hard to steer; ``make oracle`` tries hundreds."""
+"""A handful of seeded clusters before the real scheduler,
+some that were hard to steer; ``make oracle`` tries hundreds.
+"""
 
 from collections.abc import Iterator
 

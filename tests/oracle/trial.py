@@ -39,8 +39,8 @@ Shape = tuple[str, bool]
 class Trial:
     """What became of one seed. ``plans`` are all that were made, ``claims`` what was bought for them.
 
-    ``before``: how many pods of each shape the scheduler bound to what was there; ``missing``: after each plan, how many are
-    not bound although they were, or the first plan places them.
+    ``before``: how many pods of each shape the scheduler bound to what was there; ``missing``: after each plan, how
+    many are not bound although they were, or the first plan places them.
     """
 
     world: World
@@ -74,12 +74,12 @@ class Trial:
     def unexpected(self, seen: Snapshot) -> list[Pod]:
         """As many of its pods that run as should not, by their shapes."""
         running = {pod.key for pod in seen.pods if pod.spec.node_name}
-        left, found = self.bound(running) - self.expected, list[Pod]()
+        left, unexpected = self.bound(running) - self.expected, list[Pod]()
         for pod in self.world.pods:
             if pod.key in running and left[self.shapes[pod.key]] > 0:
                 left[self.shapes[pod.key]] -= 1
-                found.append(pod)
-        return found
+                unexpected.append(pod)
+        return unexpected
 
     @property
     def hourly(self) -> float:
@@ -95,13 +95,13 @@ class Trial:
     @property
     def failures(self) -> list[str]:
         """What is wrong, in words."""
-        found = list(self.problems)
+        problems = list(self.problems)
         if self.missing and self.missing[-1]:
             short = ", ".join(f"{count} of {app}" for (app, _), count in sorted(self.missing[-1].items()))
-            found.append(f"not bound after {len(self.plans)} plans: {short}")
+            problems.append(f"not bound after {len(self.plans)} plans: {short}")
         if self.excess > WORST:
-            found.append(f"{self.excess:.1%} dearer than planned")
-        return found
+            problems.append(f"{self.excess:.1%} dearer than planned")
+        return problems
 
 
 def run(arena: Arena, seeds: Iterable[int]) -> list[Trial]:
@@ -182,8 +182,8 @@ def problem_of(trial: Trial, seen: Snapshot) -> Problem:
 def _probe(arena: Arena, trials: Sequence[Trial]) -> None:
     """Give the pods that were given up one node of everything large that their pools allow, and see whether they stay.
 
-    A spread ranges over zones that could have nodes, the scheduler's only over those that have: a pod that it bound for want
-    of nodes in the others is started again now that there are some.
+    A spread ranges over zones that could have nodes, the scheduler's only over those that have: a pod that it bound for
+    want of nodes in the others is started again now that there are some.
     """
     nodes = [node for trial in trials for node in probes(trial.world)]
     if not nodes:
@@ -193,5 +193,5 @@ def _probe(arena: Arena, trials: Sequence[Trial]) -> None:
     arena.restart([pod for trial in trials for pod in trial.unexpected(seen)])
     bound = arena.settle(lambda now: False)
     for trial in trials:
-        found = trial.bound(bound) - trial.expected
-        trial.problems += [f"{count} of {app} were given up, but run" for (app, _), count in sorted(found.items())]
+        surplus = trial.bound(bound) - trial.expected
+        trial.problems += [f"{count} of {app} were given up, but run" for (app, _), count in sorted(surplus.items())]

@@ -1,7 +1,8 @@
 """Seeded clusters: pools, nodes with free room, volumes, and pods that ask for everything that a scheduler minds.
 
-One seed is one world, the same every time. A world's pods select its nodes by a label and live in a namespace of their own,
-so that worlds which share a control plane do not influence each other: no rule here looks past a pod's own node selector.
+One seed is one world, the same every time. A world's pods select its nodes by a label and live in a namespace of their
+own, so that worlds which share a control plane do not influence each other: no rule here looks past a pod's own node
+selector.
 """
 
 from collections.abc import Callable
@@ -95,12 +96,13 @@ def _pool(made: World, rng: Random, name: str, *, weight: int | None, taints: tu
 
 def _add_node(made: World, rng: Random, number: int) -> None:
     """A node of the default pool that runs one pod and has room for more."""
-    kind = rng.choice([found for found in types() if found.name.endswith((".large", ".xlarge"))])
+    kind = rng.choice([kind for kind in types() if kind.name.endswith((".large", ".xlarge"))])
     name, cores = f"old-{made.seed}-{number}", kind.allocatable["cpu"] // 1000
     labels = {WORLD: str(made.seed), keys.ARCH: kind.labels[keys.ARCH][0], keys.HOSTNAME: name}
     made.nodes.append(
         builders.node(
-            name, cpu=f"{kind.allocatable['cpu']}m", memory=str(kind.allocatable["memory"]), pods=kind.allocatable["pods"],
+            name, cpu=f"{kind.allocatable['cpu']}m", memory=str(kind.allocatable["memory"]),
+            pods=kind.allocatable["pods"],
             zone=rng.choice(ZONES), instance_type=kind.name, labels=labels, finalizers=(),
         )
     )  # fmt: skip
@@ -235,6 +237,7 @@ def _init(spec: Document, app: str, rng: Random) -> None:
 
 
 _DEMANDS: list[Callable[[Document, str, Random], None]] = [
-    _zone_spread, _zone_spread, _host_spread, _soft_spread, _apart, _zones_apart, _together, _selected, _node_affinity, _port,
+    _zone_spread, _zone_spread, _host_spread, _soft_spread, _apart, _zones_apart, _together, _selected, _node_affinity,
+    _port,
     _init,
 ]  # fmt: skip

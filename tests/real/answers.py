@@ -21,7 +21,7 @@ def read(name: str) -> Any:
 
 
 #: The real errors by operation and code.
-ERRORS = {f"{found['operation']} {found['Error']['Code']}": found for found in read("errors")}
+ERRORS = {f"{answer['operation']} {answer['Error']['Code']}": answer for answer in read("errors")}
 
 
 def as_parsed(client: Any, operation: str, answer: Mapping[str, Any]) -> Any:
@@ -47,7 +47,7 @@ def answering(clients: Clients, *script: tuple[str, str, Any]) -> Iterator[None]
     An exception of botocore's in the place of an answer is a refusal. All must have been asked for in the end.
     """
     with ExitStack() as stack:
-        stubs = {name: stack.enter_context(Stubber(getattr(clients, name))) for name in {each[0] for each in script}}
+        stubs = {name: stack.enter_context(Stubber(getattr(clients, name))) for name in {step[0] for step in script}}
         for name, method, answer in script:
             client = getattr(clients, name)
             operation = client.meta.method_to_api_mapping[method]

@@ -15,7 +15,9 @@ from tests.cli.conftest import Run, Write, pod_document
 from tests.functional.stand import Stand
 from tests.real.files import FOLDER, objects
 
-POOLS = [NodePool.model_validate(each) for each in objects(FOLDER / "karpenter" / "nodepools-eks-auto-mode.yaml")]
+POOLS = [
+    NodePool.model_validate(document) for document in objects(FOLDER / "karpenter" / "nodepools-eks-auto-mode.yaml")
+]
 ADDONS = [{"key": "CriticalAddonsOnly", "operator": "Exists"}]
 
 
@@ -48,7 +50,7 @@ def required(key: str, *values: str, operator: str = "In") -> dict[str, Any]:
 )  # fmt: skip
 def test_a_pool_of_auto_mode_may_serve_what_its_template_does_not_exclude(pod: dict[str, Any], pool: str) -> None:
     """By taints, labels and requirements; what types it has is not ours to know."""
-    others = sorted(foreign(Snapshot(now=START, node_pools=tuple(POOLS))), key=lambda each: each.metadata.name)
+    others = sorted(foreign(Snapshot(now=START, node_pools=tuple(POOLS))), key=lambda pool: pool.metadata.name)
     assert pool_that_may_serve(builders.pod(**pod), others) == pool
 
 
@@ -129,5 +131,8 @@ def test_a_plan_says_which_pods_another_provider_may_serve(run: Run, write: Writ
     ]
     assert told == [
         "warning: pod default/both may get two nodes: NodePool general-purpose of another provider may serve them too",
-        "note: 1 pod that is left out here may be served by NodePool general-purpose of another provider: default/theirs",
+        (
+            "note: 1 pod that is left out here may be served by NodePool general-purpose of another provider: "
+            "default/theirs"
+        ),
     ]

@@ -40,8 +40,8 @@ NOW = datetime(2026, 11, 21, 22, tzinfo=UTC)
 def test_instances_say_how_they_were_bought(clients: Clients) -> None:
     """By lifecycle or by preference; a terminated one has no subnet, and is still read."""
     with answering(clients, ("ec2", "describe_instances", read("describe-instances"))):
-        found = described(clients)
-    assert [(i.instance_id[-4:], i.state, i.capacity_type, i.reservation) for i in found] == [
+        instances = described(clients)
+    assert [(i.instance_id[-4:], i.state, i.capacity_type, i.reservation) for i in instances] == [
         ("8fd6", "running", "spot", ""),
         ("2db3", "running", "on-demand", ""),
         ("7ff6", "terminated", "spot", ""),
@@ -49,33 +49,41 @@ def test_instances_say_how_they_were_bought(clients: Clients) -> None:
         ("8a57", "running", "reserved", "cr-0a1b2c3d4e5f60719"),
         ("5f5f", "running", "reserved", "cr-0a1b2c3d4e5f60720"),
     ]
-    assert found[0].launched_at == datetime(2026, 11, 20, 7, 34, 1, tzinfo=UTC)
+    assert instances[0].launched_at == datetime(2026, 11, 20, 7, 34, 1, tzinfo=UTC)
 
 
 def test_the_subnet_with_the_most_addresses_serves_its_zone(clients: Clients) -> None:
     """A local zone is a zone; a full subnet comes last, and one without IPv4 can hold no node."""
     with answering(clients, ("ec2", "describe_subnets", read("describe-subnets"))):
-        found = discovery.subnets(clients, [SubnetSelectorTerm(tags={"karpenter.sh/discovery": "prod"})])
-    assert [(subnet.id[-2:], subnet.zone, subnet.zone_id) for subnet in found] == [
+        subnets = discovery.subnets(clients, [SubnetSelectorTerm(tags={"karpenter.sh/discovery": "prod"})])
+    assert [(subnet.id[-2:], subnet.zone, subnet.zone_id) for subnet in subnets] == [
         ("10", "us-east-1-atl-2a", "use1-atl2-az1"),
         ("03", "us-east-1c", "use1-az1"),
         ("02", "us-east-1b", "use1-az6"),
         ("01", "us-east-1a", "use1-az4"),
         ("09", "us-east-1a", "use1-az4"),
     ]
-    status = node_class().status.model_copy(update={"subnets": found})
+    status = node_class().status.model_copy(update={"subnets": subnets})
     assert subnets_by_zone(node_class().model_copy(update={"status": status}))["us-east-1a"].endswith("01")
 
 
 def test_reservations_say_what_is_left_of_them(clients: Clients) -> None:
     """One that never ends, and a block that does."""
     with answering(clients, ("ec2", "describe_capacity_reservations", read("describe-capacity-reservations"))):
-        found = active_reservations(clients, [])
+        reservations = active_reservations(clients, [])
     assert [
-        (each.capacity_reservation_id, each.reservation_type, each.available_instance_count, each.is_usable(NOW))
-        for each in found
+        (
+            reservation.capacity_reservation_id,
+            reservation.reservation_type,
+            reservation.available_instance_count,
+            reservation.is_usable(NOW),
+        )
+        for reservation in reservations
     ] == [("cr-0a1b2c3d4e5f60719", "default", 3, True), ("cr-0a1b2c3d4e5f60718", "capacity-block", 0, True)]
-    assert [each.is_expiring(datetime(2026, 11, 22, 10, 50, tzinfo=UTC)) for each in found] == [False, True]
+    assert [reservation.is_expiring(datetime(2026, 11, 22, 10, 50, tzinfo=UTC)) for reservation in reservations] == [
+        False,
+        True,
+    ]
 
 
 # --- images ---
@@ -94,8 +102,8 @@ def test_an_image_of_another_system_is_no_image(
     """Windows' is the newest of x86_64, and boots no Linux node; what is deprecated gives way to what is not."""
     with answering(clients, ("ec2", "describe_images", read("describe-images"))):
         search = ImageSearch(clients, "1.33", NOW, is_windows=is_windows)
-        found = search.find([AMISelectorTerm(name="*1.33*")])
-    assert [(image.id, image.requirements[0].values[0]) for image in found] == images
+        selected = search.find([AMISelectorTerm(name="*1.33*")])
+    assert [(image.id, image.requirements[0].values[0]) for image in selected] == images
 
 
 @pytest.mark.parametrize("name", ["ssm-get-parameter", "ssm-get-parameter-recommended-json"])
@@ -107,8 +115,8 @@ def test_a_parameter_names_an_image_by_id_or_in_a_document(clients: Clients, nam
     )
     parameter = read(name)["Parameter"]["Name"]
     with answering(clients, *script):
-        found = ImageSearch(clients, "1.33", NOW).find([AMISelectorTerm(ssm_parameter=parameter)])
-    assert "ami-0b1a4ffbbb3a0b6ad" in {image.id for image in found}
+        selected = ImageSearch(clients, "1.33", NOW).find([AMISelectorTerm(ssm_parameter=parameter)])
+    assert "ami-0b1a4ffbbb3a0b6ad" in {image.id for image in selected}
 
 
 # --- the cluster ---
@@ -119,11 +127,11 @@ class _Eks(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:  # noqa: N802 - http.server's name
         path = REAL / f"{self.path.rpartition('/')[2]}.json"
-        known = path.exists()
+        exists = path.exists()
         refusal = {"message": "No cluster found for name: prod."}
-        body = path.read_bytes() if known else json.dumps(refusal).encode()
-        self.send_response(200 if known else 404)
-        if not known:
+        body = path.read_bytes() if exists else json.dumps(refusal).encode()
+        self.send_response(200 if exists else 404)
+        if not exists:
             self.send_header("x-amzn-ErrorType", "ResourceNotFoundException:http://internal.amazon.com/coral/")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -155,10 +163,10 @@ def facts(name: str) -> ClusterFacts:
 )
 def test_nodes_find_a_cluster_of_either_family(eks: None, name: str, cidr: str, ipv6: bool) -> None:
     """Endpoint, authority, version and the Services' range."""
-    found = facts(name)
-    assert (found.name, found.version, found.service_cidr, found.ipv6) == ("prod", "1.33", cidr, ipv6)
-    assert (found.endpoint, bool(found.ca)) == (read(name)["cluster"]["endpoint"], True)
-    assert auth.for_eks(name, "us-east-1", now=Clock().now).host == found.endpoint
+    cluster = facts(name)
+    assert (cluster.name, cluster.version, cluster.service_cidr, cluster.ipv6) == ("prod", "1.33", cidr, ipv6)
+    assert (cluster.endpoint, bool(cluster.ca)) == (read(name)["cluster"]["endpoint"], True)
+    assert auth.for_eks(name, "us-east-1", now=Clock().now).host == cluster.endpoint
 
 
 def test_a_cluster_that_is_being_made_is_waited_for(eks: None) -> None:
@@ -187,7 +195,7 @@ def catalogue(clients: Clients, types: dict[str, Any] | None = None) -> Catalog:
         for zone in "ab"
     ]
     prices = {kind["InstanceType"]: "1.0" for kind in whole["InstanceTypes"]}
-    listed = [*read("pricing-get-products")["PriceList"], *(_price(*each) for each in prices.items())]
+    listed = [*read("pricing-get-products")["PriceList"], *(_price(*item) for item in prices.items())]
     zones = [{"ZoneName": "us-east-1a", "ZoneId": "use1-az4"}, {"ZoneName": "us-east-1b", "ZoneId": "use1-az6"}]
     script: Any = (
         ("pricing", "get_products", {"PriceList": listed}),
@@ -209,8 +217,8 @@ def _price(kind: str, price: str) -> str:
 
 def anyone() -> EC2NodeClass:
     """A class whose nodes may be of any type, anywhere."""
-    found = node_class()
-    return found.model_copy(update={"status": found.status.model_copy(update={"amis": [], "subnets": []})})
+    selecting = node_class()
+    return selecting.model_copy(update={"status": selecting.status.model_copy(update={"amis": [], "subnets": []})})
 
 
 @pytest.fixture
@@ -229,13 +237,21 @@ AWS = "karpenter.k8s.aws/instance-"
         ("t2.micro", {}, {"kubernetes.io/arch": "amd64", f"{AWS}hypervisor": "xen"}),
         ("m7g.xlarge", {}, {"kubernetes.io/arch": "arm64"}),
         ("g5.xlarge", {"nvidia.com/gpu": 1}, {f"{AWS}gpu-count": "1", f"{AWS}gpu-memory": "22888"}),
-        ("g6f.large", {"nvidia.com/gpu": 1}, {f"{AWS}gpu-count": "1", f"{AWS}gpu-memory": "2861", f"{AWS}gpu-name": "l4"}),
+        (
+            "g6f.large",
+            {"nvidia.com/gpu": 1},
+            {f"{AWS}gpu-count": "1", f"{AWS}gpu-memory": "2861", f"{AWS}gpu-name": "l4"},
+        ),
         ("p5.4xlarge", {"nvidia.com/gpu": 1}, {f"{AWS}gpu-count": "1", f"{AWS}gpu-memory": "81559"}),
         ("inf2.xlarge", {"aws.amazon.com/neuron": 1, "aws.amazon.com/neuroncore": 2}, {f"{AWS}accelerator-count": "1"}),
         (
             "inf1.xlarge",
             {"aws.amazon.com/neuron": 1, "aws.amazon.com/neuroncore": 4},
-            {f"{AWS}accelerator-name": "inferentia", f"{AWS}accelerator-manufacturer": "aws", f"{AWS}accelerator-count": "1"},
+            {
+                f"{AWS}accelerator-name": "inferentia",
+                f"{AWS}accelerator-manufacturer": "aws",
+                f"{AWS}accelerator-count": "1",
+            },
         ),
         ("dl1.24xlarge", {"habana.ai/gaudi": 8}, {f"{AWS}gpu-count": "8", f"{AWS}gpu-manufacturer": "habana"}),
         # No clock speed is 0 to Karpenter too, so that a rule over it (Gt, Lt) can be answered.
@@ -261,16 +277,16 @@ def test_a_mac_is_no_node(types: dict[str, InstanceType]) -> None:
 
 def test_offerings_have_the_prices_of_the_lists(types: dict[str, InstanceType]) -> None:
     """On-demand in every zone, spot where its history has a price for Linux."""
-    found = {(o.zone, o.capacity_type): o.price for o in types["m5.large"].offerings}
-    assert found[("us-east-1a", "spot")] == 0.0412
-    assert set(found) == {("us-east-1a", "spot"), ("us-east-1a", "on-demand"), ("us-east-1b", "on-demand")}
+    prices = {(o.zone, o.capacity_type): o.price for o in types["m5.large"].offerings}
+    assert prices[("us-east-1a", "spot")] == 0.0412
+    assert set(prices) == {("us-east-1a", "spot"), ("us-east-1a", "on-demand"), ("us-east-1b", "on-demand")}
 
 
 def test_a_price_of_zero_has_a_twin_that_costs() -> None:
     """What a reservation has paid for already is listed at nothing, after what it costs without one."""
     listed = read("pricing-get-products")["PriceList"]
-    known = {"m5.large": 0.096, "c5a.2xlarge": 0.308, "m5.metal": 4.608}
-    assert on_demand_prices(listed, "USD") == on_demand_prices(reversed(listed), "USD") == known
+    expected = {"m5.large": 0.096, "c5a.2xlarge": 0.308, "m5.metal": 4.608}
+    assert on_demand_prices(listed, "USD") == on_demand_prices(reversed(listed), "USD") == expected
 
 
 @given(rows=st.permutations(read("describe-spot-price-history")["SpotPriceHistory"]))

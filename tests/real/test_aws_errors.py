@@ -39,11 +39,11 @@ REACTIONS: dict[str, type[JoineryError]] = {
 @pytest.mark.parametrize("name", sorted(ERRORS))
 def test_every_error_is_what_its_catcher_should_do(name: str) -> None:
     """Wait, look again, try another pool, or tell a person; the text names the deed, the code and EC2's words."""
-    found = ERRORS[name]
+    answer = ERRORS[name]
     with pytest.raises(JoineryError) as caught, translated("trying"):
-        raise ClientError(found, found["operation"])
+        raise ClientError(answer, answer["operation"])
     assert type(caught.value) is REACTIONS[name]
-    assert str(caught.value) == f"trying: {found['Error']['Code']}: {found['Error']['Message']}"
+    assert str(caught.value) == f"trying: {answer['Error']['Code']}: {answer['Error']['Message']}"
 
 
 @pytest.mark.parametrize("status", [400, 403, 429, 503])

@@ -34,29 +34,33 @@ GROUPS = {
 LISTS: dict[str, tuple[str, str, Any, Callable[[Clients], list[str]]]] = {
     "DescribeSubnets": (
         "ec2", "describe_subnets", read("describe-subnets"),
-        lambda clients: [each.id for each in discovery.subnets(clients, [SubnetSelectorTerm(id="subnet-1")])],
+        lambda clients: [subnet.id for subnet in discovery.subnets(clients, [SubnetSelectorTerm(id="subnet-1")])],
     ),
     "DescribeSecurityGroups": (
         "ec2", "describe_security_groups", GROUPS,
-        lambda clients: [each.id for each in discovery.security_groups(clients, [SecurityGroupSelectorTerm(id="sg-1")])],
+        lambda clients: [
+            group.id for group in discovery.security_groups(clients, [SecurityGroupSelectorTerm(id="sg-1")])
+        ],
     ),
     "DescribeCapacityReservations": (
         "ec2", "describe_capacity_reservations", read("describe-capacity-reservations"),
-        lambda clients: [each.capacity_reservation_id for each in reservations_by_id(clients, ["cr-1"])],
+        lambda clients: [reservation.capacity_reservation_id for reservation in reservations_by_id(clients, ["cr-1"])],
     ),
     "DescribeImages": (
         "ec2", "describe_images", read("describe-images"),
-        lambda clients: [each.id for each in ImageSearch(clients, "1.33", NOW).find([AMISelectorTerm(name="*")])],
+        lambda clients: [image.id for image in ImageSearch(clients, "1.33", NOW).find([AMISelectorTerm(name="*")])],
     ),
     "DescribeInstances": (
         "ec2", "describe_instances", read("describe-instances"),
-        lambda clients: [each.instance_id for each in described(clients)],
+        lambda clients: [instance.instance_id for instance in described(clients)],
     ),
 }  # fmt: skip
 
 
 def shorn(value: Any, *, by: str) -> Iterator[tuple[str, Any]]:
-    """The answer each time without another of its fields, or with an empty one: the first entry of each list stands for all."""
+    """The answer each time without another of its fields, or with an empty one:
+    the first entry of each list stands for all.
+    """
     for path in _paths(value):
         changed = copy.deepcopy(value)
         holder = changed
@@ -117,8 +121,10 @@ def test_one_bad_reservation_does_not_fail_the_whole_read(clients: Clients, fiel
     clients.tell = told.append
     changed = {"CapacityReservations": [{key: bad[key] for key in bad if key != field}, *others]}
     with answering(clients, ("ec2", "describe_capacity_reservations", changed)):
-        found = active_reservations(clients, [])
-    assert [each.capacity_reservation_id for each in found] == [each["CapacityReservationId"] for each in others]
+        active = active_reservations(clients, [])
+    assert [reservation.capacity_reservation_id for reservation in active] == [
+        reservation["CapacityReservationId"] for reservation in others
+    ]
     assert told == [f"EC2 DescribeCapacityReservations: CapacityReservations[{name}] has no {field} and is left out"]
 
 
@@ -127,8 +133,8 @@ def test_an_instance_that_says_less_is_there_all_the_same(clients: Clients) -> N
     (instance,) = read("describe-instances")["Reservations"][0]["Instances"][:1]
     bare = {"Reservations": [{"Instances": [{"InstanceId": instance["InstanceId"]}]}]}
     with answering(clients, ("ec2", "describe_instances", bare)):
-        (found,) = described(clients)
-    assert (found.instance_id, found.is_going, found.launched_at > NOW) == (instance["InstanceId"], False, True)
+        (seen,) = described(clients)
+    assert (seen.instance_id, seen.is_going, seen.launched_at > NOW) == (instance["InstanceId"], False, True)
 
 
 @pytest.mark.parametrize("by", ["absent", "empty"])
@@ -184,7 +190,7 @@ def test_what_a_fleet_did_is_read_from_what_it_says(name: str, by: str) -> None:
     """Whatever an entry lacks, the instances of the others are ours."""
     answer, asked = read(name), request("c5a.2xlarge", capacity_type="spot")
     for path, changed in shorn(answer, by=by):
-        ids = {found.instance_id for found in result(asked, changed, {}).instances}
+        ids = {one.instance_id for one in result(asked, changed, {}).instances}
         given = {one for entry in changed.get("Instances") or () for one in entry.get("InstanceIds") or ()}
         assert ids == given, path
 
@@ -194,20 +200,23 @@ def test_an_instance_of_a_fleet_that_does_not_say_its_zone_is_asked_for(clients:
     (instance,) = read("describe-instances")["Reservations"][0]["Instances"][:1]
     bare = {"Instances": [{"InstanceIds": [instance["InstanceId"]], "Lifecycle": "spot"}]}
     asked = request("c5a.2xlarge", capacity_type="spot")
-    known = {"Reservations": [{"Instances": [instance]}]}
-    (found,) = launched(clients, asked, ("create_fleet", bare), ("describe_instances", known)).instances
-    assert (found.instance_type, found.zone) == (instance["InstanceType"], instance["Placement"]["AvailabilityZone"])
+    answer = {"Reservations": [{"Instances": [instance]}]}
+    (completed,) = launched(clients, asked, ("create_fleet", bare), ("describe_instances", answer)).instances
+    assert (completed.instance_type, completed.zone) == (
+        instance["InstanceType"],
+        instance["Placement"]["AvailabilityZone"],
+    )
 
 
 def test_an_instance_whose_zone_nobody_says_is_asked_for_again(clients: Clients) -> None:
     """The same call with the same token launches nothing more."""
     bare = {"Instances": [{"InstanceIds": ["i-0abc"], "InstanceType": "c5a.2xlarge"}]}
-    known = {"Reservations": [{"Instances": [{"InstanceId": "i-0abc"}]}]}
+    answer = {"Reservations": [{"Instances": [{"InstanceId": "i-0abc"}]}]}
     asked = request("c5a.2xlarge", capacity_type="spot")
     with pytest.raises(
         UnavailableError, match="^EC2 CreateFleet: i-0abc has no InstanceType or no AvailabilityZone yet$"
     ):
-        launched(clients, asked, ("create_fleet", bare), ("describe_instances", known))
+        launched(clients, asked, ("create_fleet", bare), ("describe_instances", answer))
 
 
 def test_a_type_that_ec2_does_not_describe_is_not_launched(clients: Clients) -> None:

@@ -87,12 +87,16 @@ def shown(*place: str) -> str:
 
 @pytest.mark.parametrize("name", sorted(FLEETS))
 def test_a_launch_is_read_as_what_it_brought_and_what_was_out(clients: Clients, name: str) -> None:
-    """Instances and errors come in one answer; quotas and full subnets are reasons to try another pool, mistakes are not."""
+    """Instances and errors come in one answer;
+    quotas and full subnets are reasons to try another pool, mistakes are not.
+    """
     asked, instances, out_of, problems = FLEETS[name]
     result = launched(clients, asked, ("create_fleet", read(name)))
     assert [shown(i.instance_type, i.zone, i.capacity_type) for i in result.instances] == instances
-    found = {shown(f.pool.instance_type, f.pool.zone, f.pool.capacity_type) for f in result.failures if f.is_capacity}
-    assert sorted(found) == out_of
+    without_capacity = {
+        shown(f.pool.instance_type, f.pool.zone, f.pool.capacity_type) for f in result.failures if f.is_capacity
+    }
+    assert sorted(without_capacity) == out_of
     assert sorted({f.code for f in result.failures if not f.is_capacity}) == problems
 
 

@@ -1,7 +1,7 @@
 """Every real event, as EC2, Health, SQS and SNS write it, through the real door of interruptions.
 
-The cluster has one node for whatever an event may be about: a spot instance, one in a capacity block, and one of EKS Auto
-Mode, which is none of ours. ``OUTCOMES`` says what becomes of each file.
+The cluster has one node for whatever an event may be about: a spot instance, one in a capacity block, and one of EKS
+Auto Mode, which is none of ours. ``OUTCOMES`` says what becomes of each file.
 """
 
 import json
@@ -128,8 +128,8 @@ def doors(world: World) -> Iterator[Doors]:
 
 def lines(call: Call) -> list[dict[str, Any]]:
     """What the door has logged of its messages."""
-    found = [json.loads(line) for line in call.log.splitlines() if line.startswith("{")]
-    return [line for line in found if line.get("message") in ("done", "event ignored")]
+    lines = [json.loads(line) for line in call.log.splitlines() if line.startswith("{")]
+    return [line for line in lines if line.get("message") in ("done", "event ignored")]
 
 
 def outcome(doors: Doors, call: Call) -> Outcome:
@@ -204,9 +204,11 @@ def test_a_warning_that_cannot_be_read_comes_again_alone(doors: Doors) -> None:
     assert outcome(doors, call).retired == {"worker"}
 
 
-@pytest.mark.parametrize("name", sorted(name for name, found in OUTCOMES.items() if "worker" in found.retired))
+@pytest.mark.parametrize("name", sorted(name for name, outcome in OUTCOMES.items() if "worker" in outcome.retired))
 def test_nodes_of_auto_mode_are_auto_mode_s(doors: Doors, name: str) -> None:
-    """The same events about an instance that EKS manages: its claim is neither marked nor deleted, its node not tainted."""
+    """The same events about an instance that EKS manages:
+    its claim is neither marked nor deleted, its node not tainted.
+    """
     text = json.dumps(read(f"eventbridge/{name}.json")).replace("i-0a1b2c3d4e5f60718", "i-0d1e2f3a4b5c6d7e8")
     before = dict(doors.world.cluster.node_claims), dict(doors.world.cluster.nodes)
     call = doors.invoke("interruption", batch(json.loads(text)))
@@ -223,7 +225,9 @@ def test_a_scheduled_change_that_says_no_state_is_to_come(doors: Doors, state: s
 
 
 def test_a_warning_as_the_documentation_has_it_is_read(doors: Doors) -> None:
-    """EC2's guide shows ``resources`` of an interruptible reservation's warning as a text, and ARNs without an account."""
+    """EC2's guide shows ``resources`` of an interruptible reservation's warning as a text,
+    and ARNs without an account.
+    """
     event = read("eventbridge/capacity-reservation-interruption.json")
     event |= {"resources": "arn:aws:ec2:us-east-1b:instance/i-0a1b2c3d4e5f60718"}
     assert outcome(doors, doors.invoke("interruption", batch(event))).retired == {"worker"}

@@ -1,4 +1,7 @@
-"""Claims, nodes and pools of EKS Auto Mode stand beside ours: same kinds, another group. No decision of ours is about them."""
+"""Claims, nodes and pools of EKS Auto Mode stand beside ours: same kinds, another group.
+
+No decision of ours is about them.
+"""
 
 from datetime import timedelta
 

@@ -36,8 +36,8 @@ _SERVERS_OWN = (
     "managedFields",
 )
 #: Where the doors' kinds live: kind to path of all of them.
-CUSTOM = {each.kind: each for each in (NODE_POOLS, NODE_CLAIMS, node_classes(EC2NodeClass))}
-PATHS = {struct.__name__: path for _, path, struct in CORE} | {kind: each.path for kind, each in CUSTOM.items()}
+CUSTOM = {custom.kind: custom for custom in (NODE_POOLS, NODE_CLAIMS, node_classes(EC2NodeClass))}
+PATHS = {struct.__name__: path for _, path, struct in CORE} | {kind: custom.path for kind, custom in CUSTOM.items()}
 FOREIGN = 3  # two NodePools and a NodeClaim of EKS Auto Mode
 FIRST = ("Namespace", "PriorityClass", "StorageClass")
 
@@ -47,8 +47,8 @@ def listed() -> list[dict[str, Any]]:
     auto_mode = [
         FOLDER / "karpenter" / f"{name}.yaml" for name in ("nodepools-eks-auto-mode", "nodeclaim-eks-auto-mode")
     ]
-    found = [item for path in (CLUSTER, *auto_mode, FOLDER / "nodes" / "eks-auto-mode.yaml") for item in objects(path)]
-    wanted = [item for item in found if item["kind"] in PATHS]
+    items = [item for path in (CLUSTER, *auto_mode, FOLDER / "nodes" / "eks-auto-mode.yaml") for item in objects(path)]
+    wanted = [item for item in items if item["kind"] in PATHS]
     return sorted(wanted, key=lambda item: item["kind"] not in FIRST)
 
 
@@ -99,10 +99,12 @@ def test_every_object_of_a_real_cluster_is_read(real_cluster: ControlPlane) -> N
     """None is missing and none is invalid: drivers without drivers, memory in Ki, claims of another provider."""
     seen = snapshot(real_cluster)
     assert seen.invalid == ()
-    fields = {struct.__name__: field for field, _, struct in CORE} | {kind: each.field for kind, each in CUSTOM.items()}
+    fields = {struct.__name__: field for field, _, struct in CORE} | {
+        kind: custom.field for kind, custom in CUSTOM.items()
+    }
     for kind, field in fields.items():
         wanted = {item["metadata"]["name"] for item in listed() if item["kind"] == kind}
-        assert wanted <= {found.metadata.name for found in getattr(seen, field)}, kind
+        assert wanted <= {item.metadata.name for item in getattr(seen, field)}, kind
 
 
 def test_what_is_read_is_what_was_posted(real_cluster: ControlPlane) -> None:

@@ -20,7 +20,10 @@ WARNINGS = {
         "NodePool general-purpose: its node class is a NodeClass.eks.amazonaws.com, which Joinery does not serve",
     ],
     "karpenter/provisioner-v1alpha5": [
-        "AWSNodeTemplate default: spec.instanceProfile is missing: the one of Karpenter's settings is taken for granted",
+        (
+            "AWSNodeTemplate default: spec.instanceProfile is missing: "
+            "the one of Karpenter's settings is taken for granted"
+        ),
         "Provisioner default: kubelet setting containerRuntime has no equivalent and is dropped",
     ],
     "pods/scheduling-gated": [
@@ -58,7 +61,7 @@ def test_each_piece_is_read_and_only_what_matters_is_said(path: Path, run: Run) 
     of_others = ("PRICES ARE AN ESTIMATE", "not supported yet: spec.disruption", "there is no NodePool, so")
     told = [line for line in told if not line.startswith(of_others)]
     assert told == WARNINGS.get(name(path), WARNINGS.get(path.parent.name, []))
-    left = [reason for each in outcome.document["unschedulable"] for reason in each["reasons"]]
+    left = [reason for entry in outcome.document["unschedulable"] for reason in entry["reasons"]]
     assert left == UNSCHEDULABLE.get(name(path), [])
 
 
@@ -75,6 +78,6 @@ def test_a_whole_cluster_is_planned(run: Run) -> None:
         for condition in pod["status"].get("conditions", [])
         if condition.get("reason") == "Unschedulable"
     }
-    placed = {key for part in ("launch", "existing") for each in plan[part] for key in each["pods"]}
+    placed = {key for part in ("launch", "existing") for node in plan[part] for key in node["pods"]}
     assert (placed, len(placed)) == (marked, 9)
     assert plan["unschedulable"] == []

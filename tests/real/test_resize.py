@@ -17,7 +17,9 @@ DEFERRED = {"type": "PodResizePending", "status": "True", "reason": "Deferred"}
 
 
 def pod(*containers: tuple[str, Any], sidecars: tuple[Any, ...] = (), **given: Any) -> Pod:
-    """A pod whose containers ask for that much CPU, and hold what their status says; ``given``: further parts of spec and status."""
+    """A pod whose containers ask for that much CPU, and hold what their status says;
+    ``given``: further parts of spec and status.
+    """
     spec = {"containers": [_container(f"c{i}", cpu) for i, (cpu, _) in enumerate(containers)]}
     spec["initContainers"] = [
         {**_container(f"s{i}", cpu), "restartPolicy": "Always"} for i, (cpu, _) in enumerate(sidecars)
@@ -47,7 +49,10 @@ CASES = [
     (pod(("1", "1"), ("1", "2")), 3000),
     (pod(("1", "1"), sidecars=(("1", "3"),)), 4000),
     (pod(("1", "1"), sidecars=(("3", "2"),), status={"conditions": [INFEASIBLE]}), 3000),
-    (pod(("1", "1"), spec={"resources": {"requests": {"cpu": "5"}}}, status={"resources": {"requests": {"cpu": "6"}}}), 6000),
+    (
+        pod(("1", "1"), spec={"resources": {"requests": {"cpu": "5"}}}, status={"resources": {"requests": {"cpu": "6"}}}),
+        6000,
+    ),
     (
         pod(
             ("1", "1"),

@@ -67,9 +67,9 @@ def ec2(stage: Stage, events: list[dict[str, Any]]) -> Ec2:
 @pytest.fixture
 def kubelets(stage: Stage, ec2: Ec2) -> Kubelets:
     """Kubelets on every instance that runs."""
-    found = Kubelets(stage, market())
-    ec2.when_running.append(found.boot)
-    return found
+    kubelets = Kubelets(stage, market())
+    ec2.when_running.append(kubelets.boot)
+    return kubelets
 
 
 def test_an_instance_becomes_a_node_that_nobody_may_use_yet(
@@ -194,8 +194,8 @@ def test_every_node_gets_a_pod_of_a_daemon_set(stage: Stage, cluster: InMemoryCl
     cluster.add(builders.daemon_set("everywhere"), builders.daemon_set("plain", tolerations=[]))
     cluster.add(builders.node("a"), builders.node("b", taints=[taint]))
     stage.engine.run_for(MINUTE)
-    found = sorted((pod.metadata.owner_references[0].name, pod.spec.node_name) for pod in cluster.pods.values())
-    assert found == [("everywhere", "a"), ("everywhere", "b"), ("plain", "a")]
+    bound = sorted((pod.metadata.owner_references[0].name, pod.spec.node_name) for pod in cluster.pods.values())
+    assert bound == [("everywhere", "a"), ("everywhere", "b"), ("plain", "a")]
 
 
 def test_a_volume_is_detached_a_while_after_its_pod_has_gone(stage: Stage, cluster: InMemoryCluster) -> None:

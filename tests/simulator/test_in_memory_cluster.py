@@ -27,7 +27,7 @@ def test_a_generation_counts_changes_of_the_spec_only(cluster: InMemoryCluster) 
     node = cluster.nodes["node-1"]
     labelled = cluster.api.update(with_metadata(node, labels={"a": "b"}))
     cordoned = cluster.api.update(with_fields(labelled, spec=with_fields(node.spec, unschedulable=True)))
-    assert [found.metadata.generation for found in (node, labelled, cordoned)] == [1, 1, 2]
+    assert [version.metadata.generation for version in (node, labelled, cordoned)] == [1, 1, 2]
 
 
 def test_watchers_see_every_write_before_and_after(cluster: InMemoryCluster) -> None:
@@ -120,7 +120,7 @@ def test_what_does_not_fit_our_models_is_stored_and_reported(cluster: InMemoryCl
     cluster.add_document({"kind": "NodePool", "metadata": {"name": "bad"}, "spec": {"template": {}}})
     snapshot = cluster.snapshot()
     assert [pool.metadata.name for pool in snapshot.node_pools] == ["good"]
-    assert [(found.kind, found.name) for found in snapshot.invalid] == [("NodePool", "bad")]
+    assert [(invalid.kind, invalid.name) for invalid in snapshot.invalid] == [("NodePool", "bad")]
     cluster.reject("NodePool", "bad", "spec.template.spec: required")
     assert cluster.document("NodePool", "bad")["status"]["conditions"][0]["status"] == "False"
 

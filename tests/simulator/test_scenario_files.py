@@ -22,9 +22,9 @@ def test_every_scenario_of_ours_can_be_set_up(path: Path) -> None:
 
 def test_a_scenario_of_ours_is_found_by_its_name() -> None:
     """``joinery simulate spot-storm`` works from anywhere."""
-    found = find(Path("spot-storm"))
-    assert found is not None
-    assert found.name == "spot-storm.yaml"
+    path = find(Path("spot-storm"))
+    assert path is not None
+    assert path.name == "spot-storm.yaml"
 
 
 @pytest.mark.parametrize(

@@ -165,7 +165,7 @@ RULES = resources("AWS::Events::Rule")
 def test_six_rules_feed_the_interruption_queue_with_what_is_understood() -> None:
     """Each kind of event that the parser knows is sent by one rule, and no rule sends what it does not know."""
     patterns = [rule["EventPattern"] for rule in RULES.values()]
-    sent = [(source, kind) for found in patterns for source in found["source"] for kind in found["detail-type"]]
+    sent = [(source, kind) for pattern in patterns for source in pattern["source"] for kind in pattern["detail-type"]]
 
     assert len(RULES) == 6
     assert sorted(sent) == sorted(READERS)
@@ -183,7 +183,10 @@ UNSENT = {
 
 @pytest.mark.parametrize("path", sorted((ROOT / "tests/data/real/eventbridge").glob("*.json")), ids=lambda p: p.stem)
 def test_every_real_event_matches_the_rule_whose_reader_it_has(path: Path) -> None:
-    """One rule for what the parser reads, none for what it would drop. EventBridge writes the detail-type with a hyphen."""
+    """One rule for what the parser reads, none for what it would drop.
+
+    EventBridge writes the detail-type with a hyphen.
+    """
     event = json.loads(path.read_text())
     kind = detail_type(event)
     sent_by = [
@@ -296,8 +299,10 @@ def test_doors_that_talk_to_the_cluster_are_known_there() -> None:
     """Each role that may find the API server is mapped to the group of the manifests' ClusterRole, and no other is."""
     access = resources("AWS::EKS::AccessEntry").values()
     talking = {
-        d.logical_id for d in DOORS.values() if {"Ref": "ClusterPolicy"} in RESOURCES[d.logical_id]["Properties"]["Policies"]
-    }  # fmt: skip
+        door.logical_id
+        for door in DOORS.values()
+        if {"Ref": "ClusterPolicy"} in RESOURCES[door.logical_id]["Properties"]["Policies"]
+    }
 
     assert {logical_id(entry["PrincipalArn"]).removesuffix("Role") for entry in access} == talking
     assert all(entry["KubernetesGroups"] == ["joinery"] for entry in access)

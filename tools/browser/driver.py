@@ -39,10 +39,10 @@ class BrowserError(Exception):
 
 def executable() -> str:
     """The browser's path. Raises ``MissingBrowserError``."""
-    found = subprocess.run([INSTALL, "--find"], capture_output=True, text=True, check=False)
-    if found.returncode:
-        raise MissingBrowserError(found.stderr.strip())
-    return found.stdout.strip()
+    answer = subprocess.run([INSTALL, "--find"], capture_output=True, text=True, check=False)
+    if answer.returncode:
+        raise MissingBrowserError(answer.stderr.strip())
+    return answer.stdout.strip()
 
 
 @contextmanager
@@ -97,8 +97,8 @@ class Pipe:
         def fits(message: dict[str, Any]) -> bool:
             return message.get("method") == method and message.get("sessionId") == session
 
-        known = next((message for message in self.events if fits(message)), None)
-        return known or self._wait(fits, method)
+        received = next((message for message in self.events if fits(message)), None)
+        return received or self._wait(fits, method)
 
     def _wait(self, fits: Any, what: str) -> dict[str, Any]:
         deadline = time.monotonic() + _PATIENCE_SECONDS
@@ -187,16 +187,16 @@ class Page:
     @property
     def complaints(self) -> list[str]:
         """Errors and warnings on the console, and exceptions nobody caught."""
-        found = []
+        errors = []
         for event in self._events():
             parameters = event["params"]
             if event["method"] == "Runtime.exceptionThrown":
-                found.append(str(parameters["exceptionDetails"]))
+                errors.append(str(parameters["exceptionDetails"]))
             elif event["method"] == "Runtime.consoleAPICalled":
-                found.append(str([argument.get("value") for argument in parameters["args"]]))
+                errors.append(str([argument.get("value") for argument in parameters["args"]]))
             elif event["method"] == "Log.entryAdded":
-                found.append(f"{parameters['entry']['text']} {parameters['entry'].get('url', '')}")
-        return found
+                errors.append(f"{parameters['entry']['text']} {parameters['entry'].get('url', '')}")
+        return errors
 
     @property
     def requests(self) -> list[str]:

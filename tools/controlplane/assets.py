@@ -20,8 +20,8 @@ def folder() -> Path | None:
     """The folder of the binaries, or None where there is neither a setting nor a finished build."""
     if named := os.environ.get("KUBEBUILDER_ASSETS"):
         return Path(named)
-    found = subprocess.run([BUILD, "--find"], capture_output=True, text=True, check=False)
-    return Path(found.stdout.strip()) if found.returncode == 0 else None
+    answer = subprocess.run([BUILD, "--find"], capture_output=True, text=True, check=False)
+    return Path(answer.stdout.strip()) if answer.returncode == 0 else None
 
 
 def binary(name: str) -> Path:
