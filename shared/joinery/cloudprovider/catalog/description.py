@@ -1,8 +1,8 @@
 """An entry of EC2's DescribeInstanceTypes, as far as a node's labels and capacity need it.
 
-The catalogue keeps the entries as bytes, unchanged, because it is written and read more often than all of an entry is
-needed: decoding twelve hundred of them into these structs takes a tenth of what dictionaries take. Field names are
-EC2's own, in snake case; what EC2 leaves out has its default here.
+The catalogue keeps the entries as bytes, because it is written and read more often than they are looked at. Decoding twelve hundred of
+them into these structs takes a tenth of the time that dictionaries take. Field names are EC2's own, in snake case. What EC2 leaves out
+has its default here.
 """
 
 import msgspec
@@ -73,7 +73,7 @@ class GpuDevice(_Part, frozen=True):
 
     @property
     def count(self) -> int:
-        """Devices that a node shows. EC2 counts none where an instance has a part of one, or the whole of its only one."""
+        """Devices that a node shows. For some types EC2 gives no ``Count`` and only ``LogicalGpuCount``, such as those with a part of a GPU."""
         return self.whole or self.logical
 
 
@@ -106,7 +106,7 @@ class InferenceAcceleratorInfo(_Part, frozen=True):
 
 
 class Description(_Part, frozen=True):
-    """One instance type."""
+    """One instance type: an entry of DescribeInstanceTypes."""
 
     instance_type: str
     supported_usage_classes: tuple[str, ...] = ()
@@ -124,9 +124,9 @@ class Description(_Part, frozen=True):
 
     @property
     def arch(self) -> str:
-        """Kubernetes' name of the first architecture it knows, so that ``i386, x86_64`` is amd64; empty for neither."""
-        known = {"x86_64": "amd64", "arm64": "arm64"}
-        return next((known[name] for name in self.processor_info.supported_architectures if name in known), "")
+        """Kubernetes' name of the first architecture that it has one for, so that ``i386, x86_64`` is amd64; empty without one."""
+        names = {"x86_64": "amd64", "arm64": "arm64"}
+        return next((names[name] for name in self.processor_info.supported_architectures if name in names), "")
 
     @property
     def gpus(self) -> tuple[GpuDevice, ...]:
@@ -138,7 +138,7 @@ class Description(_Part, frozen=True):
 
     @property
     def default_card_interfaces(self) -> int:
-        """Network interfaces of the default card: what limits pods. The instance-wide maximum overstates it."""
+        """How many network interfaces the default card has. That limits pods; the maximum of the whole instance overstates it."""
         network = self.network_info
         for card in network.network_cards:
             if card.network_card_index == network.default_network_card_index:

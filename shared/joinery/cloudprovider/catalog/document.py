@@ -1,7 +1,6 @@
-"""The catalogue: instance types as EC2 describes them and their offerings, as one document.
+"""The catalogue: the instance types of a region as its cloud describes them, and their offerings, as one document.
 
-The ``catalog`` door writes it into the bucket, every decision reads it from there, and ``joinery plan --catalog`` takes
-the same file.
+The ``catalog`` door writes it into the bucket, and every decision reads it from there. ``joinery plan --catalog`` takes the same file.
 """
 
 from collections.abc import Mapping
@@ -17,16 +16,18 @@ from joinery.state.offerings import Offering
 
 
 class Zone(msgspec.Struct, frozen=True, rename="camel"):
+    """An availability zone. ``id``: its zone id, the same in every account; empty where it is not known."""
+
     name: str
     id: str = ""
 
 
-#: $/h: no machine is paid for by its tenant, and none costs a million.
+#: In $/h. A price below zero or above a million is a mistake in the document.
 Price = Annotated[float, msgspec.Meta(ge=0, le=1e6)]
 
 
 class CatalogOffering(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """Price in $/h."""
+    """An instance type in a zone under a capacity type. ``price``: in $/h."""
 
     instance_type: str
     zone: str
@@ -36,10 +37,11 @@ class CatalogOffering(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
 
 class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=True):
-    """``instance_types`` are entries of DescribeInstanceTypes, unchanged and undecoded; ``entry`` makes one.
+    """What a region sells.
 
-    ``capacity_reservations``: entries of DescribeCapacityReservations, for what is left of each; a document may leave them out.
-    ``priced``: the day or moment (RFC3339) that the prices are of; empty where a document does not say it.
+    ``priced``: the day or moment (RFC3339) that the prices are of, empty where a document does not say it. ``instance_types``: entries as
+    the cloud describes them, unchanged and undecoded, for EC2 of DescribeInstanceTypes; ``entry`` makes one.
+    ``capacity_reservations``: entries of DescribeCapacityReservations with what is left of each; a document may leave them out.
     """
 
     api_version: str = "joinery.dev/v1"
@@ -53,34 +55,34 @@ class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=Tr
 
     @cached_property
     def described(self) -> tuple[Description, ...]:
-        """The entries, decoded once per catalogue. Raises ``ConfigurationError``."""
+        """EC2's entries, decoded once per catalogue. Raises ``ConfigurationError``."""
         decoder = msgspec.json.Decoder(Description)
-        found: list[Description] = []
+        decoded: list[Description] = []
         try:
             for raw in self.instance_types:
-                found.append(decoder.decode(raw))
+                decoded.append(decoder.decode(raw))
         except msgspec.DecodeError as error:
-            raise ConfigurationError(f"not a catalogue: instanceTypes[{len(found)}]: {error}") from error
-        return tuple(found)
+            raise ConfigurationError(f"not a catalogue: instanceTypes[{len(decoded)}]: {error}") from error
+        return tuple(decoded)
 
     @cached_property
     def sold(self) -> Mapping[str, tuple[Offering, ...]]:
         """The offerings of each instance type, in the document's order."""
         ids = {zone.name: zone.id for zone in self.zones}
-        result: dict[str, list[Offering]] = {}
+        by_type: dict[str, list[Offering]] = {}
         for o in self.offerings:
             offering = Offering(o.zone, o.capacity_type, o.price, o.available, ids.get(o.zone, ""))
-            result.setdefault(o.instance_type, []).append(offering)
-        return {name: tuple(found) for name, found in result.items()}
+            by_type.setdefault(o.instance_type, []).append(offering)
+        return {name: tuple(offerings) for name, offerings in by_type.items()}
 
 
 def entry(description: Mapping[str, Any]) -> msgspec.Raw:
-    """One entry of DescribeInstanceTypes, as a catalogue holds it."""
+    """A description of one instance type, as a catalogue holds it."""
     return msgspec.Raw(msgspec.json.encode(description))
 
 
 def decode(data: bytes) -> Catalog:
-    """Read a catalogue document. Raises ``ConfigurationError`` naming the field that is wrong."""
+    """The catalogue in a JSON document. Raises ``ConfigurationError`` naming the field that is wrong."""
     try:
         catalog = msgspec.json.decode(data, type=Catalog)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -91,4 +93,5 @@ def decode(data: bytes) -> Catalog:
 
 
 def encode(catalog: Catalog) -> bytes:
+    """The JSON document of a catalogue."""
     return msgspec.json.encode(catalog)

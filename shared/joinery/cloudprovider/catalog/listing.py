@@ -1,7 +1,7 @@
-"""The live catalogue: every instance type of the region, where it is sold, and for how much (EC2 API DescribeInstanceTypes, DescribeInstanceTypeOfferings).
+"""The live catalogue: every instance type of the region, where it is sold, and for how much.
 
-Nothing is remembered between runs. If EC2 or the price list fails, the run fails and the catalogue stored last stays in
-use; a capacity pool without a price is left out until it has one.
+(EC2 API DescribeInstanceTypes, DescribeInstanceTypeOfferings.) Nothing is remembered between runs. If EC2 or the price list fails, the run
+fails, and the catalogue that was stored last stays in use. An offering without a price is left out until it has one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,7 +21,7 @@ from joinery.errors import ConfigurationError
 
 _TYPES, _ZONES = "EC2 DescribeInstanceTypes", "EC2 DescribeAvailabilityZones"
 _PLACES = "EC2 DescribeInstanceTypeOfferings"
-#: What a node is made of; a type that is only announced may not have all of it yet.
+#: Fields without which no node can be planned. A type that is only announced may not have them yet.
 _WHOLE = ("InstanceType", "VCpuInfo.DefaultVCpus", "MemoryInfo.SizeInMiB", "NetworkInfo")
 _ARCHITECTURE = "processor-info.supported-architecture"
 _FILTERS = {
@@ -31,21 +31,24 @@ _FILTERS = {
 
 
 def read(clients: Clients, now: datetime) -> Catalog:
-    """Seconds and some sixty requests. Raises ``ConfigurationError`` if the region sells nothing at all."""
+    """The catalogue of the clients' region. It takes seconds and some sixty requests.
+
+    Raises ``ConfigurationError`` if the region sells nothing at all.
+    """
     prices = pricing.on_demand(clients)
     spot = pricing.spot(clients, now)
     types = _types(clients)
     places = _places(clients)
-    usage = {name: at(kind, "SupportedUsageClasses") or () for name, kind in types.items()}
-    found = tuple(_offerings(places, usage, prices, spot))
-    if not found:
+    usage = {name: at(entry, "SupportedUsageClasses") or () for name, entry in types.items()}
+    offerings = tuple(_offerings(places, usage, prices, spot))
+    if not offerings:
         raise ConfigurationError(f"no instance type has a price in {clients.region}")
     return Catalog(
         region=clients.region,
         priced=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
         zones=_zones(clients, {zone for zones in places.values() for zone in zones}),
         instance_types=tuple(entry(types[name]) for name in sorted(types)),
-        offerings=found,
+        offerings=offerings,
         capacity_reservations=tuple(active_reservations(clients, [])),
     )
 
@@ -56,6 +59,7 @@ def _offerings(
     prices: Mapping[str, float],
     spot: Mapping[tuple[str, str], float],
 ) -> Iterable[CatalogOffering]:
+    """The offerings that have a price. By type: the zones, the capacity types and the on-demand price; by type and zone: the spot price."""
     for name in sorted(usage):
         for zone in sorted(places.get(name, ())):
             if labels.ON_DEMAND in usage[name] and name in prices:
@@ -68,32 +72,34 @@ def _types(clients: Clients) -> dict[str, Mapping[str, Any]]:
     filters = [{"Name": name, "Values": values} for name, values in _FILTERS.items()]
     with translated("describing instance types"):
         pages = clients.ec2.get_paginator("describe_instance_types").paginate(Filters=filters)  # type: ignore[arg-type]
-        found = [
-            kind
+        listed = [
+            entry
             for page in pages
-            for kind in entries(page, "InstanceTypes", *_WHOLE, call=_TYPES, tell=clients.tell)
-            if _boots(kind)
+            for entry in entries(page, "InstanceTypes", *_WHOLE, call=_TYPES, tell=clients.tell)
+            if _boots(entry)
         ]
-    read = converted(found, Description, "InstanceType", call=_TYPES, tell=clients.tell)
-    readable = {kind.instance_type for kind in read}
-    return {kind["InstanceType"]: without_nulls(kind) for kind in found if kind["InstanceType"] in readable}
+    # The entries themselves are kept. They are decoded here only to leave out what no decision could read.
+    decoded = converted(listed, Description, "InstanceType", call=_TYPES, tell=clients.tell)
+    readable = {description.instance_type for description in decoded}
+    return {entry["InstanceType"]: without_nulls(entry) for entry in listed if entry["InstanceType"] in readable}
 
 
-def _boots(kind: Mapping[str, Any]) -> bool:
-    """Whether a node can run on it: a Mac's ``arm64_mac`` is no architecture of Kubernetes'."""
-    return any(name in _FILTERS[_ARCHITECTURE] for name in at(kind, "ProcessorInfo.SupportedArchitectures") or ())
+def _boots(entry: Mapping[str, Any]) -> bool:
+    """Whether a node can run on the type. Macs have an architecture of their own (``arm64_mac``), which Kubernetes does not know."""
+    return any(name in _FILTERS[_ARCHITECTURE] for name in at(entry, "ProcessorInfo.SupportedArchitectures") or ())
 
 
 def _places(clients: Clients) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    """Instance type to the zones in which it is sold."""
+    places: dict[str, set[str]] = {}
     with translated("describing instance type offerings"):
         pages = clients.ec2.get_paginator("describe_instance_type_offerings")
         for page in pages.paginate(LocationType="availability-zone"):
             for offering in entries(
                 page, "InstanceTypeOfferings", "InstanceType", "Location", call=_PLACES, tell=clients.tell
             ):
-                found.setdefault(offering["InstanceType"], set()).add(offering["Location"])
-    return found
+                places.setdefault(offering["InstanceType"], set()).add(offering["Location"])
+    return places
 
 
 def _zones(clients: Clients, names: set[str]) -> tuple[Zone, ...]:

@@ -1,7 +1,8 @@
-"""What capacity costs: on-demand from the price list, spot from EC2 (Price List API GetProducts, EC2 API DescribeSpotPriceHistory).
+"""What offerings cost: on-demand from the price list, spot from EC2.
 
-The price list knows a type's price in the region; spot prices are per zone. Linux prices stand for every system. A price
-that is missing or zero is no price: such a capacity pool is not in the catalogue, and cannot be bought by mistake.
+(Price List API GetProducts, EC2 API DescribeSpotPriceHistory.) An on-demand price is a type's in the whole region; a spot price is a
+type's in one zone. Linux prices stand for every system. A price that is missing or zero is no price: such an offering is not in the
+catalogue, so that it cannot be bought by mistake.
 """
 
 from collections.abc import Iterable, Mapping
@@ -56,20 +57,20 @@ class _Entry(msgspec.Struct, frozen=True):
 def on_demand(clients: Clients) -> dict[str, float]:
     """Instance type to $/h (CNY/h in China), bare metal included."""
     currency = "CNY" if clients.region.startswith("cn-") else "USD"
-    found: dict[str, float] = {}
+    prices: dict[str, float] = {}
     with translated("reading the price list"):
         pages = clients.pricing.get_paginator("get_products")
-        for kind in (_SHARED, _BARE_METAL):
-            asked = {**_ASKED, **kind, "regionCode": clients.region}
-            filters = [{"Type": "TERM_MATCH", "Field": key, "Value": value} for key, value in asked.items()]
+        for product in (_SHARED, _BARE_METAL):
+            terms = {**_ASKED, **product, "regionCode": clients.region}
+            filters = [{"Type": "TERM_MATCH", "Field": key, "Value": value} for key, value in terms.items()]
             for page in pages.paginate(ServiceCode="AmazonEC2", Filters=filters):  # type: ignore[arg-type]
-                found |= on_demand_prices(page.get("PriceList") or (), currency, tell=clients.tell)
-    return found
+                prices |= on_demand_prices(page.get("PriceList") or (), currency, tell=clients.tell)
+    return prices
 
 
 def on_demand_prices(documents: Iterable[str], currency: str, *, tell: Tell = silent) -> dict[str, float]:
-    """Instance type to price an hour, from documents of the price list. One that cannot be read is left out."""
-    found: dict[str, float] = {}
+    """Instance type to price an hour, from documents of the price list. A document that cannot be read is left out."""
+    prices: dict[str, float] = {}
     for document in documents:
         try:
             entry = decode(document.encode(), _Entry)
@@ -79,12 +80,12 @@ def on_demand_prices(documents: Iterable[str], currency: str, *, tell: Tell = si
         for term in entry.terms.on_demand.values():
             for dimension in term.price_dimensions.values():
                 if price := _price(dimension.price_per_unit.get(currency, "")):
-                    found[entry.product.attributes.instance_type] = price
-    return found
+                    prices[entry.product.attributes.instance_type] = price
+    return prices
 
 
 def spot(clients: Clients, now: datetime) -> dict[tuple[str, str], float]:
-    """(Instance type, zone) to $/h now."""
+    """Instance type and zone to $/h now."""
     with translated("reading spot prices"):
         pages = clients.ec2.get_paginator("describe_spot_price_history").paginate(
             StartTime=now, ProductDescriptions=list(_SPOT_PRODUCTS)
@@ -93,15 +94,15 @@ def spot(clients: Clients, now: datetime) -> dict[tuple[str, str], float]:
 
 
 def newest(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], float]:
-    """(Instance type, zone) to the price of the latest row, of a history in any order."""
-    found: dict[tuple[str, str], tuple[datetime, float]] = {}
+    """Instance type and zone to the price of the latest row. The rows may come in any order."""
+    latest: dict[tuple[str, str], tuple[datetime, float]] = {}
     for row in rows:
         pool, at = (row.get("InstanceType") or "", row.get("AvailabilityZone") or ""), row.get("Timestamp")
         price = _price(row.get("SpotPrice") or "") if all(pool) else 0.0
         is_linux = (row.get("ProductDescription") or _SPOT_PRODUCTS[0]) in _SPOT_PRODUCTS
-        if at is not None and price and is_linux and (pool not in found or at > found[pool][0]):
-            found[pool] = (at, price)
-    return {pool: price for pool, (_, price) in found.items()}
+        if at is not None and price and is_linux and (pool not in latest or at > latest[pool][0]):
+            latest[pool] = (at, price)
+    return {pool: price for pool, (_, price) in latest.items()}
 
 
 def _price(text: str) -> float:

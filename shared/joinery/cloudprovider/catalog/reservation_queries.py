@@ -14,7 +14,7 @@ _CALL = "EC2 DescribeCapacityReservations"
 
 
 def tag_filters(tags: Mapping[str, str]) -> Filters:
-    """EC2's filters for tags; ``*`` means any value."""
+    """EC2's filters for tags. The value ``*`` stands for any."""
     return [
         {"Name": "tag-key", "Values": [key]} if value == "*" else {"Name": f"tag:{key}", "Values": [value]}
         for key, value in sorted(tags.items())
@@ -22,27 +22,29 @@ def tag_filters(tags: Mapping[str, str]) -> Filters:
 
 
 def active_reservations(clients: Clients, filters: Filters) -> list[CapacityReservation]:
-    """All active ones that also meet the filters."""
-    asked: Any = [{"Name": "state", "Values": ["active"]}, *filters]
+    """All active reservations that also meet the filters."""
+    given: Any = [{"Name": "state", "Values": ["active"]}, *filters]
     with translated("describing capacity reservations"):
-        pages = clients.ec2.get_paginator("describe_capacity_reservations").paginate(Filters=asked)
-        return [found for page in pages for found in _reservations(clients, page)]
+        pages = clients.ec2.get_paginator("describe_capacity_reservations").paginate(Filters=given)
+        return [reservation for page in pages for reservation in _reservations(clients, page)]
 
 
 def reservations_by_id(clients: Clients, ids: Sequence[str]) -> tuple[CapacityReservation, ...]:
-    """Those of them that EC2 knows. It refuses a whole call over one id it does not know, so then each is asked for alone."""
+    """The reservations with these ids that EC2 knows."""
     if not ids:
         return ()
     try:
         with translated("describing capacity reservations"):
             answer = clients.ec2.describe_capacity_reservations(CapacityReservationIds=list(ids))
     except NotFoundError:
-        return tuple(found for each in ids for found in reservations_by_id(clients, [each])) if len(ids) > 1 else ()
+        # EC2 refuses the whole call because of one id that it does not know. Then each id is asked for alone.
+        alone = ([name] for name in ids) if len(ids) > 1 else ()
+        return tuple(reservation for name in alone for reservation in reservations_by_id(clients, name))
     return tuple(_reservations(clients, answer))
 
 
 def _reservations(clients: Clients, answer: Answer) -> Iterator[CapacityReservation]:
-    """Those that say what they are of and where."""
-    named = ("CapacityReservationId", "InstanceType", "AvailabilityZone")
-    found = entries(answer, "CapacityReservations", *named, call=_CALL, tell=clients.tell)
-    return converted(found, CapacityReservation, named[0], call=_CALL, tell=clients.tell)
+    """The reservations in an answer that say their type and zone."""
+    needed = ("CapacityReservationId", "InstanceType", "AvailabilityZone")
+    listed = entries(answer, "CapacityReservations", *needed, call=_CALL, tell=clients.tell)
+    return converted(listed, CapacityReservation, needed[0], call=_CALL, tell=clients.tell)

@@ -1,6 +1,6 @@
-"""A catalogue of instance types as one EC2NodeClass has them already: what ``joinery catalog -o json`` prints.
+"""A catalogue of instance types that were resolved for some node class before: what ``joinery catalog -o json`` prints.
 
-Labels, capacity and allocatable are in it as they are; other classes' kubelet settings, AMI families and disks cannot act on them.
+Labels, capacity and allocatable are taken from it as they are. Kubelet settings, AMI families and disks of other classes do not act on them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,7 +33,9 @@ class _Entry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ResolvedType(msgspec.Struct, frozen=True):
-    """One type but for what changes with the region: offerings, and the labels of zone and region."""
+    """One type without what changes with the region: its offerings, and the labels of zones and region. ``reserved``: offerings of
+    capacity reservations.
+    """
 
     name: str
     labels: dict[str, tuple[str, ...]]
@@ -43,37 +45,41 @@ class ResolvedType(msgspec.Struct, frozen=True):
 
 
 class ResolvedCatalog(Catalog, frozen=True, rename="camel", kw_only=True, dict=True):
-    """A ``Catalog`` whose types are ``kinds``; it describes no type as EC2 does."""
+    """A ``Catalog`` that holds its types in ``resolved``, and none as EC2 describes it."""
 
-    kinds: tuple[ResolvedType, ...] = ()
+    resolved: tuple[ResolvedType, ...] = ()
 
     @cached_property
     def types(self) -> tuple[InstanceType, ...]:
         """The types where the catalogue sells them."""
-        return tuple(self._type(kind) for kind in self.kinds)
+        return tuple(self._type(resolved) for resolved in self.resolved)
 
-    def _type(self, kind: ResolvedType) -> InstanceType:
-        offerings = (*self.sold.get(kind.name, ()), *kind.reserved)
+    def _type(self, resolved: ResolvedType) -> InstanceType:
+        offerings = (*self.sold.get(resolved.name, ()), *resolved.reserved)
         zones = tuple(dict.fromkeys(offering.zone for offering in offerings))
         ids = {zone.name: zone.id for zone in self.zones if zone.id}
-        labels = {**kind.labels, REGION: (self.region,), ZONE: zones}
+        labels = {**resolved.labels, REGION: (self.region,), ZONE: zones}
         named = tuple(ids[zone] for zone in zones if zone in ids)
         return InstanceType(
-            kind.name, {**labels, ZONE_ID: named} if named else labels, kind.capacity, kind.allocatable, offerings
+            resolved.name,
+            {**labels, ZONE_ID: named} if named else labels,
+            resolved.capacity,
+            resolved.allocatable,
+            offerings,
         )
 
 
 def decode_entries(data: bytes) -> ResolvedCatalog:
-    """Read the array. Raises ``ConfigurationError`` naming the entry that is wrong."""
+    """The catalogue in a JSON array. Raises ``ConfigurationError`` naming the entry that is wrong."""
     try:
         entries = msgspec.json.decode(data, type=list[_Entry])
-        kinds = tuple(_kinds(entries))
+        resolved = tuple(_resolved(entries))
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
         raise ConfigurationError(f"not a catalogue: {error}") from error
     if not entries:
         raise ConfigurationError("not a catalogue: no instance type in it")
     return ResolvedCatalog(
-        region=next((kind.labels[REGION][0] for kind in kinds if kind.labels.get(REGION)), ""),
+        region=next((one.labels[REGION][0] for one in resolved if one.labels.get(REGION)), ""),
         zones=tuple(Zone(name, zone_id) for name, zone_id in sorted(_zones(entries).items())),
         offerings=tuple(
             CatalogOffering(entry.name, sold.zone, sold.capacity_type, sold.price, sold.available)
@@ -81,11 +87,11 @@ def decode_entries(data: bytes) -> ResolvedCatalog:
             for sold in entry.offerings
             if not sold.capacity_reservation
         ),
-        kinds=kinds,
+        resolved=resolved,
     )
 
 
-def _kinds(entries: list[_Entry]) -> Iterator[ResolvedType]:
+def _resolved(entries: list[_Entry]) -> Iterator[ResolvedType]:
     for entry in entries:
         labels = {key: (value,) if isinstance(value, str) else tuple(value) for key, value in entry.labels.items()}
         reserved = tuple(
@@ -97,13 +103,13 @@ def _kinds(entries: list[_Entry]) -> Iterator[ResolvedType]:
 
 
 def _zones(entries: list[_Entry]) -> Mapping[str, str]:
-    """Zone names, with their ids: a type lists both in the same order."""
-    found: dict[str, str] = {}
+    """Zone names with their ids. A type lists both in the same order."""
+    zones: dict[str, str] = {}
     for entry in entries:
         names, ids = (_listed(entry.labels.get(key, [])) for key in (ZONE, ZONE_ID))
         for index, name in enumerate(names):
-            found.setdefault(name, ids[index] if len(ids) == len(names) else "")
-    return found
+            zones.setdefault(name, ids[index] if len(ids) == len(names) else "")
+    return zones
 
 
 def _listed(value: str | list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Entries of EC2's answers as structs."""
+"""Entries of AWS's answers as structs."""
 
 from collections.abc import Iterable, Iterator
 from typing import TypeVar
@@ -11,9 +11,9 @@ from joinery.apis.decoding import convert
 T = TypeVar("T")
 
 
-def converted(found: Iterable[Answer], struct: type[T], name: str, *, call: str, tell: Tell) -> Iterator[T]:
-    """Entries as structs; ``name`` is the field that one goes by. What does not fit is left out."""
-    for entry in found:
+def converted(listed: Iterable[Answer], struct: type[T], name: str, *, call: str, tell: Tell) -> Iterator[T]:
+    """Entries as structs. One that does not fit is left out, and ``tell`` hears of it by the value of its field ``name``."""
+    for entry in listed:
         try:
             yield convert(entry, struct)
         except msgspec.ValidationError as error:

@@ -1,4 +1,4 @@
-"""Bottlerocket's user data: settings as TOML, the user's own under ours (Bottlerocket settings reference)."""
+"""Bottlerocket's user data: its settings as TOML (Bottlerocket settings reference). Ours are written over the user's own."""
 
 import json
 import re
@@ -12,7 +12,7 @@ from joinery.cloudprovider.launch.facts import ClusterFacts
 from joinery.errors import ConfigurationError
 
 _BARE = re.compile(r"^[A-Za-z0-9_-]+$")
-# Without directories, `bind` knows what to mount only since 1.46.
+# `apiclient ephemeral-storage bind` has default directories only since Bottlerocket 1.46.
 _DIRECTORIES = ["/var/lib/containerd", "/var/lib/kubelet", "/var/log/pods"]
 
 
@@ -25,7 +25,7 @@ def settings(
     taints: Iterable[Taint],
     max_pods: int,
 ) -> str:
-    """The settings of a node. Raises ``ConfigurationError`` if the user's are not TOML."""
+    """The user data of a node. ``own``: the user's settings, as TOML. Raises ``ConfigurationError`` if they are not."""
     document = _parsed(own)
     kubernetes: dict[str, Any] = document.setdefault("settings", {}).setdefault("kubernetes", {})
     kubernetes |= _cluster(facts) | _kubelet(spec.kubelet or KubeletConfiguration()) | {"max-pods": max_pods}
@@ -74,13 +74,13 @@ def _kubelet(kubelet: KubeletConfiguration) -> dict[str, Any]:
 
 
 def _taints(taints: Iterable[Taint]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
+    by_key: dict[str, list[str]] = {}
     for taint in taints:
-        found.setdefault(taint.key, []).append(f"{taint.value}:{taint.effect}")
-    return found
+        by_key.setdefault(taint.key, []).append(f"{taint.value}:{taint.effect}")
+    return by_key
 
 
-# --- TOML: what the standard library reads but does not write ---
+# --- TOML, which the standard library reads but does not write ---
 
 
 def _table(path: tuple[str, ...], table: Mapping[str, Any]) -> Iterable[str]:
@@ -99,7 +99,7 @@ def _key(key: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """JSON's string, which is TOML's but for one character."""
+    """A basic string of TOML. It is JSON's string, except that TOML wants DEL escaped."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 

@@ -195,7 +195,7 @@ def _by_template(overrides: Iterable[Override], images: Mapping[str, str]) -> di
 def _template(
     request: LaunchRequest, node_class: EC2NodeClass, facts: ClusterFacts, key: TemplateKey, region: str
 ) -> Template:
-    told = bootstrap(
+    boot = bootstrap(
         facts,
         labelled=request.labels,
         taints=request.taints,
@@ -204,7 +204,7 @@ def _template(
     )
     machine = Machine(
         image_id=key.image_id,
-        user_data=user_data(node_class.spec, told),
+        user_data=user_data(node_class.spec, boot),
         capacity_type=request.capacity_type,
         region=region,
         ipv6=facts.ipv6,

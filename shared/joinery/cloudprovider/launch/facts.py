@@ -1,4 +1,4 @@
-"""What a new node must know to find its cluster."""
+"""The cluster that new nodes join, as EKS describes it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,7 +8,11 @@ from joinery.answers import at
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterFacts:
-    """``ca`` is base64, as EKS gives it; ``version`` the minor version (``1.33``)."""
+    """What a new node must be told of its cluster.
+
+    ``endpoint``: the API server's URL. ``ca``: its certificate authority, base64. ``service_cidr``: of IPv4, or of IPv6 where there is no
+    other. ``version``: Kubernetes' minor version, such as 1.33. Texts are empty where EKS does not say them.
+    """
 
     name: str
     endpoint: str

@@ -1,7 +1,7 @@
 """User data: what a new machine runs to become a node (Karpenter for AWS, amifamily/bootstrap).
 
-Everything a node is told is decided here, as text and without I/O: where its cluster is, its labels and taints, how many
-pods it takes. The unregistered taint is always among the taints: until Joinery has met the node, no pod may land on it.
+It tells the node where its cluster is, which labels and taints it has and how many pods it takes. The unregistered taint is always among
+the taints: no pod may land on the node before Joinery has registered it.
 """
 
 import base64
@@ -28,7 +28,7 @@ _YAML_KEY = re.compile(r"[\w.-]+:(\s|$)")
 
 @dataclass(frozen=True, kw_only=True)
 class Bootstrap:
-    """What a node is told, apart from what its class's spec says."""
+    """What a node is told in addition to its class's spec. ``labels``: those that a kubelet may set."""
 
     facts: ClusterFacts
     labels: Mapping[str, str]
@@ -39,34 +39,36 @@ class Bootstrap:
 def bootstrap(
     facts: ClusterFacts, *, labelled: Mapping[str, str], taints: Iterable[Taint], capacity_type: str, max_pods: int
 ) -> Bootstrap:
-    """The bootstrap of nodes with these labels and taints, ours added, and without those that a kubelet may not set."""
+    """What nodes with these labels and taints are told: ours are added, labels that a kubelet may not set are left out."""
     ours = {labels.CAPACITY_TYPE: capacity_type, labels.DO_NOT_SYNC_TAINTS: "true"}
     allowed = {key: value for key, value in sorted({**labelled, **ours}.items()) if _may_set(key)}
     given = tuple(taints)
-    known = any((t.key, t.effect) == (_UNREGISTERED.key, _UNREGISTERED.effect) for t in given)
-    return Bootstrap(facts=facts, labels=allowed, taints=given if known else (*given, _UNREGISTERED), max_pods=max_pods)
+    if not any((t.key, t.effect) == (_UNREGISTERED.key, _UNREGISTERED.effect) for t in given):
+        given = (*given, _UNREGISTERED)
+    return Bootstrap(facts=facts, labels=allowed, taints=given, max_pods=max_pods)
 
 
 def _may_set(key: str) -> bool:
+    """Whether a kubelet may set the label on its own Node. The others are set at registration."""
     domain = key.rpartition("/")[0]
     return not any(domain == theirs or domain.endswith(f".{theirs}") for theirs in _NOT_KUBELETS)
 
 
-def user_data(spec: EC2NodeClassSpec, told: Bootstrap) -> str:
+def user_data(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
     """The user data of a class's nodes, base64. Raises ``ConfigurationError`` for a family that is not supported yet."""
-    return base64.b64encode(_text(spec, told).encode()).decode()
+    return base64.b64encode(_text(spec, boot).encode()).decode()
 
 
-def _text(spec: EC2NodeClassSpec, told: Bootstrap) -> str:
+def _text(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
     own = spec.user_data or ""
     match spec.family:
         case "AL2023":
-            return _archive([*_parts(own), (NODE_CONFIG, _node_config(spec, told))])
+            return _archive([*_parts(own), (NODE_CONFIG, _node_config(spec, boot))])
         case "AL2":
-            return _archive([*_parts(own), (SHELL, _bootstrap_script(spec, told))])
+            return _archive([*_parts(own), (SHELL, _bootstrap_script(spec, boot))])
         case "Bottlerocket":
             return bottlerocket.settings(
-                own, spec, facts=told.facts, labels=told.labels, taints=told.taints, max_pods=told.max_pods
+                own, spec, facts=boot.facts, labels=boot.labels, taints=boot.taints, max_pods=boot.max_pods
             )
         case "Custom":
             return own
@@ -77,7 +79,7 @@ def _text(spec: EC2NodeClassSpec, told: Bootstrap) -> str:
 
 
 def _archive(parts: Iterable[tuple[str, str]]) -> str:
-    """Later documents win in nodeadm, so ours comes last."""
+    """A MIME document of these parts, each a content type and a body. The caller puts ours last, because later ones win in nodeadm."""
     lines = ["MIME-Version: 1.0", 'Content-Type: multipart/mixed; boundary="//"', ""]
     for kind, body in parts:
         lines += ["--//", f"Content-Type: {kind}", "", body]
@@ -85,7 +87,7 @@ def _archive(parts: Iterable[tuple[str, str]]) -> str:
 
 
 def _parts(own: str) -> list[tuple[str, str]]:
-    """The user's own user data as parts: an archive's, or one part by what it looks like."""
+    """The user's own user data as parts: those of a MIME document, or else one part whose type is guessed from its text."""
     if not own.strip():
         return []
     if own.startswith(("MIME-Version:", "Content-Type:")):
@@ -97,7 +99,7 @@ def _parts(own: str) -> list[tuple[str, str]]:
 
 
 def _is_mapping(own: str) -> bool:
-    """Whether it is YAML, as a NodeConfig is, and no script: its first line that says something is a key."""
+    """Whether it is a YAML mapping, as a NodeConfig is, and no script: its first line that is no comment is a key."""
     lines = (line for line in own.splitlines() if line.strip() and not line.startswith(("#", "---")))
     return not own.startswith("#!") and bool(_YAML_KEY.match(next(lines, "")))
 
@@ -105,15 +107,15 @@ def _is_mapping(own: str) -> bool:
 # --- AL2023 ---
 
 
-def _node_config(spec: EC2NodeClassSpec, told: Bootstrap) -> str:
-    facts, node = told.facts, _labels(told)
+def _node_config(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
+    facts, node_labels = boot.facts, _labels(boot)
     if not facts.service_cidr:
-        # nodeadm starts no kubelet without it.
+        # nodeadm does not start a kubelet without it.
         lacks = "the answer has no cluster.kubernetesNetworkConfig.serviceIpv4Cidr"
         raise UnavailableError(f"EKS DescribeCluster {facts.name}: {lacks}")
-    kubelet: dict[str, Any] = {"config": _kubelet_config(spec.kubelet, told)}
-    if node:
-        kubelet["flags"] = [f'--node-labels="{node}"']
+    kubelet: dict[str, Any] = {"config": _kubelet_config(spec.kubelet, boot)}
+    if node_labels:
+        kubelet["flags"] = [f'--node-labels="{node_labels}"']
     document: dict[str, Any] = {
         "apiVersion": "node.eks.aws/v1alpha1",
         "kind": "NodeConfig",
@@ -129,43 +131,43 @@ def _node_config(spec: EC2NodeClassSpec, told: Bootstrap) -> str:
     }
     if spec.instance_store_policy == "RAID0":
         document["spec"]["instance"] = {"localStorage": {"strategy": "RAID0"}}
-    # JSON is YAML, and needs no library that no layer ships.
+    # JSON is YAML too, and the Lambda layer has no library that writes YAML.
     return "# Generated by Joinery\n" + json.dumps(document, indent=2)
 
 
-def _kubelet_config(kubelet: KubeletConfiguration | None, told: Bootstrap) -> dict[str, Any]:
+def _kubelet_config(kubelet: KubeletConfiguration | None, boot: Bootstrap) -> dict[str, Any]:
     given = kubelet.model_dump(by_alias=True, exclude_none=True) if kubelet else {}
-    taints = [{"key": t.key, "effect": t.effect} | ({"value": t.value} if t.value else {}) for t in told.taints]
+    taints = [{"key": t.key, "effect": t.effect} | ({"value": t.value} if t.value else {}) for t in boot.taints]
     config = {key: value for key, value in given.items() if value not in ({}, [])}
-    return config | {"maxPods": told.max_pods, "registerWithTaints": taints}
+    return config | {"maxPods": boot.max_pods, "registerWithTaints": taints}
 
 
-def _labels(told: Bootstrap) -> str:
-    return ",".join(f"{key}={value}" for key, value in told.labels.items())
+def _labels(boot: Bootstrap) -> str:
+    return ",".join(f"{key}={value}" for key, value in boot.labels.items())
 
 
 # --- AL2 ---
 
 
-def _bootstrap_script(spec: EC2NodeClassSpec, told: Bootstrap) -> str:
-    facts, kubelet = told.facts, spec.kubelet or KubeletConfiguration()
+def _bootstrap_script(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
+    facts, kubelet = boot.facts, spec.kubelet or KubeletConfiguration()
     command = [
         f"/etc/eks/bootstrap.sh '{facts.name}' --apiserver-endpoint '{facts.endpoint}' --b64-cluster-ca '{facts.ca}'",
         *(["--ip-family ipv6"] if facts.ipv6 else []),
         *([f"--dns-cluster-ip '{kubelet.cluster_dns[0]}'"] if kubelet.cluster_dns else []),
         "--use-max-pods false",
-        f"--kubelet-extra-args '{' '.join(_kubelet_arguments(kubelet, told))}'",
+        f"--kubelet-extra-args '{' '.join(_kubelet_arguments(kubelet, boot))}'",
         *(["--local-disks raid0"] if spec.instance_store_policy == "RAID0" else []),
     ]
     log = "exec > >(tee /var/log/user-data.log|logger -t user-data -s 2>/dev/console) 2>&1"
     return f"#!/bin/bash -xe\n{log}\n" + " \\\n".join(command)
 
 
-def _kubelet_arguments(kubelet: KubeletConfiguration, told: Bootstrap) -> Iterable[str]:
-    if told.labels:
-        yield f'--node-labels="{_labels(told)}"'
-    yield f'--register-with-taints="{",".join(f"{t.key}={t.value}:{t.effect}" for t in told.taints)}"'
-    yield f"--max-pods={told.max_pods}"
+def _kubelet_arguments(kubelet: KubeletConfiguration, boot: Bootstrap) -> Iterable[str]:
+    if boot.labels:
+        yield f'--node-labels="{_labels(boot)}"'
+    yield f'--register-with-taints="{",".join(f"{t.key}={t.value}:{t.effect}" for t in boot.taints)}"'
+    yield f"--max-pods={boot.max_pods}"
     for flag, value in (
         ("pods-per-core", kubelet.pods_per_core),
         ("system-reserved", _pairs(kubelet.system_reserved, "=")),

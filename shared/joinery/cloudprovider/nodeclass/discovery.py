@@ -1,6 +1,7 @@
-"""Finding what an EC2NodeClass selects: subnets, security groups and capacity reservations (EC2 API DescribeSubnets and its like).
+"""Finding what an EC2NodeClass selects: subnets, security groups and capacity reservations.
 
-Ids and names of all terms are asked for together; a term of tags is a question of its own, whose tags must all match.
+(EC2 API DescribeSubnets, DescribeSecurityGroups, DescribeCapacityReservations.) The terms of a selector are alternatives. One call asks
+for the ids, or names, of all terms together. Each term of tags takes a call of its own, because its tags must all match.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -28,55 +29,62 @@ from joinery.cloudprovider.nodeclass.reservations import selected
 _SUBNETS, _GROUPS = "EC2 DescribeSubnets", "EC2 DescribeSecurityGroups"
 
 
-def questions(name: str, ids: Iterable[str], tags: Iterable[Mapping[str, str]]) -> list[Filters]:
-    """One set of filters a call: the ids together, then each term of tags."""
-    known = sorted(filter(None, ids))
-    asked: list[Filters] = [[{"Name": name, "Values": known}]] if known else []
-    return asked + [tag_filters(term) for term in tags if term]
+def filters_of(name: str, values: Iterable[str], tags: Iterable[Mapping[str, str]]) -> list[Filters]:
+    """The filters of each call. ``name``: of the filter for ``values``, among which empty ones do not count; ``tags``: of each term."""
+    given = sorted(filter(None, values))
+    calls: list[Filters] = [[{"Name": name, "Values": given}]] if given else []
+    return calls + [tag_filters(term) for term in tags if term]
 
 
 def subnets(clients: Clients, terms: Sequence[SubnetSelectorTerm]) -> list[SubnetStatus]:
-    """The subnets that any term selects; the one with the most free addresses first.
+    """The subnets that any term selects, the one with the most free addresses first.
 
-    Those without IPv4 are left out: EKS runs nodes in IPv4 and dual-stack subnets only, also in IPv6 clusters.
+    Subnets without IPv4 are left out: EKS runs nodes in IPv4 and dual-stack subnets only, also in IPv6 clusters.
     """
-    found: dict[str, Any] = {}
+    by_id: dict[str, Any] = {}
     with translated("describing subnets"):
         pages = clients.ec2.get_paginator("describe_subnets")
-        for filters in questions("subnet-id", (term.id for term in terms), (term.tags for term in terms)):
+        for filters in filters_of("subnet-id", (term.id for term in terms), (term.tags for term in terms)):
             for page in pages.paginate(Filters=filters):  # type: ignore[arg-type]
                 listed = entries(page, "Subnets", "SubnetId", "AvailabilityZone", call=_SUBNETS, tell=clients.tell)
-                found |= {each["SubnetId"]: each for each in listed if not each.get("Ipv6Native")}
-    ranked = sorted(found.values(), key=lambda each: (-(each.get("AvailableIpAddressCount") or 0), each["SubnetId"]))
+                by_id |= {subnet["SubnetId"]: subnet for subnet in listed if not subnet.get("Ipv6Native")}
+    ranked = sorted(by_id.values(), key=_most_free)
     return [
-        SubnetStatus(id=each["SubnetId"], zone=each["AvailabilityZone"], zone_id=each.get("AvailabilityZoneId") or "")
-        for each in ranked
+        SubnetStatus(
+            id=subnet["SubnetId"], zone=subnet["AvailabilityZone"], zone_id=subnet.get("AvailabilityZoneId") or ""
+        )
+        for subnet in ranked
     ]
+
+
+def _most_free(subnet: Mapping[str, Any]) -> tuple[int, str]:
+    return -(subnet.get("AvailableIpAddressCount") or 0), subnet["SubnetId"]
 
 
 def security_groups(clients: Clients, terms: Sequence[SecurityGroupSelectorTerm]) -> list[SecurityGroupStatus]:
     """The security groups that any term selects, by id."""
-    asked = questions("group-id", (term.id for term in terms), (term.tags for term in terms))
-    asked += questions("group-name", (term.name for term in terms), ())
-    found: dict[str, str] = {}
+    calls = filters_of("group-id", (term.id for term in terms), (term.tags for term in terms))
+    calls += filters_of("group-name", (term.name for term in terms), ())
+    names: dict[str, str] = {}
     with translated("describing security groups"):
         pages = clients.ec2.get_paginator("describe_security_groups")
-        for filters in asked:
+        for filters in calls:
             for page in pages.paginate(Filters=filters):  # type: ignore[arg-type]
                 listed = entries(page, "SecurityGroups", "GroupId", call=_GROUPS, tell=clients.tell)
-                found |= {group["GroupId"]: group.get("GroupName") or "" for group in listed}
-    return [SecurityGroupStatus(id=key, name=found[key]) for key in sorted(found)]
+                names |= {group["GroupId"]: group.get("GroupName") or "" for group in listed}
+    return [SecurityGroupStatus(id=key, name=names[key]) for key in sorted(names)]
 
 
 def capacity_reservations(
     clients: Clients, terms: Sequence[CapacityReservationSelectorTerm], now: datetime
 ) -> list[CapacityReservationStatus]:
-    """The active reservations that any term selects. Nobody is asked where there are no terms."""
-    known = list(reservations_by_id(clients, [term.id for term in terms if term.id]))
+    """The active reservations that any term selects. Without terms EC2 is not asked."""
+    candidates = list(reservations_by_id(clients, [term.id for term in terms if term.id]))
     for term in terms:
         if not term.id:
-            known += active_reservations(clients, _reservation_filters(term))
-    return selected(terms, known, now)
+            candidates += active_reservations(clients, _reservation_filters(term))
+    # EC2 has filtered by one term at a time. Which reservations can be used at all is decided in one place.
+    return selected(terms, candidates, now)
 
 
 def _reservation_filters(term: CapacityReservationSelectorTerm) -> Filters:

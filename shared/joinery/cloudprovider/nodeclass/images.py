@@ -1,7 +1,7 @@
-"""Which images an EC2NodeClass means: alias to SSM parameters, images to requirements, the best of several.
+"""Which images an EC2NodeClass means: from an alias to SSM parameters, from images to status entries.
 
-An AMI family's alias stands for several images, one per architecture and kind of accelerator; each says by requirements
-which instance types it can boot (Karpenter for AWS `MapToInstanceTypes`).
+The alias of an AMI family stands for several images, one for each architecture and kind of accelerator. The requirements of an entry say
+which instance types its image can boot (Karpenter for AWS `MapToInstanceTypes`).
 """
 
 from collections.abc import Iterable
@@ -19,8 +19,12 @@ _ARCHES = {"amd64": "x86_64", "arm64": "arm64"}
 
 
 @dataclass(frozen=True, slots=True)
-class Variant:
-    """One image that an alias stands for: where SSM keeps its id, and what it is for."""
+class ImageVariant:
+    """One image that an alias stands for.
+
+    ``parameter``: the SSM parameter that holds its id. ``arch``: Kubernetes' word. ``kinds``: what nodes it is for, of ``standard``,
+    ``nvidia`` and ``neuron``.
+    """
 
     parameter: str
     arch: str
@@ -29,7 +33,7 @@ class Variant:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image as EC2 describes it. ``arch`` is Kubernetes' word, empty where unknown."""
+    """An image as EC2 describes it. ``arch``: Kubernetes' word, empty for an architecture that is none of Kubernetes'."""
 
     id: str
     name: str
@@ -39,7 +43,7 @@ class Image:
 
 
 def standard_requirements() -> tuple[Requirement, ...]:
-    """An image without drivers: for types without accelerators."""
+    """The requirements of an image without drivers: it is for types without accelerators."""
     return tuple(Requirement(key=key, operator="DoesNotExist") for key in (_ACCELERATOR, _GPU))
 
 
@@ -50,8 +54,8 @@ _REQUIREMENTS = {
 }
 
 
-def variants(term: AMISelectorTerm, version: str) -> tuple[Variant, ...]:
-    """The images of an alias for a Kubernetes minor version. Raises ``ConfigurationError`` for one that has none."""
+def variants(term: AMISelectorTerm, version: str) -> tuple[ImageVariant, ...]:
+    """The images that a term's alias stands for. ``version``: Kubernetes', such as 1.33. Raises ``ConfigurationError`` if there are none."""
     family, _, pinned = term.alias.partition("@")
     release = "" if pinned == "latest" else pinned
     match family:
@@ -64,37 +68,39 @@ def variants(term: AMISelectorTerm, version: str) -> tuple[Variant, ...]:
     raise ConfigurationError(f"amiSelectorTerms: alias {term.alias}: the family is not supported yet")
 
 
-def _al2023(version: str, release: str) -> Iterable[Variant]:
+def _al2023(version: str, release: str) -> Iterable[ImageVariant]:
     for arch, name in _ARCHES.items():
         for kind in ("standard", "nvidia", "neuron") if arch == "amd64" else ("standard", "nvidia"):
             last = f"amazon-eks-node-al2023-{name}-{kind}-{version}-{release}" if release else "recommended"
             path = f"/aws/service/eks/optimized-ami/{version}/amazon-linux-2023/{name}/{kind}/{last}/image_id"
-            yield Variant(path, arch, (kind,))
+            yield ImageVariant(path, arch, (kind,))
 
 
-def _al2(version: str, release: str) -> Iterable[Variant]:
+def _al2(version: str, release: str) -> Iterable[ImageVariant]:
+    # Amazon publishes AL2 images up to Kubernetes 1.32.
     if int(version.partition(".")[2]) >= 33:
         raise ConfigurationError(f"amiSelectorTerms: alias al2 has no images for Kubernetes {version}")
     rows = (("", "amd64", ("standard",)), ("-arm64", "arm64", ("standard",)), ("-gpu", "amd64", ("neuron", "nvidia")))
     for suffix, arch, kinds in rows:
         last = f"amazon-eks{suffix}-node-{version}-{release}" if release else "recommended"
         path = f"/aws/service/eks/optimized-ami/{version}/amazon-linux-2{suffix}/{last}/image_id"
-        yield Variant(path, arch, kinds)
+        yield ImageVariant(path, arch, kinds)
 
 
-def _bottlerocket(version: str, release: str) -> Iterable[Variant]:
+def _bottlerocket(version: str, release: str) -> Iterable[ImageVariant]:
     wanted = release.removeprefix("v") or "latest"
     for arch, name in _ARCHES.items():
         base = f"/aws/service/bottlerocket/aws-k8s-{version}"
         kinds = ("standard", "neuron") if arch == "amd64" else ("standard",)
-        yield Variant(f"{base}/{name}/{wanted}/image_id", arch, kinds)
-        yield Variant(f"{base}-nvidia/{name}/{wanted}/image_id", arch, ("nvidia",))
+        yield ImageVariant(f"{base}/{name}/{wanted}/image_id", arch, kinds)
+        yield ImageVariant(f"{base}-nvidia/{name}/{wanted}/image_id", arch, ("nvidia",))
 
 
 def statuses(images: Iterable[tuple[Image, tuple[str, ...]]]) -> list[AMIStatus]:
-    """The status entries of images, each with the kinds of node it is for; none for an image that says no kind.
+    """The status entries of images, newest first. An image comes with the kinds of node that it is for; without any it is for all.
 
-    Of images for the same types the best stays: not deprecated, then the newest, then by name (3.5). Newest first.
+    Of several images for the same types one stays: one that is not deprecated, then the newest, then the last by name (Karpenter for AWS
+    `AMIs.Sort`). An image of an unknown architecture is left out.
     """
     best: dict[tuple[str, str], Image] = {}
     for image, kinds in images:

@@ -12,16 +12,17 @@ from joinery.cloudprovider.catalog.reservation_queries import Filters, tag_filte
 from joinery.cloudprovider.nodeclass.images import Image, statuses, variants
 from joinery.errors import NotFoundError
 
-#: The age of an image that does not say when it was made: older than any that does.
+#: When an image was made that does not say it: before any that does.
 _LONG_AGO = datetime(2006, 1, 1, tzinfo=UTC)
 _ARCHES = {"x86_64": "amd64", "arm64": "arm64"}
 Kinds = tuple[str, ...]
 
 
 class ImageSearch:
-    """Looks images up; ``version`` is the cluster's minor version, ``now`` decides what is deprecated.
+    """Looks images up.
 
-    Only images of the class's system are looked at: a name or a tag may select some of the other.
+    ``version``: the cluster's, such as 1.33, needed for aliases only. ``now``: decides what is deprecated. ``is_windows``: which images are
+    looked at, because a name or a tag may select images of both systems.
     """
 
     def __init__(self, clients: Clients, version: str, now: datetime, *, is_windows: bool = False) -> None:
@@ -38,18 +39,20 @@ class ImageSearch:
         return statuses((image, kinds.get(image.id, ())) for image in images.values())
 
     def _kinds_of_aliases(self, terms: Iterable[AMISelectorTerm]) -> dict[str, Kinds]:
-        """Image id to kinds of node. A parameter that cannot be read is left out: not every region has every variant."""
-        found: dict[str, Kinds] = {}
-        for variant in (each for term in terms if term.alias for each in variants(term, self._version)):
-            if image := self._parameter(variant.parameter):
-                found[image] = (*found.get(image, ()), *variant.kinds)
-        return found
+        """Image id to kinds of node. A variant whose parameter is not there is left out: not every region has all."""
+        kinds: dict[str, Kinds] = {}
+        for term in terms:
+            for variant in variants(term, self._version) if term.alias else ():
+                if image := self._parameter(variant.parameter):
+                    kinds[image] = (*kinds.get(image, ()), *variant.kinds)
+        return kinds
 
     def _ids_of_parameters(self, terms: Iterable[AMISelectorTerm]) -> set[str]:
         values = {self._parameter(term.ssm_parameter) for term in terms if term.ssm_parameter}
         return {value for value in values if value.startswith("ami-")}
 
     def _parameter(self, name: str) -> str:
+        """The image id in an SSM parameter; empty where there is no such parameter."""
         try:
             with translated(f"reading SSM parameter {name}"):
                 answer = self._clients.ssm.get_parameter(Name=name)
@@ -62,16 +65,16 @@ class ImageSearch:
 
     def _by_term(self, term: AMISelectorTerm) -> list[Image]:
         named: Filters = [{"Name": "name", "Values": [term.name]}] if term.name else []
-        # An image found by name alone may be anybody's: only ours and Amazon's are meant.
+        # Anybody may publish an image of that name. Only the account's own and Amazon's are meant.
         owners = [term.owner] if term.owner else ["self", "amazon"] if term.name else []
         return self._described(named + tag_filters(term.tags), owners)
 
     def _described(self, filters: Filters, owners: list[str]) -> list[Image]:
-        asked: dict[str, Any] = {"Filters": [*filters, {"Name": "state", "Values": ["available"]}]}
+        call: dict[str, Any] = {"Filters": [*filters, {"Name": "state", "Values": ["available"]}]}
         if owners:
-            asked["Owners"] = owners
+            call["Owners"] = owners
         with translated("describing images"):
-            pages = self._clients.ec2.get_paginator("describe_images").paginate(IncludeDeprecated=True, **asked)
+            pages = self._clients.ec2.get_paginator("describe_images").paginate(IncludeDeprecated=True, **call)
             return [
                 self._image(image)
                 for page in pages
@@ -91,7 +94,7 @@ class ImageSearch:
 
 
 def _moment(text: str | None) -> datetime | None:
-    """EC2 writes these two as texts; one that is no moment says as little as none."""
+    """A moment that EC2 writes as a text; None for a text that is none."""
     try:
         read = datetime.fromisoformat(text or "")
     except ValueError:
@@ -100,7 +103,7 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def image_id(value: str) -> str:
-    """The image that an SSM parameter names: by id, or as ``recommended`` does, in a document that says more of it."""
+    """The image id in an SSM parameter's value, which is the id, or (``recommended``) a JSON document with the id in it."""
     if not value.lstrip().startswith("{"):
         return value
     try:

@@ -1,7 +1,7 @@
 """The instance profile of an EC2NodeClass that names a role (IAM API CreateInstanceProfile).
 
-The profile is made once and named after the cluster, the class and the role, so that looking for it needs no memory:
-another role is another profile, and whoever comes second finds it there.
+The profile's name derives from the cluster, the class and the role. So whether it was made already can be asked without remembering it,
+and another role gets another profile.
 """
 
 from hashlib import sha256
@@ -18,13 +18,15 @@ _LONGEST = 128
 
 
 def profile_name(cluster: str, region: str, node_class: EC2NodeClass) -> str:
-    """At most 128 characters, as IAM demands."""
+    """The name of a class's profile: at most 128 characters, as IAM demands."""
     identity = f"{region}{node_class.metadata.name}{node_class.metadata.uid}{node_class.spec.role}"
     number = int.from_bytes(sha256(identity.encode()).digest()[:8])
     return f"{cluster[: _LONGEST - 21]}_{number}"
 
 
 class Profiles:
+    """The instance profiles of one cluster."""
+
     def __init__(self, clients: Clients, cluster: str) -> None:
         self._clients, self._cluster = clients, cluster
 
@@ -32,22 +34,23 @@ class Profiles:
         """The name of a profile with the class's role. Raises ``NotFoundError`` if there is no such role."""
         name = profile_name(self._cluster, self._clients.region, node_class)
         current = node_class.status.instance_profile
-        for known in dict.fromkeys(filter(None, (current, name))):
-            if self._role(known) == _base(node_class.spec.role):
-                return known
+        # Karpenter names profiles by a hash of its own. The one in the status is kept if it has the class's role.
+        for candidate in dict.fromkeys(filter(None, (current, name))):
+            if self._role(candidate) == _base(node_class.spec.role):
+                return candidate
         self._create(name, node_class)
         return name
 
     def _role(self, name: str) -> str | None:
-        """The role in a profile, None where there is no profile or no role in it."""
+        """The name of the role in a profile, None where there is no such profile or no role in it."""
         try:
             with translated(f"reading instance profile {name}"):
                 profile: dict[str, Any] = self._clients.iam.get_instance_profile(InstanceProfileName=name)
         except NotFoundError:
             return None
         roles = at(profile, "InstanceProfile.Roles") or [None]
-        found: str | None = at(roles[0], "RoleName")
-        return found
+        name_of_role: str | None = at(roles[0], "RoleName")
+        return name_of_role
 
     def _create(self, name: str, node_class: EC2NodeClass) -> None:
         from botocore.exceptions import ClientError

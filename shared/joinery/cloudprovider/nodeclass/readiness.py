@@ -1,7 +1,7 @@
-"""An EC2NodeClass's status from what its selectors found: is there everything a launch needs? (Karpenter for AWS, nodeclass controller)
+"""The status of an EC2NodeClass: what its selectors found, and whether that is all that a launch needs.
 
-``Ready`` is the sum of the other conditions, and takes the first one's reason that is not True: NodePools of a class
-that is not Ready take no part in scheduling, so the reason must be one a user can act upon.
+(Karpenter for AWS, nodeclass controller.) ``Ready`` is True if all other conditions are. If not, it repeats the reason of the first that
+is False, because NodePools of such a class launch nothing and their users must learn what to do.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,7 +25,7 @@ from joinery.cloudprovider.nodeclass.tags import restricted
 
 @dataclass(frozen=True, slots=True)
 class Unmet:
-    """Why a condition is False: a reason in one word, and a sentence."""
+    """Why a condition is False: its reason in CamelCase, and a sentence."""
 
     reason: str
     message: str
@@ -33,7 +33,7 @@ class Unmet:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What the selectors of a class found. A problem says why something could not be found."""
+    """What the selectors of a class found. ``ami_problem`` and ``profile_problem``: why images or a profile could not be found."""
 
     subnets: Sequence[SubnetStatus] = ()
     security_groups: Sequence[SecurityGroupStatus] = ()
@@ -44,47 +44,49 @@ class Selection:
     profile_problem: Unmet | None = None
 
 
-def status(node_class: EC2NodeClass, found: Selection, now: datetime) -> EC2NodeClassStatus:
+def status(node_class: EC2NodeClass, selection: Selection, now: datetime) -> EC2NodeClassStatus:
     """The status to write. A condition that did not change keeps its transition time."""
     return EC2NodeClassStatus(
-        subnets=list(found.subnets),
-        security_groups=list(found.security_groups),
-        amis=list(found.amis),
-        capacity_reservations=list(found.capacity_reservations),
-        instance_profile=found.instance_profile,
-        conditions=_conditions(node_class, found, now),
+        subnets=list(selection.subnets),
+        security_groups=list(selection.security_groups),
+        amis=list(selection.amis),
+        capacity_reservations=list(selection.capacity_reservations),
+        instance_profile=selection.instance_profile,
+        conditions=_conditions(node_class, selection, now),
     )
 
 
-def _conditions(node_class: EC2NodeClass, found: Selection, now: datetime) -> list[Condition]:
-    lacking = {found.condition: found for found in node_class.unsupported}
+def _conditions(node_class: EC2NodeClass, selection: Selection, now: datetime) -> list[Condition]:
+    unsupported = {field.condition: field for field in node_class.unsupported}
     problems = {
-        "SubnetsReady": _missing(found.subnets, "SubnetsNotFound", "subnetSelectorTerms select no subnet"),
+        "SubnetsReady": _missing(selection.subnets, "SubnetsNotFound", "subnetSelectorTerms select no subnet"),
         "SecurityGroupsReady": _missing(
-            found.security_groups, "SecurityGroupsNotFound", "securityGroupSelectorTerms select no security group"
+            selection.security_groups, "SecurityGroupsNotFound", "securityGroupSelectorTerms select no security group"
         ),
-        "AMIsReady": found.ami_problem or _missing(found.amis, "AMINotFound", "amiSelectorTerms select no image"),
-        "InstanceProfileReady": found.profile_problem
-        or _missing(found.instance_profile, "InstanceProfileNotFound", "the instance profile does not exist"),
-        # Whatever they select, nothing among it: what is not reserved is bought.
+        "AMIsReady": selection.ami_problem
+        or _missing(selection.amis, "AMINotFound", "amiSelectorTerms select no image"),
+        "InstanceProfileReady": selection.profile_problem
+        or _missing(selection.instance_profile, "InstanceProfileNotFound", "the instance profile does not exist"),
+        # A class may select no reservation: what is not reserved is bought.
         RESERVATIONS_READY: None,
-        "PlacementGroupReady": _lacks(lacking.get("PlacementGroupReady")),
-        "ValidationSucceeded": _forbidden(node_class) or _lacks(lacking.get("ValidationSucceeded")),
+        "PlacementGroupReady": _lacks(unsupported.get("PlacementGroupReady")),
+        "ValidationSucceeded": _forbidden(node_class) or _lacks(unsupported.get("ValidationSucceeded")),
     }
     problems[READY] = next(filter(None, problems.values()), None)
-    return _told(node_class, problems, now)
+    return _updated(node_class, problems, now)
 
 
-def _told(node_class: EC2NodeClass, problems: Mapping[str, Unmet | None], now: datetime) -> list[Condition]:
+def _updated(node_class: EC2NodeClass, problems: Mapping[str, Unmet | None], now: datetime) -> list[Condition]:
+    """The class's conditions of these types, as they are now. Conditions of other types are dropped."""
     at = Observation(now=now, generation=node_class.metadata.generation)
-    told = [condition for condition in node_class.status.conditions if condition.type in problems]
-    for kind, problem in problems.items():
-        told = put(told, false(kind, problem.reason, problem.message, at) if problem else true(kind, at))
-    return told
+    conditions = [condition for condition in node_class.status.conditions if condition.type in problems]
+    for name, unmet in problems.items():
+        conditions = put(conditions, false(name, unmet.reason, unmet.message, at) if unmet else true(name, at))
+    return conditions
 
 
-def _missing(found: object, reason: str, message: str) -> Unmet | None:
-    return None if found else Unmet(reason, message)
+def _missing(selected: object, reason: str, message: str) -> Unmet | None:
+    return None if selected else Unmet(reason, message)
 
 
 def _forbidden(node_class: EC2NodeClass) -> Unmet | None:
@@ -92,5 +94,5 @@ def _forbidden(node_class: EC2NodeClass) -> Unmet | None:
     return Unmet("TagValidationFailed", f"spec.tags: {tag} is set by Joinery") if tag else None
 
 
-def _lacks(found: Unsupported | None) -> Unmet | None:
-    return Unmet(found.reason, str(found)) if found else None
+def _lacks(unsupported: Unsupported | None) -> Unmet | None:
+    return Unmet(unsupported.reason, str(unsupported)) if unsupported else None

@@ -1,7 +1,7 @@
 """Which capacity reservations an EC2NodeClass may use.
 
-The status of a class names what its terms selected. A file's class often has no status: then its terms are matched with the catalogue's
-reservations, by the same rules by which EC2 is asked.
+The status of a class names what its terms selected. A class from a file often has no status: then its terms are matched with the
+catalogue's reservations, by the rules by which EC2 matches them.
 """
 
 from collections.abc import Iterable
@@ -14,54 +14,56 @@ READY = "CapacityReservationsReady"
 
 
 def selected(
-    terms: Iterable[CapacityReservationSelectorTerm], known: Iterable[CapacityReservation], now: datetime
+    terms: Iterable[CapacityReservationSelectorTerm], reservations: Iterable[CapacityReservation], now: datetime
 ) -> list[CapacityReservationStatus]:
-    """The usable reservations that any of the terms selects, as a class's status lists them: by id."""
-    asked = tuple(terms)
-    found = {
-        each.capacity_reservation_id: each
-        for each in known
-        if each.is_usable(now) and any(_selects(term, each) for term in asked)
+    """The usable reservations that any of the terms selects, as the status of a class lists them, by id."""
+    alternatives = tuple(terms)
+    matching = {
+        reservation.capacity_reservation_id: reservation
+        for reservation in reservations
+        if reservation.is_usable(now) and any(_selects(term, reservation) for term in alternatives)
     }
-    return [_status(found[key], now) for key in sorted(found)]
+    return [_status(matching[key], now) for key in sorted(matching)]
 
 
-def _selects(term: CapacityReservationSelectorTerm, found: CapacityReservation) -> bool:
+def _selects(term: CapacityReservationSelectorTerm, reservation: CapacityReservation) -> bool:
     if term.id:
-        return term.id == found.capacity_reservation_id
-    has = {tag.key: tag.value for tag in found.tags}
+        return term.id == reservation.capacity_reservation_id
+    tags = {tag.key: tag.value for tag in reservation.tags}
     return (
-        term.owner_id in ("", found.owner_id)
-        and term.instance_match_criteria in ("", found.instance_match_criteria)
-        and all(key in has and value in ("*", has[key]) for key, value in term.tags.items())
+        term.owner_id in ("", reservation.owner_id)
+        and term.instance_match_criteria in ("", reservation.instance_match_criteria)
+        and all(key in tags and value in ("*", tags[key]) for key, value in term.tags.items())
     )
 
 
-def _status(found: CapacityReservation, now: datetime) -> CapacityReservationStatus:
+def _status(reservation: CapacityReservation, now: datetime) -> CapacityReservationStatus:
+    ends = reservation.end_date
     return CapacityReservationStatus(
-        id=found.capacity_reservation_id,
-        availability_zone=found.availability_zone,
-        instance_type=found.instance_type,
-        owner_id=found.owner_id,
-        instance_match_criteria=found.instance_match_criteria,
-        reservation_type=found.reservation_type,
-        interruptible=found.interruptible,
-        end_time=found.end_date.isoformat().replace("+00:00", "Z") if found.end_date else None,
-        state="expiring" if found.is_expiring(now) else "active",
+        id=reservation.capacity_reservation_id,
+        availability_zone=reservation.availability_zone,
+        instance_type=reservation.instance_type,
+        owner_id=reservation.owner_id,
+        instance_match_criteria=reservation.instance_match_criteria,
+        reservation_type=reservation.reservation_type,
+        interruptible=reservation.interruptible,
+        end_time=ends.isoformat().replace("+00:00", "Z") if ends else None,
+        state="expiring" if reservation.is_expiring(now) else "active",
     )
 
 
 def reservations_of(
-    node_class: EC2NodeClass, known: Iterable[CapacityReservation], now: datetime
+    node_class: EC2NodeClass, reservations: Iterable[CapacityReservation], now: datetime
 ) -> list[CapacityReservationStatus]:
-    """What the class may use: what its status says, or where nobody has looked yet, what its terms select."""
+    """What the class may use: what its status says, or what its terms select where nobody has looked yet."""
     status = node_class.status
     if status.capacity_reservations or any(condition.type == READY for condition in status.conditions):
         return status.capacity_reservations
-    return selected(node_class.spec.capacity_reservation_selector_terms, known, now)
+    return selected(node_class.spec.capacity_reservation_selector_terms, reservations, now)
 
 
-def uncounted(node_class: EC2NodeClass, known: Iterable[CapacityReservation], now: datetime) -> list[str]:
-    """The ids of reservations that the class has and of which nobody knows how much is left: none of them is used."""
-    counted = {each.capacity_reservation_id for each in known if each.available_instance_count is not None}
-    return [found.id for found in reservations_of(node_class, known, now) if found.id not in counted]
+def uncounted(node_class: EC2NodeClass, reservations: Iterable[CapacityReservation], now: datetime) -> list[str]:
+    """The ids of the class's reservations of which nobody knows how much is left. None of them is used."""
+    listed = tuple(reservations)
+    counted = {each.capacity_reservation_id for each in listed if each.available_instance_count is not None}
+    return [entry.id for entry in reservations_of(node_class, listed, now) if entry.id not in counted]

@@ -1,4 +1,7 @@
-"""The tags that say whose an instance is (EC2 API CreateFleet, TagSpecifications). They are Karpenter's, so either can take over a cluster."""
+"""The tags that say whose an instance is (EC2 API CreateFleet, TagSpecifications).
+
+They are Karpenter's tags, so that Karpenter and Joinery can each take over a cluster from the other.
+"""
 
 from collections.abc import Mapping
 
@@ -12,17 +15,17 @@ OWNER_PREFIX = "kubernetes.io/cluster/"
 
 
 def ownership(cluster: str, node_class: str) -> dict[str, str]:
-    """What everything made for a class carries."""
+    """The tags of everything that is made for a class."""
     return {f"{OWNER_PREFIX}{cluster}": "owned", CLUSTER_NAME: cluster, labels.NODE_CLASS: node_class}
 
 
 def instance_tags(cluster: str, node_class: EC2NodeClass, node_pool: str) -> dict[str, str]:
-    """An instance's tags at launch: the user's, under ours. Raises ``ConfigurationError`` for a tag that is ours to set."""
+    """An instance's tags at launch: the user's and ours. Raises ``ConfigurationError`` if the user sets one of ours."""
     if taken := restricted(node_class.spec.tags):
         raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: spec.tags: {taken} is set by Joinery")
     return {**node_class.spec.tags, **ownership(cluster, node_class.metadata.name), labels.NODE_POOL: node_pool}
 
 
 def restricted(tags: Mapping[str, str]) -> str:
-    """The first key that a user may not set, or nothing."""
+    """The first key that a user may not set; empty if there is none."""
     return next((key for key in sorted(tags) if key in RESTRICTED_TAGS or key.startswith(OWNER_PREFIX)), "")
