@@ -40,7 +40,7 @@ class ConflictError(JoineryError):
 
 
 class CapacityError(JoineryError):
-    """EC2 cannot deliver from these capacity pools now."""
+    """A launch was refused, because the cloud is out of these capacity pools now. ``pools`` is empty where it is not known which."""
 
     def __init__(self, message: str, pools: frozenset[OfferingKey] = frozenset()) -> None:
         super().__init__(message)

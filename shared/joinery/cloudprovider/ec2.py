@@ -1,4 +1,4 @@
-"""EC2 over boto3."""
+"""The cloud gateway over boto3: EC2, with EKS, SSM and IAM for what a launch needs besides."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -28,13 +28,14 @@ from joinery.cloudprovider.nodeclass.tags import CLUSTER_NAME
 from joinery.errors import ConfigurationError, NotFoundError
 from joinery.state.offerings import InstanceType
 
+#: The states of an instance that still exists.
 _HERE = ("pending", "running", "stopping", "stopped", "shutting-down")
 
 
 class Ec2Cloud:
-    """Implements ``Cloud``. Making one calls nobody; the cluster's endpoint is asked for at the first launch.
+    """Implements ``Cloud``. Making one asks AWS nothing: the cluster is described at the first launch.
 
-    ``tell`` hears of what is left out of EC2's answers.
+    ``tell`` hears of what is left out of AWS's answers.
     """
 
     def __init__(self, cluster: str, region: str, *, now: Callable[[], datetime], tell: Tell = silent) -> None:
@@ -54,13 +55,11 @@ class Ec2Cloud:
         return listing.read(self._clients, self._now())
 
     def status_of(self, node_class: NodeClass) -> EC2NodeClassStatus:
-        return self._resolve(of_ec2(node_class))
-
-    def _resolve(self, node_class: EC2NodeClass) -> EC2NodeClassStatus:
-        spec = node_class.spec
-        amis, ami_problem = self._amis(node_class)
-        profile, profile_problem = self._profile(node_class)
-        found = Selection(
+        ec2_class = of_ec2(node_class)
+        spec = ec2_class.spec
+        amis, ami_problem = self._amis(ec2_class)
+        profile, profile_problem = self._profile(ec2_class)
+        selection = Selection(
             subnets=discovery.subnets(self._clients, spec.subnet_selector_terms),
             security_groups=discovery.security_groups(self._clients, spec.security_group_selector_terms),
             amis=amis,
@@ -71,7 +70,7 @@ class Ec2Cloud:
             ami_problem=ami_problem,
             profile_problem=profile_problem,
         )
-        return status(node_class, found, self._now())
+        return status(ec2_class, selection, self._now())
 
     def instance_types(
         self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime
@@ -111,7 +110,7 @@ class Ec2Cloud:
 
     def _amis(self, node_class: EC2NodeClass) -> tuple[list[AMIStatus], Unmet | None]:
         terms = node_class.spec.ami_selector_terms
-        # The version is needed for aliases alone: a class of explicit images resolves without EKS.
+        # Only aliases need the cluster's version. A class of explicit images must not depend on EKS.
         version = self._version() if any(term.alias for term in terms) else ""
         try:
             is_windows = bool(FAMILIES[node_class.spec.family].windows_build)
@@ -120,6 +119,7 @@ class Ec2Cloud:
             return [], Unmet("UnsupportedAlias", str(error))
 
     def _version(self) -> str:
+        """Kubernetes' minor version of the cluster, such as 1.33."""
         return str(needed({"version": self.facts.version}, "version", call=f"EKS DescribeCluster {self._cluster}"))
 
     def _profile(self, node_class: EC2NodeClass) -> tuple[str, Unmet | None]:
@@ -135,7 +135,7 @@ class Ec2Cloud:
             self._clients.ec2.terminate_instances(InstanceIds=list(instance_ids))
 
     def _terminate_each(self, instance_ids: Sequence[str]) -> None:
-        """EC2 refuses a whole call over one id it has forgotten."""
+        """Terminate one by one, because EC2 refuses a whole call for one id that it has forgotten."""
         missing = 0
         for instance_id in instance_ids:
             try:

@@ -1,7 +1,10 @@
-"""EC2 as a controller sees it.
+"""A cloud as a controller sees it: what it sells, what it says of node classes, and the instances that are launched and terminated.
 
-Every method may raise ``UnavailableError`` (throttled, timed out, server error) and ``ConfigurationError`` (credentials,
-permissions, a NodeClass that names something that is not there).
+Every method may raise ``UnavailableError`` (throttled, timed out, server error) and ``ConfigurationError`` (credentials, permissions, a
+node class that names something that is not there).
+
+The words are EC2's, which is the cloud that Joinery is made for. Another cloud brings a class with these methods and a node class of its
+own (``apis.nodeclass``), and leaves at their defaults the fields that mean nothing to it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,8 +23,9 @@ from joinery.state.offerings import InstanceType, OfferingKey, Reservation
 
 @dataclass(frozen=True, slots=True)
 class Override:
-    """One capacity pool that a launch may be served from. ``reservation``: the one it is in, for a reserved launch.
+    """One capacity pool that a launch may be served from.
 
+    ``price``: in $/h. ``max_pods``: what kubelet is told. ``reservation``: the capacity reservation to launch into, for a reserved launch.
     ``efa``: how many Elastic Fabric Adapters the instance gets in place of its ordinary network interface.
     """
 
@@ -35,7 +39,11 @@ class Override:
 
 @dataclass(frozen=True, kw_only=True)
 class LaunchRequest:
-    """``count`` identical instances. The token makes a retry return the same instances. ``tenancy`` as EC2 calls it."""
+    """Identical instances, wanted together.
+
+    ``token``: a retry with the same token returns the same instances. ``count``: how many. ``overrides``: where they may come from, at least
+    one. ``labels`` and ``taints``: of their nodes. ``tenancy``: EC2's word.
+    """
 
     token: str
     count: int
@@ -50,12 +58,14 @@ class LaunchRequest:
     @property
     def pools(self) -> frozenset[OfferingKey]:
         """The capacity pools that it may be served from."""
-        return frozenset(OfferingKey(each.instance_type, each.zone, self.capacity_type) for each in self.overrides)
+        return frozenset(
+            OfferingKey(override.instance_type, override.zone, self.capacity_type) for override in self.overrides
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchedInstance:
-    """``reservation``: the id of the capacity reservation that it is in. ``provider``: as for ``Instance``."""
+    """An instance that a launch got. Its fields are those of ``Instance``."""
 
     instance_id: str
     instance_type: str
@@ -68,7 +78,10 @@ class LaunchedInstance:
 
 @dataclass(frozen=True, slots=True)
 class LaunchFailure:
-    """One of CreateFleet's ``Errors``. ``is_capacity``: EC2 was out of that pool, so others should be tried."""
+    """Why a pool gave fewer instances than were asked for (one of CreateFleet's ``Errors``).
+
+    ``is_capacity``: the cloud was out of that pool, so others should be tried. Otherwise a person has to act.
+    """
 
     pool: OfferingKey
     code: str
@@ -89,48 +102,48 @@ class LaunchResult:
 
 
 class Cloud(Protocol):
-    """EC2, in our words."""
+    """A cloud, in our words."""
 
     def catalog(self) -> Catalog:
         """Every instance type of the region, where it is sold and for how much, read live. Slow: seconds."""
         ...
 
     def status_of(self, node_class: NodeClass) -> NodeClassStatus:
-        """What the class's selectors select now: subnets, security groups, AMIs, reservations, instance profile; conditions say
-        what is missing.
+        """The status that the class should have now: what its selectors select (subnets, security groups, AMIs, capacity reservations,
+        instance profile), and conditions that say what is missing.
         """
         ...
 
     def instance_types(
         self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime
     ) -> Mapping[str, tuple[InstanceType, ...]]:
-        """By the class's name, the catalogue's types as its nodes may be of them, and what is left of its capacity reservations.
+        """By the class's name, the catalogue's types as its nodes may be of them.
 
-        What is left changes with every launch, so that is asked of EC2, and not of the catalogue. ``now`` decides which
-        reservations are about to end.
+        What is left of capacity reservations changes with every launch. So it is asked of EC2 here, and not taken from the catalogue.
+        ``now`` decides which of them are about to end.
         """
         ...
 
     def launch(self, request: LaunchRequest) -> LaunchResult:
-        """One CreateFleet, instant. Fewer instances than asked for are a result; a refused call raises.
+        """Launch the instances, by one call. Fewer of them than were asked for are a result; a call that is refused raises.
 
-        ``CapacityError``, with every pool of the request, where EC2 refuses the call itself for want of capacity.
+        Raises ``CapacityError``, with all pools of the request, where the call itself is refused for lack of capacity.
         """
         ...
 
     def instances(self) -> tuple[Instance, ...]:
-        """All instances that this cluster owns, terminated ones excepted."""
+        """All instances that this cluster owns, except those that are terminated."""
         ...
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
-        """Terminate; repeating it is harmless. ``NotFoundError`` if none of them exists."""
+        """Terminate them. Repeating it is harmless. Raises ``NotFoundError`` if none of them exists."""
         ...
 
     def tag(self, instance_id: str, tags: Mapping[str, str]) -> None:
-        """Add tags. ``NotFoundError``."""
+        """Add tags to an instance. Raises ``NotFoundError``."""
         ...
 
 
 def capacity_pools(failures: Iterable[LaunchFailure]) -> frozenset[OfferingKey]:
-    """The pools that EC2 was out of."""
+    """The pools that the cloud was out of."""
     return frozenset(failure.pool for failure in failures if failure.is_capacity)

@@ -1,6 +1,7 @@
-"""EC2 without asking it: what the command line needs in order to read files and plan from them.
+"""EC2 without asking it: what the command line needs to read files and to plan from them.
 
-It is the command line's door to this cloud, as the gateway is the controllers'. Another cloud would bring a module with these names.
+The command line reaches this cloud through this module, as controllers do through the gateway. Another cloud would bring a module with
+the same names.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,9 +16,9 @@ from joinery.cloudprovider.nodeclass.kind import of_ec2
 from joinery.cloudprovider.nodeclass.reservations import reservations_of, uncounted
 from joinery.state.offerings import InstanceType
 
-#: The model of its node classes.
+#: The model of the cloud's node classes.
 NODE_CLASS: type[NodeClass] = EC2NodeClass
-#: What node classes are called, today and in older versions.
+#: The kinds of its node classes, of today and of Karpenter's older APIs.
 CLASS_KINDS = frozenset({EC2NodeClass.kind, "AWSNodeTemplate"})
 
 
@@ -28,7 +29,7 @@ def instance_types(
 
     What is left of capacity reservations is what the catalogue says. Raises ``ConfigurationError`` for a broken catalogue.
     """
-    return {each.metadata.name: resolve(catalog, of_ec2(each), now=now) for each in node_classes}
+    return {node_class.metadata.name: resolve(catalog, of_ec2(node_class), now=now) for node_class in node_classes}
 
 
 def default_class() -> NodeClass:
@@ -44,11 +45,11 @@ def default_class() -> NodeClass:
 
 def unused_reservations(node_classes: Iterable[NodeClass], catalog: Catalog, now: datetime) -> Iterator[str]:
     """A line for each capacity reservation that a class asks for and that is not used, with the reason."""
-    known = catalog.capacity_reservations
+    reservations = catalog.capacity_reservations
     for node_class in map(of_ec2, node_classes):
         subject = f"{node_class.kind} {node_class.metadata.name}"
-        for name in uncounted(node_class, known, now):
+        for name in uncounted(node_class, reservations, now):
             yield f"{subject}: capacity reservation {name} is not used: the catalogue does not say how much is left of it"
         wanted = node_class.spec.capacity_reservation_selector_terms
-        if wanted and not reservations_of(node_class, known, now):
+        if wanted and not reservations_of(node_class, reservations, now):
             yield f"{subject}: capacityReservationSelectorTerms select no capacity reservation of the catalogue"
