@@ -45,8 +45,8 @@ def test_an_image_that_does_not_say_its_age_is_older_than_any_other(clients: Cli
     undated = [{**image, "CreationDate": ""} for image in images]
     for answer in (undated, [{key: image[key] for key in image if key != "CreationDate"} for image in images]):
         with answering(clients, ("ec2", "describe_images", {"Images": [*answer, *images]})):
-            images = ImageSearch(clients, "1.33", NOW).find([AMISelectorTerm(name="*1.33*")])
-        assert {image.id for image in images} == {"ami-0b1a4ffbbb3a0b6ad", "ami-0d3f5a1b2c9f8e7d6"}
+            selected = ImageSearch(clients, "1.33", NOW).find([AMISelectorTerm(name="*1.33*")])
+        assert {image.id for image in selected} == {"ami-0b1a4ffbbb3a0b6ad", "ami-0d3f5a1b2c9f8e7d6"}
 
 
 def test_a_row_of_the_history_that_lacks_anything_is_none() -> None:
