@@ -1,14 +1,16 @@
 """Every real answer of CreateFleet: what a launch has brought, and what EC2 was out of."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.aws import Clients
 from joinery.cloudprovider.gateway import LaunchRequest, LaunchResult, Override
 from joinery.cloudprovider.launch.create_fleet import CreateFleet
 from joinery.cloudprovider.launch.facts import ClusterFacts
-from joinery.errors import CapacityError
+from joinery.errors import CapacityError, ConfigurationError
 from joinery.state.offerings import OfferingKey
 from tests.real.answers import ERRORS, REAL, answering, node_class, read
 
@@ -124,6 +126,18 @@ def test_want_of_capacity_without_a_pool_is_about_all_of_them(clients: Clients) 
     assert {(f.pool.instance_type, f.pool.zone, f.is_capacity) for f in result.failures} == {
         ("m5.large", f"us-east-1{zone}", True) for zone in "abc"
     }
+
+
+def test_types_that_no_image_boots_are_the_users_mistake(clients: Clients) -> None:
+    """Other pools would not help, so it is no lack of capacity: the class has to select other images."""
+    asked = request("m5.large", capacity_type="spot")
+    arm64 = [{"key": "kubernetes.io/arch", "operator": "In", "values": ["arm64"]}]
+    status = {**node_class().status.model_dump(by_alias=True), "amis": [{"id": "ami-1", "requirements": arm64}]}
+    only_arm64 = EC2NodeClass.model_validate({**node_class().model_dump(by_alias=True), "status": status})
+    m5 = read("describe-instance-types")["InstanceTypes"][0]
+    script = [("ec2", "describe_instance_types", {"InstanceTypes": [m5]})]
+    with answering(clients, *script), pytest.raises(ConfigurationError, match="default: no image boots"):
+        CreateFleet(clients).launch(replace(asked, node_class=only_arm64), FACTS)
 
 
 def test_a_template_that_is_there_is_used(clients: Clients) -> None:
