@@ -37,37 +37,37 @@ class Observation:
     generation: int
 
 
-def true(kind: str, at: Observation) -> Condition:
+def true(condition_type: str, at: Observation) -> Condition:
     """The condition holds: its reason is its own name, and there is nothing to explain."""
-    return _condition(kind, "True", kind, "", at)
+    return _condition(condition_type, "True", condition_type, "", at)
 
 
-def false(kind: str, reason: str, message: str, at: Observation) -> Condition:
+def false(condition_type: str, reason: str, message: str, at: Observation) -> Condition:
     """The condition does not hold."""
-    return _condition(kind, "False", reason, message, at)
+    return _condition(condition_type, "False", reason, message, at)
 
 
-def unknown(kind: str, reason: str, message: str, at: Observation) -> Condition:
+def unknown(condition_type: str, reason: str, message: str, at: Observation) -> Condition:
     """Nobody can tell yet."""
-    return _condition(kind, "Unknown", reason, message, at)
+    return _condition(condition_type, "Unknown", reason, message, at)
 
 
-def awaiting(kind: str, at: Observation) -> Condition:
+def awaiting(condition_type: str, at: Observation) -> Condition:
     """Nobody has looked yet: how a dependent first appears."""
-    return unknown(kind, "AwaitingReconciliation", "object is awaiting reconciliation", at)
+    return unknown(condition_type, "AwaitingReconciliation", "object is awaiting reconciliation", at)
 
 
-def find(conditions: Iterable[Condition], kind: str) -> Condition | None:
+def find(conditions: Iterable[Condition], condition_type: str) -> Condition | None:
     """The condition of that type."""
-    return next((condition for condition in conditions if condition.type == kind), None)
+    return next((condition for condition in conditions if condition.type == condition_type), None)
 
 
-def is_true(conditions: Iterable[Condition], kind: str, *, generation: int | None = None) -> bool:
+def is_true(conditions: Iterable[Condition], condition_type: str, *, generation: int | None = None) -> bool:
     """Whether the condition is True; with a generation, also whether it was observed at that one."""
-    found = find(conditions, kind)
-    if found is None or found.status != "True":
+    condition = find(conditions, condition_type)
+    if condition is None or condition.status != "True":
         return False
-    return generation is None or found.observed_generation == generation
+    return generation is None or condition.observed_generation == generation
 
 
 def put(conditions: Iterable[Condition], condition: Condition) -> list[Condition]:
@@ -83,17 +83,17 @@ def put(conditions: Iterable[Condition], condition: Condition) -> list[Condition
     return _ordered([condition if other.type == condition.type else other for other in conditions])
 
 
-def drop(conditions: Iterable[Condition], kind: str) -> list[Condition]:
+def drop(conditions: Iterable[Condition], condition_type: str) -> list[Condition]:
     """Without the condition of that type, if there is one."""
-    return [condition for condition in conditions if condition.type != kind]
+    return [condition for condition in conditions if condition.type != condition_type]
 
 
 def with_ready(conditions: Iterable[Condition], dependents: Sequence[str], at: Observation) -> list[Condition]:
     """Derive ``Ready``; dependents that are missing appear as awaiting reconciliation."""
     conditions = list(conditions)
-    for kind in dependents:
-        if find(conditions, kind) is None:
-            conditions = put(conditions, awaiting(kind, at))
+    for condition_type in dependents:
+        if find(conditions, condition_type) is None:
+            conditions = put(conditions, awaiting(condition_type, at))
     return put(conditions, _root(conditions, dependents, at))
 
 
@@ -102,7 +102,7 @@ def rejected(conditions: Iterable[Any], kind: str, reason: str, at: Observation)
 
     ``conditions`` are those of the document that was read, among which may be some that do not parse either.
     """
-    readable = [found for each in conditions if (found := _readable(each)) is not None]
+    readable = [read for condition in conditions if (read := _readable(condition)) is not None]
     failed = put(readable, false("ValidationSucceeded", f"{kind}ValidationFailed", reason, at))
     return put(failed, false(READY, "UnhealthyDependents", f"ValidationSucceeded=False: {reason}", at))
 
@@ -115,14 +115,15 @@ def _readable(condition: Any) -> Condition | None:
 
 
 def _root(conditions: Sequence[Condition], dependents: Sequence[str], at: Observation) -> Condition:
-    found = [condition for kind in dependents if (condition := find(conditions, kind))]
-    current = [condition for condition in found if condition.observed_generation == at.generation]
+    """``Ready``, as it follows from the dependents. One that was observed at an older generation counts as Unknown."""
+    present = [condition for condition_type in dependents if (condition := find(conditions, condition_type))]
+    current = [condition for condition in present if condition.observed_generation == at.generation]
     if len(current) == len(dependents) and all(condition.status == "True" for condition in current):
         return true(READY, at)
-    stale = [condition for condition in found if condition not in current]
+    stale = [condition for condition in present if condition not in current]
     message = ", ".join(
         f"{condition.type}={'Unknown' if condition in stale else condition.status}"
-        for condition in found
+        for condition in present
         if condition in stale or condition.status != "True"
     )
     if any(condition.status == "False" for condition in current):
@@ -130,10 +131,10 @@ def _root(conditions: Sequence[Condition], dependents: Sequence[str], at: Observ
     return unknown(READY, "ReconcilingDependents", message, at)
 
 
-def _condition(kind: str, status: str, reason: str, message: str, at: Observation) -> Condition:
+def _condition(condition_type: str, status: str, reason: str, message: str, at: Observation) -> Condition:
     return Condition.model_validate(
         {
-            "type": kind,
+            "type": condition_type,
             "status": status,
             "reason": reason,
             "message": message,

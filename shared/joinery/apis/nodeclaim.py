@@ -78,14 +78,14 @@ class NodeClaim(CustomResource):
     spec: Annotated[NodeClaimSpec, Transition("self == oldSelf", "spec is immutable")]
     status: NodeClaimStatus = NodeClaimStatus()
 
-    def condition(self, kind: str) -> Condition | None:
+    def condition(self, condition_type: str) -> Condition | None:
         """The status condition of that type, if the claim has it."""
-        return next((found for found in self.status.conditions if found.type == kind), None)
+        return next((condition for condition in self.status.conditions if condition.type == condition_type), None)
 
-    def is_true(self, kind: str) -> bool:
+    def is_true(self, condition_type: str) -> bool:
         """Whether the condition of that type is True."""
-        found = self.condition(kind)
-        return found is not None and found.status == "True"
+        condition = self.condition(condition_type)
+        return condition is not None and condition.status == "True"
 
     @property
     def is_deleting(self) -> bool:

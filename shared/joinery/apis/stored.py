@@ -35,8 +35,8 @@ def salvage(document: Document, error: ValidationError) -> NodeClaim | None:
     if not part(document, "status").get("providerID"):
         return None
     for _ in range(_ROUNDS):
-        for found in error.errors(include_url=False, include_input=False, include_context=False):
-            if not _dropped(document, found["loc"]):
+        for entry in error.errors(include_url=False, include_input=False, include_context=False):
+            if not _dropped(document, entry["loc"]):
                 return None
         document = without_nulls(document)
         try:
@@ -48,11 +48,11 @@ def salvage(document: Document, error: ValidationError) -> NodeClaim | None:
 
 def part(document: Mapping[str, Any], *names: str) -> Mapping[str, Any]:
     """The object inside an object, by its path; an empty one where there is none."""
-    found: Mapping[str, Any] = document
+    inner: Mapping[str, Any] = document
     for name in names:
-        member = found.get(name)
-        found = member if isinstance(member, dict) else {}
-    return found
+        member = inner.get(name)
+        inner = member if isinstance(member, dict) else {}
+    return inner
 
 
 def _dropped(document: Document, location: Sequence[str | int]) -> bool:

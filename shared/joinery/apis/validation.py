@@ -167,14 +167,14 @@ def _operand_reason(requirement: Requirement) -> str:
         return "" if is_one else f"operator {requirement.operator} must have a single integer that is not negative"
     if requirement.operator != "In":
         return ""
-    known = KNOWN_VALUES.get(labels.canonical(requirement.key))
-    usable = {value for value in values if known is None or value in known}
+    possible = KNOWN_VALUES.get(labels.canonical(requirement.key))
+    usable = {value for value in values if possible is None or value in possible}
     if not values:
         return "operator In must have a value"
     if not usable:
-        meant = value_meant_by(requirement.key, values[0], known or ())
+        meant = value_meant_by(requirement.key, values[0], possible or ())
         question = f"; is it {meant}?" if meant else ""
-        return f"none of {', '.join(values)} is one of {', '.join(sorted(known or ()))}{question}"
+        return f"none of {', '.join(values)} is one of {', '.join(sorted(possible or ()))}{question}"
     if least is not None and len(usable) < least:
         return f"minValues is {least}, but only {len(usable)} values can be used"
     return ""
