@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.apis import labels
-from joinery.controllers.webhook import LARGEST_BODY, WebhookController
+from joinery.controllers.admission import LARGEST_BODY
+from joinery.controllers.webhook import WebhookController
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, JoineryError, UnavailableError
 from joinery.observability import metrics

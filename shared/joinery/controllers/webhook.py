@@ -8,27 +8,23 @@ Who calls is known by one path segment of the URL, a secret of at least 32 chara
 neither a query string nor a password. Without it a caller gets 403 and learns nothing.
 """
 
-import base64
-import binascii
 import hmac
-import json
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from joinery.apis import labels
+from joinery.controllers.admission import LARGEST_BODY, Request, allowed, body_of, request_in, uid_at_the_start
 from joinery.doorbell.gateway import Bell, Doorbell
 from joinery.errors import JoineryError
 from joinery.observability import BELL, ERROR, Count, count, logger
 from joinery.settings import Settings
 
-LARGEST_BODY = 1 << 20
-_API_VERSION, _KIND = "admission.k8s.io/v1", "AdmissionReview"
-#: The API server writes the UID first, so that a body not worth parsing can still be answered by name.
-_UID = re.compile(rb'"request"\s*:\s*\{\s*"uid"\s*:\s*"([0-9A-Za-z-]{1,64})"')
-
-Review = Mapping[str, Any]
 Object = Mapping[str, Any]
+"""A Kubernetes object, as JSON."""
+Judge = Callable[[Object, Object, str], frozenset[Bell]]
+"""The bells that a change is worth. It takes the object after the change and before it, and the operation's name."""
+Facts = Callable[[Object], tuple[Any, ...]]
+"""What of an object matters to somebody who would be woken."""
 
 
 class WebhookController:
@@ -44,21 +40,21 @@ class WebhookController:
         if not self._knows(call):
             count(Count.REVIEWS_FORBIDDEN)
             return {"statusCode": 403}
-        body = _body(call)
-        request = _request(body)
+        body = body_of(call)
+        request = request_in(body)
         if request is None:
             count(Count.REVIEWS_TOO_LARGE if len(body) > LARGEST_BODY else Count.REVIEWS_MALFORMED)
-            return _allowed(_uid_at_the_start(body))
+            return allowed(uid_at_the_start(body))
         count(Count.REVIEWS_ANSWERED)
         self._ring(request)
-        return _allowed(request["uid"])
+        return allowed(request["uid"])
 
     def _knows(self, call: Mapping[str, Any]) -> bool:
         """Whether the path is the secret one, in constant time. Without a secret, nobody is known."""
         path = str(call.get("rawPath", "")).encode(errors="replace")
         return bool(self._token) and hmac.compare_digest(path, b"/" + self._token)
 
-    def _ring(self, request: Review) -> None:
+    def _ring(self, request: Request) -> None:
         """Ring the bells that the request is worth.
 
         One that cannot be rung is logged; the schedule rings it within a minute.
@@ -75,12 +71,20 @@ class WebhookController:
                 logger.exception("the bell could not be rung", extra={BELL: bell.value, ERROR: str(error)})
 
 
-def bells(request: Review) -> frozenset[Bell]:
-    """The bells that a review's request is worth, none for a dry run."""
+def bells(request: Request) -> frozenset[Bell]:
+    """The bells that a request is worth: none for a dry run, or for a resource that nobody looks at."""
     if request.get("dryRun"):
         return frozenset()
-    kind = _mapping(request, "resource")
-    judge = _JUDGES.get(f"{kind.get('resource')}.{kind.get('group', '')}")
+    judges: Mapping[str, Judge] = {
+        "events.": _event,
+        "events.events.k8s.io": _event,
+        "nodes.": _node,
+        f"nodeclaims.{labels.CORE_GROUP}": _node_claim,
+        f"nodepools.{labels.CORE_GROUP}": _configuration,
+        f"ec2nodeclasses.{labels.AWS_GROUP}": _configuration,
+    }
+    resource = _mapping(request, "resource")
+    judge = judges.get(f"{resource.get('resource')}.{resource.get('group', '')}")
     if judge is None:
         return frozenset()
     return judge(_mapping(request, "object"), _mapping(request, "oldObject"), str(request.get("operation")))
@@ -147,23 +151,10 @@ def _configuration_facts(thing: Object) -> tuple[Any, ...]:
     return (_leaving(thing), _mapping(thing, "spec"), ready)
 
 
-Facts = Callable[[Object], tuple[Any, ...]]
-
-
 def _changed(after: Object, before: Object, operation: str, *, of: Facts, worth: set[Bell]) -> frozenset[Bell]:
     """The bells, if the facts that matter differ. What is created or deleted always matters."""
     differs = operation in ("CREATE", "DELETE") or of(after) != of(before)
     return frozenset(worth) if differs else frozenset()
-
-
-_JUDGES: Mapping[str, Callable[[Object, Object, str], frozenset[Bell]]] = {
-    "events.": _event,
-    "events.events.k8s.io": _event,
-    "nodes.": _node,
-    f"nodeclaims.{labels.CORE_GROUP}": _node_claim,
-    f"nodepools.{labels.CORE_GROUP}": _configuration,
-    f"ec2nodeclasses.{labels.AWS_GROUP}": _configuration,
-}
 
 
 def _leaving(thing: Object) -> bool:
@@ -182,38 +173,3 @@ def _mapping(thing: Object, key: str) -> Object:
     """A field that should be an object; empty where it is missing or something else."""
     value = thing.get(key)
     return value if isinstance(value, Mapping) else {}
-
-
-def _body(call: Mapping[str, Any]) -> bytes:
-    """The body's bytes, also where the Function URL wrapped them; nothing if they cannot be unwrapped."""
-    text = str(call.get("body") or "").encode(errors="replace")
-    if not call.get("isBase64Encoded"):
-        return text
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error:
-        return b""
-
-
-def _request(body: bytes) -> Review | None:
-    """The request of an AdmissionReview v1; None for anything else, or for more than the API server ever sends."""
-    if len(body) > LARGEST_BODY:
-        return None
-    try:
-        review = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(review, dict) or (review.get("apiVersion"), review.get("kind")) != (_API_VERSION, _KIND):
-        return None
-    request = review.get("request")
-    return request if isinstance(request, dict) and isinstance(request.get("uid"), str) else None
-
-
-def _uid_at_the_start(body: bytes) -> str:
-    match = _UID.search(body[:1024])
-    return match[1].decode() if match else ""
-
-
-def _allowed(uid: str) -> dict[str, Any]:
-    review = {"apiVersion": _API_VERSION, "kind": _KIND, "response": {"uid": uid, "allowed": True}}
-    return {"statusCode": 200, "headers": {"content-type": "application/json"}, "body": json.dumps(review)}
