@@ -1,4 +1,7 @@
-"""A made-up cloud: machines in racks, with a node class of its own. It is what a second cloud has to bring, and nothing else."""
+"""A made-up cloud: machines in racks, with a node class of its own.
+
+It is what a second cloud has to bring, and nothing else.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""The whole life of a node of another cloud than EC2, with the product's own controllers: a second cloud is a package."""
+"""A second cloud is a package: the whole life of a node that is none of EC2, with the product's own controllers."""
 
 from datetime import timedelta
 
@@ -166,7 +166,10 @@ def test_a_claim_that_is_deleted_is_drained_and_its_machine_goes_back(basement: 
 
 
 def test_a_size_that_has_run_out_is_remembered_and_another_is_taken(basement: Basement) -> None:
-    """The plan wants three small machines and there are two. The claim that gets none goes, and the next plan takes a large one."""
+    """The plan wants three small machines and there are two.
+
+    The claim that gets none goes, and the next plan takes a large one.
+    """
     basement.cluster.add(*(builders.pod(f"big-{number}", cpu="4", memory="8Gi") for number in range(2)))
     basement.provision()
     basement.provision()

@@ -1,8 +1,9 @@
 """Status conditions, the way every Karpenter resource keeps them (operatorpkg `status.ConditionSet`).
 
-A condition tells what was observed, at which generation of the object, and since when: ``lastTransitionTime`` moves only
-when the *status* changes, so that "not ready for ten minutes" survives a changed message. The root condition ``Ready``
-is never set by hand. It is derived from the kind's dependents, and only those observed at the current generation count.
+A condition tells what was observed, at which generation of the object, and since when: ``lastTransitionTime`` moves
+only when the *status* changes, so that "not ready for ten minutes" survives a changed message. The root condition
+``Ready`` is never set by hand. It is derived from the kind's dependents, and only those observed at the current
+generation count.
 
 Everything here is pure. Lists are never changed in place: each function returns a new one, oldest transition first and
 ``Ready`` last.

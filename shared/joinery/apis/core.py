@@ -213,7 +213,7 @@ class Condition(_Object, frozen=True):
 
 
 class ContainerStatus(_Object, frozen=True):
-    """``resources``: what the running container has; absent before it runs, and from kubelets without in-place resize."""
+    """``resources``: what the running container has; absent before it runs, and without in-place resize."""
 
     name: str = ""
     allocated_resources: dict[str, str | int | float] = {}

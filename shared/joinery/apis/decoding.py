@@ -1,9 +1,9 @@
 """JSON of the Kubernetes API into structs: a null is a field left out.
 
-Go prints ``null`` for an empty list or map whose field has no ``omitempty`` (``CSINode.spec.drivers``), and reads one as
-nothing at all. msgspec refuses it where a list belongs. To allow it field by field would be forgotten for the next field,
-and would make every reader ask twice; so a document that is refused is read again without its nulls. The same holds for
-the models of custom resources.
+Go prints ``null`` for an empty list or map whose field has no ``omitempty`` (``CSINode.spec.drivers``), and reads one
+as nothing at all. msgspec refuses it where a list belongs. To allow it field by field would be forgotten for the next
+field, and would make every reader ask twice; so a document that is refused is read again without its nulls. The same
+holds for the models of custom resources.
 """
 
 from functools import cache
@@ -48,7 +48,7 @@ def without_nulls(document: Any) -> Any:
 
 
 def decoder(struct: Any) -> msgspec.json.Decoder[Any]:
-    """A decoder that takes documents as they are. To make one costs as much as a thousand documents, so each is kept."""
+    """A decoder that takes documents as they are. Making one costs as much as a thousand documents, so it is kept."""
     return _decoder(struct)
 
 

@@ -1,8 +1,8 @@
 """Durations as the API writes them: ``720h``, ``1h30m``, ``Never``.
 
-The grammar is Go's ``time.ParseDuration``: NodePools use whole hours, minutes and seconds only (the schema says so), but
-annotations such as ``karpenter.sh/do-not-disrupt`` take any Go duration, and a value that went through Karpenter reads
-``720h0m0s``.
+The grammar is Go's ``time.ParseDuration``: NodePools use whole hours, minutes and seconds only (the schema says so),
+but annotations such as ``karpenter.sh/do-not-disrupt`` take any Go duration, and a value that went through Karpenter
+reads ``720h0m0s``.
 """
 
 import re

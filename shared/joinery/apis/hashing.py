@@ -4,8 +4,8 @@ A NodePool and a node class carry a hash of what cannot change on a running node
 its creation. A difference is drift, but only between hashes of the same version: Karpenter's numbers cannot be
 reproduced, so ours have a version string of their own, and a claim that carries another is re-stamped, never drifted.
 
-What goes in follows Karpenter (`NodePool.Hash`; a node class says itself what counts). Lists are sets, and a value that says nothing (absent, false, zero, empty) is
-left out, so that spelling out a default is not drift.
+What goes in follows Karpenter (`NodePool.Hash`; a node class says itself what counts). Lists are sets, and a value that
+says nothing (absent, false, zero, empty) is left out, so that spelling out a default is not drift.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Labels, annotations, taints and finalizers: every key Joinery reads or writes, named once.
 
-Karpenter's keys are unchanged, so that a cluster moves to Joinery and back without replacing a node. Keys of our own live
-under ``joinery.dev``.
+Karpenter's keys are unchanged, so that a cluster moves to Joinery and back without replacing a node. Keys of our own
+live under ``joinery.dev``.
 """
 
 from collections.abc import Mapping
@@ -90,8 +90,9 @@ EPHEMERAL_TAINT_PREFIX = "readiness.k8s.io/"
 #: What the EBS CSI driver calls a node's zone. It labels nodes as it starts there.
 EBS_ZONE = "topology.ebs.csi.aws.com/zone"
 
-#: Older or foreign names of a label (Karpenter `NormalizedLabels`). A new node gets them all: from the kubelet, the cloud provider, and the EBS
-#: CSI driver. Requirements of NodePools are read as the canonical one; kube-scheduler knows no aliases.
+#: Older or foreign names of a label (Karpenter `NormalizedLabels`). A new node gets them all: from the kubelet, the
+#: cloud provider, and the EBS CSI driver. Requirements of NodePools are read as the canonical one; kube-scheduler knows
+#: no aliases.
 ALIASES = {
     "failure-domain.beta.kubernetes.io/zone": ZONE,
     "failure-domain.beta.kubernetes.io/region": REGION,
@@ -134,7 +135,10 @@ def with_aliases(given: Mapping[str, str]) -> dict[str, str]:
 
 
 def is_restricted(key: str) -> bool:
-    """Whether a user may not set the label or require it (Karpenter `IsRestrictedLabel`): Karpenter's domains, and the hostname."""
+    """Whether a user may neither set the label nor require it: it is of Karpenter's domains, or the hostname.
+
+    (Karpenter `IsRestrictedLabel`.)
+    """
     if key in WELL_KNOWN:
         return False
     domain = key.rpartition("/")[0]

@@ -26,7 +26,10 @@ class ClaimResources(Model):
 
 
 def _of_older_version(ref: Any) -> Any:
-    """Claims that Karpenter 1.0 stored may leave group and kind of their class blank: there was only one (Karpenter 1.1 upgrade guide)."""
+    """The reference with the blanks left out that Karpenter 1.0 stored as group and kind, when there was only one kind.
+
+    (Karpenter 1.1 upgrade guide.)
+    """
     if not isinstance(ref, dict):
         return ref
     return {key: value for key, value in ref.items() if value != "" or key not in ("group", "kind")}

@@ -1,9 +1,9 @@
 """NodeClass: what an instance is made of, as far as it is the same for every cloud.
 
-Each cloud brings a kind of its own (AWS: ``apis.ec2nodeclass``). Its model is a subclass of ``NodeClass``, and only the cloud's own
-gateway reads its ``spec`` and the rest of its ``status``. Everything else goes by what ``NodeClass`` says here: a name, a hash,
-conditions, and why the class cannot be used. That is also how Karpenter's core sees the node classes of its providers
-(Karpenter ``cloudprovider.CloudProvider``, ``GetSupportedNodeClasses``).
+Each cloud brings a kind of its own (AWS: ``apis.ec2nodeclass``). Its model is a subclass of ``NodeClass``, and only the
+cloud's own gateway reads its ``spec`` and the rest of its ``status``. Everything else goes by what ``NodeClass`` says
+here: a name, a hash, conditions, and why the class cannot be used. That is also how Karpenter's core sees the node
+classes of its providers (Karpenter ``cloudprovider.CloudProvider``, ``GetSupportedNodeClasses``).
 """
 
 from abc import abstractmethod
@@ -98,8 +98,8 @@ class NodeClassStatus(Model):
 class NodeClass(CustomResource):
     """A node class of any cloud. A subclass adds ``spec``, and what its cloud keeps in ``status``.
 
-    ``plural`` is the kind's name in URLs of the API server. ``unrecorded`` names fields of ``spec`` that no decision reads
-    and that may hold secrets: records of decisions leave them out.
+    ``plural`` is the kind's name in URLs of the API server. ``unrecorded`` names fields of ``spec`` that no decision
+    reads and that may hold secrets: records of decisions leave them out.
     """
 
     plural: ClassVar[str]
@@ -130,7 +130,10 @@ class NodeClass(CustomResource):
 
     @property
     def unsupported(self) -> tuple[Unsupported, ...]:
-        """What the class asks for and Joinery does not do yet, in the order of the fields. No node is made from such a class."""
+        """What the class asks for and Joinery does not do yet, in the order of the fields.
+
+        No node is made from such a class.
+        """
         return ()
 
     @property

@@ -1,4 +1,4 @@
-"""What a value must look like, in words: the schemas say it in regular expressions, which are no help to who wrote the value."""
+"""What a value must look like, in words. The schemas say it in regular expressions, which do not help a person."""
 
 from joinery.apis.kubelet import THRESHOLD
 from joinery.apis.meta import LABEL_KEY, LABEL_VALUE, TAINT_VALUE

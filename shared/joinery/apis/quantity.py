@@ -24,7 +24,7 @@ _FACTORS = {
 _GRAMMAR = re.compile(
     r"(?P<number>[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+))(?:[eE](?P<exponent>[+-]?[0-9]+)|(?P<suffix>[KMGTPE]i|[numkMGTPE])?)"
 )
-#: Exact for anything that fits 63 bits; what is finer than that is rounded away from zero, so that little is never nothing.
+#: Exact for anything that fits 63 bits. Finer amounts are rounded away from zero, so that a small one never becomes 0.
 _EXACT = Context(prec=60, rounding=ROUND_UP, Emin=-999_999, Emax=999_999, traps=[])
 _LONGEST = 400  # characters; Kubernetes writes twenty
 _BINARY = (("Ei", 60), ("Pi", 50), ("Ti", 40), ("Gi", 30), ("Mi", 20), ("Ki", 10))
@@ -64,7 +64,10 @@ def _amount(resource: str, text: str) -> int:
 
 
 def amount(resource: str, text: str | int | float) -> int:
-    """A quantity as an integer: millicores for cpu, whole units otherwise; fractions are rounded up, ``LARGEST`` is the most."""
+    """A quantity as an integer: millicores for cpu, whole units otherwise.
+
+    Fractions are rounded up. ``LARGEST`` is the most.
+    """
     return _amount(resource, str(text))
 
 

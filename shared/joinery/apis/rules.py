@@ -1,9 +1,9 @@
 """Admission rules that span fields, each told twice: in CEL to the API server, in Python to us.
 
-A type and a range say little about an object: ``In`` needs values, ``role`` excludes ``instanceProfile``. The API server
-learns such rules from the CRD (``x-kubernetes-validations``), and a file given to ``joinery plan`` never meets an API
-server. So a rule is one object with both forms, attached to a field with ``Annotated``; ``tools/crds.py`` reads the CEL,
-pydantic runs the Python. Whether the two agree is tested with one table of bad objects, against both.
+A type and a range say little about an object: ``In`` needs values, ``role`` excludes ``instanceProfile``. The API
+server learns such rules from the CRD (``x-kubernetes-validations``), and a file given to ``joinery plan`` never meets
+an API server. So a rule is one object with both forms, attached to a field with ``Annotated``; ``tools/crds.py`` reads
+the CEL, pydantic runs the Python. Whether the two agree is tested with one table of bad objects, against both.
 
 Rules about this file: a rule may not refuse what Karpenter's CRDs accept, unless such an object could never work;
 a rule on a list item is written on the item, so that the message names it.

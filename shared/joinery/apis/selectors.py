@@ -1,7 +1,8 @@
 """How an EC2NodeClass names the AWS objects it uses: terms that are alternatives, whose fields all have to match.
 
 Karpenter's CRDs write the rule "id excludes the other fields" of subnets, security groups and capacity reservations as
-"not *every* term breaks it", so a list in which only some term mixes them is stored in clusters today. It stays accepted.
+"not *every* term breaks it", so a list in which only some term mixes them is stored in clusters today. It stays
+accepted.
 """
 
 from typing import Annotated, Any, Literal

@@ -10,7 +10,8 @@ from joinery.apis import labels
 
 #: How alike two names must be, and how near in length, for one to be a slip of the other (``roel``, ``limts``).
 _ALIKE, _LONGER = 0.75, 2
-#: So long is the beginning of one longer name, of which the rest was forgotten: ``requiredDuringScheduling``, ``claim``.
+#: So long is the beginning of one longer name, of which the rest was forgotten: ``requiredDuringScheduling``,
+#: ``claim``.
 _BEGINNING = 5
 #: Labels that nodes of EC2 have beside those that a requirement may name.
 _ON_NODES = labels.WELL_KNOWN | labels.ALIASES.keys() | {
@@ -43,7 +44,8 @@ def meant_by(key: str, known: Iterable[str]) -> str:
 def label_meant_by(key: str) -> str:
     """The well-known node label that was probably meant by one that is none; or the empty string.
 
-    Either the name or the domain is wrong, not both: ``topology.kubernetes.io/zones``, ``karpenter.sh/instance-family``, ``arch``.
+    Either the name or the domain is wrong, not both: ``topology.kubernetes.io/zones``,
+    ``karpenter.sh/instance-family``, ``arch``.
     """
     if key in _ON_NODES:
         return ""
@@ -60,7 +62,8 @@ def label_meant_by(key: str) -> str:
 
 
 def value_meant_by(key: str, value: str, known: Iterable[str]) -> str:
-    """The value of a label that was probably meant by one that is none: ``ondemand``, ``x86_64``, ``Linux``; or the empty string.
+    """The value of a label that was probably meant by one that is none: ``ondemand``, ``x86_64``, ``Linux``; or the
+    empty string.
 
     Numbers are no slips: ``m9.large`` is another instance type than ``m5.large``, whether it exists or not.
     """

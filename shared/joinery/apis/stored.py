@@ -1,8 +1,9 @@
-"""Custom resources that an API server stored under other rules than ours: an older version's, a newer one's, another provider's.
+"""Custom resources that an API server stored under other rules than ours: an older version's, a newer one's, another
+provider's.
 
-A claim that has an instance is read as far as it can be read: left out of every decision it would neither be drained nor
-expire nor be counted, and its instance would look like one that nobody knows. What a claim without an instance
-asks for must be understood as a whole, and so must a NodePool or a node class.
+A claim that has an instance is read as far as it can be read: left out of every decision it would neither be drained
+nor expire nor be counted, and its instance would look like one that nobody knows. What a claim without an instance asks
+for must be understood as a whole, and so must a NodePool or a node class.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,7 +22,9 @@ _NEEDED = ((), ("metadata",), ("spec",), ("status",), ("status", "providerID"), 
 
 
 def is_foreign(document: Mapping[str, Any], group: str) -> bool:
-    """Whether a NodePool or NodeClaim names a node class of another provider than ours, whose API group is given: such as EKS Auto Mode's."""
+    """Whether a NodePool or NodeClaim names a node class of another provider than ours, whose API group is given: such
+    as EKS Auto Mode's.
+    """
     spec = part(document, "spec")
     ref = part(spec, "nodeClassRef") or part(spec, "template", "spec", "nodeClassRef")
     return ref.get("group", "") not in ("", group)

@@ -1,16 +1,22 @@
 """What a valid NodePool may ask for and Joinery does not do yet: told wherever it is met, never ignored.
 
-It is about nodes that are no longer needed, so the pool is used, and says so. What a node class asks for in vain is in ``NodeClass.unsupported``.
+It is about nodes that are no longer needed, so the pool is used, and says so. What a node class asks for in vain is in
+``NodeClass.unsupported``.
 """
 
 from joinery.apis.nodepool import NodePool
 
 #: What becomes of nodes meanwhile.
-UNTIL_THEN = "Joinery does not consolidate, remove empty nodes or replace drifted ones yet; nodes go when they expire (expireAfter) or are interrupted"
+UNTIL_THEN = (
+    "Joinery does not consolidate, remove empty nodes or replace drifted ones yet; "
+    "nodes go when they expire (expireAfter) or are interrupted"
+)
 
 
 def disruption_in_vain(pool: NodePool) -> str:
-    """What of its ``spec.disruption`` does not act; empty for a pool that says nothing of it, or ``consolidateAfter: Never``."""
+    """What of its ``spec.disruption`` does not act; empty for a pool that says nothing of it, or ``consolidateAfter:
+    Never``.
+    """
     asked = pool.spec.disruption
     if not asked.model_fields_set or asked.consolidate_after == "Never":
         return ""

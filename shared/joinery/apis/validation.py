@@ -1,8 +1,8 @@
 """What is wrong with an object, in words: parse errors as one line, and the checks that no schema can express.
 
-An object is judged three times. The API server applies the CRD; parsing applies the same rules (``joinery.apis.rules``),
-for files that never met an API server; and ``validate`` adds what CEL cannot say. Its reasons become the condition
-``ValidationSucceeded`` of that NodePool, while the others go on (Karpenter nodepool/validation).
+An object is judged three times. The API server applies the CRD; parsing applies the same rules
+(``joinery.apis.rules``), for files that never met an API server; and ``validate`` adds what CEL cannot say. Its reasons
+become the condition ``ValidationSucceeded`` of that NodePool, while the others go on (Karpenter nodepool/validation).
 """
 
 import re
@@ -102,7 +102,9 @@ def _pool_reasons(pool: NodePool) -> Iterator[str]:
 
 
 def _claim_reasons(pool: NodePool) -> Iterator[str]:
-    """What fits a NodePool and not the NodeClaims made from it: names become label values, and claims have annotations of their own."""
+    """What fits a NodePool and not the NodeClaims made from it: names become label values, and claims have annotations
+    of their own.
+    """
     template = pool.spec.template
     for field, name in (
         ("metadata.name", pool.metadata.name),

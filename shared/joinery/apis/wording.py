@@ -1,4 +1,6 @@
-"""What a field must be, and what was written instead: in the words of YAML, for people who never heard of Python's types."""
+"""What a field must be, and what was written instead: in the words of YAML, for people who never heard of Python's
+types.
+"""
 
 import json
 import re

@@ -1,4 +1,5 @@
-"""What makes pods: Deployment, ReplicaSet, ReplicationController, StatefulSet, Job and CronJob, as far as a plan needs them.
+"""What makes pods: Deployment, ReplicaSet, ReplicationController, StatefulSet, Job and CronJob, as far as a plan needs
+them.
 
 One struct reads them all: what each kind has beside the pod template is a field that the others lack.
 """
@@ -82,7 +83,7 @@ class LimitRange(_Object, frozen=True):
 
 
 def label_selector(spec: WorkloadSpec) -> LabelSelector | None:
-    """The selector of any kind as a label selector; ``None`` where there is none. Raises ``msgspec.ValidationError``."""
+    """The selector of any kind as a label selector; ``None`` without one. Raises ``msgspec.ValidationError``."""
     import msgspec
 
     given = spec.selector

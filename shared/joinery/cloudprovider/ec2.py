@@ -46,7 +46,10 @@ class Ec2Cloud:
 
     @cached_property
     def facts(self) -> ClusterFacts:
-        """Where nodes find their cluster. ``NotFoundError`` if EKS does not know it, ``UnavailableError`` while it is made."""
+        """Where nodes find their cluster.
+
+        ``NotFoundError`` if EKS does not know it, ``UnavailableError`` while it is made.
+        """
         with translated(f"describing EKS cluster {self._cluster}"):
             answer: Any = self._clients.eks.describe_cluster(name=self._cluster)
         return cluster_facts(cluster_of(answer, self._cluster))

@@ -1,10 +1,11 @@
-"""A cloud as a controller sees it: what it sells, what it says of node classes, and the instances that are launched and terminated.
+"""A cloud as a controller sees it: what it sells, what it says of node classes, and the instances that are launched and
+terminated.
 
-Every method may raise ``UnavailableError`` (throttled, timed out, server error) and ``ConfigurationError`` (credentials, permissions, a
-node class that names something that is not there).
+Every method may raise ``UnavailableError`` (throttled, timed out, server error) and ``ConfigurationError``
+(credentials, permissions, a node class that names something that is not there).
 
-The words are EC2's, which is the cloud that Joinery is made for. Another cloud brings a class with these methods and a node class of its
-own (``apis.nodeclass``), and leaves at their defaults the fields that mean nothing to it.
+The words are EC2's, which is the cloud that Joinery is made for. Another cloud brings a class with these methods and a
+node class of its own (``apis.nodeclass``), and leaves at their defaults the fields that mean nothing to it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -25,8 +26,9 @@ from joinery.state.offerings import InstanceType, OfferingKey, Reservation
 class Override:
     """One capacity pool that a launch may be served from.
 
-    ``price``: in $/h. ``max_pods``: what kubelet is told. ``reservation``: the capacity reservation to launch into, for a reserved launch.
-    ``efa``: how many Elastic Fabric Adapters the instance gets in place of its ordinary network interface.
+    ``price``: in $/h. ``max_pods``: what kubelet is told. ``reservation``: the capacity reservation to launch into, for
+    a reserved launch. ``efa``: how many Elastic Fabric Adapters the instance gets in place of its ordinary network
+    interface.
     """
 
     instance_type: str
@@ -41,8 +43,8 @@ class Override:
 class LaunchRequest:
     """Identical instances, wanted together.
 
-    ``token``: a retry with the same token returns the same instances. ``count``: how many. ``overrides``: where they may come from, at least
-    one. ``labels`` and ``taints``: of their nodes. ``tenancy``: EC2's word.
+    ``token``: a retry with the same token returns the same instances. ``count``: how many. ``overrides``: where they
+    may come from, at least one. ``labels`` and ``taints``: of their nodes. ``tenancy``: EC2's word.
     """
 
     token: str
@@ -109,8 +111,8 @@ class Cloud(Protocol):
         ...
 
     def status_of(self, node_class: NodeClass) -> NodeClassStatus:
-        """The status that the class should have now: what its selectors select (subnets, security groups, AMIs, capacity reservations,
-        instance profile), and conditions that say what is missing.
+        """The status that the class should have now: what its selectors select (subnets, security groups, AMIs,
+        capacity reservations, instance profile), and conditions that say what is missing.
         """
         ...
 
@@ -119,13 +121,15 @@ class Cloud(Protocol):
     ) -> Mapping[str, tuple[InstanceType, ...]]:
         """By the class's name, the catalogue's types as its nodes may be of them.
 
-        What is left of capacity reservations changes with every launch. So it is asked of EC2 here, and not taken from the catalogue.
-        ``now`` decides which of them are about to end.
+        What is left of capacity reservations changes with every launch. So it is asked of EC2 here, and not taken from
+        the catalogue. ``now`` decides which of them are about to end.
         """
         ...
 
     def launch(self, request: LaunchRequest) -> LaunchResult:
-        """Launch the instances, by one call. Fewer of them than were asked for are a result; a call that is refused raises.
+        """Launch the instances, by one call.
+
+        Fewer of them than were asked for are a result; a call that is refused raises.
 
         Raises ``CapacityError``, with all pools of the request, where the call itself is refused for lack of capacity.
         """

@@ -1,7 +1,7 @@
 """EC2 without asking it: what the command line needs to read files and to plan from them.
 
-The command line reaches this cloud through this module, as controllers do through the gateway. Another cloud would bring a module with
-the same names.
+The command line reaches this cloud through this module, as controllers do through the gateway. Another cloud would
+bring a module with the same names.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -27,7 +27,8 @@ def instance_types(
 ) -> Mapping[str, tuple[InstanceType, ...]]:
     """By the class's name, the catalogue's types as its nodes may be of them.
 
-    What is left of capacity reservations is what the catalogue says. Raises ``ConfigurationError`` for a broken catalogue.
+    What is left of capacity reservations is what the catalogue says. Raises ``ConfigurationError`` for a broken
+    catalogue.
     """
     return {node_class.metadata.name: resolve(catalog, of_ec2(node_class), now=now) for node_class in node_classes}
 
@@ -49,7 +50,8 @@ def unused_reservations(node_classes: Iterable[NodeClass], catalog: Catalog, now
     for node_class in map(of_ec2, node_classes):
         subject = f"{node_class.kind} {node_class.metadata.name}"
         for name in uncounted(node_class, reservations, now):
-            yield f"{subject}: capacity reservation {name} is not used: the catalogue does not say how much is left of it"
+            unsaid = "the catalogue does not say how much is left of it"
+            yield f"{subject}: capacity reservation {name} is not used: {unsaid}"
         wanted = node_class.spec.capacity_reservation_selector_terms
         if wanted and not reservations_of(node_class, reservations, now):
             yield f"{subject}: capacityReservationSelectorTerms select no capacity reservation of the catalogue"

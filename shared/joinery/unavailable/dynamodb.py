@@ -1,7 +1,7 @@
 """Unavailable offerings in DynamoDB: one item for each, which the table's TTL removes.
 
-DynamoDB removes expired items late, up to days, so they are filtered out on reading. The table is small (a few hundred items on
-the worst day), so reading all of it takes one or two requests.
+DynamoDB removes expired items late, up to days, so they are filtered out on reading. The table is small (a few hundred
+items on the worst day), so reading all of it takes one or two requests.
 """
 
 from collections.abc import Iterable, Iterator
@@ -21,7 +21,10 @@ _BATCH, _ROUNDS = 25, 4
 
 
 class DynamoUnavailableOfferings:
-    """Implements ``UnavailableOfferings``. Reads are consistent, because the next plan must not ask for what this one found out of stock."""
+    """Implements ``UnavailableOfferings``.
+
+    Reads are consistent, because the next plan must not ask for what this one found out of stock.
+    """
 
     def __init__(self, table: str, region: str) -> None:
         self._table = table

@@ -5,7 +5,7 @@ from typing import Any
 from joinery.apis.labels import AWS_GROUP
 from joinery.apis.legacy.names import metadata
 from joinery.apis.legacy.nodetemplate import ubuntu
-from joinery.apis.legacy.provisioner import Pool, claim_spec, kept_kubelet, reference
+from joinery.apis.legacy.provisioner import ConvertedPool, claim_spec, kept_kubelet, reference
 from joinery.apis.legacy.refusal import NotConvertibleError
 
 Document = dict[str, Any]
@@ -13,7 +13,7 @@ Document = dict[str, Any]
 _EXPIRES = "720h"  # v1beta1's default, of disruption.expireAfter
 
 
-def pool(given: Document) -> Pool:
+def pool(given: Document) -> ConvertedPool:
     """The NodePool of v1: expiry moves into the template, the kubelet into the class."""
     spec = given.get("spec") or {}
     template = spec.get("template") or {}
@@ -31,11 +31,11 @@ def pool(given: Document) -> Pool:
         "spec": {**spec, "template": {**template, "spec": node}, "disruption": _disruption(disruption)},
         **({"status": given["status"]} if given.get("status") else {}),
     }
-    return Pool(document, kubelet, notes=tuple(notes))
+    return ConvertedPool(document, kubelet, notes=tuple(notes))
 
 
 def _disruption(given: Document) -> Document:
-    """``WhenUnderutilized`` has another name; it consolidated at once, and ``WhenEmpty`` only when told after how long."""
+    """``WhenUnderutilized`` is renamed. It consolidated at once; ``WhenEmpty`` only if told after how long."""
     policy = given.get("consolidationPolicy") or "WhenUnderutilized"
     if policy == "WhenUnderutilized":
         return {"consolidateAfter": "0s", **given, "consolidationPolicy": "WhenEmptyOrUnderutilized"}

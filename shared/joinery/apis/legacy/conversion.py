@@ -27,7 +27,7 @@ ALPHA_KINDS: Mapping[Version, str] = {
 BETA_KINDS: Mapping[Version, str] = {_BETA_CLASS: "ec2nodeclasses", _BETA_POOL: "nodepools", _BETA_CLAIM: "nodeclaims"}
 _CALLED_NOW = {"Provisioner": "NodePool", "AWSNodeTemplate": "EC2NodeClass"}
 
-_POOLS: Mapping[Version, Callable[[Document], provisioner.Pool]] = {
+_POOLS: Mapping[Version, Callable[[Document], provisioner.ConvertedPool]] = {
     _ALPHA_POOL: provisioner.pool,
     _BETA_POOL: beta.pool,
 }
@@ -41,7 +41,7 @@ _CLAIMS: Mapping[Version, Callable[[Document], Document]] = {
 }
 
 
-_Pooled = tuple[tuple[str, str], provisioner.Pool]
+_Pooled = tuple[tuple[str, str], provisioner.ConvertedPool]
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ def _with_kubelets(pools: list[_Pooled], classes: dict[str, Equivalent]) -> tupl
 
 
 def _placed(
-    origin: tuple[str, str], made: provisioner.Pool, pools: list[_Pooled], classes: dict[str, Equivalent]
+    origin: tuple[str, str], made: provisioner.ConvertedPool, pools: list[_Pooled], classes: dict[str, Equivalent]
 ) -> Equivalent:
     shared = classes.get(made.class_name)
     if made.kubelet and shared is not None:

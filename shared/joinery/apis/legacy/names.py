@@ -28,7 +28,7 @@ RENAMED: Mapping[str, str] = {
 
 
 def modernized(given: Mapping[str, str]) -> dict[str, str]:
-    """Labels or annotations with their new names beside the old ones; a new name that is there already keeps its value."""
+    """Labels or annotations with new names beside the old ones. A new name that is there keeps its value."""
     return {**{RENAMED[key]: value for key, value in given.items() if key in RENAMED}, **given}
 
 

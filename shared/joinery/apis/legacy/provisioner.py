@@ -21,7 +21,7 @@ _KEPT_KUBELET = (
 
 
 @dataclass(frozen=True)
-class Pool:
+class ConvertedPool:
     """A NodePool document, the kubelet settings that belong in its class, and the class it brought inline, if any."""
 
     document: Document
@@ -40,7 +40,7 @@ class Pool:
         name: str = self.document["spec"]["template"]["spec"]["nodeClassRef"].get("name", "")
         return name
 
-    def referring_to(self, class_name: str) -> "Pool":
+    def referring_to(self, class_name: str) -> "ConvertedPool":
         """The same pool with nodes of another class."""
         spec, template = self.document["spec"], self.document["spec"]["template"]
         reference = {**template["spec"]["nodeClassRef"], "name": class_name}
@@ -48,7 +48,7 @@ class Pool:
         return replace(self, document={**self.document, "spec": {**spec, "template": template}})
 
 
-def pool(given: Document) -> Pool:
+def pool(given: Document) -> ConvertedPool:
     """The NodePool of a Provisioner. Raises ``NotConvertibleError``."""
     spec = given.get("spec") or {}
     node_class, class_notes = _inline_class(given, spec)
@@ -74,7 +74,7 @@ def pool(given: Document) -> Pool:
             **_present(limits=limits, weight=spec.get("weight")),
         },
     }
-    return Pool(document, kubelet, node_class, tuple(notes), tuple(class_notes))
+    return ConvertedPool(document, kubelet, node_class, tuple(notes), tuple(class_notes))
 
 
 def reference(given: Document) -> Document:

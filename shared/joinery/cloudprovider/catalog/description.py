@@ -1,8 +1,8 @@
 """An entry of EC2's DescribeInstanceTypes, as far as a node's labels and capacity need it.
 
-The catalogue keeps the entries as bytes, because it is written and read more often than they are looked at. Decoding twelve hundred of
-them into these structs takes a tenth of the time that dictionaries take. Field names are EC2's own, in snake case. What EC2 leaves out
-has its default here.
+The catalogue keeps the entries as bytes, because it is written and read more often than they are looked at. Decoding
+twelve hundred of them into these structs takes a tenth of the time that dictionaries take. Field names are EC2's own,
+in snake case. What EC2 leaves out has its default here.
 """
 
 import msgspec
@@ -73,7 +73,10 @@ class GpuDevice(_Part, frozen=True):
 
     @property
     def count(self) -> int:
-        """Devices that a node shows. For some types EC2 gives no ``Count`` and only ``LogicalGpuCount``, such as those with a part of a GPU."""
+        """Devices that a node shows.
+
+        For some types EC2 gives no ``Count`` and only ``LogicalGpuCount``, such as those with a part of a GPU.
+        """
         return self.whole or self.logical
 
 
@@ -124,7 +127,9 @@ class Description(_Part, frozen=True):
 
     @property
     def arch(self) -> str:
-        """Kubernetes' name of the first architecture that it has one for, so that ``i386, x86_64`` is amd64; empty without one."""
+        """Kubernetes' name of the first architecture that it has one for, so that ``i386, x86_64`` is amd64; empty
+        without one.
+        """
         names = {"x86_64": "amd64", "arm64": "arm64"}
         return next((names[name] for name in self.processor_info.supported_architectures if name in names), "")
 
@@ -138,7 +143,10 @@ class Description(_Part, frozen=True):
 
     @property
     def default_card_interfaces(self) -> int:
-        """How many network interfaces the default card has. That limits pods; the maximum of the whole instance overstates it."""
+        """How many network interfaces the default card has.
+
+        That limits pods; the maximum of the whole instance overstates it.
+        """
         network = self.network_info
         for card in network.network_cards:
             if card.network_card_index == network.default_network_card_index:

@@ -1,6 +1,7 @@
 """The catalogue: the instance types of a region as its cloud describes them, and their offerings, as one document.
 
-The ``catalog`` door writes it into the bucket, and every decision reads it from there. ``joinery plan --catalog`` takes the same file.
+The ``catalog`` door writes it into the bucket, and every decision reads it from there. ``joinery plan --catalog`` takes
+the same file.
 """
 
 from collections.abc import Mapping
@@ -39,9 +40,10 @@ class CatalogOffering(msgspec.Struct, frozen=True, rename="camel", gc=False):
 class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=True):
     """What a region sells.
 
-    ``priced``: the day or moment (RFC3339) that the prices are of, empty where a document does not say it. ``instance_types``: entries as
-    the cloud describes them, unchanged and undecoded, for EC2 of DescribeInstanceTypes; ``entry`` makes one.
-    ``capacity_reservations``: entries of DescribeCapacityReservations with what is left of each; a document may leave them out.
+    ``priced``: the day or moment (RFC3339) that the prices are of, empty where a document does not say it.
+    ``instance_types``: entries as the cloud describes them, unchanged and undecoded, for EC2 of DescribeInstanceTypes;
+    ``entry`` makes one. ``capacity_reservations``: entries of DescribeCapacityReservations with what is left of each; a
+    document may leave them out.
     """
 
     api_version: str = "joinery.dev/v1"

@@ -1,7 +1,8 @@
 """The live catalogue: every instance type of the region, where it is sold, and for how much.
 
-(EC2 API DescribeInstanceTypes, DescribeInstanceTypeOfferings.) Nothing is remembered between runs. If EC2 or the price list fails, the run
-fails, and the catalogue that was stored last stays in use. An offering without a price is left out until it has one.
+(EC2 API DescribeInstanceTypes, DescribeInstanceTypeOfferings.) Nothing is remembered between runs. If EC2 or the price
+list fails, the run fails, and the catalogue that was stored last stays in use. An offering without a price is left out
+until it has one.
 """
 
 from collections.abc import Iterable, Mapping
@@ -59,7 +60,10 @@ def _offerings(
     prices: Mapping[str, float],
     spot: Mapping[tuple[str, str], float],
 ) -> Iterable[CatalogOffering]:
-    """The offerings that have a price. By type: the zones, the capacity types and the on-demand price; by type and zone: the spot price."""
+    """The offerings that have a price.
+
+    By type: the zones, the capacity types and the on-demand price; by type and zone: the spot price.
+    """
     for name in sorted(usage):
         for zone in sorted(places.get(name, ())):
             if labels.ON_DEMAND in usage[name] and name in prices:
@@ -85,7 +89,10 @@ def _types(clients: Clients) -> dict[str, Mapping[str, Any]]:
 
 
 def _boots(entry: Mapping[str, Any]) -> bool:
-    """Whether a node can run on the type. Macs have an architecture of their own (``arm64_mac``), which Kubernetes does not know."""
+    """Whether a node can run on the type.
+
+    Macs have an architecture of their own (``arm64_mac``), which Kubernetes does not know.
+    """
     return any(name in _FILTERS[_ARCHITECTURE] for name in at(entry, "ProcessorInfo.SupportedArchitectures") or ())
 
 

@@ -1,8 +1,8 @@
 """What offerings cost: on-demand from the price list, spot from EC2.
 
-(Price List API GetProducts, EC2 API DescribeSpotPriceHistory.) An on-demand price is a type's in the whole region; a spot price is a
-type's in one zone. Linux prices stand for every system. A price that is missing or zero is no price: such an offering is not in the
-catalogue, so that it cannot be bought by mistake.
+(Price List API GetProducts, EC2 API DescribeSpotPriceHistory.) An on-demand price is a type's in the whole region; a
+spot price is a type's in one zone. Linux prices stand for every system. A price that is missing or zero is no price:
+such an offering is not in the catalogue, so that it cannot be bought by mistake.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,4 +1,4 @@
-"""Asking EC2 for capacity reservations: all active ones for the catalogue, those that a class selects, or some by id."""
+"""Asking EC2 for capacity reservations: all active ones, those that a class selects, or some by id."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -6,7 +6,8 @@ import msgspec
 
 from joinery.state.offerings import CAPACITY_BLOCK, RESERVATION_KINDS
 
-#: EC2 takes a block back 30 minutes before its end (EC2 user guide, Capacity Blocks for ML). Nodes get ten more to be drained.
+#: EC2 takes a block back 30 minutes before its end (EC2 user guide, Capacity Blocks for ML). Nodes get ten more to be
+#: drained.
 _EXPIRING = timedelta(minutes=40)
 _CRITERIA = ("open", "targeted")
 
@@ -21,7 +22,8 @@ class Tag(msgspec.Struct, frozen=True):
 class CapacityReservation(msgspec.Struct, frozen=True, rename="pascal", kw_only=True):
     """An entry of DescribeCapacityReservations, as far as it is read.
 
-    ``available_instance_count``: how many more instances it takes; None where nobody knows. ``end_date``: in UTC, None for one without end.
+    ``available_instance_count``: how many more instances it takes; None where nobody knows. ``end_date``: in UTC, None
+    for one without end.
     """
 
     capacity_reservation_id: str

@@ -1,6 +1,7 @@
 """A catalogue of instance types that were resolved for some node class before: what ``joinery catalog -o json`` prints.
 
-Labels, capacity and allocatable are taken from it as they are. Kubelet settings, AMI families and disks of other classes do not act on them.
+Labels, capacity and allocatable are taken from it as they are. Kubelet settings, AMI families and disks of other
+classes do not act on them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -33,8 +34,9 @@ class _Entry(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class ResolvedType(msgspec.Struct, frozen=True):
-    """One type without what changes with the region: its offerings, and the labels of zones and region. ``reserved``: offerings of
-    capacity reservations.
+    """One type without what changes with the region: its offerings, and the labels of zones and region.
+
+    ``reserved``: offerings of capacity reservations.
     """
 
     name: str
@@ -94,12 +96,18 @@ def decode_entries(data: bytes) -> ResolvedCatalog:
 def _resolved(entries: list[_Entry]) -> Iterator[ResolvedType]:
     for entry in entries:
         labels = {key: (value,) if isinstance(value, str) else tuple(value) for key, value in entry.labels.items()}
-        reserved = tuple(
-            Offering(one.zone, one.capacity_type, one.price, one.available, "", Reservation(one.capacity_reservation, remaining=one.remaining))
-            for one in entry.offerings
-            if one.capacity_reservation
-        )  # fmt: skip
+        reserved = tuple(_reserved(sold) for sold in entry.offerings if sold.capacity_reservation)
         yield ResolvedType(entry.name, labels, amounts(entry.capacity), amounts(entry.allocatable), reserved)
+
+
+def _reserved(sold: _Offering) -> Offering:
+    return Offering(
+        zone=sold.zone,
+        capacity_type=sold.capacity_type,
+        price=sold.price,
+        available=sold.available,
+        reservation=Reservation(sold.capacity_reservation, remaining=sold.remaining),
+    )
 
 
 def _zones(entries: list[_Entry]) -> Mapping[str, str]:

@@ -12,7 +12,10 @@ T = TypeVar("T")
 
 
 def converted(listed: Iterable[Answer], struct: type[T], name: str, *, call: str, tell: Tell) -> Iterator[T]:
-    """Entries as structs. One that does not fit is left out, and ``tell`` hears of it by the value of its field ``name``."""
+    """Entries as structs.
+
+    One that does not fit is left out, and ``tell`` hears of it by the value of its field ``name``.
+    """
     for entry in listed:
         try:
             yield convert(entry, struct)

@@ -1,7 +1,7 @@
 """How much room a node of an instance type has: capacity, allocatable, pods (Karpenter for AWS `NewInstanceType`).
 
-A node that has less than was planned for it leaves pods pending. So every figure is what the node will report itself, in the units of
-``Resources`` (millicores, bytes, counts), rounded where and as Karpenter rounds it.
+A node that has less than was planned for it leaves pods pending. So every figure is what the node will report itself,
+in the units of ``Resources`` (millicores, bytes, counts), rounded where and as Karpenter rounds it.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,8 @@ from joinery.state.offerings import EFA
 MIB = 1 << 20
 #: Kubelet's own default of ``maxPods``.
 PODS_WITHOUT_ENI_LIMIT = 110
-#: Millicores, and the share of them that kubelet and the system keep (the rules of EKS' bootstrap scripts and of nodeadm).
+#: Millicores, and the share of them that kubelet and the system keep (the rules of EKS' bootstrap scripts and of
+#: nodeadm).
 _CPU_TIERS = ((1000, 0.06), (1000, 0.01), (2000, 0.005), (None, 0.0025))
 
 
@@ -26,10 +27,11 @@ _CPU_TIERS = ((1000, 0.06), (1000, 0.01), (2000, 0.005), (None, 0.0025))
 class NodeSettings:
     """What of a class decides its nodes' capacity, worked out once for all types.
 
-    ``storage``: bytes of the device that holds pods' ephemeral storage. ``system_reserved`` and ``kube_reserved``: what the class says
-    of them, which may be nothing. ``vm_memory_overhead``: the fraction of memory that the hypervisor keeps. ``reserved_enis``: how many
-    network interfaces the VPC CNI's custom networking takes. ``efa_only``: how many EFA-only interfaces the class asks for, None
-    where it does not say anything of interfaces; those of them ``efa_only_on_first_card`` take interfaces from pods.
+    ``storage``: bytes of the device that holds pods' ephemeral storage. ``system_reserved`` and ``kube_reserved``: what
+    the class says of them, which may be nothing. ``vm_memory_overhead``: the fraction of memory that the hypervisor
+    keeps. ``reserved_enis``: how many network interfaces the VPC CNI's custom networking takes. ``efa_only``: how many
+    EFA-only interfaces the class asks for, None where it does not say anything of interfaces; those of them
+    ``efa_only_on_first_card`` take interfaces from pods.
     """
 
     family: Family
@@ -65,8 +67,8 @@ def node_settings(spec: EC2NodeClassSpec, *, vm_memory_overhead: float, reserved
 def _storage(spec: EC2NodeClassSpec, family: Family) -> int:
     """Bytes of the device that holds pods' ephemeral storage (Karpenter for AWS `ephemeralStorage`).
 
-    That is the device marked as root volume; for the family Custom the last one; for others the one that the family uses for pods. Where
-    the class gives that device no size, it has the family's default.
+    That is the device marked as root volume; for the family Custom the last one; for others the one that the family
+    uses for pods. Where the class gives that device no size, it has the family's default.
     """
     sized = [(m, m.ebs.volume_size) for m in spec.block_device_mappings if m.ebs and m.ebs.volume_size]
     for mapping, size in sized:
@@ -113,7 +115,8 @@ def _ephemeral(description: Description, settings: NodeSettings) -> int:
 
 
 def _eni_limited_pods(description: Description, settings: NodeSettings, reserved: int) -> int:
-    # The first address of an interface is its own. Two pods more, because those of the host's network need no address (EKS max-pods).
+    # The first address of an interface is its own. Two pods more, because those of the host's network need no address
+    # (EKS max-pods).
     usable = description.default_card_interfaces - reserved - settings.efa_only_on_first_card
     return usable * (description.network_info.ipv4_addresses_per_interface - 1) + 2 if usable > 0 else 0
 

@@ -20,7 +20,9 @@ def serves(spec: EC2NodeClassSpec, description: Description) -> bool:
 
 
 def image_for(amis: Iterable[AMIStatus], labels: Mapping[str, tuple[str, ...]]) -> AMIStatus | None:
-    """The class's image for a type with these labels: the newest whose requirements it meets, which ``amis`` lists first."""
+    """The class's image for a type with these labels: the newest whose requirements it meets, which ``amis`` lists
+    first.
+    """
     return next((ami for ami in amis if all(_meets(rule, labels) for rule in ami.requirements)), None)
 
 

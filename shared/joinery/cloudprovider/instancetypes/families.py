@@ -12,10 +12,11 @@ from joinery.apis.quantity import amount
 class Family:
     """One AMI family.
 
-    ``pod_storage``: the device that holds pods' ephemeral storage. ``root``: the root device. ``devices``: name and size of each default
-    disk. ``eni_density``: network interfaces limit the number of pods, instead of kubelet's 110. ``eni_memory``: the memory kept for
-    kubelet follows that limit even where ``maxPods`` says otherwise. ``pods_per_core``: the family knows kubelet's setting of that name.
-    ``windows_build``: the build that its nodes are labelled with, empty for Linux.
+    ``pod_storage``: the device that holds pods' ephemeral storage. ``root``: the root device. ``devices``: name and
+    size of each default disk. ``eni_density``: network interfaces limit the number of pods, instead of kubelet's 110.
+    ``eni_memory``: the memory kept for kubelet follows that limit even where ``maxPods`` says otherwise.
+    ``pods_per_core``: the family knows kubelet's setting of that name. ``windows_build``: the build that its nodes are
+    labelled with, empty for Linux.
     """
 
     name: str

@@ -1,4 +1,7 @@
-"""Capacity reservations as offerings. How many more instances one takes only EC2 knows, so that comes with the catalogue."""
+"""Capacity reservations as offerings.
+
+How many more instances one takes only EC2 knows, so that comes with the catalogue.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -10,8 +13,8 @@ from joinery.cloudprovider.instancetypes.typelabels import Labels
 from joinery.cloudprovider.nodeclass.reservations import reservations_of
 from joinery.state.offerings import Offering, Reservation
 
-#: A reservation is paid for whether it is used or not. Its price is next to nothing, and keeps the order of what its instances cost
-#: (as in Karpenter for AWS).
+#: A reservation is paid for whether it is used or not. Its price is next to nothing, and keeps the order of what its
+#: instances cost (as in Karpenter for AWS).
 DISCOUNT = 10_000_000
 
 
@@ -24,8 +27,8 @@ def reserved_offerings(
 ) -> Mapping[str, tuple[Offering, ...]]:
     """The reserved offerings of a class, by instance type.
 
-    ``reservations``: as they were counted last. ``sold``: on-demand and spot offerings by type. ``zones``: name to id, of the zones that
-    the class reaches.
+    ``reservations``: as they were counted last. ``sold``: on-demand and spot offerings by type. ``zones``: name to id,
+    of the zones that the class reaches.
     """
     counted = {reservation.capacity_reservation_id: reservation for reservation in reservations}
     offerings: dict[str, list[Offering]] = {}
@@ -37,7 +40,10 @@ def reserved_offerings(
 
 
 def reservation_labels(bought_as: Sequence[str], reserved: Iterable[Offering]) -> Labels:
-    """The labels that a type has because of its reserved offerings; none without any. ``bought_as``: its other capacity types."""
+    """The labels that a type has because of its reserved offerings; none without any.
+
+    ``bought_as``: its other capacity types.
+    """
     values: Labels = {}
     for offering in reserved:
         values[CAPACITY_TYPE] = (*bought_as, RESERVED)

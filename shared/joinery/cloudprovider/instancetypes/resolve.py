@@ -1,8 +1,8 @@
 """Instance types as nodes of one EC2NodeClass would have them: labels, capacity, allocatable, offerings.
 
-The same machine is a different node under another class. AMI family, kubelet settings, disks, subnets and images decide what it holds,
-where it may stand and whether it can boot at all. A type that the class rules out is still listed, with offerings that are not
-available, because the price of nodes that exist must stay known.
+The same machine is a different node under another class. AMI family, kubelet settings, disks, subnets and images decide
+what it holds, where it may stand and whether it can boot at all. A type that the class rules out is still listed, with
+offerings that are not available, because the price of nodes that exist must stay known.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,8 +31,8 @@ LONG_AGO = datetime.min.replace(tzinfo=UTC)
 class _Region:
     """What all types of a class share.
 
-    ``zones``: name to id, of the zones that the class reaches. ``sold``: on-demand and spot offerings, by type. ``reserved``: offerings
-    of the class's capacity reservations, by type.
+    ``zones``: name to id, of the zones that the class reaches. ``sold``: on-demand and spot offerings, by type.
+    ``reserved``: offerings of the class's capacity reservations, by type.
     """
 
     name: str
@@ -52,9 +52,10 @@ def resolve(
 ) -> tuple[InstanceType, ...]:
     """The catalogue's types for a class. It costs about 40 microseconds a type.
 
-    ``now``: decides which capacity reservations are about to end. ``reservations``: what is left of them, where that is known better than
-    by the catalogue. A class without subnets in its status reaches all zones. Types of a ``ResolvedCatalog`` are taken as they are, except
-    for the zones. Whether the class is Ready is not asked here. Raises ``ConfigurationError`` for a broken catalogue.
+    ``now``: decides which capacity reservations are about to end. ``reservations``: what is left of them, where that is
+    known better than by the catalogue. A class without subnets in its status reaches all zones. Types of a
+    ``ResolvedCatalog`` are taken as they are, except for the zones. Whether the class is Ready is not asked here.
+    Raises ``ConfigurationError`` for a broken catalogue.
     """
     zones = _zones(catalog, node_class)
     if isinstance(catalog, ResolvedCatalog):

@@ -1,4 +1,7 @@
-"""Bottlerocket's user data: its settings as TOML (Bottlerocket settings reference). Ours are written over the user's own."""
+"""Bottlerocket's user data: its settings as TOML (Bottlerocket settings reference).
+
+Ours are written over the user's own.
+"""
 
 import json
 import re

@@ -1,7 +1,7 @@
 """CreateFleet: the launch templates that a request needs are made, and one call asks for all its instances.
 
-Image, pod count, adapters and capacity reservation are written in a launch template. So a request for many types becomes a few templates,
-each with its own pools. EC2 chooses freely among the pools of all templates of the call.
+Image, pod count, adapters and capacity reservation are written in a launch template. So a request for many types
+becomes a few templates, each with its own pools. EC2 chooses freely among the pools of all templates of the call.
 """
 
 from collections.abc import Iterable, Mapping
@@ -35,7 +35,10 @@ _MOST_TYPES = 100
 
 
 class TemplateKey(NamedTuple):
-    """What pools must have in common to share a launch template. ``efa``: how many Elastic Fabric Adapters an instance gets."""
+    """What pools must have in common to share a launch template.
+
+    ``efa``: how many Elastic Fabric Adapters an instance gets.
+    """
 
     image_id: str
     max_pods: int
@@ -44,7 +47,10 @@ class TemplateKey(NamedTuple):
 
 
 class CreateFleet:
-    """Launches. It remembers the templates that it has made and the types that it has read, so that a warm launch is one call."""
+    """Launches.
+
+    It remembers the templates that it has made and the types that it has read, so that a warm launch is one call.
+    """
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients
@@ -73,9 +79,12 @@ class CreateFleet:
         return self._completed(result(request, answer, images))
 
     def _completed(self, answered: LaunchResult) -> LaunchResult:
-        """The result with type and zone of all instances. CreateFleet may leave them out, and a claim finds its node by its zone.
+        """The result with type and zone of all instances.
 
-        Raises ``UnavailableError`` where DescribeInstances does not say them yet either. Repeating the call launches nothing more.
+        CreateFleet may leave them out, and a claim finds its node by its zone.
+
+        Raises ``UnavailableError`` where DescribeInstances does not say them yet either. Repeating the call launches
+        nothing more.
         """
         vague = [
             launched.instance_id for launched in answered.instances if not (launched.instance_type and launched.zone)
@@ -108,7 +117,10 @@ class CreateFleet:
             return self._clients.ec2.create_fleet(**call)
 
     def _launched_before(self, token: str) -> tuple[LaunchedInstance, ...]:
-        """The instances of an earlier call with this token, whose answer was lost. Prices or stock have changed the request since."""
+        """The instances of an earlier call with this token, whose answer was lost.
+
+        Prices or stock have changed the request since.
+        """
         instances = described(self._clients, Filters=[{"Name": f"tag:{labels.LAUNCH_TOKEN}", "Values": [token]}])
         return tuple(
             LaunchedInstance(
@@ -124,7 +136,10 @@ class CreateFleet:
         )
 
     def _ensure(self, templates: Iterable[Template]) -> None:
-        """Make the templates that are not there. A template's name is a digest of its data, so one that exists is the right one."""
+        """Make the templates that are not there.
+
+        A template's name is a digest of its data, so one that exists is the right one.
+        """
         from botocore.exceptions import ClientError
 
         for wanted in templates:

@@ -10,8 +10,9 @@ from joinery.answers import at
 class ClusterFacts:
     """What a new node must be told of its cluster.
 
-    ``endpoint``: the API server's URL. ``ca``: its certificate authority, base64. ``service_cidr``: of IPv4, or of IPv6 where there is no
-    other. ``version``: Kubernetes' minor version, such as 1.33. Texts are empty where EKS does not say them.
+    ``endpoint``: the API server's URL. ``ca``: its certificate authority, base64. ``service_cidr``: of IPv4, or of IPv6
+    where there is no other. ``version``: Kubernetes' minor version, such as 1.33. Texts are empty where EKS does not
+    say them.
     """
 
     name: str

@@ -1,7 +1,8 @@
-"""The CreateFleet call as data: one request for identical instances from any of many capacity pools, and what its answer means.
+"""The CreateFleet call as data: one request for identical instances from any of many capacity pools, and what its
+answer means.
 
-Nothing here talks to EC2 (EC2 API CreateFleet). EC2 repeats the override that an instance came from, and in each error the override that
-it is about. The zone is written in each override so that it can be read there again.
+Nothing here talks to EC2 (EC2 API CreateFleet). EC2 repeats the override that an instance came from, and in each error
+the override that it is about. The zone is written in each override so that it can be read there again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +38,11 @@ def subnets_by_zone(node_class: EC2NodeClass) -> dict[str, str]:
 def fleet(
     request: LaunchRequest, configs: Iterable[tuple[str, Sequence[Override]]], tags: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The call. ``configs``: names of launch templates, each with the pools that it may be launched from; ``tags``: of the instances."""
+    """The call.
+
+    ``configs``: names of launch templates, each with the pools that it may be launched from; ``tags``: of the
+    instances.
+    """
     node_class = of_ec2(request.node_class)
     subnets, spec = subnets_by_zone(node_class), node_class.spec
     call: dict[str, Any] = {
@@ -89,7 +94,10 @@ def _override(pool: Override, subnet: str) -> dict[str, Any]:
 
 
 def result(request: LaunchRequest, answer: Mapping[str, Any], images: Mapping[str, str]) -> LaunchResult:
-    """What came of the call. ``images``: by instance type, the id of its image. EC2 may list several instances in one entry, or not."""
+    """What came of the call.
+
+    ``images``: by instance type, the id of its image. EC2 may list several instances in one entry, or not.
+    """
     zones = {subnet.id: subnet.zone for subnet in of_ec2(request.node_class).status.subnets}
     launched = [
         _launched(instance_id, entry, request, images, zones)
@@ -125,7 +133,7 @@ def _launched(
 
 
 def _failures(entry: Mapping[str, Any], request: LaunchRequest, zones: Mapping[str, str]) -> Iterable[LaunchFailure]:
-    """What one entry of ``Errors`` says. A lack of capacity that names no override is about every pool of the request."""
+    """What an entry of ``Errors`` says. A lack of capacity that names no override is about all pools of the request."""
     code, message = at(entry, "ErrorCode") or "", at(entry, "ErrorMessage") or ""
     pool = _pool(entry, request.capacity_type, zones)
     is_about_all = is_capacity(code) and not pool.instance_type

@@ -18,10 +18,14 @@ _RESERVED_LIFECYCLES = (CAPACITY_BLOCK, "interruptible-capacity-reservation")
 
 
 def described(clients: Clients, **asked: Any) -> tuple[Instance, ...]:
-    """The instances that DescribeInstances lists for these parameters. ``NotFoundError`` for an id that EC2 has forgotten."""
+    """The instances that DescribeInstances lists for these parameters.
+
+    ``NotFoundError`` for an id that EC2 has forgotten.
+    """
     with translated("describing instances"):
         pages = clients.ec2.get_paginator("describe_instances").paginate(**asked)
-        # A "reservation" is here what one RunInstances call has launched. It has nothing to do with capacity reservations.
+        # A "reservation" is here what one RunInstances call has launched. It has nothing to do with capacity
+        # reservations.
         return tuple(
             as_ours(entry)
             for page in pages
@@ -31,7 +35,10 @@ def described(clients: Clients, **asked: Any) -> tuple[Instance, ...]:
 
 
 def as_ours(entry: Mapping[str, Any]) -> Instance:
-    """One entry of DescribeInstances. An instance of which EC2 says little is listed too: left out, its claim would be given up."""
+    """One entry of DescribeInstances.
+
+    An instance of which EC2 says little is listed too: left out, its claim would be given up.
+    """
     return Instance(
         instance_id=entry["InstanceId"],
         instance_type=at(entry, "InstanceType") or "",
@@ -46,7 +53,9 @@ def as_ours(entry: Mapping[str, Any]) -> Instance:
 
 
 def _capacity_type(entry: Mapping[str, Any]) -> str:
-    """Reserved is what was launched for its reservation alone. An on-demand instance that happens to be in an open one is on-demand.
+    """Reserved is what was launched for its reservation alone.
+
+    An on-demand instance that happens to be in an open one is on-demand.
 
     EC2 says so by the preference. Where there is no other way to be in such a reservation, the lifecycle says it.
     """

@@ -1,7 +1,7 @@
 """Launch templates: what instances that are launched alike have in common (EC2 API CreateLaunchTemplate).
 
-A template is named after a hash of everything in it. So making one is idempotent: whoever comes second finds it there, and a change of
-anything makes another template. Nothing here talks to EC2.
+A template is named after a hash of everything in it. So making one is idempotent: whoever comes second finds it there,
+and a change of anything makes another template. Nothing here talks to EC2.
 """
 
 import json
@@ -34,8 +34,8 @@ class Template:
 class Machine:
     """What of a template does not come from the class alone.
 
-    ``user_data``: base64. ``reservation``: the capacity reservation to launch into, None to use none. ``efa``: how many Elastic Fabric
-    Adapters. ``tenancy``: EC2's word.
+    ``user_data``: base64. ``reservation``: the capacity reservation to launch into, None to use none. ``efa``: how many
+    Elastic Fabric Adapters. ``tenancy``: EC2's word.
     """
 
     image_id: str
@@ -159,7 +159,7 @@ def _gib(size: str) -> int:
 
 
 def _interfaces(node_class: EC2NodeClass, machine: Machine) -> list[dict[str, Any]]:
-    """EC2 wants security groups inside of the interfaces, as soon as there are any. The subnet comes with the launch."""
+    """EC2 wants security groups inside of the interfaces, if there are any. The subnet comes with the launch."""
     groups, spec = [group.id for group in node_class.status.security_groups], node_class.spec
     if spec.network_interfaces:
         return [_declared(interface, groups, spec, machine.ipv6) for interface in spec.network_interfaces]

@@ -1,7 +1,7 @@
 """User data: what a new machine runs to become a node (Karpenter for AWS, amifamily/bootstrap).
 
-It tells the node where its cluster is, which labels and taints it has and how many pods it takes. The unregistered taint is always among
-the taints: no pod may land on the node before Joinery has registered it.
+It tells the node where its cluster is, which labels and taints it has and how many pods it takes. The unregistered
+taint is always among the taints: no pod may land on the node before Joinery has registered it.
 """
 
 import base64
@@ -39,7 +39,7 @@ class Bootstrap:
 def bootstrap(
     facts: ClusterFacts, *, labelled: Mapping[str, str], taints: Iterable[Taint], capacity_type: str, max_pods: int
 ) -> Bootstrap:
-    """What nodes with these labels and taints are told: ours are added, labels that a kubelet may not set are left out."""
+    """What nodes are told: these labels and taints and ours, without labels that a kubelet may not set."""
     ours = {labels.CAPACITY_TYPE: capacity_type, labels.DO_NOT_SYNC_TAINTS: "true"}
     allowed = {key: value for key, value in sorted({**labelled, **ours}.items()) if _may_set(key)}
     given = tuple(taints)
@@ -55,7 +55,7 @@ def _may_set(key: str) -> bool:
 
 
 def user_data(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
-    """The user data of a class's nodes, base64. Raises ``ConfigurationError`` for a family that is not supported yet."""
+    """The user data of a class's nodes, base64. Raises ``ConfigurationError`` for an unsupported family."""
     return base64.b64encode(_text(spec, boot).encode()).decode()
 
 
@@ -79,7 +79,10 @@ def _text(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
 
 
 def _archive(parts: Iterable[tuple[str, str]]) -> str:
-    """A MIME document of these parts, each a content type and a body. The caller puts ours last, because later ones win in nodeadm."""
+    """A MIME document of these parts, each a content type and a body.
+
+    The caller puts ours last, because later ones win in nodeadm.
+    """
     lines = ["MIME-Version: 1.0", 'Content-Type: multipart/mixed; boundary="//"', ""]
     for kind, body in parts:
         lines += ["--//", f"Content-Type: {kind}", "", body]
@@ -87,14 +90,17 @@ def _archive(parts: Iterable[tuple[str, str]]) -> str:
 
 
 def _parts(own: str) -> list[tuple[str, str]]:
-    """The user's own user data as parts: those of a MIME document, or else one part whose type is guessed from its text."""
+    """The user's own user data as parts: those of a MIME document, or else one part whose type is guessed from its
+    text.
+    """
     if not own.strip():
         return []
     if own.startswith(("MIME-Version:", "Content-Type:")):
         archive = message_from_string(own)
         if not archive.is_multipart():
             raise ConfigurationError("spec.userData: a MIME document must be multipart")
-        return [(str(part["Content-Type"] or SHELL), str(part.get_payload())) for part in archive.walk() if not part.is_multipart()]  # fmt: skip
+        parts = (part for part in archive.walk() if not part.is_multipart())
+        return [(str(part["Content-Type"] or SHELL), str(part.get_payload())) for part in parts]
     return [(NODE_CONFIG if _is_mapping(own) else SHELL, own)]
 
 

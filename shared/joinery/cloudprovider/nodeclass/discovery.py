@@ -1,7 +1,8 @@
 """Finding what an EC2NodeClass selects: subnets, security groups and capacity reservations.
 
-(EC2 API DescribeSubnets, DescribeSecurityGroups, DescribeCapacityReservations.) The terms of a selector are alternatives. One call asks
-for the ids, or names, of all terms together. Each term of tags takes a call of its own, because its tags must all match.
+(EC2 API DescribeSubnets, DescribeSecurityGroups, DescribeCapacityReservations.) The terms of a selector are
+alternatives. One call asks for the ids, or names, of all terms together. Each term of tags takes a call of its own,
+because its tags must all match.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,7 +31,10 @@ _SUBNETS, _GROUPS = "EC2 DescribeSubnets", "EC2 DescribeSecurityGroups"
 
 
 def filters_of(name: str, values: Iterable[str], tags: Iterable[Mapping[str, str]]) -> list[Filters]:
-    """The filters of each call. ``name``: of the filter for ``values``, among which empty ones do not count; ``tags``: of each term."""
+    """The filters of each call.
+
+    ``name``: of the filter for ``values``, among which empty ones do not count; ``tags``: of each term.
+    """
     given = sorted(filter(None, values))
     calls: list[Filters] = [[{"Name": name, "Values": given}]] if given else []
     return calls + [tag_filters(term) for term in tags if term]

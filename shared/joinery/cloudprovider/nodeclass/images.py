@@ -1,7 +1,7 @@
 """Which images an EC2NodeClass means: from an alias to SSM parameters, from images to status entries.
 
-The alias of an AMI family stands for several images, one for each architecture and kind of accelerator. The requirements of an entry say
-which instance types its image can boot (Karpenter for AWS `MapToInstanceTypes`).
+The alias of an AMI family stands for several images, one for each architecture and kind of accelerator. The
+requirements of an entry say which instance types its image can boot (Karpenter for AWS `MapToInstanceTypes`).
 """
 
 from collections.abc import Iterable
@@ -22,8 +22,8 @@ _ARCHES = {"amd64": "x86_64", "arm64": "arm64"}
 class ImageVariant:
     """One image that an alias stands for.
 
-    ``parameter``: the SSM parameter that holds its id. ``arch``: Kubernetes' word. ``kinds``: what nodes it is for, of ``standard``,
-    ``nvidia`` and ``neuron``.
+    ``parameter``: the SSM parameter that holds its id. ``arch``: Kubernetes' word. ``kinds``: what nodes it is for, of
+    ``standard``, ``nvidia`` and ``neuron``.
     """
 
     parameter: str
@@ -33,7 +33,7 @@ class ImageVariant:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """An image as EC2 describes it. ``arch``: Kubernetes' word, empty for an architecture that is none of Kubernetes'."""
+    """An image as EC2 describes it. ``arch``: Kubernetes' word, empty where it has none."""
 
     id: str
     name: str
@@ -55,7 +55,10 @@ _REQUIREMENTS = {
 
 
 def variants(term: AMISelectorTerm, version: str) -> tuple[ImageVariant, ...]:
-    """The images that a term's alias stands for. ``version``: Kubernetes', such as 1.33. Raises ``ConfigurationError`` if there are none."""
+    """The images that a term's alias stands for.
+
+    ``version``: Kubernetes', such as 1.33. Raises ``ConfigurationError`` if there are none.
+    """
     family, _, pinned = term.alias.partition("@")
     release = "" if pinned == "latest" else pinned
     match family:
@@ -97,10 +100,12 @@ def _bottlerocket(version: str, release: str) -> Iterable[ImageVariant]:
 
 
 def statuses(images: Iterable[tuple[Image, tuple[str, ...]]]) -> list[AMIStatus]:
-    """The status entries of images, newest first. An image comes with the kinds of node that it is for; without any it is for all.
+    """The status entries of images, newest first.
 
-    Of several images for the same types one stays: one that is not deprecated, then the newest, then the last by name (Karpenter for AWS
-    `AMIs.Sort`). An image of an unknown architecture is left out.
+    An image comes with the kinds of node that it is for; without any it is for all.
+
+    Of several images for the same types one stays: one that is not deprecated, then the newest, then the last by name
+    (Karpenter for AWS `AMIs.Sort`). An image of an unknown architecture is left out.
     """
     best: dict[tuple[str, str], Image] = {}
     for image, kinds in images:

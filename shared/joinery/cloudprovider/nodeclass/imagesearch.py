@@ -21,8 +21,8 @@ Kinds = tuple[str, ...]
 class ImageSearch:
     """Looks images up.
 
-    ``version``: the cluster's, such as 1.33, needed for aliases only. ``now``: decides what is deprecated. ``is_windows``: which images are
-    looked at, because a name or a tag may select images of both systems.
+    ``version``: the cluster's, such as 1.33, needed for aliases only. ``now``: decides what is deprecated.
+    ``is_windows``: which images are looked at, because a name or a tag may select images of both systems.
     """
 
     def __init__(self, clients: Clients, version: str, now: datetime, *, is_windows: bool = False) -> None:
@@ -103,7 +103,9 @@ def _moment(text: str | None) -> datetime | None:
 
 
 def image_id(value: str) -> str:
-    """The image id in an SSM parameter's value, which is the id, or (``recommended``) a JSON document with the id in it."""
+    """The image id in an SSM parameter's value, which is the id, or (``recommended``) a JSON document with the id in
+    it.
+    """
     if not value.lstrip().startswith("{"):
         return value
     try:

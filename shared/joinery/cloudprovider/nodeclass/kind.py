@@ -5,7 +5,10 @@ from joinery.apis.nodeclass import NodeClass
 
 
 def of_ec2(node_class: NodeClass) -> EC2NodeClass:
-    """The class, which is an EC2NodeClass. Raises ``TypeError`` if it is not: then gateways of two clouds were mixed up."""
+    """The class, which is an EC2NodeClass.
+
+    Raises ``TypeError`` if it is not: then gateways of two clouds were mixed up.
+    """
     if not isinstance(node_class, EC2NodeClass):
         raise TypeError(f"{node_class.kind} {node_class.metadata.name} is no {EC2NodeClass.kind}")
     return node_class

@@ -1,7 +1,7 @@
 """The instance profile of an EC2NodeClass that names a role (IAM API CreateInstanceProfile).
 
-The profile's name derives from the cluster, the class and the role. So whether it was made already can be asked without remembering it,
-and another role gets another profile.
+The profile's name derives from the cluster, the class and the role. So whether it was made already can be asked without
+remembering it, and another role gets another profile.
 """
 
 from hashlib import sha256

@@ -1,7 +1,7 @@
 """The status of an EC2NodeClass: what its selectors found, and whether that is all that a launch needs.
 
-(Karpenter for AWS, nodeclass controller.) ``Ready`` is True if all other conditions are. If not, it repeats the reason of the first that
-is False, because NodePools of such a class launch nothing and their users must learn what to do.
+(Karpenter for AWS, nodeclass controller.) ``Ready`` is True if all other conditions are. If not, it repeats the reason
+of the first that is False, because NodePools of such a class launch nothing and their users must learn what to do.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,10 @@ class Unmet:
 
 @dataclass(frozen=True, kw_only=True)
 class Selection:
-    """What the selectors of a class found. ``ami_problem`` and ``profile_problem``: why images or a profile could not be found."""
+    """What the selectors of a class found.
+
+    ``ami_problem`` and ``profile_problem``: why images or a profile could not be found.
+    """
 
     subnets: Sequence[SubnetStatus] = ()
     security_groups: Sequence[SecurityGroupStatus] = ()

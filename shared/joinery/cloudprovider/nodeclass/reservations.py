@@ -1,7 +1,7 @@
 """Which capacity reservations an EC2NodeClass may use.
 
-The status of a class names what its terms selected. A class from a file often has no status: then its terms are matched with the
-catalogue's reservations, by the rules by which EC2 matches them.
+The status of a class names what its terms selected. A class from a file often has no status: then its terms are matched
+with the catalogue's reservations, by the rules by which EC2 matches them.
 """
 
 from collections.abc import Iterable
