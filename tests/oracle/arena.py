@@ -26,7 +26,7 @@ from joinery.errors import ConflictError
 from joinery.lifecycle.fleet_groups import FleetGroup, FleetOutcome, settle
 from joinery.lifecycle.registration import register
 from joinery.lifecycle.steering import invited, is_steered, released
-from joinery.lifecycle.view import View, view
+from joinery.lifecycle.view import View, view_of
 from joinery.state.instances import Instance
 from joinery.state.offerings import InstanceType
 from joinery.state.snapshot import Snapshot
@@ -119,7 +119,7 @@ class Arena:
         """What lifecycle does until registration: let the planned pods onto the nodes that are kept for them."""
         left = list(claims)
         while left:
-            world = view(replace(self.look(), node_claims=tuple(left)), ())
+            world = view_of(replace(self.look(), node_claims=tuple(left)), ())
             left = [claim for claim in left if not self._register(world, claim)]
 
     def _register(self, world: View, claim: NodeClaim) -> bool:

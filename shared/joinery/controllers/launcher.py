@@ -136,23 +136,28 @@ def _overrides(filtered_types: FilteredTypes, *, with_efa: bool) -> tuple[Overri
     """``with_efa``: some pod asks for Elastic Fabric Adapters, so the instance gets all that its type has."""
     return tuple(
         Override(
-            kind.name,
-            offering.zone,
-            offering.price,
-            kind.capacity.get("pods", 0),
-            offering.reservation,
-            kind.capacity.get(EFA, 0) if with_efa else 0,
+            instance_type=instance_type.name,
+            zone=offering.zone,
+            price=offering.price,
+            max_pods=instance_type.capacity.get("pods", 0),
+            reservation=offering.reservation,
+            efa=instance_type.capacity.get(EFA, 0) if with_efa else 0,
         )
-        for kind in filtered_types.types
-        for offering in sorted(kind.offerings, key=lambda each: (each.price, each.zone))
+        for instance_type in filtered_types.types
+        for offering in sorted(instance_type.offerings, key=lambda offering: (offering.price, offering.zone))
     )
 
 
 def _outcome(result: LaunchResult, now: datetime) -> FleetOutcome:
-    problems = sorted({f"{f.code}: {f.message}" for f in result.failures if not f.is_capacity})
-    # One sentence a code: each pool has its own, which differ in names alone.
-    shortages = {f.code: f.message for f in reversed(result.failures) if f.is_capacity}
-    problem = "; ".join(problems) or ("" if result.failures else "EC2 returned too few instances and no error")
+    """EC2's answer as the group's claims see it. Failures may come with instances: then other pools served the call."""
+    shortages, problems = {}, set()
+    for failure in reversed(result.failures):
+        if failure.is_capacity:
+            # One message a code, the first: EC2 repeats it for every pool, and only the pool's name differs.
+            shortages[failure.code] = failure.message
+        else:
+            problems.add(f"{failure.code}: {failure.message}")
+    problem = "; ".join(sorted(problems)) or ("" if result.failures else "EC2 returned too few instances and no error")
     return FleetOutcome(
         instances=tuple(_instance(launched, now) for launched in result.instances),
         out_of=capacity_pools(result.failures),

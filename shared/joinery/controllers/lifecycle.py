@@ -15,7 +15,7 @@ from joinery.doorbell.gateway import Bell
 from joinery.errors import JoineryError
 from joinery.gateways import Gateways
 from joinery.lifecycle.decision import LifecycleDecision, decide
-from joinery.lifecycle.view import View, view
+from joinery.lifecycle.view import View, view_of
 from joinery.observability import REASON, logger, said
 from joinery.state.snapshot import Invalid
 
@@ -28,13 +28,13 @@ class LifecycleController:
 
     def reconcile(self) -> Mapping[str, Any]:
         """Read, decide, act. Raises what failed when everything else is done."""
-        seen = self._read()
-        actor = Actor(self._gateways, seen.snapshot.now)
-        decision = decide(seen, self._resolve(seen.snapshot.node_classes, actor))
-        self._act(seen, decision, actor)
+        view = self._read()
+        actor = Actor(self._gateways, view.snapshot.now)
+        decision = decide(view, self._resolve(view.snapshot.node_classes, actor))
+        self._act(view, decision, actor)
         actor.conclude()
         return {
-            "claims": len(seen.snapshot.managed_claims),
+            "claims": len(view.snapshot.managed_claims),
             "in_progress": decision.in_progress,
             "commands": actor.attempted,
         }
@@ -44,7 +44,7 @@ class LifecycleController:
         instances = self._gateways.cloud.instances()
         snapshot = self._gateways.cluster.snapshot()
         _log_invalid(snapshot.invalid)
-        return view(snapshot, instances)
+        return view_of(snapshot, instances)
 
     def _resolve(self, node_classes: Iterable[NodeClass], actor: Actor) -> Mapping[str, NodeClassStatus]:
         """What the cloud says of each class, by name; a class that it could not look at is left out."""
@@ -56,11 +56,11 @@ class LifecycleController:
                 actor.note(f"{node_class.kind} {node_class.metadata.name} could not be resolved", error)
         return statuses
 
-    def _act(self, seen: View, decision: LifecycleDecision, actor: Actor) -> None:
+    def _act(self, view: View, decision: LifecycleDecision, actor: Actor) -> None:
         for failure in decision.failures:
             actor.note(failure.what, failure.error)
         actor.carry_out(*decision.readiness, *(step.commands for step in decision.steps))
-        launched = self._launch(seen, decision, actor)
+        launched = self._launch(view, decision, actor)
         # Last of all, because there may be thousands: a pod that is let in late finds its node kept for it.
         actor.carry_out(*decision.garbage, *((invitation,) for invitation in decision.invitations))
         if decision.in_progress:
@@ -68,14 +68,14 @@ class LifecycleController:
         if decision.is_short or launched.is_short:
             self._gateways.doorbell.ring(Bell.PROVISIONING)
 
-    def _launch(self, seen: View, decision: LifecycleDecision, actor: Actor) -> Launched:
+    def _launch(self, view: View, decision: LifecycleDecision, actor: Actor) -> Launched:
         """Launch the claims that provisioning left behind."""
         if not decision.launches:
             return Launched()
-        snapshot = seen.snapshot
+        snapshot = view.snapshot
         supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
         launcher = Launcher(self._gateways, actor, snapshot, supply)
-        return launcher.launch(decision.launches, snapshot.node_claims, seen.instances.values())
+        return launcher.launch(decision.launches, snapshot.node_claims, view.instances.values())
 
 
 def _log_invalid(objects: Iterable[Invalid]) -> None:

@@ -67,7 +67,7 @@ class View:
         return self.instances.get(instance_id(provider_id))
 
 
-def view(snapshot: Snapshot, instances: Iterable[Instance]) -> View:
+def view_of(snapshot: Snapshot, instances: Iterable[Instance]) -> View:
     """The snapshot joined with the instances that were listed before it was read."""
     nodes: dict[str, list[Node]] = defaultdict(list)
     for node in snapshot.nodes:

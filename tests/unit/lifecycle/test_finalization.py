@@ -17,7 +17,7 @@ from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import UpdateClaim, UpdateNode
 from joinery.lifecycle.finalization import finalize, finalize_node
-from joinery.lifecycle.view import Step, view
+from joinery.lifecycle.view import Step, view_of
 from joinery.state.claims import with_status
 from joinery.state.instances import Instance
 from joinery.state.snapshot import Snapshot
@@ -52,7 +52,7 @@ def _going(**given: Any) -> Node:
 def _finalize(
     claim: NodeClaim, *nodes: Node, now: datetime = START, instances: Iterable[Instance] = (RUNNING,), **rest: Any
 ) -> Step:
-    return finalize(view(Snapshot(now=now, node_claims=(claim,), nodes=nodes, **rest), instances), claim)
+    return finalize(view_of(Snapshot(now=now, node_claims=(claim,), nodes=nodes, **rest), instances), claim)
 
 
 def _kinds(step: Step) -> list[str]:
@@ -205,9 +205,9 @@ def test_a_claim_without_our_finalizer_is_not_ours_to_end() -> None:
 
 def test_a_node_without_a_claim_is_drained_and_let_go() -> None:
     """Its finalizer would keep it for ever; its instance is collected as garbage."""
-    world = view(Snapshot(now=START, nodes=(_going(),), pods=(builders.pod("a", node="node-1"),)), (RUNNING,))
+    world = view_of(Snapshot(now=START, nodes=(_going(),), pods=(builders.pod("a", node="node-1"),)), (RUNNING,))
     assert _kinds(finalize_node(world, _going())) == ["Evict"]
-    empty = view(Snapshot(now=START, nodes=(_going(),)), (RUNNING,))
+    empty = view_of(Snapshot(now=START, nodes=(_going(),)), (RUNNING,))
     (let_go,) = finalize_node(empty, _going()).commands
     assert isinstance(let_go, UpdateNode)
     assert let_go.after.metadata.finalizers == []

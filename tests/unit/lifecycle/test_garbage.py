@@ -9,7 +9,7 @@ from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import TerminateInstance
 from joinery.lifecycle.garbage import unknown_instances
-from joinery.lifecycle.view import view
+from joinery.lifecycle.view import view_of
 from joinery.state.instances import INSTANCE_CLAIM_TAG, Instance
 from joinery.state.snapshot import Invalid, Snapshot
 from simulator import builders
@@ -23,7 +23,7 @@ def _instance(name: str = "lost", *, age: int = 31, state: str = "running", pool
 
 
 def _collected(instances: Iterable[Instance], *claims: NodeClaim, nodes: tuple[Node, ...] = ()) -> list[str]:
-    world = view(Snapshot(now=START, node_claims=claims, nodes=nodes), instances)
+    world = view_of(Snapshot(now=START, node_claims=claims, nodes=nodes), instances)
     return [type(command).__name__ for chain in unknown_instances(world) for command in chain]
 
 
@@ -33,7 +33,7 @@ def test_an_instance_that_no_claim_knows_is_terminated() -> None:
 
 
 def _collected_beside(unread: Invalid, *instances: Instance) -> list[str]:
-    world = view(Snapshot(now=START, invalid=(unread,)), instances)
+    world = view_of(Snapshot(now=START, invalid=(unread,)), instances)
     commands = (command for chain in unknown_instances(world) for command in chain)
     return [command.instance_id for command in commands if isinstance(command, TerminateInstance)]
 

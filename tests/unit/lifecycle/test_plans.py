@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from joinery.apis.core import Pod
 from joinery.apis.labels import PLANNED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.lifecycle.view import view
+from joinery.lifecycle.view import view_of
 from joinery.state.nodes import views
 from joinery.state.plans import MOST_BYTES, expected, needs, planned_pods, remembered
 from joinery.state.snapshot import Snapshot
@@ -94,7 +94,7 @@ def test_a_plan_and_steering_see_the_same_pods() -> None:
     claim, twin = _claim(_web("web-a")), _web("web-b")
     snapshot = Snapshot(now=START, node_claims=(claim,), pods=(twin,))
     (node,) = views(snapshot)
-    assert node.planned == view(snapshot, ()).expected["claim-1"] == (twin.key,)
+    assert node.planned == view_of(snapshot, ()).expected["claim-1"] == (twin.key,)
 
 
 def test_a_claim_remembers_no_more_than_the_api_server_takes() -> None:

@@ -11,7 +11,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import UpdateNode
 from joinery.lifecycle.steering import LONGEST, PATIENCE, promises
 from joinery.lifecycle.step import advance
-from joinery.lifecycle.view import Step, view
+from joinery.lifecycle.view import Step, view_of
 from joinery.scheduling.packing import ExistingPlacement, Packing
 from joinery.state.instances import Instance
 from joinery.state.nodes import views
@@ -49,7 +49,7 @@ def _step(
     """One step, so long after the claim reached what it has."""
     times = [found.last_transition_time for found in claim.status.conditions if found.last_transition_time]
     snapshot = Snapshot(now=max(times) + after, node_claims=(claim,), nodes=nodes, pods=pods, **rest)
-    return advance(view(snapshot, [INSTANCE]), claim)
+    return advance(view_of(snapshot, [INSTANCE]), claim)
 
 
 def _taints(step: Step) -> list[str]:
@@ -141,7 +141,7 @@ def _beside(*reached: str, created: timedelta = timedelta(0), planned: str = '["
     snapshot = Snapshot(
         now=fit.last_transition_time + PATIENCE, node_claims=(claim, other), nodes=(_kept(),), pods=(builders.pod("a"),)
     )
-    return _is_released(advance(view(snapshot, [INSTANCE]), claim))
+    return _is_released(advance(view_of(snapshot, [INSTANCE]), claim))
 
 
 def test_nodes_that_come_together_are_kept_together() -> None:

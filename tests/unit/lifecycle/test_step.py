@@ -18,7 +18,7 @@ from joinery.apis.labels import (
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.lifecycle.step import LAUNCHING, advance
-from joinery.lifecycle.view import Step, view
+from joinery.lifecycle.view import Step, view_of
 from joinery.state.instances import Instance
 from joinery.state.snapshot import Snapshot
 from simulator import builders
@@ -39,7 +39,7 @@ def _step(
     claim: NodeClaim, *nodes: Node, now: datetime = START, instances: Iterable[Instance] | None = None, **rest: Any
 ) -> Step:
     snapshot = Snapshot(now=now, node_claims=(claim,), nodes=nodes, **rest)
-    return advance(view(snapshot, [_instance()] if instances is None else instances), claim)
+    return advance(view_of(snapshot, [_instance()] if instances is None else instances), claim)
 
 
 def _joining(**given: Any) -> Node:
