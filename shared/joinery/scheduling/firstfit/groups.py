@@ -1,7 +1,7 @@
-"""One rule's counts per domain, and which nodes and pods count for it.
+"""One topology rule's counts per domain, and which nodes and pods count for it.
 
-One ``Group`` keeps the counts of one rule, for all classes that say the same and, of a spread, can reach the same domains: the
-emptiest domain is another one for pods that a taint keeps out of it.
+A ``Group`` keeps the counts of one rule for all classes that own it. Classes that own the same spread share a group only if they can
+reach the same domains: a spread compares with the emptiest domain, and that is another one for pods which a taint keeps out of it.
 """
 
 from collections import Counter
@@ -22,7 +22,12 @@ UNLIMITED = 1 << 30
 
 @dataclass(frozen=True, slots=True)
 class UnforeseenDomain:
-    """A domain of a spread (by its rule's identity) that only nodes of the plan itself are in."""
+    """A domain of a spread that only nodes of the plan itself are in, which first-fit learns of too late.
+
+    rule     the identity of the spread's rule (``Rule.identity``)
+    key      its topology key
+    domain   the value of that label
+    """
 
     rule: tuple[object, ...]
     key: str
@@ -31,11 +36,18 @@ class UnforeseenDomain:
 
 @dataclass(eq=False)
 class Group:
-    """One rule's counts: pods it selects by domain, and hard owners by domain. ``awaited``: owners still to be placed.
+    """The counts of one rule.
 
-    ``domains`` are those that a spread ranges over; of hosts none until it is settled which there will be. ``is_hard``: somebody owns
-    it as a rule that must hold; ``counts_owners``: and is counted by it. ``residents``: how many DaemonSets' pods it counts on a new node, by pool, where it counts any;
-    ``brought``: the same by pool for each type; ``newcomers``: new nodes by domain; ``unsettled``: what a domain without any node counts as, if not 0 (``residents``).
+    domains        what a spread ranges over; over hosts empty until it is settled which there will be
+    counts         by domain: pods that the rule selects, on nodes that count for it
+    owners         by domain: pods that own it as a hard rule
+    awaited        hard owners that are still to be placed
+    is_hard        some class owns it as a rule that must hold
+    counts_owners  and is selected by it
+    residents      by pool: how many DaemonSets' pods it counts on a new node; pools where it counts none are left out
+    brought        the same by pool and instance type (a row of the pool's market)
+    newcomers      by domain: new nodes
+    unsettled      by domain without any node: what it counts as, because its first node brings that many DaemonSets' pods
     """
 
     rule: Rule
@@ -52,28 +64,32 @@ class Group:
     _selected: dict[PodClass, bool] = field(default_factory=dict)
 
     def selects(self, pods: PodClass) -> bool:
-        known = self._selected.get(pods)
-        if known is None:
+        """Whether the rule counts pods of the class."""
+        is_selected = self._selected.get(pods)
+        if is_selected is None:
             claim = self.rule.claim
-            known = claim in pods.volumes.unbound if claim else self.rule.selects(pods.example)
-            self._selected[pods] = known
-        return known
+            is_selected = claim in pods.volumes.unbound if claim else self.rule.selects(pods.example)
+            self._selected[pods] = is_selected
+        return is_selected
 
     @property
     def least(self) -> int:
-        """The smallest count that a spread compares with; 0 with fewer domains than minDomains, and over hosts while one more may come."""
+        """The smallest count of a domain, which a spread compares with (kube-scheduler PodTopologySpread, minMatchNum).
+
+        0 if there are fewer domains than minDomains, and over hosts as long as one more may come.
+        """
         if len(self.domains) < self.rule.min_domains:
             return 0
         return min((self.filled(domain) for domain in self.domains), default=0)
 
     def filled(self, domain: str) -> int:
-        """What a spread compares: the pods in the domain; where no node is, those that the first one will bring."""
+        """The pods that a spread counts in the domain; where no node is, those that the first one will bring."""
         if domain not in self.unsettled or self.newcomers[domain]:
             return self.counts[domain]
         return self.counts[domain] + self.unsettled[domain]
 
     def admits_newcomer(self, domain: str, brought: int, pods: int) -> bool:
-        """Whether so many pods may be in the domain on one more node, with so many of the DaemonSets' pods."""
+        """Whether one more node may come to the domain with so many ``pods`` of the plan, and ``brought`` DaemonSets' pods."""
         here = self.counts[domain] + brought
         least = min((self.filled(other) for other in self.domains if other != domain), default=here)
         if len(self.domains) < self.rule.min_domains:
@@ -88,34 +104,39 @@ class Group:
 
     @property
     def is_lonely(self) -> bool:
-        """Whether the one pod that the rule counts is an owner: it could begin without a neighbour only as long as there is none."""
+        """Whether the one pod that an affinity counts owns it. It could be the first without a neighbour only because there was
+        none: kube-scheduler would refuse it if another counted pod came before it, somewhere else.
+        """
         if self.residents or not self.counts_owners:
             return False
-        found = 0
+        total = 0
         for count in self.counts.values():
-            found += count
-            if found > 1:
+            total += count
+            if total > 1:
                 return False
-        return found == 1 and any(self.owners[domain] for domain, count in self.counts.items() if count)
+        return total == 1 and any(self.owners[domain] for domain, count in self.counts.items() if count)
 
     def ranges_over(self, domain: str) -> bool:
         """Whether pods in that domain are within the spread; every host is."""
         return self.rule.key == HOSTNAME or domain in self.domains
 
     def count(self, views: Iterable[NodeView]) -> None:
-        """Note the pods of nodes that exist."""
-        seen: dict[tuple[str, str], bool] = {}
+        """Count the pods of nodes that exist."""
+        selected: dict[tuple[str, str], bool] = {}
         for view in views:
             domain = view.labels.get(self.rule.key)
             if domain is None or not admits(self.rule.nodes, view):
                 continue
             for pod in view.pods:
-                if _is_counted(self.rule, pod) and _selects(self.rule, pod, seen):
+                if _is_counted(self.rule, pod) and _selects(self.rule, pod, selected):
                     self.counts[domain] += 1
 
 
 def counted(group: Group, domain: str, *, cautious: bool) -> int:
-    """What someone else's rule allows a pod that it counts (``Topology.foreign``)."""
+    """How many more pods that somebody else's rule counts may come to the domain (``Topology.foreign``).
+
+    ``cautious``: a spread is kept as if its owners that are still to be placed were in the domain already.
+    """
     if group.rule.kind == "anti-affinity":
         return 0 if group.owners[domain] else UNLIMITED
     if group.rule.kind == "affinity":
@@ -126,7 +147,7 @@ def counted(group: Group, domain: str, *, cautious: bool) -> int:
 
 
 def admits(nodes: NodeFilter, view: NodeView) -> bool:
-    """Whether an existing node counts for a spread."""
+    """Whether an existing node counts for a spread (kube-scheduler PodTopologySpread, nodeAffinityPolicy and nodeTaintsPolicy)."""
     if any(key not in view.labels for key in nodes.keys):
         return False
     if nodes.terms is not None and not any(term.matches(view.labels) for term in nodes.terms):
@@ -136,12 +157,13 @@ def admits(nodes: NodeFilter, view: NodeView) -> bool:
 
 
 def _is_counted(rule: Rule, pod: Pod) -> bool:
-    """kube-scheduler leaves terminating pods out of a spread, and minds them in affinity until they are gone."""
+    """kube-scheduler leaves terminating pods out of a spread, and counts them for affinity until they are gone."""
     return rule.kind != "spread" or not is_terminating(pod)
 
 
-def _selects(rule: Rule, pod: Pod, seen: dict[tuple[str, str], bool]) -> bool:
+def _selects(rule: Rule, pod: Pod, selected: dict[tuple[str, str], bool]) -> bool:
+    # Thousands of pods have a few sets of labels between them, and selectors are slow.
     key = (pod.metadata.namespace, str(sorted(pod.metadata.labels.items())))
-    if key not in seen:
-        seen[key] = rule.selects(pod)
-    return seen[key]
+    if key not in selected:
+        selected[key] = rule.selects(pod)
+    return selected[key]

@@ -1,4 +1,7 @@
-"""All groups of a problem, and the books of them: who is counted where, as pods are placed and taken back."""
+"""The counts of every topology rule of a problem, kept as pods are placed and taken back.
+
+``Ledger`` says who is counted where; ``topology.Topology`` says what those counts allow.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -18,12 +21,23 @@ ANY_NEW_NODE = ""
 _NOBODY = Residents()
 
 Universe = Callable[[PodClass, str], frozenset[str]]
-"""The domains of a key that a class can reach through some pool's available offerings."""
+"""The domains of a topology key that a class can reach through some pool's available offerings."""
+
+Counts = Callable[[NodeFilter], bool]
+"""Whether the node that pods go to is one that a spread with that filter counts."""
+
+Saved = Mapping[object, tuple[Counter[str], Counter[str], Counter[str], int]]
+"""By group: its counts, owners and newcomers by domain, and how many owners are awaited."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Entry:
-    """Pods that were noted, and in which tallies under which domain. ``along``: what else came with them, and how many."""
+    """What was noted for pods that were placed, so that exactly that can be taken back.
+
+    count     how many pods of the class (negative: they were taken back)
+    tallies   the counters that they were added to, and under which domain
+    along     the same with a number, for DaemonSets' pods of a new node that came with them
+    """
 
     pods: PodClass
     count: int
@@ -31,15 +45,14 @@ class Entry:
     along: tuple[tuple[Counter[str], str, int], ...] = ()
 
 
-Saved = Mapping[object, tuple[Counter[str], Counter[str], Counter[str], int]]
-
-
-Counts = Callable[[NodeFilter], bool]
-
-
 @dataclass(frozen=True, slots=True)
 class Newcomer:
-    """A new node by its pool and type (the row), and the keys of which earlier pods on it settled the domain."""
+    """A new node that pods are placed on.
+
+    pool     the name of its pool
+    row      the instance type that it counts on, as a row of the pool's market
+    pinned   the topology keys over which earlier pods on it settled its domain, and brought its DaemonSets' pods there
+    """
 
     pool: str
     row: int
@@ -47,7 +60,12 @@ class Newcomer:
 
 
 class Ledger:
-    """Whom the rules of all classes, and of pods that run, look at; and how many of those are where."""
+    """Which rules the classes and the running pods own, and how many of the pods that those rules count are where.
+
+    rules        by class: the rules it owns, hard ones first
+    unforeseen   domains that earlier packings opened without having counted them
+    settling     hard spreads over zones and the like that count DaemonSets' pods wherever a new node comes
+    """
 
     def __init__(
         self,
@@ -79,7 +97,6 @@ class Ledger:
         self._resident_groups = tuple(group for group in self._groups.values() if group.residents)
         spreads = [group for group in self._resident_groups if group.is_hard and group.rule.kind == "spread"]
         self.settling = tuple(group for group in spreads if group.rule.key != HOSTNAME)
-        """Spreads that count DaemonSets' pods wherever a new node comes."""
         for group in self._resident_groups:
             if group.rule.key == HOSTNAME:
                 group.counts[ANY_NEW_NODE] = min(group.residents.get(pool.name, 0) for pool in residents.pools)
@@ -112,10 +129,10 @@ class Ledger:
         )
 
     def _count_bound(self, namespaces: Sequence[Namespace]) -> None:
-        known = tuple(namespaces)
+        """Count the pods of existing nodes, and note whom their required anti-affinity keeps away."""
         for view in self._nodes:
             for pod in view.pods:
-                for rule in required_anti_affinity(pod, known):
+                for rule in required_anti_affinity(pod, namespaces):
                     group = self._groups.setdefault((rule.identity, frozenset()), Group(rule))
                     group.is_hard = True
                     if rule.key in view.labels:
@@ -124,14 +141,17 @@ class Ledger:
             group.count(self._nodes)
 
     def settle_hosts(self, hosts: Callable[[NodeFilter], Iterable[str]]) -> bool:
-        """Let spreads over hosts range over those that count for them, now that no more will come. Whether there are such spreads."""
+        """Let hard spreads over hosts range over these hosts, now that no more will come. Whether there are such spreads.
+
+        Until then one more host may come, which would be empty, so such spreads compare with 0.
+        """
         spreads = [g for g in self._groups.values() if g.is_hard and (g.rule.kind, g.rule.key) == ("spread", HOSTNAME)]
         for group in spreads:
             group.domains = frozenset(hosts(group.rule.nodes))
         return bool(spreads)
 
     def unsettle_hosts(self) -> None:
-        """Reckon with one more host again."""
+        """Count on one more host again."""
         self.settle_hosts(lambda _: ())
 
     def group(self, rule: Rule) -> Group:
@@ -141,58 +161,61 @@ class Ledger:
     def foreign(self, pods: PodClass) -> tuple[Group, ...]:
         """Groups by which others bind the class: spreads, affinities and anti-affinities that count it.
 
-        Its own preference may be somebody else's hard rule, and binds it still once it is given up.
+        Its own preference may be somebody else's hard rule. Then it still binds the class once the class has given it up.
         """
-        known = self._foreign.get(pods)
-        if known is None:
+        foreign = self._foreign.get(pods)
+        if foreign is None:
             own = [self.group(rule) for rule in self.rules[pods]]
             preferred = [g for g in own if g.is_hard and g.rule.kind != "affinity" and not self._is_held(g, pods)]
             alike = [g for g in dict.fromkeys(preferred) if g.selects(pods)]
-            known = self._foreign[pods] = (*self._strangers(pods), *alike)
-        return known
+            foreign = self._foreign[pods] = (*self._strangers(pods), *alike)
+        return foreign
 
     def foreign_over(self, pods: PodClass, key: str) -> tuple[Group, ...]:
-        """Those of them that are over this key."""
-        known = self._foreign_over.get((pods, key))
-        if known is None:
-            known = tuple(group for group in self.foreign(pods) if group.rule.key == key)
-            self._foreign_over[pods, key] = known
-        return known
+        """The ``foreign`` groups over this key."""
+        groups = self._foreign_over.get((pods, key))
+        if groups is None:
+            groups = tuple(group for group in self.foreign(pods) if group.rule.key == key)
+            self._foreign_over[pods, key] = groups
+        return groups
 
     def _is_held(self, group: Group, pods: PodClass) -> bool:
         return any(rule.weight is None and self.group(rule) is group for rule in self.rules[pods])
 
     def _strangers(self, pods: PodClass) -> tuple[Group, ...]:
         """Groups that count the class without being its own in any way."""
-        known = self._strange.get(pods)
-        if known is None:
+        groups = self._strange.get(pods)
+        if groups is None:
             own = {self.group(rule) for rule in self.rules[pods]}
-            known = tuple(g for g in self._groups.values() if g not in own and g.selects(pods))
-            self._strange[pods] = known
-        return known
+            groups = tuple(g for g in self._groups.values() if g not in own and g.selects(pods))
+            self._strange[pods] = groups
+        return groups
 
     def watching(self, pods: PodClass) -> tuple[NodeFilter, ...]:
-        """The nodes on which hard spreads of others count the class, where they look at more than taints."""
-        known = self._watching.get(pods)
-        if known is None:
+        """The filters of hard spreads of others that count the class only on nodes with certain labels."""
+        filters = self._watching.get(pods)
+        if filters is None:
             spreads = (g for g in self._strangers(pods) if g.is_hard and g.rule.kind == "spread")
-            known = tuple({g.rule.nodes.identity: g.rule.nodes for g in spreads if g.rule.nodes.terms}.values())
-            self._watching[pods] = known
-        return known
+            filters = tuple({g.rule.nodes.identity: g.rule.nodes for g in spreads if g.rule.nodes.terms}.values())
+            self._watching[pods] = filters
+        return filters
 
     def minds(self, pods: PodClass) -> bool:
-        """Whether the class, where it runs, keeps others away or is counted by a rule; it may be one that is not to be placed."""
+        """Whether it matters to other pods where the class runs: it keeps others away, or a rule counts it.
+
+        Asked of classes too that are not to be placed.
+        """
         affinity = pods.affinity.pod_anti_affinity
         return affinity is not None or any(group.selects(pods) for group in self._groups.values())
 
     def keys(self, pods: PodClass, rules: Iterable[Rule]) -> tuple[str, ...]:
-        """The keys whose domain must be known where the class goes, hosts apart."""
+        """The topology keys whose domain must be known where the class goes, in name order, without the host's."""
         keys = {rule.key for rule in rules} | {group.rule.key for group in self.foreign(pods)}
         keys |= {rule.key for rule in self.rules[pods] if self.group(rule).selects(pods)}
         return tuple(sorted(keys - {HOSTNAME}))
 
     def furnish(self, host: str, pool: str) -> None:
-        """Count the DaemonSets' pods of a new node that has no others yet."""
+        """Count the DaemonSets' pods of a new node that has no other pods yet."""
         for group in self._resident_groups:
             if group.rule.key == HOSTNAME:
                 group.counts[host] = group.residents.get(pool, 0)
@@ -207,10 +230,15 @@ class Ledger:
         *,
         newcomer: Newcomer | None = None,
     ) -> Entry:
-        """Note ``count`` pods of the class (negative: take them back) where keys have these domains.
+        """Count pods of the class on a node.
 
-        ``counts`` says whether a node filter admits the target, for spreads that leave some nodes out; ``newcomer``: the new node on
-        which they are. Returns what was noted.
+        rules      those of its rules that it keeps on this try
+        domains    the node's domain by topology key, as far as it is known
+        count      how many pods; negative to take them back
+        counts     whether a spread's filter admits the node
+        newcomer   the new node, where it is one and spreads count the DaemonSets' pods that it brings
+
+        Returns what was noted, for ``erase``.
         """
         active = [self.group(rule) for rule in rules]
         tallies: list[tuple[Counter[str], str]] = []
@@ -268,9 +296,9 @@ class Ledger:
         """Go back to these counts."""
         for identity, (counts, owners, newcomers, awaited) in saved.items():
             group = self._groups[identity]
-            for tally, known in ((group.counts, counts), (group.owners, owners), (group.newcomers, newcomers)):
+            for tally, before in ((group.counts, counts), (group.owners, owners), (group.newcomers, newcomers)):
                 tally.clear()  # entries hold on to the tally itself
-                tally.update(known)
+                tally.update(before)
             group.awaited = awaited
 
     @property
@@ -279,11 +307,12 @@ class Ledger:
         return any(group.is_uneven for group in self.settling)
 
     def differs(self, saved: Saved) -> bool:
-        """Whether any count has changed, hosts apart: which node of a domain a pod is on does not matter there.
+        """Whether any count by domain has changed, so that rules that held may not hold any more.
 
-        Where nodes bring DaemonSets' pods that a spread counts, it must still be even.
+        Counts by host may change: which node of a domain a pod is on is checked as it is put there. Spreads that count DaemonSets'
+        pods change with the number of nodes; they need only be even.
         """
-        listed = [(self._groups[identity], *known) for identity, known in saved.items()]
+        listed = [(self._groups[identity], *before) for identity, before in saved.items()]
         return self.is_uneven or any(
             group.rule.key != HOSTNAME
             and group not in self.settling

@@ -176,7 +176,7 @@ class NewNodes:
             node.settle(nodes)
         for group in self._topology.settling:
             node.settle_daemons(group.brought.get(node.pool.name))
-        node.used = node.used + demand.row * count
+        node.used = node.used + demand.requests * count
         node.ports = node.ports | demand.pods.ports
 
     def _charge(self, node: NewNode) -> None:

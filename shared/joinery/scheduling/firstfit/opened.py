@@ -95,5 +95,5 @@ class OpenedNodes:
         affordable = np.maximum(np.divide(allowed, price, out=np.full(listed, np.inf), where=price > 0), 1.0)
         level = np.searchsorted(_LEVELS, affordable)
         room = self._room[np.arange(listed), np.minimum(level, len(_LEVELS) - 1)]
-        fits = (room[:, demand.asked] >= demand.row[demand.asked]).all(axis=1)
+        fits = (room[:, demand.asked] >= demand.requests[demand.asked]).all(axis=1)
         return np.flatnonzero((unit >= 0) & fits)

@@ -34,4 +34,4 @@ class Reservations:
 
 def must_reserve(pools: Iterable[Pool], demand: Demand, domains: Domains) -> bool:
     """Whether the pods, asked for like that, can only be in a reservation."""
-    return not any(is_bought(pool, demand.fit(pool, domains)[1], demand.row) for pool in pools)
+    return not any(is_bought(pool, demand.fit(pool, domains)[1], demand.requests) for pool in pools)

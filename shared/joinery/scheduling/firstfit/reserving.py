@@ -53,7 +53,7 @@ class ReservedStarts:
         columns = self._open_columns(pool, demand, domains)
         if columns and keys and set(keys) <= set(OFFERING_KEYS):
             rows, market = pool.market.reserved_row[columns], pool.market
-            holds = (pool.room[rows] >= demand.row).all(axis=1) & demand.fit(pool, domains)[1].types[rows]
+            holds = (pool.room[rows] >= demand.requests).all(axis=1) & demand.fit(pool, domains)[1].types[rows]
             first: dict[tuple[str | None, ...], int] = {}
             for index in np.argsort(market.prices[rows, columns], kind="stable"):
                 if holds[index]:
@@ -79,7 +79,7 @@ class ReservedStarts:
             return self.starts(pool, demand, domains)
         columns = np.array(self._open_columns(pool, demand, domains), dtype=np.int64)
         rows, asked = pool.market.reserved_row[columns], demand.asked
-        counts = (pool.room[rows][:, asked] // demand.row[asked]).min(
+        counts = (pool.room[rows][:, asked] // demand.requests[asked]).min(
             axis=1, initial=1 if demand.pods.ports else wanted
         )
         most = np.minimum(counts, self._nodes.allowed_on_host(demand, self._nodes.next_name(pool)))

@@ -29,35 +29,41 @@ Domains = Mapping[str, str]
 
 
 def present(domains: Domains) -> dict[str, str]:
-    """Without the keys that the node must lack."""
+    """The domains without the keys that the node must lack."""
     return {key: domain for key, domain in domains.items() if domain}
 
 
 @dataclass(eq=False)
 class Demand:
-    """A class on one try, ready to be compared with targets: its request as a row, and what its volumes add."""
+    """A class on one try, ready to be compared with targets. Compared by identity, because it remembers what pools said.
+
+    variant    the preferences that it keeps on this try
+    requests   what one pod asks for, by resource (the problem's ``Axis``)
+    asked      the indices of the resources that it asks for at all
+    volumes    what one of the ways to attach its volumes demands of a node
+    """
 
     pods: PodClass
     variant: Variant
-    row: Amounts
-    asked: Amounts  # the columns that the class asks for
+    requests: Amounts
+    asked: Amounts
     volumes: Requirements = NO_REQUIREMENTS
     _fits: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Requirements, Fit]] = field(default_factory=dict)
 
     @cached_property
     def requirements(self) -> Requirements:
-        """Of the pods and of their volumes."""
+        """What the pods and their volumes demand of a node."""
         return self.variant.requirements.intersect(self.volumes)
 
     def fit(self, pool: Pool, domains: Domains) -> tuple[Requirements, Fit]:
-        """What is asked for with these domains on top, and what it leaves of the pool's template; remembered."""
+        """The requirements with these domains on top, and what they leave of the pool's template; remembered."""
         key = (pool.name, tuple(sorted(domains.items())))
-        known = self._fits.get(key)
-        if known is None:
+        fit = self._fits.get(key)
+        if fit is None:
             pinned = {key: one_of((value,)) if value else ABSENT for key, value in domains.items() if key != HOSTNAME}
             wanted = self.requirements.intersect(Requirements(pinned)).canonical()
-            known = self._fits[key] = (wanted, pool.fit(wanted))
-        return known
+            fit = self._fits[key] = (wanted, pool.fit(wanted))
+        return fit
 
     @cached_property
     def gathers(self) -> bool:
@@ -65,7 +71,7 @@ class Demand:
         return any(rule.key == HOSTNAME and rule.kind == "affinity" for rule in self.variant.rules)
 
     def is_repelled(self, taints: Iterable[TaintLike]) -> bool:
-        """Whether some taint keeps the class away."""
+        """Whether some taint keeps the class away on this try."""
         if self.variant.tolerates_preferred:
             return self.pods.untolerated(taints) is not None
         return first_untolerated(self.pods.tolerations, taints) is not None
@@ -73,7 +79,13 @@ class Demand:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Batch:
-    """Pods of one class that were put on a node together, with what they asked for there, where, and how that was noted."""
+    """Pods of one class that were put on a node together.
+
+    demand    what they asked for on the try that placed them
+    domains   the domains that they were dealt to
+    pods      their names
+    entry     how they were counted, so that it can be taken back
+    """
 
     demand: Demand
     domains: Domains
@@ -83,9 +95,13 @@ class Batch:
 
 @dataclass(eq=False)
 class ExistingNode:
-    """A node or a claim on its way, with what room it has left.
+    """A node that exists, or that is on its way, with the room that it has left.
 
-    ``attachments``: how many more volumes it takes, by CSI driver with a limit; ``attached``: the claims that it has.
+    free          what is allocatable and not taken, by resource; negative where the node is overcommitted
+    attachments   how many more volumes it takes, by CSI driver that has a limit
+    attached      the volume claims whose volumes it has attached
+    ports         host ports in use: (IP address, protocol, port)
+    placed        the pods of the plan that it takes, by class
     """
 
     view: NodeView
@@ -114,22 +130,24 @@ class ExistingNode:
         return demand.requirements.matches(view.labels)
 
     def domain(self, key: str) -> str | None:
+        """The node's domain of that topology key; None without the label."""
         return self.view.labels.get(key)
 
     def holds(self, demand: Demand) -> int:
         """How many more pods of the class there is room for."""
         asked = demand.asked
-        room = int((self.free[asked] // demand.row[asked]).min()) if len(asked) else 1 << 30
-        for driver, (once, each) in demand.pods.volumes.taken(self.attachments, self.attached).items():
-            left = self.attachments[driver] - once
-            room = min(room, left // each if each else room) if left >= 0 else 0
+        room = int((self.free[asked] // demand.requests[asked]).min()) if len(asked) else 1 << 30
+        for driver, (shared, own) in demand.pods.volumes.taken(self.attachments, self.attached).items():
+            left = self.attachments[driver] - shared
+            room = min(room, left // own if own else room) if left >= 0 else 0
         return min(room, 1) if demand.pods.ports else max(room, 0)
 
     def place(self, demand: Demand, names: Sequence[str]) -> None:
-        self.free -= demand.row * len(names)
+        """Take what the pods need from the room that is left."""
+        self.free -= demand.requests * len(names)
         self.ports |= demand.pods.ports
-        for driver, (once, each) in demand.pods.volumes.taken(self.attachments, self.attached).items():
-            self.attachments[driver] -= once + each * len(names)
+        for driver, (shared, own) in demand.pods.volumes.taken(self.attachments, self.attached).items():
+            self.attachments[driver] -= shared + own * len(names)
         self.attached |= {name for name, _ in demand.pods.volumes.shared}
         self.placed.append((demand.pods, names))
 
@@ -140,11 +158,17 @@ class ExistingNode:
 
 @dataclass(eq=False)
 class NewNode:
-    """A node of a pool that is still taking shape: it may be any of ``types`` in any of ``columns`` that holds ``used``.
+    """A node of a pool that is still taking shape: it may be any of its types in any of its offerings that holds its pods.
 
     It is bought as spot or on-demand, or launched in one capacity reservation, its only column.
 
-    ``min_values``: how many values of a label must stay possible; lower than the pool's where those were relaxed.
+    requirements   the pool's and its pods'
+    types          mask over the pool's instance types (rows of its market)
+    columns        mask over the offering columns of its market
+    used           what its pods ask for, by resource; DaemonSets' pods apart, which ``Pool.room`` has taken off
+    min_values     how many values of a label must stay possible; lower than the pool's where those were relaxed
+    ports          host ports of its pods: (IP address, protocol, port)
+    placed         its pods, in the order in which they were placed
     """
 
     name: str
@@ -166,8 +190,8 @@ class NewNode:
     def reservation(self) -> str:
         """The capacity reservation that it is launched in; empty for one that is bought."""
         market = self.pool.market
-        known = (market.columns[i].reservation for i in np.flatnonzero(self.columns & market.reserved))
-        return next((found.id for found in known if found), "")
+        reservations = (market.columns[i].reservation for i in np.flatnonzero(self.columns & market.reserved))
+        return next((reservation.id for reservation in reservations if reservation), "")
 
     @property
     def pods(self) -> tuple[str, ...]:
@@ -183,12 +207,12 @@ class NewNode:
 
     def narrowed(self, demand: Demand, domains: Domains) -> "NewNode | None":
         """The same node with the class's requirements and these domains on top; None where they contradict it."""
-        wanted, found = demand.fit(self.pool, domains)
-        if found.conflict:
+        wanted, fit = demand.fit(self.pool, domains)
+        if fit.conflict:
             return None
-        types, columns, joint = self.types & found.types, self.columns, self.requirements
+        types, columns, joint = self.types & fit.types, self.columns, self.requirements
         if wanted:
-            columns = columns & found.columns
+            columns = columns & fit.columns
             joint = joint.intersect(wanted)
             if not columns.any() or any(joint.sets[key].is_impossible for key in wanted):
                 return None
@@ -204,8 +228,8 @@ class NewNode:
     @cached_property
     def least_prices(self) -> Prices:
         """$/h of each type's cheapest offering that the node may be; infinite where there is none."""
-        known: Prices = self.pool.market.prices[:, self.columns].min(axis=1, initial=np.inf)
-        return known
+        prices: Prices = self.pool.market.prices[:, self.columns].min(axis=1, initial=np.inf)
+        return prices
 
     def _port_mask(self, demand: Demand) -> Mask:
         if ports_clash(demand.pods.ports, self.ports):
@@ -214,12 +238,16 @@ class NewNode:
         return np.array(clear, dtype=np.bool_)
 
     def holds(self, demand: Demand, allowed: Mask) -> tuple[int, Amounts, Amounts]:
-        """How many more pods of the class fit: at most, and by type (indices, counts); ``allowed``: types within limits."""
+        """How many more pods of the class fit: the most, the types that the node may be (rows), and how many fit each of those.
+
+        ``allowed``: mask of the types within the pool's limits. The most may be less than the largest count: minValues need types
+        enough that hold it.
+        """
         index = np.flatnonzero(self.types & allowed & np.isfinite(self.least_prices))
         if not len(index):
             return 0, index, index
         asked = demand.asked
-        room = (self.pool.room[index][:, asked] - self.used[asked]) // demand.row[asked]
+        room = (self.pool.room[index][:, asked] - self.used[asked]) // demand.requests[asked]
         counts = room.min(axis=1) if len(asked) else np.full(len(index), 1 << 30)
         if demand.pods.ports:
             counts = np.minimum(counts, 1)
@@ -242,7 +270,7 @@ class NewNode:
         return left
 
     def with_relaxed_min_values(self, index: Amounts, counts: Amounts) -> "NewNode":
-        """The same node, its minValues lowered to what the types that hold at least one pod can meet (BestEffort, 3.19)."""
+        """The same node, its minValues lowered to what the types that hold at least one pod can meet (minValuesPolicy BestEffort)."""
         left = self._holding(1, index, counts)
         return replace(self, min_values=lowered(self.pool, left, self.columns, self.min_values))
 
@@ -262,20 +290,26 @@ class NewNode:
         return first_untolerated(nodes.tolerations, hard) is None
 
     def settle(self, nodes: NodeFilter) -> None:
-        """Keep to what such a filter admits if the node may count for it: pods counted there would else leave the count as it grows."""
+        """Keep to what a spread's filter admits, if the node may count for it.
+
+        Otherwise pods that the spread counts there would leave its count as the node takes another shape.
+        """
         if not nodes.terms or not self.counts(nodes):
             return
         term = next(term for term in nodes.terms if self._may_match(term))
-        found = self.pool.fit(term)
-        columns = self.columns & found.columns
-        types = self.types & found.types & np.isfinite(self.pool.market.prices[:, columns]).any(axis=1)
+        fit = self.pool.fit(term)
+        columns = self.columns & fit.columns
+        types = self.types & fit.types & np.isfinite(self.pool.market.prices[:, columns]).any(axis=1)
         if types.any() and (not self.min_values or is_possible(self.pool, types, columns, self.min_values)):
             self.types, self.columns = types, columns
             self.requirements = self.requirements.intersect(term.canonical())
             self.__dict__.pop("least_prices", None)
 
     def settle_daemons(self, brought: Amounts | None) -> None:
-        """Keep to types that bring as many DaemonSets' pods as the cheapest does (``brought``, by type): spreads count them."""
+        """Keep to types that bring as many DaemonSets' pods as the cheapest type does, because a spread counts them.
+
+        ``brought``: how many, by type; None where the spread counts none.
+        """
         if brought is None:
             return
         types = self.types & (brought == brought[self.cheapest()])
@@ -283,8 +317,8 @@ class NewNode:
             self.types = types
 
     def _may_match(self, term: Requirements) -> bool:
-        found = self.pool.fit(term)
-        if found.conflict or not (found.types & self.types).any() or not (found.columns & self.columns).any():
+        fit = self.pool.fit(term)
+        if fit.conflict or not (fit.types & self.types).any() or not (fit.columns & self.columns).any():
             return False
         joint = self.requirements.intersect(term.canonical())
         return not any(joint.sets[key].is_impossible for key in term.canonical())
@@ -297,8 +331,8 @@ class NewNode:
             listed = {market.columns[i].value(key) for i in np.flatnonzero(sold)}
         elif key in market.type_keys:
             allowed = self.requirements.get(key)
-            found = (market.types[i].labels.get(key, ()) for i in np.flatnonzero(self.types))
-            listed = {value for values in found for value in values if allowed.has(value)}
+            labels = (market.types[i].labels.get(key, ()) for i in np.flatnonzero(self.types))
+            listed = {value for values in labels for value in values if allowed.has(value)}
         else:
             allowed = self.requirements.get(key)
             open_to_any = {allowed.pick()} if key in self.pool.requirements.sets else set()

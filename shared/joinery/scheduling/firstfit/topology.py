@@ -1,13 +1,13 @@
-"""How many more pods of a class a domain may take.
+"""How many more pods of a class a domain may take (kube-scheduler PodTopologySpread and InterPodAffinity).
 
-Rules bind in both directions, because kube-scheduler judges the final state as the pods of a plan arrive in any order:
+Rules bind in both directions, because kube-scheduler may bind the pods of a plan in any order:
 
-- a pod obeys the rules it owns;
-- a pod that a required anti-affinity of someone else selects keeps away from its owners;
-- a pod that the spread of someone else counts must not push a domain where an owner sits over its skew. While such
-  owners are still to come, pods they count are kept balanced too, as long as that costs no placement (``cautious``).
+- a pod obeys the rules that it owns;
+- a pod that a required anti-affinity of another pod selects keeps away from that pod;
+- a pod that the spread of another pod counts must not push a domain where such an owner is over its skew. While owners
+  are still to be placed, the pods that they count are kept balanced too, as long as that costs no placement (``cautious``).
 
-Rules about soft terms bind only until they are relaxed, and never others.
+Preferred rules bind their owner until it gives them up, and never bind others.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,10 +23,10 @@ from joinery.scheduling.pools.pool import Mask, Pool
 
 
 class Topology(Ledger):
-    """What the groups of a problem allow, as far as they are filled by now."""
+    """What the rules of a problem allow, given the counts so far."""
 
     def allowance(self, pods: PodClass, rules: Iterable[Rule], key: str, domain: str, *, cautious: bool) -> int:
-        """How many more pods of the class the domain may take under these rules of its own and everybody else's."""
+        """How many more pods of the class the domain may take under these rules of its own and under everybody else's."""
         allowed = UNLIMITED
         for rule in rules:
             if rule.key == key and allowed > 0:
@@ -49,7 +49,10 @@ class Topology(Ledger):
         return 1 if selects_itself else UNLIMITED
 
     def _has_residents(self, group: Group) -> bool:
-        """Whether any new node brings along what an affinity wants, into whatever domain it comes; hosts are counted one by one."""
+        """Whether every new node brings a DaemonSet's pod that the affinity wants, whatever domain it comes to.
+
+        Not asked over hosts: there each new node's pods are counted as the node is opened (``furnish``).
+        """
         return group.rule.key != HOSTNAME and 0 < len(self._residents.pools) == len(group.residents)
 
     def barring(self, pods: PodClass, rules: Iterable[Rule], pool: str) -> tuple[Rule, ...]:
@@ -61,8 +64,9 @@ class Topology(Ledger):
         return own + tuple(rule for rule in theirs if rule.selects(pods.example))
 
     def bearable(self, pods: PodClass, rules: Iterable[Rule], domains: Mapping[str, str], pool: Pool) -> Mask:
-        """Of which types one more node of the pool may come to these domains with a pod of the class: spreads count the DaemonSets' pods
-        that it brings.
+        """The types of which one more node of the pool may come to these domains with a pod of the class.
+
+        A mask over the pool's types: spreads count the DaemonSets' pods that the node brings, and those depend on its type.
         """
         types = pool.types
         own = {self.group(rule) for rule in rules} if self.settling else set()
@@ -76,7 +80,7 @@ class Topology(Ledger):
         return types
 
     def neighbouring(self, classes: Iterable[PodClass], key: str) -> frozenset[str]:
-        """The domains in which pods are that some class's required affinity over the key names."""
+        """The domains of the key in which there are pods that the required affinity of one of these classes wants to be near."""
         rules = [r for c in classes for r in self.rules[c] if (r.kind, r.key, r.weight) == ("affinity", key, None)]
         return frozenset(d for rule in rules for d, count in self.group(rule).counts.items() if count)
 
@@ -89,9 +93,9 @@ class Topology(Ledger):
         return UNLIMITED if left >= 0 else 0
 
     def may_begin(self, group: Group, pods: PodClass) -> bool:
-        """Whether this is the first of a self-affine group: nobody matches anywhere, and the pod matches itself.
+        """Whether the class may be first where its affinity finds nobody: it selects itself, and nobody matches anywhere.
 
-        Where several terms are required, nobody may match where any of them looks.
+        With several required terms, nobody may match any of them (kube-scheduler InterPodAffinity, ``satisfyPodAffinity``).
         """
         if not group.selects(pods) or group.residents or any(group.counts.values()):
             return False
@@ -99,14 +103,18 @@ class Topology(Ledger):
         return not group.is_hard or not any(any(self.group(rule).counts.values()) for rule in required)
 
     def _begins_at(self, group: Group, pods: PodClass, domain: str) -> bool:
-        """Whether the group may begin in that domain: where all its owners can go, if there is such a domain."""
+        """Whether the class may be first in that domain.
+
+        kube-scheduler would let it be first anywhere. But all who own the rule must follow it there, so a plan that is to place them
+        all begins where all of them can go, if there is such a domain.
+        """
         if not self.may_begin(group, pods):
             return False
         meeting = self._meeting_places(group.rule)
         return not meeting or domain in meeting
 
     def _meeting_places(self, rule: Rule) -> frozenset[str]:
-        """The domains that every class with this hard rule can reach; none are sought over hosts."""
+        """The domains that every class with this hard rule can reach. Not sought over hosts, of which one more can always be bought."""
         if rule.key == HOSTNAME or rule.weight is not None:
             return frozenset()
         if rule.identity not in self._meeting:
@@ -123,9 +131,9 @@ class Topology(Ledger):
         return frozenset(v.labels[key] for v in views if any(term.matches(v.labels) for term in pods.terms))
 
     def pressure(self, pods: PodClass, rules: Iterable[Rule], key: str, domain: str, *, ahead: bool = False) -> int:
-        """How many pods the domain has already that its own spreads count, or others' that must hold: the emptier the better.
+        """How many pods in the domain its own spreads count, or hard spreads of others: pods are dealt to where this is least.
 
-        ``ahead``: also those that others must be near to.
+        ``ahead``: also pods that hard affinities of others count, so that there are neighbours in every domain.
         """
         groups = [self.group(rule) for rule in rules if rule.key == key and rule.kind == "spread"]
         groups += [

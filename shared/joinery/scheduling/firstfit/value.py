@@ -22,10 +22,10 @@ def fair_price_of_one(pool: Pool, demand: Demand) -> float:
     if found.conflict:
         return 0.0
     room = pool.room[found.bought][:, demand.asked]
-    usable = (room >= demand.row[demand.asked]).all(axis=1)
+    usable = (room >= demand.requests[demand.asked]).all(axis=1)
     if not usable.any():
         return 0.0
-    shares = (demand.row[demand.asked] / room[usable]).max(axis=1, initial=0.0)
+    shares = (demand.requests[demand.asked] / room[usable]).max(axis=1, initial=0.0)
     return float((found.least_prices[usable] * shares).min())
 
 

@@ -1,6 +1,6 @@
-"""A problem compiled for packing: classes, pools, nodes with their room, and topology counts.
+"""A problem compiled for packing: pod classes, pools, nodes with their room, and topology counts.
 
-Built once per solve from the frozen problem; the packing mutates what is in here and nothing else.
+Built once for each attempt from the frozen problem. The packing changes what is in here and nothing else.
 """
 
 from collections.abc import Container, Iterable, Mapping, Sequence

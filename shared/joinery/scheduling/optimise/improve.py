@@ -135,7 +135,7 @@ class _Rebuilding:
 
     def run(self, effort: Effort) -> Better | None:
         """Nodes that carry out all orders; None where that failed."""
-        requests = np.array([order.demand.row for order in self._orders], dtype=np.int64)
+        requests = np.array([order.demand.requests for order in self._orders], dtype=np.int64)
         uses = _pool_uses(self._work, self._orders)
         bin_types = bin_types_for(self._work.pools, requests, uses, self._preferences)
         instance = self._instance(requests, bin_types)

@@ -62,7 +62,7 @@ def kept_demands(nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
         ProofDemand(
             pods=demand.pods,
             count=count,
-            row=demand.row,
+            row=demand.requests,
             ways=(demand.requirements,),
             rules=demand.variant.rules,
             is_settled=len(demand.pods.terms) == len(demand.pods.volumes.alternatives) == 1,
