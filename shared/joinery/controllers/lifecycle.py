@@ -65,7 +65,7 @@ class LifecycleController:
         actor.carry_out(*decision.garbage, *((invitation,) for invitation in decision.invitations))
         if decision.in_progress:
             self._gateways.doorbell.ring(Bell.LIFECYCLE)
-        if decision.is_short or launched.is_short:
+        if decision.wakes_provisioning or launched.is_short:
             self._gateways.doorbell.ring(Bell.PROVISIONING)
 
     def _launch(self, view: View, decision: LifecycleDecision, actor: Actor) -> Launched:

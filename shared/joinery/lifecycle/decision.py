@@ -30,7 +30,7 @@ class LifecycleDecision:
 
     ``readiness``: for each NodePool, node class and invalid resource whose status changes. ``steps``: one for each
     claim of ours, and for each Node of ours that is being deleted without a claim. ``garbage``: for each instance that
-    no claim knows. ``failures``: the claims whose step could not be decided.
+    has no claim. ``failures``: the claims whose step could not be decided.
     """
 
     readiness: tuple[Chain, ...]
@@ -54,8 +54,8 @@ class LifecycleDecision:
         return sum(step.in_progress for step in self.steps)
 
     @property
-    def is_short(self) -> bool:
-        """Whether provisioning should look: some pods lost their place, or a pool or class became ready or unready."""
+    def wakes_provisioning(self) -> bool:
+        """Whether pods have to be planned: some lost their place, or a pool or class became ready or unready."""
         commands = (command for step in self.steps for command in step.commands)
         return (
             any(isinstance(command, DeleteClaim) for command in commands)

@@ -61,9 +61,9 @@ def finalize(view: View, claim: NodeClaim) -> Step:
     """One pass over a claim that is being deleted."""
     if TERMINATION_FINALIZER not in claim.metadata.finalizers:
         return Step()
-    going = _with_deadline(_Pass(view, claim))
+    so_far = _with_deadline(_Pass(view, claim))
     nodes = view.nodes_of(claim) if claim.is_true(REGISTERED) else ()
-    ended = _end_node(going, nodes[0]) if nodes else _end_instance(going)
+    ended = _end_node(so_far, nodes[0]) if nodes else _end_instance(so_far)
     is_over = TERMINATION_FINALIZER not in ended.claim.metadata.finalizers
     update = () if ended.claim == claim else (UpdateClaim(claim, ended.claim, _progress(ended.claim)),)
     return Step((*ended.commands, *update), in_progress=not is_over)
@@ -84,58 +84,58 @@ def is_ours(node: Node, kind: NodeClassKind) -> bool:
     return kind.label in node.metadata.labels and TERMINATION_FINALIZER in node.metadata.finalizers
 
 
-def _with_deadline(going: _Pass) -> _Pass:
+def _with_deadline(so_far: _Pass) -> _Pass:
     """Stamp the moment by which everything must be over, once: the deletion and the claim's grace period."""
-    claim = going.claim
+    claim = so_far.claim
     period, deleted = claim.spec.termination_grace_period, claim.metadata.deletion_timestamp
     if period is None or deleted is None or TERMINATION_TIMESTAMP in claim.metadata.annotations:
-        return going
+        return so_far
     at = (deleted + (duration.parse(period) or timedelta())).isoformat()
     warning = Announce("TerminationGracePeriodExpiring", f"all of its pods will be gone by {at}", claim, warning=True)
-    return going.then(warning, claim=annotated(claim, {TERMINATION_TIMESTAMP: at}))
+    return so_far.then(warning, claim=annotated(claim, {TERMINATION_TIMESTAMP: at}))
 
 
 def _deadline(claim: NodeClaim) -> datetime | None:
     return moment(claim.metadata.annotations.get(TERMINATION_TIMESTAMP, ""))
 
 
-def _end_node(going: _Pass, node: Node) -> _Pass:
-    if not is_ready(node) and going.view.instance_of(node) is None:
-        gone = _let_go(going, node, "its instance is gone")
+def _end_node(so_far: _Pass, node: Node) -> _Pass:
+    if not is_ready(node) and so_far.view.instance_of(node) is None:
+        gone = _let_go(so_far, node, "its instance is gone")
         return gone if node.metadata.deletion_timestamp else gone.then(DeleteNode(node, "its instance is gone"))
-    going = _closed(going, node)
+    so_far = _closed(so_far, node)
     # An empty node has nothing to wait for.
-    has_pods = bool(plan_drain(going.view.pods_on(node), now=going.now, deadline=None).waiting)
-    if has_pods and not may_drain(going.claim, going.now):
-        return going
-    going = _drained(going, node)
-    if going.claim.is_true(DRAINED):
-        going = _detached(going, node)
-    return _end_instance(going, node) if _is_past_volumes(going.claim) else going
+    has_pods = bool(plan_drain(so_far.view.pods_on(node), now=so_far.now, deadline=None).waiting)
+    if has_pods and not may_drain(so_far.claim, so_far.now):
+        return so_far
+    so_far = _drained(so_far, node)
+    if so_far.claim.is_true(DRAINED):
+        so_far = _detached(so_far, node)
+    return _end_instance(so_far, node) if _is_past_volumes(so_far.claim) else so_far
 
 
-def _closed(going: _Pass, node: Node) -> _Pass:
+def _closed(so_far: _Pass, node: Node) -> _Pass:
     """Keep new pods away, and ask for the Node's deletion; its finalizer holds it until the end."""
     tainted = disrupted(node)
     if tainted != node:
-        going = going.then(UpdateNode(node, tainted, "its claim is being deleted"))
+        so_far = so_far.then(UpdateNode(node, tainted, "its claim is being deleted"))
     if node.metadata.deletion_timestamp is None:
-        going = going.then(DeleteNode(node, "its claim is being deleted"))
-    return going
+        so_far = so_far.then(DeleteNode(node, "its claim is being deleted"))
+    return so_far
 
 
-def _drained(going: _Pass, node: Node) -> _Pass:
-    if going.claim.is_true(DRAINED):
-        return going
-    at, deadline = observed(going.claim, going.now), _deadline(going.claim)
-    drain = plan_drain(going.view.pods_on(node), now=going.now, deadline=deadline)
-    going = going.then(*_drain_commands(going.view, node, drain, deadline))
-    draining = going.claim.condition(DRAINED)
+def _drained(so_far: _Pass, node: Node) -> _Pass:
+    if so_far.claim.is_true(DRAINED):
+        return so_far
+    at, deadline = observed(so_far.claim, so_far.now), _deadline(so_far.claim)
+    drain = plan_drain(so_far.view.pods_on(node), now=so_far.now, deadline=deadline)
+    so_far = so_far.then(*_drain_commands(so_far.view, node, drain, deadline))
+    draining = so_far.claim.condition(DRAINED)
     since = draining.last_transition_time if draining else None
-    if drain.waiting or since is None or going.now - since < SHORTEST_DRAIN:
+    if drain.waiting or since is None or so_far.now - since < SHORTEST_DRAIN:
         message = f"{len(drain.waiting)} pods are waiting to be evicted"
-        return going.then(claim=with_condition(going.claim, unknown(DRAINED, "Draining", message, at)))
-    return going.then(claim=with_condition(going.claim, true(DRAINED, at)))
+        return so_far.then(claim=with_condition(so_far.claim, unknown(DRAINED, "Draining", message, at)))
+    return so_far.then(claim=with_condition(so_far.claim, true(DRAINED, at)))
 
 
 def _drain_commands(view: View, node: Node, drain: Drain, deadline: datetime | None) -> Iterable[Command]:
@@ -148,18 +148,18 @@ def _drain_commands(view: View, node: Node, drain: Drain, deadline: datetime | N
     yield from (Evict(pod, node, "its node is being drained") for pod in drain.evict)
 
 
-def _detached(going: _Pass, node: Node) -> _Pass:
-    at, deadline = observed(going.claim, going.now), _deadline(going.claim)
-    volumes = blocking_volumes(going.view.snapshot, node.metadata.name, going.view.pods_on(node))
+def _detached(so_far: _Pass, node: Node) -> _Pass:
+    at, deadline = observed(so_far.claim, so_far.now), _deadline(so_far.claim)
+    volumes = blocking_volumes(so_far.view.snapshot, node.metadata.name, so_far.view.pods_on(node))
     if not volumes:
-        return going.then(claim=with_condition(going.claim, true(DETACHED, at)))
+        return so_far.then(claim=with_condition(so_far.claim, true(DETACHED, at)))
     shown = ", ".join(volumes[:5])
-    if deadline is not None and going.now > deadline:
+    if deadline is not None and so_far.now > deadline:
         late = false(DETACHED, "TerminationGracePeriodElapsed", f"still attached: {shown}", at)
-        return going.then(claim=with_condition(going.claim, late))
+        return so_far.then(claim=with_condition(so_far.claim, late))
     waiting = unknown(DETACHED, "AwaitingVolumeDetachment", f"still attached: {shown}", at)
     event = Announce("AwaitingVolumeDetachment", f"waiting for volumes to be detached: {shown}", node)
-    return going.then(event, claim=with_condition(going.claim, waiting))
+    return so_far.then(event, claim=with_condition(so_far.claim, waiting))
 
 
 def _is_past_volumes(claim: NodeClaim) -> bool:
@@ -168,29 +168,29 @@ def _is_past_volumes(claim: NodeClaim) -> bool:
     return claim.is_true(DRAINED) and detached is not None and detached.status != "Unknown"
 
 
-def _end_instance(going: _Pass, node: Node | None = None) -> _Pass:
+def _end_instance(so_far: _Pass, node: Node | None = None) -> _Pass:
     """Terminate the instance, and remove the finalizers once EC2 no longer has it.
 
     A claim that never got one goes at once.
     """
-    claim = going.claim
+    claim = so_far.claim
     if not claim.status.provider_id:
-        return _let_go(going, node, "it has no instance")
-    instance = going.view.instance_of(claim)
+        return _let_go(so_far, node, "it has no instance")
+    instance = so_far.view.instance_of(claim)
     # An instance that is missing before it was asked to terminate may only be missing from the list, so it is asked all
     # the same.
     if instance is None and claim.is_true(TERMINATING):
-        return _let_go(going, node, "its instance is terminated")
+        return _let_go(so_far, node, "its instance is terminated")
     if instance is None or not instance.is_going:
         text = "its claim is being deleted"
-        going = going.then(TerminateInstance(instance_id(claim.status.provider_id), text))
-    return going.then(claim=with_condition(claim, true(TERMINATING, observed(claim, going.now))))
+        so_far = so_far.then(TerminateInstance(instance_id(claim.status.provider_id), text))
+    return so_far.then(claim=with_condition(claim, true(TERMINATING, observed(claim, so_far.now))))
 
 
-def _let_go(going: _Pass, node: Node | None, reason: str) -> _Pass:
+def _let_go(so_far: _Pass, node: Node | None, reason: str) -> _Pass:
     if node is not None and TERMINATION_FINALIZER in node.metadata.finalizers:
-        going = going.then(UpdateNode(node, _released(node), reason))
-    return going.then(claim=without_finalizer(going.claim))
+        so_far = so_far.then(UpdateNode(node, _released(node), reason))
+    return so_far.then(claim=without_finalizer(so_far.claim))
 
 
 def _released(node: Node) -> Node:

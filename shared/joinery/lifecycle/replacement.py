@@ -18,13 +18,17 @@ from joinery.state.pods import is_reschedulable
 from joinery.state.snapshot import Snapshot
 
 #: How long the drain waits for the replacement to be launched.
-PATIENCE = timedelta(seconds=15)
+LONGEST_WAIT_FOR_REPLACEMENT = timedelta(seconds=15)
 
 
 def may_drain(claim: NodeClaim, now: datetime) -> bool:
     """Whether the pods of a leaving claim may be asked to go."""
     since = leaving_since(claim)
-    return REPLACEMENT_LAUNCHED in claim.metadata.annotations or since is None or now - since >= PATIENCE
+    return (
+        REPLACEMENT_LAUNCHED in claim.metadata.annotations
+        or since is None
+        or now - since >= LONGEST_WAIT_FOR_REPLACEMENT
+    )
 
 
 def replaced(snapshot: Snapshot, packing: Packing, failed: Collection[str]) -> tuple[UpdateClaim, ...]:

@@ -33,10 +33,10 @@ from joinery.state.snapshot import Snapshot
 #: How long the scheduler has once the node is fit: three of its longest back-offs (kube-scheduler
 #: `podMaxBackoffSeconds`, 10 s). A pod may have to wait for pods of other nodes, because of affinity or a spread. So
 #: the time of nodes that are on their way together ends together (``_is_over``).
-PATIENCE = timedelta(seconds=30)
+TIME_TO_BIND = timedelta(seconds=30)
 #: How long a node is kept at most, from its registration: it may never become fit, nor the nodes of pods that its pods
 #: wait for.
-LONGEST = timedelta(minutes=5)
+LONGEST_KEPT = timedelta(minutes=5)
 #: The tolerations that the DaemonSet controller adds to its pods (Kubernetes DaemonSet, "Taints and tolerations").
 _DAEMONS_TOLERATE = tuple(
     Toleration(key=f"node.kubernetes.io/{name}", operator="Exists", effect=effect)
@@ -146,9 +146,9 @@ def _is_over(view: View, claim: NodeClaim) -> bool:
     for them.
     """
     now, registered, fit = view.snapshot.now, _since(claim, REGISTERED), _since(claim, INITIALIZED)
-    if registered is not None and now - registered >= LONGEST:
+    if registered is not None and now - registered >= LONGEST_KEPT:
         return True
-    if fit is None or now - fit < PATIENCE:
+    if fit is None or now - fit < TIME_TO_BIND:
         return False
     return not any(_may_be_awaited(other, fit, now) for other in view.snapshot.managed_claims)
 
@@ -161,7 +161,7 @@ def _may_be_awaited(claim: NodeClaim, by: datetime, now: datetime) -> bool:
     created, fit = claim.metadata.creation_timestamp, _since(claim, INITIALIZED)
     if claim.is_deleting or created is None or created > by or not planned_pods(claim):
         return False
-    return fit is None or now - fit < PATIENCE
+    return fit is None or now - fit < TIME_TO_BIND
 
 
 def _since(claim: NodeClaim, kind: str) -> datetime | None:

@@ -92,6 +92,7 @@ def _living(view: View, claim: NodeClaim) -> Step:
 
 
 def _joined(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
+    """The claim, its node if it has one, and what to do before they are written. Registers the node if it is new."""
     registered = claim.condition(REGISTERED)
     if registered is None or registered.status == "Unknown":
         return register(view, claim)
@@ -100,10 +101,10 @@ def _joined(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple
 
 
 def _tagged(claim: NodeClaim) -> tuple[NodeClaim, tuple[Command, ...]]:
-    """Tag the instance with the names of its node and claim, once. At its launch the node had no name (Karpenter for
-    AWS, nodeclaim/tagging).
+    """Tag the instance with the names of its node and claim, once (Karpenter for AWS, nodeclaim/tagging).
 
-    Only after initialization: a tag that is refused must not keep a node from becoming fit.
+    At its launch the node had no name yet. Only after initialization, because a tag that is refused must not keep a node
+    from becoming fit.
     """
     name = claim.status.node_name
     if not name or claim.metadata.annotations.get(INSTANCE_TAGGED) == "true":
@@ -114,6 +115,7 @@ def _tagged(claim: NodeClaim) -> tuple[NodeClaim, tuple[Command, ...]]:
 
 
 def _written(view: View, before: NodeClaim, after: NodeClaim, steered: Steered) -> Iterable[Command]:
+    """The writes that make the Node and the claim what they should be, the Node before the claim that says so."""
     node, current = steered.node, next(iter(view.nodes_of(before)), None)
     if node is not None and current is not None and node != current:
         yield UpdateNode(current, node, steered.ended or f"it belongs to {before.metadata.name}")
@@ -122,6 +124,7 @@ def _written(view: View, before: NodeClaim, after: NodeClaim, steered: Steered) 
 
 
 def _progress(claim: NodeClaim) -> str:
+    """How far the claim has come, for the log."""
     reached = [kind for kind in (LAUNCHED, REGISTERED, INITIALIZED) if claim.is_true(kind)]
     return f"reached: {reached[-1]}"
 

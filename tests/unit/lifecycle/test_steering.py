@@ -9,7 +9,7 @@ from joinery.apis.core import Node, Pod, Toleration
 from joinery.apis.labels import PLANNED_PODS, PLANNED_TAINT, UNREGISTERED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import UpdateNode
-from joinery.lifecycle.steering import LONGEST, PATIENCE, promises
+from joinery.lifecycle.steering import LONGEST_KEPT, TIME_TO_BIND, promises
 from joinery.lifecycle.step import advance
 from joinery.lifecycle.view import Step, view_of
 from joinery.scheduling.packing import ExistingPlacement, Packing
@@ -100,7 +100,7 @@ def test_a_node_that_nobody_waits_for_is_open_to_all() -> None:
 
 def test_the_scheduler_has_its_time() -> None:
     """Until then the room is theirs, and the ticks go on."""
-    step = _step(_claim(*LIVING), _kept(), pods=(builders.pod("a"),), after=PATIENCE - timedelta(seconds=1))
+    step = _step(_claim(*LIVING), _kept(), pods=(builders.pod("a"),), after=TIME_TO_BIND - timedelta(seconds=1))
     assert (_is_released(step), step.in_progress) == (False, True)
 
 
@@ -113,7 +113,7 @@ def test_a_node_is_released_as_soon_as_its_pods_are_there(pods: tuple[Pod, ...])
 
 def test_pods_that_did_not_bind_in_time_are_planned_anew() -> None:
     """Something keeps them from their node that no plan knew: others may have the room."""
-    step = _step(_claim(*LIVING), _kept(), pods=(builders.pod("a"),), after=PATIENCE)
+    step = _step(_claim(*LIVING), _kept(), pods=(builders.pod("a"),), after=TIME_TO_BIND)
     assert (_is_released(step), step.is_short) == (True, True)
 
 
@@ -121,8 +121,8 @@ def test_a_node_that_does_not_get_fit_is_not_kept_for_ever() -> None:
     """Five minutes after its registration it is open to whoever can make use of it."""
     node = _kept(ready=False, initialized=False)
     pods = (builders.pod("a"),)
-    assert not _is_released(_step(_claim("Registered"), node, pods=pods, after=LONGEST - timedelta(seconds=1)))
-    assert _is_released(_step(_claim("Registered"), node, pods=pods, after=LONGEST))
+    assert not _is_released(_step(_claim("Registered"), node, pods=pods, after=LONGEST_KEPT - timedelta(seconds=1)))
+    assert _is_released(_step(_claim("Registered"), node, pods=pods, after=LONGEST_KEPT))
 
 
 def _beside(*reached: str, created: timedelta = timedelta(0), planned: str = '["default/b"]', **given: Any) -> bool:
@@ -139,7 +139,10 @@ def _beside(*reached: str, created: timedelta = timedelta(0), planned: str = '["
         **given,
     )
     snapshot = Snapshot(
-        now=fit.last_transition_time + PATIENCE, node_claims=(claim, other), nodes=(_kept(),), pods=(builders.pod("a"),)
+        now=fit.last_transition_time + TIME_TO_BIND,
+        node_claims=(claim, other),
+        nodes=(_kept(),),
+        pods=(builders.pod("a"),),
     )
     return _is_released(advance(view_of(snapshot, [INSTANCE]), claim))
 
