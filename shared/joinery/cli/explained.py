@@ -67,7 +67,8 @@ def lines(explanation: Explanation) -> Iterator[str]:
     yield from _of_nodes("other existing node" if explanation.existing else "existing node", explanation.standing)
     yield from _of_nodes("other new node" if explanation.launch else "new node", explanation.planned)
     for pool in explanation.pools:
-        yield from _of_pool(pool)
+        is_own = explanation.launch is not None and explanation.launch.node_pool == pool.node_pool
+        yield from _of_pool(pool, "not on a node of its own" if is_own else "no")
     if explanation.rejected:
         yield ""
         yield "  NodePools that take no part"
@@ -123,13 +124,13 @@ def _of_nodes(what: str, nodes: NodesExplanation) -> Iterator[str]:
         yield from _wrapped(f"{how}: {', '.join(nodes.fitting[:_NAMED_NODES])}{more}", "    ")
 
 
-def _of_pool(pool: PoolExplanation) -> Iterator[str]:
+def _of_pool(pool: PoolExplanation, no: str) -> Iterator[str]:
     weight = f", weight {pool.weight}" if pool.weight else ""
     yield from _counted(f"NodePool {pool.node_pool}{weight}", "instance types left", pool.rules, of=pool.types)
     if pool.offering:
         yield from _wrapped(f"would do: a node for it alone, {_priced(pool.offering)}", "    ")
     for reason in pool.reasons:
-        yield from _wrapped(f"no: {reason.message}", "    ")
+        yield from _wrapped(f"{no}: {reason.message}", "    ")
 
 
 def _counted(title: str, what: str, rules: Sequence[RuleCount], of: int | None = None) -> Iterator[str]:

@@ -26,6 +26,7 @@ from joinery.apis.labels import (
     with_aliases,
 )
 from joinery.apis.quantity import Resources, texts
+from joinery.scheduling.firstfit.unforeseen import closed
 from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.problem import Problem
 from joinery.state.nodes import NodeView, views
@@ -52,13 +53,16 @@ def aftermath(problem: Problem, packing: Packing, pod: str) -> Problem:
         node_claims=(),
     )
     options = replace(problem.options, only_marked_unschedulable=False, first_fit_only=True)
-    return replace(problem, snapshot=after, options=options)
+    # What the plan passed over is no domain of its spreads either.
+    return closed(replace(problem, snapshot=after, options=options), packing.passed_over)
 
 
 def _pods(pods: Iterable[Pod], target: Mapping[str, str], waiting: str) -> Iterator[Pod]:
     for pod in pods:
         if pod.key == waiting:
-            yield _bound_to(pod, "")
+            # A StatefulSet's pod on a node that goes is terminating already, and comes back under its name.
+            living = msgspec.structs.replace(pod.metadata, deletion_timestamp=None)
+            yield msgspec.structs.replace(_bound_to(pod, ""), metadata=living)
         elif pod.key in target:
             yield _bound_to(pod, target[pod.key])
         elif pod.spec.node_name or pod.status.nominated_node_name:

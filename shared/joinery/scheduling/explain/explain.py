@@ -9,7 +9,7 @@ from joinery.scheduling.explain.aftermath import aftermath
 from joinery.scheduling.explain.explanation import Explanation, PoolExplanation
 from joinery.scheduling.explain.node_rules import explain_nodes
 from joinery.scheduling.explain.pool_rules import rule_counts
-from joinery.scheduling.explain.reasons import reasons_of_pool
+from joinery.scheduling.explain.reasons import own_problem, reasons_of_pool
 from joinery.scheduling.explain.stages import Asked
 from joinery.scheduling.firstfit.firstfit import FirstFit
 from joinery.scheduling.firstfit.targets import NewNode
@@ -33,9 +33,10 @@ def explain(problem: Problem, packing: Packing, pod: str) -> Explanation:
     after = aftermath(problem, packing, pod)
     work = _workspace(problem, packing, after)
     pods = next((pods for pods in work.classes if pod in pods.pods), None)
-    is_readable = pods is not None and not pods.problems
+    if pods is not None and own_problem(work, pods):
+        pods = None  # no node could help it, so none is asked
     pools: tuple[PoolExplanation, ...] = ()
-    if is_readable:
+    if pods is not None:
         alone = (replace(after.snapshot, node_pools=(pool.node_pool,)) for pool in work.pools)
         works = (_workspace(problem, packing, replace(after, snapshot=snapshot)) for snapshot in alone)
         pools = tuple(_of_pool(one, pod, unplaced.reasons if unplaced else ()) for one in works)
@@ -47,8 +48,8 @@ def explain(problem: Problem, packing: Packing, pod: str) -> Explanation:
         existing=existing,
         reasons=unplaced.reasons if unplaced else (),
         dropped=next((one.dropped for one in packing.relaxed if one.pod == pod), ()),
-        standing=explain_nodes(work, pods if is_readable else None, lambda node: node.name not in bought | {own}),
-        planned=explain_nodes(work, pods if is_readable else None, lambda node: node.name in bought - {own}),
+        standing=explain_nodes(work, pods, lambda node: node.name not in bought | {own}),
+        planned=explain_nodes(work, pods, lambda node: node.name in bought - {own}),
         pools=pools,
         rejected=packing.pool_reasons,
     )
@@ -58,8 +59,9 @@ def _workspace(problem: Problem, packing: Packing, after: Problem) -> Workspace:
     """The aftermath, compiled. What the plan takes of capacity reservations is gone; claims that wait for theirs are no claims there."""
     work = Workspace(after)
     left = dict(stock(work.pools, problem.snapshot.node_claims))
+    standing = {node.metadata.name for node in after.snapshot.nodes}
     for launch in packing.launches:
-        if launch.offering.reservation in left:
+        if launch.name in standing and launch.offering.reservation in left:
             left[launch.offering.reservation] = max(0, left[launch.offering.reservation] - 1)
     work.reservations = work.left_reserved = left
     return work

@@ -1,0 +1,29 @@
+"""What is explained of a plan agrees with the plan."""
+
+import pytest
+
+from joinery.cli.explained import lines
+from joinery.scheduling.explain.explain import explain
+from joinery.scheduling.solve import solve
+from tests.cases.scheduling.reading import Case, cases
+
+#: One in so many golden cases; all of them take most of a minute.
+_STEP = 9
+
+
+@pytest.mark.parametrize("case", cases()[::_STEP], ids=str)
+def test_the_pods_of_a_golden_case_can_be_explained(case: Case) -> None:
+    """No rule leaves more than the one before, and no place is offered to a pod that stays pending."""
+    packing = solve(case.problem)
+    placed = [group.pods[0] for group in (*packing.launches, *packing.existing)]
+    left = {unplaced.pod for unplaced in packing.unplaced}
+    for pod in (*placed, *sorted(left)[:2]):
+        explanation = explain(case.problem, packing, pod)
+        for candidates in (*explanation.pools, explanation.standing, explanation.planned):
+            counts = [rule.left for rule in candidates.rules]
+            assert counts == sorted(counts, reverse=True), (pod, candidates)
+        if pod in left:
+            assert explanation.reasons
+            assert not any(pool.offering for pool in explanation.pools)
+            assert explanation.standing.fitting == explanation.planned.fitting == ()
+        assert all(len(line) <= 80 or " " not in line.strip() for line in lines(explanation)), pod
