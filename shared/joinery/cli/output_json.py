@@ -10,13 +10,13 @@ import msgspec
 
 from joinery.apis.meta import Requirement, Taint
 from joinery.apis.quantity import texts
-from joinery.cli.explained import document
+from joinery.cli.explained import document, reason_document
 from joinery.cli.notices import Notice
 from joinery.cli.prices import Prices
 from joinery.cli.view.costs import CURRENCY, Costs
 from joinery.cli.visible import in_json
 from joinery.scheduling.explain.explanation import Explanation
-from joinery.scheduling.packing import Launch, Packing
+from joinery.scheduling.packing import Launch, Packing, Unplaced
 
 #: Sums of prices, to the millionth of a dollar: floats add up with noise in the last digits.
 _DIGITS = 6
@@ -37,7 +37,7 @@ def plan_document(
         "now": _moment(now),
         "existing": [{"node": e.node, "nodeClaim": e.node_claim, "pods": e.pods} for e in packing.existing],
         "launch": [launch_document(launch) for launch in packing.launches],
-        "unschedulable": [{"pod": u.pod, "reasons": [str(r) for r in u.reasons]} for u in packing.unplaced],
+        "unschedulable": [_unplaced(unplaced) for unplaced in packing.unplaced],
         "relaxed": [{"pod": r.pod, "dropped": r.dropped} for r in packing.relaxed],
         "cost": _cost(packing, costs),
         "catalogue": prices.document(),
@@ -49,6 +49,12 @@ def plan_document(
 def with_explanations(plan: Mapping[str, Any], explanations: Sequence[Explanation]) -> Mapping[str, Any]:
     """The same document; where pods are explained, with ``explanations`` at its end."""
     return {**plan, "explanations": [document(one) for one in explanations]} if explanations else plan
+
+
+def _unplaced(unplaced: Unplaced) -> Mapping[str, Any]:
+    """A pod without a place: ``reasons`` in words, and ``causes``, the same as data."""
+    reasons = unplaced.reasons
+    return {"pod": unplaced.pod, "reasons": [*map(str, reasons)], "causes": [*map(reason_document, reasons)]}
 
 
 def launch_document(launch: Launch) -> Mapping[str, Any]:

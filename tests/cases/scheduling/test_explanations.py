@@ -15,13 +15,18 @@ _STEP = 9
 def test_the_pods_of_a_golden_case_can_be_explained(case: Case) -> None:
     """No rule leaves more than the one before, and no place is offered to a pod that stays pending."""
     packing = solve(case.problem)
-    placed = [group.pods[0] for group in (*packing.launches, *packing.existing)]
+    placed = [launch.pods[0] for launch in packing.launches]
+    placed += [placement.pods[0] for placement in packing.existing]
     left = {unplaced.pod for unplaced in packing.unplaced}
     for pod in (*placed, *sorted(left)[:2]):
         explanation = explain(case.problem, packing, pod)
-        for candidates in (*explanation.pools, explanation.standing, explanation.planned):
-            counts = [rule.left for rule in candidates.rules]
-            assert counts == sorted(counts, reverse=True), (pod, candidates)
+        for rules in (
+            *(pool.rules for pool in explanation.pools),
+            explanation.standing.rules,
+            explanation.planned.rules,
+        ):
+            counts = [rule.left for rule in rules]
+            assert counts == sorted(counts, reverse=True), (pod, rules)
         if pod in left:
             assert explanation.reasons
             assert not any(pool.offering for pool in explanation.pools)
