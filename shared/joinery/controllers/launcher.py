@@ -16,7 +16,7 @@ from joinery.apis.nodeclass import NodeClass
 from joinery.cloudprovider.gateway import LaunchedInstance, LaunchRequest, LaunchResult, Override, capacity_pools
 from joinery.commands import Command
 from joinery.controllers.actor import Actor
-from joinery.controllers.supply import Supply
+from joinery.controllers.supply import Supply, read_supply
 from joinery.errors import CapacityError, JoineryError, UnavailableError
 from joinery.gateways import Gateways
 from joinery.lifecycle.fleet_groups import (
@@ -115,6 +115,18 @@ class Launcher:
         self._actor.carry_out(
             *(postponed(claim, "LaunchFailed", str(error), self._now, renew=renew) for claim in group.waiting)
         )
+
+
+def finish_launches(
+    gateways: Gateways,
+    actor: Actor,
+    snapshot: Snapshot,
+    left_behind: Iterable[NodeClaim],
+    instances: Iterable[Instance],
+) -> Launched:
+    """Launch claims that a killed run left behind. It may have asked EC2 already: ``instances`` are all that we have."""
+    supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
+    return Launcher(gateways, actor, snapshot, supply).launch(left_behind, snapshot.node_claims, instances)
 
 
 def _request(group: FleetGroup, node_class: NodeClass, filtered_types: FilteredTypes) -> LaunchRequest:

@@ -9,8 +9,7 @@ from typing import Any
 
 from joinery.apis.nodeclass import NodeClass, NodeClassStatus
 from joinery.controllers.actor import Actor
-from joinery.controllers.launcher import Launched, Launcher
-from joinery.controllers.supply import read_supply
+from joinery.controllers.launcher import Launched, finish_launches
 from joinery.doorbell.gateway import Bell
 from joinery.errors import JoineryError
 from joinery.gateways import Gateways
@@ -30,7 +29,8 @@ class LifecycleController:
         """Read, decide, act. Raises what failed when everything else is done."""
         view = self._read()
         actor = Actor(self._gateways, view.snapshot.now)
-        decision = decide(view, self._resolve(view.snapshot.node_classes, actor))
+        statuses = self._resolve(view.snapshot.node_classes, actor)
+        decision = decide(view, statuses)
         self._act(view, decision, actor)
         actor.conclude()
         return {
@@ -60,22 +60,16 @@ class LifecycleController:
         for failure in decision.failures:
             actor.note(failure.what, failure.error)
         actor.carry_out(*decision.readiness, *(step.commands for step in decision.steps))
-        launched = self._launch(view, decision, actor)
+        launched = Launched()
+        if decision.launches:
+            instances = view.instances.values()
+            launched = finish_launches(self._gateways, actor, view.snapshot, decision.launches, instances)
         # Last of all, because there may be thousands: a pod that is let in late finds its node kept for it.
         actor.carry_out(*decision.garbage, *((invitation,) for invitation in decision.invitations))
         if decision.in_progress:
             self._gateways.doorbell.ring(Bell.LIFECYCLE)
         if decision.wakes_provisioning or launched.is_short:
             self._gateways.doorbell.ring(Bell.PROVISIONING)
-
-    def _launch(self, view: View, decision: LifecycleDecision, actor: Actor) -> Launched:
-        """Launch the claims that provisioning left behind."""
-        if not decision.launches:
-            return Launched()
-        snapshot = view.snapshot
-        supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
-        launcher = Launcher(self._gateways, actor, snapshot, supply)
-        return launcher.launch(decision.launches, snapshot.node_claims, view.instances.values())
 
 
 def _log_invalid(objects: Iterable[Invalid]) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 from joinery import planning
 from joinery.controllers.actor import Actor
 from joinery.controllers.claim_writer import ClaimWriter
-from joinery.controllers.launcher import Launched, Launcher
+from joinery.controllers.launcher import Launched, Launcher, finish_launches
 from joinery.controllers.record import decision_document
 from joinery.controllers.supply import Supply, read_supply
 from joinery.controllers.telling import tell
@@ -100,7 +100,7 @@ class ProvisioningController:
     # --- before anything is decided ---
 
     def _finish_launches(self, snapshot: Snapshot) -> Snapshot:
-        """Launch the claims that a killed run wrote and left behind. Returns the cluster as it is after that.
+        """Launch the claims that a killed run left behind. Returns the cluster as it is after that.
 
         Only then is it known how much room their nodes have. Nobody else is launching them: whoever wrote a claim held
         the Lease, and its bells are answered one after the other.
@@ -108,9 +108,9 @@ class ProvisioningController:
         left_behind = [claim for claim in snapshot.managed_claims if awaits_launch(claim)]
         if not left_behind:
             return snapshot
-        supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
-        launcher = Launcher(self._gateways, Actor(self._gateways, snapshot.now), snapshot, supply)
-        launcher.launch(left_behind, snapshot.node_claims, self._gateways.cloud.instances())
+        actor = Actor(self._gateways, snapshot.now)
+        finish_launches(self._gateways, actor, snapshot, left_behind, self._gateways.cloud.instances())
+        # A failure is logged, and not raised: the claim is tried again, and the other pods should be served now.
         return self._gateways.cluster.snapshot()
 
     def _read(self, snapshot: Snapshot) -> tuple[Problem, Supply]:

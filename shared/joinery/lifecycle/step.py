@@ -103,8 +103,8 @@ def _joined(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple
 def _tagged(claim: NodeClaim) -> tuple[NodeClaim, tuple[Command, ...]]:
     """Tag the instance with the names of its node and claim, once (Karpenter for AWS, nodeclaim/tagging).
 
-    At its launch the node had no name yet. Only after initialization, because a tag that is refused must not keep a node
-    from becoming fit.
+    At its launch the node had no name yet. Only after initialization, because a tag that is refused must not keep a
+    node from becoming fit.
     """
     name = claim.status.node_name
     if not name or claim.metadata.annotations.get(INSTANCE_TAGGED) == "true":
