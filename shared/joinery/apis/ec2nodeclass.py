@@ -145,8 +145,8 @@ class EC2NodeClassSpec(Model):
         """The AMI family that decides user data, disks and pod density: named, or told by the alias."""
         if self.ami_family:
             return self.ami_family
-        known = {name.lower(): name for name in FAMILIES}
-        return known.get(_alias_family(self), "Custom")
+        by_alias = {name.lower(): name for name in FAMILIES}
+        return by_alias.get(_alias_family(self), "Custom")
 
 
 def _alias_family(spec: Any) -> str:

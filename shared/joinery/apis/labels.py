@@ -130,8 +130,8 @@ def canonical(key: str) -> str:
 
 def with_aliases(given: Mapping[str, str]) -> dict[str, str]:
     """The labels that a node which is on its way will have: each that has several names under all of them."""
-    found = {canonical(key): value for key, value in given.items()} | dict(given)
-    return found | {alias: found[key] for alias, key in ALIASES.items() if key in found}
+    labels = {canonical(key): value for key, value in given.items()} | dict(given)
+    return labels | {alias: labels[key] for alias, key in ALIASES.items() if key in labels}
 
 
 def is_restricted(key: str) -> bool:

@@ -17,7 +17,7 @@ def disruption_in_vain(pool: NodePool) -> str:
     """What of its ``spec.disruption`` does not act; empty for a pool that says nothing of it, or ``consolidateAfter:
     Never``.
     """
-    asked = pool.spec.disruption
-    if not asked.model_fields_set or asked.consolidate_after == "Never":
+    disruption = pool.spec.disruption
+    if not disruption.model_fields_set or disruption.consolidate_after == "Never":
         return ""
-    return f"spec.disruption: consolidationPolicy {asked.consolidation_policy}"
+    return f"spec.disruption: consolidationPolicy {disruption.consolidation_policy}"

@@ -71,7 +71,7 @@ def is_legacy(version: Version) -> bool:
 def equivalents(documents: Iterable[Document]) -> tuple[Equivalent, ...]:
     """The v1 equivalent of every legacy object, classes first, each by name; a kubelet's settings are in its class."""
     listed = sorted(documents, key=lambda given: (given["kind"], _name(given)))
-    found: list[Equivalent] = []
+    others: list[Equivalent] = []
     pools: list[_Pooled] = []
     classes: dict[str, Equivalent] = {}
     for given in listed:
@@ -84,10 +84,10 @@ def equivalents(documents: Iterable[Document]) -> tuple[Equivalent, ...]:
                 document, notes = _CLASSES[version](given)
                 classes[_name(given)] = Equivalent(origin, document, tuple(notes))
             else:
-                found.append(Equivalent(origin, _CLAIMS[version](given)))
+                others.append(Equivalent(origin, _CLAIMS[version](given)))
         except NotConvertibleError as refused:
-            found.append(Equivalent(origin, problem=str(refused)))
-    return (*_with_kubelets(pools, classes), *found)
+            others.append(Equivalent(origin, problem=str(refused)))
+    return (*_with_kubelets(pools, classes), *others)
 
 
 def _name(given: Document) -> str:

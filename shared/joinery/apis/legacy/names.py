@@ -39,7 +39,7 @@ def renamed(given: Mapping[str, str]) -> dict[str, str]:
 
 def metadata(given: Document, *, keep_finalizers: bool = False) -> Document:
     """An object's metadata for its equivalent."""
-    known = given.get("metadata") or {}
-    kept = {key: value for key, value in known.items() if key not in ("labels", "annotations", "finalizers")}
-    kept |= {part: renamed(known[part]) for part in ("labels", "annotations") if known.get(part)}
-    return kept | ({"finalizers": known["finalizers"]} if keep_finalizers and known.get("finalizers") else {})
+    old = given.get("metadata") or {}
+    kept = {key: value for key, value in old.items() if key not in ("labels", "annotations", "finalizers")}
+    kept |= {part: renamed(old[part]) for part in ("labels", "annotations") if old.get(part)}
+    return kept | ({"finalizers": old["finalizers"]} if keep_finalizers and old.get("finalizers") else {})

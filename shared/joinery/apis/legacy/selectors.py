@@ -48,14 +48,14 @@ def _terms(
     if ids:
         if tags or special:
             notes.append(f"{where}: what stands beside ids is dropped, because a term with an id takes nothing else")
-        found = [{"id": one} for one in ids]
+        terms = [{"id": one} for one in ids]
     else:
-        found = [
+        terms = [
             _term(choice) for choice in _choices({**{(part, ""): listed for part, listed in special.items()}, **tags})
         ]
-    if len(found) > _MOST_TERMS:
-        raise NotConvertibleError(f"{where}: makes {len(found)} terms, and a class takes {_MOST_TERMS} at most")
-    return found
+    if len(terms) > _MOST_TERMS:
+        raise NotConvertibleError(f"{where}: makes {len(terms)} terms, and a class takes {_MOST_TERMS} at most")
+    return terms
 
 
 def _choices(options: Mapping[tuple[str, str], list[str]]) -> list[dict[tuple[str, str], str]]:

@@ -174,8 +174,8 @@ class CreateFleet:
         missing: list[Any] = [name for name in names if name not in self._descriptions]
         with translated("describing instance types"):
             for start in range(0, len(missing), _MOST_TYPES):
-                asked = missing[start : start + _MOST_TYPES]
-                answer = self._clients.ec2.describe_instance_types(InstanceTypes=asked)
+                batch = missing[start : start + _MOST_TYPES]
+                answer = self._clients.ec2.describe_instance_types(InstanceTypes=batch)
                 listed = entries(answer, "InstanceTypes", "InstanceType", call=_TYPES, tell=self._clients.tell)
                 for description in converted(listed, Description, "InstanceType", call=_TYPES, tell=self._clients.tell):
                     self._descriptions[description.instance_type] = description

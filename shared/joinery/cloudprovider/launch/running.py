@@ -17,13 +17,13 @@ _NOT_SAID = datetime.max.replace(tzinfo=UTC)
 _RESERVED_LIFECYCLES = (CAPACITY_BLOCK, "interruptible-capacity-reservation")
 
 
-def described(clients: Clients, **asked: Any) -> tuple[Instance, ...]:
+def described(clients: Clients, **parameters: Any) -> tuple[Instance, ...]:
     """The instances that DescribeInstances lists for these parameters.
 
     ``NotFoundError`` for an id that EC2 has forgotten.
     """
     with translated("describing instances"):
-        pages = clients.ec2.get_paginator("describe_instances").paginate(**asked)
+        pages = clients.ec2.get_paginator("describe_instances").paginate(**parameters)
         # A "reservation" is here what one RunInstances call has launched. It has nothing to do with capacity
         # reservations.
         return tuple(

@@ -65,5 +65,5 @@ def reservations_of(
 def uncounted(node_class: EC2NodeClass, reservations: Iterable[CapacityReservation], now: datetime) -> list[str]:
     """The ids of the class's reservations of which nobody knows how much is left. None of them is used."""
     listed = tuple(reservations)
-    counted = {each.capacity_reservation_id for each in listed if each.available_instance_count is not None}
+    counted = {one.capacity_reservation_id for one in listed if one.available_instance_count is not None}
     return [entry.id for entry in reservations_of(node_class, listed, now) if entry.id not in counted]
