@@ -1,11 +1,14 @@
-"""For tests of every folder: a real Kubernetes API server and control plane, a real browser, and two profiles for properties."""
+"""For tests of every folder: a real Kubernetes API server and control plane,
+a real browser, and two profiles for properties.
+"""
 
 from hypothesis import HealthCheck, Phase, settings
 
 pytest_plugins = ("tests.browser.fixtures", "tests.controlplane.fixtures")
 
-# The gate tries the same examples every time, so that no change fails by chance for what another did, and does not shrink what fails, which
-# may take five minutes a property. `make fuzz` seeks new ones. A busy machine is no wrong answer, in either.
+# The gate tries the same examples every time, so that no change fails by chance for what another did, and does not
+# shrink what fails, which may take five minutes a property. `make fuzz` seeks new ones. A busy machine is no wrong
+# answer, in either.
 _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("gate", _PATIENT, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate])
 settings.register_profile("fuzz", _PATIENT, max_examples=2500, print_blob=True)

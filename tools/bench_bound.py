@@ -3,9 +3,9 @@
     make bench-small
     python -m tools.bench_bound [--seeds 1] [KIND...]
 
-Plans the seeded clusters of ``tools.small_plans`` and prints a table by kind and by number of pods: the gap to the bound, and to
-the one that keeps preferences; how many plans are proven to be the cheapest; and seconds of processor. Exit status 1 if the check
-refuses a plan.
+Plans the seeded clusters of ``tools.small_plans`` and prints a table by kind and by number of pods: the gap to the
+bound, and to the one that keeps preferences; how many plans are proven to be the cheapest; and seconds of processor.
+Exit status 1 if the check refuses a plan.
 """
 
 import argparse

@@ -1,11 +1,11 @@
 """How long a cold start takes: a fresh process, the built layers with their bytecode, up to the first request sent.
 
 The clock starts before the door is imported and stops when a server in this process receives the door's first request:
-for the webhook that is the bell's message, for provisioning the first call of a gateway. What Lambda itself needs before
-(the sandbox, the interpreter, its runtime client) is not in it, and a Lambda function has a part of a core only.
+for the webhook that is the bell's message, for provisioning the first call of a gateway. What Lambda itself needs
+before (the sandbox, the interpreter, its runtime client) is not in it, and a Lambda function has a part of a core only.
 
-Beside the wall's time stands the processor's, where the system tells it (Linux): on a machine that has other work to do,
-that is the one to compare.
+Beside the wall's time stands the processor's, where the system tells it (Linux): on a machine that has other work to
+do, that is the one to compare.
 """
 
 import argparse

@@ -1,10 +1,12 @@
-"""How long, and how much memory, does first-fit take on one core: 10,000 pods in 50 classes, and 1,500 that are all different?
+"""How long, and how much memory, does first-fit take on one core: 10,000 pods in 50 classes, and 1,500 that are all
+different?
 
     python -m tools.bench_firstfit [--seed 0] [--runs 5]
 
-800 instance types of the sample catalogue, drawn by the seed, in six zones on demand and as spot; a third of the classes
-spread over zones or hosts. First-fit is where every packing starts and what it falls back on. Prints median and spread, and
-the promised figure beside each; exit status 1 where one is missed, because a promise that nothing checks is none.
+800 instance types of the sample catalogue, drawn by the seed, in six zones on demand and as spot; a third of the
+classes spread over zones or hosts. First-fit is where every packing starts and what it falls back on. Prints median and
+spread, and the promised figure beside each; exit status 1 where one is missed, because a promise that nothing checks is
+none.
 """
 
 import argparse
@@ -87,7 +89,9 @@ def problem(promise: Promise, seed: int) -> Problem:
 
 
 def seconds(asked: Problem) -> float:
-    """CPU seconds from parsed objects to a packing in which every pod has a place: one core's, whoever else is at work."""
+    """CPU seconds from parsed objects to a packing in which every pod has a place:
+    one core's, whoever else is at work.
+    """
     begun = time.process_time()
     packer = FirstFit(Workspace(asked))
     packer.run()
@@ -110,7 +114,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         median = statistics.median(taken)
         kept &= median < promise.seconds
         print(
-            f"{promise.name:<26} median {median:.2f} s, {taken[0]:.2f} to {taken[-1]:.2f} s (promised {promise.seconds:g} s)"
+            f"{promise.name:<26} median {median:.2f} s, {taken[0]:.2f} to {taken[-1]:.2f} s (promised "
+            f"{promise.seconds:g} s)"
         )
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / _KIB_A_MIB
     print(f"{'peak memory':<26} {peak:.0f} MiB (promised {MOST_MIB} MiB)")

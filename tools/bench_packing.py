@@ -1,11 +1,12 @@
 """What plans cost, how near the bound they are, and how fast they are found, over a folder of scenarios.
 
-    make bench SCENARIOS=FOLDER
-    python -m tools.bench_packing [FOLDER] [--runs 3] [--seed 0] [--wide] [--judge PATH] [--json FILE] [--markdown FILE] [NAME...]
+    make bench SCENARIOS=FOLDER python -m tools.bench_packing [FOLDER] [--runs 3] [--seed 0] [--wide] [--judge PATH]
+    [--json FILE] [--markdown FILE] [NAME...]
 
-Every run is the command line in a process of its own, on one core, and says itself how long it took from parsed objects to
-verified plan. The table shows medians. ``reference.json`` in the folder is what another planner answers. Without a folder
-the small scenarios of the repository are planned. Exit status 1 if a scenario has no plan, or a wrong one (``--judge``).
+Every run is the command line in a process of its own, on one core, and says itself how long it took from parsed objects
+to verified plan. The table shows medians. ``reference.json`` in the folder is what another planner answers. Without a
+folder the small scenarios of the repository are planned. Exit status 1 if a scenario has no plan, or a wrong one
+(``--judge``).
 """
 
 import argparse
@@ -177,12 +178,22 @@ _HEADINGS = (
 def _row(one: Measured) -> list[str]:
     reference, spread = one.reference or {}, max(one.seconds) - min(one.seconds)
     return [
-        one.name, f"{one.pods:,}", f"{one.classes:,}", f"{len(one.plan['launch']):,}", f"{len(one.plan['unschedulable']):,}",
-        f"{one.hourly:,.2f}", f"{reference['hourly']:,.2f}" if reference else "-",
+        one.name,
+        f"{one.pods:,}",
+        f"{one.classes:,}",
+        f"{len(one.plan['launch']):,}",
+        f"{len(one.plan['unschedulable']):,}",
+        f"{one.hourly:,.2f}",
+        f"{reference['hourly']:,.2f}" if reference else "-",
         "-" if one.ratio is None else f"{one.ratio - 1:+.1%}",
-        f"{one.plan['cost']['lowerBound']:,.2f}", f"{one.gap:.2%}", f"{one.median:.2f}", f"{spread:.2f}",
-        f"{one.rate:,.0f}", "-" if one.faster is None else f"{one.faster:.1f}x", _judgement(one),
-    ]  # fmt: skip
+        f"{one.plan['cost']['lowerBound']:,.2f}",
+        f"{one.gap:.2%}",
+        f"{one.median:.2f}",
+        f"{spread:.2f}",
+        f"{one.rate:,.0f}",
+        "-" if one.faster is None else f"{one.faster:.1f}x",
+        _judgement(one),
+    ]
 
 
 def _judgement(one: Measured) -> str:
@@ -243,15 +254,29 @@ def _document(
 ) -> dict[str, Any]:  # fmt: skip
     scenarios = {
         one.name: {
-            "pods": one.pods, "classes": one.classes, "resourceOnly": one.resource_only, "nodes": len(one.plan["launch"]),
-            "unschedulable": len(one.plan["unschedulable"]), **one.plan["cost"], "referenceHourly": (one.reference or {}).get("hourly"),
-            "costRatio": one.ratio, "method": one.plan["solver"]["method"], "limit": one.plan["solver"].get("limit"),
-            "seconds": {"median": one.median, "runs": list(one.seconds)}, "podsPerSecond": one.rate,
-            "referencePodsPerSecond": one.reference_rate, "runsAlike": one.alike,
-            "judge": one.verdict and {"ok": one.verdict["ok"], "errors": len(one.verdict["errors"]), "preferences": one.verdict["preferences"]},
+            "pods": one.pods,
+            "classes": one.classes,
+            "resourceOnly": one.resource_only,
+            "nodes": len(one.plan["launch"]),
+            "unschedulable": len(one.plan["unschedulable"]),
+            **one.plan["cost"],
+            "referenceHourly": (one.reference or {}).get("hourly"),
+            "costRatio": one.ratio,
+            "method": one.plan["solver"]["method"],
+            "limit": one.plan["solver"].get("limit"),
+            "seconds": {"median": one.median, "runs": list(one.seconds)},
+            "podsPerSecond": one.rate,
+            "referencePodsPerSecond": one.reference_rate,
+            "runsAlike": one.alike,
+            "judge": one.verdict
+            and {
+                "ok": one.verdict["ok"],
+                "errors": len(one.verdict["errors"]),
+                "preferences": one.verdict["preferences"],
+            },
         }
         for one in results
-    }  # fmt: skip
+    }
     return {**_circumstances(options), "scenarios": scenarios, "targets": [asdict(verdict) for verdict in promised]}
 
 
@@ -259,8 +284,9 @@ def _markdown(options: argparse.Namespace, results: Sequence[Measured], promised
     about = _circumstances(options)
     lines = [
         "# Measured packing", "",
-        f"Commit {about['commit']}, Python {about['python']}, {about['machine']}, one core (load {about['load']}), seed {about['seed']}; medians of "
-        f"{about['runs']} runs, spread is the slowest less the fastest. `make bench SCENARIOS=FOLDER` prints this table.", "",
+        f"Commit {about['commit']}, Python {about['python']}, {about['machine']}, one core (load {about['load']}), "
+        f"seed {about['seed']}; medians of {about['runs']} runs, spread is the slowest less the fastest. `make bench "
+        "SCENARIOS=FOLDER` prints this table.", "",
         *_markdown_table(_HEADINGS, [_row(one) for one in results]), "",
         *_markdown_table(("figure", "target", "measured", ""), [_target_row(one) for one in promised]),
     ]  # fmt: skip

@@ -2,8 +2,8 @@
 
     python -m tools.bench_snapshot --pods 10000
 
-The pods are as large as real ones (managed fields, volumes, statuses: 5 KB each) and come in pages of 500, as they do over
-the network; only decoding is timed. For comparison the same pages go through ``json.loads``.
+The pods are as large as real ones (managed fields, volumes, statuses: 5 KB each) and come in pages of 500, as they do
+over the network; only decoding is timed. For comparison the same pages go through ``json.loads``.
 """
 
 import argparse
@@ -43,18 +43,26 @@ def _pod(number: int) -> dict[str, Any]:
     spread = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
     return {
         "metadata": {
-            "name": name, "namespace": "default", "uid": f"00000000-0000-4000-8000-{number:012}", "resourceVersion": "123",
-            "creationTimestamp": "2026-11-21T12:00:00Z", "labels": labels,
-            "ownerReferences": [{"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}],
+            "name": name,
+            "namespace": "default",
+            "uid": f"00000000-0000-4000-8000-{number:012}",
+            "resourceVersion": "123",
+            "creationTimestamp": "2026-11-21T12:00:00Z",
+            "labels": labels,
+            "ownerReferences": [
+                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
+            ],
             "managedFields": [{"manager": "kubelet", "operation": "Update", "fieldsV1": owned}],
         },
         "spec": {
-            "nodeName": f"node-{number % 300}", "containers": [container], "tolerations": tolerations,
+            "nodeName": f"node-{number % 300}",
+            "containers": [container],
+            "tolerations": tolerations,
             "topologySpreadConstraints": [{**spread, "labelSelector": {"matchLabels": {"app": "web"}}}],
             "volumes": [{"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}],
         },
         "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}] * 4},
-    }  # fmt: skip
+    }
 
 
 def measure(name: str, decode: Callable[[bytes], list[Any]], pods: int) -> str:

@@ -1,7 +1,8 @@
-"""What the packing promises, as figures over a benchmark's results: which scenarios count for which target, and whether it holds.
+"""What the packing promises, as figures over a benchmark's results: which scenarios count for which target, and whether
+it holds.
 
-Costs compare only where both planners place the same number of pods. A target that no scenario of the folder speaks to is
-not missed: it is not measured.
+Costs compare only where both planners place the same number of pods. A target that no scenario of the folder speaks to
+is not missed: it is not measured.
 """
 
 import statistics

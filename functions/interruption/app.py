@@ -1,8 +1,8 @@
 """Retire the nodes that EC2 has told us it will take away, replacements first.
 
 Invoked by the interruption queue, fed by six EventBridge rules: Spot interruption warnings, rebalance recommendations,
-AWS Health scheduled changes, instance state changes, capacity reservation interruptions and capacity blocks that end. Each
-message is handled by itself; those that fail are reported, and the queue delivers them again.
+AWS Health scheduled changes, instance state changes, capacity reservation interruptions and capacity blocks that end.
+Each message is handled by itself; those that fail are reported, and the queue delivers them again.
 """
 
 from typing import Any

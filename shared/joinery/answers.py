@@ -1,8 +1,9 @@
 """AWS's answers as far as they are needed: what they lack is one line that names the call and the field.
 
-Nearly every member of an answer may be absent by the services' own models, and some are while a thing is being made. An entry of
-a list that lacks what it is read for is left out, which is told, and takes no other with it; where nothing is left to go on with,
-the whole answer is as good as none. Null and empty count as absent: botocore leaves nulls out, plain JSON does not.
+Nearly every member of an answer may be absent by the services' own models, and some are while a thing is being made. An
+entry of a list that lacks what it is read for is left out, which is told, and takes no other with it; where nothing is
+left to go on with, the whole answer is as good as none. Null and empty count as absent: botocore leaves nulls out,
+plain JSON does not.
 """
 
 from collections.abc import Callable, Iterator, Mapping

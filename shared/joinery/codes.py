@@ -1,7 +1,7 @@
 """AWS's error codes, as what whoever called does about them: one table for every service.
 
-Codes are the services' own ("Error codes for the Amazon EC2 API", "CreateFleetError", Karpenter's ``pkg/errors``); what is
-in no set is somebody's mistake, and a person must act.
+Codes are the services' own ("Error codes for the Amazon EC2 API", "CreateFleetError", Karpenter's ``pkg/errors``); what
+is in no set is somebody's mistake, and a person must act.
 """
 
 #: Already gone, or not there yet.
@@ -63,8 +63,8 @@ _EXPIRED = frozenset(
 #: The same call may succeed in a moment. A new account's verification takes hours, and ends by itself as well.
 TRANSIENT = _THROTTLED | _BROKEN | _EXPIRED | {"PendingVerification"}
 
-#: The pool has nothing to give now: remember it, try another (EC2 API, error codes). A quota counts as one: it is a family's,
-#: or spot's, or on-demand's, so another pool may be within its own.
+#: The pool has nothing to give now: remember it, try another (EC2 API, error codes). A quota counts as one: it is a
+#: family's, or spot's, or on-demand's, so another pool may be within its own.
 CAPACITY = frozenset(
     {
         "InsufficientCapacityOnHost",

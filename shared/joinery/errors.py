@@ -40,7 +40,10 @@ class ConflictError(JoineryError):
 
 
 class CapacityError(JoineryError):
-    """A launch was refused, because the cloud is out of these capacity pools now. ``pools`` is empty where it is not known which."""
+    """A launch was refused, because the cloud is out of these capacity pools now.
+
+    ``pools`` is empty where it is not known which.
+    """
 
     def __init__(self, message: str, pools: frozenset[OfferingKey] = frozenset()) -> None:
         super().__init__(message)

@@ -1,8 +1,8 @@
 """Logs and metrics: one line a decision, one name a thing.
 
-The instruments are Powertools' Logger and Metrics, made here once; no other module makes its own. There is no tracer: it
-would cost a cold start a quarter of a second. Level, service and namespace come from the ``POWERTOOLS_*`` variables that
-Powertools reads itself, so importing this module needs no environment.
+The instruments are Powertools' Logger and Metrics, made here once; no other module makes its own. There is no tracer:
+it would cost a cold start a quarter of a second. Level, service and namespace come from the ``POWERTOOLS_*`` variables
+that Powertools reads itself, so importing this module needs no environment.
 
 The keys below are the vocabulary of the log and of the dashboards. A key that is not here is not logged.
 """

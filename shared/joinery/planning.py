@@ -1,7 +1,8 @@
 """A plan that verification agrees with, whatever goes wrong on the way to it.
 
-A mistake of the packing core must not keep every pod waiting. Where verification refuses the optimised packing, first-fit's own is
-tried. Where it refuses that too, the pods at fault are left out, with the violation as their reason, and the rest is packed anew.
+A mistake of the packing core must not keep every pod waiting. Where verification refuses the optimised packing,
+first-fit's own is tried. Where it refuses that too, the pods at fault are left out, with the violation as their reason,
+and the rest is packed anew.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -36,7 +37,8 @@ class WarningCode(StrEnum):
 class PlanWarning:
     """A mistake of Joinery's own that the plan had to go round; people should see it and report it.
 
-    ``violations``: what verification held against a packing, by its ``method``. ``pods``: those that are left out for it.
+    ``violations``: what verification held against a packing, by its ``method``. ``pods``: those that are left out for
+    it.
     """
 
     code: WarningCode
@@ -75,7 +77,9 @@ def plan(
 
 
 def checked(problem: Problem, solver: Solver) -> Plan:
-    """The first packing of the solver that verification agrees with; after some rounds the last one, with its violations."""
+    """The first packing of the solver that verification agrees with;
+    after some rounds the last one, with its violations.
+    """
     attempts = _Attempts(problem, solver)
     plain = replace(problem, options=replace(problem.options, first_fit_only=True))
     for _ in range(_ROUNDS):

@@ -35,7 +35,8 @@ def test_without_credentials_it_is_said_where_they_come_from(run: Run) -> None:
     outcome = run("catalog", "--save", "-", "--region", "eu-south-1")
     assert (outcome.status, outcome.out) == (2, "")
     assert outcome.err == (
-        "joinery: reading the price list: Unable to locate credentials: name a profile (AWS_PROFILE=NAME; there are: staging), "
+        "joinery: reading the price list: Unable to locate credentials: name a profile (AWS_PROFILE=NAME; there are: "
+        "staging), "
         "or sign in (aws sso login, aws configure)\n"
     )
 
@@ -61,12 +62,18 @@ def _refusal(code: str) -> botocore.ClientError:
         (_refusal("RequestExpired"), "have expired: sign in again"),
         (botocore.UnauthorizedSSOTokenError(), "have expired: sign in again"),
         (botocore.TokenRetrievalError(provider="sso", error_msg="gone"), "have expired: sign in again"),
-        (_refusal("UnrecognizedClientException"), "AWS does not know these credentials, or the account has not enabled the region eu-west-1"),
-        (_refusal("AuthFailure"), "AWS does not know these credentials, or the account has not enabled the region eu-west-1"),
+        (
+            _refusal("UnrecognizedClientException"),
+            "AWS does not know these credentials, or the account has not enabled the region eu-west-1",
+        ),
+        (
+            _refusal("AuthFailure"),
+            "AWS does not know these credentials, or the account has not enabled the region eu-west-1",
+        ),
         (_refusal("AccessDeniedException"), "the credentials may not: they need pricing:GetProducts"),
         (_refusal("UnauthorizedOperation"), "they need pricing:GetProducts"),
     ],
-)  # fmt: skip
+)
 def test_refusals_of_aws_are_told_what_to_do(cause: Exception, advice: str) -> None:
     """A person can sign in again, so an expired token is no reason to wait; and exit status 2."""
     with pytest.raises(ConfigurationError) as caught, reading_aws("eu-west-1"), translated(DOING):
@@ -93,8 +100,12 @@ def test_other_errors_stay_as_they_are(cause: Exception) -> None:
 
 @pytest.mark.parametrize(
     ("path", "problem"),
-    [("absent/prices.json", "there is no folder {}/absent"), ("", "is a folder"), ("a-file/prices.json", "there is no folder {}/a-file")],
-)  # fmt: skip
+    [
+        ("absent/prices.json", "there is no folder {}/absent"),
+        ("", "is a folder"),
+        ("a-file/prices.json", "there is no folder {}/a-file"),
+    ],
+)
 def test_a_catalogue_that_cannot_be_saved_is_told_before_it_is_read(
     run: Run, tmp_path: Path, path: str, problem: str
 ) -> None:
@@ -114,7 +125,8 @@ def test_without_a_cluster_it_is_said_that_files_need_none(tmp_path: Path, monke
     assert absent.err.endswith("; files need no cluster: joinery plan -f FILE\n")
     config.write_text(
         "{apiVersion: v1, kind: Config, current-context: a, users: [{name: a, user: {token: t}}],"
-        " clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}], contexts: [{name: a, context: {cluster: a, user: a}}]}"
+        " clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}], contexts: [{name: a, context: {cluster: a, "
+        "user: a}}]}"
     )
     silent = shell(["plan"])
     assert silent.status == 1

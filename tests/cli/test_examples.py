@@ -77,7 +77,9 @@ def test_the_heaviest_pool_that_suits_a_pod_is_used() -> None:
 
 
 def test_a_database_follows_its_volume_and_spreads_over_zones() -> None:
-    """The pod that ran before goes where its volume is; the three are in three zones, with the DaemonSet's share on each node."""
+    """The pod that ran before goes where its volume is; the three are in three zones,
+    with the DaemonSet's share on each node.
+    """
     launches = homes("stateful.yaml")["postgres"]
     zones = {pod: launch["offering"]["zone"] for launch in launches for pod in launch["pods"]}
     assert zones["default/postgres-0"] == "us-east-1b"

@@ -37,12 +37,14 @@ def test_a_pending_pod_gets_a_node_within_the_contract(run: Run, cluster: str, w
     """Every key of the contract is there, and the launch says what would be bought for which pods."""
     document = run(*PLAN, "-f", cluster, "-f", write("pod.json", pod_document())).document
     assert list(document) == [
-        "apiVersion", "kind", "now", "existing", "launch", "unschedulable", "relaxed", "cost", "catalogue", "notices", "solver",
+        "apiVersion", "kind", "now", "existing", "launch", "unschedulable", "relaxed", "cost", "catalogue", "notices",
+        "solver",
     ]  # fmt: skip
     assert (document["apiVersion"], document["kind"], document["now"]) == ("joinery.dev/v1", "Plan", NOW)
     (launch,) = document["launch"]
     assert list(launch) == [
-        "name", "nodePool", "requirements", "labels", "taints", "startupTaints", "requests", "instanceTypes", "offering",
+        "name", "nodePool", "requirements", "labels", "taints", "startupTaints", "requests", "instanceTypes",
+        "offering",
         "pods",
     ]  # fmt: skip
     assert launch["pods"] == ["default/web"]
@@ -235,7 +237,9 @@ def _catalogue(tmp_path: Path, **given: Any) -> str:
 
 
 def test_a_node_that_is_reserved_is_planned_before_one_is_bought(run: Run, write: Write, tmp_path: Path) -> None:
-    """One place is left in the reservation that the class selects: one launch has it, the other is bought, and both are priced."""
+    """One place is left in the reservation that the class selects: one launch has it,
+    the other is bought, and both are priced.
+    """
     container = {"name": "main", "resources": {"requests": {"cpu": "1800m", "memory": "512Mi"}}}
     pods = [write(f"{name}.json", pod_document(name, containers=[container])) for name in ("a", "b")]
     given = [option for path in (write("cluster.yaml", RESERVED), *pods) for option in ("-f", path)]
@@ -259,10 +263,16 @@ def test_reservations_that_cannot_be_counted_on_are_told(run: Run, write: Write,
         "plan", "--now", NOW, "-o", "json", *files, "--catalog", _catalogue(tmp_path, AvailableInstanceCount=None)
     )
     assert unknown.err.splitlines() == [
-        "warning: EC2NodeClass default: capacityReservationSelectorTerms select no capacity reservation of the catalogue"
+        (
+            "warning: EC2NodeClass default: capacityReservationSelectorTerms select no capacity reservation of the "
+            "catalogue"
+        )
     ]
     assert uncounted.err.splitlines() == [
-        "warning: EC2NodeClass default: capacity reservation cr-123 is not used: the catalogue does not say how much is left of it"
+        (
+            "warning: EC2NodeClass default: capacity reservation cr-123 is not used: "
+            "the catalogue does not say how much is left of it"
+        )
     ]
     for outcome in (unknown, uncounted):
         assert [launch["offering"]["capacityType"] for launch in outcome.document["launch"]] == ["on-demand"]

@@ -1,4 +1,6 @@
-"""An API server with admission in front of it: the adapter's own requests, some of which are refused as servers word it."""
+"""An API server with admission in front of it: the adapter's own requests,
+some of which are refused as servers word it.
+"""
 
 import json
 from collections.abc import Callable
@@ -18,7 +20,9 @@ from tests.functional.stand import Stand
 
 Document = dict[str, Any]
 Admission = Callable[[Document, bool], tuple[int, str] | None]
-"""Of a NodeClaim to be created, and whether that is a dry run, the code and the message of a refusal; None lets it pass."""
+"""Of a NodeClaim to be created, and whether that is a dry run,
+the code and the message of a refusal; None lets it pass.
+"""
 
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 

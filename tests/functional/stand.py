@@ -1,4 +1,6 @@
-"""The controllers over one simulated world, and hands for its machines: what is woken by a queue in Lambda is called here."""
+"""The controllers over one simulated world, and hands for its machines:
+what is woken by a queue in Lambda is called here.
+"""
 
 import json
 from collections.abc import Mapping
@@ -39,7 +41,10 @@ APART = {
 
 
 class Stand:
-    """Controllers with their settings. ``with_defaults`` adds a NodePool of nodes that hold three pods of ``pods`` each."""
+    """Controllers with their settings.
+
+    ``with_defaults`` adds a NodePool of nodes that hold three pods of ``pods`` each.
+    """
 
     def __init__(self, world: World, *, gateways: Gateways | None = None, **settings: Any) -> None:
         self.world = world

@@ -1,8 +1,8 @@
 """A crash between any two calls loses nothing, launches nothing twice, and leaks no instance.
 
 One story (three pods that may not share a node, then a spot warning for one of the nodes) is told once for every write
-that it makes to any gateway, and killed right after that write. What woke the killed run is delivered again as its queue
-would: an interruption until it succeeded, bells by the schedule.
+that it makes to any gateway, and killed right after that write. What woke the killed run is delivered again as its
+queue would: an interruption until it succeeded, bells by the schedule.
 """
 
 from collections.abc import Callable

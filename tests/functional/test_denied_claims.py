@@ -1,4 +1,6 @@
-"""What admission denies takes down nothing but its cause, with whatever code, and also where it cannot be asked by dry runs."""
+"""What admission denies takes down nothing but its cause, with whatever code,
+and also where it cannot be asked by dry runs.
+"""
 
 from typing import Any
 
@@ -17,17 +19,29 @@ WEBHOOK = 'admission webhook "validate.kyverno.svc-fail" denied the request: '
 POLICY = (
     "nodeclaims.karpenter.sh \"n\" is forbidden: ValidatingAdmissionPolicy 'few' with binding 'few' denied request: "
 )
-RIGHTS = 'nodeclaims.karpenter.sh is forbidden: User "joinery" cannot create resource "nodeclaims" in API group "karpenter.sh"'
+RIGHTS = (
+    'nodeclaims.karpenter.sh is forbidden: User "joinery" cannot create resource "nodeclaims" in API group '
+    '"karpenter.sh"'
+)
 DOWN = (
     'Internal error occurred: failed calling webhook "x": failed to call webhook: Post "https://x": connection refused'
 )
 NO_DRY_RUN = 'admission webhook "x" does not support dry run'
 
 DENIALS = [
-    (400, WEBHOOK + "no team x"), (401, POLICY + "no team x"), (403, WEBHOOK + "no team x"), (403, POLICY + "no team x"),
-    (409, WEBHOOK + "no team x"), (413, "no team x"), (422, POLICY + "no team x"), (429, WEBHOOK + "no team x"), (500, DOWN),
-    (503, WEBHOOK + "no team x"), (403, 'nodeclaims.karpenter.sh "n" is forbidden: no team x'), (400, "no team x"),
-]  # fmt: skip
+    (400, WEBHOOK + "no team x"),
+    (401, POLICY + "no team x"),
+    (403, WEBHOOK + "no team x"),
+    (403, POLICY + "no team x"),
+    (409, WEBHOOK + "no team x"),
+    (413, "no team x"),
+    (422, POLICY + "no team x"),
+    (429, WEBHOOK + "no team x"),
+    (500, DOWN),
+    (503, WEBHOOK + "no team x"),
+    (403, 'nodeclaims.karpenter.sh "n" is forbidden: no team x'),
+    (400, "no team x"),
+]
 
 
 def _asks_for_team(claim: dict[str, Any]) -> bool:

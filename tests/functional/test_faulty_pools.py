@@ -48,7 +48,9 @@ def test_a_pool_whose_fault_is_mended_serves_again(stand: Stand) -> None:
 
 
 def test_a_class_that_asks_for_what_is_not_supported_is_not_used(stand: Stand) -> None:
-    """An instance outside of its placement group is not what was asked for: the status says so, and so does the pod's Event."""
+    """An instance outside of its placement group is not what was asked for:
+    the status says so, and so does the pod's Event.
+    """
     stand.world.cluster.add(builders.node_class(placementGroupSelector={"name": "rack"}))
     stand.pods(1)
     assert stand.provision()["launched"] == 0

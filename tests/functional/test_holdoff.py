@@ -66,7 +66,9 @@ def test_what_does_not_serve_is_not_bought_in_every_run(waiting: Stand, change: 
 
 
 def test_the_waits_double(waiting: Stand) -> None:
-    """Five minutes, ten, twenty: whoever mends the image finds his pods served, and a night costs a handful of nodes."""
+    """Five minutes, ten, twenty: whoever mends the image finds his pods served,
+    and a night costs a handful of nodes.
+    """
     _unlike(waiting, _short_of_memory, 40)
     assert len(waiting.alive) == 4
 

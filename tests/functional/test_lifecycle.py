@@ -71,7 +71,9 @@ def test_a_pod_that_does_not_bind_to_its_node_is_planned_anew(stand: Stand) -> N
 
 
 def test_pods_that_may_not_be_changed_do_not_keep_a_node_from_registering(stand: Stand) -> None:
-    """A policy of the cluster refuses every change to a pod: steering fails, is reported, and the node is there all the same."""
+    """A policy of the cluster refuses every change to a pod: steering fails,
+    is reported, and the node is there all the same.
+    """
     stand.pods(1)
     stand.provision()
     stand.boot()

@@ -19,7 +19,9 @@ def _observed(stand: Stand) -> tuple[Stand, Fuse]:
 
 
 def test_no_door_writes_anything_but_events_and_records(stand: Stand) -> None:
-    """Pods that wait, a node that registers, one that EC2 takes away, one that is too old, an instance that nobody knows."""
+    """Pods that wait, a node that registers, one that EC2 takes away,
+    one that is too old, an instance that nobody knows.
+    """
     stand.pods(3)
     stand.settle()
     stand.pods(6)
@@ -38,7 +40,9 @@ def test_no_door_writes_anything_but_events_and_records(stand: Stand) -> None:
 
 
 def test_a_claim_that_nobody_launches_is_left_alone(world: World) -> None:
-    """It may be another controller's, beside which Joinery is tried: nothing is asked of EC2, and nothing is said of the claim."""
+    """It may be another controller's, beside which Joinery is tried:
+    nothing is asked of EC2, and nothing is said of the claim.
+    """
     stand = Stand(world).with_defaults()
     world.cluster.add(builders.node_claim("theirs", conditions=(), created=world.clock.now()))
     stand.wait(90)

@@ -10,7 +10,9 @@ from tests.functional.stand import Stand
 
 
 def _many(keys: int, start: int = 0) -> dict[str, Any]:
-    """An affinity that the API server stores in a pod, and that a NodeClaim has no room for: it takes 100 requirements."""
+    """An affinity that the API server stores in a pod,
+    and that a NodeClaim has no room for: it takes 100 requirements.
+    """
     listed = [{"key": f"example.com/rule-{start + n}", "operator": "NotIn", "values": ["x"]} for n in range(keys)]
     terms = {"nodeSelectorTerms": [{"matchExpressions": listed}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}

@@ -235,9 +235,18 @@ def test_a_body_over_one_mebibyte_is_allowed_and_counted_and_wakes_nobody(
 
 @pytest.mark.parametrize(
     "body",
-    ["", "null", "[]", "{}", "{", '"review"', '{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}', "[" * 100_000],
+    [
+        "",
+        "null",
+        "[]",
+        "{}",
+        "{",
+        '"review"',
+        '{"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview"}',
+        "[" * 100_000,
+    ],
     ids=["empty", "null", "list", "object", "broken", "text", "no request", "deep"],
-)  # fmt: skip
+)
 def test_a_malformed_review_is_allowed_and_counted_and_wakes_nobody(
     body: str,
     webhook: WebhookController,
@@ -278,7 +287,9 @@ def test_a_body_that_claims_to_be_base64_and_is_not_is_malformed(webhook: Webhoo
 def test_a_bell_that_cannot_be_rung_never_blocks_the_cluster(
     error: JoineryError, counted: Callable[[], dict[str, float]]
 ) -> None:
-    """SQS may be down, or out of bounds; the API server is still answered, the failure is counted, and the schedule rings later."""
+    """SQS may be down, or out of bounds; the API server is still answered,
+    the failure is counted, and the schedule rings later.
+    """
     call = sample("failed_scheduling")
 
     assert_allowed(WebhookController(BrokenDoorbell(error), SETTINGS).answer(call), request(call)["uid"])

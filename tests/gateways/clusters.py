@@ -1,6 +1,7 @@
 """The forms of the ``Cluster`` gateway that one contract suite is run against.
 
-Each gives the suite the gateway, the recorder, and a back door through which a test arranges the cluster and looks at it.
+Each gives the suite the gateway, the recorder, and a back door through which a test arranges the cluster and looks at
+it.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,8 @@
 """The cluster and AWS for the contract suites of the gateways.
 
 The cluster comes in three forms: the simulator's in the process, the adapter over the simulator's HTTP server, and the
-adapter over a real API server under the roles that a user applies. Whatever holds for one must hold for all: this is what
-makes a test on the simulator worth something.
+adapter over a real API server under the roles that a user applies. Whatever holds for one must hold for all: this is
+what makes a test on the simulator worth something.
 
 AWS is moto in server mode, one server a worker, empty for every test.
 """

@@ -88,18 +88,22 @@ def small_catalog() -> Catalog:
         region=REGION,
         zones=tuple(Zone(zone, f"use1-{zone[-1]}") for zone in ZONES),
         instance_types=tuple(
-            entry({
-                "InstanceType": name,
-                "SupportedUsageClasses": ["on-demand", "spot"],
-                "ProcessorInfo": {"SupportedArchitectures": [arch]},
-                "VCpuInfo": {"DefaultVCpus": 2},
-                "MemoryInfo": {"SizeInMiB": 8192},
-                "NetworkInfo": {"NetworkCards": [card], "Ipv4AddressesPerInterface": 10},
-            })
+            entry(
+                {
+                    "InstanceType": name,
+                    "SupportedUsageClasses": ["on-demand", "spot"],
+                    "ProcessorInfo": {"SupportedArchitectures": [arch]},
+                    "VCpuInfo": {"DefaultVCpus": 2},
+                    "MemoryInfo": {"SizeInMiB": 8192},
+                    "NetworkInfo": {"NetworkCards": [card], "Ipv4AddressesPerInterface": 10},
+                }
+            )
             for name, arch in kinds.items()
         ),
-        offerings=tuple(CatalogOffering(name, zone, way, 0.1) for name in kinds for zone in ZONES for way in ("spot", "on-demand")),
-    )  # fmt: skip
+        offerings=tuple(
+            CatalogOffering(name, zone, way, 0.1) for name in kinds for zone in ZONES for way in ("spot", "on-demand")
+        ),
+    )
 
 
 @pytest.fixture(params=["memory", "ec2"])
@@ -172,10 +176,18 @@ def test_what_is_missing_is_named_in_a_condition(region: Region, spec: dict[str,
 
 def _reservation(name: str, **given: Any) -> dict[str, Any]:
     return {
-        "CapacityReservationId": name, "InstanceType": "m5.large", "AvailabilityZone": ZONES[0], "OwnerId": "111122223333",
-        "TotalInstanceCount": 5, "AvailableInstanceCount": 2, "InstanceMatchCriteria": "targeted", "State": "active",
-        "ReservationType": "default", "Tags": [{"Key": "team", "Value": "a"}], **given,
-    }  # fmt: skip
+        "CapacityReservationId": name,
+        "InstanceType": "m5.large",
+        "AvailabilityZone": ZONES[0],
+        "OwnerId": "111122223333",
+        "TotalInstanceCount": 5,
+        "AvailableInstanceCount": 2,
+        "InstanceMatchCriteria": "targeted",
+        "State": "active",
+        "ReservationType": "default",
+        "Tags": [{"Key": "team", "Value": "a"}],
+        **given,
+    }
 
 
 @pytest.mark.parametrize(
@@ -189,7 +201,9 @@ def _reservation(name: str, **given: Any) -> dict[str, Any]:
     ],
 )
 def test_terms_select_active_capacity_reservations(region: Region, terms: list[Any], expected: list[str]) -> None:
-    """By id, of which one that EC2 does not know is nothing; by tags, owner and criteria; and the class is Ready in any case."""
+    """By id, of which one that EC2 does not know is nothing; by tags,
+    owner and criteria; and the class is Ready in any case.
+    """
     region.reserve(
         _reservation("cr-1"),
         _reservation("cr-2", InstanceMatchCriteria="open", Tags=[{"Key": "team", "Value": "b"}]),

@@ -1,7 +1,7 @@
 """What the Kubernetes adapter does about a network and an API server that are not at their best.
 
-The simulator's cluster never throttles, restarts or forgets. Here the adapter meets answers recorded from API servers, over
-real HTTP, from a server that gives them out in order.
+The simulator's cluster never throttles, restarts or forgets. Here the adapter meets answers recorded from API servers,
+over real HTTP, from a server that gives them out in order.
 """
 
 import json
@@ -165,7 +165,9 @@ CSI_NODES = "/apis/storage.k8s.io/v1/csinodes"
 
 
 def test_a_null_where_a_list_belongs_is_an_empty_list() -> None:
-    """Go prints one for the drivers of a CSINode that has none yet: Fargate's, Windows', and every node until its first registers."""
+    """Go prints one for the drivers of a CSINode that has none yet: Fargate's,
+    Windows', and every node until its first registers.
+    """
     items = [
         {"metadata": {"name": "bare"}, "spec": {"drivers": None}},
         {"metadata": {"name": "ebs"}, "spec": {"drivers": [{"name": "e"}]}},
@@ -313,8 +315,9 @@ def test_a_long_message_is_cut_to_what_an_event_may_hold() -> None:
 def test_the_adapter_leaves_most_of_the_official_client_unloaded() -> None:
     """A cold start takes the client's configuration and transport, without OAuth, YAML or its models."""
     code = (
-        "import sys; from joinery.cluster.client import configuration_type as c, rest_type as r; r()(c()(host='http://x'));"
-        "print(*(name for name in ('kubernetes.config', 'requests', 'yaml', 'oauthlib', 'pydantic') if name in sys.modules))"
+        "import sys; from joinery.cluster.client import configuration_type as c, rest_type as r; "
+        "r()(c()(host='http://x'));print(*(name for name in ('kubernetes.config', 'requests', 'yaml', 'oauthlib', "
+        "'pydantic') if name in sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []

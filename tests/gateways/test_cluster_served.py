@@ -62,7 +62,9 @@ def invoke(door: str, event: str, environment: Mapping[str, str]) -> Any:
 
 
 def test_provisioning_places_the_waiting_pods_over_real_adapters(environment: Mapping[str, str]) -> None:
-    """Sign-in through EKS, snapshot, Lease, catalogue, claims and CreateFleet: all of it over HTTP, nothing plugged in."""
+    """Sign-in through EKS, snapshot, Lease, catalogue, claims and CreateFleet:
+    all of it over HTTP, nothing plugged in.
+    """
     outcome = invoke("provisioning", "provisioning_bell", environment)
     assert (outcome["placed"], outcome["unplaced"]) == (len(pending()), 0)
     assert outcome["launched"] == outcome["launches"] > 0

@@ -17,10 +17,17 @@ def names(items: Any) -> set[str]:
 def test_a_snapshot_holds_everything_a_decision_looks_at(form: Form) -> None:
     """Nodes, pods, custom resources, workloads, storage and budgets are all read."""
     form.put(
-        builders.node("n1"), builders.pod("p1"), builders.node_claim("c1"), builders.node_pool("pool"),
-        builders.node_class("class"), builders.daemon_set("agent"), builders.storage_class("gp3"), builders.volume("pv"),
-        builders.volume_claim("data"), builders.pdb("budget", labels=APP),
-    )  # fmt: skip
+        builders.node("n1"),
+        builders.pod("p1"),
+        builders.node_claim("c1"),
+        builders.node_pool("pool"),
+        builders.node_class("class"),
+        builders.daemon_set("agent"),
+        builders.storage_class("gp3"),
+        builders.volume("pv"),
+        builders.volume_claim("data"),
+        builders.pdb("budget", labels=APP),
+    )
 
     read = form.cluster.snapshot()
 

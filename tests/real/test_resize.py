@@ -50,7 +50,9 @@ CASES = [
     (pod(("1", "1"), sidecars=(("1", "3"),)), 4000),
     (pod(("1", "1"), sidecars=(("3", "2"),), status={"conditions": [INFEASIBLE]}), 3000),
     (
-        pod(("1", "1"), spec={"resources": {"requests": {"cpu": "5"}}}, status={"resources": {"requests": {"cpu": "6"}}}),
+        pod(
+            ("1", "1"), spec={"resources": {"requests": {"cpu": "5"}}}, status={"resources": {"requests": {"cpu": "6"}}}
+        ),
         6000,
     ),
     (
@@ -61,7 +63,7 @@ CASES = [
         ),
         4000,
     ),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("resized", "cpu"), CASES, ids=[str(number) for number in range(len(CASES))])

@@ -20,8 +20,14 @@ def _plan(*, hourly: float = 8.0, gap: float = 0.01, unschedulable: int = 0) -> 
 
 REFERENCE = {"hourly": 10.0, "unschedulable": 0, "seconds": 10.0, "judge": {"preferences": 5}}
 MEASURED = Measured(
-    name="services-100", pods=100, classes=5, resource_only=True, plan=_plan(), seconds=(0.4, 0.2, 0.9), reference=REFERENCE
-)  # fmt: skip
+    name="services-100",
+    pods=100,
+    classes=5,
+    resource_only=True,
+    plan=_plan(),
+    seconds=(0.4, 0.2, 0.9),
+    reference=REFERENCE,
+)
 
 
 def _of(figure: str, *results: Measured) -> Verdict:

@@ -13,7 +13,9 @@ EXACT = ("plain", "alike", "host ports", "anti-affinity over hosts", "zones apar
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_small_plans_are_right_and_never_below_their_bounds(kind: str) -> None:
-    """A pod, three, or eight: first what nothing can undercut, then what nothing can that keeps the preferences, then the price."""
+    """A pod, three, or eight: first what nothing can undercut,
+    then what nothing can that keeps the preferences, then the price.
+    """
     for count in (1, 3, 8):
         asked = problem(kind, count, seed=0)
         plan = solve(asked)

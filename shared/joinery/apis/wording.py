@@ -22,7 +22,8 @@ _TYPES: Mapping[str, str] = {
     **dict.fromkeys(("list_type", "tuple_type"), "a list"),
     **dict.fromkeys(("dict_type", "model_type", "model_attributes_type", "mapping_type"), "a map"),
     **dict.fromkeys(
-        ("datetime_type", "datetime_parsing", "datetime_from_date_parsing", "datetime_object_invalid", "timezone_aware"),
+        ("datetime_type", "datetime_parsing", "datetime_from_date_parsing", "datetime_object_invalid",
+            "timezone_aware"),
         "a moment such as 2026-01-01T00:00:00Z",
     ),
 }  # fmt: skip

@@ -12,7 +12,9 @@ from joinery.aws import code
 from joinery.errors import ConfigurationError, JoineryError, UnavailableError
 
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
-_UNKNOWN = frozenset({"AuthFailure", "InvalidClientTokenId", "OptInRequired", "SignatureDoesNotMatch", "UnrecognizedClientException"})  # fmt: skip
+_UNKNOWN = frozenset(
+    {"AuthFailure", "InvalidClientTokenId", "OptInRequired", "SignatureDoesNotMatch", "UnrecognizedClientException"}
+)
 _DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 #: What a catalogue is read with (``joinery.cloudprovider.catalog.listing``).
 _NEEDED = (
@@ -24,7 +26,10 @@ _SIGN_IN = "sign in (aws sso login, aws configure)"
 
 @contextmanager
 def reading_aws(region: str) -> Iterator[None]:
-    """Read AWS for a person. What signing in would mend is a ``ConfigurationError``, also where a function would wait."""
+    """Read AWS for a person.
+
+    What signing in would mend is a ``ConfigurationError``, also where a function would wait.
+    """
     try:
         yield
     except JoineryError as error:

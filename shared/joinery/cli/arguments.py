@@ -8,7 +8,9 @@ from joinery.apis.wording import of_model_error, one_of
 
 
 def said_of(error: TyperException) -> str:
-    """``--output: must be one of table, json, html, is 'JSON'; is it json?``; of every other error what it says itself."""
+    """``--output: must be one of table, json, html, is 'JSON'; is it json?``;
+    of every other error what it says itself.
+    """
     from pydantic import ValidationError
 
     option, cause = getattr(error, "param", None), error.__cause__

@@ -69,7 +69,10 @@ def _save(loaded: "Loaded", path: str) -> None:
     save_catalog(loaded.catalog, path)
     types, offerings = len(loaded.catalog.instance_types), len(loaded.catalog.offerings)
     print(
-        f"{path}: {loaded.catalog.region}, {types:,} instance types, {offerings:,} offerings, of {loaded.catalog.priced or 'an unknown date'}",
+        (
+            f"{path}: {loaded.catalog.region}, {types:,} instance types, {offerings:,} offerings, of "
+            f"{loaded.catalog.priced or 'an unknown date'}"
+        ),
         file=sys.stderr,
     )
 
@@ -96,12 +99,19 @@ def entry(kind: "InstanceType") -> Mapping[str, Any]:
         "allocatable": texts(kind.allocatable),
         "offerings": [
             {
-                "zone": o.zone, "capacityType": o.capacity_type, "price": o.price, "available": o.available,
-                **({"capacityReservation": o.reservation.id, "remaining": o.reservation.remaining} if o.reservation else {}),
+                "zone": o.zone,
+                "capacityType": o.capacity_type,
+                "price": o.price,
+                "available": o.available,
+                **(
+                    {"capacityReservation": o.reservation.id, "remaining": o.reservation.remaining}
+                    if o.reservation
+                    else {}
+                ),
             }
             for o in sorted(kind.offerings, key=lambda o: (o.zone, o.capacity_type, o.reservation_id))
         ],
-    }  # fmt: skip
+    }
 
 
 def _one_or_many(values: Iterable[str]) -> str | list[str]:

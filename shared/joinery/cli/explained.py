@@ -24,7 +24,10 @@ _NAMED_NODES = 3
 
 
 def pods_meant(asked: Iterable[str], problem: Problem) -> tuple[str, ...]:
-    """The pending pods of these names, ``namespace/name`` or ``name`` alone. Raises ``ConfigurationError`` for one that is none."""
+    """The pending pods of these names, ``namespace/name`` or ``name`` alone.
+
+    Raises ``ConfigurationError`` for one that is none.
+    """
     waiting = [pod.key for pod in pending(problem, views(problem.snapshot))]
     return tuple(dict.fromkeys(_meant(name, waiting, problem) for name in asked))
 

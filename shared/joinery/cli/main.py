@@ -1,8 +1,8 @@
 """``joinery``: how a person meets the product, and how its decisions are checked from outside.
 
 Starting must be quick, so nothing heavy is imported before a command runs: each command imports what it needs in its
-body. Commands of other packages (the simulator's ``replay`` and ``simulate``) are found by entry point and imported only
-when asked for.
+body. Commands of other packages (the simulator's ``replay`` and ``simulate``) are found by entry point and imported
+only when asked for.
 """
 
 import io

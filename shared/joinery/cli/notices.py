@@ -1,7 +1,8 @@
 """What a person should hear beside a plan: lines, and how serious each is.
 
-A **warning** says that the plan may not be what was meant: something is wrong, missing, or not done. A **note** says what
-was done with the files that nobody has to mend. Both are data: standard error, the JSON document and the page have the same.
+A **warning** says that the plan may not be what was meant: something is wrong, missing, or not done. A **note** says
+what was done with the files that nobody has to mend. Both are data: standard error, the JSON document and the page have
+the same.
 """
 
 import sys

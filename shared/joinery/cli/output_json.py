@@ -127,7 +127,10 @@ def _kept(packing: Packing) -> Mapping[str, Any]:
 
 
 def _bound(proven: float) -> float:
-    """Rounded down: it must stay a bound. A billionth of a dollar less than some digits is those digits: so much is taken off for safety."""
+    """Rounded down: it must stay a bound.
+
+    A billionth of a dollar less than some digits is those digits: so much is taken off for safety.
+    """
     scale: int = 10**_DIGITS
     return math.floor(proven * scale + 1e-3) / scale
 

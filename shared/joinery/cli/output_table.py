@@ -1,7 +1,8 @@
-"""A plan for a person at a terminal: what would be bought, what fits already, what stays pending and why, what it costs.
+"""A plan for a person at a terminal: what would be bought, what fits already, what stays pending and why, what it
+costs.
 
-What matters most comes last, where the eye is when a command ends. A line has eighty columns, and more only where a name
-is longer than that: nothing is ever cut off. Rich decides on colours: only on a terminal.
+What matters most comes last, where the eye is when a command ends. A line has eighty columns, and more only where a
+name is longer than that: nothing is ever cut off. Rich decides on colours: only on a terminal.
 """
 
 import sys
@@ -105,7 +106,9 @@ def _launches(plan: PlanView) -> Table:
 
 
 def _lines(plan: PlanView) -> list[tuple[str, list[Group]]]:
-    """NodePool and groups of one type, price and capacity type, in any zone; pools and lines in the order of what they cost."""
+    """NodePool and groups of one type, price and capacity type, in any zone;
+    pools and lines in the order of what they cost.
+    """
     alike: dict[tuple[str, str, str, float], list[Group]] = defaultdict(list)
     pools: dict[str, float] = defaultdict(float)
     for section in plan.sections:

@@ -112,7 +112,10 @@ def _told(*notices: "Notice") -> tuple["Notice", ...]:
 def _solve(
     snapshot: "Snapshot", catalogue: "Catalog", options: "Options", explained: Sequence[str]
 ) -> tuple["Problem", tuple[str, ...], "Plan", float]:
-    """The problem, the pods to explain, the plan, and how long it took from parsed objects. A name that is none is told before solving."""
+    """The problem, the pods to explain, the plan, and how long it took from parsed objects.
+
+    A name that is none is told before solving.
+    """
     from joinery.cli.explained import pods_meant
     from joinery.cloudprovider.offline import instance_types
     from joinery.planning import plan as planned

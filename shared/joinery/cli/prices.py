@@ -13,7 +13,8 @@ SAMPLE = "sample catalogue"
 class Prices:
     """``region``, ``source`` and ``priced`` (when, as the catalogue says it) are the catalogue's.
 
-    ``cluster_region`` is empty where nothing tells it; where it is another than the catalogue's, all prices are estimates.
+    ``cluster_region`` is empty where nothing tells it; where it is another than the catalogue's, all prices are
+    estimates.
     """
 
     region: str
@@ -58,20 +59,24 @@ class Prices:
 
     def notices(self) -> Iterator[Notice]:
         """What a person must know before believing a price."""
-        remedy = f"with credentials: joinery catalog --save prices.json.gz --region {self.cluster_region or 'REGION'}, then --catalog prices.json.gz"
+        remedy = (
+            "with credentials: joinery catalog --save prices.json.gz --region "
+            f"{self.cluster_region or 'REGION'}, then --catalog prices.json.gz"
+        )
         if self.is_estimate:
             sample = f" (the SAMPLE that comes with the source code, of {self.date})" if self.is_sample else ""
             yield warning(
-                f"PRICES ARE AN ESTIMATE: the cluster is in {self.cluster_region}, the catalogue is of {self.region}{sample}; its instance "
-                f"types and prices are taken as if {self.cluster_region} had them, which may be wrong for both. For the right ones {remedy}"
+                f"PRICES ARE AN ESTIMATE: the cluster is in {self.cluster_region}, the catalogue is of "
+                f"{self.region}{sample}; its instance types and prices are taken as if {self.cluster_region} had them, "
+                f"which may be wrong for both. For the right ones {remedy}"
             )
         elif self.is_sample:
             yield warning(
-                f"SAMPLE PRICES: the catalogue that comes with the source code, of {self.region} and {self.date}, is used. "
-                f"For today's {remedy}"
+                f"SAMPLE PRICES: the catalogue that comes with the source code, of {self.region} and {self.date}, is "
+                f"used. For today's {remedy}"
             )
         if self.lacking:
             yield warning(
-                f"the catalogue has no zone {', '.join(self.lacking)} of {self.region}: nothing can be bought there. It was made for "
-                f"an account or a day without; {remedy}"
+                f"the catalogue has no zone {', '.join(self.lacking)} of {self.region}: nothing can be bought there. "
+                f"It was made for an account or a day without; {remedy}"
             )

@@ -1,7 +1,7 @@
 """Where a cluster is: its region and zones, as its own objects tell them.
 
-Nodes say it best (``topology.kubernetes.io/region``, the zone in ``providerID``); without nodes the claims, the networks of a
-node class, the zones that NodePools, volumes and pods ask for.
+Nodes say it best (``topology.kubernetes.io/region``, the zone in ``providerID``); without nodes the claims, the
+networks of a node class, the zones that NodePools, volumes and pods ask for.
 """
 
 import re
@@ -14,7 +14,8 @@ from joinery.apis.labels import REGION, ZONE, ZONE_ID
 from joinery.state.snapshot import Snapshot
 
 _OLD_REGION, _OLD_ZONE = "failure-domain.beta.kubernetes.io/region", "failure-domain.beta.kubernetes.io/zone"
-#: ``eu-central-1a``, ``us-gov-west-1b``, ``us-west-2-lax-1a``: the region begins the name. Zones of others are no business of AWS's prices.
+#: ``eu-central-1a``, ``us-gov-west-1b``, ``us-west-2-lax-1a``: the region begins the name. Zones of others are no
+#: business of AWS's prices.
 _NAME = re.compile(
     r"(us|eu|ap|sa|ca|me|af|il|mx|cn|eusc)(-[a-z]+)*?"
     r"-(north|south|east|west|central|northeast|northwest|southeast|southwest)-\d+"
@@ -46,8 +47,8 @@ def cluster_region(snapshot: Snapshot) -> str:
 def cluster_zones(snapshot: Snapshot, region: str) -> Mapping[str, str]:
     """The zones of the region that the cluster is known to have, to their zone ids where a node or subnet says them.
 
-    What runs or lies in a zone proves it. Only where nothing does, the zones that NodePools and storage classes ask for are taken
-    on trust. What a pod asks for proves nothing: a slip of the pen would become a zone to buy nodes in.
+    What runs or lies in a zone proves it. Only where nothing does, the zones that NodePools and storage classes ask for
+    are taken on trust. What a pod asks for proves nothing: a slip of the pen would become a zone to buy nodes in.
     """
     named = _zones_of(region, _PROOFS, snapshot) or _zones_of(region, _TRUSTED, snapshot)
     known = {node.metadata.labels.get(ZONE, ""): node.metadata.labels.get(ZONE_ID, "") for node in snapshot.nodes}
@@ -144,7 +145,9 @@ def _required(requirements: Iterable[Any]) -> Iterator[str]:
 
 
 def _places(requirements: Iterable[Any]) -> Iterator[str]:
-    """Values of requirements on region or zone, also on a driver's own key for it (``topology.ebs.csi.aws.com/zone``)."""
+    """Values of requirements on region or zone,
+    also on a driver's own key for it (``topology.ebs.csi.aws.com/zone``).
+    """
     for requirement in requirements:
         if requirement.key.rpartition("/")[2] in ("zone", "region"):
             yield from requirement.values

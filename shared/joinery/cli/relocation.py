@@ -1,8 +1,9 @@
-"""A catalogue of one region, told as if it were another's: what a plan can be made from where nothing better is at hand.
+"""A catalogue of one region, told as if it were another's: what a plan can be made from where nothing better is at
+hand.
 
-Without it every pod of a cluster in Frankfurt stays pending beside a catalogue of Virginia, for zones that nobody there has
-heard of. With it the plan has the right shape (types and sizes are much the same everywhere), its prices are an estimate, and
-the plan says so wherever it names a price (docs/decisions/0021).
+Without it every pod of a cluster in Frankfurt stays pending beside a catalogue of Virginia, for zones that nobody there
+has heard of. With it the plan has the right shape (types and sizes are much the same everywhere), its prices are an
+estimate, and the plan says so wherever it names a price (docs/decisions/0021).
 """
 
 from collections import Counter
@@ -18,8 +19,8 @@ _FEWEST, _LETTERS = 3, "abc"
 def relocated(catalog: Catalog, region: str, zones: Mapping[str, str]) -> Catalog:
     """The same types at the same prices in the zones of another region. ``zones``: those known of it, name to id.
 
-    A region has three zones at least (but for two that are older than the rule): missing ones are named by letter. What is left of
-    capacity reservations is another region's, and left out.
+    A region has three zones at least (but for two that are older than the rule): missing ones are named by letter. What
+    is left of capacity reservations is another region's, and left out.
     """
     targets = _zones(region, zones)
     ranked = _ranked(catalog)

@@ -34,8 +34,8 @@ class Loaded(NamedTuple):
 def load_catalog(choice: str | None, region: str = "") -> Loaded:
     """The catalogue of ``--catalog``: a file, ``aws`` (read live), or where nothing is said the last one stored.
 
-    ``region``: where the live one is read for; empty is the region of the environment. Raises ``ConfigurationError`` naming the
-    file; ``UnavailableError`` where AWS cannot be reached.
+    ``region``: where the live one is read for; empty is the region of the environment. Raises ``ConfigurationError``
+    naming the file; ``UnavailableError`` where AWS cannot be reached.
     """
     if choice == "aws":
         return Loaded(live_catalog(region), "AWS")
@@ -62,7 +62,10 @@ def check_target(path: str) -> None:
 
 
 def save_catalog(catalog: "Catalog", path: str) -> None:
-    """Write a catalogue that ``--catalog`` takes, gzipped where the name ends so. Raises ``ConfigurationError`` naming the file."""
+    """Write a catalogue that ``--catalog`` takes, gzipped where the name ends so.
+
+    Raises ``ConfigurationError`` naming the file.
+    """
     from joinery.cloudprovider.catalog.document import encode
 
     data = encode(catalog)
@@ -73,7 +76,8 @@ def save_catalog(catalog: "Catalog", path: str) -> None:
 
 
 def prices_of(loaded: Loaded, snapshot: "Snapshot", region: str = "") -> tuple["Catalog", Prices]:
-    """The catalogue to plan with, and what is to be said of its prices. ``region``: the cluster's, where a person names it.
+    """The catalogue to plan with, and what is to be said of its prices. ``region``: the cluster's, where a person names
+    it.
 
     One of another region than the cluster's is told as if it were the cluster's (``joinery.cli.relocation``).
     """
@@ -149,7 +153,10 @@ def live_snapshot(now: datetime) -> "Snapshot":
 
 
 def live_catalog(region: str = "") -> "Catalog":
-    """What the region sells now. Raises ``ConfigurationError`` without credentials, ``UnavailableError`` without an answer."""
+    """What the region sells now.
+
+    Raises ``ConfigurationError`` without credentials, ``UnavailableError`` without an answer.
+    """
     from joinery.cloudprovider.ec2 import Ec2Cloud
 
     place = region or _region()

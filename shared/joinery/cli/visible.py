@@ -1,7 +1,7 @@
 """Text of others on its way to a terminal or a page: what would steer either is shown, not sent.
 
-Names, values and messages come from files that anybody may have written. An escape sequence in one may move the cursor over
-what was printed before, and a mark that turns the direction of writing makes a name look like another.
+Names, values and messages come from files that anybody may have written. An escape sequence in one may move the cursor
+over what was printed before, and a mark that turns the direction of writing makes a name look like another.
 """
 
 import re

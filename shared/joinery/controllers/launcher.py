@@ -124,7 +124,10 @@ def finish_launches(
     left_behind: Iterable[NodeClaim],
     instances: Iterable[Instance],
 ) -> Launched:
-    """Launch claims that a killed run left behind. It may have asked EC2 already: ``instances`` are all that we have."""
+    """Launch claims that a killed run left behind.
+
+    It may have asked EC2 already: ``instances`` are all that we have.
+    """
     supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
     return Launcher(gateways, actor, snapshot, supply).launch(left_behind, snapshot.node_claims, instances)
 

@@ -65,7 +65,10 @@ class Attempt:
 
     @cached_property
     def bounds(self) -> Bounds:
-        """What nodes for these pods can cost at least. Places that this strategy closed are open to others, so they count."""
+        """What nodes for these pods can cost at least.
+
+        Places that this strategy closed are open to others, so they count.
+        """
         pools = Workspace(self.problem).pools if self.strategy.closed else self.work.pools
         return bounds(self.work, self.packer.bought, pools, self.packing.hourly)
 
@@ -84,8 +87,8 @@ class Attempt:
         )
 
     def rank(self, *, by_price: bool = True) -> tuple[object, ...]:
-        """The better, the less. What a plan owes its users comes in this order: spreads that hold, pods placed, preferences
-        kept, existing capacity used, heavy pools used before light ones, and if it is to decide, price.
+        """The better, the less. What a plan owes its users comes in this order: spreads that hold, pods placed,
+        preferences kept, existing capacity used, heavy pools used before light ones, and if it is to decide, price.
         """
         packing = self.packing
         given_up = sum(len(relaxed.dropped) for relaxed in packing.relaxed)
@@ -134,7 +137,10 @@ def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> Attempt:
 
 
 def first_fit(problem: Problem, strategy: Strategy) -> tuple[Workspace, FirstFit]:
-    """Large pods first, which packs best. Where room is bounded and pods are left, small ones first if that places more."""
+    """Large pods first, which packs best.
+
+    Where room is bounded and pods are left, small ones first if that places more.
+    """
     work, packer = _packed(problem, strategy)
     is_bounded = not work.pools or any(pool.limits for pool in work.pools)
     if packer.left and is_bounded:
@@ -189,7 +195,10 @@ def _existing(work: Workspace) -> tuple[ExistingPlacement, ...]:
 
 
 def _launches(work: Workspace, nodes: Sequence[NewNode]) -> tuple[Launch, ...]:
-    """A launch for every node. Nodes of one recipe differ in name and pods only, so most of the work is done once for all of them."""
+    """A launch for every node.
+
+    Nodes of one recipe differ in name and pods only, so most of the work is done once for all of them.
+    """
     slack = Slack(work.pools)
     names = _LaunchNames(work)
     by_recipe: dict[Hashable, Launch] = {}

@@ -106,7 +106,9 @@ def _requirements(node: NewNode, types: Sequence[str]) -> tuple[Requirement, ...
 
 
 def _labels(node: NewNode) -> Mapping[str, str]:
-    """Template labels, the pool's and class's names, and one value for every custom label (Karpenter `NodeClaimTemplate`)."""
+    """Template labels, the pool's and class's names,
+    and one value for every custom label (Karpenter `NodeClaimTemplate`).
+    """
     template = node.pool.node_pool.spec.template
     labels = dict(template.metadata.labels)
     labels[NODE_POOL] = node.pool.name

@@ -13,7 +13,10 @@ _NOTHING = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class PlacedOffering:
-    """The offering a launch counts on; price in $/h. ``reservation``: the id of the capacity reservation, where it is in one."""
+    """The offering a launch counts on; price in $/h.
+
+    ``reservation``: the id of the capacity reservation, where it is in one.
+    """
 
     instance_type: str
     zone: str
@@ -26,8 +29,8 @@ class PlacedOffering:
 class Launch:
     """A node to buy. It becomes a NodeClaim that allows every one of ``instance_types``.
 
-    ``requests`` is the sum of its pods and its daemon overhead. ``labels`` holds every label the node will have that its
-    instance type and offering do not decide. ``instance_types`` is what the request carries, cheapest first.
+    ``requests`` is the sum of its pods and its daemon overhead. ``labels`` holds every label the node will have that
+    its instance type and offering do not decide. ``instance_types`` is what the request carries, cheapest first.
     """
 
     name: str
@@ -70,10 +73,12 @@ class Relaxed:
 class Packing:
     """A whole plan. Pods are named ``namespace/name``; every pending pod is in it exactly once.
 
-    ``lower_bound`` is a proven bound on the hourly price of any set of new nodes for the pods in ``launches``; ``kept_bound``: if they keep
-    the preferences that this plan keeps. ``weaknesses``: why even that is far below the price, in words, where it is.
-    ``passed_over``: domains (canonical key, value) in which nothing was to be bought, so that spreads do not wait for them and more pods
-    have a place. ``resilience_cost``: about what preferred node sizes and a choice of types for spot add to the price, in $/h (``sizes``, ``kinds``).
+    ``lower_bound`` is a proven bound on the hourly price of any set of new nodes for the pods in ``launches``;
+    ``kept_bound``: if they keep the preferences that this plan keeps. ``weaknesses``: why even that is far below the
+    price, in words, where it is.
+    ``passed_over``: domains (canonical key, value) in which nothing was to be bought, so that spreads do not wait for
+    them and more pods have a place. ``resilience_cost``: about what preferred node sizes and a choice of types for spot
+    add to the price, in $/h (``sizes``, ``kinds``).
     """
 
     existing: tuple[ExistingPlacement, ...] = ()
@@ -96,7 +101,10 @@ class Packing:
 
     @property
     def gap(self) -> float:
-        """How far the price may be above the best possible: 0.02 is two percent. Where all is reserved there is nothing to gain."""
+        """How far the price may be above the best possible: 0.02 is two percent.
+
+        Where all is reserved there is nothing to gain.
+        """
         return self._above(self.lower_bound)
 
     @property

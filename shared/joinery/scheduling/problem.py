@@ -14,10 +14,12 @@ class Options:
 
     ``only_marked_unschedulable``: against a live cluster a pod is pending only once kube-scheduler has said so
     (Karpenter `pod.IsProvisionable`); files are often partial, so there every unbound pod is. ``time_limit``: seconds
-    after which a plan is no longer improved; the packing says whether it struck. ``launch_types``: so many types
-    does a launch carry at most (EC2 CreateFleet); ``spot_types``: so many should a spot launch carry at least, where the rules
-    allow: with fewer than five EC2 warns of interruptions. ``node_size``: the preference of pools that have none of their own (``sizes``).
-    ``first_fit_only``: nodes as first-fit buys them, not optimised; for when the optimised ones are refused (``planning``).
+    after which a plan is no longer improved; the packing says whether it struck. ``launch_types``: so many types does a
+    launch carry at most (EC2 CreateFleet); ``spot_types``: so many should a spot launch carry at least, where the rules
+    allow: with fewer than five EC2 warns of interruptions. ``node_size``: the preference of pools that have none of
+    their own (``sizes``).
+    ``first_fit_only``: nodes as first-fit buys them, not optimised; for when the optimised ones are refused
+    (``planning``).
     """
 
     only_marked_unschedulable: bool = True

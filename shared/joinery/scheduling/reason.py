@@ -1,6 +1,7 @@
 """Reasons as data: why a pod is left out of a plan, or a NodePool takes no part in it.
 
-Programs read the code, the subject and the figures; people read the message, which is made from the figures. Nothing parses a message.
+Programs read the code, the subject and the figures; people read the message, which is made from the figures. Nothing
+parses a message.
 """
 
 from dataclasses import dataclass
@@ -72,8 +73,8 @@ class Subject:
 class Reason:
     """Why a pod was not placed, or a NodePool not used.
 
-    ``subject``: what refused it; None for the pod itself. ``message``: a sentence for the pod's owner. ``figures``: what the
-    sentence was made from.
+    ``subject``: what refused it; None for the pod itself. ``message``: a sentence for the pod's owner. ``figures``:
+    what the sentence was made from.
     """
 
     code: ReasonCode
@@ -87,7 +88,8 @@ class Reason:
     ) -> "Reason":
         """A reason whose message is the template with its ``{figures}`` filled in.
 
-        The template is a literal, never text of others: names and values go in as figures, whatever characters they have.
+        The template is a literal, never text of others: names and values go in as figures, whatever characters they
+        have.
         """
         return cls(code, template.format(**figures), subject, tuple(figures.items()))
 

@@ -34,9 +34,10 @@ def solve(
 ) -> Packing:
     """Where every pending pod goes and what to buy for it.
 
-    Pure and deterministic: one problem gives one packing, whatever the order of its objects, unless the time limit strikes.
-    ``stopwatch`` gives the seconds since the caller began; pods that are ``refused`` are not packed. Costs about a second for ten
-    thousand pods in fifty classes. A pod without a place is a result with reasons, never an exception.
+    Pure and deterministic: one problem gives one packing, whatever the order of its objects, unless the time limit
+    strikes. ``stopwatch`` gives the seconds since the caller began; pods that are ``refused`` are not packed. Costs
+    about a second for ten thousand pods in fifty classes. A pod without a place is a result with reasons, never an
+    exception.
     """
     limit = problem.options.time_limit
     effort = Effort(seed=problem.options.seed, is_time_up=lambda: limit is not None and stopwatch() >= limit)

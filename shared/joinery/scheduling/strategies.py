@@ -1,18 +1,19 @@
 """Other strategies than the usual one, each with whom it is for.
 
-First-fit settles one class after another, and each choice of domains is final. What suits one class may leave the next without
-a place, or make it dear. No single strategy is right for all, so a few are tried where they might help.
+First-fit settles one class after another, and each choice of domains is final. What suits one class may leave the next
+without a place, or make it dear. No single strategy is right for all, so a few are tried where they might help.
 
-=================================  ==========================================================================================
-strategy                           for
-=================================  ==========================================================================================
-heedless of DaemonSets             spreads that count DaemonSets' pods: often every domain gets as many nodes anyway
-dealt ahead of neighbours          pods that must be near others and spread too, over zones: the others go where there are few
-closed to zones without them       the same, if their neighbours are in some zones only
-closed to what is unbuyable        pods that are left because a spread waits for a domain in which nothing can be bought
-small plans, pods left             cautious on hosts, gathered, backwards, three shuffles: orders and dealings that may place more
-small plans, for the price         gathered: fewer nodes, where pods were dealt to one domain rather than another without need
-=================================  ==========================================================================================
+=================================
+========================================================================================== strategy
+for =================================
+========================================================================================== heedless of DaemonSets
+spreads that count DaemonSets' pods: often every domain gets as many nodes anyway dealt ahead of neighbours
+pods that must be near others and spread too, over zones: the others go where there are few closed to zones without them
+the same, if their neighbours are in some zones only closed to what is unbuyable        pods that are left because a
+spread waits for a domain in which nothing can be bought small plans, pods left             cautious on hosts, gathered,
+backwards, three shuffles: orders and dealings that may place more small plans, for the price         gathered: fewer
+nodes, where pods were dealt to one domain rather than another without need =================================
+==========================================================================================
 """
 
 from collections.abc import Iterator
@@ -29,11 +30,16 @@ from joinery.scheduling.firstfit.manners import (
 from joinery.scheduling.firstfit.unforeseen import unbuyable
 
 _SMALL = 40
-"""Pods up to which strategies are tried that are seldom better: a plan for more costs too much time to be made several times."""
+"""Pods up to which strategies are tried that are seldom better:
+a plan for more costs too much time to be made several times.
+"""
 
 
 def alternatives(strategy: Strategy, usual: Attempt) -> Iterator[Strategy]:
-    """What to try for pods that a strategy, in its ``usual`` attempt, leaves or, if it leaves none, for a lower price. Most promising first."""
+    """What to try for pods that a strategy, in its ``usual`` attempt, leaves or, if it leaves none, for a lower price.
+
+    Most promising first.
+    """
     left, work = tuple(usual.packer.left), usual.work
     if work.topology.settling:
         yield replace(strategy, manner=Manner(heedless=True))

@@ -1,8 +1,8 @@
 """Required pod affinity and anti-affinity (kube-scheduler InterPodAffinity).
 
 Two things are checked beyond each pod's own place. Anti-affinity binds both ways: a pod that runs keeps others out. And
-affinity needs an order of binding. Pods that need each other start with one of them, and kube-scheduler lets that one in only
-while nothing that its terms match runs anywhere. A plan in which no pod may come first can never be bound.
+affinity needs an order of binding. Pods that need each other start with one of them, and kube-scheduler lets that one
+in only while nothing that its terms match runs anywhere. A plan in which no pod may come first can never be bound.
 """
 
 from collections import defaultdict
@@ -83,7 +83,10 @@ def anti_affinity_terms(state: FinalState, census: Census) -> list[AntiAffinityT
 
 
 def _repelled(term: AntiAffinityTerm, domain: str) -> Iterator[Violation]:
-    """A violation by the first planned pod in the domain. Where only bound pods break the term, the plan is not at fault."""
+    """A violation by the first planned pod in the domain.
+
+    Where only bound pods break the term, the plan is not at fault.
+    """
     for pod_class in (*term.matched, *term.owners):
         for node in pod_class.planned_on:
             if node.labels.get(term.key) == domain:
@@ -108,7 +111,8 @@ def check_affinity(state: FinalState, census: Census) -> Iterator[Violation]:
 class RequiredNeighbours:
     """A planned class that requires neighbours.
 
-    ``keys``: the topology keys of its terms; ``matched``: the classes that match all of them; ``counts``: their pods by key and domain.
+    ``keys``: the topology keys of its terms; ``matched``: the classes that match all of them; ``counts``: their pods by
+    key and domain.
     """
 
     owner: EquivalenceClass
@@ -163,7 +167,9 @@ def _matching_all(
 def domains_with_neighbours(
     pod_class: EquivalenceClass, keys: Collection[str], census: Census
 ) -> frozenset[str] | None:
-    """The domains of these keys where pods run that the class's required affinity names; None without such an affinity."""
+    """The domains of these keys where pods run that the class's required affinity names;
+    None without such an affinity.
+    """
     terms = _affinity(pod_class)
     wanted = {term.topology_key for term in terms} & set(keys)
     if not wanted:
@@ -188,9 +194,9 @@ Reached = Mapping[_Step, frozenset[_Step]]
 def _check_order(groups: Sequence[RequiredNeighbours]) -> Iterator[Violation]:
     """Look for an order in which kube-scheduler could bind the planned pods.
 
-    First bind all pods that need no start: those that require no neighbours, and then those that find theirs. Of the steps that are
-    stuck some must start their group. In the order sought these come before everything else, because pods that run already keep a
-    group from starting.
+    First bind all pods that need no start: those that require no neighbours, and then those that find theirs. Of the
+    steps that are stuck some must start their group. In the order sought these come before everything else, because
+    pods that run already keep a group from starting.
     """
     final, beginning = _BoundPods(groups), _BoundPods(groups)
     final.bind_the_rest()
@@ -303,6 +309,8 @@ class _BoundPods:
         )
 
     def may_start(self, step: _Step) -> bool:
-        """Whether kube-scheduler lets it in without a neighbour: it matches itself, and nothing that it matches runs on a node with its keys."""
+        """Whether kube-scheduler lets it in without a neighbour: it matches itself,
+        and nothing that it matches runs on a node with its keys.
+        """
         counted = ((pod_class, key) for pod_class in step.group.matched for key in step.group.keys)
         return step.group.matches_itself and not any(self._total.get(pair, 0) > 0 for pair in counted)

@@ -1,4 +1,6 @@
-"""Zones and capacity types that EC2 may pick for a launch: its pods must be right in each of them (EC2 API CreateFleet)."""
+"""Zones and capacity types that EC2 may pick for a launch:
+its pods must be right in each of them (EC2 API CreateFleet).
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

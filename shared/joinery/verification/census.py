@@ -52,7 +52,9 @@ class Census:
         return frozenset(chosen | set(term.namespaces))
 
     def zones_of_claims(self, pod_class: EquivalenceClass) -> list[frozenset[str]]:
-        """For each unbound claim that the class's pods share with others, the zones of its users: its volume will be there."""
+        """For each unbound claim that the class's pods share with others,
+        the zones of its users: its volume will be there.
+        """
         if not pod_class.pod.spec.volumes:
             return []
         claims = [name for name in self._volumes.claims_of(pod_class) if name in self._users]

@@ -1,4 +1,6 @@
-"""What EC2 may pick for a launch: its instance types with the offerings that its requirements allow (EC2 API CreateFleet, Overrides)."""
+"""What EC2 may pick for a launch: its instance types with the offerings that
+its requirements allow (EC2 API CreateFleet, Overrides).
+"""
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,8 +34,8 @@ _ENCODE = msgspec.json.Encoder().encode
 class Choice:
     """An instance type of a launch: the offerings that the request allows, and what a node of it would be like.
 
-    ``daemons``: what the DaemonSets' pods take, for each set of them that some of the offerings would run. ``labels`` are the node's
-    but for those of the offering.
+    ``daemons``: what the DaemonSets' pods take, for each set of them that some of the offerings would run. ``labels``
+    are the node's but for those of the offering.
     """
 
     kind: InstanceType
@@ -109,7 +111,9 @@ class Choices:
     def _daemons(
         self, launch: Launch, kind: InstanceType, labels: Labels, offerings: Sequence[Offering]
     ) -> Sequence[Resources]:
-        """What the DaemonSets take of a node of the kind: once for each set of them that one of the offerings would run."""
+        """What the DaemonSets take of a node of the kind:
+        once for each set of them that one of the offerings would run.
+        """
         taints = hard_taints(launch.taints)
         by_identity = {}
         for offering in offerings if self.state.daemon_sets.depend_on_offering else offerings[:1]:
@@ -121,7 +125,9 @@ class Choices:
         return tuple(by_identity.values())
 
     def _of_offering(self, kind: InstanceType, offering: Offering) -> Labels:
-        """The labels that a node of the kind has from the offering; one object for all kinds in a place that names its zone's id."""
+        """The labels that a node of the kind has from the offering;
+        one object for all kinds in a place that names its zone's id.
+        """
         place = offering.zone, offering.zone_id or id(kind), offering.capacity_type, offering.reservation
         if place not in self._of_place:
             self._of_place[place] = with_offering({}, kind, offering)

@@ -33,7 +33,10 @@ _DAEMON_TOLERATIONS = [
 
 
 class DaemonSets:
-    """The live DaemonSets of the cluster. ``pods``: by ``namespace/name`` of the DaemonSet, the class of the pods that it makes."""
+    """The live DaemonSets of the cluster.
+
+    ``pods``: by ``namespace/name`` of the DaemonSet, the class of the pods that it makes.
+    """
 
     def __init__(self, pods: Iterable[tuple[str, EquivalenceClass]]) -> None:
         self._pods = list(pods)
@@ -52,7 +55,9 @@ class DaemonSets:
 
     @cached_property
     def depend_on_offering(self) -> bool:
-        """Whether the offering of an instance type (zone, capacity type, reservation) may decide which of them run on its nodes."""
+        """Whether the offering of an instance type (zone, capacity type, reservation)
+        may decide which of them run on its nodes.
+        """
         return any(keys.canonical(key) in DECIDED_BY_OFFERING for key in self._keys)
 
     def on(self, node: FinalNode) -> Sequence[EquivalenceClass]:
@@ -72,7 +77,9 @@ class DaemonSets:
         return self._requests.setdefault(id(classes), total(pod_class.requests for pod_class in classes))
 
     def missing(self, node: FinalNode, running: frozenset[str]) -> Iterator[EquivalenceClass]:
-        """The classes of the pods that the node will run and does not run yet; ``running``: DaemonSets that have theirs there."""
+        """The classes of the pods that the node will run and does not run yet;
+        ``running``: DaemonSets that have theirs there.
+        """
         wanted = self.on(node)
         return (pod_class for name, pod_class in self._pods if pod_class in wanted and name not in running)
 
@@ -110,7 +117,9 @@ def _newest_daemons(pods: Iterable[Pod]) -> dict[str, Pod]:
 
 
 def _daemon_pod(daemon_set: DaemonSet, live: Pod | None) -> Pod:
-    """The pod that the DaemonSet controller makes, before it is pinned to a node; it takes what the newest one takes."""
+    """The pod that the DaemonSet controller makes, before it is pinned to a node;
+    it takes what the newest one takes.
+    """
     template = daemon_set.spec.template
     meta = msgspec.structs.replace(
         template.metadata,

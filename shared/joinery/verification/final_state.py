@@ -41,7 +41,8 @@ _ENCODE = msgspec.json.Encoder().encode
 class FinalState:
     """The cluster with the plan in place.
 
-    ``nodes``: existing and launched ones; ``launched``: each launch with its node; ``classes``: pods by what rules look at.
+    ``nodes``: existing and launched ones; ``launched``: each launch with its node; ``classes``: pods by what rules look
+    at.
     ``wrong``: what could not be put in place. Pods are named ``namespace/name``.
     """
 
@@ -75,7 +76,10 @@ class FinalState:
         return DaemonSets(daemon_pods(self.problem.snapshot, self.class_of))
 
     def booted(self, launch: Launch, pool: NodePool, kind: InstanceType) -> FinalNode:
-        """The node that the launch's offering gives. Launches that share their rules and labels give nodes alike but for the name."""
+        """The node that the launch's offering gives.
+
+        Launches that share their rules and labels give nodes alike but for the name.
+        """
         offering = launch.offering
         shared = (launch.requirements, launch.labels, launch.taints)
         likeness = launch.node_pool, offering, *map(id, shared)
@@ -117,7 +121,9 @@ class FinalState:
         node.held[pod_class] = node.held.get(pod_class, 0) + 1
 
     def put_daemons(self, node: FinalNode, running: Iterable[str] = ()) -> None:
-        """Add the DaemonSets' pods that the node does not run yet; ``running`` names DaemonSets as ``namespace/name``."""
+        """Add the DaemonSets' pods that the node does not run yet;
+        ``running`` names DaemonSets as ``namespace/name``.
+        """
         for pod_class in self.daemon_sets.missing(node, frozenset(running)):
             self._count(node, pod_class)
 
@@ -194,8 +200,21 @@ def _identity(pod: Pod) -> bytes:
     own_name = meta.name if any(v.ephemeral for v in spec.volumes) else ""
     return _ENCODE(
         (
-            meta.namespace, meta.labels, meta.deletion_timestamp is not None, own_name, spec.node_selector,
-            spec.affinity, lasting(spec.tolerations), spec.topology_spread_constraints, spec.containers, spec.init_containers,
-            spec.overhead, spec.resources, spec.resource_claims, spec.host_network, claims, held_by(pod),
+            meta.namespace,
+            meta.labels,
+            meta.deletion_timestamp is not None,
+            own_name,
+            spec.node_selector,
+            spec.affinity,
+            lasting(spec.tolerations),
+            spec.topology_spread_constraints,
+            spec.containers,
+            spec.init_containers,
+            spec.overhead,
+            spec.resources,
+            spec.resource_claims,
+            spec.host_network,
+            claims,
+            held_by(pod),
         )
-    )  # fmt: skip
+    )

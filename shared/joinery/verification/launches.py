@@ -1,4 +1,6 @@
-"""Launches: each is something its NodePool may buy, at the price it says, and whatever EC2 picks of it holds its pods."""
+"""Launches: each is something its NodePool may buy, at the price it says,
+and whatever EC2 picks of it holds its pods.
+"""
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
@@ -40,7 +42,9 @@ def check_launches(state: FinalState, choices: Choices) -> Iterator[Violation]:
 
 
 def _likeness(launch: Launch, node: FinalNode) -> Hashable:
-    """Equal for launches that share all but their names and say nothing of names, and hold as many pods of each class."""
+    """Equal for launches that share all but their names and say nothing of names,
+    and hold as many pods of each class.
+    """
     shared = (launch.requirements, launch.labels, launch.taints, launch.startup_taints, launch.requests)
     named = keys.HOSTNAME in launch.labels or any(keys.canonical(r.key) == keys.HOSTNAME for r in launch.requirements)
     return (
@@ -172,7 +176,9 @@ def _check_cheapest(launch: Launch, choices: Sequence[Choice]) -> Iterator[Viola
 def _check_requests(
     launch: Launch, needs: Resources, choices: Sequence[Choice], every: Resources
 ) -> Iterator[Violation]:
-    """Requests are those of the pods and of the daemons, at least those that will run; which ones may depend on what EC2 picks."""
+    """Requests are those of the pods and of the daemons, at least those that will run;
+    which ones may depend on what EC2 picks.
+    """
     daemons = list({id(one): one for choice in choices for one in choice.daemons}.values()) or [{}]
     for name in sorted(needs.keys() | launch.requests.keys()):
         least = min(requests.get(name, 0) for requests in daemons)

@@ -34,7 +34,8 @@ def check_limits(state: FinalState) -> Iterator[Violation]:
 
 
 def check_min_values(state: FinalState, choices: Choices) -> Iterator[Violation]:
-    """A launch allows as many values of each label as its NodePool's minValues asks for (Karpenter `InstanceTypes.SatisfiesMinValues`).
+    """A launch allows as many values of each label as its NodePool's minValues asks for (Karpenter
+    `InstanceTypes.SatisfiesMinValues`).
 
     With the policy BestEffort a launch may say that it relaxed them.
     """
@@ -65,9 +66,10 @@ def _distinct(key: str, choices: Mapping[str, Choice | None]) -> int:
 def check_weights(state: FinalState, purchasable: Purchasable, census: Census) -> Iterator[Violation]:
     """No launch is for pods that one node of a NodePool of higher weight would have taken (Karpenter `OrderByWeight`).
 
-    Only what is certain is refused. There may be a reason to pass a heavier pool over for pods with preferences, with a choice of
-    terms or with rules about other pods, for pods that others' spreads count, and where a pool has minValues. A limit counts as it does in Karpenter (`filterByRemainingResources`): each launch
-    takes the most that any of its types would.
+    Only what is certain is refused. There may be a reason to pass a heavier pool over for pods with preferences, with a
+    choice of terms or with rules about other pods, for pods that others' spreads count, and where a pool has minValues.
+    A limit counts as it does in Karpenter (`filterByRemainingResources`): each launch takes the most that any of its
+    types would.
     """
     pools = sorted(purchasable.pools, key=lambda pool: -_weight(pool))
     if not state.launched or _weight(pools[0] if pools else None) == _weight(pools[-1] if pools else None):
@@ -104,7 +106,9 @@ def _weight(pool: NodePool | None) -> int:
 
 
 def _is_plain(pod_class: EquivalenceClass) -> bool:
-    """Whether the pod has hard rules about nodes only, and no choice of terms: Karpenter tries each term on all pools in turn."""
+    """Whether the pod has hard rules about nodes only, and no choice of terms:
+    Karpenter tries each term on all pools in turn.
+    """
     spec = pod_class.pod.spec
     affinity = spec.affinity
     nodes = affinity and affinity.node_affinity
@@ -117,7 +121,10 @@ def _is_plain(pod_class: EquivalenceClass) -> bool:
 
 
 def _room_left(state: FinalState) -> dict[str, dict[str, int]]:
-    """What every NodePool with limits may still grow by. Each launch counts with the most that any of its types would take."""
+    """What every NodePool with limits may still grow by.
+
+    Each launch counts with the most that any of its types would take.
+    """
     usage = usage_of(state)
     left = {}
     for name, pool in state.pools.items():
@@ -137,7 +144,10 @@ def _room_left(state: FinalState) -> dict[str, dict[str, int]]:
 
 @dataclass
 class _Comparison:
-    """Compares a planned node with what other NodePools could have launched. ``left``: what their limits leave, by pool."""
+    """Compares a planned node with what other NodePools could have launched.
+
+    ``left``: what their limits leave, by pool.
+    """
 
     state: FinalState
     purchasable: Purchasable

@@ -21,9 +21,9 @@ _USUAL = {keys.OS: "linux", f"{keys.AWS_GROUP}/instance-tenancy": "default"}
 class FinalNode:
     """A node once it has booted and is initialised.
 
-    ``room``: what is allocatable; ``pool``: the name of its NodePool, if any; ``is_leaving``: it is being deleted. ``reserved_for``: of
-    a claim that is not launched yet, the only pods that may use it. ``held``: all pods on it by class, ``planned``: the names of those
-    that the plan puts there.
+    ``room``: what is allocatable; ``pool``: the name of its NodePool, if any; ``is_leaving``: it is being deleted.
+    ``reserved_for``: of a claim that is not launched yet, the only pods that may use it. ``held``: all pods on it by
+    class, ``planned``: the names of those that the plan puts there.
     """
 
     name: str

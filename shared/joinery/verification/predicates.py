@@ -1,7 +1,7 @@
 """The small rules of kube-scheduler: selectors, expressions, taints, ports, requests.
 
-The packing core has its own forms of these, and nothing here is shared with it but the object models. A mistake would have to
-be made twice to stay unseen: where the two differ, one of them is wrong, and the plan is refused.
+The packing core has its own forms of these, and nothing here is shared with it but the object models. A mistake would
+have to be made twice to stay unseen: where the two differ, one of them is wrong, and the plan is refused.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -91,7 +91,9 @@ def unmet(expressions: Iterable[Expression], labels: Labels) -> Expression | Non
 
 
 def possible_values(rules: Sequence[Expression], wanted: Sequence[Expression]) -> list[str | None]:
-    """Values that a label defined by a NodePool's rules may take, enough of them to try; None where no rule defines it."""
+    """Values that a label defined by a NodePool's rules may take,
+    enough of them to try; None where no rule defines it.
+    """
     if not rules:
         return [None]
     every = (*rules, *wanted)
@@ -101,7 +103,10 @@ def possible_values(rules: Sequence[Expression], wanted: Sequence[Expression]) -
 
 
 def selects_node(spec: PodSpec, labels: Labels, name: str) -> bool:
-    """Whether nodeSelector and required node affinity allow the node. Terms are alternatives (kube-scheduler NodeAffinity)."""
+    """Whether nodeSelector and required node affinity allow the node.
+
+    Terms are alternatives (kube-scheduler NodeAffinity).
+    """
     if any(labels.get(key) != value for key, value in spec.node_selector.items()):
         return False
     affinity = spec.affinity and spec.affinity.node_affinity
@@ -116,7 +121,10 @@ def is_choosy(spec: PodSpec) -> bool:
 
 
 def term_matches(term: NodeSelectorTerm, labels: Labels, name: str) -> bool:
-    """One node selector term; ``matchFields`` knows ``metadata.name`` only. What kube-scheduler cannot parse matches nothing."""
+    """One node selector term; ``matchFields`` knows ``metadata.name`` only.
+
+    What kube-scheduler cannot parse matches nothing.
+    """
     if not term.match_expressions and not term.match_fields:
         return False
     if not all(is_label_value(value) for e in term.match_expressions for value in e.values):
@@ -172,7 +180,10 @@ def _outnumbers(value: str, toleration: Toleration) -> bool:
 
 
 def ports_of(spec: PodSpec) -> frozenset[Port]:
-    """The host ports that the pod takes: of its containers and its sidecars. With hostNetwork every container port is one."""
+    """The host ports that the pod takes: of its containers and its sidecars.
+
+    With hostNetwork every container port is one.
+    """
     containers = [*spec.containers, *(c for c in spec.init_containers if c.restart_policy == "Always")]
     return frozenset(
         (port.protocol or "TCP", port.host_ip or _ANYWHERE[0], port.host_port or port.container_port)
@@ -183,7 +194,9 @@ def ports_of(spec: PodSpec) -> frozenset[Port]:
 
 
 def ports_clash(ours: Iterable[Port], theirs: Iterable[Port]) -> Port | None:
-    """A port that both want: same protocol and number, and the same address or a wildcard (kube-scheduler NodePorts)."""
+    """A port that both want: same protocol and number,
+    and the same address or a wildcard (kube-scheduler NodePorts).
+    """
     for protocol, address, number in ours:
         for their_protocol, their_address, their_number in theirs:
             is_same_address = address == their_address or address in _ANYWHERE or their_address in _ANYWHERE
@@ -213,11 +226,15 @@ def requests_of(pod: Pod) -> dict[str, int]:
 
 
 Held = tuple[Resources, bool]
-"""What the kubelet holds for a container, and whether that alone counts: a resize that is infeasible does not happen."""
+"""What the kubelet holds for a container, and whether that alone counts:
+a resize that is infeasible does not happen.
+"""
 
 
 def held_by(pod: Pod) -> dict[str, Held]:
-    """What the kubelet holds for each container, by name; for the pod as a whole, by the empty name (KEP-1287, in-place resize)."""
+    """What the kubelet holds for each container, by name; for the pod as a whole,
+    by the empty name (KEP-1287, in-place resize).
+    """
     status = pod.status
     told: list[tuple[str, ResourceRequirements | None, Mapping[str, str | int | float]]] = [
         (container.name, container.resources, container.allocated_resources)

@@ -1,4 +1,6 @@
-"""What could be bought: the offerings that a NodePool and a launch allow, and the zones in which a pod could get a node."""
+"""What could be bought: the offerings that a NodePool and a launch allow,
+and the zones in which a pod could get a node.
+"""
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -50,7 +52,9 @@ class InstanceTypeOption:
         return min(self.room.values(), default=0) >= 0
 
     def holds(self, requests: Resources) -> bool:
-        """Whether pods that ask for so much fit beside the daemons, and those themselves; types that are too small need not be asked."""
+        """Whether pods that ask for so much fit beside the daemons, and those themselves;
+        types that are too small need not be asked.
+        """
         return fits(requests, self.kind.allocatable) and self._holds_daemons and fits(requests, self.room)
 
 
@@ -84,7 +88,9 @@ class Purchasable:
         return self._options[name]
 
     def zones_for(self, pod_class: EquivalenceClass) -> frozenset[str]:
-        """The zones in which an allowed pool has an available offering that fits the pod, and limits leave room for one more node of it."""
+        """The zones in which an allowed pool has an available offering that fits the pod,
+        and limits leave room for one more node of it.
+        """
         spec = pod_class.pod.spec
         identity = (id(spec), tuple(sorted(pod_class.requests.items())))
         if identity not in self._zones:
@@ -117,7 +123,9 @@ class Purchasable:
         return usage_of(self.state)
 
     def newcomers(self, pod_class: EquivalenceClass, counted: Sequence[EquivalenceClass]) -> Mapping[str, int]:
-        """By zone, the most DaemonSets' pods of the counted classes that a node bought there for the pod would bring."""
+        """By zone, the most DaemonSets' pods of the counted classes that
+        a node bought there for the pod would bring.
+        """
         brought: dict[str, int] = {}
         if not any(daemon in counted for daemon in self.state.daemon_sets.classes):
             return brought
@@ -139,7 +147,9 @@ class Purchasable:
 
 
 class _Selection:
-    """The node selection of a class of pods, on nodes of one pool; asked once for types that say the same of the labels in it."""
+    """The node selection of a class of pods, on nodes of one pool;
+    asked once for types that say the same of the labels in it.
+    """
 
     def __init__(self, every: Sequence[Sequence[NodeSelectorRequirement]], pool: NodePool) -> None:
         self._alternatives, self._pool = every, pool

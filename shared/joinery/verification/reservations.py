@@ -1,4 +1,6 @@
-"""Capacity reservations: no more nodes are launched in one than it has instances left, and no launch may take another's."""
+"""Capacity reservations: no more nodes are launched in one than it has instances left,
+and no launch may take another's.
+"""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -12,7 +14,9 @@ from joinery.verification.violation import Violation, ViolationCode, of_launch
 
 
 def check_reservations(state: FinalState, choices: Choices) -> Iterator[Violation]:
-    """Each launch allows the reservation that it counts on and nothing else, or none at all; and all launches together."""
+    """Each launch allows the reservation that it counts on and nothing else,
+    or none at all; and all launches together.
+    """
     for launch, _ in state.launched:
         allowed = {place[2] for choice in choices.of(launch).values() if choice for place in choice.places}
         others = sorted(allowed - {launch.offering.reservation})

@@ -1,7 +1,9 @@
-"""Topology spread that must hold: no domain has more than ``maxSkew`` pods more than the emptiest (kube-scheduler PodTopologySpread).
+"""Topology spread that must hold: no domain has more than ``maxSkew`` pods more than the emptiest (kube-scheduler
+PodTopologySpread).
 
-The domains are those of eligible nodes. For zones they are also those in which a NodePool could launch a node for the pod:
-kube-scheduler would be content with one zone while only one has nodes, but whoever asks for a spread would not. These zones are left out:
+The domains are those of eligible nodes. For zones they are also those in which a NodePool could launch a node for the
+pod: kube-scheduler would be content with one zone while only one has nodes, but whoever asks for a spread would not.
+These zones are left out:
 
 - where nothing that fits is sold within limits;
 - that the plan says it passed over;
@@ -48,8 +50,8 @@ def check_spread(state: FinalState, census: Census, purchasable: Purchasable) ->
 class SpreadCounts:
     """Pods by domain, as one constraint of one class counts them; the class's own pods are included.
 
-    ``actual_domains``: how many domains have eligible nodes; ``counts_itself``: whether the constraint counts the class; ``counted``: the
-    classes that it counts.
+    ``actual_domains``: how many domains have eligible nodes; ``counts_itself``: whether the constraint counts the
+    class; ``counted``: the classes that it counts.
     """
 
     constraint: TopologySpreadConstraint
@@ -124,7 +126,9 @@ def spread_counts(
 
 
 def _zones(pod_class: EquivalenceClass, census: Census, purchasable: Purchasable) -> frozenset[str]:
-    """The zones in which a node could be launched for the pod, less those that its affinity or a shared claim excludes."""
+    """The zones in which a node could be launched for the pod,
+    less those that its affinity or a shared claim excludes.
+    """
     neighbours = domains_with_neighbours(pod_class, _ZONE_KEYS, census)
     sold = purchasable.zones_for(pod_class)
     zones = sold if neighbours is None else sold & neighbours
@@ -135,7 +139,9 @@ def _zones(pod_class: EquivalenceClass, census: Census, purchasable: Purchasable
 def _eligible(
     state: FinalState, pod_class: EquivalenceClass, constraint: TopologySpreadConstraint
 ) -> Iterable[FinalNode]:
-    """The nodes that count: they have all keys that the pod spreads over, and its nodeAffinityPolicy and nodeTaintsPolicy admit them."""
+    """The nodes that count: they have all keys that the pod spreads over,
+    and its nodeAffinityPolicy and nodeTaintsPolicy admit them.
+    """
     keys = [c.topology_key for c in hard_spread(pod_class.pod)]
     spec = pod_class.pod.spec
     choosy = constraint.node_affinity_policy != "Ignore" and is_choosy(spec)

@@ -1,9 +1,9 @@
 """An independent check of a packing: the optimiser may be clever because this is simple.
 
-The plan is put in place: every planned node has booted, every pod runs where the plan puts it. Then each planned pod is asked
-whether it may be there, as kube-scheduler would ask if the pod were not bound yet, and each launch whether its NodePool and the
-catalogue allow it. Everything is derived from the objects' own specs. Nothing is shared with the packing core but the problem and
-the packing, and an import contract keeps it so. The modules, in the order of reading:
+The plan is put in place: every planned node has booted, every pod runs where the plan puts it. Then each planned pod is
+asked whether it may be there, as kube-scheduler would ask if the pod were not bound yet, and each launch whether its
+NodePool and the catalogue allow it. Everything is derived from the objects' own specs. Nothing is shared with the
+packing core but the problem and the packing, and an import contract keeps it so. The modules, in the order of reading:
 
 =================  =========================================================================================
 ``predicates``     selectors, expressions, taints, ports, requests: kube-scheduler's small rules
@@ -26,7 +26,8 @@ the packing, and an import contract keeps it so. The modules, in the order of re
 ``reservations``   what each capacity reservation still takes
 =================  =========================================================================================
 
-A wrong plan is reported as violations. Their code names the rule, their subject the pod, launch, NodePool or reservation.
+A wrong plan is reported as violations. Their code names the rule, their subject the pod, launch, NodePool or
+reservation.
 """
 
 from collections.abc import Iterator

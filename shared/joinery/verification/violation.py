@@ -60,9 +60,9 @@ class ViolationCode(StrEnum):
 class Violation:
     """One rule that the plan breaks.
 
-    ``subject``: the pod, launch, NodePool or capacity reservation at fault; None for the plan as a whole. A pod's ``node`` is the
-    one that the plan puts it on, and ``alike`` counts further pods there of which the same is true. ``message``: a sentence for
-    people, made from the ``figures``.
+    ``subject``: the pod, launch, NodePool or capacity reservation at fault; None for the plan as a whole. A pod's
+    ``node`` is the one that the plan puts it on, and ``alike`` counts further pods there of which the same is true.
+    ``message``: a sentence for people, made from the ``figures``.
     """
 
     code: ViolationCode

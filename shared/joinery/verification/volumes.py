@@ -1,4 +1,5 @@
-"""Volumes: a bound claim ties its pods to where its volume is, an unbound one to where a volume can be made (VolumeBinding, VolumeZone).
+"""Volumes: a bound claim ties its pods to where its volume is, an unbound one to where a volume can be made
+(VolumeBinding, VolumeZone).
 
 Attach limits hold on nodes that exist; a new node has no CSINode yet, so kube-scheduler applies none to it.
 """
@@ -59,7 +60,10 @@ class Volumes:
         return {storage.metadata.name: storage for storage in self.state.problem.snapshot.storage_classes}
 
     def claims_of(self, pod_class: EquivalenceClass) -> list[str]:
-        """The claims (namespace/name) that the class's pods mount. A pod with an ephemeral volume is in a class of its own."""
+        """The claims (namespace/name) that the class's pods mount.
+
+        A pod with an ephemeral volume is in a class of its own.
+        """
         return [
             f"{pod_class.namespace}/{name}" for v in pod_class.pod.spec.volumes if (name := _claim_name(pod_class, v))
         ]

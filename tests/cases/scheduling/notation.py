@@ -1,7 +1,7 @@
 """The compact notation of the golden cases, read into the objects that a snapshot holds.
 
-A case must fit on half a screen, so it writes ``zone In z1,z2`` for a requirement and ``gpu=yes:NoSchedule`` for a taint, and
-short names for the well-known labels. Whatever has no short form is written as Kubernetes has it.
+A case must fit on half a screen, so it writes ``zone In z1,z2`` for a requirement and ``gpu=yes:NoSchedule`` for a
+taint, and short names for the well-known labels. Whatever has no short form is written as Kubernetes has it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -21,9 +21,12 @@ SHORT = {
     "region": keys.REGION,
     "pool": keys.NODE_POOL,
     "reservation": keys.RESERVATION_ID,
-    **{name: f"{keys.AWS_GROUP}/{name}" for name in ("instance-family", "instance-size", "instance-cpu", "instance-category")},
+    **{
+        name: f"{keys.AWS_GROUP}/{name}"
+        for name in ("instance-family", "instance-size", "instance-cpu", "instance-category")
+    },
     **{name: f"{keys.AWS_GROUP}/{name}" for name in ("instance-memory", "instance-gpu-name", "instance-generation")},
-}  # fmt: skip
+}
 LONG = {long: short for short, long in SHORT.items()}
 
 
@@ -71,7 +74,9 @@ def toleration(given: str | Document) -> Document:
 
 
 def selector(given: Document | str | None) -> Document | None:
-    """``{app: web}`` is matchLabels; a document with matchLabels or matchExpressions stands as it is; ``all`` is empty."""
+    """``{app: web}`` is matchLabels; a document with matchLabels or matchExpressions stands as it is;
+    ``all`` is empty.
+    """
     if given is None or given == "none":
         return None
     if given == "all":

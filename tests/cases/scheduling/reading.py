@@ -1,7 +1,7 @@
 """A golden case, from its YAML to the problem that ``solve`` is asked.
 
-Pods, nodes and pools have a compact form (see ``notation``); whatever else a document says is Kubernetes' own. A ``count`` makes
-so many pods of one description, called ``web-1``, ``web-2`` and so on.
+Pods, nodes and pools have a compact form (see ``notation``); whatever else a document says is Kubernetes' own. A
+``count`` makes so many pods of one description, called ``web-1``, ``web-2`` and so on.
 """
 
 import json
@@ -108,7 +108,8 @@ def _problem(given: Document, pods: list[core.Pod]) -> Problem:
 
 
 def instance_type(given: Document) -> InstanceType:
-    """``{name, cpu, memory, price, arch, zones, capacity: {on-demand: 1, spot: 0.4}, sold: [z1/spot], labels, resources}``.
+    """``{name, cpu, memory, price, arch, zones, capacity: {on-demand: 1, spot: 0.4}, sold: [z1/spot], labels,
+    resources}``.
 
     ``sold`` lists the offerings that are available, where not all are; ``overhead`` is what the kubelet keeps.
     """
@@ -125,14 +126,22 @@ def instance_type(given: Document) -> InstanceType:
         capacity=has,
         allocatable={resource: value - kept.get(resource, 0) for resource, value in has.items()},
         offerings=tuple(
-            Offering(zone, kind, round(_price(given, zone) * share, 5), f"{zone}/{kind}" in given.get("sold", [f"{zone}/{kind}"]), f"id-{zone}")
-            for zone in zones for kind, share in shares.items()
+            Offering(
+                zone,
+                kind,
+                round(_price(given, zone) * share, 5),
+                f"{zone}/{kind}" in given.get("sold", [f"{zone}/{kind}"]),
+                f"id-{zone}",
+            )
+            for zone in zones
+            for kind, share in shares.items()
         ),
-    )  # fmt: skip
+    )
 
 
 def with_reserved(kind: InstanceType, node_class: str, given: Document) -> InstanceType:
-    """The type with what is reserved of it: ``reservations: [{id, type, zone, count, kind, interruptible, ending, class}]``.
+    """The type with what is reserved of it: ``reservations: [{id, type, zone, count, kind, interruptible, ending,
+    class}]``.
 
     ``ending``: nothing more may be launched in it; ``class``: the one EC2NodeClass that selects it.
     """
@@ -186,7 +195,9 @@ def _pods(given: Document) -> list[core.Pod]:
 
 
 def pod(given: Document) -> core.Pod:
-    """A pod from its compact form; ``node`` is the node it runs on, ``marked: false`` one that the scheduler has not seen."""
+    """A pod from its compact form; ``node`` is the node it runs on, ``marked:
+    false`` one that the scheduler has not seen.
+    """
     meta: Document = {
         "name": given["name"], "namespace": given.get("namespace", "default"),
         "labels": {name: str(value) for name, value in given.get("labels", {}).items()},
@@ -240,7 +251,9 @@ def _pod_status(given: Document) -> Document:
 
 
 def node_pool(given: Document) -> NodePool:
-    """``requirements`` as in notation, ``unready`` with a message, ``deleting``; the rest is ``builders.node_pool``'s."""
+    """``requirements`` as in notation, ``unready`` with a message,
+    ``deleting``; the rest is ``builders.node_pool``'s.
+    """
     fields = {name: value for name, value in given.items() if name in ("name", "weight", "replicas", "limits")}
     fields = {**fields, "node_class": given.get("nodeClass", "default")}
     pool = builders.node_pool(
@@ -297,10 +310,14 @@ def _bare_node(given: Document, state: str, pool: str) -> core.Node:
     name, room = given["name"], _room(given)
     reported = {**room, **{k: str(v) for k, v in given.get("reports", {}).items()}}
     labels = {
-        keys.HOSTNAME: name, keys.ZONE: given.get("zone", "z1"), keys.REGION: "z", keys.ARCH: given.get("arch", "amd64"),
-        keys.OS: "linux", keys.INSTANCE_TYPE: given.get("type", "m5.xlarge"),
+        keys.HOSTNAME: name,
+        keys.ZONE: given.get("zone", "z1"),
+        keys.REGION: "z",
+        keys.ARCH: given.get("arch", "amd64"),
+        keys.OS: "linux",
+        keys.INSTANCE_TYPE: given.get("type", "m5.xlarge"),
         **notation.label_map(given.get("labels", {})),
-    }  # fmt: skip
+    }
     if pool and state != "booting":
         labels |= {keys.NODE_POOL: pool, keys.NODE_CLASS: "default", keys.REGISTERED: "true"}
         labels[keys.CAPACITY_TYPE] = given.get("capacity", keys.ON_DEMAND)
@@ -309,14 +326,18 @@ def _bare_node(given: Document, state: str, pool: str) -> core.Node:
     for short in given.get("without", []):
         del labels[notation.key(short)]
     deleting = {"deletionTimestamp": builders.EPOCH.isoformat()} if given.get("deleting") and not pool else {}
-    return _struct(core.Node, {
-        "metadata": {"name": name, "labels": labels, **deleting},
-        "spec": {
-            "providerID": f"aws:///{given.get('zone', 'z1')}/i-{name}", "taints": [notation.taint(t) for t in given.get("taints", [])],
-            "unschedulable": given.get("unschedulable", False),
+    return _struct(
+        core.Node,
+        {
+            "metadata": {"name": name, "labels": labels, **deleting},
+            "spec": {
+                "providerID": f"aws:///{given.get('zone', 'z1')}/i-{name}",
+                "taints": [notation.taint(t) for t in given.get("taints", [])],
+                "unschedulable": given.get("unschedulable", False),
+            },
+            "status": {"capacity": shapes.capacity(room), "allocatable": shapes.allocatable(reported)},
         },
-        "status": {"capacity": shapes.capacity(room), "allocatable": shapes.allocatable(reported)},
-    })  # fmt: skip
+    )
 
 
 def _claim(given: Any, state: str, pool: str) -> NodeClaim:
@@ -345,7 +366,9 @@ def _claim(given: Any, state: str, pool: str) -> NodeClaim:
 
 
 def _volume_claim(given: Document) -> core.PersistentVolumeClaim:
-    """``{name, class, volume, phase, deleting}``; a bound one carries the annotation that says so, unless ``binding: true``."""
+    """``{name, class, volume, phase, deleting}``; a bound one carries the annotation that says so,
+    unless ``binding: true``.
+    """
     volume = given.get("volume", "")
     bound = {} if given.get("binding") or not volume else {"pv.kubernetes.io/bind-completed": "yes"}
     return _struct(core.PersistentVolumeClaim, {

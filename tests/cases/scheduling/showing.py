@@ -1,7 +1,7 @@
 """A packing in the words of a golden case, so that what differs can be read line by line.
 
-Only what a case asks about is shown: an expected launch that names pods and zones is compared by pods and zones. A case that
-says how many pods are in which domain (``tally``) need not list the launches.
+Only what a case asks about is shown: an expected launch that names pods and zones is compared by pods and zones. A case
+that says how many pods are in which domain (``tally``) need not list the launches.
 """
 
 from collections import Counter

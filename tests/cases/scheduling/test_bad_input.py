@@ -1,4 +1,6 @@
-"""One bad object in a good cluster: a reason on that pod or pool, and the rest of the plan unchanged to the last field."""
+"""One bad object in a good cluster: a reason on that pod or pool,
+and the rest of the plan unchanged to the last field.
+"""
 
 from dataclasses import replace
 
@@ -24,15 +26,23 @@ BAD_PODS: dict[str, Document] = {
     "a selector that cannot be read": {
         "spread": [{"over": "zone", "of": {"matchExpressions": [{"key": "a", "operator": "Near"}]}}]
     },
-    "a selector without values": {"spread": [{"over": "zone", "of": {"matchExpressions": [{"key": "a", "operator": "In"}]}}]},
+    "a selector without values": {
+        "spread": [{"over": "zone", "of": {"matchExpressions": [{"key": "a", "operator": "In"}]}}]
+    },
     "a selector with values too many": {
         "apart": [{"over": "zone", "of": {"matchExpressions": [{"key": "a", "operator": "Exists", "values": ["b"]}]}}]
     },
     "no skew at all": {"spread": [{"over": "zone", "of": {"app": "bad"}, "maxSkew": 0}]},
-    "an unknown way to be unsatisfiable": {"spread": [{"over": "zone", "of": {"app": "bad"}, "whenUnsatisfiable": "Maybe"}]},
+    "an unknown way to be unsatisfiable": {
+        "spread": [{"over": "zone", "of": {"app": "bad"}, "whenUnsatisfiable": "Maybe"}]
+    },
     "no domains at least": {"spread": [{"over": "zone", "of": {"app": "bad"}, "minDomains": 0}]},
-    "an unknown node affinity policy": {"spread": [{"over": "zone", "of": {"app": "bad"}, "nodeAffinityPolicy": "Perhaps"}]},
-    "an unknown node taints policy": {"spread": [{"over": "zone", "of": {"app": "bad"}, "nodeTaintsPolicy": "Perhaps"}]},
+    "an unknown node affinity policy": {
+        "spread": [{"over": "zone", "of": {"app": "bad"}, "nodeAffinityPolicy": "Perhaps"}]
+    },
+    "an unknown node taints policy": {
+        "spread": [{"over": "zone", "of": {"app": "bad"}, "nodeTaintsPolicy": "Perhaps"}]
+    },
     "a spread over nothing": {"spread": [{"over": "", "of": {"app": "bad"}}]},
     "an affinity over nothing": {"near": [{"over": "", "of": {"app": "bad"}}]},
     "a weight of nothing": {"apart": [{"over": "zone", "of": {"app": "bad"}, "weight": 0}]},
@@ -48,7 +58,9 @@ BAD_PODS: dict[str, Document] = {
     "a port beyond all": {"hostPorts": [70000]},
     "an unknown protocol": {"hostPorts": [{"hostPort": 80, "protocol": "HTTP"}]},
     "a namespace selector that cannot be read": {
-        "near": [{"over": "zone", "of": {"app": "x"}, "inNamespaces": {"matchExpressions": [{"key": "a", "operator": "?"}]}}]
+        "near": [
+            {"over": "zone", "of": {"app": "x"}, "inNamespaces": {"matchExpressions": [{"key": "a", "operator": "?"}]}}
+        ]
     },
     "affinity to pods that are nowhere": {"near": [{"over": "zone", "of": {"app": "nowhere"}}]},
     "a namespace selector that matches nothing": {
@@ -58,13 +70,19 @@ BAD_PODS: dict[str, Document] = {
     "an unknown toleration": {"tolerate": [{"key": "a", "operator": "Near"}]},
     "a required term that selects nothing": {"requireAny": [[]]},
     "a field match": {
-        "affinity": {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [
-            {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}
-        ]}}}
+        "affinity": {
+            "nodeAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": {
+                    "nodeSelectorTerms": [
+                        {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n"]}]}
+                    ]
+                }
+            }
+        }
     },
     "a dynamic resource claim": {"resourceClaims": [{"name": "gpu"}]},
     "more than anything has": {"cpu": "1000000"},
-}  # fmt: skip
+}
 
 BAD_POOLS: dict[str, Document] = {
     "contradictory requirements": {"requirements": ["zone In z1", "zone In z2"]},

@@ -1,4 +1,6 @@
-"""Every golden case: what the packing core answers to a tiny problem, and what an independent check says of the answer."""
+"""Every golden case: what the packing core answers to a tiny problem,
+and what an independent check says of the answer.
+"""
 
 import difflib
 

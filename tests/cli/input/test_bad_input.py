@@ -29,11 +29,17 @@ def _requesting(**quantities: Any) -> dict[str, Any]:
         (_requesting(cpu="4 GB"), "Pod web: spec.containers[0].resources.requests.cpu: '4 GB' is not a quantity"),
         (
             _requesting(memroy="1Gi"),
-            "Pod web: spec.containers[0].resources.requests.memroy: no such resource: there are cpu, memory, ephemeral-storage; is it memory?",
+            (
+                "Pod web: spec.containers[0].resources.requests.memroy: no such resource: there are cpu, memory, "
+                "ephemeral-storage; is it memory?"
+            ),
         ),
         (
             _requesting(gpu="1"),
-            "Pod web: spec.containers[0].resources.requests.gpu: no such resource: there are cpu, memory, ephemeral-storage, and others have a domain such as nvidia.com/gpu",
+            (
+                "Pod web: spec.containers[0].resources.requests.gpu: no such resource: there are cpu, memory, "
+                "ephemeral-storage, and others have a domain such as nvidia.com/gpu"
+            ),
         ),
         (
             "No resources found",
@@ -151,13 +157,16 @@ def test_a_time_limit_is_positive(run: Run, cluster: str) -> None:
         (("plan", "-o", "JSON"), "--output: must be one of table, json, html, is 'JSON'; is it json?"),
         (("plan", "-o", "pdf"), "--output: must be one of table, json, html, is 'pdf'"),
         (("catalog", "-o", "html"), "--output: must be one of table, json, is 'html'"),
-        (("plan", "--node-size", "chepest"), "--node-size: must be one of cheapest, balanced, small, is 'chepest'; is it cheapest?"),
+        (
+            ("plan", "--node-size", "chepest"),
+            "--node-size: must be one of cheapest, balanced, small, is 'chepest'; is it cheapest?",
+        ),
         (("simulate", "-o", "Text"), "--output: must be one of text, json, is 'Text'; is it text?"),
         (("plan", "--seed", "x"), "--seed: must be a whole number, is 'x'"),
         (("plan", "--seed", "-1"), "--seed: must be at least 0, is '-1'"),
         (("plan", "--time-limit", "soon"), "--time-limit: must be a number, is 'soon'"),
     ],
-)  # fmt: skip
+)
 def test_a_bad_argument_is_told_in_plain_words(run: Run, arguments: tuple[str, ...], line: str) -> None:
     """What it must be, what it is, and what was probably meant; exit status 2."""
     outcome = run(*arguments)
@@ -207,14 +216,34 @@ def test_a_misspelt_field_is_named_with_what_was_meant(
 
 
 MISPLACED = [
-    ("  template:", "  requirements: []\n  template:", "spec.requirements: no such field here; it belongs to spec.template.spec"),
+    (
+        "  template:",
+        "  requirements: []\n  template:",
+        "spec.requirements: no such field here; it belongs to spec.template.spec",
+    ),
     ("  template:", "  taints: []\n  template:", "spec.taints: no such field here; it belongs to spec.template.spec"),
-    ("  template:", "  labels: {a: b}\n  template:", "spec.labels: no such field here; it belongs to spec.template.metadata"),
-    ("  template:", "  disruption: {expireAfter: 720h}\n  template:", "spec.disruption.expireAfter: no such field here; it belongs to spec.template.spec"),
-    (IN_TEMPLATE, f"      kubelet: {{maxPods: 20}}\n{IN_TEMPLATE}", "spec.template.spec.kubelet: no such field here; it belongs to spec of the EC2NodeClass"),
-    ("group: karpenter.k8s.aws, ", "", "spec.template.spec.nodeClassRef.group: is missing; write group: karpenter.k8s.aws"),
+    (
+        "  template:",
+        "  labels: {a: b}\n  template:",
+        "spec.labels: no such field here; it belongs to spec.template.metadata",
+    ),
+    (
+        "  template:",
+        "  disruption: {expireAfter: 720h}\n  template:",
+        "spec.disruption.expireAfter: no such field here; it belongs to spec.template.spec",
+    ),
+    (
+        IN_TEMPLATE,
+        f"      kubelet: {{maxPods: 20}}\n{IN_TEMPLATE}",
+        "spec.template.spec.kubelet: no such field here; it belongs to spec of the EC2NodeClass",
+    ),
+    (
+        "group: karpenter.k8s.aws, ",
+        "",
+        "spec.template.spec.nodeClassRef.group: is missing; write group: karpenter.k8s.aws",
+    ),
     ("kind: EC2NodeClass, ", "", "spec.template.spec.nodeClassRef.kind: is missing; write kind: EC2NodeClass"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("before", "after", "problem"), MISPLACED)
@@ -289,8 +318,16 @@ def test_a_broken_entry_of_a_catalogue_is_named_with_its_file(run: Run, write: W
 
 
 def test_yaml_is_read_as_kubectl_reads_it(run: Run, cluster: str, write: Write) -> None:
-    """A lone ``=`` of the Prometheus operator's definitions is text, and so are times of day and addresses with a port."""
-    definition = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b.c}\nspec: {enum: [=, =~]}\n---\n"
-    pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: web, annotations: {at: 12:30, until: 20:30:15.5}}\nspec: {containers: [{name: a, args: [10:20]}]}\n"
+    """A lone ``=`` of the Prometheus operator's definitions is text,
+    and so are times of day and addresses with a port.
+    """
+    definition = (
+        "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.b.c}\nspec: "
+        "{enum: [=, =~]}\n---\n"
+    )
+    pod = (
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: web, annotations: {at: 12:30, until: 20:30:15.5}}\nspec: "
+        "{containers: [{name: a, args: [10:20]}]}\n"
+    )
     outcome = run("plan", "--now", NOW, "-o", "json", "-f", cluster, "-f", write("all.yaml", definition + pod))
     assert (outcome.status, len(outcome.document["launch"])) == (0, 1), outcome.err

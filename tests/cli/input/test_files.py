@@ -77,7 +77,8 @@ def test_an_address_is_no_file(run: Run) -> None:
     """Nothing is fetched from anywhere; the line says what fetches it."""
     outcome = run(*PLAN, "-f", "https://example.com/pod.yaml")
     assert outcome.err == (
-        "joinery: https://example.com/pod.yaml: is an address, no file: curl -L https://example.com/pod.yaml | joinery plan -f -\n"
+        "joinery: https://example.com/pod.yaml: is an address, no file: curl -L https://example.com/pod.yaml | joinery "
+        "plan -f -\n"
     )
 
 

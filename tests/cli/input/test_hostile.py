@@ -16,7 +16,9 @@ from joinery.cli.visible import in_json, visible
 from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
 
 POD = json.dumps(pod_document())
-BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(f"{chr(98 + n)}: &{chr(98 + n)} [{','.join(['*' + chr(97 + n)] * 9)}]\n" for n in range(9))  # fmt: skip
+BOMB = "a: &a [x,x,x,x,x,x,x,x,x]\n" + "".join(
+    f"{chr(98 + n)}: &{chr(98 + n)} [{','.join(['*' + chr(97 + n)] * 9)}]\n" for n in range(9)
+)
 #: As much as a plan of this size may take, and far less than the files stand for.
 _MOST_MEMORY = 2**31
 
@@ -34,17 +36,23 @@ def _refused(run: Run, *arguments: str) -> str:
         (BOMB, "its aliases stand for more than 32 MiB"),
         ("a: &a [*a]", "line 1: not YAML that is read here: the alias *a is inside of itself"),
         ("a: " + "[" * 500 + "]" * 500, "nested more than 200 deep"),
-        ("\n".join(" " * n + "a:" for n in range(300)), "line 200: not YAML that is read here: nested more than 200 deep"),
+        (
+            "\n".join(" " * n + "a:" for n in range(300)),
+            "line 200: not YAML that is read here: nested more than 200 deep",
+        ),
         ("- a\n" * 2_000_001, "too large to be read as YAML: write it as JSON"),
         ('{"a":' * 5000 + "1" + "}" * 5000, "nested too deep"),
         ("kind: Pod\nkind: Node", "line 2: not YAML: the key 'kind' is there twice"),
         ("kind: !!python/object:os.system {}", "not YAML: could not determine a constructor"),
-        (POD.replace('"containers"', '"nodeName": "a", "nodeName": "b", "containers"'), "Pod web: the key 'nodeName' is there twice"),
+        (
+            POD.replace('"containers"', '"nodeName": "a", "nodeName": "b", "containers"'),
+            "Pod web: the key 'nodeName' is there twice",
+        ),
         ('{"kind": "List", "items": [], "items": []}', "the key 'items' is there twice"),
         (CLUSTER.replace("role: nodes", "role: a\n  role: nodes"), "the key 'role' is there twice"),
     ],
     ids=range(11),
-)  # fmt: skip
+)
 def test_what_no_object_needs_is_refused(run: Run, write: Write, content: str, problem: str) -> None:
     """Aliases of aliases, depth, size, keys given twice."""
     assert problem in _refused(run, "-f", write("objects", content))
@@ -84,7 +92,9 @@ def test_aliases_and_merges_of_good_faith_are_read(run: Run, cluster: str, write
         "    containers: [{name: c, resources: {requests: {cpu: 1}}}]\n"
         "- apiVersion: v1\n  kind: Pod\n  metadata: {name: b}\n  spec:\n    <<: *spec\n    priority: 5\n"
     )
-    document = run("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE), "-f", cluster, "-f", write("p.yaml", text)).document  # fmt: skip
+    document = run(
+        "plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE), "-f", cluster, "-f", write("p.yaml", text)
+    ).document
     assert sorted(pod for launch in document["launch"] for pod in launch["pods"]) == ["default/a", "default/b"]
 
 
@@ -137,11 +147,23 @@ def test_gzip_files_may_follow_one_another(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--seed", "-1"), ("--seed", "x"), ("--time-limit", "nan"), ("--time-limit", "inf"), ("--time-limit", "-1"),
-        ("--now", "0001-01-01T00:00:00+23:00"), ("--now", "9999-12-31T23:59:59-12:00"), ("--nope",), ("-o", "pdf"), ("-f",),
-        ("-f", "\0"), ("-f", "a" * 5000), ("--region", "nowhere"), ("--catalog", "/dev/zero"), ("--catalog", "\0"),
+        ("--seed", "-1"),
+        ("--seed", "x"),
+        ("--time-limit", "nan"),
+        ("--time-limit", "inf"),
+        ("--time-limit", "-1"),
+        ("--now", "0001-01-01T00:00:00+23:00"),
+        ("--now", "9999-12-31T23:59:59-12:00"),
+        ("--nope",),
+        ("-o", "pdf"),
+        ("-f",),
+        ("-f", "\0"),
+        ("-f", "a" * 5000),
+        ("--region", "nowhere"),
+        ("--catalog", "/dev/zero"),
+        ("--catalog", "\0"),
     ],
-)  # fmt: skip
+)
 def test_bad_arguments_are_one_line(run: Run, cluster: str, arguments: tuple[str, ...]) -> None:
     """No box, no traceback."""
     assert _refused(run, "-f", cluster, *arguments).startswith("joinery: ")

@@ -68,8 +68,14 @@ def test_what_is_lost_on_the_way_is_said(old: Outcome) -> None:
     *lost, not_done_yet = old.err.splitlines()
     assert "spec.disruption, which NodePool batch, default ask for" in not_done_yet
     assert lost == [
-        f"warning: {CLUSTER_OF_V31}: Provisioner batch: kubelet setting containerRuntime has no equivalent and is dropped",
-        "note: 3 pods select karpenter.sh/provisioner-name: read as karpenter.sh/nodepool, which nodes of a NodePool carry instead",
+        (
+            f"warning: {CLUSTER_OF_V31}: Provisioner batch: kubelet setting containerRuntime has no equivalent and is "
+            "dropped"
+        ),
+        (
+            "note: 3 pods select karpenter.sh/provisioner-name: read as karpenter.sh/nodepool, "
+            "which nodes of a NodePool carry instead"
+        ),
     ]
 
 

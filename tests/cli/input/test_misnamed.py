@@ -1,4 +1,6 @@
-"""Labels, values and classes that nothing has, beside one with a similar name: whoever wrote them is asked "is it ...?"."""
+"""Labels, values and classes that nothing has, beside one with a similar name:
+whoever wrote them is asked "is it ...?".
+"""
 
 from typing import Any
 
@@ -19,7 +21,9 @@ def _terms(key: str, value: str) -> dict[str, Any]:
 
 def _anti(key: str) -> dict[str, Any]:
     term = {"topologyKey": key, "labelSelector": {"matchLabels": {"app": "a"}}}
-    return {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": term}]}}  # fmt: skip
+    return {
+        "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [{"weight": 1, "podAffinityTerm": term}]}
+    }
 
 
 @pytest.fixture
@@ -38,13 +42,31 @@ def warned(run: Run, write: Write) -> Any:
 @pytest.mark.parametrize(
     ("spec", "words"),
     [
-        ({"nodeSelector": {"kubernetes.io/arhc": "amd64"}}, "nodeSelector: no node is known to have the label kubernetes.io/arhc; is it kubernetes.io/arch?"),
-        ({"nodeSelector": {"kubernetes.io/arch": "x86_64"}}, "nodeSelector: kubernetes.io/arch is nowhere x86_64; is it amd64?"),
-        ({"affinity": _terms(ON_DEMAND, "ondemand")}, f"nodeAffinity: {ON_DEMAND} is nowhere ondemand; is it on-demand?"),
-        ({"affinity": _anti("topology.kubernetes.io/zones")}, "podAntiAffinity: no node is known to have the label topology.kubernetes.io/zones; is it topology.kubernetes.io/zone?"),
-        ({"topologySpreadConstraints": [{**SPREAD, "topologyKey": "zone"}]}, "topologySpreadConstraints: no node is known to have the label zone; is it topology.kubernetes.io/zone?"),
+        (
+            {"nodeSelector": {"kubernetes.io/arhc": "amd64"}},
+            "nodeSelector: no node is known to have the label kubernetes.io/arhc; is it kubernetes.io/arch?",
+        ),
+        (
+            {"nodeSelector": {"kubernetes.io/arch": "x86_64"}},
+            "nodeSelector: kubernetes.io/arch is nowhere x86_64; is it amd64?",
+        ),
+        (
+            {"affinity": _terms(ON_DEMAND, "ondemand")},
+            f"nodeAffinity: {ON_DEMAND} is nowhere ondemand; is it on-demand?",
+        ),
+        (
+            {"affinity": _anti("topology.kubernetes.io/zones")},
+            (
+                "podAntiAffinity: no node is known to have the label topology.kubernetes.io/zones; is it "
+                "topology.kubernetes.io/zone?"
+            ),
+        ),
+        (
+            {"topologySpreadConstraints": [{**SPREAD, "topologyKey": "zone"}]},
+            "topologySpreadConstraints: no node is known to have the label zone; is it topology.kubernetes.io/zone?",
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_pods_slip_is_asked_about(warned: Any, spec: dict[str, Any], words: str) -> None:
     """It waits for ever otherwise, or is spread over nothing."""
     assert warned(CLUSTER, pod_document(**spec)) == [f"warning: Pod default/web: {words}"]
@@ -65,7 +87,10 @@ def test_a_node_pools_slip_is_asked_about(warned: Any) -> None:
     ]
     other = CLUSTER.replace("kind: EC2NodeClass, name: default", "kind: EC2NodeClass, name: defalt")
     assert warned(other, pod_document()) == [
-        "warning: NodePool default: spec.template.spec.nodeClassRef.name: there is no EC2NodeClass defalt; is it default?"
+        (
+            "warning: NodePool default: spec.template.spec.nodeClassRef.name: there is no EC2NodeClass defalt; is it "
+            "default?"
+        )
     ]
 
 

@@ -99,7 +99,8 @@ def test_a_restricted_label_is_named(run: Run, write: Write, version: str) -> No
     pool["spec"]["template"]["metadata"]["labels"]["karpenter.sh/discovery"] = "prod"
     path = write("pool.json", pool)
     assert run(*PLAN, "-f", path, write("pod.json", pod_document())).err == (
-        f"joinery: {path}: NodePool default: spec.template.metadata.labels[karpenter.sh/discovery]: labels of karpenter.sh are restricted\n"
+        f"joinery: {path}: NodePool default: spec.template.metadata.labels[karpenter.sh/discovery]: labels of "
+        "karpenter.sh are restricted\n"
     )
 
 

@@ -40,35 +40,93 @@ def _container(**fields: Any) -> dict[str, Any]:
 
 SPREAD = {"maxSkew": 1, "topologyKey": "z", "whenUnsatisfiable": "DoNotSchedule"}
 WRONG: list[tuple[Any, str]] = [
-    (_container(env=[{"name": "A", "value": 1}]), "spec.containers[0].env[0].value: 1 must be text: write it in quotes"),
+    (
+        _container(env=[{"name": "A", "value": 1}]),
+        "spec.containers[0].env[0].value: 1 must be text: write it in quotes",
+    ),
     (_container(image=5), "spec.containers[0].image: 5 must be text: write it in quotes"),
     (_container(tty="yes"), "spec.containers[0].tty: must be true or false, is 'yes'"),
-    (_container(readinessProbe={"periodSeconds": "5s"}), "spec.containers[0].readinessProbe.periodSeconds: must be a whole number, is '5s'"),
-    ({**_template("Deployment"), "spec": {**_template("Deployment")["spec"], "revisionHistoryLimit": True}}, "spec.revisionHistoryLimit: must be a whole number, is true"),
+    (
+        _container(readinessProbe={"periodSeconds": "5s"}),
+        "spec.containers[0].readinessProbe.periodSeconds: must be a whole number, is '5s'",
+    ),
+    (
+        {**_template("Deployment"), "spec": {**_template("Deployment")["spec"], "revisionHistoryLimit": True}},
+        "spec.revisionHistoryLimit: must be a whole number, is true",
+    ),
     (_container(resource={"requests": {"cpu": "30"}}), "spec.containers[0].resource: no such field; is it resources?"),
-    (_container(resources={"request": {"cpu": 1}}), "spec.containers[0].resources.request: no such field; is it requests?"),
+    (
+        _container(resources={"request": {"cpu": 1}}),
+        "spec.containers[0].resources.request: no such field; is it requests?",
+    ),
     (_container(resources={"cpu": "30"}), "spec.containers[0].resources.cpu: no such field; is it requests.cpu?"),
-    (_container(requests={"cpu": "30"}), "spec.containers[0].requests: no such field here; it belongs to spec.containers[0].resources"),
-    (pod_document(affinity={"podAntiAffinity": {"requiredDuringScheduling": [ANTI]}}), "requiredDuringScheduling: no such field; is it requiredDuringSchedulingIgnoredDuringExecution?"),
-    (pod_document(affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologykey": "z"}]}}), "[0].topologykey: no such field; is it topologyKey?"),
-    (pod_document(topologySpreadConstraints=[{**SPREAD, "topology_key": "z"}]), "spec.topologySpreadConstraints[0].topology_key: no such field; is it topologyKey?"),
-    (pod_document(topologySpreadConstraints=[{**SPREAD, "labelSelector": {"app": "web"}}]), "labelSelector.app: no such field; is it matchLabels.app?"),
-    (pod_document(volumes=[{"name": "v", "persistentVolumeClaim": {"claim": "x"}}]), "spec.volumes[0].persistentVolumeClaim.claim: no such field"),
-    (pod_document(tolerations=[{"key": "a", "opperator": "Exists"}]), "spec.tolerations[0].opperator: no such field; is it operator?"),
+    (
+        _container(requests={"cpu": "30"}),
+        "spec.containers[0].requests: no such field here; it belongs to spec.containers[0].resources",
+    ),
+    (
+        pod_document(affinity={"podAntiAffinity": {"requiredDuringScheduling": [ANTI]}}),
+        "requiredDuringScheduling: no such field; is it requiredDuringSchedulingIgnoredDuringExecution?",
+    ),
+    (
+        pod_document(
+            affinity={"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [{"topologykey": "z"}]}}
+        ),
+        "[0].topologykey: no such field; is it topologyKey?",
+    ),
+    (
+        pod_document(topologySpreadConstraints=[{**SPREAD, "topology_key": "z"}]),
+        "spec.topologySpreadConstraints[0].topology_key: no such field; is it topologyKey?",
+    ),
+    (
+        pod_document(topologySpreadConstraints=[{**SPREAD, "labelSelector": {"app": "web"}}]),
+        "labelSelector.app: no such field; is it matchLabels.app?",
+    ),
+    (
+        pod_document(volumes=[{"name": "v", "persistentVolumeClaim": {"claim": "x"}}]),
+        "spec.volumes[0].persistentVolumeClaim.claim: no such field",
+    ),
+    (
+        pod_document(tolerations=[{"key": "a", "opperator": "Exists"}]),
+        "spec.tolerations[0].opperator: no such field; is it operator?",
+    ),
     ({**pod_document(), "metadata": {"name": "web", "label": {}}}, "metadata.label: no such field; is it labels?"),
     ({**pod_document(), "sepc": {}}, "Pod web: sepc: no such field; is it spec?"),
     ({**pod_document(), "nodeSelector": {}}, "Pod web: nodeSelector: no such field here; it belongs to spec"),
     (_template("DaemonSet", toleration=[]), "spec.template.spec.toleration: no such field; is it tolerations?"),
-    (_template("Deployment", containers=[{"name": "a", "resourses": {}}]), "spec.template.spec.containers[0].resourses: no such field; is it resources?"),
-    ({"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "a"}, "spec": {"storageClass": "gp3"}}, "spec.storageClass: no such field; is it storageClassName?"),
-    ({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}, "status": {"allocatble": {}}}, "status.allocatble: no such field; is it allocatable?"),
+    (
+        _template("Deployment", containers=[{"name": "a", "resourses": {}}]),
+        "spec.template.spec.containers[0].resourses: no such field; is it resources?",
+    ),
+    (
+        {
+            "apiVersion": "v1",
+            "kind": "PersistentVolumeClaim",
+            "metadata": {"name": "a"},
+            "spec": {"storageClass": "gp3"},
+        },
+        "spec.storageClass: no such field; is it storageClassName?",
+    ),
+    (
+        {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "a"}, "status": {"allocatble": {}}},
+        "status.allocatble: no such field; is it allocatable?",
+    ),
     (pod_document(tolerations={"key": "a"}), "spec.tolerations: must be a list, is a map"),
     (pod_document(nodeSelector=["a"]), "spec.nodeSelector: must be a map, is a list"),
     (_container(image=["nginx"]), "spec.containers[0].image: must be text, is a list"),
-    (CLUSTER.replace("amiSelectorTerms", "amiSelectorTerm"), "EC2NodeClass default: spec.amiSelectorTerm: no such field; is it amiSelectorTerms?"),
-    (POOL.replace("metadata: {name: default}", "metadata: {name: default, lables: {}}"), "NodePool default: metadata.lables: no such field; is it labels?"),
-    (POOL.replace("\nspec:", "\nlimits: {cpu: 1}\nspec:"), "NodePool default: limits: no such field here; it belongs to spec"),
-]  # fmt: skip
+    (
+        CLUSTER.replace("amiSelectorTerms", "amiSelectorTerm"),
+        "EC2NodeClass default: spec.amiSelectorTerm: no such field; is it amiSelectorTerms?",
+    ),
+    (
+        POOL.replace("metadata: {name: default}", "metadata: {name: default, lables: {}}"),
+        "NodePool default: metadata.lables: no such field; is it labels?",
+    ),
+    (
+        POOL.replace("\nspec:", "\nlimits: {cpu: 1}\nspec:"),
+        "NodePool default: limits: no such field here; it belongs to spec",
+    ),
+]
 
 
 @pytest.mark.parametrize(("document", "problem"), WRONG, ids=lambda value: value if isinstance(value, str) else "")
@@ -100,9 +158,10 @@ def test_a_kind_that_is_none_is_an_error(run: Run, write: Write, version: str, k
 @pytest.mark.parametrize(
     ("version", "kind"),
     [
-        ("argoproj.io/v1alpha1", "Application"), ("bitnami.com/v1alpha1", "SealedSecret"), ("v1", "PodTemplate"), ("v1", "Secret"),
-        ("hypershift.openshift.io/v1beta1", "NodePool"), ("serving.knative.dev/v1", "Service"), ("stable.example.com/v1", "CronTab"),
-        ("rbac.authorization.k8s.io/v1", "Role"), ("apps/v1", "ControllerRevision"), ("monitoring.coreos.com/v1", "PodMonitor"),
+        ("argoproj.io/v1alpha1", "Application"), ("bitnami.com/v1alpha1", "SealedSecret"), ("v1", "PodTemplate"),
+        ("v1", "Secret"), ("hypershift.openshift.io/v1beta1", "NodePool"), ("serving.knative.dev/v1", "Service"),
+        ("stable.example.com/v1", "CronTab"), ("rbac.authorization.k8s.io/v1", "Role"),
+        ("apps/v1", "ControllerRevision"), ("monitoring.coreos.com/v1", "PodMonitor"),
     ],
 )  # fmt: skip
 def test_other_peoples_kinds_are_nobodys_mistake(run: Run, write: Write, version: str, kind: str) -> None:
@@ -152,13 +211,16 @@ def test_names_and_labels_that_no_api_server_takes_are_refused(
         ({"containers": [{"image": "a"}]}, "spec.containers[0].name: is missing"),
         ({"containers": [{"name": "a"}, {"name": "a"}]}, "spec.containers[1].name: 'a' is used twice"),
         ({"containers": [{"name": "A_b"}]}, "spec.containers[0].name: 'A_b' is no name"),
-        ({"containers": [{"name": "a", "resources": {"limits": {"cpu": "-1"}}}]}, "resources.limits.cpu: must not be negative"),
+        (
+            {"containers": [{"name": "a", "resources": {"limits": {"cpu": "-1"}}}]},
+            "resources.limits.cpu: must not be negative",
+        ),
         (
             {"containers": [{"name": "a", "resources": {"requests": {"cpu": "2"}, "limits": {"cpu": "1"}}}]},
             "spec.containers[0].resources.requests.cpu: 2 is more than the limit of 1",
         ),
     ],
-)  # fmt: skip
+)
 def test_pods_that_no_api_server_takes_are_refused(run: Run, write: Write, spec: Any, problem: str) -> None:
     """A pod without containers asks for nothing, and would be planned for nothing."""
     assert problem in _refused(run, write, {**pod_document(), "spec": spec})
@@ -189,7 +251,15 @@ def test_the_table_has_the_types_that_a_real_api_server_serves(api_server: Contr
 def test_the_table_has_every_field_that_a_real_api_server_serves(api_server: ControlPlane) -> None:
     """No field of a cluster is unknown: the published OpenAPI schemas of all kinds that are read."""
     lacking = []
-    for path in ("api/v1", "apis/apps/v1", "apis/batch/v1", "apis/autoscaling/v2", "apis/policy/v1", "apis/scheduling.k8s.io/v1", "apis/storage.k8s.io/v1"):  # fmt: skip
+    for path in (
+        "api/v1",
+        "apis/apps/v1",
+        "apis/batch/v1",
+        "apis/autoscaling/v2",
+        "apis/policy/v1",
+        "apis/scheduling.k8s.io/v1",
+        "apis/storage.k8s.io/v1",
+    ):
         schemas = json.loads(api_server.kubectl("get", "--raw", f"/openapi/v3/{path}"))["components"]["schemas"]
         kinds = {name.rpartition(".")[2]: schema for name, schema in schemas.items()}
         for name, fields in json.loads(api_fields.TABLE.read_text())["types"].items():
@@ -208,10 +278,21 @@ def test_an_object_with_every_kind_of_field_is_known() -> None:
 @pytest.mark.parametrize(
     ("before", "after", "problem"),
     [
-        ("      nodeClassRef:", "      expireAfter: 30d\n      nodeClassRef:", "spec.template.spec.expireAfter: '30d' will not do: write hours, minutes and seconds, such as 720h or 1h30m, or Never"),
-        ("\nspec:", "\nspec:\n  disruption: {budgets: [{nodes: few}]}", "spec.disruption.budgets[0].nodes: 'few' will not do: write a number such as 5 or a share such as 10%"),
+        (
+            "      nodeClassRef:",
+            "      expireAfter: 30d\n      nodeClassRef:",
+            (
+                "spec.template.spec.expireAfter: '30d' will not do: write hours, minutes and seconds, such as 720h or "
+                "1h30m, or Never"
+            ),
+        ),
+        (
+            "\nspec:",
+            "\nspec:\n  disruption: {budgets: [{nodes: few}]}",
+            "spec.disruption.budgets[0].nodes: 'few' will not do: write a number such as 5 or a share such as 10%",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_a_value_must_look_like_is_said_in_words(
     run: Run, write: Write, before: str, after: str, problem: str
 ) -> None:

@@ -18,13 +18,44 @@ def _asking(**requests: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("document", "problem"),
     [
-        (workload(replicas="${REPLICAS}"), "spec.replicas: '${REPLICAS}' is a placeholder that nobody has filled in: run envsubst, or what fills it in, first"),
-        (_asking(cpu="{{ .Values.cpu }}"), "spec.containers[0].resources.requests.cpu: '{{ .Values.cpu }}' is a placeholder that nobody has filled in: run helm template, or what fills it in, first"),
-        (pod_document(nodeSelector={"karpenter.sh/nodepool": "${POOL}"}), "spec.nodeSelector[karpenter.sh/nodepool]: '${POOL}' is a placeholder that nobody has filled in: run envsubst, or what fills it in, first"),
-        (_asking(cpu="${CPU}", memory="${MEM:-1Gi}"), "spec.containers[0].resources.requests.cpu: '${CPU}' is a placeholder that nobody has filled in, as in 1 other field: run envsubst, or what fills it in, first"),
-        ({**pod_document(), "metadata": {"name": "${NAME}"}}, "metadata.name: '${NAME}' is a placeholder that nobody has filled in: run envsubst, or what fills it in, first"),
+        (
+            workload(replicas="${REPLICAS}"),
+            (
+                "spec.replicas: '${REPLICAS}' is a placeholder that nobody has filled in: "
+                "run envsubst, or what fills it in, first"
+            ),
+        ),
+        (
+            _asking(cpu="{{ .Values.cpu }}"),
+            (
+                "spec.containers[0].resources.requests.cpu: '{{ .Values.cpu }}' is a "
+                "placeholder that nobody has filled in: run helm template, or what fills "
+                "it in, first"
+            ),
+        ),
+        (
+            pod_document(nodeSelector={"karpenter.sh/nodepool": "${POOL}"}),
+            (
+                "spec.nodeSelector[karpenter.sh/nodepool]: '${POOL}' is a placeholder that nobody has filled in: run "
+                "envsubst, or what fills it in, first"
+            ),
+        ),
+        (
+            _asking(cpu="${CPU}", memory="${MEM:-1Gi}"),
+            (
+                "spec.containers[0].resources.requests.cpu: '${CPU}' is a placeholder that nobody has filled in, as in "
+                "1 other field: run envsubst, or what fills it in, first"
+            ),
+        ),
+        (
+            {**pod_document(), "metadata": {"name": "${NAME}"}},
+            (
+                "metadata.name: '${NAME}' is a placeholder that nobody has filled in: run envsubst, or what fills it "
+                "in, first"
+            ),
+        ),
     ],
-)  # fmt: skip
+)
 def test_a_placeholder_is_one_error_that_says_what_fills_it_in(
     run: Run, write: Write, document: Any, problem: str
 ) -> None:
@@ -36,7 +67,9 @@ def test_a_placeholder_is_one_error_that_says_what_fills_it_in(
 
 
 def test_a_placeholder_of_a_node_class_is_a_warning(run: Run, write: Write) -> None:
-    """Everybody's first EC2NodeClass comes from a page that pipes it through envsubst; a plan needs neither role nor tags."""
+    """Everybody's first EC2NodeClass comes from a page that pipes it through envsubst;
+    a plan needs neither role nor tags.
+    """
     given = CLUSTER.replace("role: nodes", "role: KarpenterNodeRole-${CLUSTER_NAME}").replace(
         "{a: b}", "{c: '${CLUSTER_NAME}'}"
     )
@@ -44,7 +77,8 @@ def test_a_placeholder_of_a_node_class_is_a_warning(run: Run, write: Write) -> N
     outcome = run(*PLAN, "-f", path, "-f", write("pod.json", pod_document()))
     assert (outcome.status, len(outcome.document["launch"])) == (0, 1)
     assert outcome.err == (
-        f"warning: {path}: EC2NodeClass default: spec.role: 'KarpenterNodeRole-${{CLUSTER_NAME}}' is a placeholder that nobody has "
+        f"warning: {path}: EC2NodeClass default: spec.role: 'KarpenterNodeRole-${{CLUSTER_NAME}}' is a placeholder "
+        "that nobody has "
         "filled in, as in 2 other fields: planned as it stands\n"
     )  # fmt: skip
 
@@ -55,8 +89,9 @@ def test_placeholders_of_older_apis_are_told_too(run: Run, write: Write) -> None
 {apiVersion: karpenter.k8s.aws/v1beta1, kind: EC2NodeClass, metadata: {name: a}, spec: {amiFamily: AL2, role: "${ROLE}",
   subnetSelectorTerms: [{tags: {a: b}}], securityGroupSelectorTerms: [{tags: {a: b}}]}}
 ---
-{apiVersion: karpenter.sh/v1beta1, kind: NodePool, metadata: {name: b}, spec: {weight: 1, template: {spec: {nodeClassRef: {name: a},
-  requirements: [{key: "karpenter.k8s.aws/instance-family", operator: In, values: ["${FAMILY}"]}]}}}}
+{apiVersion: karpenter.sh/v1beta1, kind: NodePool, metadata: {name: b}, spec: {weight: 1, template: {spec: {
+  nodeClassRef: {name: a}, requirements: [
+    {key: "karpenter.k8s.aws/instance-family", operator: In, values: ["${FAMILY}"]}]}}}}
 """
     refused = run(*PLAN, "-f", write("beta.yaml", text)).err
     assert "NodePool b: spec.template.spec.requirements[0].values[0]: '${FAMILY}' is a placeholder" in refused
@@ -66,8 +101,12 @@ def test_placeholders_of_older_apis_are_told_too(run: Run, write: Write) -> None
         in fine.err
     )
 
-    inline = {"apiVersion": "karpenter.sh/v1alpha5", "kind": "Provisioner", "metadata": {"name": "a"},
-              "spec": {"provider": {"subnetSelector": {"a": "${A}"}, "securityGroupSelector": {"a": "${A}"}}}}  # fmt: skip
+    inline = {
+        "apiVersion": "karpenter.sh/v1alpha5",
+        "kind": "Provisioner",
+        "metadata": {"name": "a"},
+        "spec": {"provider": {"subnetSelector": {"a": "${A}"}, "securityGroupSelector": {"a": "${A}"}}},
+    }
     assert "as in 1 other field: planned as it stands" in run(*PLAN, "-f", write("oldest.json", inline)).err
 
 
@@ -91,7 +130,8 @@ def test_hooks_of_helm_are_named(run: Run, cluster: str, write: Write) -> None:
     listed = write("release.json", {"apiVersion": "v1", "kind": "List", "items": [job, test, pod_document()]})
     outcome = run(*PLAN, "-f", cluster, "-f", listed)
     assert (
-        "note: planned as well: 2 hooks of Helm, which run only while it installs, upgrades or tests: Job default/migrate "
+        "note: planned as well: 2 hooks of Helm, which run only while it installs, upgrades or tests: Job "
+        "default/migrate "
         "(pre-install,pre-upgrade), Pod default/web-test (test); helm template --no-hooks leaves them out\n"
     ) in outcome.err
     served = [{**one, "metadata": {**one["metadata"], "uid": "u"}} for one in (job, test)]

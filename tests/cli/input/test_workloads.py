@@ -75,10 +75,13 @@ def test_a_deployment_alone_is_planned_for_its_pods(run: Run, cluster: str, writ
         (workload("Job", suspend=True), []),
         ({**workload("Job"), "status": {"conditions": [{"type": "Complete", "status": "True"}]}}, []),
         ({**workload("Job", parallelism=3, completions=4), "status": {"succeeded": 3}}, ["web-1"]),
-        (workload("CronJob", schedule="@daily", jobTemplate={"spec": {"parallelism": 2, "template": TEMPLATE}}), ["web-1", "web-2"]),
+        (
+            workload("CronJob", schedule="@daily", jobTemplate={"spec": {"parallelism": 2, "template": TEMPLATE}}),
+            ["web-1", "web-2"],
+        ),
         (workload("CronJob", schedule="@daily", suspend=True, jobTemplate={"spec": {"template": TEMPLATE}}), []),
     ],
-)  # fmt: skip
+)
 def test_every_workload_has_the_pods_that_its_controller_makes(read: Any, given: Any, pods: list[str]) -> None:
     """Replicas default to one; a Job runs no more at once than it still has to complete; a CronJob runs once."""
     given["spec"].pop("template") if given["kind"] == "CronJob" else None
@@ -88,7 +91,9 @@ def test_every_workload_has_the_pods_that_its_controller_makes(read: Any, given:
 def test_pods_that_are_there_are_not_made_again(read: Any) -> None:
     """Through the ReplicaSet, with or without it in the files; dead ones do not count."""
     replica_set = workload("ReplicaSet", "web-5d9c", replicas=2)
-    replica_set["metadata"]["ownerReferences"] = [{"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}]  # fmt: skip
+    replica_set["metadata"]["ownerReferences"] = [
+        {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web", "uid": "d", "controller": True}
+    ]
     pods = [owned("web-5d9c-a", "ReplicaSet", "web-5d9c"), owned("web-5d9c-b", "ReplicaSet", "web-5d9c")]
     assert len(names(read(workload(replicas=2), replica_set, *pods))) == 2
     assert len(names(read(workload(replicas=2), *pods))) == 2
@@ -127,7 +132,14 @@ def test_jobs_that_run_or_have_run_are_not_planned_again(read: Any) -> None:
 
 def test_a_stateful_set_gets_its_volume_claims(run: Run, cluster: str, write: Write) -> None:
     """One for each pod and template; a class that the files lack is taken for one of EBS's, and that is said."""
-    claim = {"metadata": {"name": "data"}, "spec": {"accessModes": ["ReadWriteOnce"], "storageClassName": "gp3", "resources": {"requests": {"storage": "1Gi"}}}}  # fmt: skip
+    claim = {
+        "metadata": {"name": "data"},
+        "spec": {
+            "accessModes": ["ReadWriteOnce"],
+            "storageClassName": "gp3",
+            "resources": {"requests": {"storage": "1Gi"}},
+        },
+    }
     given = write("db.json", workload("StatefulSet", "db", replicas=2, volumeClaimTemplates=[claim]))
     outcome = run(*PLAN, "-f", cluster, "-f", given)
     assert outcome.document["unschedulable"] == []
@@ -155,7 +167,10 @@ def test_claims_without_a_class_get_the_default_one(read: Any) -> None:
     storage = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "ebs.csi.aws.com"}
     storage["metadata"] = {"name": "gp3", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}  # type: ignore[assignment]
     found = read(*claims, storage).found["volume_claims"]
-    assert {key: claim.spec.storage_class_name for key, claim in found.items()} == {"default/none": "gp3", "default/empty": ""}  # fmt: skip
+    assert {key: claim.spec.storage_class_name for key, claim in found.items()} == {
+        "default/none": "gp3",
+        "default/empty": "",
+    }
 
 
 def test_a_namespaces_limit_range_gives_containers_their_requests(read: Any) -> None:
@@ -174,9 +189,15 @@ def test_a_namespaces_limit_range_gives_containers_their_requests(read: Any) -> 
 def test_an_autoscaler_keeps_its_fewest_replicas(read: Any, replicas: int | None, least: int, planned: int) -> None:
     """The plan is for the larger of replicas and minReplicas, and says so; a workload of none is switched off."""
     scaler = {
-        "apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "metadata": {"name": "web"},
-        "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}, "minReplicas": least, "maxReplicas": 9},
-    }  # fmt: skip
+        "apiVersion": "autoscaling/v2",
+        "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "web"},
+        "spec": {
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+            "minReplicas": least,
+            "maxReplicas": 9,
+        },
+    }
     given = workload()
     given["spec"]["replicas"] = replicas
     inputs = read(given, scaler)
@@ -188,7 +209,9 @@ def test_an_autoscaler_keeps_its_fewest_replicas(read: Any, replicas: int | None
 
 def test_a_priority_class_that_the_files_lack_is_named(read: Any) -> None:
     """The pod gets the default priority; classes that every cluster has need no file."""
-    inputs = read(pod_document("a", priorityClassName="urgent"), pod_document("b", priorityClassName="system-node-critical"))  # fmt: skip
+    inputs = read(
+        pod_document("a", priorityClassName="urgent"), pod_document("b", priorityClassName="system-node-critical")
+    )
     assert messages(inputs) == ["PriorityClass urgent is not in the files: 1 pod planned with the default priority"]
 
 
@@ -198,10 +221,13 @@ def test_a_priority_class_that_the_files_lack_is_named(read: Any) -> None:
         (workload(replicas=-1), "Deployment web: spec.replicas: must not be negative"),
         (workload(replicas=10**9), "Deployment default/web: 1,000,000,000 pods are more than a cluster holds"),
         (workload(replica=2), "Deployment web: spec.replica: no such field; is it replicas?"),
-        (workload(nodeSelector={}), "Deployment web: spec.nodeSelector: no such field here; it belongs to spec.template.spec"),
+        (
+            workload(nodeSelector={}),
+            "Deployment web: spec.nodeSelector: no such field here; it belongs to spec.template.spec",
+        ),
         (workload(template={"spec": {}}), "Deployment web: spec.template.spec.containers: a pod needs a container"),
     ],
-)  # fmt: skip
+)
 def test_a_workload_that_no_cluster_takes_is_refused(run: Run, write: Write, given: Any, problem: str) -> None:
     """One line, exit status 2."""
     outcome = run(*PLAN, "-f", write("web.json", given))
@@ -226,7 +252,9 @@ def test_an_exported_workload_with_an_empty_template_makes_no_pods(read: Any) ->
 
 
 def test_a_claim_that_names_its_volume_is_bound(read: Any) -> None:
-    """Who writes a claim with its volume leaves the rest to the cluster; a claim of a cluster says itself whether it is bound."""
+    """Who writes a claim with its volume leaves the rest to the cluster;
+    a claim of a cluster says itself whether it is bound.
+    """
     claim = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",

@@ -52,19 +52,25 @@ def test_a_spot_node_is_compared_with_the_same_type_on_demand_in_its_zone() -> N
 
 
 def test_nodes_there_are_cost_what_their_labels_say() -> None:
-    """By capacity type, managed node groups' by EKS's own label; a node without a type or of an unknown one has no price."""
+    """By capacity type, managed node groups' by EKS's own label;
+    a node without a type or of an unknown one has no price.
+    """
     labels = {"node.kubernetes.io/instance-type": "m7a.large", "topology.kubernetes.io/zone": ZONE_A}
     nodes = (
         node("spot", labels={**labels, "karpenter.sh/capacity-type": "spot"}),
-        node("managed", labels={**labels, "eks.amazonaws.com/capacityType": "ON_DEMAND", "karpenter.sh/capacity-type": ""}),
+        node(
+            "managed",
+            labels={**labels, "eks.amazonaws.com/capacityType": "ON_DEMAND", "karpenter.sh/capacity-type": ""},
+        ),
         node("fargate", labels={"node.kubernetes.io/instance-type": "", "eks.amazonaws.com/compute-type": "fargate"}),
         node("newer", labels={**labels, "node.kubernetes.io/instance-type": "m99.large"}),
-    )  # fmt: skip
+    )
     running = costs(_problem(nodes=nodes), Packing(), SOLD).running
     assert running.hourly == pytest.approx(0.166)
     assert (running.priced, running.unpriced) == (2, 2)
     assert running.sentence() == (
-        "The existing nodes cost $0.1660/h (2 nodes; not counted: 1 of Fargate, which is paid for by the pod, and 1 without a price here: newer (m99.large))"
+        "The existing nodes cost $0.1660/h (2 nodes; not counted: 1 of Fargate, which is paid for by the pod, and 1 "
+        "without a price here: newer (m99.large))"
     )
 
 
@@ -76,7 +82,9 @@ def test_nodes_there_are_cost_what_their_labels_say() -> None:
     )
 )
 def test_subtotals_add_up_to_the_cost(asked: list[tuple[int, int, str]]) -> None:
-    """Whatever pods ask for, nothing of a node's price is lost or counted twice; pods that ask nothing share it evenly."""
+    """Whatever pods ask for, nothing of a node's price is lost or counted twice;
+    pods that ask nothing share it evenly.
+    """
     pods = [
         pod(f"p{number}", namespace=namespace, cpu=f"{cpu}m", memory=str(memory))
         for number, (cpu, memory, namespace) in enumerate(asked)

@@ -64,8 +64,8 @@ def test_pods_of_another_scheduler_are_counted_and_named(plan: Any) -> None:
     pods = [pod_document(f"train-{number}", schedulerName="volcano") for number in range(5)]
     outcome = plan("json", *pods, pod_document(schedulerName="default-scheduler"))
     assert outcome.err.splitlines() == [
-        "note: 5 pods wait for another scheduler (default/train-0, default/train-1, default/train-2 and 2 more; schedulerName volcano): "
-        "planned by the rules of kube-scheduler, which may not be that scheduler's"
+        "note: 5 pods wait for another scheduler (default/train-0, default/train-1, default/train-2 and 2 more; "
+        "schedulerName volcano): planned by the rules of kube-scheduler, which may not be that scheduler's"
     ]
     assert sum(len(launch["pods"]) for launch in outcome.document["launch"]) == 6
 

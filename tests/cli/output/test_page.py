@@ -1,4 +1,6 @@
-"""``joinery plan -o html``, looked at in a real browser: figures, bars, filter, keyboard, colours, and hostile names."""
+"""``joinery plan -o html``, looked at in a real browser: figures, bars,
+filter, keyboard, colours, and hostile names.
+"""
 
 import json
 from collections.abc import Callable, Iterator
@@ -135,7 +137,8 @@ def test_every_part_of_a_plan_is_on_the_page(look: Look) -> None:
     for said in (
         "2 new nodes for 3 pods, 5 pods on existing capacity.", "NodePool default", "us-east-1a", "spot",
         "Existing capacity", "ip-10-0-1-7", "on its way",
-        "Stay pending", "NodePool default: 12 instance types have too little memory", "operator [Resembles] of a is unknown",
+        "Stay pending", "NodePool default: 12 instance types have too little memory", ("operator [Resembles] of a is "
+                                                                                       "unknown"),
         "Preferences dropped", "preferred node affinity: zone In us-east-1b",
     ):  # fmt: skip
         assert said in text
@@ -173,7 +176,10 @@ def test_the_filter_finds_a_pod_and_escape_shows_everything_again(look: Look) ->
 def test_the_sums_of_sections_follow_the_filter(look: Look) -> None:
     """Nodes, pods and dollars of what is shown; without a filter of everything."""
     shown = look(_written())
-    sums = "[...document.querySelectorAll('section .sum')].filter(one => one.checkVisibility()).map(one => one.textContent)"
+    sums = (
+        "[...document.querySelectorAll('section .sum')].filter(one => one.checkVisibility()).map(one => "
+        "one.textContent)"
+    )
     everything = shown.ask(sums)
     assert everything[2:4] == ["2 nodes · 3 pods · $0.1131/h", "2 nodes · 5 pods"]
     shown.ask("filter.focus()")
@@ -222,7 +228,12 @@ def test_the_page_says_who_causes_the_cost(look: Look) -> None:
 
 def test_the_filter_finds_what_is_folded_away(look: Look, run: Run, cluster: str, write: Write) -> None:
     """A pod in the rest of a long section is found there."""
-    text = _written(unplaced=tuple(Unplaced(f"default/odd-{n}", (replace(PACKING.unplaced[0].reasons[0], message=f"reason {n}"),)) for n in range(90)))  # fmt: skip
+    text = _written(
+        unplaced=tuple(
+            Unplaced(f"default/odd-{n}", (replace(PACKING.unplaced[0].reasons[0], message=f"reason {n}"),))
+            for n in range(90)
+        )
+    )
     shown = look(text)
     assert shown.ask("[...document.querySelectorAll('.reason')].filter(one => one.checkVisibility()).length") < 90
     shown.ask("filter.focus()")
@@ -285,7 +296,8 @@ def test_hostile_names_are_only_names(look: Look) -> None:
 
 CONTRAST = """
 (() => {
-  const canvas = Object.assign(document.createElement("canvas"), {width: 1, height: 1}).getContext("2d", {willReadFrequently: true});
+  const canvas = Object.assign(document.createElement("canvas"), {width: 1, height: 1})
+    .getContext("2d", {willReadFrequently: true});
   const light = (colour) => {
     canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
     const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).map(v => v / 255)

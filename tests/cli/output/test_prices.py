@@ -1,4 +1,6 @@
-"""Whose prices a plan has: region, source and date are in every output, and Frankfurt does not silently get Virginia's."""
+"""Whose prices a plan has: region, source and date are in every output,
+and Frankfurt does not silently get Virginia's.
+"""
 
 import gzip
 from pathlib import Path
@@ -16,10 +18,14 @@ PLAN = ("plan", "--now", NOW)
 JSON = (*PLAN, "-o", "json")
 FRANKFURT = "eu-central-1"
 NODE: dict[str, Any] = {
-    "apiVersion": "v1", "kind": "Node",
-    "metadata": {"name": "ip-10-0-0-1", "labels": {"topology.kubernetes.io/region": FRANKFURT, "topology.kubernetes.io/zone": "eu-central-1a"}},
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {
+        "name": "ip-10-0-0-1",
+        "labels": {"topology.kubernetes.io/region": FRANKFURT, "topology.kubernetes.io/zone": "eu-central-1a"},
+    },
     "spec": {"providerID": "aws:///eu-central-1a/i-0123"},
-}  # fmt: skip
+}
 
 
 def _files(*objects: dict[str, Any]) -> dict[str, Any]:
@@ -40,8 +46,12 @@ def test_every_output_says_whose_prices_it_has(run: Run, write: Write) -> None:
     files = write("files.json", _files(pod_document()))
     outcome = run(*JSON, "-f", files)
     assert outcome.document["catalogue"] == {
-        "region": "us-east-1", "source": "sample catalogue", "priced": "2026-07", "clusterRegion": None, "estimate": False,
-    }  # fmt: skip
+        "region": "us-east-1",
+        "source": "sample catalogue",
+        "priced": "2026-07",
+        "clusterRegion": None,
+        "estimate": False,
+    }
     assert (
         "warning: SAMPLE PRICES: the catalogue that comes with the source code, of us-east-1 and 2026-07" in outcome.err
     )
@@ -67,9 +77,15 @@ def test_a_cluster_in_another_region_gets_an_estimate_and_is_told(run: Run, writ
     assert "joinery catalog --save prices.json.gz --region eu-central-1, then --catalog prices.json.gz" in outcome.err
     assert "ESTIMATE: the cluster is in eu-central-1" in run(*PLAN, "-f", files).out
     assert "ESTIMATE: the cluster is in eu-central-1" in run(*PLAN, "-f", files, "-o", "html").out
-    assert {zone for entry in run("catalog", "-f", files, "-o", "json").document for zone in _listed(entry, "topology.kubernetes.io/zone")} == {
-        "eu-central-1a", "eu-central-1b", "eu-central-1c",
-    }  # fmt: skip
+    assert {
+        zone
+        for entry in run("catalog", "-f", files, "-o", "json").document
+        for zone in _listed(entry, "topology.kubernetes.io/zone")
+    } == {
+        "eu-central-1a",
+        "eu-central-1b",
+        "eu-central-1c",
+    }
 
 
 def _listed(entry: Any, key: str) -> list[str]:
@@ -94,10 +110,17 @@ CLASS = yaml.safe_load(CLUSTER.split("---")[0])
         {**CLASS, "status": {"subnets": [{"id": "subnet-1", "zone": "eu-central-1a", "zoneID": "euc1-az2"}]}},
         _in_zone("eu-central-1b"),
         pod_document("a", nodeSelector={"topology.kubernetes.io/zone": "eu-central-1b"}),
-        {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "a"}, "provisioner": "p",
-         "allowedTopologies": [{"matchLabelExpressions": [{"key": "topology.ebs.csi.aws.com/zone", "values": ["eu-central-1b"]}]}]},
+        {
+            "apiVersion": "storage.k8s.io/v1",
+            "kind": "StorageClass",
+            "metadata": {"name": "a"},
+            "provisioner": "p",
+            "allowedTopologies": [
+                {"matchLabelExpressions": [{"key": "topology.ebs.csi.aws.com/zone", "values": ["eu-central-1b"]}]}
+            ],
+        },
     ],
-)  # fmt: skip
+)
 def test_the_clusters_region_is_found_in_its_objects(run: Run, write: Write, told: dict[str, Any]) -> None:
     """Nodes first, then subnets, NodePools, volumes and pods."""
     document = run(*JSON, "-f", write("files.json", _files(told, pod_document()))).document
@@ -122,7 +145,9 @@ def _asking_for(zone: str) -> dict[str, Any]:
 
 @pytest.mark.parametrize("others", [[], [NODE], [_in_zone("eu-central-1b")], [NODE, _in_zone("eu-central-1x")]])
 def test_a_zone_that_only_a_slip_of_the_pen_names_is_none(run: Run, write: Write, others: list[dict[str, Any]]) -> None:
-    """Neither a pod's wish nor a NodePool's beside running nodes makes a zone to buy in; the reason says which there are."""
+    """Neither a pod's wish nor a NodePool's beside running nodes makes a zone to buy in;
+    the reason says which there are.
+    """
     files = write("files.json", _files(*others, _asking_for("eu-central-1x")))
     document = run(*JSON, "-f", files, "--region", FRANKFURT).document
     assert document["launch"] == []
@@ -179,7 +204,10 @@ def test_what_the_catalogue_command_prints_is_a_catalogue(run: Run, write: Write
     assert second["catalogue"]["region"] == "us-east-1"
 
 
-@pytest.mark.parametrize("content", ["[]", "[1]", '[{"name": "a"}]', '[{"name":"a","labels":{},"capacity":{"cpu":"x"},"allocatable":{}}]'])  # fmt: skip
+@pytest.mark.parametrize(
+    "content",
+    ["[]", "[1]", '[{"name": "a"}]', '[{"name":"a","labels":{},"capacity":{"cpu":"x"},"allocatable":{}}]'],
+)
 def test_an_array_that_is_no_catalogue_is_refused(run: Run, cluster: str, write: Write, content: str) -> None:
     """One line that names the file."""
     path = write("array.json", content)
@@ -208,7 +236,8 @@ def test_a_catalogue_can_be_saved_and_planned_with(run: Run, cluster: str, tmp_p
     ("name", "region"),
     [
         ("eu-central-1a", "eu-central-1"), ("us-gov-west-1b", "us-gov-west-1"), ("us-west-2-lax-1a", "us-west-2"),
-        ("eusc-de-east-1a", "eusc-de-east-1"), ("ap-southeast-2", "ap-southeast-2"), ("test-zone-1", ""), ("us-central1-a", ""),
+        ("eusc-de-east-1a", "eusc-de-east-1"), ("ap-southeast-2", "ap-southeast-2"), ("test-zone-1", ""),
+        ("us-central1-a", ""),
     ],
 )  # fmt: skip
 def test_a_zones_name_begins_with_its_region(name: str, region: str) -> None:

@@ -11,9 +11,19 @@ from joinery.apis.duration import parse
 
 @pytest.mark.parametrize(
     ("text", "seconds"),
-    [("720h", 2592000), ("1h30m5s", 5405), ("90m", 5400), ("0s", 0), ("0", 0), ("1.5h", 5400), ("100ms", 0.1), ("-2m", -120),
-     ("720h0m0s", 2592000), ("1h1h", 7200)],
-)  # fmt: skip
+    [
+        ("720h", 2592000),
+        ("1h30m5s", 5405),
+        ("90m", 5400),
+        ("0s", 0),
+        ("0", 0),
+        ("1.5h", 5400),
+        ("100ms", 0.1),
+        ("-2m", -120),
+        ("720h0m0s", 2592000),
+        ("1h1h", 7200),
+    ],
+)
 def test_a_duration_is_the_sum_of_its_parts(text: str, seconds: float) -> None:
     """In whatever units it is written."""
     assert parse(text) == timedelta(seconds=seconds)

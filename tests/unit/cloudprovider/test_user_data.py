@@ -142,7 +142,10 @@ def test_the_users_own_data_comes_first(own: str, kind: str) -> None:
 
 def test_the_users_archive_is_taken_apart_and_put_together_again() -> None:
     """Its parts stay in order, with their types."""
-    own = 'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="B"\n\n--B\nContent-Type: text/x-shellscript\n\n#!/bin/sh\n--B\nContent-Type: text/cloud-config\n\na: b\n--B--\n'
+    own = (
+        'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="B"\n\n--B\nContent-Type: '
+        "text/x-shellscript\n\n#!/bin/sh\n--B\nContent-Type: text/cloud-config\n\na: b\n--B--\n"
+    )
     assert [kind for kind, _ in parts(spec(userData=own))] == [
         "text/x-shellscript",
         "text/cloud-config",
@@ -169,7 +172,10 @@ def test_an_al2_node_runs_the_bootstrap_script() -> None:
 
 def test_a_bottlerocket_node_gets_settings_over_the_users_own() -> None:
     """Ours win where both say something; the rest of the user's stays."""
-    own = '[settings.kubernetes]\nmax-pods = 5\nlog-level = 3\n[settings.kubernetes.node-labels]\nmine = "1"\n[settings.host-containers.admin]\nenabled = true\n'
+    own = (
+        "[settings.kubernetes]\nmax-pods = 5\nlog-level = 3\n[settings.kubernetes.node-labels]\nmine = "
+        '"1"\n[settings.host-containers.admin]\nenabled = true\n'
+    )
     found = tomllib.loads(text(spec("Bottlerocket", userData=own, kubelet={"imageGCHighThresholdPercent": 80})))
     kubernetes = found["settings"]["kubernetes"]
     assert found["settings"]["host-containers"] == {"admin": {"enabled": True}}

@@ -123,7 +123,9 @@ def test_what_can_be_read_of_a_change_is_not_lost_with_the_rest() -> None:
     ],
 )
 def test_what_is_of_no_consequence_is_no_notice(event: dict[str, Any]) -> None:
-    """An instance that starts, another service's trouble or an unknown version needs nothing, and the reason is said."""
+    """An instance that starts, another service's trouble or an unknown version needs nothing,
+    and the reason is said.
+    """
     found = parse(event)
     assert isinstance(found, Ignored)
     assert found.reason

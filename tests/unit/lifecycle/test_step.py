@@ -89,7 +89,9 @@ def test_a_launch_that_failed_is_tried_again_at_once() -> None:
     ],
 )
 def test_a_claim_that_gets_nowhere_is_given_up(conditions: tuple[str, ...], age: timedelta, is_given_up: bool) -> None:
-    """Five minutes for an instance, fifteen to join, both from the claim's creation; a registered node has all the time."""
+    """Five minutes for an instance, fifteen to join, both from the claim's creation;
+    a registered node has all the time.
+    """
     claim = builders.node_claim(
         conditions=conditions, node="node-1" if "Registered" in conditions else "", created=START
     )

@@ -1,4 +1,6 @@
-"""Small instances, drawn at random, and their cheapest nodes, found by trying everything: slow, and plain to see through."""
+"""Small instances, drawn at random, and their cheapest nodes,
+found by trying everything: slow, and plain to see through.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
@@ -73,7 +75,9 @@ def _shares(left: Counts) -> Iterator[Counts]:
 
 
 def wrong(instance: PackingInstance, patterns: Iterable[Pattern]) -> list[str]:
-    """What speaks against the nodes: what one of them may not hold, pods that have no place or two, more nodes than there are."""
+    """What speaks against the nodes: what one of them may not hold,
+    pods that have no place or two, more nodes than there are.
+    """
     listed = list(patterns)
     found = [
         f"{pattern} overfull"
@@ -98,8 +102,8 @@ def wrong(instance: PackingInstance, patterns: Iterable[Pattern]) -> list[str]:
 
 @st.composite
 def instances(draw: st.DrawFn, *, most_pods: int = 6, stocked: bool = False) -> PackingInstance:
-    """A few sizes of pod and bin_types of node; the last kind takes any pod. With ``stocked``, there are few nodes of some bin_types, which
-    are almost free, and some of those bin_types share what there is.
+    """A few sizes of pod and bin_types of node; the last kind takes any pod. With ``stocked``, there are few nodes of
+    some bin_types, which are almost free, and some of those bin_types share what there is.
     """
     items, bin_types, resources = draw(st.integers(1, 4)), draw(st.integers(1, 4)), draw(st.integers(1, 3))
     demands = _counts(draw, items, most_pods)
@@ -160,7 +164,9 @@ def places(instance: PackingInstance) -> st.SearchStrategy[Ints]:
 
 
 def seeded(items: int, *, seed: int = 7, bin_types: int = 24) -> PackingInstance:
-    """So many different pods, one to three of each, for bin_types of three ratios of memory to CPU in doubling sizes."""
+    """So many different pods, one to three of each,
+    for bin_types of three ratios of memory to CPU in doubling sizes.
+    """
     random = np.random.default_rng(seed)
     cores = 2 ** (np.arange(bin_types) // 3 % 7 + 1)
     memory = cores * np.array([2, 4, 8])[np.arange(bin_types) % 3]

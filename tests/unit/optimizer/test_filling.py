@@ -1,4 +1,6 @@
-"""Filling nodes greedily: never more than a node holds, never more than there is, and as much as possible of what comes first."""
+"""Filling nodes greedily: never more than a node holds, never more than there is,
+and as much as possible of what comes first.
+"""
 
 import numpy as np
 from hypothesis import given

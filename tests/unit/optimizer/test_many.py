@@ -27,7 +27,9 @@ def test_three_hundred_different_pods_are_packed_close_to_their_bound(seed: int)
 
 
 def test_the_bound_of_many_items_is_below_that_of_the_whole_program() -> None:
-    """Prices for promising kinds only, and a grid for the others: a little weaker than all kinds at once, and never stronger."""
+    """Prices for promising kinds only, and a grid for the others:
+    a little weaker than all kinds at once, and never stronger.
+    """
     instance = seeded(MAX_ITEMS + 50)
     program = AssignmentRelaxation(instance)
     answer = program.solve(instance.demands)
@@ -61,7 +63,9 @@ def _with_standing(instance: PackingInstance, nodes: int) -> PackingInstance:
 
 
 def test_standing_nodes_lower_the_bound_of_many_items_by_what_they_save() -> None:
-    """Free nodes take pods off the bill, more of them more, down to nothing where all fit; the bound is never negative."""
+    """Free nodes take pods off the bill, more of them more,
+    down to nothing where all fit; the bound is never negative.
+    """
     instance = seeded(MAX_ITEMS + 50)
     assert (instance.available == UNLIMITED).all()
     bounds = [lower_bound(_with_standing(instance, nodes)) for nodes in (0, 1, 3, 30)]

@@ -71,7 +71,9 @@ def test_cells_are_fewer_than_items_and_of_nearly_one_size() -> None:
 @examples(100)
 @given(instances(most_pods=12))
 def test_the_coarse_program_shares_out_every_pod(instance: PackingInstance) -> None:
-    """Read as the instance's own, the answer of the cells' program puts each pod somewhere that admits it, and nothing elsewhere."""
+    """Read as the instance's own, the answer of the cells' program puts each pod somewhere that admits it,
+    and nothing elsewhere.
+    """
     answer = AggregatedRelaxation(instance).solve(instance.demands)
     assert answer is not None
     assert (answer.assigned[~instance.compatible] == 0).all()
@@ -108,8 +110,8 @@ def test_kinds_of_one_room_and_price_are_promising_together() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_leaving_out_what_has_run_out_hardly_changes_a_price(seed: int) -> None:
-    """With few items left, others than before, or all again, the smaller program wants what the whole one wants: it may only have
-    fewer of the rows that are added in the course.
+    """With few items left, others than before, or all again, the smaller program wants what the whole one wants: it may
+    only have fewer of the rows that are added in the course.
     """
     instance = seeded(40, seed=seed)
     items = np.arange(len(instance.demands))

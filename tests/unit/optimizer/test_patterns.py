@@ -31,7 +31,9 @@ def _one_place(instance: PackingInstance) -> Ints:
 
 
 def _slots() -> PackingInstance:
-    """Nodes of four slots, and pods that only fill them in fours of the right sizes: greedy orders leave a slot or half the room."""
+    """Nodes of four slots, and pods that only fill them in fours of the right sizes:
+    greedy orders leave a slot or half the room.
+    """
     requests = np.array([[7, 1], [5, 1], [3, 1], [1, 1]])
     room = np.array([[16, 4], [7, 1]])
     demands = np.array([40, 40, 40, 40])
@@ -49,7 +51,9 @@ def _slots() -> PackingInstance:
 @examples(80)
 @given(instances(most_pods=12), st.integers(0, 99))
 def test_every_pattern_that_is_sought_can_be_built(instance: PackingInstance, seed: int) -> None:
-    """Filled or exchanged, a node holds what its kind has room for, within groups and clashes, and no pod that does not exist."""
+    """Filled or exchanged, a node holds what its kind has room for,
+    within groups and clashes, and no pod that does not exist.
+    """
     answer = AssignmentRelaxation(instance).solve(instance.demands)
     assert answer is not None
     pricing = PricingHeuristic(instance, instance.sizes @ answer.capacity_duals.T, np.arange(len(instance.costs)))
@@ -66,7 +70,9 @@ def test_every_pattern_that_is_sought_can_be_built(instance: PackingInstance, se
 def test_patterns_cost_no_more_than_the_packing_they_come_from_and_no_less_than_the_bound(
     instance: PackingInstance,
 ) -> None:
-    """The program may buy fractions of known nodes: that is never dearer than the nodes, and never cheaper than what is proven."""
+    """The program may buy fractions of known nodes: that is never dearer than the nodes,
+    and never cheaper than what is proven.
+    """
     packing = pack(instance, _one_place(instance), Effort(pricing_rounds=0, repairs=0))
     program = RestrictedMaster(instance, np.ones(len(instance.demands)))
     program.add_columns(_of(packing))
@@ -121,7 +127,9 @@ def test_no_more_nodes_are_wanted_than_there_are() -> None:
 
 
 def _accelerated() -> PackingInstance:
-    """Pods of one accelerator each in six ratios of memory to CPU, and nodes of one, four and eight: what production traces ask for."""
+    """Pods of one accelerator each in six ratios of memory to CPU, and nodes of one,
+    four and eight: what production traces ask for.
+    """
     requests = np.array([[113, 492, 1], [80, 305, 1], [157, 584, 1], [98, 416, 1], [119, 471, 1], [120, 164, 1]])
     room = np.array([[36, 140, 1], [156, 600, 1], [156, 1236, 1], [316, 1236, 1], [475, 1785, 4], [954, 3548, 8]])
     return PackingInstance(
@@ -136,7 +144,9 @@ def _accelerated() -> PackingInstance:
 
 
 def test_patterns_find_the_fours_that_fill_a_node_of_accelerators() -> None:
-    """Four pods share a node if their sizes are chosen together: that is found, and comes within one percent of the bound."""
+    """Four pods share a node if their sizes are chosen together: that is found,
+    and comes within one percent of the bound.
+    """
     instance = _accelerated()
     without, found = (
         pack(instance, _one_place(instance), Effort(pricing_rounds=rounds, repairs=0)) for rounds in (0, 60)

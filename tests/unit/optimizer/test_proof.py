@@ -92,7 +92,9 @@ def test_work_that_is_used_up_leaves_the_bound_so_far() -> None:
 
 
 def test_rows_over_all_nodes_count() -> None:
-    """Two pods that may be in either of two zones, one in each at most, need a node in each, though one would hold both."""
+    """Two pods that may be in either of two zones, one in each at most,
+    need a node in each, though one would hold both.
+    """
     instance = PackingInstance(
         sizes=np.array([[1], [1]]),
         demands=np.array([2, 2]),

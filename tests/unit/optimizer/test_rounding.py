@@ -89,7 +89,9 @@ def test_refined_nodes_hold_the_same_pods_for_no_more(
 
 
 def test_free_nodes_go_to_the_pods_that_cost_most_elsewhere() -> None:
-    """One free node holds either a pod that needs a dear node, or one that needs a cheap one, which the program cannot tell apart."""
+    """One free node holds either a pod that needs a dear node, or one that needs a cheap one,
+    which the program cannot tell apart.
+    """
     instance = PackingInstance(
         sizes=np.array([[20, 1], [1, 12]]),
         demands=np.array([1, 1]),

@@ -1,4 +1,6 @@
-"""Small clusters in which DaemonSets, limits, minValues, reservations, older names of labels and odd spreads meet, drawn at random."""
+"""Small clusters in which DaemonSets, limits, minValues, reservations,
+older names of labels and odd spreads meet, drawn at random.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -19,8 +21,17 @@ FAMILY, SIZE = f"{AWS_GROUP}/instance-family", f"{AWS_GROUP}/instance-size"
 GENERATION = f"{AWS_GROUP}/instance-generation"
 OVER = (ZONE, OLD_ZONE, ARCH, OLD_ARCH, CAPACITY_TYPE, TIER, HOSTNAME)
 _SELECTORS: Sequence[Mapping[str, str]] = (
-    {}, {}, {}, {ZONE: A}, {OLD_ZONE: B}, {ARCH: "amd64"}, {OLD_ARCH: "arm64"}, {CAPACITY_TYPE: SPOT}, {TIER: "gold"}, {SIZE: "large"},
-)  # fmt: skip
+    {},
+    {},
+    {},
+    {ZONE: A},
+    {OLD_ZONE: B},
+    {ARCH: "amd64"},
+    {OLD_ARCH: "arm64"},
+    {CAPACITY_TYPE: SPOT},
+    {TIER: "gold"},
+    {SIZE: "large"},
+)
 _MIN_VALUES: Sequence[Mapping[str, int]] = (
     {}, {}, {INSTANCE_TYPE: 3}, {FAMILY: 3, GENERATION: 2}, {FAMILY: 2, SIZE: 2, OLD_ARCH: 2}, {OLD_ZONE: 2, FAMILY: 4},
 )  # fmt: skip

@@ -1,4 +1,6 @@
-"""The bin_types of node of a plan: whatever another one beats is left out, in its own NodePool or in another that cannot run out."""
+"""The bin_types of node of a plan: whatever another one beats is left out,
+in its own NodePool or in another that cannot run out.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""The proven bound of a plan: below whatever anyone could pay, also where a pod may not or need not follow the weights of pools."""
+"""The proven bound of a plan: below whatever anyone could pay,
+also where a pod may not or need not follow the weights of pools.
+"""
 
 from dataclasses import replace
 from typing import Any

@@ -24,8 +24,9 @@ APPS = ("red", "green", "blue")
 
 @dataclass(frozen=True)
 class Rule:
-    """What a kind of pods demands: to be ``near``, ``apart`` or ``spread``, over what, by which pods (all but those it names, if
-    ``is_not``)."""
+    """What a kind of pods demands: to be ``near``, ``apart`` or ``spread``, over what, by which pods (all but those it
+    names, if ``is_not``).
+    """
 
     kind: str
     key: str
@@ -72,7 +73,9 @@ class Kind:
 
 
 def _rules() -> st.SearchStrategy[Rule]:
-    """Spreads are over zones: over hosts kube-scheduler knows only those that are there, and a plan reckons with one more."""
+    """Spreads are over zones: over hosts kube-scheduler knows only those that are there,
+    and a plan reckons with one more.
+    """
     drawn = st.builds(
         Rule,
         kind=st.sampled_from(("near", "apart", "spread", "spread")),
@@ -114,7 +117,9 @@ def clusters(draw: st.DrawFn) -> Cluster:
 @examples(20)
 @given(clusters())
 def test_no_plan_is_refused_by_the_check(cluster: Cluster) -> None:
-    """Rules about pods, their own and others', DaemonSets' pods among them, lead to no mistake that the check has to find."""
+    """Rules about pods, their own and others', DaemonSets' pods among them,
+    lead to no mistake that the check has to find.
+    """
     made = plan(cluster.problem)
     assert (made.warnings, made.violations) == ((), ())
 

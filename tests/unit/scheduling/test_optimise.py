@@ -50,7 +50,9 @@ def test_bound_optimum_and_plan_come_in_that_order(world: World) -> None:
 @examples(50)
 @given(worlds(most=5, reservations=2))
 def test_the_same_holds_where_capacity_is_reserved(world: World) -> None:
-    """Reservations are a stock: no proof claims more than its best use costs, and no plan has more of it than there is."""
+    """Reservations are a stock: no proof claims more than its best use costs,
+    and no plan has more of it than there is.
+    """
     _assert_in_order(world)
 
 
@@ -78,7 +80,9 @@ def test_what_is_reserved_depends_on_no_order(world: World, seed: int) -> None:
 @examples(30)
 @given(worlds(most=4, copies=8))
 def test_a_plan_is_right_and_costs_no_more_than_first_fit(world: World) -> None:
-    """Of who wants nothing but the cheapest nodes: what first-fit placed is placed for no more, and what is not has a reason."""
+    """Of who wants nothing but the cheapest nodes: what first-fit placed is placed for no more,
+    and what is not has a reason.
+    """
     asked = replace(world.problem, options=CHEAPEST)
     plan, alone = solve(asked), first_fit(asked)
     assert verify(asked, plan) == ()
@@ -143,10 +147,14 @@ RULED = {
     "minimal values": _asked(
         node_pool(requirements=[{"key": INSTANCE_TYPE, "operator": "Exists", "minValues": 2}]), *_mix()
     ),
-    "weights": _asked(node_pool("heavy", weight=10, taints=[TAINT]), node_pool("light"), *_mix(tolerations=[{"operator": "Exists"}])),
+    "weights": _asked(
+        node_pool("heavy", weight=10, taints=[TAINT]), node_pool("light"), *_mix(tolerations=[{"operator": "Exists"}])
+    ),
     "daemons": _asked(node_pool(), daemon_set(cpu="300m", memory="1Gi"), *_mix()),
-    "nodes with room": _asked(node_pool(), node("n-1", cpu="8", memory="16Gi"), node("n-2", cpu="2", memory="30Gi", zone=B), *_mix()),
-}  # fmt: skip
+    "nodes with room": _asked(
+        node_pool(), node("n-1", cpu="8", memory="16Gi"), node("n-2", cpu="2", memory="30Gi", zone=B), *_mix()
+    ),
+}
 
 
 @cache
@@ -156,7 +164,9 @@ def _planned(rule: str) -> Packing:
 
 @pytest.mark.parametrize("rule", RULED)
 def test_rules_hold_where_nodes_were_bettered(rule: str) -> None:
-    """Under every sort of rule the optimiser finds cheaper nodes than first-fit, and verification has nothing against them."""
+    """Under every sort of rule the optimiser finds cheaper nodes than first-fit,
+    and verification has nothing against them.
+    """
     asked, plan = RULED[rule], _planned(rule)
     assert plan.method == "assignment"
     assert plan.hourly < _price(first_fit(asked)) - PENNY
@@ -198,7 +208,10 @@ def test_limits_are_kept_with_what_each_launch_may_become() -> None:
 
 
 def test_room_under_a_limit_that_better_nodes_leave_is_used() -> None:
-    """Of nine nodes, first-fit's leave a pod out, whichever pods go first. Better ones are fewer: it is bought for too."""
+    """Of nine nodes, first-fit's leave a pod out, whichever pods go first.
+
+    Better ones are fewer: it is bought for too.
+    """
     asked = _asked(node_pool(limits={"nodes": "9"}), *_mix())
     plan = solve(asked)
     assert all(first_fit(asked, smallest_first=smallest).left for smallest in (False, True))
@@ -219,7 +232,9 @@ def _timed(asked: Problem, after: int) -> Packing:
 
 @pytest.mark.parametrize("rule", RULED)
 def test_a_stopwatch_that_is_over_at_once_leaves_a_sensible_plan(rule: str) -> None:
-    """Every pod has a place, all rules hold, it costs no more than first-fit, and the plan says that the limit struck."""
+    """Every pod has a place, all rules hold, it costs no more than first-fit,
+    and the plan says that the limit struck.
+    """
     asked = RULED[rule]
     plan = _timed(asked, 0)
     assert plan.limit_struck

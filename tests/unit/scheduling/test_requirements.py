@@ -29,14 +29,16 @@ def _set(text: str) -> ValueSet:
 SETS = {
     text: _set(text)
     for text in (
-        "In a", "In a,b", "In b,c", "In 1,2,3", "NotIn a", "NotIn a,2", "Exists", "DoesNotExist", "Gt 1", "Gte 2", "Lt 3", "Lte 2",
-        "Gte 9",
+        "In a", "In a,b", "In b,c", "In 1,2,3", "NotIn a", "NotIn a,2", "Exists", "DoesNotExist", "Gt 1", "Gte 2",
+        "Lt 3", "Lte 2", "Gte 9",
     )
 }  # fmt: skip
 
 
 def shown(found: ValueSet) -> str:
-    """The set in one word: ``-`` for nothing at all, ``!`` after sets that a node without the label does not satisfy."""
+    """The set in one word: ``-`` for nothing at all,
+    ``!`` after sets that a node without the label does not satisfy.
+    """
     if found.is_impossible:
         return "-"
     if found.is_empty:
@@ -64,7 +66,7 @@ Gte 2             -                 -                 -                 {2,3}   
 Lt 3              -                 -                 -                 {1,2}             ..2!              ..2 not 2!        ..2!              -                 2..2!             2..2!             ..2!              ..2!              -
 Lte 2             -                 -                 -                 {1,2}             ..2!              ..2 not 2!        ..2!              -                 2..2!             2..2!             ..2!              ..2!              -
 Gte 9             -                 -                 -                 -                 9..!              9..!              9..!              -                 9..!              9..!              -                 -                 9..!
-"""
+"""  # noqa: E501 - a table
 
 
 def _cells() -> list[tuple[str, str, str]]:
@@ -91,9 +93,15 @@ def test_every_pair_of_operators_meets_as_written() -> None:
 
 
 MEMBERS = {
-    "In a,b": ("a b", "c 1"), "NotIn a": ("b 1 absent", "a"), "Exists": ("a 1 -5", "absent"), "DoesNotExist": ("absent", "a 1"),
-    "Gt 1": ("2 99", "1 0 -7 a absent"), "Gte 2": ("2 3", "1 a absent"), "Lt 3": ("2 0 -4", "3 a absent"), "Lte 2": ("2 1", "3 b absent"),
-}  # fmt: skip
+    "In a,b": ("a b", "c 1"),
+    "NotIn a": ("b 1 absent", "a"),
+    "Exists": ("a 1 -5", "absent"),
+    "DoesNotExist": ("absent", "a 1"),
+    "Gt 1": ("2 99", "1 0 -7 a absent"),
+    "Gte 2": ("2 3", "1 a absent"),
+    "Lt 3": ("2 0 -4", "3 a absent"),
+    "Lte 2": ("2 1", "3 b absent"),
+}
 
 
 @pytest.mark.parametrize("text", MEMBERS)
@@ -113,8 +121,18 @@ def test_an_operator_allows_what_kubernetes_allows(text: str) -> None:
 
 @pytest.mark.parametrize(
     ("operator", "values"),
-    [("In", []), ("NotIn", []), ("Gt", []), ("Gt", ["1", "2"]), ("Lt", ["x"]), ("Exists", ["a"]), ("DoesNotExist", ["a"]), ("Near", ["a"]), ("", [])],
-)  # fmt: skip
+    [
+        ("In", []),
+        ("NotIn", []),
+        ("Gt", []),
+        ("Gt", ["1", "2"]),
+        ("Lt", ["x"]),
+        ("Exists", ["a"]),
+        ("DoesNotExist", ["a"]),
+        ("Near", ["a"]),
+        ("", []),
+    ],
+)
 def test_what_kubernetes_does_not_know_is_an_error_that_names_it(operator: str, values: list[str]) -> None:
     """An operator of one's own, or values that it cannot take."""
     with pytest.raises(UnknownOperatorError, match=f"{KEY} {operator}"):
@@ -127,7 +145,9 @@ def test_a_bound_beyond_all_integers_allows_nothing() -> None:
 
 
 def test_older_names_of_a_label_are_one_key_on_a_new_node_and_two_on_one_that_exists() -> None:
-    """Two names of the zone in one selector must agree wherever a node has both; kube-scheduler looks for each by itself."""
+    """Two names of the zone in one selector must agree wherever a node has both;
+    kube-scheduler looks for each by itself.
+    """
     wanted = {"failure-domain.beta.kubernetes.io/zone": "z1", "topology.kubernetes.io/zone": "z2"}
     zones = of_labels(wanted)
     assert zones.matches(wanted)

@@ -1,4 +1,6 @@
-"""Where DaemonSets, limits, minValues, older names of labels and odd spreads meet, plans are right and reasons are causes."""
+"""Where DaemonSets, limits, minValues, older names of labels and odd spreads meet,
+plans are right and reasons are causes.
+"""
 
 from dataclasses import replace
 

@@ -121,8 +121,8 @@ def _reserved(kind: InstanceType, places: Sequence[tuple[str, str, int]]) -> Ins
 
 @dataclass(frozen=True)
 class World:
-    """``pools``: name to what is said of it; ``rooms``: vCPUs and zone of nodes that exist; ``overhead``: of a DaemonSet; ``reserved``:
-    type, zone and number of capacity reservations.
+    """``pools``: name to what is said of it; ``rooms``: vCPUs and zone of nodes that exist; ``overhead``: of a
+    DaemonSet; ``reserved``: type, zone and number of capacity reservations.
     """
 
     wishes: tuple[Wish, ...]
@@ -193,8 +193,8 @@ def worlds(
 class Exhaustive:
     """Tries every way to put the launched pods of a plan on nodes: new ones, and what the plan leaves free of others.
 
-    A new node is bought in a zone, or takes a place in a reservation, within the limits of its pool. Pods that repel each other are apart, ports are used once, and the
-    counts of zones differ by one at most where a pod says so.
+    A new node is bought in a zone, or takes a place in a reservation, within the limits of its pool. Pods that repel
+    each other are apart, ports are used once, and the counts of zones differ by one at most where a pod says so.
     """
 
     def __init__(self, world: World, plan: Packing) -> None:
@@ -290,7 +290,9 @@ class Exhaustive:
         return _tolerates(wish, pool) and not any(self._must_use(wish, p) for p in heavier)
 
     def _must_use(self, wish: Wish, pool: NodePool) -> bool:
-        """Whether nothing keeps the pod from the pool: where ports or zones are scarce, or a limit strikes, something may."""
+        """Whether nothing keeps the pod from the pool: where ports or zones are scarce,
+        or a limit strikes, something may.
+        """
         is_counted = wish.app == "red" and any(w.rule == "zones" for w in self._world.wishes)
         if pool.spec.limits or wish.port or is_counted or not _tolerates(wish, pool):
             return False

@@ -23,10 +23,18 @@ A, B, C = "us-east-1a", "us-east-1b", "us-east-1c"
 PENDING = Options(only_marked_unschedulable=False)
 
 _FIELDS = {
-    core.Pod: "pods", core.Node: "nodes", NodeClaim: "node_claims", NodePool: "node_pools", core.DaemonSet: "daemon_sets",
-    core.Namespace: "namespaces", core.PersistentVolumeClaim: "volume_claims", core.PersistentVolume: "volumes",
-    core.StorageClass: "storage_classes", core.CSINode: "csi_nodes", core.PodDisruptionBudget: "disruption_budgets",
-}  # fmt: skip
+    core.Pod: "pods",
+    core.Node: "nodes",
+    NodeClaim: "node_claims",
+    NodePool: "node_pools",
+    core.DaemonSet: "daemon_sets",
+    core.Namespace: "namespaces",
+    core.PersistentVolumeClaim: "volume_claims",
+    core.PersistentVolume: "volumes",
+    core.StorageClass: "storage_classes",
+    core.CSINode: "csi_nodes",
+    core.PodDisruptionBudget: "disruption_budgets",
+}
 
 
 def problem(*objects: Any, types: Iterable[InstanceType] = (SMALL, LARGE), options: Options = PENDING) -> Problem:

@@ -39,10 +39,13 @@ class Wish:
         host = {"requiredDuringSchedulingIgnoredDuringExecution": [{"labelSelector": selects, "topologyKey": HOSTNAME}]}
         spread = {"maxSkew": 1, "topologyKey": ZONE, "whenUnsatisfiable": "DoNotSchedule", "labelSelector": selects}
         rules: dict[str, dict[str, Any]] = {
-            "none": {}, "zone": {"node_selector": {ZONE: self.zone}}, "spread": {"spread": [spread]},
-            "apart-zone": {"affinity": {"podAntiAffinity": term}}, "apart-host": {"affinity": {"podAntiAffinity": host}},
+            "none": {},
+            "zone": {"node_selector": {ZONE: self.zone}},
+            "spread": {"spread": [spread]},
+            "apart-zone": {"affinity": {"podAntiAffinity": term}},
+            "apart-host": {"affinity": {"podAntiAffinity": host}},
             "near": {"affinity": {"podAffinity": term}},
-        }  # fmt: skip
+        }
         return pod(name, labels={"app": self.app}, cpu=f"{self.cpu}m", memory="64Mi", **rules[self.rule])
 
 

@@ -51,7 +51,9 @@ def test_a_reservation_is_not_overdrawn() -> None:
 
 
 def test_claims_on_their_way_have_their_places() -> None:
-    """A claim that may still be launched in a reservation takes a place of it; one that was launched EC2 has counted."""
+    """A claim that may still be launched in a reservation takes a place of it;
+    one that was launched EC2 has counted.
+    """
     rule = {"key": RESERVATION_ID, "operator": "In", "values": ["cr-1"]}
     for conditions, codes in (((), {"Reservation"}), (("Launched",), set())):
         claim = node_claim(

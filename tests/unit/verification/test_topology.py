@@ -196,7 +196,9 @@ def test_pods_that_need_each_other_in_a_circle_can_never_be_bound() -> None:
 
 
 def test_of_several_that_may_start_the_one_that_nobody_else_lets_in_comes_first() -> None:
-    """w1 could start too, and would shut out those on the other node; after them it is welcome in their zone, and w2 beside it."""
+    """w1 could start too, and would shut out those on the other node;
+    after them it is welcome in their zone, and w2 beside it.
+    """
     asked = problem(
         node_pool(),
         _web("w1", affinity=_near()),
@@ -252,7 +254,9 @@ def _open(asked: Problem, *pods: str, zones: tuple[str, ...] = (A, B)) -> Launch
     ids=["spread", "apart", "near", "selector", "apart-from-old"],
 )
 def test_a_launch_may_not_leave_a_zone_open_in_which_its_pod_may_not_run(spec: dict[str, Any]) -> None:
-    """EC2 may pick any offering that a launch allows; here zone b holds what the pod must avoid, or not what it needs."""
+    """EC2 may pick any offering that a launch allows;
+    here zone b holds what the pod must avoid, or not what it needs.
+    """
     old = [pod("old", node="n1", labels={"app": "web"}), pod("older", node="n1", labels={"app": "old"})]
     beside = (
         [node("n2", zone=A), pod("friend", node="n2", labels={"app": "web"})] if spec.get("affinity") == _near() else []

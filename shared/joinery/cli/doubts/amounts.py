@@ -1,4 +1,5 @@
-"""Requests that are quantities and hardly what was meant: ``memory: 512m`` is half a byte, ``cpu: 500`` five hundred cores.
+"""Requests that are quantities and hardly what was meant: ``memory: 512m`` is half a byte, ``cpu: 500`` five hundred
+cores.
 
 An API server takes them (of the first it warns), and a plan for them is for another pod.
 """

@@ -21,7 +21,8 @@ _OUR_SCHEDULERS = ("", "default-scheduler", FARGATE_SCHEDULER)
 def left_out(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
     """Objects that take no part; NodePools and what they need are in the packing, with their reasons.
 
-    ``only_marked``: pending are the pods alone that a scheduler marked so, as in a cluster; in a file all that wait are.
+    ``only_marked``: pending are the pods alone that a scheduler marked so, as in a cluster; in a file all that wait
+    are.
     """
     for bad in snapshot.invalid:
         if bad.kind != "NodePool":
@@ -58,7 +59,8 @@ def without_pools(snapshot: Snapshot, packing: Packing) -> Iterator[Notice]:
     if lacking or not snapshot.node_pools:
         yield warning(
             f"{what}, so nothing can be bought: a plan needs both. From a cluster that has them: "
-            f"kubectl get nodepools,{NODE_CLASS.plural} -o yaml > nodes.yaml, and -f nodes.yaml; or begin with examples/cluster.yaml"
+            f"kubectl get nodepools,{NODE_CLASS.plural} -o yaml > nodes.yaml, and -f nodes.yaml; or begin with "
+            "examples/cluster.yaml"
         )
 
 
@@ -78,14 +80,19 @@ def _gated(snapshot: Snapshot) -> Iterator[Notice]:
 
 
 def _of_other_schedulers(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
-    """Nodes are found by kube-scheduler's rules, and another scheduler may bind by its own (Kubernetes, "Configure Multiple Schedulers")."""
+    """Nodes are found by kube-scheduler's rules, and another scheduler may bind by its own (Kubernetes,
+    "Configure Multiple Schedulers").
+    """
     waiting: dict[tuple[str, bool], list[Pod]] = defaultdict(list)
     for pod in snapshot.pods:
         foreign = pod.spec.scheduler_name not in _OUR_SCHEDULERS and not pod.spec.node_name and is_active(pod)
         if foreign and not is_daemon(pod) and not pod.spec.scheduling_gates:
             waiting[pod.spec.scheduler_name, is_pending(pod, only_marked=only_marked)].append(pod)
     for (scheduler, is_planned), pods in sorted(waiting.items()):
-        what = f"{_counted(len(pods), 'waits', 'wait')} for another scheduler ({some_of([one.key for one in pods])}; schedulerName {scheduler})"
+        what = (
+            f"{_counted(len(pods), 'waits', 'wait')} for another scheduler ({some_of([one.key for one in pods])}; "
+            f"schedulerName {scheduler})"
+        )
         if is_planned:
             yield note(f"{what}: planned by the rules of kube-scheduler, which may not be that scheduler's")
         else:
@@ -101,5 +108,7 @@ def _in_vain(snapshot: Snapshot) -> Iterator[Notice]:
 
 
 def not_counted(snapshot: Snapshot, catalogue: Catalog) -> Iterator[Notice]:
-    """Capacity reservations that are asked for and not used, because the catalogue does not say what is left of them."""
+    """Capacity reservations that are asked for and not used,
+    because the catalogue does not say what is left of them.
+    """
     yield from map(warning, unused_reservations(snapshot.node_classes, catalogue, snapshot.now))

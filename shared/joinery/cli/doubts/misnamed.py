@@ -1,7 +1,7 @@
 """Labels, values and classes that nothing has, beside one with a similar name that is there: "is it ...?".
 
-An API server takes any label; a pod that asks for ``topology.kubernetes.io/zones`` only waits for ever. What nodes, NodePools or
-the catalogue really have is never doubted.
+An API server takes any label; a pod that asks for ``topology.kubernetes.io/zones`` only waits for ever. What nodes,
+NodePools or the catalogue really have is never doubted.
 """
 
 from collections import defaultdict

@@ -1,4 +1,6 @@
-"""Who causes the cost of a plan, as tables at the end of the page: NodePools, capacity types, namespaces, and what is there."""
+"""Who causes the cost of a plan, as tables at the end of the page: NodePools,
+capacity types, namespaces, and what is there.
+"""
 
 from collections.abc import Mapping
 

@@ -1,8 +1,9 @@
-"""A plan as one page: what is bought drawn to scale, what it costs, how near to the best that is, and what stays pending.
+"""A plan as one page: what is bought drawn to scale, what it costs, how near to the best that is, and what stays
+pending.
 
 The page carries everything in itself and asks the network for nothing; a content security policy forbids it to. Every
-text of the cluster is escaped. A plan of 10,000 pods must stay a page that opens: nodes that are alike are one row, bars
-have a piece a workload, long sections fold, and names are left out where there are too many.
+text of the cluster is escaped. A plan of 10,000 pods must stay a page that opens: nodes that are alike are one row,
+bars have a piece a workload, long sections fold, and names are left out where there are too many.
 """
 
 import base64
@@ -20,11 +21,11 @@ from joinery.cli.view.plan_view import PlanView
 _PAGE = resources.files("joinery.cli.page")
 
 _BOUND = (
-    "The lower bound is proven: no set of new nodes, together with the existing nodes and what this plan places on them, "
-    "holds the same pods for less under all hard rules, NodePool weights and limits. The gap is how far this plan may be "
-    "above the best one; the best one may itself be dearer than the bound.",
-    "Size preferences, soft terms (preferred affinity, ScheduleAnyway) and the flexibility that spot capacity needs are "
-    "outside the bound: they are part of what the gap pays for.",
+    "The lower bound is proven: no set of new nodes, together with the existing nodes and what this plan places on "
+    "them, holds the same pods for less under all hard rules, NodePool weights and limits. The gap is how far this "
+    "plan may be above the best one; the best one may itself be dearer than the bound.",
+    "Size preferences, soft terms (preferred affinity, ScheduleAnyway) and the flexibility that spot capacity needs "
+    "are outside the bound: they are part of what the gap pays for.",
 )
 
 
@@ -148,6 +149,9 @@ def _footer(plan: PlanView) -> Html:
         for sentence in (
             f"Found by {packing.method} in {plan.seconds:.2f} s, and verified by an independent check{struck}.",
             f"{plan.prices.origin}.",
-            "Prices are those of the cheapest offering that each launch request allows. The same plan for scripts: joinery plan -o json.",
+            (
+                "Prices are those of the cheapest offering that each launch request allows. The same plan for scripts: "
+                "joinery plan -o json."
+            ),
         )
     )

@@ -1,4 +1,6 @@
-"""What a person should hear beside the plan, at the head of the page: the warnings first, the notes folded away with them."""
+"""What a person should hear beside the plan, at the head of the page:
+the warnings first, the notes folded away with them.
+"""
 
 from collections import Counter
 

@@ -1,4 +1,5 @@
-"""The rows of the page: nodes as bars of their workloads, existing capacity, what stays pending and why, and the legend.
+"""The rows of the page: nodes as bars of their workloads, existing capacity, what stays pending and why, and the
+legend.
 
 What a row holds shrinks as a plan grows, so that the page of 10,000 pods stays a few megabytes: see the limits below.
 """
@@ -75,9 +76,13 @@ def _launches(section: Section, style: _Style) -> Html:
             element("span", text(section.where), class_="tag"),
             element("span", text(section.capacity_type), class_=f"tag {text(section.capacity_type)}"),
             element("small", text(_fullness(nodes, style.resources))),
-            element("span", text(f"{count(len(nodes), 'node')} · {count(pods, 'pod')} · {money(section.price)}/h"), class_="sum"),
+            element(
+                "span",
+                text(f"{count(len(nodes), 'node')} · {count(pods, 'pod')} · {money(section.price)}/h"),
+                class_="sum",
+            ),
         )
-    )  # fmt: skip
+    )
     about = f"{section.node_pool} {section.where} {section.capacity_type}"
     rows = [_group(group, style) for group in section.groups]
     return _section(heading, _folded(rows, "more kinds of nodes"), about=about, before="daemons")
@@ -104,7 +109,8 @@ def _fullness(nodes: Sequence[Filled], resources: Sequence[str]) -> str:
         whole = sum(node.room.get(name, 0) for node in nodes)
         if whole:
             parts.append(
-                f"{unit(name) if name != 'memory' else name} {share(sum(node.used.get(name, 0) for node in nodes), whole)}"
+                f"{unit(name) if name != 'memory' else name} "
+                f"{share(sum(node.used.get(name, 0) for node in nodes), whole)}"
             )
     return ", ".join(parts)
 

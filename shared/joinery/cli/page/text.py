@@ -22,7 +22,10 @@ def join(parts: Iterable[Html]) -> Html:
 
 
 def element(name: str, *inside: Html, **attributes: object) -> Html:
-    """``<name ...>inside</name>``. ``class_`` is written ``class``, ``aria_label`` ``aria-label``; empty ones are left out."""
+    """``<name ...>inside</name>``.
+
+    ``class_`` is written ``class``, ``aria_label`` ``aria-label``; empty ones are left out.
+    """
     return Html(f"<{name}{_attributes(attributes)}>{''.join(inside)}</{name}>")
 
 

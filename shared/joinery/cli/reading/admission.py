@@ -1,7 +1,8 @@
-"""What happens to objects of files on their way into a cluster: controllers make pods, admission fills in what is left out.
+"""What happens to objects of files on their way into a cluster: controllers make pods, admission fills in what is left
+out.
 
-``joinery plan`` for a file is the plan for what ``kubectl apply`` makes of it. Objects that an API server has had (they carry a
-``uid``) have been through all this, and are left as they are.
+``joinery plan`` for a file is the plan for what ``kubectl apply`` makes of it. Objects that an API server has had (they
+carry a ``uid``) have been through all this, and are left as they are.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -24,7 +25,8 @@ Found = dict[str, dict[Any, Any]]
 
 
 def admit(found: Found) -> list[Notice]:
-    """Add the pods and claims that the workloads will have, and apply a cluster's defaults. Returns what a person should hear.
+    """Add the pods and claims that the workloads will have, and apply a cluster's defaults. Returns what a person
+    should hear.
 
     Raises ``ConfigurationError`` for a workload larger than any cluster.
     """
@@ -48,7 +50,10 @@ def _expanded(made: Expansion) -> Iterator[str]:
         number = sum(made.made.values())
         listed = [f"{owner} ({made.made[owner]})" for owner in sorted(made.made)]
         more = f" and {len(listed) - _NAMED} more" if len(listed) > _NAMED else ""
-        yield f"planned as well: {_count(number, 'pod')} of {_count(len(listed), 'workload')}: {', '.join(listed[:_NAMED])}{more}"
+        yield (
+            f"planned as well: {_count(number, 'pod')} of {_count(len(listed), 'workload')}: "
+            f"{', '.join(listed[:_NAMED])}{more}"
+        )
     yield from made.notes
 
 
@@ -58,7 +63,9 @@ def _target(scaler: HorizontalPodAutoscaler) -> Owner:
 
 
 def _scaled(workloads: Workloads, autoscalers: Iterable[HorizontalPodAutoscaler]) -> Workloads:
-    """No workload has fewer pods than its autoscaler's ``minReplicas``; one of none is switched off (HorizontalPodAutoscaler)."""
+    """No workload has fewer pods than its autoscaler's ``minReplicas``;
+    one of none is switched off (HorizontalPodAutoscaler).
+    """
     scaled = dict(workloads)
     for scaler in autoscalers:
         owner = _target(scaler)
@@ -79,8 +86,8 @@ def _autoscaled(
         if made.made.get(owner) and owner.kind in API_VERSIONS and owner in workloads:
             yield (
                 f"HorizontalPodAutoscaler {scaler.metadata.namespace}/{scaler.metadata.name}: {owner} is planned with "
-                f"{_count(workloads[owner].spec.replicas or 1, 'replica')}, the larger of its replicas and minReplicas; "
-                f"the autoscaler may make it {scaler.spec.min_replicas} to {scaler.spec.max_replicas}"
+                f"{_count(workloads[owner].spec.replicas or 1, 'replica')}, the larger of its replicas and "
+                f"minReplicas; the autoscaler may make it {scaler.spec.min_replicas} to {scaler.spec.max_replicas}"
             )
 
 
@@ -92,7 +99,9 @@ def _count(number: int, noun: str) -> str:
 
 
 def _limit(pods: dict[str, Pod], ranges: Iterable[LimitRange]) -> None:
-    """Defaults of a namespace for containers that ask for nothing (k8s.io/kubernetes ``plugin/pkg/admission/limitranger``)."""
+    """Defaults of a namespace for containers that ask for nothing
+    (k8s.io/kubernetes ``plugin/pkg/admission/limitranger``).
+    """
     items: dict[str, list[LimitRangeItem]] = {}
     for one in ranges:
         items.setdefault(one.metadata.namespace, []).extend(i for i in one.spec.limits if i.type == "Container")

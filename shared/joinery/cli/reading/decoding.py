@@ -38,8 +38,8 @@ _STEP = re.compile(r"[^.\[\]]+")
 class Reading(NamedTuple):
     """What became of a document: the object as a plan uses it, or ``problems`` (``field: what is wrong``), or neither.
 
-    ``unknown`` are fields that nobody minds; ``notice`` a word where ``made`` is not all of the object, or nothing: it is another
-    provider's, and fits no rule of ours.
+    ``unknown`` are fields that nobody minds; ``notice`` a word where ``made`` is not all of the object, or nothing: it
+    is another provider's, and fits no rule of ours.
     """
 
     made: Any = None
@@ -116,7 +116,10 @@ def _read_struct(document: Document, kind: Kind, raw: bytes) -> Reading:
 
 
 def _decoded(raw: bytes, model: Any) -> tuple[Any, list[str]]:
-    """The object, and what does not fit: each is left out and the rest is read again. No object where too little is left."""
+    """The object, and what does not fit: each is left out and the rest is read again.
+
+    No object where too little is left.
+    """
     try:
         return decoding.decode(raw, model), []
     except msgspec.ValidationError:

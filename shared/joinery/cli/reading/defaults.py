@@ -40,8 +40,8 @@ def pod_defaults(pod: Pod) -> Pod:
 
 
 def claim_defaults(claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-    """A claim that names its volume, and says that it is bound or has no status, is bound: people write claims without the
-    volume controller's annotation, and tools that tidy exports take it out.
+    """A claim that names its volume, and says that it is bound or has no status, is bound: people write claims without
+    the volume controller's annotation, and tools that tidy exports take it out.
     """
     if not claim.spec.volume_name or claim.status.phase not in ("", "Bound"):
         return claim

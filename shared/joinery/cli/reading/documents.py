@@ -1,8 +1,8 @@
 """Files of Kubernetes objects, taken apart into single objects, still undecoded.
 
-``kubectl`` prints one JSON ``List``; people write YAML with several documents; a recorded decision is gzipped. All of it
-becomes the same thing here: the bytes of one object in JSON, with the file it came from. A list of 10,000 pods is split
-without decoding them (30 ms); YAML costs what YAML costs.
+``kubectl`` prints one JSON ``List``; people write YAML with several documents; a recorded decision is gzipped. All of
+it becomes the same thing here: the bytes of one object in JSON, with the file it came from. A list of 10,000 pods is
+split without decoding them (30 ms); YAML costs what YAML costs.
 """
 
 import codecs
@@ -184,7 +184,9 @@ def _split(source: str, data: bytes) -> Iterator[msgspec.Raw | bytes]:
 
 
 def _split_stream(source: str, data: bytes, first: msgspec.DecodeError) -> Iterator[bytes]:
-    """JSON objects one after another, as ``kubectl get -o json`` prints them when called twice; or YAML in flow style."""
+    """JSON objects one after another, as ``kubectl get -o json`` prints them when called twice;
+    or YAML in flow style.
+    """
     try:
         text, decoder, at = data.decode(), json.JSONDecoder(), 0
         spans = []

@@ -1,8 +1,9 @@
 """Fields that no API has, at any depth: a misspelt or misplaced one is an error, any other a warning.
 
 Models and structs read what they know and leave the rest, because a newer API server writes more than they know. In a
-file that a person wrote, ``nodeSelectr`` would give a plan for another pod, and 30 CPUs under ``resource:`` a plan for none;
-``kubectl apply`` refuses both. What fields there are is a table made from Kubernetes' own API (``tools/api_fields.py``).
+file that a person wrote, ``nodeSelectr`` would give a plan for another pod, and 30 CPUs under ``resource:`` a plan for
+none; ``kubectl apply`` refuses both. What fields there are is a table made from Kubernetes' own API
+(``tools/api_fields.py``).
 """
 
 import json
@@ -23,8 +24,10 @@ _DEEP = 3
 #: Parts of the API that decide where pods go and have not changed for years: what they lack is no newer field.
 _CLOSED = frozenset(
     {
-        "Affinity", "LabelSelector", "LabelSelectorRequirement", "NodeAffinity", "NodeSelector", "NodeSelectorRequirement",
-        "NodeSelectorTerm", "PodAffinity", "PodAntiAffinity", "PreferredSchedulingTerm", "ResourceRequirements", "Taint",
+        "Affinity", "LabelSelector", "LabelSelectorRequirement", "NodeAffinity", "NodeSelector",
+        "NodeSelectorRequirement",
+        "NodeSelectorTerm", "PodAffinity", "PodAntiAffinity", "PreferredSchedulingTerm", "ResourceRequirements",
+        "Taint",
         "Toleration", "VolumeResourceRequirements", "WeightedPodAffinityTerm",
     }
 )  # fmt: skip
@@ -36,7 +39,8 @@ _SINGLE: Mapping[str, Any] = {"s": str, "i": int, "b": bool, "*": str | int | fl
 class Unknown(NamedTuple):
     """A field at ``path`` that is not the API's, or that is missing.
 
-    ``problem`` says why that is an error; it is empty for a mere surprise, of which ``advice`` may say what to make of it.
+    ``problem`` says why that is an error; it is empty for a mere surprise, of which ``advice`` may say what to make of
+    it.
     """
 
     path: str

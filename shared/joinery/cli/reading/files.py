@@ -1,7 +1,7 @@
 """Which files ``-f`` means: one file, or those of a folder that ``kubectl apply -f`` would read.
 
-A folder that only makes objects (a Helm chart, an overlay of kustomize) is not what a cluster gets, and is refused with what to
-run first, as ``kubectl`` refuses it.
+A folder that only makes objects (a Helm chart, an overlay of kustomize) is not what a cluster gets, and is refused with
+what to run first, as ``kubectl`` refuses it.
 """
 
 import re
@@ -24,7 +24,8 @@ _ADDRESS = re.compile(r"[a-z][a-z0-9+]*://")
 
 
 def files_of(path: str, *, recursive: bool = False) -> Iterator[str]:
-    """The file itself (``-`` is standard input), or the folder's in the order of their names; ``recursive``: also of those inside.
+    """The file itself (``-`` is standard input), or the folder's in the order of their names; ``recursive``: also of
+    those inside.
 
     Raises ``ConfigurationError`` for a folder without any, and for an address.
     """

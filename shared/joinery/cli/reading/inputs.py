@@ -1,8 +1,9 @@
 """Documents become the ``Snapshot`` that a plan is made from.
 
-Whatever cannot be read stops here, in a line each that names file, object, field and what is wrong: a plan for half of the
-objects would be believed. What is merely unusual (an unknown operator, a claim that names nothing) is read as it is; the
-packing core turns it into a reason on the pod. Objects are sorted, so that their order in the files decides nothing.
+Whatever cannot be read stops here, in a line each that names file, object, field and what is wrong: a plan for half of
+the objects would be believed. What is merely unusual (an unknown operator, a claim that names nothing) is read as it
+is; the packing core turns it into a reason on the pod. Objects are sorted, so that their order in the files decides
+nothing.
 """
 
 from collections import Counter
@@ -40,7 +41,8 @@ _NAMELESS = "metadata.name: is missing"
 class Inputs:
     """The objects of all files; ``notices`` are lines for a person. ``found`` holds them by field of the snapshot.
 
-    ``unknown`` counts fields that nobody knows, by kind and path. ``legacy`` holds objects of older APIs by kind and name until all files are read (``adopt_legacy``).
+    ``unknown`` counts fields that nobody knows, by kind and path. ``legacy`` holds objects of older APIs by kind and
+    name until all files are read (``adopt_legacy``).
     """
 
     found: dict[str, dict[Any, Any]] = field(default_factory=dict)
@@ -170,7 +172,10 @@ class Inputs:
 
 
 def load(paths: Iterable[str], *, recursive: bool = False) -> Inputs:
-    """The objects of all files and folders (``files_of``). Raises ``RefusedFilesError`` with everything that is wrong with them."""
+    """The objects of all files and folders (``files_of``).
+
+    Raises ``RefusedFilesError`` with everything that is wrong with them.
+    """
     inputs = Inputs()
     for path in paths:
         try:
@@ -205,7 +210,10 @@ def _hooked(hooks: list[str]) -> str:
         if len(hooks) > 1
         else "which runs only while it installs, upgrades or tests"
     )
-    return f"planned as well: {number}, {run}: {some_of(hooks)}; helm template --no-hooks leaves {'them' if len(hooks) > 1 else 'it'} out"
+    return (
+        f"planned as well: {number}, {run}: {some_of(hooks)}; helm template --no-hooks leaves "
+        f"{'them' if len(hooks) > 1 else 'it'} out"
+    )
 
 
 def _number(kind: str, n: int) -> str:

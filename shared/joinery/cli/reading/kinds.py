@@ -1,7 +1,7 @@
 """Which kinds of objects a plan reads, in which versions of their API, and where they are kept.
 
-Kinds of others (an ArgoCD Application, a SealedSecret) are nobody's mistake. ``kind: Pdo`` is one, and so is ``karpenter.sh/v2``: such
-an object would take no part in the plan, and whoever wrote it means it to.
+Kinds of others (an ArgoCD Application, a SealedSecret) are nobody's mistake. ``kind: Pdo`` is one, and so is
+``karpenter.sh/v2``: such an object would take no part in the plan, and whoever wrote it means it to.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,9 @@ from joinery.cloudprovider.offline import NODE_CLASS
 
 
 class Kind(NamedTuple):
-    """``field``: of the snapshot, or of what is turned into pods; ``versions``: of the group, the first is what is read."""
+    """``field``: of the snapshot, or of what is turned into pods; ``versions``:
+    of the group, the first is what is read.
+    """
 
     field: str
     model: Any
@@ -88,7 +90,9 @@ def unsupported(document: Document) -> str:
 
 
 def makes_pods(raw: msgspec.Raw | bytes) -> bool:
-    """Whether an object of another's kind has a pod's template (an Argo Rollout), and comes from a person: a cluster has the pods too."""
+    """Whether an object of another's kind has a pod's template (an Argo Rollout),
+    and comes from a person: a cluster has the pods too.
+    """
     if b'"containers"' not in bytes(raw):
         return False
     try:
@@ -122,7 +126,9 @@ class _Owner(msgspec.Struct):
 
 
 def problem_of(document: Document) -> str:
-    """Why kind and ``apiVersion`` name nothing that there is, although something near to them would be read; or empty."""
+    """Why kind and ``apiVersion`` name nothing that there is,
+    although something near to them would be read; or empty.
+    """
     group, name = _identity(document)
     if group == _KUSTOMIZE:
         return "kind: is kustomize's, and stands for what it makes: run kubectl kustomize first"

@@ -1,8 +1,8 @@
 """Legacy objects of files or of a cluster, among the objects that a snapshot holds.
 
-``joinery plan`` reads a Provisioner as the NodePool it would become, so that a cluster that still runs an older Karpenter can
-be planned before it moves. Pods and nodes of such a cluster name labels and annotations as they were called then, and are
-read by the new names too. An object of v1 with the same name counts instead of a legacy one.
+``joinery plan`` reads a Provisioner as the NodePool it would become, so that a cluster that still runs an older
+Karpenter can be planned before it moves. Pods and nodes of such a cluster name labels and annotations as they were
+called then, and are read by the new names too. An object of v1 with the same name counts instead of a legacy one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,7 +1,8 @@
 """Fields of custom resources that their definitions do not have, and fields that must be there and are not.
 
-The models leave out what they do not know, and have defaults that an API server does not fill in. In a person's file the
-first is a slip, and the second would be refused ("Required value"); of an object that a cluster served both are warnings.
+The models leave out what they do not know, and have defaults that an API server does not fill in. In a person's file
+the first is a slip, and the second would be refused ("Required value"); of an object that a cluster served both are
+warnings.
 """
 
 from collections import deque

@@ -1,7 +1,7 @@
 """Placeholders of templates (``${CLUSTER_NAME}``, ``{{ .Values.cpu }}``) that nobody has filled in.
 
-They are no values: what would be planned is something else. Shells and programs have placeholders of their own in what runs on
-a node, and those are left alone.
+They are no values: what would be planned is something else. Shells and programs have placeholders of their own in what
+runs on a node, and those are left alone.
 """
 
 import re
@@ -20,7 +20,8 @@ _QUICK = re.compile(rb"\$\{|\{\{")
 #: Texts for whoever runs on the node, or reads about it.
 _FREE = frozenset(
     {
-        "annotations", "args", "command", "data", "env", "lifecycle", "livenessProbe", "managedFields", "readinessProbe", "startupProbe",
+        "annotations", "args", "command", "data", "env", "lifecycle", "livenessProbe", "managedFields",
+        "readinessProbe", "startupProbe",
         "status", "stringData", "userData",
     }
 )  # fmt: skip

@@ -8,7 +8,8 @@ from joinery.apis.slips import meant_by
 from joinery.apis.wording import A_QUANTITY
 
 _Quantities = Mapping[str, str | int | float]
-#: What a container may ask for without a domain (k8s.io/kubernetes ``pkg/apis/core/helper``, ``IsStandardContainerResourceName``).
+#: What a container may ask for without a domain (k8s.io/kubernetes ``pkg/apis/core/helper``,
+#: ``IsStandardContainerResourceName``).
 _OF_CONTAINERS = ("cpu", "memory", "ephemeral-storage")
 
 

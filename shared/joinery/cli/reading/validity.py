@@ -1,4 +1,5 @@
-"""What the API server would refuse of a Kubernetes object, beyond its fields and types: names, labels, containers, amounts.
+"""What the API server would refuse of a Kubernetes object, beyond its fields and types: names, labels, containers,
+amounts.
 
 Structs take any text. What kube-scheduler alone judges (operators, spreads, affinity) is left to the packing core, as a
 reason on the pod; what no cluster could hold at all is an error here, as it is for ``kubectl apply``
@@ -29,9 +30,15 @@ def wrong_metadata(meta: ObjectMeta | resources.ObjectMeta, kind: str) -> Iterat
     if is_short and (len(name) > _LONGEST_LABEL or not _DNS_LABEL.fullmatch(name)):
         yield f"metadata.name: {name!r} is no name: it must have {_IN_WORDS}, {_LONGEST_LABEL} characters at most"
     elif len(name) > _LONGEST_NAME or not _DNS_SUBDOMAIN.fullmatch(name):
-        yield f"metadata.name: {name!r:.300} is no name: it must have {_IN_WORDS}; dots between, {_LONGEST_NAME} characters at most"
+        yield (
+            f"metadata.name: {name!r:.300} is no name: it must have {_IN_WORDS}; dots between, {_LONGEST_NAME} "
+            "characters at most"
+        )
     if namespace and (len(namespace) > _LONGEST_LABEL or not _DNS_LABEL.fullmatch(namespace)):
-        yield f"metadata.namespace: {namespace!r:.300} is no name: it must have {_IN_WORDS}, {_LONGEST_LABEL} characters at most"
+        yield (
+            f"metadata.namespace: {namespace!r:.300} is no name: it must have {_IN_WORDS}, {_LONGEST_LABEL} "
+            "characters at most"
+        )
     yield from wrong_labels(meta.labels, "metadata.labels")
 
 
@@ -42,8 +49,8 @@ def wrong_labels(labels: Mapping[str, str], at: str) -> Iterator[str]:
             yield f"{at}: {key!r:.400} is no label key"
         if not resources.is_label_value(value):
             yield (
-                f"{at}.{key}: {value!r:.300} is no label value: letters, digits, '-', '_' and '.' only, beginning and ending "
-                f"with a letter or digit, {_LONGEST_LABEL} characters at most"
+                f"{at}.{key}: {value!r:.300} is no label value: letters, digits, '-', '_' and '.' only, beginning and "
+                f"ending with a letter or digit, {_LONGEST_LABEL} characters at most"
             )
 
 
@@ -85,7 +92,9 @@ def _wrong_limits(spec: PodSpec, at: str) -> Iterator[str]:
             except ValueError:
                 continue
             if is_more:
-                yield f"{at}.{path}.resources.requests.{name}: {requests[name]} is more than the limit of {limits[name]}"
+                yield (
+                    f"{at}.{path}.resources.requests.{name}: {requests[name]} is more than the limit of {limits[name]}"
+                )
 
 
 def wrong_workload(workload: Workload) -> Iterator[str]:

@@ -1,9 +1,9 @@
 """Pods that a workload will have and that the files do not hold: a Deployment of a person's file, and no pod of it yet.
 
 Who tries a plan has manifests; who exports a cluster has pods and their owners. So a workload is expanded by what is
-missing: its replicas less the live pods that are there and are its own (kube-controller-manager, "controllers count what they
-own": by owner reference, through a ReplicaSet or a Job too, or, without an owner, by selector). Pods are named by number, so that
-one file gives one plan.
+missing: its replicas less the live pods that are there and are its own (kube-controller-manager, "controllers count
+what they own": by owner reference, through a ReplicaSet or a Job too, or, without an owner, by selector). Pods are
+named by number, so that one file gives one plan.
 """
 
 import hashlib
@@ -59,7 +59,9 @@ Workloads = Mapping[Owner, Workload]
 
 @dataclass
 class Expansion:
-    """What the workloads add to the files; ``made`` counts pods by workload, ``notes`` and ``warnings`` are lines for a person."""
+    """What the workloads add to the files; ``made`` counts pods by workload,
+    ``notes`` and ``warnings`` are lines for a person.
+    """
 
     pods: list[Pod] = field(default_factory=list)
     claims: list[PersistentVolumeClaim] = field(default_factory=list)
@@ -69,7 +71,10 @@ class Expansion:
 
 
 def expand(workloads: Workloads, pods: Mapping[str, Pod], claims: Container[str]) -> Expansion:
-    """The pods that are missing, and the volume claims of those of StatefulSets. ``pods`` and ``claims`` by ``namespace/name``."""
+    """The pods that are missing, and the volume claims of those of StatefulSets.
+
+    ``pods`` and ``claims`` by ``namespace/name``.
+    """
     present = _present(workloads, pods.values())
     runs = any(pod.spec.node_name for pod in pods.values())
     result, taken = Expansion(), set(pods)
@@ -125,7 +130,9 @@ def _present(workloads: Workloads, pods: Iterable[Pod]) -> Mapping[Owner, list[P
 
 
 def _root(workloads: Workloads, pod: Pod) -> Owner | None:
-    """The workload that looks after the pod: a Deployment rather than its ReplicaSet, also where that is not in the files."""
+    """The workload that looks after the pod: a Deployment rather than its ReplicaSet,
+    also where that is not in the files.
+    """
     owner = _controller(pod.metadata, pod.key)
     if owner is None:
         return None
@@ -209,7 +216,9 @@ def _replicas(workload: Workload) -> int:
 
 
 def _of_job(job: Workload) -> int:
-    """How many pods run at once (kube-controller-manager, Job): ``parallelism``, and no more than are still to succeed."""
+    """How many pods run at once (kube-controller-manager, Job): ``parallelism``,
+    and no more than are still to succeed.
+    """
     if job.spec.suspend or any(c.type in ("Complete", "Failed") and c.status == "True" for c in job.status.conditions):
         return 0
     parallel = 1 if job.spec.parallelism is None else job.spec.parallelism

@@ -1,7 +1,7 @@
 """YAML that anybody may have written, as the values of a Kubernetes object.
 
-YAML can say much with little: aliases of aliases stand for gigabytes, brackets nest deeper than a parser's stack, a key may be
-there twice. What no object needs is refused before it is built, with its line where there is one.
+YAML can say much with little: aliases of aliases stand for gigabytes, brackets nest deeper than a parser's stack, a key
+may be there twice. What no object needs is refused before it is built, with its line where there is one.
 """
 
 import re
@@ -13,7 +13,8 @@ import yaml
 
 from joinery.errors import ConfigurationError
 
-#: What a file may hold: 32 MiB and two million values take a minute and a gigabyte to read as YAML, and a second as JSON.
+#: What a file may hold: 32 MiB and two million values take a minute and a gigabyte to read as YAML, and a second as
+#: JSON.
 _MOST_BYTES, _MOST_VALUES = 32 * 2**20, 2_000_000
 #: How deep values may be inside of each other, and how many characters aliases may stand for.
 _DEEPEST, _LONGEST = 200, 32 * 2**20
@@ -43,7 +44,10 @@ def split(source: str, data: bytes) -> Iterator[bytes]:
 
 
 def _is_deep(data: bytes) -> bool:
-    """Whether it may be nested deeply: by brackets, wherever they are, or by indentation. Far cheaper than to parse it."""
+    """Whether it may be nested deeply: by brackets, wherever they are, or by indentation.
+
+    Far cheaper than to parse it.
+    """
     depth = 0
     for sign in re.findall(rb"[\[\]{}]", data):
         depth = depth + 1 if sign in _OPEN else max(0, depth - 1)
@@ -53,7 +57,10 @@ def _is_deep(data: bytes) -> bool:
 
 
 def _examine(source: str, data: bytes) -> None:
-    """Look at depth and aliases event by event, which takes no stack and no more memory than the file. Raises ``ConfigurationError``."""
+    """Look at depth and aliases event by event, which takes no stack and no more memory than the file.
+
+    Raises ``ConfigurationError``.
+    """
     parser = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     sizes: dict[str, int] = {}
     inside: list[tuple[str | None, int]] = [(None, 0)]
@@ -84,7 +91,8 @@ def _examine(source: str, data: bytes) -> None:
 def _loader() -> Any:
     """YAML as ``kubectl`` reads it (sigs.k8s.io/yaml), without keys that are there twice.
 
-    A moment is text there, so is a single ``=`` (in the definitions of the Prometheus operator), and ``12:30`` is no number of base sixty.
+    A moment is text there, so is a single ``=`` (in the definitions of the Prometheus operator), and ``12:30`` is no
+    number of base sixty.
     """
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

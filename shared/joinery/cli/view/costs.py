@@ -1,4 +1,5 @@
-"""What a plan costs, seen from several sides: who causes it, what it would be on demand, and what the nodes there are cost.
+"""What a plan costs, seen from several sides: who causes it, what it would be on demand, and what the nodes there are
+cost.
 
 All of it is reckoned from the prices that the plan was made with; nothing is decided here.
 """
@@ -33,7 +34,8 @@ _COMPUTE_TYPE = "eks.amazonaws.com/compute-type"
 class Running:
     """The nodes there are: $/h of those whose price is in the catalogue, and how many have none there.
 
-    ``fargate``: so many of those are Fargate's, which nobody pays for by the node; ``lacking`` names the others, with their type.
+    ``fargate``: so many of those are Fargate's, which nobody pays for by the node; ``lacking`` names the others, with
+    their type.
     """
 
     hourly: float = 0.0
@@ -46,7 +48,9 @@ class Running:
         return self.fargate + len(self.lacking)
 
     def sentence(self) -> str:
-        """``The existing nodes cost $0.1/h (1 node; not counted: 1 of Fargate, which is paid for by the pod)``; empty where no price is known."""
+        """``The existing nodes cost $0.1/h (1 node; not counted: 1 of Fargate,
+        which is paid for by the pod)``; empty where no price is known.
+        """
         if not self.priced:
             return ""
         others = [f"{self.fargate:,} of Fargate, which is paid for by the pod"] if self.fargate else []
@@ -59,8 +63,8 @@ class Running:
 class Costs:
     """$/h of the launches of a plan by NodePool, capacity type and namespace of their pods, the dearest first.
 
-    ``on_demand``: of the same nodes, were they all on demand. A node's price is shared by its pods, by the mean of what each
-    takes of all that its pods request of CPU, memory and devices: daemons and free room are everybody's.
+    ``on_demand``: of the same nodes, were they all on demand. A node's price is shared by its pods, by the mean of what
+    each takes of all that its pods request of CPU, memory and devices: daemons and free room are everybody's.
     """
 
     by_node_pool: Mapping[str, float] = field(default_factory=dict)

@@ -1,4 +1,7 @@
-"""How near a plan is to the best possible, in sentences that are true and no more than that. One place, so that table and page agree."""
+"""How near a plan is to the best possible, in sentences that are true and no more than that.
+
+One place, so that table and page agree.
+"""
 
 from collections.abc import Iterator
 

@@ -86,7 +86,9 @@ def _workloads(pods: Iterable[Pod], packing: Packing) -> _Workloads:
 
 
 def owner_of(pod: Pod) -> str:
-    """namespace/name of what the pod is a copy of: its Deployment, Job or the like; without an owner its name less a number."""
+    """namespace/name of what the pod is a copy of: its Deployment, Job or the like;
+    without an owner its name less a number.
+    """
     metadata = pod.metadata
     owner = next((o.name for o in metadata.owner_references if o.controller), "")
     template = metadata.labels.get(_TEMPLATE_HASH)

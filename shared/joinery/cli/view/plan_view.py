@@ -1,8 +1,8 @@
 """What a person looks at in a plan: a few kinds of nodes, and on them workloads instead of thousands of pods.
 
-Pods of one owner with equal requests are one **workload**. Launches with the same offering that hold the same numbers of
-the same workloads are one **group**; groups of one NodePool, zone and capacity type are one **section**. Table, page and
-pictures draw these; ``plan_groups`` derives them.
+Pods of one owner with equal requests are one **workload**. Launches with the same offering that hold the same numbers
+of the same workloads are one **group**; groups of one NodePool, zone and capacity type are one **section**. Table, page
+and pictures draw these; ``plan_groups`` derives them.
 """
 
 from dataclasses import dataclass
@@ -79,7 +79,10 @@ def zones_allowed(launch: Launch) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """What is bought of one NodePool, zone and capacity type; the dearest group first. ``where``: a zone, or any of several."""
+    """What is bought of one NodePool, zone and capacity type; the dearest group first.
+
+    ``where``: a zone, or any of several.
+    """
 
     node_pool: str
     where: str

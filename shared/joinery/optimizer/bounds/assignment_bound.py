@@ -22,8 +22,8 @@ the largest of F_k - c_k among its types. That is taken off the sum::
 
     bound  =  sum_i d_i u_i  -  sum_S n_S max over k in S of max(0, F_k - c_k)
 
-It has to be so, because a bin that stands already costs nothing: scaled down, its prices would be zero, and so would u_i
-for every item that fits on it.
+It has to be so, because a bin that stands already costs nothing: scaled down, its prices would be zero, and so would
+u_i for every item that fits on it.
 
 **Why an inaccurate solver cannot make the bound wrong.** The solver only suggests the prices. The claim holds for any
 prices that are not below zero, and scaling and minimum are computed here from the instance itself. Bad prices give a

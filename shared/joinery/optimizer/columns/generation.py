@@ -107,7 +107,9 @@ def _generate(
 def _price(
     master: RestrictedMaster, pricing: PricingHeuristic, solution: MasterSolution, random: np.random.Generator
 ) -> Patterns:
-    """Patterns filled anew; and those that the master buys, and the best of the new ones, with single items exchanged."""
+    """Patterns filled anew; and those that the master buys,
+    and the best of the new ones, with single items exchanged.
+    """
     filled = pricing.by_filling(solution.item_duals, _FILLED_PER_TYPE, random)
     value = filled.counts @ solution.item_duals / solution.bin_costs[filled.bin_types]
     bought = master.columns.select(np.flatnonzero(solution.copies > 1e-9))

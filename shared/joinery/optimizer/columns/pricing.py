@@ -48,7 +48,9 @@ class PricingHeuristic:
         return Patterns(bin_types, counts)
 
     def by_exchange(self, item_duals: Floats, patterns: Patterns) -> Patterns:
-        """Every pattern with one copy of each of its items exchanged for the best others that fit, and then filled up."""
+        """Every pattern with one copy of each of its items exchanged for the best others that fit,
+        and then filled up.
+        """
         row, item = np.nonzero(patterns.counts)
         reduced = patterns.select(row)
         reduced.counts[np.arange(len(row)), item] -= 1
@@ -69,7 +71,9 @@ class PricingHeuristic:
         return exchanged
 
     def _taken_per_dual(self, item_duals: Floats, bin_types: Ints) -> Floats:
-        """float64[bins, items]: what a copy takes on each bin, as a multiple of its dual; one where it wastes nothing."""
+        """float64[bins, items]: what a copy takes on each bin,
+        as a multiple of its dual; one where it wastes nothing.
+        """
         taken: Floats = (self._rates[:, bin_types] / np.maximum(item_duals, 1e-9)[:, None]).T
         return taken
 

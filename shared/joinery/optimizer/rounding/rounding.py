@@ -51,7 +51,10 @@ class RoundingRule:
 
 
 class Rounded(NamedTuple):
-    """``patterns``: the bins bought. ``residual``: int64[items], copies that have no bin because the effort was over."""
+    """``patterns``: the bins bought.
+
+    ``residual``: int64[items], copies that have no bin because the effort was over.
+    """
 
     patterns: list[Pattern]
     residual: Ints
@@ -143,7 +146,9 @@ def _candidates(
 def _by_opportunity_cost(
     instance: PackingInstance, relaxation: Relaxation, residual: Ints, available: Ints
 ) -> _Candidates | None:
-    """Bins of limited supplies, filled with what would cost most without them; None if some items can be nowhere else."""
+    """Bins of limited supplies, filled with what would cost most without them;
+    None if some items can be nowhere else.
+    """
     solution = relaxation.solve(residual, np.where(instance.is_limited, 0, available))
     if solution is None:
         return None

@@ -1,8 +1,9 @@
 """Node selector terms of pods and volumes, as kube-scheduler parses them (component-helpers ``nodeaffinity``).
 
-The API server stores values in node affinity that no label can have. kube-scheduler makes a selector of each term; where that fails, a
-required term matches no node, and the others go on. A preference like that can be given to no node: it is dropped before anything is
-tried. Neither may get into a NodeClaim, which the API server would refuse together with all that is planned for it.
+The API server stores values in node affinity that no label can have. kube-scheduler makes a selector of each term;
+where that fails, a required term matches no node, and the others go on. A preference like that can be given to no node:
+it is dropped before anything is tried. Neither may get into a NodeClaim, which the API server would refuse together
+with all that is planned for it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -30,7 +31,10 @@ class PreferredTerm:
 
 
 def term(expressions: Sequence[Expression]) -> Requirements:
-    """One term. Raises ``InvalidTermError``, and ``UnknownOperatorError`` for what the API server would not store either."""
+    """One term.
+
+    Raises ``InvalidTermError``, and ``UnknownOperatorError`` for what the API server would not store either.
+    """
     for expression in expressions:
         if problem := _problem(expression):
             raise InvalidTermError(problem)
@@ -56,7 +60,10 @@ def selector(labels: Iterable[tuple[str, str]]) -> Requirements:
 
 
 def preferences(terms: Iterable[PreferredSchedulingTerm]) -> tuple[tuple[PreferredTerm, ...], tuple[str, ...]]:
-    """Heaviest first, equal weights in the listed order; and in words those that no node can match. Raises ``UnknownOperatorError``."""
+    """Heaviest first, equal weights in the listed order; and in words those that no node can match.
+
+    Raises ``UnknownOperatorError``.
+    """
     found, impossible = [], []
     for each in terms:
         try:

@@ -29,7 +29,8 @@ _SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-cri
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PodClass:
     """``pods`` in the order in which they are placed. ``terms``: node selector and one required affinity term each, in
-    the listed order; any of them will do. ``impossible``: preferences that no node can match, in words. ``problems``: why the class cannot be scheduled at all.
+    the listed order; any of them will do. ``impossible``: preferences that no node can match, in words. ``problems``:
+    why the class cannot be scheduled at all.
     """
 
     pods: tuple[str, ...]
@@ -128,7 +129,9 @@ class Classifier:
         return frozenset(twice)
 
     def _late_users(self, pods: tuple[Pod, ...]) -> dict[str, Reason]:
-        """Pods whose claim lets one pod use it, and another one does: one that runs, or of those that wait the first."""
+        """Pods whose claim lets one pod use it, and another one does:
+        one that runs, or of those that wait the first.
+        """
         taken, late = set(self._in_use), {}
         mounting = (pod for pod in pods if pod.spec.volumes)
         for pod in sorted(mounting, key=lambda pod: (-self._priority(pod.spec), *_seniority(pod))):

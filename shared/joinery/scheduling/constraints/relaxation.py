@@ -1,8 +1,8 @@
 """Preferences, and the order in which they are given up (Karpenter `Preferences.Relax`).
 
-Everything preferred is first treated as required. When nothing satisfies that, exactly one preference is dropped and all is
-tried again: required affinity terms but the last, preferred pod affinity, preferred pod anti-affinity, preferred node
-affinity, ScheduleAnyway spread, and last of all a PreferNoSchedule taint is accepted.
+Everything preferred is first treated as required. When nothing satisfies that, exactly one preference is dropped and
+all is tried again: required affinity terms but the last, preferred pod affinity, preferred pod anti-affinity, preferred
+node affinity, ScheduleAnyway spread, and last of all a PreferNoSchedule taint is accepted.
 
 Beyond Karpenter's order, the required terms that were dropped first are tried once more at the very end without any
 preference: kube-scheduler would accept each of them.
@@ -29,7 +29,8 @@ class Variant:
 def variants(pods: PodClass, rules: tuple[Rule, ...], *, respect: bool, prefer_taints: bool) -> Iterator[Variant]:
     """Every try for a class, from all preferences to none.
 
-    ``respect``: preferences count at all (PREFERENCE_POLICY). ``prefer_taints``: some NodePool has a PreferNoSchedule taint.
+    ``respect``: preferences count at all (PREFERENCE_POLICY). ``prefer_taints``: some NodePool has a PreferNoSchedule
+    taint.
     """
     steps = _Steps(pods, rules, respect)
     yield steps.variant()

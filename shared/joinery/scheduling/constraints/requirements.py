@@ -1,8 +1,8 @@
 """The requirement algebra: which values a label may have, and what happens when several rules meet on one key.
 
 A ``ValueSet`` is the set of values that one label key may take; it is written like Karpenter's requirement (complement
-flag, values, integer bounds; Karpenter `Requirement`), because intersections and the names in messages must agree with it.
-``Requirements`` maps keys to value sets. Both are immutable.
+flag, values, integer bounds; Karpenter `Requirement`), because intersections and the names in messages must agree with
+it. ``Requirements`` maps keys to value sets. Both are immutable.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,7 +33,9 @@ class UnknownOperatorError(ValueError):
 
 
 def integer(value: str) -> int | None:
-    """The number that a label's value is, of digits only: Go reads neither ``1_000`` nor other scripts' digits as one."""
+    """The number that a label's value is, of digits only:
+    Go reads neither ``1_000`` nor other scripts' digits as one.
+    """
     digits = value.removeprefix("-")
     return int(value) if digits.isascii() and digits.isdigit() else None
 
@@ -164,8 +166,8 @@ def _bounded(operator: str, number: int) -> ValueSet:
 class Requirements:
     """Label keys and the values each may take. A key that is not there is unconstrained.
 
-    Keys are those that were written: kube-scheduler looks for just that label on a node that exists. A new node has a label under
-    all its names, so what it must satisfy is the ``canonical`` form.
+    Keys are those that were written: kube-scheduler looks for just that label on a node that exists. A new node has a
+    label under all its names, so what it must satisfy is the ``canonical`` form.
     """
 
     sets: Mapping[str, ValueSet]
@@ -243,7 +245,9 @@ class _Equal:
 
 
 def written(key: str, allowed: ValueSet, min_values: int | None = None) -> tuple[Requirement, ...]:
-    """A value set as requirements of a NodeClaim: sorted values; Gte and Lte for bounds (Karpenter `Requirement.NodeSelectorRequirement`)."""
+    """A value set as requirements of a NodeClaim: sorted values;
+    Gte and Lte for bounds (Karpenter `Requirement.NodeSelectorRequirement`).
+    """
 
     def entry(operator: Operator, *values: str) -> Requirement:
         return Requirement(key=key, operator=operator, values=sorted(values), min_values=min_values)

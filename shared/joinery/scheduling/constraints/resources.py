@@ -1,4 +1,6 @@
-"""What a pod asks of a node: the effective request that kube-scheduler counts (component-helpers `resource.PodRequests`)."""
+"""What a pod asks of a node: the effective request that kube-scheduler
+counts (component-helpers `resource.PodRequests`).
+"""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,8 +15,8 @@ def requests_of(pod: Pod) -> dict[str, int]:
     """The pod's effective request, with ``pods: 1``.
 
     The larger of all app containers with the sidecars, and of each init container with the sidecars started before it;
-    pod-level resources replace what they name; the runtime class's overhead comes on top. A container or pod that is being
-    resized counts with the larger of what is asked and what is held (component-helpers ``resource.PodRequests``).
+    pod-level resources replace what they name; the runtime class's overhead comes on top. A container or pod that is
+    being resized counts with the larger of what is asked and what is held (component-helpers ``resource.PodRequests``).
     """
     held = resized(pod)
     return _effective(pod.spec, held if held is not None else _NOT_RESIZED)
@@ -34,7 +36,8 @@ def _effective(spec: PodSpec, resize: "Resize") -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Resize:
-    """What the containers of a pod hold, by name, and the pod as a whole, where that is another amount than they ask for.
+    """What the containers of a pod hold, by name, and the pod as a whole, where that is another amount than they ask
+    for.
 
     ``is_infeasible``: the node will never have what is asked for, so that only what is held counts.
     """
@@ -92,7 +95,9 @@ def _is_infeasible(status: PodStatus) -> bool:
 
 
 def negative_in(pod: Pod) -> str:
-    """The first resource, in name order, of which some part of the pod asks for less than nothing; empty if none does."""
+    """The first resource, in name order, of which some part of the pod asks for less than nothing;
+    empty if none does.
+    """
     parts = [_requests(c) for c in (*pod.spec.containers, *pod.spec.init_containers)]
     parts.append(amounts(pod.spec.overhead))
     if pod.spec.resources is not None:
@@ -126,8 +131,8 @@ def _larger(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
 def host_ports_of(pod: Pod) -> frozenset[tuple[str, str, int]]:
     """(protocol, host IP, port) of every host port; an empty IP is every address (kube-scheduler NodePorts).
 
-    Sidecars' count as kube-scheduler counts them. On the host's network every port of a container is one of the host: the
-    API server writes that into pods, but neither into a DaemonSet's template nor into a file.
+    Sidecars' count as kube-scheduler counts them. On the host's network every port of a container is one of the host:
+    the API server writes that into pods, but neither into a DaemonSet's template nor into a file.
     """
     spec = pod.spec
     sidecars = (container for container in spec.init_containers if container.restart_policy == "Always")

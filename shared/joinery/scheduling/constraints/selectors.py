@@ -30,7 +30,10 @@ class Clause:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Selector:
-    """A canonical label selector: equal selectors compare equal however they were written. ``None`` clauses: nothing."""
+    """A canonical label selector: equal selectors compare equal however they were written.
+
+    ``None`` clauses: nothing.
+    """
 
     clauses: tuple[Clause, ...] | None
 

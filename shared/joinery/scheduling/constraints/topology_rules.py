@@ -1,7 +1,7 @@
 """Topology rules: spread, pod affinity and pod anti-affinity, as identities that pods share.
 
-Two pods that say the same (kind, key, whom it looks at, numbers, node filter) own the same rule, and counts are kept once
-per rule.
+Two pods that say the same (kind, key, whom it looks at, numbers, node filter) own the same rule, and counts are kept
+once per rule.
 """
 
 from collections.abc import Iterable
@@ -60,7 +60,8 @@ ALL_NODES = NodeFilter()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """A topology rule as one class owns it. Compared by identity, because classes that say the same may reach different domains.
+    """A topology rule as one class owns it. Compared by identity, because classes that say the same may reach different
+    domains.
 
     ``matchers``: a pod counts when all of them match (several required affinity terms count jointly).
 
@@ -177,7 +178,8 @@ def _affinity_rules(
         return []
     required = side.required_during_scheduling_ignored_during_execution
     matchers = [_matcher(term, pod, namespaces) for term in required]
-    # kube-scheduler counts a pod for required affinity only if it matches every term; for anti-affinity each term counts alone.
+    # kube-scheduler counts a pod for required affinity only if it matches every term; for anti-affinity each term
+    # counts alone.
     joint = tuple(sorted(set(matchers), key=_order)) if kind == "affinity" else ()
     listed = [
         Rule(kind, term.topology_key, joint or (matcher,)) for term, matcher in zip(required, matchers, strict=True)

@@ -1,4 +1,6 @@
-"""Where a pod's volumes let it run, and what they take of a node's attachments (kube-scheduler VolumeBinding, NodeVolumeLimits)."""
+"""Where a pod's volumes let it run, and what they take of a node's attachments (kube-scheduler VolumeBinding,
+NodeVolumeLimits).
+"""
 
 from collections import Counter
 from collections.abc import Container, Iterable, Mapping
@@ -30,9 +32,9 @@ _ALTERNATIVES = 64  # combinations of several volumes' zones that are looked at
 class VolumeNeeds:
     """``alternatives``: requirements on the node, any one of which will do. ``drivers``: attachments by CSI driver.
 
-    ``unbound``: claims (namespace/name) whose zone is decided by the first pod that uses them. ``exclusive``: claims that
-    one pod alone may use. ``shared``: claims, each with its driver, that other pods use too and that take one attachment
-    for all of them on a node; of ``drivers`` they are a part.
+    ``unbound``: claims (namespace/name) whose zone is decided by the first pod that uses them. ``exclusive``: claims
+    that one pod alone may use. ``shared``: claims, each with its driver, that other pods use too and that take one
+    attachment for all of them on a node; of ``drivers`` they are a part.
     """
 
     alternatives: tuple[Requirements, ...] = (NO_REQUIREMENTS,)
@@ -44,7 +46,9 @@ class VolumeNeeds:
     problems: tuple[Reason, ...] = ()
 
     def taken(self, drivers: Mapping[str, int], attached: Container[str]) -> dict[str, tuple[int, int]]:
-        """What pods take of a node's attachments, by each limited driver: all of them together once, and each of them."""
+        """What pods take of a node's attachments, by each limited driver:
+        all of them together once, and each of them.
+        """
         found = {}
         for driver, count in self.drivers:
             if driver in drivers:
@@ -162,7 +166,8 @@ def _claim_names(pod: Pod) -> Iterable[tuple[str, PersistentVolumeClaim | None]]
 def _volume_terms(volume: PersistentVolume) -> tuple[Requirements, ...]:
     """Where the volume can be used: its node affinity, and the zone and region that older volumes are labelled with.
 
-    Karpenter looks past the host of a local volume; kube-scheduler does not, and the pod would stay pending on a new node.
+    Karpenter looks past the host of a local volume; kube-scheduler does not, and the pod would stay pending on a new
+    node.
     """
     labelled = Requirements(
         {

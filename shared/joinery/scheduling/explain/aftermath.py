@@ -1,7 +1,7 @@
 """The cluster as it will be once a plan is carried out, but for one pod that still waits.
 
-What a plan did with a pod is explained by asking again, with everything else of the plan in place. Then counts, room and limits
-are those that the pod really met, and the packing itself needs to keep no trace of what it tried.
+What a plan did with a pod is explained by asking again, with everything else of the plan in place. Then counts, room
+and limits are those that the pod really met, and the packing itself needs to keep no trace of what it tried.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -38,8 +38,8 @@ _KEPT = Taint(key=PLANNED_TAINT, effect="NoSchedule")
 def aftermath(problem: Problem, packing: Packing, pod: str) -> Problem:
     """The problem of one pod (namespace/name) that the packing knows, after everything else of the packing is done.
 
-    Nodes and claims of ours are nodes here, and so are the launches; a launch for this pod alone is left out. All pods of the packing
-    but this one are bound where it put them, and pods without a place are gone.
+    Nodes and claims of ours are nodes here, and so are the launches; a launch for this pod alone is left out. All pods
+    of the packing but this one are bound where it put them, and pods without a place are gone.
     """
     snapshot = problem.snapshot
     target = {name: placement.node or placement.node_claim for placement in packing.existing for name in placement.pods}

@@ -16,7 +16,9 @@ Offered = Callable[[str], Iterable[str]]
 
 @dataclass(frozen=True, slots=True)
 class _Bar:
-    """A rule in words, in how many of the domains that are on offer it admits none, and whether that leaves no node at all."""
+    """A rule in words, in how many of the domains that are on offer it admits none,
+    and whether that leaves no node at all.
+    """
 
     words: str
     closed: int
@@ -24,8 +26,8 @@ class _Bar:
 
 
 def blocking_rules(topology: Topology, pods: PodClass, offered: Offered) -> tuple[str, bool]:
-    """The rules that no domain on offer satisfies, and that they are; where each alone can be satisfied, all that stand in the way
-    somewhere.
+    """The rules that no domain on offer satisfies, and that they are; where each alone can be satisfied, all that stand
+    in the way somewhere.
     """
     hard = [rule for rule in topology.rules[pods] if rule.weight is None]
     own = [_own(topology, pods, rule, offered) for rule in hard]

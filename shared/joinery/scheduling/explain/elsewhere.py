@@ -1,11 +1,12 @@
 """Pods that another provider's NodePools may serve: EKS Auto Mode's, beside ours in one cluster.
 
-Such a provider hears of the same pods and buys for them by itself. Which types it has is not ours to know, so a NodePool of
-its own counts as one that may serve a pod unless its template says otherwise: by a taint, a label or a requirement. To say of such a pod
-that there is no node for it would be wrong, and noise on every pod of a cluster that is mostly the other's.
+Such a provider hears of the same pods and buys for them by itself. Which types it has is not ours to know, so a
+NodePool of its own counts as one that may serve a pod unless its template says otherwise: by a taint, a label or a
+requirement. To say of such a pod that there is no node for it would be wrong, and noise on every pod of a cluster that
+is mostly the other's.
 
-A pod that our NodePools serve is bought for whether or not the other may serve it too, because it might not. Then both may buy, which
-costs money and is said (docs/decisions/0031).
+A pod that our NodePools serve is bought for whether or not the other may serve it too, because it might not. Then both
+may buy, which costs money and is said (docs/decisions/0031).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,7 +20,8 @@ from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.packing import Packing
 from joinery.state.snapshot import Snapshot
 
-#: Labels of the group that its own nodes do not choose (EKS User Guide, "Labels" of Auto Mode and of managed node groups).
+#: Labels of the group that its own nodes do not choose (EKS User Guide, "Labels" of Auto Mode and of managed node
+#: groups).
 _SETTLED = {"eks.amazonaws.com": {"eks.amazonaws.com/compute-type": "auto"}}
 _NEVER = frozenset({"eks.amazonaws.com/nodegroup", "eks.amazonaws.com/fargate-profile"})
 
@@ -37,15 +39,18 @@ def also_served(names: Iterable[str], pods: Mapping[str, Pod], others: Sequence[
 
 
 def bought_twice(packing: Packing, pods: Mapping[str, Pod], others: Sequence[NodePool]) -> str:
-    """A line about the pods that a plan buys for and another provider may buy for as well; empty where there are none."""
+    """A line about the pods that a plan buys for and another provider may buy for as well;
+    empty where there are none.
+    """
     theirs = also_served((name for launch in packing.launches for name in launch.pods), pods, others)
     if not theirs:
         return ""
     first, rest = min(theirs), len(theirs) - 1
     shown = f"{first} and {rest} more pods" if rest > 1 else f"{first} and 1 more pod" if rest else f"pod {first}"
     return (
-        f"{shown} may get two nodes: NodePool {', '.join(sorted(set(theirs.values())))} of another provider may serve them too. "
-        f"Keep them apart by a taint on one provider's NodePools, or in the pods by a nodeSelector on {NODE_POOL}"
+        f"{shown} may get two nodes: NodePool {', '.join(sorted(set(theirs.values())))} of another provider may serve "
+        "them too. Keep them apart by a taint on one provider's NodePools, or in the pods by a nodeSelector on "
+        f"{NODE_POOL}"
     )
 
 

@@ -21,7 +21,8 @@ from joinery.scheduling.reason import Reason
 
 
 def explain(problem: Problem, packing: Packing, pod: str) -> Explanation:
-    """Explain what the packing does with one of its pods (namespace/name). Raises ``KeyError`` for a pod that is not in it.
+    """Explain what the packing does with one of its pods (namespace/name). Raises ``KeyError`` for a pod that is not in
+    it.
 
     Costs about as much as compiling the problem, once and once more for every NodePool.
     """
@@ -56,7 +57,10 @@ def explain(problem: Problem, packing: Packing, pod: str) -> Explanation:
 
 
 def _workspace(problem: Problem, packing: Packing, after: Problem) -> Workspace:
-    """The aftermath, compiled. What the plan takes of capacity reservations is gone; claims that wait for theirs are no claims there."""
+    """The aftermath, compiled.
+
+    What the plan takes of capacity reservations is gone; claims that wait for theirs are no claims there.
+    """
     work = Workspace(after)
     left = dict(stock(work.pools, problem.snapshot.node_claims))
     standing = {node.metadata.name for node in after.snapshot.nodes}

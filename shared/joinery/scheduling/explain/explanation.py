@@ -8,7 +8,9 @@ from joinery.scheduling.reason import Reason
 
 @dataclass(frozen=True, slots=True)
 class RuleCount:
-    """One rule, in the words of the object that has it, and how many instance types or nodes it and those before leave."""
+    """One rule, in the words of the object that has it,
+    and how many instance types or nodes it and those before leave.
+    """
 
     rule: str
     left: int
@@ -18,8 +20,9 @@ class RuleCount:
 class PoolExplanation:
     """What a NodePool could do for the pod.
 
-    ``types``: how many instance types its node class gives; ``rules``: in the order in which they are asked, up to the first that
-    leaves none. ``offering``: the cheapest node for this pod alone; None where there is none, for these ``reasons``.
+    ``types``: how many instance types its node class gives; ``rules``: in the order in which they are asked, up to the
+    first that leaves none. ``offering``: the cheapest node for this pod alone; None where there is none, for these
+    ``reasons``.
     """
 
     node_pool: str
@@ -34,8 +37,8 @@ class PoolExplanation:
 class NodesExplanation:
     """What nodes could do for the pod with the plan in place.
 
-    ``nodes``: how many there are; ``fitting``: names of those that keep all rules that must hold. ``preferences``: what the pod
-    prefers besides, with how many of those nodes keep it; only where some does not.
+    ``nodes``: how many there are; ``fitting``: names of those that keep all rules that must hold. ``preferences``: what
+    the pod prefers besides, with how many of those nodes keep it; only where some does not.
     """
 
     nodes: int
@@ -48,9 +51,9 @@ class NodesExplanation:
 class Explanation:
     """Where one pod went and what else would have done, or why nothing did.
 
-    ``launch`` or ``existing``: where it is; neither for a pod that stays pending, for these ``reasons``. ``dropped``: preferences
-    that were given up for it. ``standing``: the other nodes and claims that exist; ``planned``: the other ones of this plan. ``rejected``: NodePools
-    that take no part in the plan at all.
+    ``launch`` or ``existing``: where it is; neither for a pod that stays pending, for these ``reasons``. ``dropped``:
+    preferences that were given up for it. ``standing``: the other nodes and claims that exist; ``planned``: the other
+    ones of this plan. ``rejected``: NodePools that take no part in the plan at all.
     """
 
     pod: str

@@ -44,7 +44,9 @@ def rule_counts(asked: Asked) -> Iterator[RuleCount]:
 
 
 def _open_to(asked: Asked, rule: Rule, types: Mask, columns: Mask) -> tuple[str, Mask, Mask]:
-    """What is left where the rule, and rules of others over the same key, allow one more pod; first in words, if not everywhere."""
+    """What is left where the rule, and rules of others over the same key,
+    allow one more pod; first in words, if not everywhere.
+    """
     topology, pool, key = asked.work.topology, asked.pool, rule.key
 
     def admits(domain: str) -> bool:

@@ -68,8 +68,8 @@ def reasons_of_pool(asked: Asked) -> tuple[Reason, ...]:
 def _beyond_size(asked: Asked, ways: Sequence[Way]) -> tuple[Reason, ...]:
     """Rules about other pods, or limits: one pod alone would fit.
 
-    Limits are named where one more node would help: alone if no rule closes the pool, else after the rule. They are not named
-    where rules and minValues together leave no domain to buy in.
+    Limits are named where one more node would help: alone if no rule closes the pool, else after the rule. They are not
+    named where rules and minValues together leave no domain to buy in.
     """
     work, pods, pool = asked.work, asked.pods, asked.pool
     words, is_total = blocking_rules(work.topology, pods, lambda key: work.offered(pool, pods, key))

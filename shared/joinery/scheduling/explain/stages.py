@@ -1,4 +1,5 @@
-"""The rules that decide which instance types of a NodePool could hold a pod, one after another, with what each of them leaves.
+"""The rules that decide which instance types of a NodePool could hold a pod, one after another, with what each of them
+leaves.
 
 A reason and an explanation are two readings of the same stages: the reason is the stage that leaves nothing, the
 explanation is all of them. Only rules that do not depend on the other pods of a plan are here.
@@ -70,8 +71,8 @@ class Asked:
         return Subject.node_pool(self.pool.name)
 
     def ways(self) -> list[Way]:
-        """All ways to use the pool, before any rule but the pool's own. Types that DaemonSets fill alone are among them, so that a
-        reason can say so.
+        """All ways to use the pool, before any rule but the pool's own. Types that DaemonSets fill alone are among
+        them, so that a reason can say so.
         """
         whole = replace(self.pool, types=self.pool.types | self.pool.crowded)
         pairs = [(term.canonical(), v.canonical()) for term in self.pods.terms for v in self.pods.volumes.alternatives]
@@ -188,7 +189,9 @@ def _selling(pool: Pool, way: Way) -> Mask:
 
 
 def _used_up(asked: Asked, columns: Mask) -> str:
-    """What to say of a pod that could be in none of the columns but capacity reservations of which nothing is left; else empty."""
+    """What to say of a pod that could be in none of the columns but capacity reservations of which nothing is left;
+    else empty.
+    """
     work, pool = asked.work, asked.pool
     return "" if not work.reservations or (columns & pool.bought).any() else spent(pool, columns, work.left_reserved)
 

@@ -1,9 +1,9 @@
 """How many pods of a class each combination of domains should take, by the counts alone.
 
-Where nothing but topology can stop a pod, the whole class is dealt out at once, each pod where it presses least; the final
-state is what counts, not the order. None may be dealt on the strength of another that never comes: where limits may stop pods, or the
-end of a capacity reservation, one is dealt at a time; and pods that gather on a host, which only one domain has, are dealt to each
-domain as if there were no other.
+Where nothing but topology can stop a pod, the whole class is dealt out at once, each pod where it presses least; the
+final state is what counts, not the order. None may be dealt on the strength of another that never comes: where limits
+may stop pods, or the end of a capacity reservation, one is dealt at a time; and pods that gather on a host, which only
+one domain has, are dealt to each domain as if there were no other.
 """
 
 from collections.abc import Iterator, Sequence
@@ -39,7 +39,9 @@ class Allotment:
 
     @cached_property
     def _telling(self) -> frozenset[str]:
-        """Keys that nodes of some pools have and others may lack: there a node without the label is a place of its own."""
+        """Keys that nodes of some pools have and others may lack:
+        there a node without the label is a place of its own.
+        """
         return frozenset().union(*(pool.requirements.sets.keys() | pool.market.type_keys for pool in self._work.pools))
 
     def of(self, demand: Demand, count: int, refused: Sequence[Domains] = ()) -> Iterator[tuple[Domains, int]]:
@@ -98,8 +100,8 @@ class Allotment:
         return known
 
     def _combinations(self, demand: Demand, keys: Sequence[str]) -> tuple[list[Domains], bool]:
-        """Every combination of domains that some pool can offer the class, those of heavier pools first, then those that keep to
-        minValues, then the cheapest; and whether each can be bought for.
+        """Every combination of domains that some pool can offer the class, those of heavier pools first, then those
+        that keep to minValues, then the cheapest; and whether each can be bought for.
         """
         found: dict[tuple[tuple[str, str], ...], tuple[int, bool, float]] = {}
         bought: set[tuple[tuple[str, str], ...]] = set()
@@ -160,7 +162,9 @@ class Allotment:
         return [(combos[i], share) for i, share in enumerate(shares) if share]
 
     def _counting(self, demand: Demand, domains: Domains) -> Counts:
-        """Whether a node bought for the class there will count for a spread: of pods that choose their nodes not every one does."""
+        """Whether a node bought for the class there will count for a spread:
+        of pods that choose their nodes not every one does.
+        """
 
         def counts(nodes: NodeFilter) -> bool:
             if nodes == ALL_NODES:
@@ -196,8 +200,8 @@ class Allotment:
         return None if best is None else (best[1], best[2])
 
     def _room(self, node: NewNode, demand: Demand) -> tuple[int, int]:
-        """How many pods the node holds, whatever it may be, and how many with lower minValues: a share dealt to a domain without
-        room would let others in elsewhere.
+        """How many pods the node holds, whatever it may be, and how many with lower minValues: a share dealt to a
+        domain without room would let others in elsewhere.
         """
         most, _, counts = node.holds(demand, np.ones_like(node.types))
         return most, int(counts.max(initial=0)) if self._relaxes else most

@@ -1,7 +1,7 @@
 """Which new node takes which pods: first-fit's choice.
 
-A node may grow into a larger instance type while that does not make it poorer value than it was (``value.grown``). Growing
-until nothing fits, as is common, ends on the one type that holds everything, and pays for it.
+A node may grow into a larger instance type while that does not make it poorer value than it was (``value.grown``).
+Growing until nothing fits, as is common, ends on the one type that holds everything, and pays for it.
 
 Whatever places pods here takes the names of those that wait, and returns how many of them it placed, from the first.
 """
@@ -63,7 +63,10 @@ class Buyer:
     def _into_opened(
         self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: Sequence[str], *, reserved: bool = False
     ) -> int:
-        """Into open nodes in order, as long as they stay good value. ``reserved``: only those in capacity reservations."""
+        """Into open nodes in order, as long as they stay good value.
+
+        ``reserved``: only those in capacity reservations.
+        """
         if not names:
             return 0
         opened, placed = self.nodes.opened, 0
@@ -102,7 +105,9 @@ class Buyer:
         return count
 
     def _affordable(self, index: int, node: NewNode, demand: Demand, wanted: int) -> Mask:
-        """The types that so many pods could justify: a few of all that the node may be, so that most refusals are cheap."""
+        """The types that so many pods could justify: a few of all that the node may be,
+        so that most refusals are cheap.
+        """
         price, fair_price = self.nodes.opened.price[index], self.nodes.opened.fair_price[index]
         of_pods = fair_price + wanted * self.nodes.fair_price_in(node.pool, demand)
         affordable: Mask = node.least_prices <= max(bearable_ratio(price, fair_price) * of_pods, price) + 1e-9
@@ -116,7 +121,9 @@ class Buyer:
         return grown(prices, counts, most, price=opened.price[index], fair_price=opened.fair_price[index], unit=unit)
 
     def _grow(self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: Sequence[str]) -> int:
-        """For pods that have no other place nodes grow, whatever that costs: above all those of the pods whose host they must share."""
+        """For pods that have no other place nodes grow, whatever that costs:
+        above all those of the pods whose host they must share.
+        """
         placed = 0
         while placed < len(names):
             cheapest = self._cheapest_growth(pools, demand, domains, len(names) - placed)
@@ -130,7 +137,9 @@ class Buyer:
     def _cheapest_growth(
         self, pools: Sequence[Pool], demand: Demand, domains: Domains, wanted: int
     ) -> tuple[int, NewNode, int, Amounts] | None:
-        """The node that grows for the least price a pod: its index, what it may be then, for how many pods, and as which types (rows)."""
+        """The node that grows for the least price a pod: its index, what it may be then,
+        for how many pods, and as which types (rows).
+        """
         best, least = None, np.inf
         for index, opened in enumerate(self.nodes.opened.nodes):
             allowed = min(self.nodes.allowed_on_host(demand, opened.name), wanted) if opened.pool in pools else 0
@@ -172,7 +181,9 @@ class Buyer:
         return placed
 
     def _open(self, pools: Sequence[Pool], demand: Demand, domains: Domains, names: Sequence[str]) -> int:
-        """Buy one more node for the first pods, in the first pool that can; and more like it while those would begin alike."""
+        """Buy one more node for the first pods, in the first pool that can;
+        and more like it while those would begin alike.
+        """
         for pool in pools:
             more_nodes = self.nodes.limits[pool.name].more_nodes()
             node = self.nodes.start(pool, demand, domains) if more_nodes else None
@@ -189,7 +200,9 @@ class Buyer:
         return 0
 
     def _repeat(self, pool: Pool, demand: Demand, domains: Domains, names: Sequence[str], count: int, most: int) -> int:
-        """Onto nodes just like the one that was opened last, with so many pods each, for as long as it would have held more."""
+        """Onto nodes just like the one that was opened last, with so many pods each,
+        for as long as it would have held more.
+        """
         placed = 0
         if not pool.limits and not demand.gathers:
             while len(names) - placed >= most:

@@ -30,7 +30,10 @@ def exhausted(work: Workspace, pool: Pool, holding: Sequence[tuple[Fit, Mask]]) 
     if not all(lacking):
         return ""
     values = f"{left} {'value' if left == 1 else 'values'}"
-    return f"its limits ({shown}) leave only {values} of {key} for the pod, and its minValues asks for {pool.min_values[key]}"
+    return (
+        f"its limits ({shown}) leave only {values} of {key} for the pod, and its minValues asks for "
+        f"{pool.min_values[key]}"
+    )
 
 
 def within_limits(work: Workspace, pool: Pool) -> Mask:
@@ -43,7 +46,9 @@ def _bought(work: Workspace, pool: Pool) -> int:
 
 
 def _limits(work: Workspace, pool: Pool, holding: Mask) -> str:
-    """The limits with what is left of each: ``cpu 10, of which 2 are left``; those that no type is within alone, if there are any."""
+    """The limits with what is left of each: ``cpu 10, of which 2 are left``;
+    those that no type is within alone, if there are any.
+    """
     names = [name for name in sorted(pool.limits) if name != _NODES]
     capacity, limits = pool.limited
     rest = dict(zip(names, limits - work.charged.get(pool.name, 0), strict=True))

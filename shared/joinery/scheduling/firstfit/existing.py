@@ -51,7 +51,9 @@ class ExistingCapacity:
         return frozenset(kept)
 
     def domains_with_room(self, demand: Demand) -> list[set[tuple[str, str]]]:
-        """The domains of existing nodes that could take a pod, were it not for its spreads over them; none for a class without such."""
+        """The domains of existing nodes that could take a pod,
+        were it not for its spreads over them; none for a class without such.
+        """
         keys = [rule.key for rule in demand.variant.rules if rule.kind == "spread" and rule.key != HOSTNAME]
         if not keys:
             return []
@@ -79,7 +81,9 @@ class ExistingCapacity:
         return placed
 
     def _keeps(self, node: ExistingNode, demand: Demand, count: int) -> int:
-        """How many of so many pods that are planned for the node it may have by now; all, as long as it is not launched: its room is theirs."""
+        """How many of so many pods that are planned for the node it may have by now;
+        all, as long as it is not launched: its room is theirs.
+        """
         if node.view.is_reserved:
             return count
         if not node.admits(demand):

@@ -1,7 +1,7 @@
 """First-fit decreasing over pod classes: the start of every packing, and its fallback.
 
-Classes go in order of priority and size. Each pod goes to existing capacity first, then to NodePools by weight: into a node
-that is already being bought, or into one more.
+Classes go in order of priority and size. Each pod goes to existing capacity first, then to NodePools by weight: into a
+node that is already being bought, or into one more.
 
 Whatever places pods takes the names of those that wait, and returns how many of them it placed, from the first.
 """
@@ -68,12 +68,16 @@ class FirstFit:
         self._fill()
 
     def go_on(self, buyer: Buyer) -> None:
-        """Try again for what is left, now that other nodes carry the pods that were placed: they may leave some of a limit."""
+        """Try again for what is left, now that other nodes carry the pods that were placed:
+        they may leave some of a limit.
+        """
         self._use(buyer)
         self._fill()
 
     def fill_up(self) -> None:
-        """Last of all, put what is left on nodes that there will be anyway: once those are settled, spreads over hosts let more in."""
+        """Last of all, put what is left on nodes that there will be anyway:
+        once those are settled, spreads over hosts let more in.
+        """
         if self.left and self._topology.settle_hosts(self._hosts):
             self._takes_more_hosts = False
             self._fill()
@@ -89,7 +93,9 @@ class FirstFit:
         yield from (node.name for node in self.bought if node.counts(nodes))
 
     def _fill(self) -> None:
-        """Class after class for as long as that places something: a pod that found a place may be what another waited to be near to."""
+        """Class after class for as long as that places something:
+        a pod that found a place may be what another waited to be near to.
+        """
         progress = True
         while progress:
             progress = False
@@ -142,7 +148,9 @@ class FirstFit:
         return placed
 
     def _kept_back(self, pods: PodClass) -> frozenset[str]:
-        """The reservations without which other classes that still wait would have nothing: who may be elsewhere goes there."""
+        """The reservations without which other classes that still wait would have nothing:
+        who may be elsewhere goes there.
+        """
         if pods in self._needed:
             return frozenset()
         return frozenset(name for other, names in self._needed.items() if self.left.get(other) for name in names)
@@ -169,7 +177,9 @@ class FirstFit:
         return placed
 
     def _into_new(self, demand: Demand, names: Sequence[str]) -> int:
-        """Deal the pods out once more wherever nothing could be bought in any of the domains that they were dealt to."""
+        """Deal the pods out once more wherever nothing could be bought in
+        any of the domains that they were dealt to.
+        """
         refused: list[Domains] = []
         while True:
             placed, more = self._deal(demand, names, refused)

@@ -1,7 +1,8 @@
 """One topology rule's counts per domain, and which nodes and pods count for it.
 
-A ``Group`` keeps the counts of one rule for all classes that own it. Classes that own the same spread share a group only if they can
-reach the same domains: a spread compares with the emptiest domain, and that is another one for pods which a taint keeps out of it.
+A ``Group`` keeps the counts of one rule for all classes that own it. Classes that own the same spread share a group
+only if they can reach the same domains: a spread compares with the emptiest domain, and that is another one for pods
+which a taint keeps out of it.
 """
 
 from collections import Counter
@@ -38,16 +39,13 @@ class UnforeseenDomain:
 class Group:
     """The counts of one rule.
 
-    domains        what a spread ranges over; over hosts empty until it is settled which there will be
-    counts         by domain: pods that the rule selects, on nodes that count for it
-    owners         by domain: pods that own it as a hard rule
-    awaited        hard owners that are still to be placed
-    is_hard        some class owns it as a rule that must hold
-    counts_owners  and is selected by it
-    residents      by pool: how many DaemonSets' pods it counts on a new node; pools where it counts none are left out
-    brought        the same by pool and instance type (a row of the pool's market)
-    newcomers      by domain: new nodes
-    unsettled      by domain without any node: what it counts as, because its first node brings that many DaemonSets' pods
+    domains        what a spread ranges over; over hosts empty until it is settled which there will be counts         by
+    domain: pods that the rule selects, on nodes that count for it owners         by domain: pods that own it as a hard
+    rule awaited        hard owners that are still to be placed is_hard        some class owns it as a rule that must
+    hold counts_owners  and is selected by it residents      by pool: how many DaemonSets' pods it counts on a new node;
+    pools where it counts none are left out brought        the same by pool and instance type (a row of the pool's
+    market) newcomers      by domain: new nodes unsettled      by domain without any node: what it counts as, because
+    its first node brings that many DaemonSets' pods
     """
 
     rule: Rule
@@ -89,7 +87,9 @@ class Group:
         return self.counts[domain] + self.unsettled[domain]
 
     def admits_newcomer(self, domain: str, brought: int, pods: int) -> bool:
-        """Whether one more node may come to the domain with so many ``pods`` of the plan, and ``brought`` DaemonSets' pods."""
+        """Whether one more node may come to the domain with so many ``pods`` of the plan,
+        and ``brought`` DaemonSets' pods.
+        """
         here = self.counts[domain] + brought
         least = min((self.filled(other) for other in self.domains if other != domain), default=here)
         if len(self.domains) < self.rule.min_domains:
@@ -104,8 +104,8 @@ class Group:
 
     @property
     def is_lonely(self) -> bool:
-        """Whether the one pod that an affinity counts owns it. It could be the first without a neighbour only because there was
-        none: kube-scheduler would refuse it if another counted pod came before it, somewhere else.
+        """Whether the one pod that an affinity counts owns it. It could be the first without a neighbour only because
+        there was none: kube-scheduler would refuse it if another counted pod came before it, somewhere else.
         """
         if self.residents or not self.counts_owners:
             return False
@@ -147,7 +147,9 @@ def counted(group: Group, domain: str, *, cautious: bool) -> int:
 
 
 def admits(nodes: NodeFilter, view: NodeView) -> bool:
-    """Whether an existing node counts for a spread (kube-scheduler PodTopologySpread, nodeAffinityPolicy and nodeTaintsPolicy)."""
+    """Whether an existing node counts for a spread (kube-scheduler PodTopologySpread,
+    nodeAffinityPolicy and nodeTaintsPolicy).
+    """
     if any(key not in view.labels for key in nodes.keys):
         return False
     if nodes.terms is not None and not any(term.matches(view.labels) for term in nodes.terms):

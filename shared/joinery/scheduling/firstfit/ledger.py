@@ -141,7 +141,8 @@ class Ledger:
             group.count(self._nodes)
 
     def settle_hosts(self, hosts: Callable[[NodeFilter], Iterable[str]]) -> bool:
-        """Let hard spreads over hosts range over these hosts, now that no more will come. Whether there are such spreads.
+        """Let hard spreads over hosts range over these hosts, now that no more will come. Whether there are such
+        spreads.
 
         Until then one more host may come, which would be empty, so such spreads compare with 0.
         """
@@ -161,7 +162,8 @@ class Ledger:
     def foreign(self, pods: PodClass) -> tuple[Group, ...]:
         """Groups by which others bind the class: spreads, affinities and anti-affinities that count it.
 
-        Its own preference may be somebody else's hard rule. Then it still binds the class once the class has given it up.
+        Its own preference may be somebody else's hard rule. Then it still binds the class once the class has given it
+        up.
         """
         foreign = self._foreign.get(pods)
         if foreign is None:
@@ -309,8 +311,8 @@ class Ledger:
     def differs(self, saved: Saved) -> bool:
         """Whether any count by domain has changed, so that rules that held may not hold any more.
 
-        Counts by host may change: which node of a domain a pod is on is checked as it is put there. Spreads that count DaemonSets'
-        pods change with the number of nodes; they need only be even.
+        Counts by host may change: which node of a domain a pod is on is checked as it is put there. Spreads that count
+        DaemonSets' pods change with the number of nodes; they need only be even.
         """
         listed = [(self._groups[identity], *before) for identity, before in saved.items()]
         return self.is_uneven or any(

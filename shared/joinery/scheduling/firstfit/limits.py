@@ -1,8 +1,8 @@
 """What a NodePool may still add (``spec.limits``), counting each new node as its cheapest type.
 
-Karpenter charges a new node with the largest type it might become and never gives anything back; here a launch in a limited
-pool carries no type that takes more of a limited resource than the one it counts on (``launches``), so counting that one is
-safe, and a limit is used to the full.
+Karpenter charges a new node with the largest type it might become and never gives anything back; here a launch in a
+limited pool carries no type that takes more of a limited resource than the one it counts on (``launches``), so counting
+that one is safe, and a limit is used to the full.
 """
 
 import numpy as np

@@ -1,8 +1,9 @@
 """Ways to go about a packing, where the usual one leaves pods or money on the table.
 
-First-fit settles one class after another, and each choice of domains is final. What suits one class may leave the next without a
-place: neighbours in two zones, for pods that are to be spread over five; or make it dear: one more node in each zone that a class is
-dealt to without need. No single way is right for all, so a few others are tried where they might help, and the best plan is kept.
+First-fit settles one class after another, and each choice of domains is final. What suits one class may leave the next
+without a place: neighbours in two zones, for pods that are to be spread over five; or make it dear: one more node in
+each zone that a class is dealt to without need. No single way is right for all, so a few others are tried where they
+might help, and the best plan is kept.
 """
 
 import zlib
@@ -16,17 +17,18 @@ from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.topology import Topology
 
 Dealing = Literal["even", "ahead", "gathered"]
-"""How pods of a class are dealt out over domains: where fewest are that a spread counts; where fewest are that others must be near
-to; or as many as the rules allow where nodes are bought already.
+"""How pods of a class are dealt out over domains: where fewest are that a spread counts; where fewest are that others
+must be near to; or as many as the rules allow where nodes are bought already.
 """
 
 
 @dataclass(frozen=True)
 class Manner:
-    """``backwards``: those that others' affinity waits for come last. ``shuffle``: classes of one priority in an order of that
-    number; 0 for the usual one. ``cautious``: no host takes more of the pods that a spread over hosts counts than its owners,
-    which may have to join them, could be beside. ``heedless``: pods are dealt out as if new nodes brought no DaemonSets' pods that spreads
-    count; that is right where every domain gets as many nodes, and none may be in several.
+    """``backwards``: those that others' affinity waits for come last. ``shuffle``: classes of one priority in an order
+    of that number; 0 for the usual one. ``cautious``: no host takes more of the pods that a spread over hosts counts
+    than its owners, which may have to join them, could be beside. ``heedless``: pods are dealt out as if new nodes
+    brought no DaemonSets' pods that spreads count; that is right where every domain gets as many nodes, and none may be
+    in several.
     """
 
     dealing: Dealing = "even"
@@ -66,7 +68,9 @@ def _needs_spread_neighbours(pods: PodClass, topology: Topology) -> bool:
 
 
 def manners_for_price(nodes: Sequence[NewNode]) -> Iterator[Manner]:
-    """What might need fewer nodes: nothing where one is bought, or where no pod was dealt to one domain rather than another."""
+    """What might need fewer nodes: nothing where one is bought,
+    or where no pod was dealt to one domain rather than another.
+    """
     if len(nodes) > 1 and any(batch.domains for node in nodes for batch in node.placed):
         yield Manner(dealing="gathered")
 
@@ -79,7 +83,8 @@ def both_near_and_spread(pods: PodClass, topology: Topology) -> frozenset[str]:
 
 
 def zones_without_neighbours(classes: Sequence[PodClass], topology: Topology) -> frozenset[tuple[str, str]]:
-    """The zones (key and domain) that may keep pods from being placed only because their spread ranges over them: their affinity lets none in there.
+    """The zones (key and domain) that may keep pods from being placed only because their spread ranges over them: their
+    affinity lets none in there.
 
     None over which another spread ranges: it would be uneven without them.
     """

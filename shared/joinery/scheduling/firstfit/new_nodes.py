@@ -1,7 +1,8 @@
 """The nodes that a packing buys: what each may still become, and what they take of limits, reservations and domains.
 
-``NewNodes`` keeps these books and does not choose: ``buying.Buyer`` (first-fit) and the optimizer say which node takes which pods.
-Both go through here, so that requirements, host rules, limits and minValues are checked in one place, whoever chose.
+``NewNodes`` keeps these books and does not choose: ``buying.Buyer`` (first-fit) and the optimizer say which node takes
+which pods. Both go through here, so that requirements, host rules, limits and minValues are checked in one place,
+whoever chose.
 """
 
 from collections import Counter
@@ -77,7 +78,9 @@ class NewNodes:
         return self.empty(pool).narrowed(demand, domains) if is_open_to(pool, demand, self._topology) else None
 
     def empty(self, pool: Pool, *, reserved: Mask | None = None) -> NewNode:
-        """A fresh node of the pool; ``reserved``: the column of the reservation in which it is launched instead of being bought."""
+        """A fresh node of the pool; ``reserved``:
+        the column of the reservation in which it is launched instead of being bought.
+        """
         node = empty_node(pool, self.next_name(pool), self._work.axis, reserved=reserved)
         if reserved is None:
             # All fresh nodes of a pool have the same least prices, and those are dear to work out.
@@ -90,13 +93,18 @@ class NewNodes:
         return f"{self._prefix}{pool.name}-{len(self.opened.nodes) + 1}"
 
     def bears(self, node: NewNode, demand: Demand, domains: Domains) -> bool:
-        """Keep a fresh node to the types whose DaemonSets' pods are borne by spreads that count them. Whether there are any."""
+        """Keep a fresh node to the types whose DaemonSets' pods are borne by spreads that count them.
+
+        Whether there are any.
+        """
         if self.counts_daemons:
             node.types = node.types & self._topology.bearable(demand.pods, demand.variant.rules, domains, node.pool)
         return bool(node.types.any())
 
     def holding(self, node: NewNode, demand: Demand, *, relaxing: bool) -> tuple[NewNode, int, Amounts, Amounts]:
-        """A fresh node, its minValues lowered if that must and may be, and what it holds within the limits (``NewNode.holds``)."""
+        """A fresh node, its minValues lowered if that must and may be,
+        and what it holds within the limits (``NewNode.holds``).
+        """
         allowed = self.limits[node.pool.name].mask(None)
         most, rows, counts = node.holds(demand, allowed)
         if most <= 0 and node.min_values and relaxing:
@@ -118,7 +126,10 @@ class NewNodes:
         self._settle(node, demand, domains, tuple(batch))
 
     def adopt(self, node: NewNode) -> None:
-        """Take over a node of another packing as it is. What it is given from now on, the other packing does not have."""
+        """Take over a node of another packing as it is.
+
+        What it is given from now on, the other packing does not have.
+        """
         node = replace(node, placed=list(node.placed))
         fair_price = sum(self.fair_price_in(node.pool, batch.demand) * len(batch.pods) for batch in node.placed)
         self.opened.replace(self.opened.append(node), node, fair_price)
@@ -127,10 +138,11 @@ class NewNodes:
     def build(
         self, pool: Pool, row: int, wanted: Sequence[Wanted], *, reserved: Mask | None = None
     ) -> tuple[NewNode, list[int]]:
-        """Buy a node of that instance type (its row), or a cheaper one that does, and put pods on it in the order in which they are wanted.
+        """Buy a node of that instance type (its row), or a cheaper one that does, and put pods on it in the order in
+        which they are wanted.
 
-        ``reserved``: the column of the reservation in which it is launched instead. Returns the node, and how many of the pods
-        of each entry it took, from the first; nothing is bought if it takes none.
+        ``reserved``: the column of the reservation in which it is launched instead. Returns the node, and how many of
+        the pods of each entry it took, from the first; nothing is bought if it takes none.
         """
         limits, index, fair_price = self.limits[pool.name], -1, 0.0
         taken = [0] * len(wanted)
@@ -171,7 +183,8 @@ class NewNodes:
         types = np.zeros_like(node.types)
         types[rows] = True
         node.types = types
-        # Spreads count the pods by the node's labels: while those are open, the count would change as the node takes shape.
+        # Spreads count the pods by the node's labels: while those are open, the count would change as the node takes
+        # shape.
         for nodes in self._topology.watching(demand.pods):
             node.settle(nodes)
         for group in self._topology.settling:

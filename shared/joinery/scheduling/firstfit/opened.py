@@ -1,4 +1,6 @@
-"""The nodes that a packing is buying, with just enough of each in arrays to skip at once those that cannot take a class."""
+"""The nodes that a packing is buying,
+with just enough of each in arrays to skip at once those that cannot take a class.
+"""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,8 +23,9 @@ def _levels(price: float) -> Prices:
 class OpenedNodes:
     """Grows by one node at a time; ``nodes[i]`` is replaced as it takes shape.
 
-    ``_room`` (node x price level x resource) is the most that a node could still take of each resource on any type that it
-    may be at up to that price; ``_value`` (node x 3) holds its price, the ratio of price to fair price it may bear, the fair price of its pods.
+    ``_room`` (node x price level x resource) is the most that a node could still take of each resource on any type that
+    it may be at up to that price; ``_value`` (node x 3) holds its price, the ratio of price to fair price it may bear,
+    the fair price of its pods.
     """
 
     def __init__(self, resources: int) -> None:

@@ -1,7 +1,8 @@
 """Capacity reservations during a packing: each takes so many nodes and no more, whoever's they are.
 
-A new node is either launched in one certain reservation or bought as spot or on-demand, and never either: so it is known at
-every moment what is left of each reservation, and what does not fit into one is bought in the same plan (docs/decisions/0012).
+A new node is either launched in one certain reservation or bought as spot or on-demand, and never either: so it is
+known at every moment what is left of each reservation, and what does not fit into one is bought in the same plan
+(docs/decisions/0012).
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,8 @@
-"""Fresh nodes in capacity reservations: which there could be for a class, and which of them is the cheapest for its pods.
+"""Fresh nodes in capacity reservations: which there could be for a class, and which of them is the cheapest for its
+pods.
 
-A reserved node counts at the price that the catalogue gives for it, usually nothing, but its reservation takes so many nodes
-and no more. So large ones are not spent on few pods (docs/decisions/0012).
+A reserved node counts at the price that the catalogue gives for it, usually nothing, but its reservation takes so many
+nodes and no more. So large ones are not spent on few pods (docs/decisions/0012).
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -17,7 +18,10 @@ from joinery.scheduling.pools.pool import OFFERING_KEYS, Amounts, Pool
 
 
 class ReservedStarts:
-    """The nodes that may be launched in reservations. ``kept_back``: reservations that other pods need, which have nothing else."""
+    """The nodes that may be launched in reservations.
+
+    ``kept_back``: reservations that other pods need, which have nothing else.
+    """
 
     def __init__(self, work: Workspace, nodes: NewNodes) -> None:
         self.kept_back: frozenset[str] = frozenset()
@@ -29,8 +33,8 @@ class ReservedStarts:
     ) -> tuple[NewNode, int, Amounts] | None:
         """A node in the reservation that is cheapest for the pods it would hold.
 
-        With how many of the wanted pods it takes, and the types (rows) that hold them. ``relaxing``: minValues that cannot be
-        met are lowered.
+        With how many of the wanted pods it takes, and the types (rows) that hold them. ``relaxing``: minValues that
+        cannot be met are lowered.
         """
         best, lowest = None, np.inf
         starts = (node for pool in pools for node in self._promising(pool, demand, domains, wanted))
@@ -46,7 +50,8 @@ class ReservedStarts:
         return best
 
     def starts(self, pool: Pool, demand: Demand, domains: Domains, keys: Sequence[str] = ()) -> list[NewNode]:
-        """A fresh node in each reservation of the pool that suits the pods and has some left; of those that are alike in one.
+        """A fresh node in each reservation of the pool that suits the pods and has some left; of those that are alike
+        in one.
 
         ``keys``: labels of offerings. Then in the cheapest that holds a pod, for each combination of their values.
         """

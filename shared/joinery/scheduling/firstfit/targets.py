@@ -35,7 +35,8 @@ def present(domains: Domains) -> dict[str, str]:
 
 @dataclass(eq=False)
 class Demand:
-    """A class on one try, ready to be compared with targets. Compared by identity, because it remembers what pools said.
+    """A class on one try, ready to be compared with targets. Compared by identity, because it remembers what pools
+    said.
 
     variant    the preferences that it keeps on this try
     requests   what one pod asks for, by resource (the problem's ``Axis``)
@@ -117,7 +118,9 @@ class ExistingNode:
 
     @property
     def host(self) -> str:
-        """What its label says, which need not be its name: kubelets go by the machine, API objects by the cloud's DNS."""
+        """What its label says, which need not be its name: kubelets go by the machine,
+        API objects by the cloud's DNS.
+        """
         return self.view.labels.get(HOSTNAME, self.name)
 
     def admits(self, demand: Demand) -> bool:
@@ -158,7 +161,8 @@ class ExistingNode:
 
 @dataclass(eq=False)
 class NewNode:
-    """A node of a pool that is still taking shape: it may be any of its types in any of its offerings that holds its pods.
+    """A node of a pool that is still taking shape: it may be any of its types in any of its offerings that holds its
+    pods.
 
     It is bought as spot or on-demand, or launched in one capacity reservation, its only column.
 
@@ -238,10 +242,11 @@ class NewNode:
         return np.array(clear, dtype=np.bool_)
 
     def holds(self, demand: Demand, allowed: Mask) -> tuple[int, Amounts, Amounts]:
-        """How many more pods of the class fit: the most, the types that the node may be (rows), and how many fit each of those.
+        """How many more pods of the class fit: the most, the types that the node may be (rows), and how many fit each
+        of those.
 
-        ``allowed``: mask of the types within the pool's limits. The most may be less than the largest count: minValues need types
-        enough that hold it.
+        ``allowed``: mask of the types within the pool's limits. The most may be less than the largest count: minValues
+        need types enough that hold it.
         """
         index = np.flatnonzero(self.types & allowed & np.isfinite(self.least_prices))
         if not len(index):
@@ -254,7 +259,9 @@ class NewNode:
         return self._within_min_values(index, counts), index, counts
 
     def _within_min_values(self, index: Amounts, counts: Amounts) -> int:
-        """The most pods that leave types enough for a launch that meets minValues (Karpenter `InstanceTypes.SatisfiesMinValues`)."""
+        """The most pods that leave types enough for a launch that meets
+        minValues (Karpenter `InstanceTypes.SatisfiesMinValues`).
+        """
         most = int(counts.max())
         if not self.min_values:
             return max(most, 0)
@@ -270,7 +277,9 @@ class NewNode:
         return left
 
     def with_relaxed_min_values(self, index: Amounts, counts: Amounts) -> "NewNode":
-        """The same node, its minValues lowered to what the types that hold at least one pod can meet (minValuesPolicy BestEffort)."""
+        """The same node, its minValues lowered to what the types that hold at
+        least one pod can meet (minValuesPolicy BestEffort).
+        """
         left = self._holding(1, index, counts)
         return replace(self, min_values=lowered(self.pool, left, self.columns, self.min_values))
 

@@ -5,7 +5,8 @@ Rules bind in both directions, because kube-scheduler may bind the pods of a pla
 - a pod obeys the rules that it owns;
 - a pod that a required anti-affinity of another pod selects keeps away from that pod;
 - a pod that the spread of another pod counts must not push a domain where such an owner is over its skew. While owners
-  are still to be placed, the pods that they count are kept balanced too, as long as that costs no placement (``cautious``).
+  are still to be placed, the pods that they count are kept balanced too, as long as that costs no placement
+  (``cautious``).
 
 Preferred rules bind their owner until it gives them up, and never bind others.
 """
@@ -26,7 +27,9 @@ class Topology(Ledger):
     """What the rules of a problem allow, given the counts so far."""
 
     def allowance(self, pods: PodClass, rules: Iterable[Rule], key: str, domain: str, *, cautious: bool) -> int:
-        """How many more pods of the class the domain may take under these rules of its own and under everybody else's."""
+        """How many more pods of the class the domain may take under these
+        rules of its own and under everybody else's.
+        """
         allowed = UNLIMITED
         for rule in rules:
             if rule.key == key and allowed > 0:
@@ -66,7 +69,8 @@ class Topology(Ledger):
     def bearable(self, pods: PodClass, rules: Iterable[Rule], domains: Mapping[str, str], pool: Pool) -> Mask:
         """The types of which one more node of the pool may come to these domains with a pod of the class.
 
-        A mask over the pool's types: spreads count the DaemonSets' pods that the node brings, and those depend on its type.
+        A mask over the pool's types: spreads count the DaemonSets' pods that the node brings, and those depend on its
+        type.
         """
         types = pool.types
         own = {self.group(rule) for rule in rules} if self.settling else set()
@@ -80,7 +84,9 @@ class Topology(Ledger):
         return types
 
     def neighbouring(self, classes: Iterable[PodClass], key: str) -> frozenset[str]:
-        """The domains of the key in which there are pods that the required affinity of one of these classes wants to be near."""
+        """The domains of the key in which there are pods that the required
+        affinity of one of these classes wants to be near.
+        """
         rules = [r for c in classes for r in self.rules[c] if (r.kind, r.key, r.weight) == ("affinity", key, None)]
         return frozenset(d for rule in rules for d, count in self.group(rule).counts.items() if count)
 
@@ -93,9 +99,11 @@ class Topology(Ledger):
         return UNLIMITED if left >= 0 else 0
 
     def may_begin(self, group: Group, pods: PodClass) -> bool:
-        """Whether the class may be first where its affinity finds nobody: it selects itself, and nobody matches anywhere.
+        """Whether the class may be first where its affinity finds nobody: it selects itself, and nobody matches
+        anywhere.
 
-        With several required terms, nobody may match any of them (kube-scheduler InterPodAffinity, ``satisfyPodAffinity``).
+        With several required terms, nobody may match any of them (kube-scheduler InterPodAffinity,
+        ``satisfyPodAffinity``).
         """
         if not group.selects(pods) or group.residents or any(group.counts.values()):
             return False
@@ -105,8 +113,8 @@ class Topology(Ledger):
     def _begins_at(self, group: Group, pods: PodClass, domain: str) -> bool:
         """Whether the class may be first in that domain.
 
-        kube-scheduler would let it be first anywhere. But all who own the rule must follow it there, so a plan that is to place them
-        all begins where all of them can go, if there is such a domain.
+        kube-scheduler would let it be first anywhere. But all who own the rule must follow it there, so a plan that is
+        to place them all begins where all of them can go, if there is such a domain.
         """
         if not self.may_begin(group, pods):
             return False
@@ -114,7 +122,10 @@ class Topology(Ledger):
         return not meeting or domain in meeting
 
     def _meeting_places(self, rule: Rule) -> frozenset[str]:
-        """The domains that every class with this hard rule can reach. Not sought over hosts, of which one more can always be bought."""
+        """The domains that every class with this hard rule can reach.
+
+        Not sought over hosts, of which one more can always be bought.
+        """
         if rule.key == HOSTNAME or rule.weight is not None:
             return frozenset()
         if rule.identity not in self._meeting:
@@ -131,7 +142,8 @@ class Topology(Ledger):
         return frozenset(v.labels[key] for v in views if any(term.matches(v.labels) for term in pods.terms))
 
     def pressure(self, pods: PodClass, rules: Iterable[Rule], key: str, domain: str, *, ahead: bool = False) -> int:
-        """How many pods in the domain its own spreads count, or hard spreads of others: pods are dealt to where this is least.
+        """How many pods in the domain its own spreads count, or hard spreads of others: pods are dealt to where this is
+        least.
 
         ``ahead``: also pods that hard affinities of others count, so that there are neighbours in every domain.
         """

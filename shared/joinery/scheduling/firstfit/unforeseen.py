@@ -1,9 +1,9 @@
 """Domains that a spread did not know of, and that the plan's own nodes make real.
 
-A spread ranges over the zones that have nodes or in which something is sold for its pods. A node bought for other pods in a zone
-where nothing is sold for these is one more domain for kube-scheduler, an empty one, and the spread that looked even is not. The same
-goes for other labels, such as the architecture, which a node may still have any value of. So a plan is looked over once more, and made
-again with what was found: counted as domains, or closed to all.
+A spread ranges over the zones that have nodes or in which something is sold for its pods. A node bought for other pods
+in a zone where nothing is sold for these is one more domain for kube-scheduler, an empty one, and the spread that
+looked even is not. The same goes for other labels, such as the architecture, which a node may still have any value of.
+So a plan is looked over once more, and made again with what was found: counted as domains, or closed to all.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -71,14 +71,18 @@ def _by_domain(key: str, nodes: Sequence[NewNode], launches: Sequence[Launch]) -
 
 
 def _domains(key: str, node: NewNode, launch: Launch) -> tuple[str, ...]:
-    """Where the node is counted on to be, of zones and capacity types; of other labels, whatever it may turn out to have."""
+    """Where the node is counted on to be, of zones and capacity types;
+    of other labels, whatever it may turn out to have.
+    """
     if canonical(key) == ZONE:
         return (launch.offering.zone,)
     return (launch.offering.capacity_type,) if key == CAPACITY_TYPE else node.values(key)
 
 
 def closable(work: Workspace, unforeseen: Iterable[UnforeseenDomain]) -> frozenset[Place]:
-    """Those that one may do without and over which no spread ranges: closing another one would leave that spread uneven."""
+    """Those that one may do without and over which no spread ranges:
+    closing another one would leave that spread uneven.
+    """
     ranged = {
         (canonical(rule.key), domain)
         for pods in work.possible
@@ -91,10 +95,11 @@ def closable(work: Workspace, unforeseen: Iterable[UnforeseenDomain]) -> frozens
 
 
 def unbuyable(work: Workspace, left: Iterable[PodClass], nodes: Sequence[NewNode]) -> frozenset[Place]:
-    """The domains without a node, old or new, over which spreads of pods that are left range, and in which none can be added for them.
+    """The domains without a node, old or new, over which spreads of pods that are left range, and in which none can be
+    added for them.
 
-    Something is sold there, so a plan would rather use them; but limits that other nodes have used up by now, or minValues, forbid it.
-    kube-scheduler knows only domains of nodes, so the rest is better placed without them.
+    Something is sold there, so a plan would rather use them; but limits that other nodes have used up by now, or
+    minValues, forbid it. kube-scheduler knows only domains of nodes, so the rest is better placed without them.
     """
     found, sold = set[Place](), _sold_keys(work)
     for pods in left:

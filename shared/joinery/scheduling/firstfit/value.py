@@ -1,8 +1,8 @@
 """What a pod should cost, and whether a node is good value: the price rules of first-fit.
 
-A pod's **fair price** in a pool is the least that its share of a node can cost: over all types that hold it, price times its largest
-share of a resource. It estimates the pod's dual price in the optimizer's assignment relaxation, and gives way to that where one was
-solved. A node whose price is close to the fair price of all its pods is well filled.
+A pod's **fair price** in a pool is the least that its share of a node can cost: over all types that hold it, price
+times its largest share of a resource. It estimates the pod's dual price in the optimizer's assignment relaxation, and
+gives way to that where one was solved. A node whose price is close to the fair price of all its pods is well filled.
 """
 
 import numpy as np
@@ -17,7 +17,9 @@ _ANY = 1e12
 
 
 def fair_price_of_one(pool: Pool, demand: Demand) -> float:
-    """The fair price of one pod of the class, in $/h, on a node that may still be anything the class allows in the pool."""
+    """The fair price of one pod of the class, in $/h,
+    on a node that may still be anything the class allows in the pool.
+    """
     _, found = demand.fit(pool, {})
     if found.conflict:
         return 0.0
@@ -41,8 +43,8 @@ def best_start(prices: Prices, counts: Amounts, most: int) -> int:
 def grown(prices: Prices, counts: Amounts, most: int, *, price: float, fair_price: float, unit: float) -> int:
     """How many more pods leave a node as good value as it is, or nearly ideal.
 
-    ``prices`` and ``counts`` are those of the types it may become; ``price`` is the node's now, ``fair_price`` that of the pods on it, ``unit``
-    that of one more pod. Pods that cost nothing more are always welcome.
+    ``prices`` and ``counts`` are those of the types it may become; ``price`` is the node's now, ``fair_price`` that of
+    the pods on it, ``unit`` that of one more pod. Pods that cost nothing more are always welcome.
     """
     order = np.argsort(-counts, kind="stable")
     fitting = np.minimum(counts[order], most)

@@ -38,9 +38,10 @@ from joinery.state.snapshot import Snapshot
 class Workspace:
     """Everything a packing needs, in the shape it needs it.
 
-    What earlier packings taught: ``unforeseen``, domains that they opened without having counted them (``unforeseen``); ``staying``, pods that stay on a node
-    that is going because they have no other place, and count there. ``reservations``: how many nodes each capacity reservation takes
-    before the packing. ``fair_prices``: the fair price of a pod of a class in a pool ($/h), as far as anyone asked (``NewNodes``).
+    What earlier packings taught: ``unforeseen``, domains that they opened without having counted them (``unforeseen``);
+    ``staying``, pods that stay on a node that is going because they have no other place, and count there.
+    ``reservations``: how many nodes each capacity reservation takes before the packing. ``fair_prices``: the fair price
+    of a pod of a class in a pool ($/h), as far as anyone asked (``NewNodes``).
     """
 
     def __init__(
@@ -141,7 +142,9 @@ class Workspace:
         return frozenset(found)
 
     def offered(self, pool: Pool, pods: PodClass, key: str) -> set[str]:
-        """The domains in which the pool has an available offering that holds one of the pods; neither taints nor limits matter."""
+        """The domains in which the pool has an available offering that holds one of the pods;
+        neither taints nor limits matter.
+        """
         return self._reachable(pool, pods, key, pool.types)
 
     def _reachable(self, pool: Pool, pods: PodClass, key: str, types: Mask) -> set[str]:

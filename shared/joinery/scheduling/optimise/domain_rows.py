@@ -33,7 +33,9 @@ KEYS = (CAPACITY_TYPE, ZONE)
 
 @dataclass(frozen=True, eq=False)
 class Item:
-    """The pods of a demand (index) in certain domains, by topology key; in any where no rule counts them by that key."""
+    """The pods of a demand (index) in certain domains, by topology key;
+    in any where no rule counts them by that key.
+    """
 
     demand: int
     domains: Mapping[str, str]
@@ -126,8 +128,8 @@ def rows_of(
     demands: Sequence[ProofDemand],
     unforeseen: Mapping[tuple[object, ...], set[str]],
 ) -> Iterator[SideConstraint]:
-    """The rows of all rules, without coefficients of bins. ``unforeseen``: domains, by the identity of a spread, that only
-    new nodes are in.
+    """The rows of all rules, without coefficients of bins. ``unforeseen``: domains, by the identity of a spread, that
+    only new nodes are in.
 
     A rule that the plan itself does not keep as the rows put it gives none: the rows then read it more strictly than
     kube-scheduler.

@@ -236,7 +236,8 @@ class PoolBuilder:
     def _overhead(self, known: Market, bare: Pool) -> tuple[Amounts, tuple[frozenset[tuple[str, str, int]], ...]]:
         """What the DaemonSets' pods take on a node of each type; startup taints do not keep them away (3.17).
 
-        Where DaemonSets are for some zones, or for spot, the most that they take anywhere is counted for all nodes of the type.
+        Where DaemonSets are for some zones, or for spot, the most that they take anywhere is counted for all nodes of
+        the type.
         """
         sold = np.isfinite(known.prices)
         taken = np.zeros((len(known.columns), *known.allocatable.shape), dtype=np.int64)
@@ -249,7 +250,9 @@ class PoolBuilder:
         return taken.max(axis=0, initial=0), tuple(ports)
 
     def _running(self, bare: Pool) -> Iterator[tuple[Daemon, list[Fit]]]:
-        """The DaemonSets whose pods some node of the pool runs, with what each of their terms leaves of the template."""
+        """The DaemonSets whose pods some node of the pool runs,
+        with what each of their terms leaves of the template.
+        """
         for daemon in self._daemons:
             if daemon.tolerates(bare.taints):
                 fits = [found for term in daemon.terms if not (found := bare.fit(_daemon_term(term))).conflict]
@@ -329,7 +332,10 @@ def _nothing_left(admitted: Fit, pool: Pool) -> Reason:
         allowed = admitted.requirements.get(admitted.conflict)
         return Reason(
             ReasonCode.REQUIREMENTS,
-            f"no instance type of {ref.kind} {ref.name} has {admitted.conflict} {allowed}{there_are(pool, admitted.conflict)}",
+            (
+                f"no instance type of {ref.kind} {ref.name} has {admitted.conflict} "
+                f"{allowed}{there_are(pool, admitted.conflict)}"
+            ),
         )
     used = spent(pool, admitted.columns, {}) if not (admitted.columns & pool.bought).any() else ""
     return (

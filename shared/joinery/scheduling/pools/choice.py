@@ -1,4 +1,6 @@
-"""Which instance types a launch carries: the cheapest that hold its pods, as many as a request takes, so chosen that minValues hold."""
+"""Which instance types a launch carries: the cheapest that hold its pods,
+as many as a request takes, so chosen that minValues hold.
+"""
 
 from collections.abc import Mapping
 
@@ -12,7 +14,9 @@ MinValues = Mapping[str, int]
 
 
 def choose(pool: Pool, types: Mask, columns: Mask, min_values: MinValues) -> tuple[int, ...]:
-    """The rows of the types, cheapest first, that a launch of these types and offerings carries; none where minValues cannot hold."""
+    """The rows of the types, cheapest first, that a launch of these types and offerings carries;
+    none where minValues cannot hold.
+    """
     rows = _by_price(pool, types, columns)
     most = pool.launch_types
     if not len(rows) or not min_values:

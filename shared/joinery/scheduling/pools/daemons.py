@@ -1,8 +1,8 @@
 """The DaemonSets' pods of nodes to be bought, as rules about pods see them.
 
-kube-scheduler counts them like all others, and they are on a node before any pod of a plan is: whoever keeps apart from them has
-no place there, and whoever wants to be near them is, on any node that runs them. Rules reach them by selectors without a
-match (``NotIn``, ``DoesNotExist``, empty ones) over all namespaces, or in the DaemonSets' own.
+kube-scheduler counts them like all others, and they are on a node before any pod of a plan is: whoever keeps apart from
+them has no place there, and whoever wants to be near them is, on any node that runs them. Rules reach them by selectors
+without a match (``NotIn``, ``DoesNotExist``, empty ones) over all namespaces, or in the DaemonSets' own.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,8 +24,8 @@ class Residents:
     keeping_away: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
 
     def counted(self, rule: Rule) -> Mapping[str, int]:
-        """How many of them the rule counts on a node of each pool where it does: for an affinity those that every node runs, for
-        other rules those that some node might.
+        """How many of them the rule counts on a node of each pool where it does: for an affinity those that every node
+        runs, for other rules those that some node might.
         """
         needs_all = rule.kind == "affinity"
         found = {
@@ -50,8 +50,8 @@ class Residents:
     def of_first_node(self, rule: Rule, pods: PodClass) -> int:
         """How many of them a node for the class may bring.
 
-        A domain without a node counts as one with such a node: no pod could ever be the first somewhere if it were compared with domains
-        that lack even the DaemonSets' pods. kube-scheduler knows only domains of nodes.
+        A domain without a node counts as one with such a node: no pod could ever be the first somewhere if it were
+        compared with domains that lack even the DaemonSets' pods. kube-scheduler knows only domains of nodes.
         """
         brought = self.by_type(rule)
         open_pools = [pool for pool in self.pools if pods.untolerated(pool.taints) is None]

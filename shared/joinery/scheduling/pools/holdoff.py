@@ -1,10 +1,11 @@
 """Holding off: pods for which nodes were bought that cannot take them are not bought for again at once.
 
-A plan promises a node's labels, taints and room from what is known of its instance type. Where the node that came differs from that (a
-label that something took off, memory that the image keeps for itself, a device that nobody registers), the pods still wait, the
-node does not count for them, and the next plan would buy the same again, run after run. So the nodes that were bought for pods of the same
-needs and are fit are looked at: one that could not take such a pod even if it were empty is a promise that was not kept. After
-each of those the next purchase waits twice as long as after the one before, up to some hours. A node whose room others took is none.
+A plan promises a node's labels, taints and room from what is known of its instance type. Where the node that came
+differs from that (a label that something took off, memory that the image keeps for itself, a device that nobody
+registers), the pods still wait, the node does not count for them, and the next plan would buy the same again, run after
+run. So the nodes that were bought for pods of the same needs and are fit are looked at: one that could not take such a
+pod even if it were empty is a promise that was not kept. After each of those the next purchase waits twice as long as
+after the one before, up to some hours. A node whose room others took is none.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -33,7 +34,10 @@ _CORDON = "node.kubernetes.io/unschedulable"
 
 @dataclass(frozen=True)
 class Fit:
-    """A node that was bought for pods of some needs and is fit since then. ``room``: what it has for pods that are no DaemonSet's."""
+    """A node that was bought for pods of some needs and is fit since then.
+
+    ``room``: what it has for pods that are no DaemonSet's.
+    """
 
     view: NodeView
     since: datetime
@@ -73,7 +77,10 @@ def _reason(broken: list[tuple[Fit, str]], now: datetime) -> Reason | None:
     count = f"{len(broken)} nodes were" if len(broken) > 1 else "a node was"
     return Reason.of(
         ReasonCode.HELD_OFF,
-        "{count} bought for pods like it and cannot take them (node {node}: {why}); nothing more is bought for them before {until}",
+        (
+            "{count} bought for pods like it and cannot take them (node {node}: {why}); "
+            "nothing more is bought for them before {until}"
+        ),
         count=count,
         node=last.view.name,
         why=why,
@@ -97,4 +104,7 @@ def _refusal(node: Fit, pods: PodClass, axis: Axis) -> str:
     if lacking is None:
         return ""
     name = axis.names[lacking]
-    return f"of {name} it has {text(name, max(int(node.room[lacking]), 0))} for pods, and they ask for {text(name, int(row[lacking]))}"
+    return (
+        f"of {name} it has {text(name, max(int(node.room[lacking]), 0))} for pods, and they ask for "
+        f"{text(name, int(row[lacking]))}"
+    )

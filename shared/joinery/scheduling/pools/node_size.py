@@ -2,10 +2,10 @@
 
 The cheapest plan puts 200 pods on a handful of nodes, or on one. Two things on a NodePool say otherwise:
 
-- ``joinery.dev/node-size``: a preference. Under ``balanced``, the default, a node counts as one percent dearer for every doubling
-  of its share of the pool beyond an eighth; under ``small`` as three percent beyond a thirty-second; under ``cheapest`` as what
-  it costs. A share is what part of all that the pool's pods ask for has room on the node. A node of four cores is small anyway,
-  and one of eight has doubled once at most.
+- ``joinery.dev/node-size``: a preference. Under ``balanced``, the default, a node counts as one percent dearer for
+  every doubling of its share of the pool beyond an eighth; under ``small`` as three percent beyond a thirty-second;
+  under ``cheapest`` as what it costs. A share is what part of all that the pool's pods ask for has room on the node. A
+  node of four cores is small anyway, and one of eight has doubled once at most.
 - ``joinery.dev/max-node-share``: a rule. No new node holds more than that part of the pool's pods.
 """
 

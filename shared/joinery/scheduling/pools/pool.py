@@ -2,7 +2,8 @@
 
 Resources are columns of an integer matrix (one row per instance type), offerings are columns of a price matrix (one
 column per zone and capacity type), and a requirement is a mask over the one or the other. What fits a pod is then a few
-vector operations, whatever the number of types. A capacity reservation is a column of its own, in which one type is sold.
+vector operations, whatever the number of types. A capacity reservation is a column of its own, in which one type is
+sold.
 """
 
 from collections.abc import Hashable, Mapping, Sequence
@@ -81,8 +82,8 @@ _FREE = 1e-12
 class Market:
     """The instance types of one node class as arrays.
 
-    ``allocatable`` and ``capacity``: types x resources; ``prices``: types x offering columns in $/h, infinite where there is
-    no available offering.
+    ``allocatable`` and ``capacity``: types x resources; ``prices``: types x offering columns in $/h, infinite where
+    there is no available offering.
     """
 
     types: tuple[InstanceType, ...]
@@ -163,7 +164,9 @@ def _columns(types: Sequence[InstanceType]) -> tuple[OfferingColumn, ...]:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Resident:
-    """A DaemonSet's pod as nodes of a pool run it, if they are of these types; ``is_on_all``: whatever type they are and wherever."""
+    """A DaemonSet's pod as nodes of a pool run it, if they are of these types;
+    ``is_on_all``: whatever type they are and wherever.
+    """
 
     pod: Pod
     is_on_all: bool
@@ -174,11 +177,12 @@ class Resident:
 class Pool:
     """A NodePool that may launch, with everything about its template worked out.
 
-    ``requirements`` holds the template's, its labels', and the pool's own name. ``room`` (types x resources) is what is left
-    for pods on an empty node of each type after its DaemonSets' pods; ``overhead`` is what those take. ``ports``: the host
-    ports that daemons take, by type. ``types`` and ``columns``: what the template itself admits; ``crowded``: the types that it
-    would admit too, but on which the DaemonSets' pods do not fit, in whatever resource. ``limits``: what the pool may still add, by
-    resource (and ``nodes``). ``launch_types``: so many types does a launch carry at most. ``choices``: those found so far (``choice``);
+    ``requirements`` holds the template's, its labels', and the pool's own name. ``room`` (types x resources) is what is
+    left for pods on an empty node of each type after its DaemonSets' pods; ``overhead`` is what those take. ``ports``:
+    the host ports that daemons take, by type. ``types`` and ``columns``: what the template itself admits; ``crowded``:
+    the types that it would admit too, but on which the DaemonSets' pods do not fit, in whatever resource. ``limits``:
+    what the pool may still add, by resource (and ``nodes``). ``launch_types``: so many types does a launch carry at
+    most. ``choices``: those found so far (``choice``);
     ``residents``: the DaemonSets' pods that its nodes run.
     """
 
@@ -215,8 +219,8 @@ class Pool:
     def fit(self, wanted: Requirements) -> "Fit":
         """Meet a pod's requirements with the pool's template. Remembered, because most classes want the same.
 
-        A label that neither the template nor the instance type defines does not exist on the node: ``In`` and ``Exists``
-        fail, ``NotIn`` and ``DoesNotExist`` pass (Karpenter `Requirements.Compatible`).
+        A label that neither the template nor the instance type defines does not exist on the node: ``In`` and
+        ``Exists`` fail, ``NotIn`` and ``DoesNotExist`` pass (Karpenter `Requirements.Compatible`).
         """
         wanted = wanted.canonical()
         asked = tuple(wanted.sets.items())
@@ -235,7 +239,8 @@ class Pool:
         return self.node_pool.spec.weight or 0
 
     def distinct(self, key: str, types: Mask, columns: Mask) -> int:
-        """How many values of a label the types have between them (minValues; Karpenter `InstanceTypes.SatisfiesMinValues`).
+        """How many values of a label the types have between them (minValues; Karpenter
+        `InstanceTypes.SatisfiesMinValues`).
 
         Zones and capacity types count where the types are sold: a NodeClaim may not ask for more values than it lists.
         """
@@ -253,12 +258,16 @@ class Pool:
         return frozenset(value for i in sold if (value := self.market.columns[i].value(key)) is not None)
 
     def too_few(self, types: Mask, columns: Mask) -> tuple[str, int] | None:
-        """The first label, in name order, of which the types have fewer values than minValues asks for, and how many."""
+        """The first label, in name order,
+        of which the types have fewer values than minValues asks for, and how many.
+        """
         counts = ((key, self.distinct(key, types, columns)) for key in sorted(self.min_values))
         return next(((key, count) for key, count in counts if count < self.min_values[key]), None)
 
     def within_limits(self, bought: int = 0, charged: Amounts | int = 0) -> Mask:
-        """The types of which the limits leave room for one more node, after so many that a plan buys and what those are charged."""
+        """The types of which the limits leave room for one more node,
+        after so many that a plan buys and what those are charged.
+        """
         if self.limits.get("nodes", bought + 1) <= bought:
             return np.zeros_like(self.types)
         capacity, left = self.limited
@@ -275,7 +284,9 @@ class Pool:
 
 @dataclass(frozen=True, eq=False)
 class Fit:
-    """What a pod's requirements leave of a pool: joint requirements, types and columns; or the key that rules it out."""
+    """What a pod's requirements leave of a pool: joint requirements,
+    types and columns; or the key that rules it out.
+    """
 
     requirements: Requirements
     types: Mask
@@ -326,7 +337,10 @@ def _fit(pool: Pool, wanted: Requirements) -> Fit:
 
 
 def there_are(pool: Pool, key: str) -> str:
-    """To end a reason with: the zones or ways of buying that the pool's offerings have. Empty for a key of another kind."""
+    """To end a reason with: the zones or ways of buying that the pool's offerings have.
+
+    Empty for a key of another kind.
+    """
     if key not in (ZONE, ZONE_ID, CAPACITY_TYPE):
         return ""
     columns = (column for column, is_allowed in zip(pool.market.columns, pool.columns, strict=True) if is_allowed)

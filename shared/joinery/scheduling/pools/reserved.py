@@ -11,7 +11,9 @@ from joinery.state.claims import awaited_reservations
 
 
 def stock(pools: Iterable[Pool], claims: Iterable[NodeClaim]) -> Mapping[str, int]:
-    """How many nodes each reservation takes: the least that anyone says, less the claims (of our cloud) that are about to be launched in it."""
+    """How many nodes each reservation takes: the least that anyone says,
+    less the claims (of our cloud) that are about to be launched in it.
+    """
     found: dict[str, int] = {}
     for column in (column for pool in pools for column in pool.market.columns):
         if column.reservation is not None:
