@@ -1,4 +1,4 @@
-"""A second cloud is a package: the whole life of a node that is none of EC2, with the product's own controllers."""
+"""A second cloud is a package: the whole life of a node that EC2 does not know, with the product's own controllers."""
 
 from datetime import timedelta
 

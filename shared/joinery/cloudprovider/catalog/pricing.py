@@ -47,7 +47,7 @@ class _Product(msgspec.Struct, frozen=True):
     attributes: _Attributes = _Attributes()
 
 
-class _Entry(msgspec.Struct, frozen=True):
+class _PriceListEntry(msgspec.Struct, frozen=True):
     """One of the price list's JSON documents, as far as it is read."""
 
     product: _Product = _Product()
@@ -73,7 +73,7 @@ def on_demand_prices(documents: Iterable[str], currency: str, *, tell: Tell = si
     prices: dict[str, float] = {}
     for document in documents:
         try:
-            entry = decode(document.encode(), _Entry)
+            entry = decode(document.encode(), _PriceListEntry)
         except msgspec.DecodeError as error:
             tell(f"Pricing GetProducts: a product is left out: {error}")
             continue

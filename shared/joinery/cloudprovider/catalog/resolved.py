@@ -25,7 +25,7 @@ class _Offering(msgspec.Struct, frozen=True, rename="camel"):
     remaining: int = 0
 
 
-class _Entry(msgspec.Struct, frozen=True, rename="camel"):
+class _ResolvedEntry(msgspec.Struct, frozen=True, rename="camel"):
     name: str
     labels: dict[str, str | list[str]]
     capacity: dict[str, str | int | float]
@@ -74,7 +74,7 @@ class ResolvedCatalog(Catalog, frozen=True, rename="camel", kw_only=True, dict=T
 def decode_entries(data: bytes) -> ResolvedCatalog:
     """The catalogue in a JSON array. Raises ``ConfigurationError`` naming the entry that is wrong."""
     try:
-        entries = msgspec.json.decode(data, type=list[_Entry])
+        entries = msgspec.json.decode(data, type=list[_ResolvedEntry])
         resolved = tuple(_resolved(entries))
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
         raise ConfigurationError(f"not a catalogue: {error}") from error
@@ -93,7 +93,7 @@ def decode_entries(data: bytes) -> ResolvedCatalog:
     )
 
 
-def _resolved(entries: list[_Entry]) -> Iterator[ResolvedType]:
+def _resolved(entries: list[_ResolvedEntry]) -> Iterator[ResolvedType]:
     for entry in entries:
         labels = {key: (value,) if isinstance(value, str) else tuple(value) for key, value in entry.labels.items()}
         reserved = tuple(_reserved(sold) for sold in entry.offerings if sold.capacity_reservation)
@@ -110,7 +110,7 @@ def _reserved(sold: _Offering) -> Offering:
     )
 
 
-def _zones(entries: list[_Entry]) -> Mapping[str, str]:
+def _zones(entries: list[_ResolvedEntry]) -> Mapping[str, str]:
     """Zone names with their ids. A type lists both in the same order."""
     zones: dict[str, str] = {}
     for entry in entries:
