@@ -9,7 +9,7 @@ from joinery.cli.view.figures import count, money
 from joinery.cli.visible import visible
 from joinery.errors import ConfigurationError
 from joinery.scheduling.explain.explanation import Explanation, NodesExplanation, PoolExplanation, RuleCount
-from joinery.scheduling.firstfit.workspace import pending
+from joinery.scheduling.firstfit.pending import pending
 from joinery.scheduling.packing import Launch, PlacedOffering
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.reason import Reason, Subject

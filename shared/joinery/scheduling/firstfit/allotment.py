@@ -1,9 +1,11 @@
-"""How many pods of a class each combination of domains should take, by the counts alone.
+"""How many pods of a class each combination of domains should take, by the counts of topology rules alone.
 
-Where nothing but topology can stop a pod, the whole class is dealt out at once, each pod where it presses least; the
-final state is what counts, not the order. None may be dealt on the strength of another that never comes: where limits
-may stop pods, or the end of a capacity reservation, one is dealt at a time; and pods that gather on a host, which only
-one domain has, are dealt to each domain as if there were no other.
+A class is dealt out before anything is bought: each pod goes where the fewest are that its spreads count. Three cases:
+
+- Where nothing but topology can stop a pod, the whole class is dealt at once.
+- Where limits or the end of a capacity reservation may stop pods, one is dealt at a time. A pod that is dealt to a zone
+  because others were dealt elsewhere has no place there if those others are never bought for.
+- Pods that must share one host are dealt to each domain as if there were no other: a host is in one domain only.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,12 +28,14 @@ _COMBINATIONS = 256  # of domains over several topology keys
 
 
 class Allotment:
+    """Deals classes out over the domains in which something can be bought for them."""
+
     def __init__(self, work: Workspace, buyer: Buyer, manner: Manner = USUAL) -> None:
         self._dealing = manner.dealing
         self._work = work
         self._topology: Topology = work.topology
         self._nodes, self._reserved = buyer.nodes, buyer.reserved
-        self._known: dict[Demand, tuple[list[Domains], bool]] = {}
+        self._offers: dict[Demand, tuple[list[Domains], bool]] = {}
         self._counted: dict[tuple[Demand, tuple[tuple[str, str], ...], NodeFilter], bool] = {}
         self._is_unlimited = not any(pool.limits for pool in work.pools)
         self._minds_newcomers = bool(work.topology.settling) and not manner.heedless
@@ -39,15 +43,13 @@ class Allotment:
 
     @cached_property
     def _telling(self) -> frozenset[str]:
-        """Keys that nodes of some pools have and others may lack:
-        there a node without the label is a place of its own.
-        """
+        """Keys that nodes of some pools have and nodes of others lack: there "no such label" is a domain of its own."""
         return frozenset().union(*(pool.requirements.sets.keys() | pool.market.type_keys for pool in self._work.pools))
 
     def of(self, demand: Demand, count: int, refused: Sequence[Domains] = ()) -> Iterator[tuple[Domains, int]]:
-        """Domains and the pods they should take now, best first, without those that were ``refused``.
+        """Combinations of domains, best first without the ``refused``, and how many pods each should take now.
 
-        Each is to be acted upon before the next is asked for.
+        Pods are to be placed before the next combination is asked for: its share depends on them.
         """
         keys = self._topology.keys(demand.pods, demand.variant.rules)
         if self._minds_newcomers:
@@ -57,20 +59,20 @@ class Allotment:
                 yield {}, count
             return
         offered, is_bought = self._offered(demand, keys)
-        combos = [domains for domains in offered if domains not in refused]
+        combinations = [domains for domains in offered if domains not in refused]
         if self._dealing == "gathered":
-            combos = self._inhabited_first(combos)
+            combinations = self._inhabited_first(combinations)
         if demand.gathers:
-            yield from self._alone(demand, combos, count)
+            yield from self._alone(demand, combinations, count)
         else:
             at_once = self._is_unlimited and is_bought and not self._minds_newcomers
-            yield from self._shares(demand, combos, count if at_once else 1)
+            yield from self._shares(demand, combinations, count if at_once else 1)
 
-    def _inhabited_first(self, combos: list[Domains]) -> list[Domains]:
+    def _inhabited_first(self, combinations: list[Domains]) -> list[Domains]:
         """Those in which a node is bought already before others, else in their order."""
         nodes = self._nodes.opened.nodes
         return sorted(
-            combos,
+            combinations,
             key=lambda domains: (
                 not any(
                     all(not value or node.values(key) == (value,) for key, value in domains.items()) for node in nodes
@@ -78,32 +80,32 @@ class Allotment:
             ),
         )
 
-    def _alone(self, demand: Demand, combos: list[Domains], count: int) -> Iterator[tuple[Domains, int]]:
+    def _alone(self, demand: Demand, combinations: list[Domains], count: int) -> Iterator[tuple[Domains, int]]:
         """Each combination with what it may take while the others take nothing, the most first."""
-        room = [self._most(demand, domains, count) for domains in combos]
-        for index in sorted(range(len(combos)), key=lambda i: -room[i]):
-            share = self._most(demand, combos[index], count)
+        room = [self._most(demand, domains, count) for domains in combinations]
+        for index in sorted(range(len(combinations)), key=lambda i: -room[i]):
+            share = self._most(demand, combinations[index], count)
             if share:
-                yield combos[index], share
+                yield combinations[index], share
 
     def _most(self, demand: Demand, domains: Domains, count: int) -> int:
         dealt = self._shares(demand, [domains], count)
         return dealt[0][1] if dealt else 0
 
     def _offered(self, demand: Demand, keys: Sequence[str]) -> tuple[list[Domains], bool]:
-        """The combinations, sought once for each demand where no reservation can run out."""
+        """``_combinations``, remembered by demand unless a reservation can run out meanwhile."""
         if self._work.reservations:
             return self._combinations(demand, keys)
-        known = self._known.get(demand)
-        if known is None:
-            known = self._known[demand] = self._combinations(demand, keys)
-        return known
+        if demand not in self._offers:
+            self._offers[demand] = self._combinations(demand, keys)
+        return self._offers[demand]
 
     def _combinations(self, demand: Demand, keys: Sequence[str]) -> tuple[list[Domains], bool]:
-        """Every combination of domains that some pool can offer the class, those of heavier pools first, then those
-        that keep to minValues, then the cheapest; and whether each can be bought for.
+        """Every combination of domains that some pool can offer the class, and whether each can be bought for.
+
+        Those of heavier pools come first, then those that keep to minValues, then the cheapest.
         """
-        found: dict[tuple[tuple[str, str], ...], tuple[int, bool, float]] = {}
+        offers: dict[tuple[tuple[str, str], ...], tuple[int, bool, float]] = {}
         bought: set[tuple[tuple[str, str], ...]] = set()
         for node in self._starts(demand, keys):
             options = [node.values(key) or ("",) for key in keys]
@@ -116,14 +118,14 @@ class Allotment:
                     prices = narrowed.pool.market.prices[narrowed.types][:, narrowed.columns]
                     key = tuple(sorted(domains.items()))
                     offer = -node.pool.weight, not room[0], float(prices.min())
-                    found[key] = min(found.get(key, offer), offer)
+                    offers[key] = min(offers.get(key, offer), offer)
                     bought |= set() if node.reservation else {key}
-        listed: list[Domains] = [dict(key) for key, _ in sorted(found.items(), key=lambda item: (item[1], item[0]))]
-        return listed, len(bought) == len(found)
+        listed: list[Domains] = [dict(key) for key, _ in sorted(offers.items(), key=lambda item: (item[1], item[0]))]
+        return listed, len(bought) == len(offers)
 
     def _starts(self, demand: Demand, keys: Sequence[str]) -> Iterator[NewNode]:
-        """Every sort of node that could be begun for the class, and those begun whose like there may be no more of."""
-        for pool in (one for one in self._work.pools if is_open_to(one, demand, self._topology)):
+        """A fresh node of each pool and reservation for the class; open nodes in reservations, which may be full."""
+        for pool in (pool for pool in self._work.pools if is_open_to(pool, demand, self._topology)):
             node = self._nodes.start(pool, demand, {})
             if node is not None:
                 yield node
@@ -137,33 +139,38 @@ class Allotment:
         missing = [key for key in keys if not domains.get(key)]
         return not any(rule.key in missing and rule.kind != "anti-affinity" for rule in demand.variant.rules)
 
-    def _shares(self, demand: Demand, combos: list[Domains], count: int) -> list[tuple[Domains, int]]:
-        """Play ``count`` placements against the counts alone, each where it presses least, and take them back."""
+    def _shares(self, demand: Demand, combinations: list[Domains], count: int) -> list[tuple[Domains, int]]:
+        """How ``count`` pods share out, each going where the pressure is least.
+
+        They are counted on the way, and taken back.
+        Combinations without a share are left out.
+        """
         pods, rules = demand.pods, demand.variant.rules
-        places = [present(domains) for domains in combos]
-        shares = [0] * len(combos)
+        places = [present(domains) for domains in combinations]
+        shares = [0] * len(combinations)
         last = -1
         for cautious in (True, False):
             for _ in range(count - sum(shares)):
-                best = self._least_pressed(demand, combos, cautious, last)
+                best = self._least_pressed(demand, combinations, cautious, last)
                 if best is None:
                     break
                 index, amount = best
                 last = index
                 is_free = amount >= UNLIMITED and self._dealing != "ahead"
                 amount = count - sum(shares) if is_free else 1
-                self._topology.record(pods, rules, places[index], amount, self._counting(demand, combos[index]))
+                self._topology.record(pods, rules, places[index], amount, self._counting(demand, combinations[index]))
                 shares[index] += amount
                 if sum(shares) == count:
                     break
         for index, share in enumerate(shares):
             if share:
-                self._topology.record(pods, rules, places[index], -share, self._counting(demand, combos[index]))
-        return [(combos[i], share) for i, share in enumerate(shares) if share]
+                self._topology.record(pods, rules, places[index], -share, self._counting(demand, combinations[index]))
+        return [(combinations[i], share) for i, share in enumerate(shares) if share]
 
     def _counting(self, demand: Demand, domains: Domains) -> Counts:
-        """Whether a node bought for the class there will count for a spread:
-        of pods that choose their nodes not every one does.
+        """Whether a spread's filter admits a node that is bought for the class in these domains.
+
+        The first node that could be started stands for all of them.
         """
 
         def counts(nodes: NodeFilter) -> bool:
@@ -179,15 +186,15 @@ class Allotment:
         return counts
 
     def _least_pressed(
-        self, demand: Demand, combos: list[Domains], cautious: bool, last: int
+        self, demand: Demand, combinations: list[Domains], cautious: bool, last: int
     ) -> tuple[int, int] | None:
-        """The combination with the fewest counted pods that may take one more, and how many it may take.
+        """Of the combinations that may take one more pod the one under the least pressure, and how many it may take.
 
         Where pods are gathered, the ``last`` one as long as it may, then the first one.
         """
         pods, rules, is_ahead = demand.pods, demand.variant.rules, self._dealing == "ahead"
         best: tuple[int, int, int] | None = None
-        for index, domains in enumerate(combos):
+        for index, domains in enumerate(combinations):
             allowed, pressure = UNLIMITED, 0
             for key, domain in ((key, domain) for key, domain in domains.items() if domain):
                 allowed = min(allowed, self._topology.allowance(pods, rules, key, domain, cautious=cautious))
@@ -200,8 +207,9 @@ class Allotment:
         return None if best is None else (best[1], best[2])
 
     def _room(self, node: NewNode, demand: Demand) -> tuple[int, int]:
-        """How many pods the node holds, whatever it may be, and how many with lower minValues: a share dealt to a
-        domain without room would let others in elsewhere.
+        """How many pods the node holds, whatever it may be, and how many with lower minValues.
+
+        A domain without room takes no share: its share would let pods into others that must stay out without it.
         """
         most, _, counts = node.holds(demand, np.ones_like(node.types))
         return most, int(counts.max(initial=0)) if self._relaxes else most

@@ -1,5 +1,6 @@
-"""The nodes that a packing is buying,
-with just enough of each in arrays to skip at once those that cannot take a class.
+"""The nodes that a packing is buying, with enough of each in arrays to skip at once those that cannot take a class.
+
+First-fit asks every open node for every class, and most refuse. Asked one by one, they would take most of its time.
 """
 
 import numpy as np
@@ -10,11 +11,11 @@ from joinery.scheduling.firstfit.value import bearable_ratio
 from joinery.scheduling.pools.pool import Amounts, Prices
 
 _LEVELS = np.array([1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 3.0, np.inf])
-"""Prices, as multiples of a node's own, up to which its largest possible room is kept."""
+"""Price levels, as multiples of a node's price. For each, the largest room that it may have up to there is kept."""
 
 
 def _levels(price: float) -> Prices:
-    """The prices up to which room is kept; of a free node, nothing and any price."""
+    """The levels in $/h; those of a node that costs nothing are nothing, and any price."""
     levels = np.full(len(_LEVELS), np.inf)
     levels[:-1] = price * _LEVELS[:-1] * (1 + 1e-9)
     return levels
@@ -23,9 +24,12 @@ def _levels(price: float) -> Prices:
 class OpenedNodes:
     """Grows by one node at a time; ``nodes[i]`` is replaced as it takes shape.
 
-    ``_room`` (node x price level x resource) is the most that a node could still take of each resource on any type that
-    it may be at up to that price; ``_value`` (node x 3) holds its price, the ratio of price to fair price it may bear,
-    the fair price of its pods.
+    price        $/h of the cheapest type that the node may be
+    fair_price   $/h that its pods should cost
+
+    ``_room`` (nodes x price levels x resources) is the most that a node could still take of each resource on any type
+    that it may be up to that price. ``_value`` (nodes x 3) holds its price, how many times its pods' fair price it may
+    cost, and that fair price.
     """
 
     def __init__(self, resources: int) -> None:
@@ -39,7 +43,7 @@ class OpenedNodes:
         self._value: Prices = np.zeros((64, 3))
 
     def append(self, node: NewNode) -> int:
-        """Take in a node that has no pods yet; its index."""
+        """Add a node that has no pods yet; its index."""
         if len(self.nodes) == len(self._room):
             self._room = np.concatenate([self._room, np.zeros_like(self._room)])
             self._value = np.concatenate([self._value, np.zeros_like(self._value)])
@@ -51,7 +55,7 @@ class OpenedNodes:
         return len(self.nodes) - 1
 
     def repeat(self, node: NewNode) -> None:
-        """Take in a node just like the last one."""
+        """Add a node just like the last one."""
         last, index = len(self.nodes) - 1, self.append(node)
         self.fair_price[index], self.price[index] = self.fair_price[last], self.price[last]
         self._room[index], self._value[index] = self._room[last], self._value[last]
@@ -71,9 +75,9 @@ class OpenedNodes:
         self._value[index] = (price, bearable_ratio(price, self.fair_price[index]), self.fair_price[index])
 
     def shape(self, index: int) -> int:
-        """What tells nodes apart for pods that are still to come: nodes of one shape take or refuse them alike."""
-        known = self._shapes[index]
-        if known is None:
+        """A number that nodes share which take or refuse the same pods."""
+        number = self._shapes[index]
+        if number is None:
             node = self.nodes[index]
             asked = tuple((batch.demand, *sorted(batch.domains.items())) for batch in node.placed)
             shape = (
@@ -84,8 +88,8 @@ class OpenedNodes:
                 node.types.tobytes(),
                 node.reservation,
             )
-            known = self._shapes[index] = self._numbers.setdefault(shape, len(self._numbers))
-        return known
+            number = self._shapes[index] = self._numbers.setdefault(shape, len(self._numbers))
+        return number
 
     def promising(self, demand: Demand, count: int, units: dict[str, float]) -> NDArray[np.int64]:
         """The nodes of those pools that may have room for a pod of the class at a bearable price, in order."""

@@ -1,0 +1,83 @@
+"""What nodes that exist have left for pods, beside those that run there and those that DaemonSets will still bring."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from joinery.apis.core import CSINode
+from joinery.apis.quantity import total
+from joinery.scheduling.constraints.resources import host_ports_of, requests_of
+from joinery.scheduling.constraints.volumes import Volumes
+from joinery.scheduling.firstfit.targets import ExistingNode
+from joinery.scheduling.pools.builder import Daemon
+from joinery.scheduling.pools.pool import Amounts, Axis
+from joinery.state.nodes import NodeView
+from joinery.state.pods import is_daemon
+
+
+@dataclass(frozen=True)
+class NodeRoom:
+    """What is left of nodes.
+
+    axis      the resources, in the order of the rows that it gives
+    daemons   the DaemonSets' pods
+    volumes   what the volumes of pods demand
+    csi       by node: how many volumes each CSI driver attaches there
+    """
+
+    axis: Axis
+    daemons: Sequence[Daemon]
+    volumes: Volumes
+    csi: Mapping[str, CSINode]
+
+    def existing(self, view: NodeView) -> ExistingNode:
+        """The node as a target, with what is left of it."""
+        free = self.axis.vector(view.allocatable)
+        free -= self.axis.vector(total(requests_of(pod) for pod in view.pods))
+        free -= self._missing_daemons(view)
+        ports = {port for pod in view.pods for port in host_ports_of(pod)}
+        ports |= {port for daemon in self.daemons if daemon.runs_on(view) for port in host_ports_of(daemon.pod)}
+        attached = {name for pod in view.pods for name in self.volumes.needs(pod).claims}
+        return ExistingNode(view, free, self._attachments(view), attached, ports)
+
+    def empty(self, view: NodeView) -> Amounts:
+        """What the node would have for pods if only its DaemonSets' pods ran there."""
+        expected = total(daemon.requests for daemon in self.daemons if daemon.runs_on(view))
+        room: Amounts = self.axis.vector(view.allocatable) - self.axis.vector(expected)
+        return room
+
+    def with_daemons(self, view: NodeView) -> NodeView:
+        """The node with the DaemonSets' pods that will still come to it: rules about pods count them."""
+        running = {
+            f"{pod.metadata.namespace}/{owner.name}"
+            for pod in view.pods
+            if is_daemon(pod)
+            for owner in pod.metadata.owner_references
+        }
+        missing = tuple(d.pod for d in self.daemons if d.name not in running and d.runs_on(view))
+        return replace(view, pods=(*view.pods, *missing)) if missing else view
+
+    def _missing_daemons(self, view: NodeView) -> Amounts:
+        """What DaemonSets will still take: all that belong there, less those that already run."""
+        expected = total(daemon.requests for daemon in self.daemons if daemon.runs_on(view))
+        present = total(requests_of(pod) for pod in view.pods if is_daemon(pod))
+        missing: Amounts = np.maximum(self.axis.vector(expected) - self.axis.vector(present), 0)
+        return missing
+
+    def _attachments(self, view: NodeView) -> dict[str, int]:
+        """How many more volumes the node attaches, by CSI driver, where the driver reports a limit."""
+        csi = self.csi.get(view.node)
+        if csi is None:
+            return {}
+        limits = {
+            driver.name: driver.allocatable.count
+            for driver in csi.spec.drivers
+            if driver.allocatable is not None and driver.allocatable.count is not None
+        }
+        attached: dict[str, set[str]] = {driver: set() for driver in limits}
+        for pod in view.pods:
+            for driver, claims in self.volumes.by_driver(pod).items():
+                if driver in attached:
+                    attached[driver] |= claims
+        return {driver: limit - len(attached[driver]) for driver, limit in limits.items()}

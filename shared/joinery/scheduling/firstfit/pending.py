@@ -1,0 +1,57 @@
+"""Which pods a plan places: those that wait, and those whose node is about to go (Karpenter `Provisioner.Schedule`)."""
+
+from collections.abc import Container, Iterable
+from dataclasses import replace
+
+from joinery.apis.core import Pod
+from joinery.scheduling.constraints.selectors import read
+from joinery.scheduling.problem import Problem
+from joinery.state.nodes import NodeView
+from joinery.state.pods import is_fully_blocking, is_pending, is_protected, is_reschedulable
+from joinery.state.snapshot import Snapshot
+
+
+def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
+    """The pods to place, by name."""
+    only_marked = problem.options.only_marked_unschedulable
+    waiting = [pod for pod in problem.snapshot.pods if is_pending(pod, only_marked=only_marked)]
+    moving = [
+        pod
+        for view in views
+        if view.is_leaving
+        for pod in view.pods
+        if pod.spec.node_name and _must_move(pod, problem.snapshot)
+    ]
+    return tuple(sorted((*waiting, *moving), key=lambda pod: pod.key))
+
+
+def without(views: Iterable[NodeView], planned: Container[str]) -> tuple[NodeView, ...]:
+    """Nodes without the pods that are planned anew: those that must move, and those that files nominate for a node.
+
+    A pod that stays on a node that is going runs and counts until it is gone, as the scheduler counts it.
+    """
+    return tuple(
+        replace(view, pods=tuple(pod for pod in view.pods if pod.key not in planned))
+        if any(pod.key in planned for pod in view.pods)
+        else view
+        for view in views
+    )
+
+
+def _must_move(pod: Pod, snapshot: Snapshot) -> bool:
+    """Currently reschedulable: alive, not protected, and not behind a budget that never lets go."""
+    return is_reschedulable(pod) and not is_protected(pod, snapshot.now) and not _is_blocked(pod, snapshot)
+
+
+def _is_blocked(pod: Pod, snapshot: Snapshot) -> bool:
+    """Whether no eviction will ever be granted.
+
+    The API server refuses one for a pod with several PodDisruptionBudgets.
+    """
+    matching = [
+        budget
+        for budget in snapshot.disruption_budgets
+        if budget.metadata.namespace == pod.metadata.namespace
+        and read(budget.spec.selector).matches(pod.metadata.labels)
+    ]
+    return len(matching) > 1 or any(is_fully_blocking(budget) for budget in matching)
