@@ -72,7 +72,7 @@ class InMemoryStore:
         return key
 
     def read(self, key: str) -> dict[str, Any]:
-        """A record again."""
+        """The record of that key."""
         return msgspec.json.decode(gzip.decompress(self.documents[key]), type=dict[str, Any])
 
 

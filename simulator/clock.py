@@ -1,4 +1,4 @@
-"""A clock that is driven, so that an hour of a cluster's life takes a second and is the same every time."""
+"""A clock that a test or the engine moves on, so that an hour of simulated time takes a second."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -1,7 +1,8 @@
 """The simulated passing of time: a heap of what happens when, and a clock that jumps from one to the next.
 
 Rules of this file: at one moment things happen in the order of ``Turn``, and within a turn in the order in which they
-were asked for. Nothing here or in an actor reads a clock, a thread or an unseeded random number, so a seed is a life.
+were asked for. Nothing here or in an actor reads a clock, a thread or an unseeded random number, so one seed gives one
+run.
 """
 
 import heapq
@@ -17,7 +18,7 @@ Action = Callable[[], object]
 
 
 class Turn(IntEnum):
-    """Who goes first at one moment: the world before those who look at it, people and schedules last."""
+    """The order of actions at one moment: first what changes the cluster and the cloud, then who looks at them."""
 
     CLOUD = 0
     KUBELET = 1
@@ -60,7 +61,7 @@ class Engine:
         self.at(self.clock.now() + delay, turn, action)
 
     def every(self, period: timedelta, turn: Turn, action: Action) -> None:
-        """Do it now and ever again."""
+        """Do it now, and again after every period."""
 
         def again() -> None:
             action()
@@ -69,7 +70,7 @@ class Engine:
         self.at(self.clock.now(), turn, again)
 
     def after_each(self, look: Action) -> None:
-        """Look after every single thing that happened: for those who notice what others did."""
+        """Call ``look`` after every action, for those who notice what others did."""
         self._after_each.append(look)
 
     def run_until(self, moment: datetime, *, stop: Callable[[], bool] = lambda: False) -> bool:

@@ -23,7 +23,7 @@ _installed: list["World"] = []
 
 
 class World:
-    """Everything that a controller can reach, in memory. Two worlds of one seed live the same life."""
+    """Everything that a controller can reach, in memory. Two worlds of one seed behave alike."""
 
     def __init__(self, seed: int = 0, *, catalog: Catalog | None = None, start: datetime = START) -> None:
         self.seed = seed

@@ -1,7 +1,7 @@
 """The API server calling the webhook: FailedScheduling Events and changes of the objects that matter.
 
 What passes here is what the webhook configuration's rules and CEL conditions let pass. Like the API server's, the call
-carries the object before and after; unlike it, it comes right after the write instead of during it, at the same moment.
+carries the object before and after; unlike the API server's, it comes right after the write instead of during it.
 """
 
 import json
@@ -99,7 +99,7 @@ def event_document(stored: StoredEvent) -> dict[str, Any]:
 
 
 def _matters(change: Change) -> bool:
-    """The configuration's CEL condition: heartbeats and the like stay inside the API server."""
+    """The CEL condition of the webhook configuration, which keeps heartbeats inside the API server."""
     before, after = change.before, change.after
     if before is None or after is None:
         return True

@@ -1,4 +1,4 @@
-"""What simulated actors share: the world they act on, the engine they are driven by, and a way to be woken once."""
+"""What simulated actors share: the cluster and cloud they act on, the engine that runs them, and an alarm."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -9,7 +9,7 @@ from simulator.kubernetes.cluster import InMemoryCluster
 
 
 class Alarm:
-    """Rings an action once after a delay, however often it is set meanwhile."""
+    """Runs an action once after a delay, however often the alarm is set in that time."""
 
     def __init__(self, engine: Engine, turn: Turn, delay: timedelta, action: Callable[[], object]) -> None:
         self._engine = engine
@@ -29,7 +29,7 @@ class Alarm:
 
 
 class Stage:
-    """Where an actor stands: engine, cluster and cloud."""
+    """What an actor is given: the engine that runs it, and the cluster and cloud that it acts on."""
 
     def __init__(self, engine: Engine, cluster: InMemoryCluster, cloud: InMemoryCloud) -> None:
         self.engine = engine

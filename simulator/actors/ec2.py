@@ -1,4 +1,4 @@
-"""EC2 telling what happens to instances: EventBridge events, and the moments at which kubelets begin and end."""
+"""EC2: sends EventBridge events about instances, and says when an instance runs and when it is gone."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -13,7 +13,10 @@ ACCOUNT, REGION = "123456789012", "us-east-1"
 
 
 class Ec2:
-    """Follows every instance of the simulated cloud. ``publish`` is EventBridge; the others are told of the machine."""
+    """Follows every instance of the simulated cloud.
+
+    ``publish`` is EventBridge. ``when_running`` and ``when_gone`` are called with the instance's id.
+    """
 
     def __init__(self, stage: Stage, publish: Callable[[Envelope], None]) -> None:
         self._stage = stage

@@ -45,13 +45,13 @@ class Kubelets:
         self._later(BOOTS_IN, partial(self._register, instance_id))
 
     def register(self, instance_id: str) -> Node:
-        """The Node as the kubelet of that instance makes it; taken as booted."""
+        """Create the Node of an instance at once, as its kubelet does after booting."""
         instance = self._stage.cloud.look(instance_id)[0]
         node = self._node(instance, self._stage.cloud.request_of(instance_id))
         return self._cluster.api.create(node)
 
     def become_ready(self, name: str) -> None:
-        """The network is up: Ready, and its pods start."""
+        """Mark the node Ready, because its network is up, and start its pods."""
         node = self._cluster.nodes.get(name)
         if node is None or not self._is_running(node):
             return
@@ -137,7 +137,7 @@ class Kubelets:
 
 
 def _attached(room: Resources, request: LaunchRequest) -> Resources:
-    """Without the network adapters that the type may have and nobody asked EC2 for."""
+    """The resources of an instance. Elastic Fabric Adapters are there only if the launch asked EC2 for them."""
     asked = any(override.efa for override in request.overrides) or request.node_class.declares_interfaces
     return room if asked else {name: value for name, value in room.items() if name != EFA}
 

@@ -56,7 +56,7 @@ _DAEMONS_TOLERATE = [
 
 @dataclass(frozen=True)
 class Workload:
-    """A Deployment (its ReplicaSet, in truth) or a StatefulSet."""
+    """A Deployment, which stands for its ReplicaSet too, or a StatefulSet."""
 
     kind: str
     name: str
@@ -169,7 +169,7 @@ class DaemonSetController:
 
 
 def _pair(pod: Pod) -> tuple[str, str]:
-    """Which DaemonSet's pod for which node it is."""
+    """The UID of the pod's DaemonSet and the name of its node; empty for a pod of no DaemonSet."""
     owners = [owner.uid for owner in pod.metadata.owner_references if owner.kind == "DaemonSet"]
     if not owners:
         return ("", "")

@@ -34,14 +34,14 @@ class Account:
     reservations: list[dict[str, Any]] = field(default_factory=list)
 
     def reset(self) -> None:
-        """As new; moto's own state is moto's to reset."""
+        """Empty the account, except what moto itself keeps."""
         self.out_of.clear()
         self.answers.clear()
         self.reservations.clear()
 
     @contextmanager
     def corrected(self) -> Iterator[None]:
-        """Serve moto within this."""
+        """Correct moto for as long as the ``with`` lasts; serve it inside."""
         from moto.ec2.models.fleets import FleetsBackend
         from moto.ec2.responses import EC2Response
         from moto.ec2.responses.fleets import Fleets
@@ -132,7 +132,10 @@ def _passes(reservation: dict[str, Any], filters: dict[str, list[str]]) -> bool:
 
 
 def _answering(account: Account, create_fleet: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """One answer a token, with the errors in it, and a refusal if the token comes with another request."""
+    """CreateFleet gives one answer for each token, errors included.
+
+    A token that comes with another request is refused.
+    """
 
     def answer(response: Any) -> Any:
         from moto.ec2.exceptions import EC2ClientError

@@ -29,7 +29,7 @@ def price_list(host: str = "127.0.0.1") -> Iterator[str]:
 
 
 def products(asked: dict[str, Any]) -> dict[str, Any]:
-    """The answer to GetProducts: everything is shared tenancy here, so a question about another finds nothing."""
+    """The answer to GetProducts. All products are of shared tenancy, so for another tenancy the list is empty."""
     fields = {condition["Field"]: condition["Value"] for condition in asked.get("Filters", [])}
     prices = {o.instance_type: o.price for o in sample().offerings if o.capacity_type == ON_DEMAND}
     documents = [_document(name, price) for name, price in sorted(prices.items())]

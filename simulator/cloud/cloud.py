@@ -118,7 +118,7 @@ class InMemoryCloud:
         self._watchers.append(watcher)
 
     def look(self, instance_id: str) -> tuple[Instance, datetime | None]:
-        """An instance as it is, even long gone, and when it begins to shut down: for who plays its kubelet."""
+        """An instance as it is, even one that is long gone, and the moment at which it begins to shut down."""
         machine = self._machines[instance_id]
         return self._seen(machine, self.clock.now()), machine.ends_at
 
@@ -131,7 +131,7 @@ class InMemoryCloud:
         raise NotFoundError(f"instance {instance_id} was not launched here")
 
     def fail_next(self, operation: str, error: Exception) -> None:
-        """The next call of that method raises the error and does nothing; several queue up."""
+        """Let the next call of that method raise the error and do nothing. Several errors are raised in turn."""
         self._failures.setdefault(operation, deque()).append(error)
 
     @property
@@ -208,7 +208,7 @@ class InMemoryCloud:
     # --- how it does it ---
 
     def _end(self, machine: _Machine, moment: datetime) -> None:
-        """Decide when it goes; an earlier end stays."""
+        """Let the instance end at that moment, unless it ends earlier already."""
         if machine.ends_at is None or moment < machine.ends_at:
             machine.ends_at = moment
             self._tell(machine.instance.instance_id)

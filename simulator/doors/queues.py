@@ -19,9 +19,7 @@ TRIES = 5
 
 
 class BellQueues:
-    """Delivers bells to their doors when their delay is over;
-    schedules ring each once a minute, as messages of their own.
-    """
+    """Delivers bells to their doors when their delay is over. Schedules ring every bell once a minute."""
 
     def __init__(self, engine: Engine, doorbell: InMemoryDoorbell, doors: Doors) -> None:
         self._engine = engine
@@ -69,8 +67,9 @@ class BellQueues:
 
 
 class InterruptionQueue:
-    """A standard queue with partial batch responses: what failed is delivered again,
-    and in the end rests with the dead.
+    """A standard queue with partial batch responses.
+
+    A message that failed is delivered again, and after five tries it is among the ``dead_letters``.
     """
 
     def __init__(self, engine: Engine, doors: Doors) -> None:

@@ -1,9 +1,8 @@
-"""How real systems write what the simulator's objects mean: a kubelet's amounts, and what an API server prints beside
-our fields.
+"""Objects as real systems print them: a kubelet's amounts, and the fields that an API server adds to ours.
 
-The simulator keeps what decisions look at. Whoever reads it must not be spoilt: so whatever is served, built for a test
-or written in a golden case gets the fields that nobody here looks at, and the nulls of Go's fields without
-``omitempty``, as kubectl shows them of a real cluster, and is read by the readers that read clusters.
+The simulator keeps only the fields that decisions look at. A real cluster has more, and the product's readers must cope
+with them. So whatever is served, built for a test or written in a golden case first gets the other fields too, and the
+nulls that Go prints for fields without ``omitempty``. Then the product's own readers read it.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,8 +30,9 @@ _MANAGED = [{
 
 
 def allocatable(room: Quantities) -> dict[str, str | int | float]:
-    """The room of a node as its kubelet spells it: memory in Ki,
-    storage in bytes, huge pages even if there are none.
+    """What is allocatable on a node, as its kubelet writes it.
+
+    Memory is in Ki and storage in bytes, and huge pages are there even if there are none.
     """
     spelt = {**dict.fromkeys(_HUGE_PAGES, "0"), **room}
     if "memory" in room:
@@ -43,7 +43,7 @@ def allocatable(room: Quantities) -> dict[str, str | int | float]:
 
 
 def capacity(room: Quantities) -> dict[str, str | int | float]:
-    """What such a node has before its kubelet keeps some of it."""
+    """What such a node has in all: what is allocatable, and what its kubelet keeps for itself."""
     whole = dict(allocatable(room))
     for name, kept in _KEPT.items():
         if name in room:
@@ -54,7 +54,7 @@ def capacity(room: Quantities) -> dict[str, str | int | float]:
 
 
 def spelt(resources: Quantities) -> dict[str, str | int | float]:
-    """A capacity that is known to the byte, as its kubelet spells it."""
+    """A capacity that is given to the byte, as a kubelet writes it."""
     return {
         **allocatable(resources),
         **{name: _kibibytes(name, resources[name]) for name in _KEPT if name in resources},

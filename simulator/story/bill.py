@@ -10,7 +10,11 @@ from simulator.cloud.cloud import InMemoryCloud
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One instance; ``hours`` within the story, ``cost`` in $. ``still``: it runs on."""
+    """What one instance cost.
+
+    ``hours``: how long it ran within the story. ``hourly``: its price in $/h. ``still``: whether it still runs at the
+    end.
+    """
 
     instance_id: str
     node_pool: str
@@ -27,7 +31,7 @@ class Item:
 
 
 def bill(cloud: InMemoryCloud, instance_ids: list[str], start: datetime) -> tuple[Item, ...]:
-    """An item an instance, in order of launch. EC2 charges until it begins to shut down."""
+    """An item for each instance, in order of launch. EC2 charges until an instance begins to shut down."""
     return tuple(_item(cloud, instance_id, start) for instance_id in instance_ids)
 
 

@@ -8,7 +8,7 @@ from simulator.story.simulation import Simulation
 
 
 def leaks(simulation: Simulation) -> tuple[str, ...]:
-    """Everything that leaked by now, a sentence each; nothing is the product's promise."""
+    """Everything that leaked by now, a sentence each. The product promises that there is nothing."""
     return tuple(
         [
             *_instances(simulation),

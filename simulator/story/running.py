@@ -58,7 +58,7 @@ def start(world: World, kubelets: Kubelets, running: Running, number: int) -> No
 
 
 def _join(world: World, kubelets: Kubelets, instance_id: str, claim: str) -> str:
-    """Its Node, Ready and initialized."""
+    """Create the instance's Node, Ready and initialized. Returns its name."""
     node = kubelets.register(instance_id)
     joined = with_metadata(
         node,

@@ -77,7 +77,7 @@ class Simulation:
             yield self
 
     def _employ(self) -> None:
-        """Set the actors to work."""
+        """Create the actors, and connect those that wait for each other."""
         self.ec2.when_gone.append(Caretakers(self.stage).instance_gone)
         self.ec2.when_running.append(self._boot)
         KubeScheduler(self.stage)
@@ -85,7 +85,7 @@ class Simulation:
         AttachDetach(self.stage)
 
     def _set_up(self) -> None:
-        """What is there at the start, and the time until then: nobody is at the doors yet."""
+        """Create what is there at the start, and let its age pass. The doors are closed in that time."""
         self._apply(self.scenario.spec.objects)
         for node_class in list(self.world.cluster.node_classes.values()):
             self.world.cluster.add(with_fields(node_class, status=self.world.cloud.status_of(node_class)))
@@ -93,7 +93,7 @@ class Simulation:
         self.engine.run_until(self.start)
 
     def _publish(self, envelope: dict[str, Any]) -> None:
-        """EventBridge, whose rules are there once the doors are."""
+        """Send an EventBridge event on. Its rules exist only once the doors are open."""
         if not self._is_open:
             return
         self.interruptions.send(envelope)

@@ -70,7 +70,7 @@ def browsing(profile: Path) -> Iterator["Browser"]:
 
 @dataclass
 class Pipe:
-    """Commands out, answers and events in."""
+    """The debugging pipe: commands go out, answers and events come in."""
 
     reads: int
     writes: int
@@ -181,7 +181,7 @@ class Page:
         self.call("Emulation.setEmulatedMedia", media=kind, features=[scheme])
 
     def close(self) -> None:
-        """Nobody looks at it any more."""
+        """Close the tab."""
         self.call("Page.close")
 
     @property

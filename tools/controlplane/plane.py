@@ -25,7 +25,7 @@ BACKOFF_SECONDS = 10
 
 @dataclass(frozen=True)
 class User:
-    """Who may knock: the name doubles as the token. ``system:masters`` is allowed everything."""
+    """A user of the API server. The name is the token as well. The group ``system:masters`` is allowed everything."""
 
     name: str
     groups: tuple[str, ...] = ()

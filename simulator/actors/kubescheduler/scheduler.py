@@ -110,7 +110,7 @@ def _is_pending(pod: Pod) -> bool:
 
 
 def _only_marked(change: Change) -> bool:
-    """Whether only the scheduler's own mark changed: its echo must not wake it."""
+    """Whether only the condition changed that the scheduler itself writes: that must not wake it again."""
     before, after = change.before, change.after
     if before is None or after is None:
         return False
@@ -123,14 +123,17 @@ def _order(pod: Pod) -> tuple[int, object, str]:
 
 
 def _reserves(other: Pod, pod: Pod) -> bool:
-    """Whether a nominated pod's room is kept from this one: it is another, and as important."""
+    """Whether ``pod`` must leave room for ``other``: another pod that is nominated to a node, of no lower priority."""
     if other is pod or not other.status.nominated_node_name:
         return False
     return (other.spec.priority or 0) >= (pod.spec.priority or 0)
 
 
 def _reserved(pod: Pod, name: str, seen: View, nominated: list[Pod]) -> str:
-    """Why not that node once the pods nominated to it are there too: it must pass both ways, as in kube-scheduler."""
+    """Why the pod cannot go to the node if the pods nominated to it are there too.
+
+    kube-scheduler filters such a node twice, with and without them, and it must pass both times.
+    """
     here = [other for other in nominated if other.status.nominated_node_name == name]
     if not here:
         return ""

@@ -47,7 +47,7 @@ class Spread:
 
 
 class Topology:
-    """What one pod may do, given all placed pods."""
+    """The rules of one pod, and those of all placed pods about it."""
 
     def __init__(self, pod: Pod, view: View) -> None:
         self._pod = pod
@@ -64,7 +64,7 @@ class Topology:
         self._wanted = self._wanted_domains()
 
     def reason(self, info: NodeInfo) -> str:
-        """Why a node is out, or nothing."""
+        """Why the pod cannot go to the node; empty if it can."""
         if not all(spread.allows(info) for spread in self._spreads):
             return SPREAD
         if any(info.labels.get(key) == value for key, value in self._avoided):
