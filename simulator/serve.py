@@ -42,7 +42,7 @@ _QUEUES = {"provisioning_queue": "provisioning.fifo", "lifecycle_queue": "lifecy
 
 
 class WallClock(Clock):
-    """The clock of whoever calls: doors in other processes have no other."""
+    """The machine's clock, because doors in other processes use it too."""
 
     def now(self) -> datetime:
         return datetime.now(UTC)  # noqa: TID251 - see the class
@@ -50,7 +50,11 @@ class WallClock(Clock):
 
 @dataclass(frozen=True)
 class Served:
-    """Where the two are, what a door's environment must hold, and the cluster itself."""
+    """What is served.
+
+    ``kubernetes``, ``aws``: their URLs. ``environment``: what a door needs in its environment. ``cluster``: behind the
+    first.
+    """
 
     kubernetes: str
     aws: str

@@ -1,4 +1,4 @@
-"""The doors, opened here as Lambda opens them: the real ``functions/*/app.py``, with events that look real.
+"""The doors, opened here as Lambda opens them: the real ``functions/*/app.py``, with events as AWS writes them.
 
 Every app is called ``app``, so they are loaded by path. Settings come from the environment, as in Lambda:
 ``Doors.open`` sets it for as long as the simulation lasts, and makes its world the one that
@@ -66,7 +66,7 @@ class Doors:
 
     @contextmanager
     def open(self) -> Iterator["Doors"]:
-        """Set the environment, and put it back."""
+        """Set the environment of the doors inside the ``with``, and restore it afterwards."""
         ours = self._environment()
         before = {name: os.environ.get(name) for name in ours}
         os.environ.update(ours)

@@ -62,7 +62,7 @@ class ApiServer:
         return stored
 
     def current(self, item: T) -> T:
-        """The stored object of the same name and UID. ``NotFoundError``, or ``ConflictError`` for a namesake."""
+        """The stored object of the same name and UID. ``NotFoundError``, or ``ConflictError`` if the UIDs differ."""
         stored: T = self.get(kind_of(item), key_of(item))
         uid = item.metadata.uid  # type: ignore[attr-defined]
         if uid and uid != stored.metadata.uid:  # type: ignore[attr-defined]

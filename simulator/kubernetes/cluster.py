@@ -111,14 +111,14 @@ class InMemoryCluster:
         self._replicas[owner_uid] = replicas
 
     def end_grace(self) -> None:
-        """Let every pod whose grace has passed be gone, as its kubelet would."""
+        """Remove every pod whose grace period has passed, as its kubelet would."""
         for pod in list(self.pods.values()):
             due = pod.metadata.deletion_timestamp
             if due is not None and due <= self.clock.now():
                 self.remove(pod)
 
     def emit(self, event: Event, *, reporter: str) -> None:
-        """Store an Event, and tell who listens."""
+        """Store an Event, and call the listeners."""
         stored = StoredEvent(event, reporter, self.clock.now())
         self.events.append(stored)
         for listener in self._listeners:
@@ -285,7 +285,7 @@ class InMemoryCluster:
         return self.api.update(with_fields(current, metadata=meta, status=after.status))  # type: ignore[attr-defined]
 
     def _pod(self, pod: Pod) -> Pod:
-        """The stored pod of that UID; a namesake counts as gone."""
+        """The stored pod. Raises ``NotFoundError`` if it is gone, or another pod has its name."""
         try:
             return self.api.current(pod)
         except ConflictError as error:
@@ -296,7 +296,10 @@ class InMemoryCluster:
         self.api.delete(pod, grace_seconds=grace if is_running else 0)
 
     def _may_go(self, pod: Pod) -> bool:
-        """The eviction API's answer: no budget, or one that has a disruption left (policy/v1)."""
+        """Whether the eviction API lets the pod go (policy/v1): no budget covers it, or one that allows a disruption.
+
+        A pod that several budgets cover is never evicted.
+        """
         if pod.status.phase in (*budgets.FINISHED, "Pending") or pod.metadata.deletion_timestamp is not None:
             return True
         covering = [budget for budget in self.disruption_budgets.values() if budgets.covers(budget, pod)]

@@ -1,4 +1,4 @@
-"""Joinery at work on a real control plane: what a cluster lives through, and what must be noted on the way.
+"""Joinery at work on a real control plane: a cluster in time, and what is noted of it.
 
 Kubernetes is real: API server, scheduler, controllers, admission, eviction. EC2, SQS and the kubelets are played. The
 doors are the real handlers, and they reach the cluster as the user ``joinery``, who may do what ``manifests/rbac.yaml``
@@ -141,7 +141,7 @@ class Cluster:
         return [event for event in events if event.get("reason") == reason]
 
     def state(self) -> str:
-        """For whoever wonders why nothing happens."""
+        """What there is, for the message of a failure."""
         seen = self.look()
         pods = [f"{pod.key} on {pod.spec.node_name or '-'} ({pod.status.nominated_node_name})" for pod in seen.pods]
         claims = [f"{c.metadata.name} {[x.type for x in c.status.conditions]}" for c in seen.node_claims]

@@ -15,5 +15,5 @@ def engine(world: World) -> Engine:
 
 @pytest.fixture
 def stage(engine: Engine, world: World) -> Stage:
-    """Where an actor stands."""
+    """What an actor is given."""
     return Stage(engine, world.cluster, world.cloud)
