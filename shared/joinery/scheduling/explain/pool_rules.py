@@ -11,7 +11,6 @@ from joinery.scheduling.constraints.topology_rules import Rule
 from joinery.scheduling.explain.explanation import RuleCount
 from joinery.scheduling.explain.shortfall import requests_in_words
 from joinery.scheduling.explain.stages import Asked, Way, stages
-from joinery.scheduling.firstfit.exhaustion import within_limits
 from joinery.scheduling.firstfit.ledger import ANY_NEW_NODE
 from joinery.scheduling.pools.pool import OFFERING_KEYS, Mask, Pool
 from joinery.scheduling.reason import ReasonCode
@@ -30,7 +29,7 @@ def rule_counts(asked: Asked) -> Iterator[RuleCount]:
     types = np.logical_or.reduce([way.types for way in ways])
     columns = np.logical_or.reduce([way.fit.columns for way in ways])
     if pool.limits:
-        types = types & within_limits(asked.work, pool)
+        types = types & asked.work.within_limits(pool)
         limits = ", ".join(f"{name} {pool.node_pool.spec.limits[name]}" for name in sorted(pool.limits))
         yield RuleCount(f"limits ({limits})", int(types.sum()))
         if not types.any():

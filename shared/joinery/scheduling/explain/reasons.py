@@ -9,9 +9,9 @@ import numpy as np
 
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.explain.blockers import blocking_rules
+from joinery.scheduling.explain.exhaustion import exhausted
 from joinery.scheduling.explain.shortfall import counted, shortages
 from joinery.scheduling.explain.stages import Asked, Stage, Way, stages
-from joinery.scheduling.firstfit.exhaustion import exhausted
 from joinery.scheduling.firstfit.targets import ExistingNode
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.reason import Reason, ReasonCode

@@ -1,9 +1,7 @@
-"""Ways to go about a packing, where the usual one leaves pods or money on the table.
+"""In which order first-fit places classes, and how it deals them out over domains.
 
-First-fit settles one class after another, and each choice of domains is final. What suits one class may leave the next
-without a place: neighbours in two zones, for pods that are to be spread over five; or make it dear: one more node in
-each zone that a class is dealt to without need. No single way is right for all, so a few others are tried where they
-might help, and the best plan is kept.
+First-fit settles one class after another, and each choice of domains is final. ``strategies`` says when other manners
+than the usual one are tried, and for whom.
 """
 
 import zlib
@@ -17,18 +15,26 @@ from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.topology import Topology
 
 Dealing = Literal["even", "ahead", "gathered"]
-"""How pods of a class are dealt out over domains: where fewest are that a spread counts; where fewest are that others
-must be near to; or as many as the rules allow where nodes are bought already.
+"""How pods of a class are dealt out over domains.
+
+even       where the fewest pods are that a spread counts
+ahead      where the fewest are that others must be near to, so that there are some in every domain
+gathered   as many as the rules allow where nodes are bought already
 """
 
 
 @dataclass(frozen=True)
 class Manner:
-    """``backwards``: those that others' affinity waits for come last. ``shuffle``: classes of one priority in an order
-    of that number; 0 for the usual one. ``cautious``: no host takes more of the pods that a spread over hosts counts
-    than its owners, which may have to join them, could be beside. ``heedless``: pods are dealt out as if new nodes
-    brought no DaemonSets' pods that spreads count; that is right where every domain gets as many nodes, and none may be
-    in several.
+    """How first-fit goes about a packing.
+
+    dealing          how pods of a class are dealt out over domains
+    smallest_first   small classes come before large ones
+    backwards        classes that others want to be near to come last instead of first
+    shuffle          the number of a random order of classes of one priority; 0 for the usual order
+    cautious         no host takes so many pods that a spread over hosts counts that its owners, which may
+                     have to join them there, would be too many
+    heedless         pods are dealt out as if new nodes brought no DaemonSets' pods that spreads count; that is right
+                     where every domain gets as many nodes, and no node may be in several
     """
 
     dealing: Dealing = "even"
@@ -39,7 +45,11 @@ class Manner:
     heedless: bool = False
 
     def place(self, name: str, depth: int, sizes: Sequence[int]) -> tuple[int, ...]:
-        """By which classes of one priority are sorted."""
+        """The sort key of a class among those of one priority.
+
+        ``depth``: how many classes come before it because it wants to be near them.
+        ``sizes``: larger is harder to place.
+        """
         if self.shuffle:
             return (zlib.crc32(f"{self.shuffle} {name}".encode()),)
         sign = 1 if self.smallest_first else -1
@@ -50,7 +60,7 @@ USUAL = Manner()
 
 
 def manners_for_left(left: Sequence[PodClass], topology: Topology) -> Iterator[Manner]:
-    """What might place the pods that have no place; nothing where no rule about pods is theirs or looks at them."""
+    """Manners that might place pods that are left, if rules about pods are what keeps them from a place."""
     if any(topology.rules[pods] or topology.minds(pods) for pods in left):
         if any(_needs_spread_neighbours(pods, topology) for pods in left):
             yield Manner(cautious=True)
@@ -60,7 +70,7 @@ def manners_for_left(left: Sequence[PodClass], topology: Topology) -> Iterator[M
 
 
 def _needs_spread_neighbours(pods: PodClass, topology: Topology) -> bool:
-    """Whether the class must share a host with others, and a spread over hosts is in the way somewhere."""
+    """Whether the class must share a host with others, and a spread over hosts is its own or counts it."""
     hard = [rule for rule in topology.rules[pods] if rule.weight is None and rule.key == HOSTNAME]
     spreads = [rule for rule in hard if rule.kind == "spread"]
     foreign = [group for group in topology.foreign_over(pods, HOSTNAME) if group.rule.kind == "spread"]
@@ -68,25 +78,23 @@ def _needs_spread_neighbours(pods: PodClass, topology: Topology) -> bool:
 
 
 def manners_for_price(nodes: Sequence[NewNode]) -> Iterator[Manner]:
-    """What might need fewer nodes: nothing where one is bought,
-    or where no pod was dealt to one domain rather than another.
-    """
+    """Manners that might need fewer nodes: none unless several are bought and pods were dealt to domains."""
     if len(nodes) > 1 and any(batch.domains for node in nodes for batch in node.placed):
         yield Manner(dealing="gathered")
 
 
 def both_near_and_spread(pods: PodClass, topology: Topology) -> frozenset[str]:
-    """The keys over which the class must be near other pods and evenly spread as well, hosts apart."""
+    """The topology keys, without the host's, over which the class must be near other pods and evenly spread as well."""
     hard = [rule for rule in topology.rules[pods] if rule.weight is None and rule.key != HOSTNAME]
     near = {rule.key for rule in hard if rule.kind == "affinity"}
     return frozenset(near & {rule.key for rule in hard if rule.kind == "spread"})
 
 
 def zones_without_neighbours(classes: Sequence[PodClass], topology: Topology) -> frozenset[tuple[str, str]]:
-    """The zones (key and domain) that may keep pods from being placed only because their spread ranges over them: their
-    affinity lets none in there.
+    """The zones that keep pods from a place only because their spread ranges over them.
 
-    None over which another spread ranges: it would be uneven without them.
+    Their affinity lets no pod in there. Returned as places (topology key and zone). Zones over which another spread ranges
+    are left out: it would be uneven without them.
     """
     torn = [pods for pods in classes if ZONE in both_near_and_spread(pods, topology)]
     ranged, others = set[str](), set[str]()

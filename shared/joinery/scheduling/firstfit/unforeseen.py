@@ -1,9 +1,11 @@
-"""Domains that a spread did not know of, and that the plan's own nodes make real.
+"""Domains that a spread had not counted, and that nodes of the plan itself make real; and domains that nothing can
+fill.
 
-A spread ranges over the zones that have nodes or in which something is sold for its pods. A node bought for other pods
-in a zone where nothing is sold for these is one more domain for kube-scheduler, an empty one, and the spread that
-looked even is not. The same goes for other labels, such as the architecture, which a node may still have any value of.
-So a plan is looked over once more, and made again with what was found: counted as domains, or closed to all.
+A spread ranges over the domains that have nodes, and over those in which something is sold for its pods. A node that is
+bought for other pods, in a zone where nothing is sold for these, is one more domain to kube-scheduler, and an empty
+one: the spread that looked even is not. The same goes for other labels, such as the architecture, which a node may
+still have any value of. So a packing is looked over, and if it opened such domains it is made again: they are counted
+from the start, or closed to all pods.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +18,6 @@ from joinery.apis.labels import CAPACITY_TYPE, HOSTNAME, ZONE, canonical
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import Requirements, one_of
 from joinery.scheduling.constraints.topology_rules import NodeFilter, Rule
-from joinery.scheduling.firstfit.exhaustion import within_limits
 from joinery.scheduling.firstfit.groups import UnforeseenDomain
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
@@ -31,12 +32,12 @@ Place = tuple[str, str]
 def unforeseen_domains(
     work: Workspace, nodes: Sequence[NewNode], launches: Sequence[Launch]
 ) -> frozenset[UnforeseenDomain]:
-    """Hard spreads with a domain that they did not range over and that a new node is in, one that counts for them.
+    """The domains of hard spreads that those had not counted, and in which a new node is that counts for them.
 
-    Only of pods that have a place: whoever has none minds nothing.
+    Only spreads of pods that have a place matter.
     """
     bought: dict[str, Mapping[str, list[NewNode]]] = {}
-    found = set()
+    unforeseen = set()
     placed = {batch.demand.pods for node in nodes for batch in node.placed}
     placed |= {pods for standing in work.nodes for pods, _ in standing.placed}
     for pods in (pod_class for pod_class in work.possible if pod_class in placed):
@@ -48,12 +49,12 @@ def unforeseen_domains(
             for domain in bought[rule.key].keys() - work.topology.group(rule).domains:
                 inside = _inside(rule, domain)
                 if any(node.counts(inside) for node in bought[rule.key][domain]):
-                    found.add(UnforeseenDomain(rule.identity, rule.key, domain))
-    return frozenset(found)
+                    unforeseen.add(UnforeseenDomain(rule.identity, rule.key, domain))
+    return frozenset(unforeseen)
 
 
 def _inside(rule: Rule, domain: str) -> NodeFilter:
-    """Which nodes of that domain count: what a node may still be elsewhere does not matter there."""
+    """The spread's filter for nodes of that domain. A node may still be elsewhere, but that does not matter there."""
     if rule.nodes.terms is None:
         return rule.nodes
     return replace(
@@ -63,16 +64,17 @@ def _inside(rule: Rule, domain: str) -> NodeFilter:
 
 
 def _by_domain(key: str, nodes: Sequence[NewNode], launches: Sequence[Launch]) -> Mapping[str, list[NewNode]]:
-    found: dict[str, list[NewNode]] = {}
+    by_domain: dict[str, list[NewNode]] = {}
     for node, launch in zip(nodes, launches, strict=True):
         for domain in _domains(key, node, launch):
-            found.setdefault(domain, []).append(node)
-    return found
+            by_domain.setdefault(domain, []).append(node)
+    return by_domain
 
 
 def _domains(key: str, node: NewNode, launch: Launch) -> tuple[str, ...]:
-    """Where the node is counted on to be, of zones and capacity types;
-    of other labels, whatever it may turn out to have.
+    """The domains in which the node may turn out to be.
+
+    Its zone and capacity type are those that its launch counts on; of other labels it may have any value that is left.
     """
     if canonical(key) == ZONE:
         return (launch.offering.zone,)
@@ -80,8 +82,9 @@ def _domains(key: str, node: NewNode, launch: Launch) -> tuple[str, ...]:
 
 
 def closable(work: Workspace, unforeseen: Iterable[UnforeseenDomain]) -> frozenset[Place]:
-    """Those that one may do without and over which no spread ranges:
-    closing another one would leave that spread uneven.
+    """The domains in which nothing need be bought, because no spread ranges over them.
+
+    Closing one over which a spread ranges would leave that spread uneven.
     """
     ranged = {
         (canonical(rule.key), domain)
@@ -95,32 +98,31 @@ def closable(work: Workspace, unforeseen: Iterable[UnforeseenDomain]) -> frozens
 
 
 def unbuyable(work: Workspace, left: Iterable[PodClass], nodes: Sequence[NewNode]) -> frozenset[Place]:
-    """The domains without a node, old or new, over which spreads of pods that are left range, and in which none can be
-    added for them.
+    """The empty domains in which nothing can be added for the pods that are left, though their spreads range over them.
 
-    Something is sold there, so a plan would rather use them; but limits that other nodes have used up by now, or
-    minValues, forbid it. kube-scheduler knows only domains of nodes, so the rest is better placed without them.
+    Something is sold there, so a plan would rather use them. But other nodes have used up the limits by now, or
+    minValues forbid it. kube-scheduler counts only domains that have nodes, so the rest is better placed without them.
     """
-    found, sold = set[Place](), _sold_keys(work)
+    places, sold = set[Place](), _sold_keys(work)
     for pods in left:
         for rule in work.topology.rules[pods]:
             key = canonical(rule.key)
             if rule.kind == "spread" and rule.weight is None and key in sold:
                 there = {view.labels.get(rule.key) for view in work.views}.union(*(n.values(key) for n in nodes))
                 empty = work.topology.group(rule).domains - there
-                found |= {(key, domain) for domain in empty if not _can_buy(work, pods, key, domain)}
-    return frozenset(found)
+                places |= {(key, domain) for domain in empty if not _can_buy(work, pods, key, domain)}
+    return frozenset(places)
 
 
 def _can_buy(work: Workspace, pods: PodClass, key: str, domain: str) -> bool:
-    """Whether one more node for such a pod could be added in the domain, rules about pods and volumes apart."""
+    """Whether a node for such a pod could be added in the domain, apart from rules about pods and from volumes."""
     row, is_strict = work.axis.vector(pods.requests), not work.problem.options.best_effort_min_values
     pools = (pool for pool in work.pools if pods.untolerated(pool.taints) is None)
     for pool, term in product(pools, pods.terms):
-        found = pool.fit(term.intersect(Requirements({key: one_of((domain,))})).canonical())
-        types = found.types & within_limits(work, pool) & pool.types & (pool.room >= row).all(axis=1)
-        types &= np.isfinite(pool.market.prices[:, found.columns]).any(axis=1)
-        if types.any() and not found.conflict and not (is_strict and pool.too_few(types, found.columns)):
+        fit = pool.fit(term.intersect(Requirements({key: one_of((domain,))})).canonical())
+        types = fit.types & work.within_limits(pool) & pool.types & (pool.room >= row).all(axis=1)
+        types &= np.isfinite(pool.market.prices[:, fit.columns]).any(axis=1)
+        if types.any() and not fit.conflict and not (is_strict and pool.too_few(types, fit.columns)):
             return True
     return False
 

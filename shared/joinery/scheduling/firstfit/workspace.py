@@ -148,6 +148,10 @@ class Workspace:
         """
         return self._reachable(pool, pods, key, pool.types)
 
+    def within_limits(self, pool: Pool) -> Mask:
+        """The types of which the pool's limits leave room for one more node, after those that the packing buys."""
+        return pool.within_limits(self.bought.get(pool.name, 0), self.charged.get(pool.name, 0))
+
     def _depths(self) -> Mapping[PodClass, int]:
         """How many classes must be placed before each, because its pod affinity waits for theirs.
 

@@ -14,18 +14,19 @@ _NODES = "nodes"
 def exhausted(work: Workspace, pool: Pool, holding: Sequence[tuple[Fit, Mask]]) -> str:
     """What to say if the limits leave room for none of the types that hold the pod; else empty.
 
-    Where minValues ask for a choice of types, it is to be kept within the limits too.
+    ``holding``: what its terms leave of the pool, each with a mask of the types that hold it. Where minValues
+    ask for a choice of types, the limits must leave room for that choice too.
     """
     if not pool.limits:
         return ""
-    within = within_limits(work, pool)
-    listed = [(found, types & within) for found, types in holding]
+    within = work.within_limits(pool)
+    listed = [(fit, types & within) for fit, types in holding]
     shown = _limits(work, pool, np.logical_or.reduce([types for _, types in holding]))
     if not any(types.any() for _, types in listed):
         return f"its limits ({shown}) leave no room for a node that holds the pod"
     if work.problem.options.best_effort_min_values:
         return ""
-    lacking = [pool.too_few(types, found.columns) for found, types in listed if types.any()]
+    lacking = [pool.too_few(types, fit.columns) for fit, types in listed if types.any()]
     key, left = lacking[0] or ("", 0)
     if not all(lacking):
         return ""
@@ -36,26 +37,15 @@ def exhausted(work: Workspace, pool: Pool, holding: Sequence[tuple[Fit, Mask]]) 
     )
 
 
-def within_limits(work: Workspace, pool: Pool) -> Mask:
-    """The types of which the pool's limits leave room for one more node, after this plan's."""
-    return pool.within_limits(_bought(work, pool), work.charged.get(pool.name, 0))
-
-
-def _bought(work: Workspace, pool: Pool) -> int:
-    return work.bought.get(pool.name, 0)
-
-
 def _limits(work: Workspace, pool: Pool, holding: Mask) -> str:
-    """The limits with what is left of each: ``cpu 10, of which 2 are left``;
-    those that no type is within alone, if there are any.
-    """
+    """The limits that no type is within by itself, or else all, with what is left: ``cpu 10, of which 2 are left``."""
     names = [name for name in sorted(pool.limits) if name != _NODES]
     capacity, limits = pool.limited
     rest = dict(zip(names, limits - work.charged.get(pool.name, 0), strict=True))
     binding = [name for i, name in enumerate(names) if (capacity[holding, i] > rest[name]).all()]
     if _NODES in pool.limits:
         names.append(_NODES)
-        rest[_NODES] = pool.limits[_NODES] - _bought(work, pool)
+        rest[_NODES] = pool.limits[_NODES] - work.bought.get(pool.name, 0)
         binding += [_NODES] if rest[_NODES] <= 0 else []
     return "; ".join(_limit(pool, name, int(rest[name])) for name in sorted(binding or names))
 
