@@ -87,7 +87,7 @@ class Launcher:
         return self._settle(group, outcome, node_class) if outcome else Launched()
 
     def _ask(self, group: FleetGroup, node_class: NodeClass, filtered_types: FilteredTypes) -> FleetOutcome | None:
-        """One CreateFleet call. None if nothing can be said about the claims yet, so that they are tried again."""
+        """One CreateFleet call. None if its outcome is not known: the claims are left for another try."""
         try:
             result = self._gateways.cloud.launch(_request(group, node_class, filtered_types))
         except CapacityError as error:
@@ -98,7 +98,7 @@ class Launcher:
         return _outcome(result, self._now) if result.was_asked else None
 
     def _settle(self, group: FleetGroup, outcome: FleetOutcome, node_class: NodeClass) -> Launched:
-        types = {kind.name: kind for kind in self._types.get(node_class.metadata.name, ())}
+        types = {instance_type.name: instance_type for instance_type in self._types.get(node_class.metadata.name, ())}
         self._actor.carry_out(*settle(group, outcome, node_class, types, self._now))
         served = group.waiting[: len(group.free(outcome.instances))]
         return Launched(frozenset(claim.metadata.name for claim in served), is_short=len(served) < len(group.waiting))
@@ -126,7 +126,8 @@ def finish_launches(
 ) -> Launched:
     """Launch claims that a killed run left behind.
 
-    It may have asked EC2 already: ``instances`` are all that we have.
+    It may have asked EC2 for them already. Therefore ``instances``, all that this cluster owns, are looked through
+    first.
     """
     supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
     return Launcher(gateways, actor, snapshot, supply).launch(left_behind, snapshot.node_claims, instances)

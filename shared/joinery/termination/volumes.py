@@ -12,7 +12,10 @@ from joinery.termination.drain import is_drainable
 
 
 def blocking_volumes(snapshot: Snapshot, node_name: str, pods: Iterable[Pod]) -> tuple[str, ...]:
-    """Names of the volumes still attached to the node that no pod staying on it (``pods`` are its own) uses."""
+    """The names of the volumes that are still attached to the node and have to go. ``pods``: those bound to it.
+
+    A volume of a pod that stays until the node's end may stay as well.
+    """
     staying = [pod for pod in pods if not is_drainable(pod, snapshot.now)]
     kept = _volumes_of(snapshot, staying)
     attached = {
