@@ -23,7 +23,7 @@ from joinery.lifecycle.initialization import not_yet
 from joinery.lifecycle.view import View
 from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.packing import Packing
-from joinery.scheduling.pools.builder import daemons
+from joinery.scheduling.pools.daemonsets import read_daemons
 from joinery.state.claims import INITIALIZED, REGISTERED, annotated
 from joinery.state.nodes import node_view
 from joinery.state.plans import is_kept, kept_by, planned_pods, remembered
@@ -179,7 +179,7 @@ def _blocked(view: View, claim: NodeClaim, node: Node) -> str:
         return ""
     other_taints = released(node).spec.taints
     merged = node_view(node, claim)
-    for daemon in daemons(view.snapshot.daemon_sets, ()):
+    for daemon in read_daemons(view.snapshot.daemon_sets, ()):
         tolerated = (*daemon.pod.spec.tolerations, *_DAEMONS_TOLERATE)
         would_run = daemon.runs_on(merged) and first_untolerated(tolerated, _hard(other_taints)) is None
         if would_run and first_untolerated(tolerated, [kept_by(claim)]) is not None:

@@ -19,8 +19,9 @@ from joinery.scheduling.constraints.requirements import Requirements, one_of, wr
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.packing import Launch, PlacedOffering
-from joinery.scheduling.pools.choice import choose
-from joinery.scheduling.pools.pool import OFFERING_KEYS, Mask, Pool
+from joinery.scheduling.pools.market import OFFERING_KEYS, Mask
+from joinery.scheduling.pools.pool import Pool
+from joinery.scheduling.pools.type_choice import choose_types
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ class Slack:
 def _choose(node: NewNode, slack: Slack) -> _Choice:
     least = np.where(node.types, node.pool.market.prices[:, node.columns].min(axis=1), np.inf)
     types = node.types & slack.types(node, int(least.argmin()))
-    rows = choose(node.pool, types, node.columns, node.min_values)
+    rows = choose_types(node.pool, types, node.columns, node.min_values)
     columns = np.flatnonzero(node.columns)
     return _Choice(rows, int(columns[node.pool.market.prices[rows[0], columns].argmin()]))
 

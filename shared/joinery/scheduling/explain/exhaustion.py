@@ -6,7 +6,8 @@ import numpy as np
 
 from joinery.apis.quantity import amount, text
 from joinery.scheduling.firstfit.workspace import Workspace
-from joinery.scheduling.pools.pool import Fit, Mask, Pool
+from joinery.scheduling.pools.market import Mask
+from joinery.scheduling.pools.pool import Fit, Pool
 
 _NODES = "nodes"
 

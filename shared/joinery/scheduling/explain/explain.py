@@ -15,7 +15,7 @@ from joinery.scheduling.firstfit.firstfit import FirstFit
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.packing import Packing, PlacedOffering
-from joinery.scheduling.pools.reserved import stock
+from joinery.scheduling.pools.reserved import nodes_left
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.reason import Reason
 
@@ -62,7 +62,7 @@ def _workspace(problem: Problem, packing: Packing, after: Problem) -> Workspace:
     What the plan takes of capacity reservations is gone; claims that wait for theirs are no claims there.
     """
     work = Workspace(after)
-    left = dict(stock(work.pools, problem.snapshot.node_claims))
+    left = dict(nodes_left(work.pools, problem.snapshot.node_claims))
     standing = {node.metadata.name for node in after.snapshot.nodes}
     for launch in packing.launches:
         if launch.name in standing and launch.offering.reservation in left:

@@ -12,7 +12,8 @@ from joinery.scheduling.explain.explanation import RuleCount
 from joinery.scheduling.explain.shortfall import requests_in_words
 from joinery.scheduling.explain.stages import Asked, Way, stages
 from joinery.scheduling.firstfit.ledger import ANY_NEW_NODE
-from joinery.scheduling.pools.pool import OFFERING_KEYS, Mask, Pool
+from joinery.scheduling.pools.market import OFFERING_KEYS, Mask
+from joinery.scheduling.pools.pool import Pool
 from joinery.scheduling.reason import ReasonCode
 
 

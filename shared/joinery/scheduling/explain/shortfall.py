@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from joinery.apis.quantity import text
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.resources import PODS
-from joinery.scheduling.pools.pool import Amounts, Axis
+from joinery.scheduling.pools.market import Amounts, Axis
 
 _WORDS = {"cpu": "CPU", "memory": "memory", "pods": "room for pods", "ephemeral-storage": "ephemeral storage"}
 

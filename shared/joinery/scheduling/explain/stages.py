@@ -18,9 +18,10 @@ from joinery.scheduling.constraints.taints import shown
 from joinery.scheduling.constraints.topology_rules import Rule
 from joinery.scheduling.explain.shortfall import counted, shortages
 from joinery.scheduling.firstfit.workspace import Workspace
-from joinery.scheduling.pools.choice import is_possible
-from joinery.scheduling.pools.pool import OFFERING_KEYS, Fit, Mask, Pool, there_are
-from joinery.scheduling.pools.reserved import spent
+from joinery.scheduling.pools.market import OFFERING_KEYS, Mask
+from joinery.scheduling.pools.pool import Fit, Pool, there_are
+from joinery.scheduling.pools.reserved import used_up
+from joinery.scheduling.pools.type_choice import can_meet
 from joinery.scheduling.reason import Reason, ReasonCode, Subject
 
 _ALLOWED = "instance type that it allows"
@@ -193,7 +194,9 @@ def _used_up(asked: Asked, columns: Mask) -> str:
     else empty.
     """
     work, pool = asked.work, asked.pool
-    return "" if not work.reservations or (columns & pool.bought).any() else spent(pool, columns, work.left_reserved)
+    return (
+        "" if not work.reservations or (columns & pool.unreserved).any() else used_up(pool, columns, work.left_reserved)
+    )
 
 
 # --- what DaemonSets and minValues leave ---
@@ -221,7 +224,7 @@ def _host_ports(asked: Asked, ways: Sequence[Way]) -> Stage:
 def _min_values(asked: Asked, ways: Sequence[Way]) -> Stage:
     pool = asked.pool
     if asked.work.problem.options.best_effort_min_values or any(
-        is_possible(pool, way.types, way.fit.columns, pool.min_values) for way in ways
+        can_meet(pool, way.types, way.fit.columns, pool.min_values) for way in ways
     ):
         return Stage(ReasonCode.MIN_VALUES, ways)
     return Stage(ReasonCode.MIN_VALUES, (), _too_few_values(asked, ways))

@@ -17,7 +17,8 @@ from joinery.scheduling.firstfit.targets import Demand, Domains, NewNode
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.value import bearable_ratio, best_start, grown
 from joinery.scheduling.firstfit.workspace import Workspace
-from joinery.scheduling.pools.pool import Amounts, Mask, Pool, Prices
+from joinery.scheduling.pools.market import Amounts, Mask, Prices
+from joinery.scheduling.pools.pool import Pool
 
 
 class Buyer:

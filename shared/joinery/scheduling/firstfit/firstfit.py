@@ -23,7 +23,7 @@ from joinery.scheduling.firstfit.new_nodes import NewNodes
 from joinery.scheduling.firstfit.targets import Demand, Domains, ExistingNode, NewNode
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.workspace import Workspace
-from joinery.scheduling.pools.reserved import needed
+from joinery.scheduling.pools.reserved import only_reservations
 
 
 class FirstFit:
@@ -62,7 +62,9 @@ class FirstFit:
         self.classes = tuple(self._work.ordered(self._manner))
         self.left = {pods: pods.pods for pods in self.classes}
         if self._work.reservations:
-            names = ((c, needed(self._work.pools, c, self._work.axis.vector(c.requests))) for c in self.classes)
+            names = (
+                (c, only_reservations(self._work.pools, c, self._work.axis.vector(c.requests))) for c in self.classes
+            )
             self._needed = {pods: reservations for pods, reservations in names if reservations}
         self._keep_plans()
         self._fill()

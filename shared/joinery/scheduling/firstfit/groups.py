@@ -14,7 +14,7 @@ from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.constraints.topology_rules import NodeFilter, Rule
-from joinery.scheduling.pools.pool import Amounts
+from joinery.scheduling.pools.market import Amounts
 from joinery.state.nodes import NodeView
 from joinery.state.pods import is_terminating
 

@@ -12,7 +12,7 @@ from joinery.apis.labels import HOSTNAME, ZONE
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.topology_rules import NodeFilter, Rule, required_anti_affinity, rules_of
 from joinery.scheduling.firstfit.groups import Group, UnforeseenDomain, admits
-from joinery.scheduling.pools.daemons import Residents
+from joinery.scheduling.pools.residents import Residents
 from joinery.state.nodes import NodeView
 
 ANY_NEW_NODE = ""

@@ -9,7 +9,8 @@ import numpy as np
 
 from joinery.scheduling.firstfit.groups import UNLIMITED
 from joinery.scheduling.firstfit.targets import NewNode
-from joinery.scheduling.pools.pool import Amounts, Mask, Pool
+from joinery.scheduling.pools.market import Amounts, Mask
+from joinery.scheduling.pools.pool import Pool
 
 
 class Limits:

@@ -22,7 +22,8 @@ from joinery.scheduling.firstfit.targets import Batch, Demand, Domains, NewNode,
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.value import fair_price_of_one
 from joinery.scheduling.firstfit.workspace import Workspace
-from joinery.scheduling.pools.pool import Amounts, Mask, Pool, Prices
+from joinery.scheduling.pools.market import Amounts, Mask, Prices
+from joinery.scheduling.pools.pool import Pool
 
 FairPrice = Callable[[Demand], float | None]
 """The fair price of one pod ($/h) by its dual in a relaxation; None for a demand that the relaxation did not know."""

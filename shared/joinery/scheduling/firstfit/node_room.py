@@ -10,8 +10,8 @@ from joinery.apis.quantity import total
 from joinery.scheduling.constraints.resources import host_ports_of, requests_of
 from joinery.scheduling.constraints.volumes import Volumes
 from joinery.scheduling.firstfit.targets import ExistingNode
-from joinery.scheduling.pools.builder import Daemon
-from joinery.scheduling.pools.pool import Amounts, Axis
+from joinery.scheduling.pools.daemonsets import Daemon
+from joinery.scheduling.pools.market import Amounts, Axis
 from joinery.state.nodes import NodeView
 from joinery.state.pods import is_daemon
 

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from joinery.scheduling.firstfit.targets import Demand, NewNode
 from joinery.scheduling.firstfit.value import bearable_ratio
-from joinery.scheduling.pools.pool import Amounts, Prices
+from joinery.scheduling.pools.market import Amounts, Prices
 
 _LEVELS = np.array([1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 3.0, np.inf])
 """Price levels, as multiples of a node's price. For each, the largest room that it may have up to there is kept."""

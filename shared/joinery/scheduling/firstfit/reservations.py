@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 
 from joinery.scheduling.firstfit.targets import Demand, Domains, NewNode
 from joinery.scheduling.pools.pool import Pool
-from joinery.scheduling.pools.reserved import is_bought
+from joinery.scheduling.pools.reserved import is_sold_unreserved
 
 
 class Reservations:
@@ -35,4 +35,4 @@ class Reservations:
 
 def must_reserve(pools: Iterable[Pool], demand: Demand, domains: Domains) -> bool:
     """Whether the pods, asked for like that, can only be in a reservation."""
-    return not any(is_bought(pool, demand.fit(pool, domains)[1], demand.requests) for pool in pools)
+    return not any(is_sold_unreserved(pool, demand.fit(pool, domains)[1], demand.requests) for pool in pools)

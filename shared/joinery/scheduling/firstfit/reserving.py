@@ -14,7 +14,8 @@ from joinery.scheduling.firstfit.new_nodes import NewNodes
 from joinery.scheduling.firstfit.targets import Demand, Domains, NewNode
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.workspace import Workspace
-from joinery.scheduling.pools.pool import OFFERING_KEYS, Amounts, Pool
+from joinery.scheduling.pools.market import OFFERING_KEYS, Amounts
+from joinery.scheduling.pools.pool import Pool
 
 
 class ReservedStarts:

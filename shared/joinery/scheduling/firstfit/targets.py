@@ -20,8 +20,9 @@ from joinery.scheduling.constraints.taints import TaintLike, first_untolerated
 from joinery.scheduling.constraints.topology_rules import NodeFilter
 from joinery.scheduling.firstfit.groups import admits
 from joinery.scheduling.firstfit.ledger import Entry
-from joinery.scheduling.pools.choice import is_possible, lowered
-from joinery.scheduling.pools.pool import OFFERING_KEYS, Amounts, Axis, Fit, Mask, Pool, Prices
+from joinery.scheduling.pools.market import OFFERING_KEYS, Amounts, Axis, Mask, Prices
+from joinery.scheduling.pools.pool import Fit, Pool
+from joinery.scheduling.pools.type_choice import can_meet, lowered
 from joinery.state.nodes import NodeView
 
 Domains = Mapping[str, str]
@@ -267,7 +268,7 @@ class NewNode:
             return max(most, 0)
         for count in sorted({int(c) for c in counts if c > 0}, reverse=True):
             left = self._holding(count, index, counts)
-            if is_possible(self.pool, left, self.columns, self.min_values):
+            if can_meet(self.pool, left, self.columns, self.min_values):
                 return count
         return 0
 
@@ -309,7 +310,7 @@ class NewNode:
         fit = self.pool.fit(term)
         columns = self.columns & fit.columns
         types = self.types & fit.types & np.isfinite(self.pool.market.prices[:, columns]).any(axis=1)
-        if types.any() and (not self.min_values or is_possible(self.pool, types, columns, self.min_values)):
+        if types.any() and (not self.min_values or can_meet(self.pool, types, columns, self.min_values)):
             self.types, self.columns = types, columns
             self.requirements = self.requirements.intersect(term.canonical())
             self.__dict__.pop("least_prices", None)
@@ -322,7 +323,7 @@ class NewNode:
         if brought is None:
             return
         types = self.types & (brought == brought[self.cheapest()])
-        if not self.min_values or is_possible(self.pool, types, self.columns, self.min_values):
+        if not self.min_values or can_meet(self.pool, types, self.columns, self.min_values):
             self.types = types
 
     def _may_match(self, term: Requirements) -> bool:
@@ -353,6 +354,6 @@ def empty_node(pool: Pool, name: str, axis: Axis, *, reserved: Mask | None = Non
     """A node of the pool before any pod. ``reserved``: the column of the reservation that it is launched in."""
     used = np.zeros(len(axis.names), dtype=np.int64)
     if reserved is None:
-        return NewNode(name, pool, pool.requirements, pool.types, pool.bought, used, pool.min_values)
+        return NewNode(name, pool, pool.requirements, pool.types, pool.unreserved, used, pool.min_values)
     types = pool.types & np.isfinite(pool.market.prices[:, reserved]).any(axis=1)
     return NewNode(name, pool, pool.requirements, types, reserved, used, pool.min_values)

@@ -20,7 +20,8 @@ from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.topology_rules import Rule
 from joinery.scheduling.firstfit.groups import UNLIMITED, Group, counted
 from joinery.scheduling.firstfit.ledger import Ledger
-from joinery.scheduling.pools.pool import Mask, Pool
+from joinery.scheduling.pools.market import Mask
+from joinery.scheduling.pools.pool import Pool
 
 
 class Topology(Ledger):

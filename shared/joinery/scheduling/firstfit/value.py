@@ -8,7 +8,8 @@ gives way to that where one was solved. A node whose price is close to the fair 
 import numpy as np
 
 from joinery.scheduling.firstfit.targets import Demand
-from joinery.scheduling.pools.pool import Amounts, Pool, Prices
+from joinery.scheduling.pools.market import Amounts, Prices
+from joinery.scheduling.pools.pool import Pool
 
 GROWTH = 1.02
 """A node this close to its pods' fair price may always grow."""
@@ -23,7 +24,7 @@ def fair_price_of_one(pool: Pool, demand: Demand) -> float:
     _, found = demand.fit(pool, {})
     if found.conflict:
         return 0.0
-    room = pool.room[found.bought][:, demand.asked]
+    room = pool.room[found.unreserved][:, demand.asked]
     usable = (room >= demand.requests[demand.asked]).all(axis=1)
     if not usable.any():
         return 0.0

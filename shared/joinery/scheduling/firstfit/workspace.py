@@ -17,12 +17,13 @@ from joinery.scheduling.firstfit.node_room import NodeRoom
 from joinery.scheduling.firstfit.pending import pending, without
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.topology import Topology
-from joinery.scheduling.pools.builder import PoolBuilder, axis_of, daemons
-from joinery.scheduling.pools.daemons import residents
-from joinery.scheduling.pools.holdoff import Fit as FitNode
-from joinery.scheduling.pools.holdoff import fit_since, held
-from joinery.scheduling.pools.pool import Amounts, Fit, Mask, Pool
-from joinery.scheduling.pools.reserved import stock
+from joinery.scheduling.pools.builder import build_pools
+from joinery.scheduling.pools.daemonsets import read_daemons
+from joinery.scheduling.pools.holdoff import InitializedNode, held_off, initialized_since
+from joinery.scheduling.pools.market import Amounts, Axis, Mask
+from joinery.scheduling.pools.pool import Fit, Pool
+from joinery.scheduling.pools.reserved import nodes_left
+from joinery.scheduling.pools.residents import residents_of
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.reason import Reason
 from joinery.state.nodes import views
@@ -68,16 +69,14 @@ class Workspace:
         self.pending = tuple(pod for pod in pending(problem, all_views) if pod.key not in staying)
         self.waiting = frozenset(pod.key for pod in self.pending if not pod.spec.node_name)
         self.views = without(all_views, frozenset(pod.key for pod in self.pending))
-        daemon_pods = daemons(snapshot.daemon_sets, snapshot.pods)
+        daemons = read_daemons(snapshot.daemon_sets, snapshot.pods)
         self.classes = self._classes()
-        self.axis = axis_of((pods.requests for pods in self.classes), daemon_pods)
-        builder = PoolBuilder(problem, self.axis, daemon_pods, self.views, len(self.pending))
-        self.pools = builder.pools()
-        self.rejected_pools: tuple[Reason, ...] = tuple(builder.rejected)
+        self.axis = Axis.of([pods.requests for pods in self.classes] + [daemon.requests for daemon in daemons])
+        self.pools, self.rejected_pools = build_pools(problem, self.axis, daemons, self.views, len(self.pending))
         csi = {node.metadata.name: node for node in reversed(snapshot.csi_nodes)}
-        self._room = NodeRoom(self.axis, daemon_pods, self.volumes, csi)
+        self._room = NodeRoom(self.axis, daemons, self.volumes, csi)
         self.nodes = [self._room.existing(view) for view in self.views if not view.is_leaving]
-        self.reservations: Mapping[str, int] = stock(self.pools, snapshot.managed_claims)
+        self.reservations: Mapping[str, int] = nodes_left(self.pools, snapshot.managed_claims)
         self.fair_prices: dict[tuple[PodClass, str], float] = {}
         self.bought: dict[str, int] = {}
         self.charged: dict[str, Amounts] = {}
@@ -89,7 +88,7 @@ class Workspace:
             snapshot.namespaces,
             self.universe,
             unforeseen,
-            residents(self.pools, snapshot.namespaces),
+            residents_of(self.pools, snapshot.namespaces),
         )
 
     def _classes(self) -> tuple[PodClass, ...]:
@@ -110,12 +109,14 @@ class Workspace:
         nodes = {view.claim: view for view in self.views if view.claim and view.is_initialized and not view.is_leaving}
         snapshot = self.problem.snapshot
         fit = [
-            FitNode(nodes[claim.metadata.name], since, needs_of(claim), self._room.empty(nodes[claim.metadata.name]))
-            for claim, since in fit_since(snapshot.node_claims)
+            InitializedNode(
+                nodes[claim.metadata.name], since, needs_of(claim), self._room.empty(nodes[claim.metadata.name])
+            )
+            for claim, since in initialized_since(snapshot.node_claims)
             if claim.metadata.name in nodes
         ]
         waiting = {pod.key: pod for pod in self.pending if not pod.spec.node_name}
-        return held(self.possible, waiting, fit, self.axis, snapshot.now)
+        return held_off(self.possible, waiting, fit, self.axis, snapshot.now)
 
     @cached_property
     def prefers_taints(self) -> bool:

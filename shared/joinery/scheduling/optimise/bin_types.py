@@ -131,7 +131,7 @@ def _told_apart(pool: Pool, allowed: Mask) -> list[Mask]:
     distinct = np.unique(allowed, axis=0)
     signatures, which = np.unique(distinct.T, axis=0, return_inverse=True)
     wanted = [which.ravel() == number for number in range(len(signatures)) if signatures[number].any()]
-    sets = [columns & pool.bought for columns in wanted]
+    sets = [columns & pool.unreserved for columns in wanted]
     sets += [alone for columns in wanted for _, alone in reserved_columns(pool, columns)]
     return [columns for columns in sets if columns.any()]
 

@@ -12,7 +12,7 @@ from joinery.scheduling.constraints.requirements import Requirements
 from joinery.scheduling.constraints.topology_rules import Rule
 from joinery.scheduling.firstfit.targets import Demand, NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
-from joinery.scheduling.pools.pool import Amounts
+from joinery.scheduling.pools.market import Amounts
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

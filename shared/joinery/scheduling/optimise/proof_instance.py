@@ -29,7 +29,7 @@ from joinery.scheduling.optimise.dominance import bin_types_for
 from joinery.scheduling.optimise.orders import Limit, exclusive
 from joinery.scheduling.optimise.proof_demands import ProofDemand
 from joinery.scheduling.pools.pool import Pool
-from joinery.scheduling.pools.reserved import is_bought
+from joinery.scheduling.pools.reserved import is_sold_unreserved
 
 
 class ProofInstances:
@@ -141,7 +141,7 @@ def _takes_all(work: Workspace, demand: ProofDemand, pool: Pool) -> bool:
     is_plain = not pool.limits and not pool.min_values and first_untolerated(pods.tolerations, pool.taints) is None
     if not is_plain or not demand.is_settled or joins_others or pods.ports:
         return False
-    return is_bought(pool, pool.fit(demand.ways[0]), demand.row)
+    return is_sold_unreserved(pool, pool.fit(demand.ways[0]), demand.row)
 
 
 def _existing(

@@ -1,11 +1,12 @@
-"""Holding off: pods for which nodes were bought that cannot take them are not bought for again at once.
+"""Holding off: nodes were bought for pods and cannot take them, so no more are bought for such pods for a while.
 
-A plan promises a node's labels, taints and room from what is known of its instance type. Where the node that came
-differs from that (a label that something took off, memory that the image keeps for itself, a device that nobody
-registers), the pods still wait, the node does not count for them, and the next plan would buy the same again, run after
-run. So the nodes that were bought for pods of the same needs and are fit are looked at: one that could not take such a
-pod even if it were empty is a promise that was not kept. After each of those the next purchase waits twice as long as
-after the one before, up to some hours. A node whose room others took is none.
+A plan promises a node's labels, taints and room from what is known of its instance type. The node that comes may
+differ: something removed a label, the image keeps memory for itself, a device is never registered. Then the pods still
+wait, and the next plan would buy the same node again, run after run.
+
+So this looks at the initialized nodes that were bought for pods of the same needs. A node that could not take such a
+pod even if it were empty is a broken promise. (A node whose room other pods took is not.) After each broken promise the
+next purchase waits twice as long as after the one before, up to a few hours.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -17,26 +18,29 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import text
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.taints import shown
-from joinery.scheduling.pools.pool import Amounts, Axis
+from joinery.scheduling.pools.market import Amounts, Axis
 from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.claims import INITIALIZED
 from joinery.state.nodes import NodeView
 from joinery.state.plans import needs, needs_of
 
-#: From the moment the first node that cannot take its pods is fit.
+#: How long purchases wait after the first node that cannot take its pods was initialized.
 FIRST_WAIT = timedelta(minutes=5)
-#: Doublings. Somebody may have taken many nodes out of service that did serve: their pods must not wait for days.
-_MOST_DOUBLINGS = 5
-#: Of a node's health, not of what was promised: it may recover. A cordon does not by itself.
+#: How often that doubles at most. Somebody may have cordoned many nodes that did serve, and their pods must not wait
+#: for days.
+_MAX_DOUBLINGS = 5
+#: Taints that tell of a node's health. They are not counted as broken promises, because the node may recover by itself.
 _HEALTH = "node.kubernetes.io/"
+#: A cordon has the same prefix. It is counted, because it does not go away by itself.
 _CORDON = "node.kubernetes.io/unschedulable"
 
 
 @dataclass(frozen=True)
-class Fit:
-    """A node that was bought for pods of some needs and is fit since then.
+class InitializedNode:
+    """A node that was bought for pods and could take them by now.
 
-    ``room``: what it has for pods that are no DaemonSet's.
+    ``since``: when it was initialized. ``needs``: fingerprints of what the pods that it was bought for need
+    (``state.plans.needs``). ``room``: int64[resources], its allocatable less what DaemonSets take.
     """
 
     view: NodeView
@@ -45,42 +49,41 @@ class Fit:
     room: Amounts
 
 
-def fit_since(claims: Iterable[NodeClaim]) -> Iterator[tuple[NodeClaim, datetime]]:
-    """The claims that remember their pods' needs and whose node is fit, and since when."""
+def initialized_since(claims: Iterable[NodeClaim]) -> Iterator[tuple[NodeClaim, datetime]]:
+    """The claims that remember their pods' needs and are initialized, and since when."""
     for claim in claims:
-        found = claim.condition(INITIALIZED)
-        if found is not None and found.status == "True" and found.last_transition_time and needs_of(claim):
-            yield claim, found.last_transition_time
+        condition = claim.condition(INITIALIZED)
+        if condition is not None and condition.status == "True" and condition.last_transition_time and needs_of(claim):
+            yield claim, condition.last_transition_time
 
 
-def held(
-    classes: Iterable[PodClass], pods: Mapping[str, Pod], nodes: Collection[Fit], axis: Axis, now: datetime
+def held_off(
+    classes: Iterable[PodClass], pods: Mapping[str, Pod], nodes: Collection[InitializedNode], axis: Axis, now: datetime
 ) -> dict[PodClass, Reason]:
-    """The classes for which nothing is bought now, and why. ``pods``: those that wait, by name."""
+    """The classes for which nothing is bought now, and why. ``pods``: those that wait, by namespace/name."""
     if not nodes:
         return {}
-    known = frozenset[str]().union(*(node.needs for node in nodes))
-    found = {}
-    for each in classes:
-        wanted = {needs(pods[name]) for name in each.pods if name in pods} & known
-        broken = [(node, why) for node in nodes if node.needs & wanted and (why := _refusal(node, each, axis))]
+    bought_for = frozenset[str]().union(*(node.needs for node in nodes))
+    reasons = {}
+    for pod_class in classes:
+        wanted = {needs(pods[name]) for name in pod_class.pods if name in pods} & bought_for
+        broken = [(node, why) for node in nodes if node.needs & wanted and (why := _refusal(node, pod_class, axis))]
         if broken and (reason := _reason(broken, now)):
-            found[each] = reason
-    return found
+            reasons[pod_class] = reason
+    return reasons
 
 
-def _reason(broken: list[tuple[Fit, str]], now: datetime) -> Reason | None:
-    last, why = max(broken, key=lambda each: (each[0].since, each[0].view.name))
-    until = last.since + FIRST_WAIT * 2 ** min(len(broken) - 1, _MOST_DOUBLINGS)
+def _reason(broken: list[tuple[InitializedNode, str]], now: datetime) -> Reason | None:
+    """Why nothing is bought yet, by the nodes that broke their promise; None if the wait is over."""
+    last, why = max(broken, key=lambda promise: (promise[0].since, promise[0].view.name))
+    until = last.since + FIRST_WAIT * 2 ** min(len(broken) - 1, _MAX_DOUBLINGS)
     if now >= until:
         return None
     count = f"{len(broken)} nodes were" if len(broken) > 1 else "a node was"
     return Reason.of(
         ReasonCode.HELD_OFF,
-        (
-            "{count} bought for pods like it and cannot take them (node {node}: {why}); "
-            "nothing more is bought for them before {until}"
-        ),
+        "{count} bought for pods like it and cannot take them (node {node}: {why}); "
+        "nothing more is bought for them before {until}",
         count=count,
         node=last.view.name,
         why=why,
@@ -88,23 +91,21 @@ def _reason(broken: list[tuple[Fit, str]], now: datetime) -> Reason | None:
     )
 
 
-def _refusal(node: Fit, pods: PodClass, axis: Axis) -> str:
+def _refusal(node: InitializedNode, pod_class: PodClass, axis: Axis) -> str:
     """Why the node could not take such a pod even if it were empty; empty if it could."""
     labels = node.view.labels
-    unmet = [term.first_unmet(labels) for term in pods.terms]
+    unmet = [term.first_unmet(labels) for term in pod_class.terms]
     if unmet and all(unmet):
         key = unmet[0] or ""
         return f"its label {key} is {labels[key]}" if key in labels else f"it has no label {key}"
     lasting = tuple(taint for taint in node.view.taints if taint.key == _CORDON or not taint.key.startswith(_HEALTH))
-    taint = pods.untolerated(lasting)
+    taint = pod_class.untolerated(lasting)
     if taint is not None:
         return f"it has the taint {shown(taint)}"
-    row = axis.vector(pods.requests)
-    lacking = next((i for i, amount in enumerate(row) if amount > 0 and amount > node.room[i]), None)
+    request = axis.vector(pod_class.requests)
+    lacking = next((i for i, amount in enumerate(request) if amount > 0 and amount > node.room[i]), None)
     if lacking is None:
         return ""
-    name = axis.names[lacking]
-    return (
-        f"of {name} it has {text(name, max(int(node.room[lacking]), 0))} for pods, and they ask for "
-        f"{text(name, int(row[lacking]))}"
-    )
+    resource = axis.names[lacking]
+    free, asked = text(resource, max(int(node.room[lacking]), 0)), text(resource, int(request[lacking]))
+    return f"of {resource} it has {free} for pods, and they ask for {asked}"

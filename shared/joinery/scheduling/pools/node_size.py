@@ -1,12 +1,12 @@
-"""How large a node may be: price against what is lost with it.
+"""How large a node may be: its price against what is lost when it fails.
 
-The cheapest plan puts 200 pods on a handful of nodes, or on one. Two things on a NodePool say otherwise:
+The cheapest plan puts 200 pods on a handful of nodes, or on one. Two annotations of a NodePool change that:
 
-- ``joinery.dev/node-size``: a preference. Under ``balanced``, the default, a node counts as one percent dearer for
-  every doubling of its share of the pool beyond an eighth; under ``small`` as three percent beyond a thirty-second;
-  under ``cheapest`` as what it costs. A share is what part of all that the pool's pods ask for has room on the node. A
-  node of four cores is small anyway, and one of eight has doubled once at most.
-- ``joinery.dev/max-node-share``: a rule. No new node holds more than that part of the pool's pods.
+- ``joinery.dev/node-size`` is a preference. A node's **share** is the part of all that the pool's pods ask for that has
+  room on it. From a certain share on, the node's price counts as a little more for every doubling of the share: 1 %
+  beyond an eighth under ``balanced``, the default; 3 % beyond a thirty-second under ``small``; nothing under
+  ``cheapest``. A node of four cores is small whatever its share, so one of eight has doubled once at most.
+- ``joinery.dev/max-node-share`` is a rule. No new node holds more than that part of the pool's pods.
 """
 
 from collections.abc import Mapping
@@ -18,18 +18,22 @@ from joinery.apis.labels import MAX_NODE_SHARE, NODE_SIZE
 from joinery.apis.nodepool import NodePool
 from joinery.apis.sizes import SIZES, share_of
 from joinery.optimizer.arrays import Floats
-from joinery.scheduling.pools.pool import Amounts, Pool
+from joinery.scheduling.pools.market import Amounts
+from joinery.scheduling.pools.pool import Pool
 
 
 @dataclass(frozen=True)
 class Preference:
-    """From ``share`` of the pool on, every doubling counts as so much (``premium``) dearer."""
+    """Beyond ``share`` of the pool (0 to 1),
+    every doubling of the share adds ``premium`` (0.01 is 1 %) to the price.
+    """
 
     premium: float
     share: float
 
 
 _SMALL_CORES = 4
+"""A node with so many cores is small, however few pods there are."""
 
 _PREFERENCES: Mapping[str, Preference] = dict(
     zip(SIZES, (Preference(0.0, 1.0), Preference(0.01, 1 / 8), Preference(0.03, 1 / 32)), strict=True)
@@ -37,22 +41,24 @@ _PREFERENCES: Mapping[str, Preference] = dict(
 
 
 def factors(pool: Pool, demand: Amounts, default: str) -> Floats:
-    """What each type's price counts as, as a multiple.
+    """float64[types]: by what the price of each type is multiplied when plans are compared; 1 or more.
 
-    ``demand``: all that the pods of the pool, and of others of its weight, ask for, by resource.
+    ``demand``: int64[resources], what all pods ask for that the pool, or others of its weight, may take. ``default``:
+    the node size of pools without the annotation.
     """
     preference = _PREFERENCES[pool.node_pool.metadata.annotations.get(NODE_SIZE, default)]
     asked = demand > 0
     if not preference.premium or not asked.any():
         return np.ones(len(pool.types))
     share = np.clip(pool.room[:, asked] / demand[asked], 1e-9, 1.0).min(axis=1)
-    cores = np.array([kind.capacity.get("cpu", 0) / 1000 for kind in pool.market.types])
+    cores = np.array([instance_type.capacity.get("cpu", 0) / 1000 for instance_type in pool.market.types])
     doubled = np.minimum(np.maximum(share / preference.share, 1.0), np.maximum(cores / _SMALL_CORES, 1.0))
     factor: Floats = 1.0 + preference.premium * np.log2(doubled)
     return factor
 
 
 def most_pods(node_pool: NodePool, pods: int) -> int | None:
-    """How many of the pool's pods one node may hold; None where nothing is said."""
+    """How many of the pool's ``pods`` one node may hold; None without ``joinery.dev/max-node-share``."""
     share = node_pool.metadata.annotations.get(MAX_NODE_SHARE)
+    # The small addition makes up for shares like 0.1 that have no exact binary form: a tenth of 30 pods is 3.
     return None if share is None else max(1, int(share_of(share) * pods + 1e-9))

@@ -1,4 +1,4 @@
-"""Which capacity reservations pools may use, how many nodes each takes, and which pods have nothing else."""
+"""Capacity reservations: which ones a pool may use, and how many more nodes each takes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -6,59 +6,71 @@ import numpy as np
 
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.scheduling.constraints.podclasses import PodClass
-from joinery.scheduling.pools.pool import Amounts, Fit, Mask, Pool
+from joinery.scheduling.pools.market import Amounts, Mask
+from joinery.scheduling.pools.pool import Fit, Pool
 from joinery.state.claims import awaited_reservations
 
 
-def stock(pools: Iterable[Pool], claims: Iterable[NodeClaim]) -> Mapping[str, int]:
-    """How many nodes each reservation takes: the least that anyone says,
-    less the claims (of our cloud) that are about to be launched in it.
+def nodes_left(pools: Iterable[Pool], claims: Iterable[NodeClaim]) -> Mapping[str, int]:
+    """How many more nodes each capacity reservation takes, by its id.
+
+    Two node classes may report different counts of one reservation, read at different times: the smallest one counts.
+    ``claims`` (of our cloud) that are about to be launched in a reservation are not in those counts yet, and come off.
     """
-    found: dict[str, int] = {}
+    left: dict[str, int] = {}
     for column in (column for pool in pools for column in pool.market.columns):
-        if column.reservation is not None:
-            known = column.reservation
-            found[known.id] = min(found.get(known.id, known.remaining), known.remaining)
-    for name in (name for claim in claims for name in awaited_reservations(claim)):
-        found[name] = max(found.get(name, 0) - 1, 0)
-    return found
+        if (reservation := column.reservation) is not None:
+            left[reservation.id] = min(left.get(reservation.id, reservation.remaining), reservation.remaining)
+    for reservation_id in (reservation_id for claim in claims for reservation_id in awaited_reservations(claim)):
+        left[reservation_id] = max(left.get(reservation_id, 0) - 1, 0)
+    return left
 
 
 def reserved_columns(pool: Pool, columns: Mask) -> Iterator[tuple[str, Mask]]:
-    """The reservations among the columns: id, and a mask of that one alone."""
+    """The capacity reservations among the pool's columns: the id, and bool[columns] with that column alone."""
     for index in np.flatnonzero(columns & pool.columns & pool.market.reserved):
         alone = np.zeros_like(columns)
         alone[index] = True
-        known = pool.market.columns[index].reservation
-        yield known.id if known else "", alone
+        reservation = pool.market.columns[index].reservation
+        yield reservation.id if reservation else "", alone
 
 
-def spent(pool: Pool, columns: Mask, left: Mapping[str, int]) -> str:
-    """The reservations among the columns, in words, if nothing is left of any; else empty."""
-    found = sorted(reserved_columns(pool, columns), key=lambda each: each[0])
-    if not found or any(left.get(name, 0) > 0 for name, _ in found):
+def used_up(pool: Pool, columns: Mask, left: Mapping[str, int]) -> str:
+    """If nothing is left of any capacity reservation among the columns, a sentence that names them; else empty."""
+    masks = dict(sorted(reserved_columns(pool, columns), key=lambda named: named[0]))
+    if not masks or any(left.get(reservation_id, 0) > 0 for reservation_id in masks):
         return ""
-    had = {name: pool.market.columns[int(alone.argmax())].reservation for name, alone in found}
-    each = (f"{name} had {known.remaining if known and known.remaining else 'none'}" for name, known in had.items())
-    return f"nothing is left of the capacity reservations that it may use ({', '.join(each)})"
+    reservations = {name: pool.market.columns[int(alone.argmax())].reservation for name, alone in masks.items()}
+    had = ", ".join(
+        f"{name} had {reservation.remaining if reservation and reservation.remaining else 'none'}"
+        for name, reservation in reservations.items()
+    )
+    return f"nothing is left of the capacity reservations that it may use ({had})"
 
 
-def is_bought(pool: Pool, found: Fit, row: Amounts) -> bool:
-    """Whether something that holds such a pod is sold as spot or on-demand."""
-    return not found.conflict and bool((pool.room[found.bought] >= row).all(axis=1).any())
+def is_sold_unreserved(pool: Pool, fit: Fit, request: Amounts) -> bool:
+    """Whether some type that holds one such pod is sold as spot or on-demand. ``request``: int64[resources]."""
+    return not fit.conflict and bool((pool.room[fit.unreserved] >= request).all(axis=1).any())
 
 
-def needed(pools: Sequence[Pool], pods: PodClass, row: Amounts) -> frozenset[str]:
-    """The reservations that could hold the class, if nothing else can; empty if it may be bought for."""
+def only_reservations(pools: Sequence[Pool], pod_class: PodClass, request: Amounts) -> frozenset[str]:
+    """The capacity reservations that could hold a pod of the class, if nothing else can.
+
+    Empty if spot or on-demand would do: then the class does not compete for reservations. ``request``:
+    int64[resources], what one pod asks for.
+    """
     fits = [
-        (pool, pool.fit(term.intersect(v))) for pool in pools for term in pods.terms for v in pods.volumes.alternatives
+        (pool, pool.fit(term.intersect(volume_term)))
+        for pool in pools
+        for term in pod_class.terms
+        for volume_term in pod_class.volumes.alternatives
     ]
-    if any(is_bought(pool, found, row) for pool, found in fits):
+    if any(is_sold_unreserved(pool, fit, request) for pool, fit in fits):
         return frozenset()
     return frozenset(
-        name
-        for pool, found in fits
-        if not found.conflict
-        for name, alone in reserved_columns(pool, found.columns)
-        if np.isfinite(pool.market.prices[found.types & (pool.room >= row).all(axis=1)][:, alone]).any()
+        reservation_id
+        for pool, fit in fits
+        if not fit.conflict
+        for reservation_id, alone in reserved_columns(pool, fit.columns)
+        if np.isfinite(pool.market.prices[fit.types & (pool.room >= request).all(axis=1)][:, alone]).any()
     )

@@ -1,0 +1,85 @@
+"""Why a NodePool takes no part in a plan."""
+
+from joinery.apis.nodeclass import NodeClass
+from joinery.apis.nodepool import NodePool
+from joinery.apis.validation import validate
+from joinery.scheduling.pools.pool import Fit, Pool, there_are
+from joinery.scheduling.pools.reserved import used_up
+from joinery.scheduling.reason import Reason, ReasonCode
+from joinery.state.snapshot import Snapshot
+
+
+def unusable(node_pool: NodePool, snapshot: Snapshot) -> Reason | None:
+    """What in the NodePool itself or its node class keeps it from launching; None if nothing does."""
+    if node_pool.is_static:
+        return Reason(ReasonCode.STATIC, "it has a fixed number of replicas and takes no pending pods")
+    if node_pool.metadata.deletion_timestamp is not None:
+        return Reason(ReasonCode.DELETING, "it is being deleted")
+    if problems := validate(node_pool):
+        return Reason(ReasonCode.INVALID, "; ".join(problems))
+    ready = next((condition for condition in node_pool.status.conditions if condition.type == "Ready"), None)
+    if ready is not None and ready.status == "False":
+        return Reason(ReasonCode.NOT_READY, f"it is not ready: {ready.message or ready.reason}")
+    return _unusable_class(node_pool, snapshot)
+
+
+def _unusable_class(node_pool: NodePool, snapshot: Snapshot) -> Reason | None:
+    ref = node_pool.spec.template.spec.node_class_ref
+    if not snapshot.serves(node_pool):
+        return Reason(
+            ReasonCode.NODE_CLASS, f"its node class is a {ref.kind}.{ref.group}, which Joinery does not serve"
+        )
+    node_class = next((c for c in snapshot.node_classes if c.metadata.name == ref.name), None)
+    if node_class is not None:
+        return _class_problem(node_class)
+    invalid = next((document for document in snapshot.invalid if document.name == ref.name), None)
+    if invalid is not None and invalid.kind == ref.kind:
+        return Reason(ReasonCode.NODE_CLASS, f"{ref.kind} {ref.name} is invalid: {invalid.reason}")
+    return Reason(ReasonCode.NODE_CLASS, f"{ref.kind} {ref.name} does not exist")
+
+
+def _class_problem(node_class: NodeClass) -> Reason | None:
+    subject = f"{node_class.kind} {node_class.metadata.name}"
+    if node_class.is_deleting:
+        return Reason(ReasonCode.NODE_CLASS, f"{subject} is being deleted")
+    for lacking in node_class.unsupported:
+        return Reason(ReasonCode.NOT_SUPPORTED, f"not supported yet: {subject}: {lacking.field}: {lacking.problem}")
+    ready = node_class.ready
+    if ready is not None and ready.status == "False":
+        return Reason(ReasonCode.NODE_CLASS, f"{subject} is not ready: {ready.message or ready.reason}")
+    return None
+
+
+def nothing_for_sale(admitted: Fit, template: Pool) -> Reason:
+    """The reason for a NodePool whose requirements leave no instance type with an available offering.
+
+    ``admitted``: what they leave. ``template``: the pool before its requirements were applied to types and offerings.
+    """
+    ref = template.node_pool.spec.template.spec.node_class_ref
+    if key := admitted.conflict:
+        allowed = admitted.requirements.get(key)
+        return Reason(
+            ReasonCode.REQUIREMENTS,
+            f"no instance type of {ref.kind} {ref.name} has {key} {allowed}{there_are(template, key)}",
+        )
+    if not (admitted.columns & template.unreserved).any() and (message := used_up(template, admitted.columns, {})):
+        return Reason(ReasonCode.RESERVED, message)
+    return Reason(ReasonCode.OFFERINGS, "no instance type that it allows has an available offering")
+
+
+def unmet_min_values(pool: Pool) -> Reason | None:
+    """A label of which the pool's types have too few values for minValues; None if there are enough.
+
+    Types that are too small for the DaemonSets count here: otherwise the reason would blame minValues for them.
+    """
+    lacking = pool.too_few(pool.types | pool.crowded, pool.columns)
+    if lacking is None:
+        return None
+    key, possible = lacking
+    return Reason.of(
+        ReasonCode.MIN_VALUES,
+        "minValues of {label} is {min_values}, and only {possible} of its values can be had",
+        label=key,
+        min_values=pool.min_values[key],
+        possible=possible,
+    )
