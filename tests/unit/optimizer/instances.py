@@ -1,5 +1,5 @@
-"""Small instances, drawn at random, and their cheapest nodes,
-found by trying everything: slow, and plain to see through.
+"""Small instances, drawn at random, and their cheapest bins, found by trying everything: slow, and plain to see
+through.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,155 +18,146 @@ Counts = tuple[int, ...]
 
 
 def holds(instance: PackingInstance, bin_type: int, counts: Sequence[int]) -> bool:
-    """Whether a node of the kind may hold so many pods of each item."""
-    there = [item for item, count in enumerate(counts) if count]
-    if not all(instance.compatible[item, bin_type] for item in there):
+    """Whether a bin of the type may hold so many copies of each item."""
+    packed = [item for item, count in enumerate(counts) if count]
+    if not all(instance.compatible[item, bin_type] for item in packed):
         return False
-    for resource in range(instance.capacities.shape[1]):
-        if (
-            sum(int(instance.sizes[item, resource]) * counts[item] for item in there)
-            > instance.capacities[bin_type, resource]
-        ):
+    for resource, capacity in enumerate(instance.capacities[bin_type]):
+        if sum(int(instance.sizes[item, resource]) * counts[item] for item in packed) > capacity:
             return False
-    if any(sum(counts[int(item)] for item in group.items) > group.cap for group in instance.cardinality_limits):
+    if any(sum(counts[int(item)] for item in limit.items) > limit.cap for limit in instance.cardinality_limits):
         return False
-    return not any(instance.conflicts[a, b] and (a != b or counts[a] > 1) for a in there for b in there)
+    return not any(instance.conflicts[a, b] and (a != b or counts[a] > 1) for a in packed for b in packed)
 
 
 def cheapest(instance: PackingInstance) -> float:
-    """What the cheapest nodes for all pods cost in $/h; infinite if no nodes hold them."""
+    """What the cheapest bins for all demands cost in $/h; infinite if no bins hold them."""
     bin_types = range(len(instance.costs))
-    stocked = [bin_type for bin_type in bin_types if instance.available[bin_type] < UNLIMITED]
-    supplies = sorted({int(instance.supply[bin_type]) for bin_type in stocked})
+    limited = [bin_type for bin_type in bin_types if instance.available[bin_type] < UNLIMITED]
+    supplies = sorted({int(instance.supply[bin_type]) for bin_type in limited})
 
     @cache
-    def one_node(counts: Counts) -> float:
-        fit = (float(instance.costs[k]) for k in bin_types if k not in stocked and holds(instance, k, counts))
-        return min(fit, default=float("inf"))
+    def bought_bin(counts: Counts) -> float:
+        costs = (float(instance.costs[k]) for k in bin_types if k not in limited and holds(instance, k, counts))
+        return min(costs, default=float("inf"))
 
     @cache
-    def may_stand(bin_type: int, counts: Counts) -> bool:
+    def fits(bin_type: int, counts: Counts) -> bool:
         return holds(instance, bin_type, counts)
 
     @cache
-    def all_nodes(left: Counts, available: Counts) -> float:
+    def all_bins(left: Counts, available: Counts) -> float:
         if not any(left):
             return 0.0
-        found = float("inf")
-        for counts in _shares(left):
+        least = float("inf")
+        for counts in _contents(left):
             rest = tuple(a - b for a, b in zip(left, counts, strict=True))
-            if np.isfinite(one_node(counts)):
-                found = min(found, one_node(counts) + all_nodes(rest, available))
-            for bin_type in stocked:
-                block = supplies.index(int(instance.supply[bin_type]))
-                if available[block] and may_stand(bin_type, counts):
-                    fewer = (*available[:block], available[block] - 1, *available[block + 1 :])
-                    found = min(found, float(instance.costs[bin_type]) + all_nodes(rest, fewer))
-        return found
+            if np.isfinite(bought_bin(counts)):
+                least = min(least, bought_bin(counts) + all_bins(rest, available))
+            for bin_type in limited:
+                place = supplies.index(int(instance.supply[bin_type]))
+                if available[place] and fits(bin_type, counts):
+                    fewer = (*available[:place], available[place] - 1, *available[place + 1 :])
+                    least = min(least, float(instance.costs[bin_type]) + all_bins(rest, fewer))
+        return least
 
-    there = {int(instance.supply[bin_type]): int(instance.available[bin_type]) for bin_type in stocked}
-    return all_nodes(tuple(map(int, instance.demands)), tuple(there[supply] for supply in supplies))
+    available = {int(instance.supply[bin_type]): int(instance.available[bin_type]) for bin_type in limited}
+    return all_bins(tuple(map(int, instance.demands)), tuple(available[supply] for supply in supplies))
 
 
-def _shares(left: Counts) -> Iterator[Counts]:
-    """Every choice of pods for one node that has the first pod of all."""
+def _contents(left: Counts) -> Iterator[Counts]:
+    """Every content of a bin that has the first copy of all: some bin must."""
     first = next(item for item, count in enumerate(left) if count)
     return product(*(range(1 if item == first else 0, count + 1) for item, count in enumerate(left)))
 
 
 def wrong(instance: PackingInstance, patterns: Iterable[Pattern]) -> list[str]:
-    """What speaks against the nodes: what one of them may not hold,
-    pods that have no place or two, more nodes than there are.
+    """What speaks against the bins: overfull ones, copies that are packed twice or not at all, more bins than there
+    are.
     """
-    listed = list(patterns)
-    found = [
-        f"{pattern} overfull"
-        for pattern in listed
-        if not holds(instance, pattern.bin_type, [int(n) for n in pattern.counts])
-    ]
-    placed = sum(
-        (pattern.counts * pattern.copies for pattern in listed), np.zeros(len(instance.demands), dtype=np.int64)
-    )
-    if not np.array_equal(placed, instance.demands):
-        found.append(f"{placed} counts of {instance.demands} have a block")
+    packing = list(patterns)
+    errors = [f"{one} overfull" for one in packing if not holds(instance, one.bin_type, [int(n) for n in one.counts])]
+    packed = sum((one.counts * one.copies for one in packing), np.zeros(len(instance.demands), dtype=np.int64))
+    if not np.array_equal(packed, instance.demands):
+        errors.append(f"{packed} copies of {instance.demands} are packed")
     for bin_type in np.flatnonzero(instance.available < UNLIMITED):
-        taken = sum(
-            pattern.copies for pattern in listed if instance.supply[pattern.bin_type] == instance.supply[bin_type]
-        )
-        if taken > instance.available[bin_type]:
-            found.append(
-                f"{taken} nodes of supply {instance.supply[bin_type]}, there are {instance.available[bin_type]}"
-            )
-    return found
+        supply, available = instance.supply[bin_type], instance.available[bin_type]
+        taken = sum(one.copies for one in packing if instance.supply[one.bin_type] == supply)
+        if taken > available:
+            errors.append(f"{taken} bins of supply {supply}, there are {available}")
+    return errors
 
 
 @st.composite
-def instances(draw: st.DrawFn, *, most_pods: int = 6, stocked: bool = False) -> PackingInstance:
-    """A few sizes of pod and bin_types of node; the last kind takes any pod. With ``stocked``, there are few nodes of
-    some bin_types, which are almost free, and some of those bin_types share what there is.
+def instances(draw: st.DrawFn, *, most_copies: int = 6, limited: bool = False) -> PackingInstance:
+    """A few items and bin types; the last bin type takes any item.
+
+    With ``limited``, there are few bins of some types, which are almost free, and some of those types share a supply.
     """
     items, bin_types, resources = draw(st.integers(1, 4)), draw(st.integers(1, 4)), draw(st.integers(1, 3))
-    demands = _counts(draw, items, most_pods)
-    requests = np.array([[draw(st.integers(0, 7)) for _ in range(resources)] for _ in demands], dtype=np.int64)
-    requests[:, -1] = np.maximum(requests[:, -1], 1)  # every pod takes at least one block
-    room = np.array([[draw(st.integers(1, 12)) for _ in range(resources)] for _ in range(bin_types)], dtype=np.int64)
-    room[-1] = np.maximum(room[-1], 7)
-    admits = np.array([[draw(st.integers(0, 4)) > 0 for _ in range(bin_types)] for _ in demands])
-    admits[:, -1] = True
-    clashes = _clashes(draw, len(demands))
+    demands = _demands(draw, items, most_copies)
+    sizes = np.array([[draw(st.integers(0, 7)) for _ in range(resources)] for _ in demands], dtype=np.int64)
+    sizes[:, -1] = np.maximum(sizes[:, -1], 1)  # every copy takes something
+    capacities = np.array([[draw(st.integers(1, 12)) for _ in range(resources)] for _ in range(bin_types)])
+    capacities[-1] = np.maximum(capacities[-1], 7)
+    compatible = np.array([[draw(st.integers(0, 4)) > 0 for _ in range(bin_types)] for _ in demands])
+    compatible[:, -1] = True
+    conflicts = _conflicts(draw, len(demands))
     available, supply = np.full(bin_types, UNLIMITED), np.arange(bin_types)
-    price = np.array([draw(st.integers(1, 30)) / 10 for _ in range(bin_types)])
-    if stocked:
-        there = [draw(st.integers(0, 2)) for _ in range(2)]
+    costs = np.array([draw(st.integers(1, 30)) / 10 for _ in range(bin_types)])
+    if limited:
+        left = [draw(st.integers(0, 2)) for _ in range(2)]
         supply[:-1] = [draw(st.sampled_from((0, 1, bin_types + number))) for number in range(bin_types - 1)]
-        available[:-1] = [there[number] if number < len(there) else UNLIMITED for number in supply[:-1]]
+        available[:-1] = [left[number] if number < len(left) else UNLIMITED for number in supply[:-1]]
         supply[-1] = 2 * bin_types
-        price[available < UNLIMITED] = 1e-6
+        costs[available < UNLIMITED] = 1e-6
+    cliques = [CardinalityLimit(np.array(members), cap) for members, cap in exclusive(conflicts)]
     return PackingInstance(
-        sizes=requests,
+        sizes=sizes,
         demands=np.array(demands, dtype=np.int64),
-        costs=price,
-        capacities=room,
-        compatible=admits & (room[None] >= requests[:, None]).all(axis=2),
-        cardinality_limits=(
-            *_groups(draw, len(demands)),
-            *(CardinalityLimit(np.array(m), cap) for m, cap in exclusive(clashes)),
-        ),
-        conflicts=clashes,
+        costs=costs,
+        capacities=capacities,
+        compatible=compatible & (capacities[None] >= sizes[:, None]).all(axis=2),
+        cardinality_limits=(*_limits(draw, len(demands)), *cliques),
+        conflicts=conflicts,
         available=available,
         supply=supply,
     )
 
 
-def _counts(draw: st.DrawFn, items: int, most: int) -> list[int]:
+def _demands(draw: st.DrawFn, items: int, most: int) -> list[int]:
     demands = [draw(st.integers(1, 3)) for _ in range(items)]
     while sum(demands) > most:
         demands[demands.index(max(demands))] -= 1
     return demands
 
 
-def _groups(draw: st.DrawFn, items: int) -> tuple[CardinalityLimit, ...]:
+def _limits(draw: st.DrawFn, items: int) -> tuple[CardinalityLimit, ...]:
     drawn = draw(st.lists(st.tuples(st.sets(st.integers(0, items - 1), min_size=1), st.integers(1, 3)), max_size=2))
     return tuple(CardinalityLimit(np.array(sorted(members), dtype=np.int64), cap) for members, cap in drawn)
 
 
-def _clashes(draw: st.DrawFn, items: int) -> Mask:
-    clashes = np.zeros((items, items), dtype=np.bool_)
+def _conflicts(draw: st.DrawFn, items: int) -> Mask:
+    conflicts = np.zeros((items, items), dtype=np.bool_)
     for a, b in draw(st.lists(st.tuples(st.integers(0, items - 1), st.integers(0, items - 1)), max_size=2)):
-        clashes[a, b] = clashes[b, a] = True
-    return clashes
+        conflicts[a, b] = conflicts[b, a] = True
+    return conflicts
 
 
-def places(instance: PackingInstance) -> st.SearchStrategy[Ints]:
-    """A place for every kind, at most two of them."""
+def blocks(instance: PackingInstance) -> st.SearchStrategy[Ints]:
+    """A block for every bin type, at most two of them."""
     size = len(instance.costs)
-    return st.lists(st.integers(0, 1), min_size=size, max_size=size).map(lambda found: np.array(found, dtype=np.int64))
+    numbers = st.lists(st.integers(0, 1), min_size=size, max_size=size)
+    return numbers.map(lambda drawn: np.array(drawn, dtype=np.int64))
+
+
+def one_block(instance: PackingInstance) -> Ints:
+    """All bin types in one block."""
+    return np.zeros(len(instance.costs), dtype=np.int64)
 
 
 def seeded(items: int, *, seed: int = 7, bin_types: int = 24) -> PackingInstance:
-    """So many different pods, one to three of each,
-    for bin_types of three ratios of memory to CPU in doubling sizes.
-    """
+    """So many items, one to three copies of each, for bin types of three ratios of memory to CPU in doubling sizes."""
     random = np.random.default_rng(seed)
     cores = 2 ** (np.arange(bin_types) // 3 % 7 + 1)
     memory = cores * np.array([2, 4, 8])[np.arange(bin_types) % 3]

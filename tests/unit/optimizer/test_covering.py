@@ -1,4 +1,4 @@
-"""A few things with enough different values of every sort: found if there are any, as trying everything says."""
+"""A few candidates with enough different values for every quota: found if there are any, as trying everything says."""
 
 from itertools import combinations
 
@@ -11,7 +11,7 @@ from joinery.optimizer.covering import Quotas, cover, greedy
 
 @st.composite
 def _quotas(draw: st.DrawFn) -> Quotas:
-    """Up to eight things, each with one value of each of three sorts."""
+    """Up to eight candidates, each with one value for each of three quotas."""
     things = draw(st.lists(st.tuples(*[st.integers(0, 3)] * 3), min_size=1, max_size=8))
     brings = np.zeros((len(things), 12), dtype=np.bool_)
     for row, values in enumerate(things):
@@ -31,7 +31,7 @@ def _is_possible(asked: Quotas, most: int) -> bool:
 
 @given(_quotas(), st.integers(1, 5))
 def test_a_choice_is_found_exactly_if_there_is_one(asked: Quotas, most: int) -> None:
-    """It fills every quota, is no larger than allowed, and holds the first thing."""
+    """It fills every quota, is no larger than allowed, and holds the first candidate."""
     chosen = cover(asked, most)
     assert (chosen is not None) == _is_possible(asked, most)
     if chosen is not None:

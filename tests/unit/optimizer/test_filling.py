@@ -1,5 +1,5 @@
-"""Filling nodes greedily: never more than a node holds, never more than there is,
-and as much as possible of what comes first.
+"""Filling bins greedily: never more than a bin holds, never more than there is, and as much as possible of what comes
+first.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from tests.unit.optimizer.instances import holds, instances
 
 
 def _rows(instance: PackingInstance, data: st.DataObject) -> tuple[Ints, Ints]:
-    """Up to four nodes of any kinds, each with its own order of items."""
+    """Up to four bins of any types, each with its own order of items."""
     bin_types = data.draw(st.lists(st.integers(0, len(instance.costs) - 1), min_size=1, max_size=4))
     orders = [data.draw(st.permutations(range(len(instance.demands)))) for _ in bin_types]
     return np.array(bin_types), np.array(orders)
@@ -22,8 +22,8 @@ def _rows(instance: PackingInstance, data: st.DataObject) -> tuple[Ints, Ints]:
 
 @examples(100)
 @given(instances(), st.data())
-def test_no_node_is_overfull(instance: PackingInstance, data: st.DataObject) -> None:
-    """No resource, group, clash or count is overdrawn, whatever the order."""
+def test_no_bin_is_overfull(instance: PackingInstance, data: st.DataObject) -> None:
+    """No capacity, limit, conflict or demand is overdrawn, whatever the order."""
     bin_types, orders = _rows(instance, data)
     counts = fill(instance, bin_types, orders, instance.demands)
     assert (counts <= instance.demands).all()
@@ -32,8 +32,8 @@ def test_no_node_is_overfull(instance: PackingInstance, data: st.DataObject) -> 
 
 @examples(100)
 @given(instances(), st.data())
-def test_nothing_more_fits_on_a_filled_node(instance: PackingInstance, data: st.DataObject) -> None:
-    """One more pod of any item that is left would be too much."""
+def test_nothing_more_fits_on_a_filled_bin(instance: PackingInstance, data: st.DataObject) -> None:
+    """One more copy of any item that is left would be too much."""
     bin_types, orders = _rows(instance, data)
     for bin_type, row in zip(bin_types, fill(instance, bin_types, orders, instance.demands), strict=True):
         for item in np.flatnonzero(row < instance.demands):
@@ -44,8 +44,8 @@ def test_nothing_more_fits_on_a_filled_node(instance: PackingInstance, data: st.
 
 @examples(100)
 @given(instances(), st.data())
-def test_filling_goes_on_from_what_is_on_a_node(instance: PackingInstance, data: st.DataObject) -> None:
-    """A node that is filled in two steps keeps what it had and is as right as one that is filled at once."""
+def test_filling_goes_on_from_what_is_on_a_bin(instance: PackingInstance, data: st.DataObject) -> None:
+    """A bin that is filled in two steps keeps what it had and is as right as one that is filled at once."""
     bin_types, orders = _rows(instance, data)
     start = fill(instance, bin_types, orders[:, :1], instance.demands)
     counts = fill(instance, bin_types, orders[:, ::-1], instance.demands, start)
@@ -55,8 +55,8 @@ def test_filling_goes_on_from_what_is_on_a_node(instance: PackingInstance, data:
 
 @examples(100)
 @given(instances(), st.data())
-def test_pods_that_clash_are_taken_apart(instance: PackingInstance, data: st.DataObject) -> None:
-    """Of any heap of pods those stay that may share a node, and all that clash with nothing."""
+def test_items_in_conflict_are_taken_apart(instance: PackingInstance, data: st.DataObject) -> None:
+    """Of any copies those stay that may share a bin, and all that conflict with nothing."""
     demands = data.draw(st.lists(st.integers(0, 3), min_size=len(instance.demands), max_size=len(instance.demands)))
     heap, item_duals = np.array([demands]), np.arange(len(demands), dtype=np.float64)
     kept = without_conflicts(instance, heap, item_duals)[0]
@@ -71,7 +71,7 @@ def test_pods_that_clash_are_taken_apart(instance: PackingInstance, data: st.Dat
 @examples(100)
 @given(instances(), st.data())
 def test_every_order_has_every_item_once(instance: PackingInstance, data: st.DataObject) -> None:
-    """Each kind gets a few orders, and each order names every live item once and no other."""
+    """Each bin type gets a few orders, and each order names every item that is left once and no other."""
     live = np.array(sorted(data.draw(st.sets(st.integers(0, len(instance.demands) - 1), min_size=1))))
     item_duals = np.array(
         data.draw(st.lists(st.floats(0, 5), min_size=len(instance.demands), max_size=len(instance.demands)))

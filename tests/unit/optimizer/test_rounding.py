@@ -1,4 +1,4 @@
-"""From fractions to whole nodes, and local search over them: every pod once, nothing overfull, and never dearer."""
+"""From fractions to whole bins, and local search over them: every copy once, nothing overfull, and never dearer."""
 
 from dataclasses import replace
 
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.optimizer.arrays import UNLIMITED, Ints
+from joinery.optimizer.arrays import UNLIMITED
 from joinery.optimizer.effort import Effort
 from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.instance.patterns import Pattern, cost_of
@@ -17,9 +17,9 @@ from joinery.optimizer.relaxation.merged_duals import MergedDuals
 from joinery.optimizer.rounding.rounding import RoundingRule, round_up
 from joinery.optimizer.search import pack
 from tests.properties import examples
-from tests.unit.optimizer.instances import instances, places, seeded, wrong
+from tests.unit.optimizer.instances import blocks, instances, one_block, seeded, wrong
 
-JUDGEMENTS = st.builds(
+RULES = st.builds(
     RoundingRule,
     share=st.sampled_from((0.5, 0.8, 1.0)),
     tolerance=st.sampled_from((0.0, 0.003, 0.05)),
@@ -34,25 +34,21 @@ def _begun(**given: int) -> Effort:
 
 
 def _singly(instance: PackingInstance) -> list[Pattern]:
-    """Every pod on a node of its own, of the last kind: as wasteful as can be."""
+    """Every copy on a bin of its own, of the last type: as wasteful as can be."""
     return [
         Pattern(len(instance.costs) - 1, np.eye(len(instance.demands), dtype=np.int64)[item], int(count))
         for item, count in enumerate(instance.demands)
     ]
 
 
-def _one_place(instance: PackingInstance) -> Ints:
-    return np.zeros(len(instance.costs), dtype=np.int64)
-
-
-def _outlook(answer: RelaxationSolution) -> MergedDuals:
+def _merged(answer: RelaxationSolution) -> MergedDuals:
     return MergedDuals(answer.item_duals, answer.capacity_duals, answer.reduced_costs, answer.cost)
 
 
 @examples(60)
-@given(instances(most_pods=12), JUDGEMENTS, st.integers(0, 99))
-def test_every_pod_gets_one_place(instance: PackingInstance, rule: RoundingRule, seed: int) -> None:
-    """However nodes are judged, each pod is on one of them, and none is overfull."""
+@given(instances(most_copies=12), RULES, st.integers(0, 99))
+def test_every_pod_getsone_block(instance: PackingInstance, rule: RoundingRule, seed: int) -> None:
+    """Whatever the rule, each copy is on one bin, and none is overfull."""
     found = round_up(instance, AssignmentRelaxation(instance), rule, np.random.default_rng(seed), effort=_begun())
     assert found is not None
     patterns, left = found
@@ -61,36 +57,36 @@ def test_every_pod_gets_one_place(instance: PackingInstance, rule: RoundingRule,
 
 
 @examples(60)
-@given(instances(most_pods=12), JUDGEMENTS, st.floats(0.05, 5))
+@given(instances(most_copies=12), RULES, st.floats(0.05, 5))
 def test_rounding_gives_up_where_it_cannot_be_cheap_enough(
     instance: PackingInstance, rule: RoundingRule, below: float
 ) -> None:
-    """Nodes are found for less than the given price, or none are."""
+    """Bins are found for less than the given cost, or none are."""
     program, random = AssignmentRelaxation(instance), np.random.default_rng(0)
     found = round_up(instance, program, rule, random, effort=_begun(), below=below)
     assert found is None or cost_of(instance, found[0]) < below
 
 
 @examples(60)
-@given(instances(most_pods=10), st.integers(0, 99), st.data())
-def test_refined_nodes_hold_the_same_pods_for_no_more(
+@given(instances(most_copies=10), st.integers(0, 99), st.data())
+def test_repaired_bins_hold_the_same_items_for_no_more(
     instance: PackingInstance, seed: int, data: st.DataObject
 ) -> None:
-    """Local search takes the most wasteful nodes apart, in one place or several, and keeps what it cannot better."""
+    """Local search destroys the most wasteful bins, in one block or several, and keeps what it cannot better."""
     before = _singly(instance)
     answer = AssignmentRelaxation(instance).solve(instance.demands)
     assert answer is not None
     random = np.random.default_rng(seed)
     after = destroy_and_repair(
-        instance, data.draw(places(instance)), before, _outlook(answer), answer.cost, _begun(repairs=8), random
+        instance, data.draw(blocks(instance)), before, _merged(answer), answer.cost, _begun(repairs=8), random
     )
     assert wrong(instance, after) == []
     assert cost_of(instance, after) <= cost_of(instance, before) + 1e-9
 
 
-def test_free_nodes_go_to_the_pods_that_cost_most_elsewhere() -> None:
-    """One free node holds either a pod that needs a dear node, or one that needs a cheap one,
-    which the program cannot tell apart.
+def test_free_bins_go_to_the_items_that_cost_most_elsewhere() -> None:
+    """One free bin holds either an item that needs a dear bin, or one that needs a cheap one, which the relaxation
+    cannot tell apart.
     """
     instance = PackingInstance(
         sizes=np.array([[20, 1], [1, 12]]),
@@ -106,16 +102,16 @@ def test_free_nodes_go_to_the_pods_that_cost_most_elsewhere() -> None:
     assert cost_of(instance, patterns) == pytest.approx(0.1, abs=1e-5)
 
 
-def test_local_search_finds_what_single_nodes_waste() -> None:
-    """Thirty kinds of pods, each on a node of its own, cost at least a quarter less after a hundred tries."""
+def test_local_search_finds_what_single_bins_waste() -> None:
+    """Thirty items, each copy on a bin of its own, cost at least a quarter less after a hundred tries."""
     instance = seeded(30)
     answer = AssignmentRelaxation(instance).solve(instance.demands)
     assert answer is not None
     after = destroy_and_repair(
         instance,
-        _one_place(instance),
+        one_block(instance),
         _singly(instance),
-        _outlook(answer),
+        _merged(answer),
         0.0,
         _begun(repairs=100),
         np.random.default_rng(0),
@@ -124,16 +120,16 @@ def test_local_search_finds_what_single_nodes_waste() -> None:
     assert cost_of(instance, after) < 0.75 * cost_of(instance, _singly(instance))
 
 
-def test_local_search_leaves_free_nodes_in_peace() -> None:
-    """Nodes that cost nothing waste nothing, and yet some of them are taken apart without an error."""
+def test_local_search_copes_with_bins_that_cost_nothing() -> None:
+    """Bins that cost nothing waste nothing, and yet some of them are destroyed without an error."""
     instance = replace(seeded(6), costs=np.zeros(24))
     answer = AssignmentRelaxation(instance).solve(instance.demands)
     assert answer is not None
     after = destroy_and_repair(
         instance,
-        _one_place(instance),
+        one_block(instance),
         _singly(instance),
-        _outlook(answer),
+        _merged(answer),
         -1.0,
         _begun(repairs=20),
         np.random.default_rng(0),
@@ -142,10 +138,10 @@ def test_local_search_leaves_free_nodes_in_peace() -> None:
 
 
 @examples(60)
-@given(instances(most_pods=10), st.data())
+@given(instances(most_copies=10), st.data())
 def test_one_seed_gives_one_packing(instance: PackingInstance, data: st.DataObject) -> None:
-    """The same instance and seed give the very same nodes."""
-    block, seed = data.draw(places(instance)), data.draw(st.integers(0, 99))
+    """The same instance and seed give the very same bins."""
+    block, seed = data.draw(blocks(instance)), data.draw(st.integers(0, 99))
     first, second = (pack(instance, block, Effort(seed=seed, pricing_rounds=3, repairs=4)) for _ in range(2))
     assert [(s.bin_type, s.counts.tolist(), s.copies) for s in first] == [
         (s.bin_type, s.counts.tolist(), s.copies) for s in second
@@ -153,7 +149,7 @@ def test_one_seed_gives_one_packing(instance: PackingInstance, data: st.DataObje
 
 
 def test_more_effort_never_costs_more() -> None:
-    """Patterns and local search only replace a packing by a cheaper one."""
+    """Column generation and local search only replace a packing by a cheaper one."""
     instance = seeded(40)
     block = np.zeros(len(instance.costs), dtype=np.int64)
     prices = [
@@ -164,14 +160,14 @@ def test_more_effort_never_costs_more() -> None:
 
 
 def test_a_search_whose_time_is_up_at_once_buys_nothing() -> None:
-    """What then has no place is the caller's to buy; the effort says that the stopwatch struck."""
+    """What is then not packed is the caller's to buy for; the effort says that the stopwatch struck."""
     effort = Effort(is_time_up=lambda: True)
     assert pack(seeded(20), np.zeros(24, dtype=np.int64), effort) == []
     assert effort.struck
 
 
 def test_a_search_whose_time_is_up_midway_keeps_what_it_has() -> None:
-    """Half of a packing is right as far as it goes: no pod has two places, and nothing is overfull."""
+    """Half of a packing is right as far as it goes: no copy is packed twice."""
     instance, asked = seeded(40), iter(range(1000))
     effort = Effort(is_time_up=lambda: next(asked) >= 3)
     patterns = pack(instance, np.zeros(24, dtype=np.int64), effort)

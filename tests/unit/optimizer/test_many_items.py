@@ -1,4 +1,4 @@
-"""Lots of more items than the program takes: a coarse program guides, and the bound is proven all the same."""
+"""Instances of more items than a relaxation takes: their aggregation guides, and the bound is proven all the same."""
 
 import numpy as np
 import pytest
@@ -16,8 +16,8 @@ from tests.unit.optimizer.instances import seeded, wrong
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_three_hundred_different_pods_are_packed_close_to_their_bound(seed: int) -> None:
-    """The plan holds every pod, and costs less than a tenth more than anyone could pay."""
+def test_three_hundred_different_items_are_packed_close_to_their_bound(seed: int) -> None:
+    """Every copy is packed, and the packing costs less than a tenth more than the bound."""
     instance = seeded(300, seed=seed)
     assert len(instance.demands) > MAX_ITEMS
     patterns = pack(instance, np.zeros(len(instance.costs), dtype=np.int64), Effort())
@@ -26,9 +26,9 @@ def test_three_hundred_different_pods_are_packed_close_to_their_bound(seed: int)
     assert 0 < proven <= cost_of(instance, patterns) < 1.1 * proven
 
 
-def test_the_bound_of_many_items_is_below_that_of_the_whole_program() -> None:
-    """Prices for promising kinds only, and a grid for the others:
-    a little weaker than all kinds at once, and never stronger.
+def test_the_bound_of_many_items_is_below_that_of_the_whole_relaxation() -> None:
+    """Duals for the core only, and a grid for other bin types: a little weaker than all bin types at once, and never
+    stronger.
     """
     instance = seeded(MAX_ITEMS + 50)
     program = AssignmentRelaxation(instance)
@@ -37,8 +37,8 @@ def test_the_bound_of_many_items_is_below_that_of_the_whole_program() -> None:
     assert 0.97 * answer.cost < lower_bound(instance) <= answer.cost + 1e-6
 
 
-def test_the_program_charges_what_its_optimum_costs() -> None:
-    """With the solver's own prices nothing is lost: the proof reaches the optimum of the program."""
+def test_the_duals_charge_what_their_optimum_costs() -> None:
+    """With the solver's own duals nothing is lost: the proof reaches the optimum of the relaxation."""
     instance = seeded(60)
     program = AssignmentRelaxation(instance)
     answer = program.solve(instance.demands)
@@ -48,7 +48,7 @@ def test_the_program_charges_what_its_optimum_costs() -> None:
 
 
 def _with_standing(instance: PackingInstance, nodes: int) -> PackingInstance:
-    """The same with a few nodes that exist, as large as the largest kinds."""
+    """The same with a few nodes that exist, as large as the largest bin types."""
     room = np.repeat(instance.capacities[[instance.capacities[:, 0].argmax()]], nodes, axis=0)
     return PackingInstance(
         sizes=instance.sizes,
@@ -63,8 +63,8 @@ def _with_standing(instance: PackingInstance, nodes: int) -> PackingInstance:
 
 
 def test_standing_nodes_lower_the_bound_of_many_items_by_what_they_save() -> None:
-    """Free nodes take pods off the bill, more of them more,
-    down to nothing where all fit; the bound is never negative.
+    """Free nodes take items off the bill, more of them more, down to nothing where all fit; the bound is never
+    negative.
     """
     instance = seeded(MAX_ITEMS + 50)
     assert (instance.available == UNLIMITED).all()

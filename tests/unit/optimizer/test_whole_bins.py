@@ -1,4 +1,4 @@
-"""Bounds on programs with whole numbers: whatever prices the solver suggests, what they prove holds."""
+"""Bounds on programs with whole numbers: whatever duals the solver suggests, what they prove holds."""
 
 from dataclasses import replace
 
@@ -22,9 +22,9 @@ PENNY = 1e-7
 
 
 @examples(80)
-@given(instances() | instances(stocked=True), st.floats(0, 1))
-def test_a_small_task_is_answered_exactly(instance: PackingInstance, dearer: float) -> None:
-    """However dear the plan that was known: the bound is what the cheapest nodes cost, and such nodes are found."""
+@given(instances() | instances(limited=True), st.floats(0, 1))
+def test_a_small_instance_is_solved_exactly(instance: PackingInstance, dearer: float) -> None:
+    """However dear the packing that was known: the bound is what the cheapest bins cost, and such bins are found."""
     best = cheapest(instance)
     answer = solve_exactly(unconstrained(instance), best * (1 + dearer) + 1e-3)
     assert answer.is_tight
@@ -35,17 +35,17 @@ def test_a_small_task_is_answered_exactly(instance: PackingInstance, dearer: flo
 
 
 @examples(80)
-@given(instances() | instances(stocked=True))
-def test_a_plan_that_is_cheapest_is_known_to_be(instance: PackingInstance) -> None:
-    """Its own price is the bound, but for what is taken off for the rounding of floats."""
+@given(instances() | instances(limited=True))
+def test_a_packing_that_is_cheapest_is_known_to_be(instance: PackingInstance) -> None:
+    """Its own cost is the bound, but for what is taken off for the rounding of floats."""
     best = cheapest(instance)
     assert solve_exactly(unconstrained(instance), best).bound == pytest.approx(best, rel=1e-6, abs=PENNY)
 
 
 @examples(80)
-@given(instances(stocked=True), st.data())
-def test_any_prices_prove_a_bound_that_holds(instance: PackingInstance, data: st.DataObject) -> None:
-    """The solver may err: its prices are only a suggestion."""
+@given(instances(limited=True), st.data())
+def test_any_duals_prove_a_bound_that_holds(instance: PackingInstance, data: st.DataObject) -> None:
+    """The solver may err: its duals are only a suggestion."""
     best = cheapest(instance)
     program = CompactFormulation(unconstrained(instance), best + 1.0).program.relaxation
     rows = len(program.row_lower)
@@ -91,9 +91,9 @@ def test_work_that_is_used_up_leaves_the_bound_so_far() -> None:
     assert BranchAndBound(_question(program), 10.0, 1).solve().bound == pytest.approx(3.5)
 
 
-def test_rows_over_all_nodes_count() -> None:
-    """Two pods that may be in either of two zones, one in each at most,
-    need a node in each, though one would hold both.
+def test_side_constraints_count() -> None:
+    """Two copies that may be in either of two zones, one in each at most, need a bin in each, though one would hold
+    both.
     """
     instance = PackingInstance(
         sizes=np.array([[1], [1]]),

@@ -1,4 +1,6 @@
-"""Lots made smaller: by place, by cells of nearly equal items, by promising kinds. Nothing is lost on the way."""
+"""Instances made smaller: by block, by aggregates of nearly equal items, by a core of bin types. Nothing is lost on
+the way.
+"""
 
 import numpy as np
 import pytest
@@ -13,14 +15,16 @@ from joinery.optimizer.relaxation.assignment import AssignmentRelaxation
 from joinery.optimizer.relaxation.core import CoreSelection
 from joinery.optimizer.relaxation.residual import ResidualRelaxation
 from tests.properties import examples
-from tests.unit.optimizer.instances import instances, places, seeded
+from tests.unit.optimizer.instances import blocks, instances, seeded
 
 
 @examples(100)
-@given(instances(most_pods=12), st.data())
-def test_places_share_out_every_pod_and_never_mix(instance: PackingInstance, data: st.DataObject) -> None:
-    """Each part has kinds of one place only, its pods may all run there, and together the parts have every pod once."""
-    block = data.draw(places(instance))
+@given(instances(most_copies=12), st.data())
+def test_blocks_share_out_every_copy_and_never_mix(instance: PackingInstance, data: st.DataObject) -> None:
+    """Each part has bin types of one block only, which hold all its items, and together the parts have every copy
+    once.
+    """
+    block = data.draw(blocks(instance))
     total = np.zeros_like(instance.demands)
     for part in decompose(instance, block, instance.demands):
         assert len(set(block[part.bin_types].tolist())) == 1 or len(set(block.tolist())) == 1
@@ -32,9 +36,9 @@ def test_places_share_out_every_pod_and_never_mix(instance: PackingInstance, dat
 
 
 @examples(100)
-@given(instances(most_pods=12), st.data())
-def test_a_part_of_a_lot_keeps_its_rules(instance: PackingInstance, data: st.DataObject) -> None:
-    """Groups and clashes of the items that stay are those of the whole instance, by their new numbers."""
+@given(instances(most_copies=12), st.data())
+def test_a_restricted_instance_keeps_its_rules(instance: PackingInstance, data: st.DataObject) -> None:
+    """Limits and conflicts of the items that stay are those of the whole instance, by their new numbers."""
     items = np.array(sorted(data.draw(st.sets(st.integers(0, len(instance.demands) - 1), min_size=1))))
     part = instance.restrict(items, np.arange(len(instance.costs)), instance.demands[items])
     kept = [(sorted(items[g.items].tolist()), g.cap) for g in part.cardinality_limits]
@@ -44,9 +48,9 @@ def test_a_part_of_a_lot_keeps_its_rules(instance: PackingInstance, data: st.Dat
 
 
 @examples(100)
-@given(instances(most_pods=12))
-def test_cells_hold_every_pod_and_only_items_of_one_look(instance: PackingInstance) -> None:
-    """No pod is lost in a cell, and items in different groups never share one."""
+@given(instances(most_copies=12))
+def test_aggregates_hold_every_copy_and_only_items_of_one_look(instance: PackingInstance) -> None:
+    """No copy is lost in an aggregate, and items of different limits never share one."""
     found = aggregate(instance)
     together = np.bincount(found.aggregate_of, weights=instance.demands)
     assert together.tolist() == found.instance.demands.tolist()
@@ -58,8 +62,8 @@ def test_cells_hold_every_pod_and_only_items_of_one_look(instance: PackingInstan
         assert (found.instance.sizes[cell] <= sizes.max(axis=0)).all()
 
 
-def test_cells_are_fewer_than_items_and_of_nearly_one_size() -> None:
-    """Four hundred sizes become a number that the program solves quickly, each cell a small part of the whole range."""
+def test_aggregates_are_fewer_than_items_and_of_nearly_one_size() -> None:
+    """Four hundred sizes become a number that is solved quickly, each aggregate a small part of the whole range."""
     instance = seeded(400)
     found = aggregate(instance)
     assert len(found.instance.demands) < MAX_ITEMS
@@ -69,11 +73,9 @@ def test_cells_are_fewer_than_items_and_of_nearly_one_size() -> None:
 
 
 @examples(100)
-@given(instances(most_pods=12))
-def test_the_coarse_program_shares_out_every_pod(instance: PackingInstance) -> None:
-    """Read as the instance's own, the answer of the cells' program puts each pod somewhere that admits it,
-    and nothing elsewhere.
-    """
+@given(instances(most_copies=12))
+def test_the_aggregated_relaxation_shares_out_every_copy(instance: PackingInstance) -> None:
+    """Read as the instance's own, the optimum of the aggregates puts each item on compatible bins, and on no others."""
     answer = AggregatedRelaxation(instance).solve(instance.demands)
     assert answer is not None
     assert (answer.assigned[~instance.compatible] == 0).all()
@@ -81,8 +83,8 @@ def test_the_coarse_program_shares_out_every_pod(instance: PackingInstance) -> N
     assert (answer.item_duals >= 0).all()
 
 
-def test_the_shares_of_many_pods_add_up() -> None:
-    """Four hundred sizes, none of which any kind is too small for: each item's shares are its pods."""
+def test_what_is_assigned_of_many_items_adds_up() -> None:
+    """Four hundred sizes, none of which is too large for any bin type: what is assigned of each item is its demand."""
     instance = seeded(400)
     answer = AggregatedRelaxation(instance).solve(instance.demands)
     assert answer is not None
@@ -92,16 +94,16 @@ def test_the_shares_of_many_pods_add_up() -> None:
 
 
 @examples(100)
-@given(instances(most_pods=12), st.integers(1, 4))
-def test_promising_kinds_leave_every_item_one(instance: PackingInstance, sorts: int) -> None:
-    """However few sorts are asked for, no item is left without a kind that admits it."""
+@given(instances(most_copies=12), st.integers(1, 4))
+def test_a_core_leaves_every_item_a_bin_type(instance: PackingInstance, sorts: int) -> None:
+    """However few classes are asked for, no item is left without a compatible bin type."""
     bin_types = CoreSelection(instance).core(sorts)
     assert instance.compatible[:, bin_types].any(axis=1).all()
     assert bin_types.tolist() == sorted(set(bin_types.tolist()))
 
 
-def test_kinds_of_one_room_and_price_are_promising_together() -> None:
-    """The same type in another zone is as good, and is there for pods that are tied to that zone."""
+def test_bin_types_of_one_capacity_and_cost_are_in_the_core_together() -> None:
+    """The same type in another block is as good, and is there for items that are tied to that block."""
     instance = seeded(20, bin_types=12)
     twice = instance.restrict(np.arange(20), np.tile(np.arange(12), 2), instance.demands)
     bin_types = set(CoreSelection(twice).core(3).tolist())
@@ -109,9 +111,9 @@ def test_kinds_of_one_room_and_price_are_promising_together() -> None:
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
-def test_leaving_out_what_has_run_out_hardly_changes_a_price(seed: int) -> None:
-    """With few items left, others than before, or all again, the smaller program wants what the whole one wants: it may
-    only have fewer of the rows that are added in the course.
+def test_leaving_out_what_has_run_out_hardly_changes_the_duals(seed: int) -> None:
+    """With few items left, others than before, or all again, the smaller relaxation buys what the whole one buys: it may only have
+    fewer of the rows that are added in the course.
     """
     instance = seeded(40, seed=seed)
     items = np.arange(len(instance.demands))

@@ -1,11 +1,11 @@
-"""Patterns: nodes that can be built, sought at the prices of a program, and bought whole."""
+"""Column generation: patterns that a bin holds, sought at the duals of a master problem, and bought whole."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.optimizer.arrays import UNLIMITED, Ints
+from joinery.optimizer.arrays import UNLIMITED
 from joinery.optimizer.bounds.lower_bound import lower_bound
 from joinery.optimizer.columns.master import RestrictedMaster
 from joinery.optimizer.columns.pricing import PricingHeuristic
@@ -15,7 +15,7 @@ from joinery.optimizer.instance.patterns import Pattern, Patterns, cost_of
 from joinery.optimizer.relaxation.assignment import AssignmentRelaxation
 from joinery.optimizer.search import pack
 from tests.properties import examples
-from tests.unit.optimizer.instances import instances, seeded, wrong
+from tests.unit.optimizer.instances import instances, one_block, seeded, wrong
 
 PENNY = 1e-6
 
@@ -26,13 +26,9 @@ def _of(patterns: list[Pattern]) -> Patterns:
     )
 
 
-def _one_place(instance: PackingInstance) -> Ints:
-    return np.zeros(len(instance.costs), dtype=np.int64)
-
-
 def _slots() -> PackingInstance:
-    """Nodes of four slots, and pods that only fill them in fours of the right sizes:
-    greedy orders leave a slot or half the room.
+    """Bins of four slots, and items that fill them only in fours of the right sizes: greedy orders leave a slot or
+    half of the capacity.
     """
     requests = np.array([[7, 1], [5, 1], [3, 1], [1, 1]])
     room = np.array([[16, 4], [7, 1]])
@@ -49,10 +45,10 @@ def _slots() -> PackingInstance:
 
 
 @examples(80)
-@given(instances(most_pods=12), st.integers(0, 99))
+@given(instances(most_copies=12), st.integers(0, 99))
 def test_every_pattern_that_is_sought_can_be_built(instance: PackingInstance, seed: int) -> None:
-    """Filled or exchanged, a node holds what its kind has room for,
-    within groups and clashes, and no pod that does not exist.
+    """Filled or exchanged, a bin holds what its type may hold, within limits and conflicts, and no copy that does not
+    exist.
     """
     answer = AssignmentRelaxation(instance).solve(instance.demands)
     assert answer is not None
@@ -66,14 +62,14 @@ def test_every_pattern_that_is_sought_can_be_built(instance: PackingInstance, se
 
 
 @examples(80)
-@given(instances(most_pods=10))
+@given(instances(most_copies=10))
 def test_patterns_cost_no_more_than_the_packing_they_come_from_and_no_less_than_the_bound(
     instance: PackingInstance,
 ) -> None:
-    """The program may buy fractions of known nodes: that is never dearer than the nodes,
-    and never cheaper than what is proven.
+    """The master may buy fractions of known patterns: never dearer than the packing, and never cheaper than what is
+    proven.
     """
-    packing = pack(instance, _one_place(instance), Effort(pricing_rounds=0, repairs=0))
+    packing = pack(instance, one_block(instance), Effort(pricing_rounds=0, repairs=0))
     program = RestrictedMaster(instance, np.ones(len(instance.demands)))
     program.add_columns(_of(packing))
     answer = program.solve(instance.demands, instance.available)
@@ -81,10 +77,10 @@ def test_patterns_cost_no_more_than_the_packing_they_come_from_and_no_less_than_
     assert lower_bound(instance) - PENNY <= answer.cost <= cost_of(instance, packing) + PENNY
 
 
-def test_a_pattern_is_made_known_once() -> None:
-    """The same node again adds nothing."""
+def test_a_pattern_becomes_a_column_once() -> None:
+    """The same pattern again adds nothing."""
     instance = seeded(5)
-    program, nodes = RestrictedMaster(instance, np.ones(5)), _of(pack(instance, _one_place(instance), Effort()))
+    program, nodes = RestrictedMaster(instance, np.ones(5)), _of(pack(instance, one_block(instance), Effort()))
     assert program.add_columns(nodes) == len(
         {(int(k), p.tobytes()) for k, p in zip(nodes.bin_types, nodes.counts, strict=True)}
     )
@@ -92,20 +88,20 @@ def test_a_pattern_is_made_known_once() -> None:
 
 
 @pytest.mark.parametrize("band", [0.0, 0.05, 0.5])
-def test_prices_stay_within_their_band(band: float) -> None:
-    """A pod is charged what the first prices say, give or take the band, whatever few patterns are known."""
+def test_duals_stay_within_their_box(band: float) -> None:
+    """Whatever few patterns are known, every dual is the first one, give or take the width of the box."""
     instance = seeded(12)
     first = AssignmentRelaxation(instance).solve(instance.demands)
     assert first is not None
     program = RestrictedMaster(instance, first.item_duals)
-    program.add_columns(_of(pack(instance, _one_place(instance), Effort(pricing_rounds=0, repairs=0))))
+    program.add_columns(_of(pack(instance, one_block(instance), Effort(pricing_rounds=0, repairs=0))))
     answer = program.solve(instance.demands, instance.available, band)
     assert answer is not None
     assert (np.abs(answer.item_duals - first.item_duals) <= band * first.item_duals + PENNY).all()
 
 
-def test_no_more_nodes_are_wanted_than_there_are() -> None:
-    """Of a kind with a limited available no more is bought, and its scarcity is part of what it counts as."""
+def test_no_more_bins_are_bought_than_there_are() -> None:
+    """No more is bought of a limited supply, and its dual is part of what a bin costs."""
     instance = _slots()
     scarce = PackingInstance(
         sizes=instance.sizes,
@@ -127,8 +123,8 @@ def test_no_more_nodes_are_wanted_than_there_are() -> None:
 
 
 def _accelerated() -> PackingInstance:
-    """Pods of one accelerator each in six ratios of memory to CPU, and nodes of one,
-    four and eight: what production traces ask for.
+    """Items of one accelerator each in six ratios of memory to CPU, and bins of one, four and eight: what production
+    traces ask for.
     """
     requests = np.array([[113, 492, 1], [80, 305, 1], [157, 584, 1], [98, 416, 1], [119, 471, 1], [120, 164, 1]])
     room = np.array([[36, 140, 1], [156, 600, 1], [156, 1236, 1], [316, 1236, 1], [475, 1785, 4], [954, 3548, 8]])
@@ -143,13 +139,13 @@ def _accelerated() -> PackingInstance:
     )
 
 
-def test_patterns_find_the_fours_that_fill_a_node_of_accelerators() -> None:
-    """Four pods share a node if their sizes are chosen together: that is found,
-    and comes within one percent of the bound.
+def test_columns_find_the_fours_that_fill_a_bin_of_accelerators() -> None:
+    """Four copies share a bin if their sizes are chosen together: that is found, and comes within one percent of the
+    bound.
     """
     instance = _accelerated()
     without, found = (
-        pack(instance, _one_place(instance), Effort(pricing_rounds=rounds, repairs=0)) for rounds in (0, 60)
+        pack(instance, one_block(instance), Effort(pricing_rounds=rounds, repairs=0)) for rounds in (0, 60)
     )
     assert wrong(instance, found) == []
     assert cost_of(instance, found) < 0.99 * cost_of(instance, without)
