@@ -112,8 +112,8 @@ def test_bin_types_of_one_capacity_and_cost_are_in_the_core_together() -> None:
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_leaving_out_what_has_run_out_hardly_changes_the_duals(seed: int) -> None:
-    """With few items left, others than before, or all again, the smaller relaxation buys what the whole one buys: it may only have
-    fewer of the rows that are added in the course.
+    """With few items left, others than before, or all again, the smaller relaxation buys what the whole one buys:
+    it may only have fewer of the rows that are added in the course.
     """
     instance = seeded(40, seed=seed)
     items = np.arange(len(instance.demands))
