@@ -42,7 +42,7 @@ def catalog(
     if save:
         check_target(save)
     inputs, place = load([*(files or ()), *(more_files or ())], recursive=recursive), checked_region(region)
-    chosen = _choose(list(inputs.found.get("node_classes", {}).values()), node_class)
+    chosen = _choose(list(inputs.objects.get("node_classes", {}).values()), node_class)
     snapshot = inputs.snapshot(moment(None))
     loaded = load_catalog("aws" if save and not catalog_file else catalog_file, place or cluster_region(snapshot))
     if save:
@@ -77,15 +77,15 @@ def _save(loaded: "Loaded", path: str) -> None:
     )
 
 
-def _choose(found: Sequence["NodeClass"], name: str | None) -> "NodeClass":
+def _choose(node_classes: Sequence["NodeClass"], name: str | None) -> "NodeClass":
     from joinery.cloudprovider.offline import NODE_CLASS, default_class
 
     if name is not None:
-        named = [one for one in found if one.metadata.name == name]
+        named = [one for one in node_classes if one.metadata.name == name]
         if not named:
             raise ConfigurationError(f"--node-class {name}: the files have no such {NODE_CLASS.kind}")
         return named[0]
-    return found[0] if found else default_class()
+    return node_classes[0] if node_classes else default_class()
 
 
 def entry(kind: "InstanceType") -> Mapping[str, Any]:

@@ -28,7 +28,7 @@ DONE, FAILED, BAD_INPUT = 0, 1, 2
 
 
 def _offered() -> dict[str, EntryPoint]:
-    return {found.name: found for found in entry_points(group=GROUP)}
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
 def _loaded(offer: EntryPoint) -> Any:
@@ -57,9 +57,9 @@ class Commands(TyperGroup):
         return [*super().list_commands(ctx), *sorted(_offered())]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        known = super().get_command(ctx, cmd_name)
-        offer = None if known else _offered().get(cmd_name)
-        return _loaded(offer) if offer else known
+        own = super().get_command(ctx, cmd_name)
+        offer = None if own else _offered().get(cmd_name)
+        return _loaded(offer) if offer else own
 
 
 app = typer.Typer(

@@ -35,16 +35,14 @@ Files = Annotated[
         "-f",
         "--file",
         metavar="FILE|FOLDER",
-        help="Kubernetes objects, YAML or JSON, .gz or not; - is standard input. Repeatable.",
+        help="Kubernetes objects in YAML or JSON, also gzipped; - is standard input. Repeatable.",
     ),
 ]
 MoreFiles = Annotated[
     list[str] | None,
-    typer.Argument(metavar="FILE", show_default=False, help="The same as -f FILE, so that -f *.yaml will do."),
+    typer.Argument(metavar="FILE", show_default=False, help="The same as -f FILE, so that -f *.yaml works."),
 ]
-Recursive = Annotated[
-    bool, typer.Option("-R", "--recursive", help="Of a FOLDER also what lies in the folders inside of it.")
-]
+Recursive = Annotated[bool, typer.Option("-R", "--recursive", help="Read the folders inside a FOLDER too.")]
 ExplainOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -58,7 +56,7 @@ RegionOption = Annotated[
     typer.Option(
         "--region",
         metavar="REGION",
-        help="The cluster's region, for --catalog aws and for the zones of nodes. Default: as the objects tell.",
+        help="The cluster's region, for --catalog aws and for zones. Default: found from the objects.",
     ),
 ]
 CatalogOption = Annotated[
@@ -66,6 +64,6 @@ CatalogOption = Annotated[
     typer.Option(
         "--catalog",
         metavar="FILE|aws",
-        help="Instance types and prices: a file, or aws to read them live. Default: the last stored, or the sample.",
+        help="Instance types and prices: a file, or aws to read them. Default: the last stored ones, or the sample.",
     ),
 ]

@@ -125,14 +125,14 @@ def _line(pool: str, groups: Sequence[Group], resources: Sequence[str]) -> list[
     offering = groups[0].launches[0].offering
     nodes = [node for group in groups for node in group.nodes]
     launches = [launch for group in groups for launch in group.launches]
-    each = f"\n[dim]{offering.price:.4f} each[/dim]" if len(nodes) > 1 else ""
+    price_each = f"\n[dim]{offering.price:.4f} each[/dim]" if len(nodes) > 1 else ""
     return [
         str(len(nodes)),
         f"[bold]{offering.instance_type}[/bold]{_alternatives(groups)}\n[dim]{escape(pool)}[/dim]",
         f"{_zones(launches)}\n{_tinted(offering.capacity_type)}",
         str(sum(node.pods for node in nodes)),
         *(_filled(nodes, name) for name in resources),
-        f"{offering.price * len(nodes):.4f}{each}",
+        f"{offering.price * len(nodes):.4f}{price_each}",
     ]
 
 

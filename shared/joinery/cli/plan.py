@@ -41,21 +41,21 @@ def plan(
     catalog_file: CatalogOption = None,
     region: RegionOption = None,
     now: Annotated[str | None, typer.Option(metavar="RFC3339", help="The moment to plan for. Default: now.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="One seed and one input give one plan.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="The same input and seed give the same plan.")] = 0,
     time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Stop improving the plan after that long.")
+        float | None, typer.Option(metavar="SECONDS", help="Stop improving the plan after so many seconds.")
     ] = None,
     node_size: Annotated[
         NodeSize,
-        typer.Option(help="For NodePools that say nothing: how to weigh price against how much one node carries."),
+        typer.Option(help="Prefer the cheapest nodes or smaller ones, for NodePools without the annotation node-size."),
     ] = NodeSize.BALANCED,
-    output: Annotated[PlanFormat, typer.Option("-o", "--output", help="How to print it.")] = PlanFormat.TABLE,
-    with_pods: Annotated[bool, typer.Option("--pods", help="In the table: where every single pod goes.")] = False,
+    output: Annotated[PlanFormat, typer.Option("-o", "--output", help="How to print the plan.")] = PlanFormat.TABLE,
+    with_pods: Annotated[bool, typer.Option("--pods", help="List in the table where every pod goes.")] = False,
     explained: ExplainOption = None,
 ) -> None:
-    """Plan nodes for the pending pods of the files, or without files of the current kubeconfig's cluster, read-only.
+    """Plan nodes for the pending pods of the files, or without files of the current kubeconfig's cluster (read-only).
 
-    Exit status: 0 for a plan, also one that leaves pods pending; 2 for bad input; 1 for anything else.
+    Exit status: 0 for a plan, even one that leaves pods pending; 2 for bad input; 1 for anything else.
     """
     from joinery.cli.doubts.left_out import not_counted, without_pools
     from joinery.cli.doubts.misnamed import misnamed

@@ -51,9 +51,9 @@ def cluster_zones(snapshot: Snapshot, region: str) -> Mapping[str, str]:
     are taken on trust. What a pod asks for proves nothing: a slip of the pen would become a zone to buy nodes in.
     """
     named = _zones_of(region, _PROOFS, snapshot) or _zones_of(region, _TRUSTED, snapshot)
-    known = {node.metadata.labels.get(ZONE, ""): node.metadata.labels.get(ZONE_ID, "") for node in snapshot.nodes}
-    known |= {zone: zone_id for node_class in snapshot.node_classes for zone, zone_id in node_class.zones}
-    return {zone: known.get(zone, "") for zone in sorted(named)}
+    zone_ids = {node.metadata.labels.get(ZONE, ""): node.metadata.labels.get(ZONE_ID, "") for node in snapshot.nodes}
+    zone_ids |= {zone: zone_id for node_class in snapshot.node_classes for zone, zone_id in node_class.zones}
+    return {zone: zone_ids.get(zone, "") for zone in sorted(named)}
 
 
 def zones_asked_for(snapshot: Snapshot, region: str) -> tuple[str, ...]:

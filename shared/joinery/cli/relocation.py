@@ -36,10 +36,10 @@ def relocated(catalog: Catalog, region: str, zones: Mapping[str, str]) -> Catalo
     )
 
 
-def _zones(region: str, known: Mapping[str, str]) -> list[str]:
+def _zones(region: str, zone_ids: Mapping[str, str]) -> list[str]:
     lettered = (f"{region}{letter}" for letter in _LETTERS)
-    missing = max(0, _FEWEST - len(known))
-    return sorted([*known, *[zone for zone in lettered if zone not in known][:missing]])
+    missing = max(0, _FEWEST - len(zone_ids))
+    return sorted([*zone_ids, *[zone for zone in lettered if zone not in zone_ids][:missing]])
 
 
 def _ranked(catalog: Catalog) -> list[str]:

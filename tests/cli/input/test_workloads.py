@@ -42,7 +42,7 @@ def read(write: Write) -> Any:
 
 def names(inputs: Inputs) -> list[str]:
     """The pods of the inputs."""
-    return sorted(inputs.found["pods"])
+    return sorted(inputs.objects["pods"])
 
 
 def messages(inputs: Inputs) -> list[str]:
@@ -100,7 +100,7 @@ def test_pods_that_are_there_are_not_made_again(read: Any) -> None:
     dead = owned("web-5d9c-c", "ReplicaSet", "web-5d9c", phase="Failed")
     inputs = read(workload(replicas=4), replica_set, *pods, dead)
     assert names(inputs)[:2] == ["default/web-1", "default/web-2"]
-    assert inputs.found["pods"]["default/web-1"].metadata.labels["pod-template-hash"] == "5d9c"
+    assert inputs.objects["pods"]["default/web-1"].metadata.labels["pod-template-hash"] == "5d9c"
 
 
 def test_pods_without_owner_that_a_selector_fits_are_its_own(read: Any) -> None:
@@ -144,7 +144,7 @@ def test_a_stateful_set_gets_its_volume_claims(run: Run, cluster: str, write: Wr
     outcome = run(*PLAN, "-f", cluster, "-f", given)
     assert outcome.document["unschedulable"] == []
     assert "StorageClass gp3 is not in the files: 2 volume claims of workloads taken as EBS volumes" in outcome.err
-    claims = load([given]).found["volume_claims"]
+    claims = load([given]).objects["volume_claims"]
     assert sorted(claims) == ["default/data-db-0", "default/data-db-1"]
     storage = {
         "apiVersion": "storage.k8s.io/v1",
@@ -166,7 +166,7 @@ def test_claims_without_a_class_get_the_default_one(read: Any) -> None:
     ]
     storage = {"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "provisioner": "ebs.csi.aws.com"}
     storage["metadata"] = {"name": "gp3", "annotations": {"storageclass.kubernetes.io/is-default-class": "true"}}  # type: ignore[assignment]
-    found = read(*claims, storage).found["volume_claims"]
+    found = read(*claims, storage).objects["volume_claims"]
     assert {key: claim.spec.storage_class_name for key, claim in found.items()} == {
         "default/none": "gp3",
         "default/empty": "",
@@ -180,7 +180,7 @@ def test_a_namespaces_limit_range_gives_containers_their_requests(read: Any) -> 
     bare = {"containers": [{"name": "main", "resources": {"requests": {"memory": "64Mi"}}}]}
     served = pod_document("served", **bare)
     served["metadata"]["uid"] = "1"
-    found = read(limits, pod_document("fresh", **bare), served).found["pods"]
+    found = read(limits, pod_document("fresh", **bare), served).objects["pods"]
     assert found["default/fresh"].spec.containers[0].resources.requests == {"cpu": "2", "memory": "64Mi"}
     assert found["default/served"].spec.containers[0].resources.requests == {"memory": "64Mi"}
 
@@ -263,7 +263,7 @@ def test_a_claim_that_names_its_volume_is_bound(read: Any) -> None:
     }
     served = {**claim, "metadata": {"name": "served"}, "status": {"phase": "Pending"}}
     tidied = {**claim, "metadata": {"name": "tidied"}, "status": {"phase": "Bound"}}
-    claims = read(claim, served, tidied).found["volume_claims"]
+    claims = read(claim, served, tidied).objects["volume_claims"]
     assert BIND_COMPLETED in claims["default/written"].metadata.annotations
     assert BIND_COMPLETED in claims["default/tidied"].metadata.annotations
     assert BIND_COMPLETED not in claims["default/served"].metadata.annotations

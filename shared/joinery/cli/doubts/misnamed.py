@@ -56,27 +56,27 @@ def misnamed(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) ->
 def _doubt(asked: _Asked, defined: frozenset[str], values: Mapping[str, frozenset[str]]) -> str:
     if asked.key not in defined and (meant := label_meant_by(asked.key)):
         return f"{asked.path}: no node is known to have the label {asked.key}; is it {meant}?"
-    known = values.get(labels.canonical(asked.key), frozenset())
+    sold = values.get(labels.canonical(asked.key), frozenset())
     for value in asked.values:
-        if value not in known and (meant := value_meant_by(asked.key, value, known)):
+        if value not in sold and (meant := value_meant_by(asked.key, value, sold)):
             return f"{asked.path}: {asked.key} is nowhere {value}; is it {meant}?"
     return ""
 
 
 def _classes(snapshot: Snapshot) -> Iterator[Notice]:
-    known = {one.metadata.name for one in snapshot.node_classes}
+    names = {node_class.metadata.name for node_class in snapshot.node_classes}
     for pool in snapshot.node_pools:
         ref = pool.spec.template.spec.node_class_ref
-        if snapshot.serves(pool) and ref.name not in known and (meant := meant_by(ref.name, known)):
+        if snapshot.serves(pool) and ref.name not in names and (meant := meant_by(ref.name, names)):
             where = f"NodePool {pool.metadata.name}: spec.template.spec.nodeClassRef.name"
             yield warning(f"{where}: there is no {ref.kind} {ref.name}; is it {meant}?")
 
 
 def _limits(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) -> Iterator[Notice]:
-    known = {"nodes"}.union(*(kind.capacity for listed in types.values() for kind in listed))
+    resources = {"nodes"}.union(*(kind.capacity for listed in types.values() for kind in listed))
     for pool in snapshot.node_pools:
-        for name in sorted(pool.spec.limits.keys() - known) if any(types.values()) else ():
-            question = f"; is it {meant}?" if (meant := meant_by(name, known)) else ""
+        for name in sorted(pool.spec.limits.keys() - resources) if any(types.values()) else ():
+            question = f"; is it {meant}?" if (meant := meant_by(name, resources)) else ""
             where = f"NodePool {pool.metadata.name}: spec.limits.{name}"
             yield warning(f"{where}: no instance type has {name}, so that limits nothing{question}")
 
@@ -86,25 +86,25 @@ def _limits(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) -> 
 
 def _defined(snapshot: Snapshot) -> frozenset[str]:
     """Labels that nodes have, or would have."""
-    found = {key for node in snapshot.nodes for key in node.metadata.labels}
+    keys = {key for node in snapshot.nodes for key in node.metadata.labels}
     for pool in snapshot.node_pools:
         template = pool.spec.template
-        found |= template.metadata.labels.keys()
-        found |= {one.key for one in template.spec.requirements if not label_meant_by(one.key)}
-    return frozenset(found)
+        keys |= template.metadata.labels.keys()
+        keys |= {one.key for one in template.spec.requirements if not label_meant_by(one.key)}
+    return frozenset(keys)
 
 
 def _values(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) -> Mapping[str, frozenset[str]]:
     """The values of well-known labels: of what is sold, and of the nodes there are."""
-    found: dict[str, set[str]] = defaultdict(set, {key: {*values} for key, values in _VALUES.items()})
+    by_key: dict[str, set[str]] = defaultdict(set, {key: {*values} for key, values in _VALUES.items()})
     for kind in (kind for listed in types.values() for kind in listed):
         for key, values in kind.labels.items():
-            found[key].update(values)
-        found[labels.ZONE].update(offering.zone for offering in kind.offerings)
+            by_key[key].update(values)
+        by_key[labels.ZONE].update(offering.zone for offering in kind.offerings)
     for node in snapshot.nodes:
         for key, value in node.metadata.labels.items():
-            found[labels.canonical(key)].add(value)
-    return {key: frozenset(values) for key, values in found.items() if key in labels.WELL_KNOWN}
+            by_key[labels.canonical(key)].add(value)
+    return {key: frozenset(values) for key, values in by_key.items() if key in labels.WELL_KNOWN}
 
 
 # --- who asks for what ---

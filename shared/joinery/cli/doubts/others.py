@@ -16,7 +16,7 @@ def others(packing: Packing, snapshot: Snapshot) -> Iterator[Notice]:
     pods = {pod.key: pod for pod in snapshot.pods}
     if twice := bought_twice(packing, pods, pools):
         yield warning(twice)
-    left = also_served((found.pod for found in packing.unplaced), pods, pools)
+    left = also_served((unplaced.pod for unplaced in packing.unplaced), pods, pools)
     if left:
         number = f"{len(left):,} pods that are" if len(left) > 1 else "1 pod that is"
         pool = ", ".join(sorted(set(left.values())))

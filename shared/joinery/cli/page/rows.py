@@ -120,11 +120,11 @@ def _group(group: Group, style: _Style) -> Html:
     times = element("b", text(f"{many:,} × ")) if many > 1 else NOTHING
     types = len(launch.instance_types)
     note = f"{count(group.nodes[0].pods, 'pod')}, {'one type only' if types == 1 else f'any of {types} types'}"
-    each = f"{money(launch.offering.price)} each" if many > 1 else ""
+    price_each = f"{money(launch.offering.price)} each" if many > 1 else ""
     summary = join(
         (
             element("span", times, text(launch.offering.instance_type), element("small", text(note)), class_="kind"),
-            element("span", text(f"{money(group.price)}/h"), element("small", text(each)), class_="price"),
+            element("span", text(f"{money(group.price)}/h"), element("small", text(price_each)), class_="price"),
             _bars(group.nodes[0], style),
         )
     )

@@ -20,25 +20,25 @@ _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _SYSTEM_CLASSES = ("system-cluster-critical", "system-node-critical")
 _NAMED = 4
 
-Found = dict[str, dict[Any, Any]]
+Objects = dict[str, dict[Any, Any]]
 """Objects by field of the snapshot and key."""
 
 
-def admit(found: Found) -> list[Notice]:
+def admit(objects: Objects) -> list[Notice]:
     """Add the pods and claims that the workloads will have, and apply a cluster's defaults. Returns what a person
     should hear.
 
     Raises ``ConfigurationError`` for a workload larger than any cluster.
     """
-    pods, claims = found.setdefault("pods", {}), found.setdefault("volume_claims", {})
-    workloads = _scaled(found.get("workloads", {}), found.get("autoscalers", {}).values())
+    pods, claims = objects.setdefault("pods", {}), objects.setdefault("volume_claims", {})
+    workloads = _scaled(objects.get("workloads", {}), objects.get("autoscalers", {}).values())
     made = expand(workloads, pods, claims)
     pods.update((pod.key, pod_defaults(pod)) for pod in made.pods)
     claims.update((f"{claim.metadata.namespace}/{claim.metadata.name}", claim) for claim in made.claims)
-    _limit(pods, found.get("limit_ranges", {}).values())
-    notes = [*_expanded(made), *_autoscaled(found.get("autoscalers", {}).values(), workloads, made)]
-    notes += _classified(claims, found.setdefault("storage_classes", {}), made.claims)
-    unranked = _unranked(pods.values(), found.get("priority_classes", {}))
+    _limit(pods, objects.get("limit_ranges", {}).values())
+    notes = [*_expanded(made), *_autoscaled(objects.get("autoscalers", {}).values(), workloads, made)]
+    notes += _classified(claims, objects.setdefault("storage_classes", {}), made.claims)
+    unranked = _unranked(pods.values(), objects.get("priority_classes", {}))
     return [*map(note, notes), *map(warning, made.warnings), *map(warning, unranked)]
 
 

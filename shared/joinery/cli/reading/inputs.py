@@ -39,13 +39,13 @@ _NAMELESS = "metadata.name: is missing"
 
 @dataclass
 class Inputs:
-    """The objects of all files; ``notices`` are lines for a person. ``found`` holds them by field of the snapshot.
+    """The objects of all files; ``notices`` are lines for a person. ``objects`` holds them by field of the snapshot.
 
     ``unknown`` counts fields that nobody knows, by kind and path. ``legacy`` holds objects of older APIs by kind and
     name until all files are read (``adopt_legacy``).
     """
 
-    found: dict[str, dict[Any, Any]] = field(default_factory=dict)
+    objects: dict[str, dict[Any, Any]] = field(default_factory=dict)
     notices: list[Notice] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
     unknown: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -121,7 +121,7 @@ class Inputs:
         key: Any = f"{document.namespace or 'default'}/{document.name}" if kind.namespaced else document.name
         if kind.field == "workloads":
             key = Owner(document.kind, key)
-        kept = self.found.setdefault(kind.field, {})
+        kept = self.objects.setdefault(kind.field, {})
         if kept.get(key, reading.made) != reading.made:
             self.notices.append(warning(f"{document}: given twice, the later one counts"))
         kept[key] = reading.made
@@ -132,7 +132,7 @@ class Inputs:
     def snapshot(self, now: datetime) -> Snapshot:
         """All objects at that moment, sorted by name."""
         ordered: dict[str, Any] = {
-            name: tuple(kept[key] for key in sorted(kept)) for name, kept in self.found.items() if name not in ASIDE
+            name: tuple(kept[key] for key in sorted(kept)) for name, kept in self.objects.items() if name not in ASIDE
         }
         snapshot = Snapshot(now=now, **ordered)
         return in_new_words(snapshot) if self.legacy else snapshot
@@ -143,7 +143,7 @@ class Inputs:
         for equivalent in equivalents(documents):
             self._adopt(self.legacy[equivalent.origin], equivalent)
         if self.legacy:
-            self.notices += map(note, old_selections(self.found.get("pods", {}).values()))
+            self.notices += map(note, old_selections(self.objects.get("pods", {}).values()))
 
     def _adopt(self, origin: Document, equivalent: Equivalent) -> None:
         try:
@@ -151,7 +151,7 @@ class Inputs:
         except RefusedFilesError as error:
             self._refuse(origin, *error.problems)
             return
-        kept = self.found.setdefault(where, {})
+        kept = self.objects.setdefault(where, {})
         self.notices += [warning(f"{origin}: {lost}") for lost in equivalent.notes]
         if made.metadata.name in kept:
             self.notices.append(warning(f"{origin}: not used, the {made.kind} {made.metadata.name} of v1 counts"))
@@ -186,7 +186,7 @@ def load(paths: Iterable[str], *, recursive: bool = False) -> Inputs:
     inputs.adopt_legacy()
     if inputs.refused:
         raise RefusedFilesError(inputs.refused)
-    inputs.notices += admit(inputs.found)
+    inputs.notices += admit(inputs.objects)
     return inputs
 
 

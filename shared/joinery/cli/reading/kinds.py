@@ -165,10 +165,10 @@ def _no_such(document: Document, wanted: str) -> str:
 
 
 def _near(name: str) -> str:
-    exact = {known.lower(): known for known in _NAMES}
+    exact = {kind.lower(): kind for kind in _NAMES}
     return exact.get(name.lower()) or meant_by(name, _NAMES) or _jumbled(name, _NAMES)
 
 
-def _jumbled(name: str, known: Iterable[str]) -> str:
+def _jumbled(name: str, names: Iterable[str]) -> str:
     """Short names are slips of each other by their letters: ``Pdo``, which is too short to be alike otherwise."""
-    return next((one for one in sorted(known) if sorted(one.lower()) == sorted(name.lower())), "")
+    return next((one for one in sorted(names) if sorted(one.lower()) == sorted(name.lower())), "")

@@ -46,7 +46,7 @@ def decoded(equivalent: Equivalent) -> tuple[str, CustomResource]:
 
 def with_legacy(snapshot: Snapshot, documents: Iterable[Mapping[str, Any]]) -> Snapshot:
     """A cluster's snapshot with the equivalents of its legacy objects; those that have none are ``invalid``."""
-    found: dict[str, list[CustomResource]] = {field: [*getattr(snapshot, field)] for field, _ in _MODELS.values()}
+    objects: dict[str, list[CustomResource]] = {field: [*getattr(snapshot, field)] for field, _ in _MODELS.values()}
     invalid = list(snapshot.invalid)
     for equivalent in equivalents(dict(document) for document in documents):
         try:
@@ -54,9 +54,9 @@ def with_legacy(snapshot: Snapshot, documents: Iterable[Mapping[str, Any]]) -> S
         except RefusedFilesError as error:
             invalid.append(Invalid(*equivalent.missed_as, str(error)))
         else:
-            known = {one.metadata.name for one in found[field]}
-            found[field] += [made] if made.metadata.name not in known else []
-    fields: dict[str, Any] = {field: tuple(listed) for field, listed in found.items()}
+            names = {one.metadata.name for one in objects[field]}
+            objects[field] += [made] if made.metadata.name not in names else []
+    fields: dict[str, Any] = {field: tuple(listed) for field, listed in objects.items()}
     return in_new_words(replace_fields(snapshot, invalid=tuple(invalid), **fields))
 
 
@@ -75,10 +75,12 @@ def in_new_words(snapshot: Snapshot) -> Snapshot:
 
 def old_selections(pods: Iterable[Pod]) -> list[str]:
     """A line about pending pods that ask for nodes by the old name of a pool's label: they change with the cluster."""
-    found = sum(not pod.spec.node_name and PROVISIONER_NAME in _selected(pod.spec) for pod in pods)
-    counted = "1 pod selects" if found == 1 else f"{found} pods select"
+    selecting = sum(not pod.spec.node_name and PROVISIONER_NAME in _selected(pod.spec) for pod in pods)
+    counted = "1 pod selects" if selecting == 1 else f"{selecting} pods select"
     return (
-        [f"{counted} {PROVISIONER_NAME}: read as {NODE_POOL}, which nodes of a NodePool carry instead"] if found else []
+        [f"{counted} {PROVISIONER_NAME}: read as {NODE_POOL}, which nodes of a NodePool carry instead"]
+        if selecting
+        else []
     )
 
 

@@ -103,7 +103,9 @@ def _models_below(root: type[BaseModel]) -> Iterator[tuple[str, type[BaseModel]]
         yield at, model
         inner = ((field.alias or name, field.annotation) for name, field in model.model_fields.items())
         below += [
-            (f"{at}.{name}", found) for name, shape in inner if not _is_list(shape) and (found := _model_in(shape))
+            (f"{at}.{name}", inner_model)
+            for name, shape in inner
+            if not _is_list(shape) and (inner_model := _model_in(shape))
         ]
 
 
@@ -129,4 +131,4 @@ def _model_in(annotation: Any) -> type[BaseModel] | None:
     """The model in ``list[Annotated[Model, ...]]``, ``Model | None`` and the like."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         return annotation
-    return next((found for part in get_args(annotation) if (found := _model_in(part))), None)
+    return next((inner_model for part in get_args(annotation) if (inner_model := _model_in(part))), None)

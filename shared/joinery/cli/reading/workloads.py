@@ -116,17 +116,17 @@ def _key(claim: PersistentVolumeClaim) -> str:
 
 def _present(workloads: Workloads, pods: Iterable[Pod]) -> Mapping[Owner, list[Pod]]:
     """The live pods of each workload. Finished ones count for what their Job's status does not say."""
-    found: dict[Owner, list[Pod]] = defaultdict(list)
+    pods_of: dict[Owner, list[Pod]] = defaultdict(list)
     selectors = _selectors(workloads)
     for pod in pods:
         owner = _root(workloads, pod) or _selecting(selectors, pod)
         if owner is not None and (is_active(pod) or owner.kind == "Job"):
-            found[owner].append(pod)
+            pods_of[owner].append(pod)
     for owner, workload in workloads.items():
         parent = _controller(workload.metadata, owner.key)
         if owner.kind == "Job" and parent is not None and parent in workloads:
-            found[parent].extend(found.get(owner, ()))
-    return found
+            pods_of[parent].extend(pods_of.get(owner, ()))
+    return pods_of
 
 
 def _root(workloads: Workloads, pod: Pod) -> Owner | None:
@@ -152,13 +152,13 @@ def _by_revision_name(owner: Owner, pod: Pod) -> Owner:
 
 def _selectors(workloads: Workloads) -> Mapping[str, list[tuple[Owner, Selector]]]:
     """By namespace. Jobs select by a label that only their own pods get."""
-    found: dict[str, list[tuple[Owner, Selector]]] = defaultdict(list)
+    selectors: dict[str, list[tuple[Owner, Selector]]] = defaultdict(list)
     for owner, workload in sorted(workloads.items()):
         selector = label_selector(workload.spec)
         is_revision = _parent(workload, owner) in workloads
         if selector is not None and owner.kind not in ("Job", "CronJob") and not is_revision:
-            found[owner.key.partition("/")[0]].append((owner, read(selector)))
-    return found
+            selectors[owner.key.partition("/")[0]].append((owner, read(selector)))
+    return selectors
 
 
 def _selecting(selectors: Mapping[str, list[tuple[Owner, Selector]]], pod: Pod) -> Owner | None:

@@ -124,18 +124,18 @@ def _parts(pods: Iterable[str], workload_of: _Workloads) -> tuple[Part, ...]:
 
 def _sections(problem: Problem, launches: Iterable[Launch], workload_of: _Workloads) -> tuple[Section, ...]:
     rooms = _rooms(problem)
-    found: dict[tuple[str, str, str], dict[Hashable, list[tuple[Launch, Filled]]]] = defaultdict(
+    by_section: dict[tuple[str, str, str], dict[Hashable, list[tuple[Launch, Filled]]]] = defaultdict(
         lambda: defaultdict(list)
     )
     for launch in launches:
         offering = launch.offering
         node = _bought(launch, rooms.get((launch.node_pool, offering.instance_type), NOTHING), workload_of)
-        found[(launch.node_pool, _where(launch), offering.capacity_type)][_likeness(launch, node)].append(
+        by_section[(launch.node_pool, _where(launch), offering.capacity_type)][_likeness(launch, node)].append(
             (launch, node)
         )
     sections = [
         Section(node_pool=pool, where=where, capacity_type=capacity, groups=_groups(alike.values()))
-        for (pool, where, capacity), alike in found.items()
+        for (pool, where, capacity), alike in by_section.items()
     ]
     prices: dict[str, float] = defaultdict(float)
     for section in sections:
@@ -187,9 +187,9 @@ def _groups(alike: Iterable[Sequence[tuple[Launch, Filled]]]) -> tuple[Group, ..
 
 
 def _existing(problem: Problem, packing: Packing, workload_of: _Workloads) -> tuple[Existing, ...]:
-    known = {(found.node, found.claim): found for found in views(problem.snapshot)} if packing.existing else {}
+    by_name = {(node.node, node.claim): node for node in views(problem.snapshot)} if packing.existing else {}
     placements = [
-        _filled_up(placement, known.get((placement.node, placement.node_claim)), workload_of)
+        _filled_up(placement, by_name.get((placement.node, placement.node_claim)), workload_of)
         for placement in packing.existing
     ]
     return tuple(sorted(placements, key=lambda one: natural(one.name)))
@@ -217,8 +217,8 @@ def _refused(packing: Packing) -> tuple[Refused, ...]:
     alike: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for unplaced in packing.unplaced:
         alike[tuple(str(reason) for reason in unplaced.reasons)].append(unplaced.pod)
-    found = [Refused(reasons, tuple(sorted(pods, key=natural))) for reasons, pods in alike.items()]
-    return tuple(sorted(found, key=lambda one: (-len(one.pods), one.pods)))
+    refused = [Refused(reasons, tuple(sorted(pods, key=natural))) for reasons, pods in alike.items()]
+    return tuple(sorted(refused, key=lambda one: (-len(one.pods), one.pods)))
 
 
 def _dropped(packing: Packing) -> tuple[tuple[str, int], ...]:

@@ -33,8 +33,8 @@ def foreign(snapshot: Snapshot) -> tuple[NodePool, ...]:
 
 def also_served(names: Iterable[str], pods: Mapping[str, Pod], others: Sequence[NodePool]) -> Mapping[str, str]:
     """Of these pods (namespace/name) those that some other provider's NodePool may serve, with its name."""
-    known = (name for name in names if others and name in pods)
-    served = ((name, pool_that_may_serve(pods[name], others)) for name in known)
+    present = (name for name in names if others and name in pods)
+    served = ((name, pool_that_may_serve(pods[name], others)) for name in present)
     return {name: pool for name, pool in served if pool}
 
 
@@ -64,7 +64,7 @@ def pool_that_may_serve(pod: Pod, others: Sequence[NodePool]) -> str:
 
 
 def _takes_pods(pool: NodePool) -> bool:
-    refused = any(found.type == "Ready" and found.status == "False" for found in pool.status.conditions)
+    refused = any(condition.type == "Ready" and condition.status == "False" for condition in pool.status.conditions)
     return not (pool.is_static or pool.metadata.deletion_timestamp is not None or refused)
 
 

@@ -64,7 +64,7 @@ def _selects(pods: PodClass, node: ExistingNode) -> bool:
 
 def _attaches(pods: PodClass, node: ExistingNode) -> bool:
     taken = pods.volumes.taken(node.attachments, node.attached)
-    return all(node.attachments[driver] >= once + each for driver, (once, each) in taken.items())
+    return all(node.attachments[driver] >= shared + by_each for driver, (shared, by_each) in taken.items())
 
 
 def _keeps(work: Workspace, pods: PodClass, rules: tuple[Rule, ...], key: str) -> Callable[[ExistingNode], bool]:

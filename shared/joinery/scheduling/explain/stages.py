@@ -78,7 +78,7 @@ class Asked:
         whole = replace(self.pool, types=self.pool.types | self.pool.crowded)
         pairs = [(term.canonical(), v.canonical()) for term in self.pods.terms for v in self.pods.volumes.alternatives]
         fits = [whole.fit(term.intersect(volume)) for term, volume in pairs]
-        return [Way(*pair, found, found.types) for pair, found in zip(pairs, fits, strict=True)]
+        return [Way(*pair, joint, joint.types) for pair, joint in zip(pairs, fits, strict=True)]
 
     def hard_rules(self) -> list[Rule]:
         """The pod's own rules about other pods that must hold."""
@@ -154,8 +154,8 @@ def _offerings(asked: Asked, ways: Sequence[Way]) -> Stage:
     return Stage(ReasonCode.OFFERINGS, (), Reason(ReasonCode.OFFERINGS, message, asked.subject))
 
 
-def _sold(pool: Pool, found: Fit) -> Mask:
-    sold: Mask = found.types & np.isfinite(pool.market.prices[:, found.columns]).any(axis=1)
+def _sold(pool: Pool, joint: Fit) -> Mask:
+    sold: Mask = joint.types & np.isfinite(pool.market.prices[:, joint.columns]).any(axis=1)
     return sold
 
 
