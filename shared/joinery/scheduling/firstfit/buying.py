@@ -10,10 +10,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from joinery.scheduling.firstfit.demand import Demand, Domains
 from joinery.scheduling.firstfit.gathering import is_host_bound, may_start, needs_neighbours
 from joinery.scheduling.firstfit.new_nodes import NewNodes, is_open_to
 from joinery.scheduling.firstfit.reserving import ReservedStarts
-from joinery.scheduling.firstfit.targets import Demand, Domains, NewNode
+from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.value import bearable_ratio, best_start, grown
 from joinery.scheduling.firstfit.workspace import Workspace

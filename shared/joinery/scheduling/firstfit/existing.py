@@ -6,9 +6,10 @@ Whatever places pods takes the names of those that wait, and returns how many of
 from collections.abc import Iterable, Mapping, Sequence
 
 from joinery.apis.labels import HOSTNAME
+from joinery.scheduling.firstfit.demand import Demand
 from joinery.scheduling.firstfit.gathering import may_start
 from joinery.scheduling.firstfit.manners import Manner
-from joinery.scheduling.firstfit.targets import Demand, ExistingNode
+from joinery.scheduling.firstfit.targets import ExistingNode
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.workspace import Workspace
 

@@ -1,7 +1,7 @@
 """Pods that must share one host with others: a group of them starts only where all of it fits."""
 
 from joinery.apis.labels import HOSTNAME
-from joinery.scheduling.firstfit.targets import Demand
+from joinery.scheduling.firstfit.demand import Demand
 from joinery.scheduling.firstfit.topology import Topology
 
 

@@ -1,8 +1,8 @@
 """What a NodePool may still add (``spec.limits``), counting each new node as its cheapest type.
 
-Karpenter charges a new node with the largest type it might become and never gives anything back; here a launch in a
-limited pool carries no type that takes more of a limited resource than the one it counts on (``launches``), so counting
-that one is safe, and a limit is used to the full.
+Karpenter charges a new node with the largest type that it might become, and gives nothing back when it turns out
+smaller. Here a launch in a limited pool carries no type that takes more of a limited resource than the type that it
+counts on (``launches``). So it is safe to charge that one, and limits are used to the full.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ class Limits:
 
     @property
     def spent(self) -> Amounts:
-        """What the new nodes take of the limited resources."""
+        """What the new nodes take, by limited resource, in the order of ``Pool.limited``."""
         total: Amounts = np.sum([*self._charged.values()], axis=0)
         return total
 
@@ -53,7 +53,10 @@ class Limits:
             self._charged[node.name] = self._left
 
     def _cost(self, node: NewNode) -> Amounts:
-        """The cheapest type's; where minValues keep larger ones in the launch, the most that any of them takes."""
+        """What the node is charged: its cheapest type.
+
+        Where minValues keep larger types in the launch, the most that any of them takes.
+        """
         if not node.min_values:
             return np.asarray(self._capacity[node.cheapest()])
         return np.asarray(self._capacity[node.types].max(axis=0))

@@ -93,8 +93,8 @@ def both_near_and_spread(pods: PodClass, topology: Topology) -> frozenset[str]:
 def zones_without_neighbours(classes: Sequence[PodClass], topology: Topology) -> frozenset[tuple[str, str]]:
     """The zones that keep pods from a place only because their spread ranges over them.
 
-    Their affinity lets no pod in there. Returned as places (topology key and zone). Zones over which another spread ranges
-    are left out: it would be uneven without them.
+    Their affinity lets no pod in there. Returned as places (topology key and zone). Zones over which another spread
+    ranges are left out: it would be uneven without them.
     """
     torn = [pods for pods in classes if ZONE in both_near_and_spread(pods, topology)]
     ranged, others = set[str](), set[str]()

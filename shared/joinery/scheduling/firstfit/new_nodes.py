@@ -13,12 +13,13 @@ from itertools import groupby
 import numpy as np
 
 from joinery.apis.labels import HOSTNAME
+from joinery.scheduling.firstfit.demand import Demand, Domains, present
 from joinery.scheduling.firstfit.ledger import Newcomer
 from joinery.scheduling.firstfit.limits import Limits
 from joinery.scheduling.firstfit.manners import USUAL, Manner
 from joinery.scheduling.firstfit.opened import OpenedNodes
 from joinery.scheduling.firstfit.reservations import Reservations
-from joinery.scheduling.firstfit.targets import Batch, Demand, Domains, NewNode, empty_node, present
+from joinery.scheduling.firstfit.targets import Batch, NewNode, empty_node
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.value import fair_price_of_one
 from joinery.scheduling.firstfit.workspace import Workspace

@@ -6,7 +6,8 @@ First-fit asks every open node for every class, and most refuse. Asked one by on
 import numpy as np
 from numpy.typing import NDArray
 
-from joinery.scheduling.firstfit.targets import Demand, NewNode
+from joinery.scheduling.firstfit.demand import Demand
+from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.value import bearable_ratio
 from joinery.scheduling.pools.market import Amounts, Prices
 

@@ -1,19 +1,20 @@
 """Capacity reservations during a packing: each takes so many nodes and no more, whoever's they are.
 
-A new node is either launched in one certain reservation or bought as spot or on-demand, and never either: so it is
-known at every moment what is left of each reservation, and what does not fit into one is bought in the same plan
-(docs/decisions/0012).
+A new node is launched in one certain reservation, or bought as spot or on-demand; which of the two is settled when it
+is opened. So it is known at every moment what is left of each reservation, and what does not fit into one is bought in
+the same plan (docs/decisions/0012).
 """
 
 from collections.abc import Iterable, Mapping
 
-from joinery.scheduling.firstfit.targets import Demand, Domains, NewNode
+from joinery.scheduling.firstfit.demand import Demand, Domains
+from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.pools.pool import Pool
 from joinery.scheduling.pools.reserved import is_sold_unreserved
 
 
 class Reservations:
-    """``stock``: how many more nodes each reservation takes, by id, before this packing."""
+    """What is left of each. ``stock``: how many nodes each reservation takes, by id, before this packing."""
 
     def __init__(self, stock: Mapping[str, int]) -> None:
         self._stock = stock
@@ -24,7 +25,7 @@ class Reservations:
         return self._stock.get(reservation, 0) - len(self._used.get(reservation, ()))
 
     def charge(self, node: NewNode) -> None:
-        """Count a node that is launched in one; however often it is said."""
+        """Count a node that is launched in one. Counting it again changes nothing."""
         if node.reservation:
             self._used.setdefault(node.reservation, set()).add(node.name)
 

@@ -5,7 +5,7 @@ what placing them changes.
 """
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -13,70 +13,17 @@ import numpy as np
 
 from joinery.apis.labels import HOSTNAME, canonical
 from joinery.scheduling.constraints.podclasses import PodClass
-from joinery.scheduling.constraints.relaxation import Variant
-from joinery.scheduling.constraints.requirements import ABSENT, NO_REQUIREMENTS, Requirements, one_of
+from joinery.scheduling.constraints.requirements import Requirements
 from joinery.scheduling.constraints.resources import ports_clash
-from joinery.scheduling.constraints.taints import TaintLike, first_untolerated
+from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.constraints.topology_rules import NodeFilter
+from joinery.scheduling.firstfit.demand import Demand, Domains
 from joinery.scheduling.firstfit.groups import admits
 from joinery.scheduling.firstfit.ledger import Entry
 from joinery.scheduling.pools.market import OFFERING_KEYS, Amounts, Axis, Mask, Prices
-from joinery.scheduling.pools.pool import Fit, Pool
+from joinery.scheduling.pools.pool import Pool
 from joinery.scheduling.pools.type_choice import can_meet, lowered
 from joinery.state.nodes import NodeView
-
-Domains = Mapping[str, str]
-"""Topology key to the one domain it is pinned to; to the empty string where the node must lack the label."""
-
-
-def present(domains: Domains) -> dict[str, str]:
-    """The domains without the keys that the node must lack."""
-    return {key: domain for key, domain in domains.items() if domain}
-
-
-@dataclass(eq=False)
-class Demand:
-    """A class on one try, ready to be compared with targets. Compared by identity, because it remembers what pools
-    said.
-
-    variant    the preferences that it keeps on this try
-    requests   what one pod asks for, by resource (the problem's ``Axis``)
-    asked      the indices of the resources that it asks for at all
-    volumes    what one of the ways to attach its volumes demands of a node
-    """
-
-    pods: PodClass
-    variant: Variant
-    requests: Amounts
-    asked: Amounts
-    volumes: Requirements = NO_REQUIREMENTS
-    _fits: dict[tuple[str, tuple[tuple[str, str], ...]], tuple[Requirements, Fit]] = field(default_factory=dict)
-
-    @cached_property
-    def requirements(self) -> Requirements:
-        """What the pods and their volumes demand of a node."""
-        return self.variant.requirements.intersect(self.volumes)
-
-    def fit(self, pool: Pool, domains: Domains) -> tuple[Requirements, Fit]:
-        """The requirements with these domains on top, and what they leave of the pool's template; remembered."""
-        key = (pool.name, tuple(sorted(domains.items())))
-        fit = self._fits.get(key)
-        if fit is None:
-            pinned = {key: one_of((value,)) if value else ABSENT for key, value in domains.items() if key != HOSTNAME}
-            wanted = self.requirements.intersect(Requirements(pinned)).canonical()
-            fit = self._fits[key] = (wanted, pool.fit(wanted))
-        return fit
-
-    @cached_property
-    def gathers(self) -> bool:
-        """Whether the pods must share their host with others."""
-        return any(rule.key == HOSTNAME and rule.kind == "affinity" for rule in self.variant.rules)
-
-    def is_repelled(self, taints: Iterable[TaintLike]) -> bool:
-        """Whether some taint keeps the class away on this try."""
-        if self.variant.tolerates_preferred:
-            return self.pods.untolerated(taints) is not None
-        return first_untolerated(self.pods.tolerations, taints) is not None
 
 
 @dataclass(frozen=True, eq=False, slots=True)

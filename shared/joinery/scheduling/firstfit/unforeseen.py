@@ -1,5 +1,4 @@
-"""Domains that a spread had not counted, and that nodes of the plan itself make real; and domains that nothing can
-fill.
+"""Domains that spreads had not counted and that the plan's own nodes open; and domains that nothing can fill.
 
 A spread ranges over the domains that have nodes, and over those in which something is sold for its pods. A node that is
 bought for other pods, in a zone where nothing is sold for these, is one more domain to kube-scheduler, and an empty

@@ -7,7 +7,7 @@ gives way to that where one was solved. A node whose price is close to the fair 
 
 import numpy as np
 
-from joinery.scheduling.firstfit.targets import Demand
+from joinery.scheduling.firstfit.demand import Demand
 from joinery.scheduling.pools.market import Amounts, Prices
 from joinery.scheduling.pools.pool import Pool
 

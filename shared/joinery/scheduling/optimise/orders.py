@@ -16,7 +16,8 @@ import numpy as np
 from joinery.apis.labels import HOSTNAME
 from joinery.optimizer.arrays import Mask
 from joinery.scheduling.constraints.resources import ports_clash
-from joinery.scheduling.firstfit.targets import Demand, Domains, NewNode
+from joinery.scheduling.firstfit.demand import Demand, Domains
+from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.topology import Topology
 
 Limit = tuple[tuple[int, ...], int]

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import Requirements
 from joinery.scheduling.constraints.topology_rules import Rule
-from joinery.scheduling.firstfit.targets import Demand, NewNode
+from joinery.scheduling.firstfit.demand import Demand
+from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.pools.market import Amounts
 
