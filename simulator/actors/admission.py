@@ -11,7 +11,8 @@ from joinery.apis.labels import REPORTER
 from simulator.doors.doors import TOKEN, Doors
 from simulator.engine import Engine, Turn
 from simulator.kubernetes.apiserver import Change
-from simulator.kubernetes.cluster import InMemoryCluster, StoredEvent
+from simulator.kubernetes.cluster import InMemoryCluster
+from simulator.kubernetes.events import StoredEvent
 from simulator.kubernetes.resources import KINDS, to_document
 
 WATCHED = ("Node", "NodeClaim", "NodePool", "EC2NodeClass")

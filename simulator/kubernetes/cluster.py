@@ -6,7 +6,6 @@ the simulated actors (scheduler, kubelets, workload controllers) also put, look 
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -17,18 +16,16 @@ from pydantic import ValidationError
 from joinery.apis.conditions import Observation, rejected
 from joinery.apis.core import Namespace, Node, ObjectMeta, Pod, PodDisruptionBudget, Toleration
 from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.meta import is_label_key
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
-from joinery.apis.validation import explain
-from joinery.cli.reading.validity import wrong_metadata
 from joinery.cluster.gateway import Event, Eviction, Lease
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
-from joinery.state.snapshot import Invalid, Snapshot
+from joinery.state.snapshot import Snapshot
 from simulator.clock import Clock
 from simulator.kubernetes import budgets
 from simulator.kubernetes.apiserver import ApiServer
+from simulator.kubernetes.events import StoredEvent
 from simulator.kubernetes.resources import (
     LeaseObject,
     LeaseSpec,
@@ -38,37 +35,10 @@ from simulator.kubernetes.resources import (
     to_document,
     with_fields,
 )
+from simulator.kubernetes.validation import invalid, metadata_problem, validated
 
 T = TypeVar("T")
 GRACE = 30  # seconds, Kubernetes' default terminationGracePeriodSeconds
-
-#: Bytes of all annotations of an object together, keys and values.
-MOST_ANNOTATED = 256 << 10
-
-
-@dataclass(frozen=True, slots=True)
-class StoredEvent:
-    """An Event in the cluster, who reported it, and when."""
-
-    event: Event
-    reporter: str
-    at: datetime
-
-    @property
-    def reason(self) -> str:
-        return self.event.reason
-
-    @property
-    def message(self) -> str:
-        return self.event.message
-
-    @property
-    def kind(self) -> str:
-        return self.event.kind
-
-    @property
-    def name(self) -> str:
-        return self.event.name
 
 
 class InMemoryCluster:
@@ -183,12 +153,12 @@ class InMemoryCluster:
             csi_nodes=self._all("CSINode"),
             volume_attachments=self._all("VolumeAttachment"),
             disruption_budgets=tuple(budget for _, budget in sorted(self.disruption_budgets.items())),
-            invalid=tuple(_invalid(kind, name, raw) for (kind, name), raw in sorted(self._unparsed.items())),
+            invalid=tuple(invalid(kind, name, raw) for (kind, name), raw in sorted(self._unparsed.items())),
         )
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
-        wanted = with_fields(_validated(claim), status=type(claim.status)())
-        if problem := _wrong_metadata(claim):
+        wanted = with_fields(validated(claim), status=type(claim.status)())
+        if problem := metadata_problem(claim):
             raise ConfigurationError(f"NodeClaim {claim.metadata.name}: {problem}")
         return wanted if dry_run else self.api.create(wanted)
 
@@ -328,33 +298,6 @@ def _taken(current: Any, before: Any, after: Any, *fields: str) -> Any:
     """The current metadata with the fields that a write may change, where it did change them."""
     changed = {name: getattr(after, name) for name in fields if getattr(after, name) != getattr(before, name)}
     return with_fields(current, **changed)
-
-
-def _validated(claim: NodeClaim) -> NodeClaim:
-    try:
-        return NodeClaim.model_validate(claim.model_dump(by_alias=True))
-    except ValidationError as error:
-        raise ConfigurationError(f"NodeClaim {claim.metadata.name}: {explain(error)}") from error
-
-
-def _wrong_metadata(claim: NodeClaim) -> str:
-    """What the API server finds wrong with any object's metadata (apimachinery ``ValidateObjectMeta``)."""
-    annotations = claim.metadata.annotations
-    if bad := next((key for key in annotations if not is_label_key(key.lower())), None):
-        return f"metadata.annotations: {bad!r} is no qualified name"
-    if sum(len(key) + len(value) for key, value in annotations.items()) > MOST_ANNOTATED:
-        return f"metadata.annotations: must have at most {MOST_ANNOTATED} bytes"
-    return next(wrong_metadata(claim.metadata, claim.kind), "")
-
-
-def _invalid(kind: str, name: str, document: dict[str, Any]) -> Invalid:
-    try:
-        from_document(kind, document)
-    except ValidationError as error:
-        return Invalid(kind, name, explain(error))
-    except msgspec.ValidationError as error:
-        return Invalid(kind, name, str(error))
-    return Invalid(kind, name, "")
 
 
 def _grace(pod: Pod) -> int:
