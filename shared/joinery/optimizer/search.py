@@ -87,8 +87,8 @@ def _improved(
 
     def finish(residual: Ints, available: Ints, below: float) -> list[Pattern] | None:
         rest = replace(instance, available=available)
-        patterns, found = _rounded(rest, block, residual, RoundingRule(), effort, random, below)
-        return None if found is None else patterns
+        patterns, rest_duals = _rounded(rest, block, residual, RoundingRule(), effort, random, below)
+        return None if rest_duals is None else patterns
 
     enough = duals.cost * _GOOD_ENOUGH
     effort.begin()
@@ -110,8 +110,8 @@ def _started(
         return best, duals
     if not all(instance.is_limited[pattern.bin_type] for pattern in best):
         rule = replace(rule, by_opportunity_cost=True)
-        other, found = _rounded(instance, block, instance.demands, rule, effort, random)
-        if found is not None and cost_of(instance, other) < cost_of(instance, best):
+        other, other_duals = _rounded(instance, block, instance.demands, rule, effort, random)
+        if other_duals is not None and cost_of(instance, other) < cost_of(instance, best):
             best = other
     return best, duals
 

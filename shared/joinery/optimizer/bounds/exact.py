@@ -71,8 +71,8 @@ def solve_exactly(constrained: ConstrainedInstance, cutoff: float, *, is_thoroug
     except TooManyPatternsError:
         return ExactResult(max(bound, search.solve().bound) if is_thorough else bound)
     result = _solve_over(reduced, patterns, cutoff)
-    found = result.patterns and tuple(replace(one, bin_type=int(bin_types[one.bin_type])) for one in result.patterns)
-    return ExactResult(max(bound, result.bound), found, result.is_tight)
+    packing = result.patterns and tuple(replace(one, bin_type=int(bin_types[one.bin_type])) for one in result.patterns)
+    return ExactResult(max(bound, result.bound), packing, result.is_tight)
 
 
 def _search(program: IntegerProgram, cutoff: float) -> BranchAndBound:
