@@ -4,7 +4,7 @@ Commands come in chains, one chain an object. Within a chain the first failure s
 relies on it; other chains go on. Deleting what is gone already counts as done. Failures are logged one by one, and
 raised together at the end (``conclude``), so that the door rings again or redelivers.
 
-What is logged as decided is also carried out, unless the line says ``mode: observe``: then the gateways do not write
+What is logged as decided is also carried out, unless the line says mode ``observe``: then the gateways do not write
 (``joinery.observing``).
 """
 

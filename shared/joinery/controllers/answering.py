@@ -114,7 +114,7 @@ class Answering:
 
     def _done(self, metric: Count, outcome: Outcome) -> dict[str, Any]:
         count(metric)
-        logger.info("done", extra=said(outcome=dict(outcome), mode=self._settings.mode))
+        logger.info("done", extra=said(outcome=dict(outcome)))
         return {OUTCOME: "done", **outcome}
 
     def _ring_again(self, bell: Bell, error: Exception) -> dict[str, Any]:
@@ -127,12 +127,11 @@ class Answering:
 
         The first step of every run, so it also labels the lines that the run will log.
         """
-        if self._settings.observing:
-            # What such a run logs as decided is not carried out.
-            logger.append_keys(**{MODE: self._settings.mode})
+        # What a run in observe mode logs as decided is not carried out, so each line says in which mode it was logged.
+        logger.append_keys(**{MODE: self._settings.mode})
         if not self._settings.enabled:
             count(Count.SWITCHED_OFF)
-            logger.warning("this door is switched off", extra={MODE: self._settings.mode})
+            logger.warning("this door is switched off")
         return self._settings.enabled
 
 
