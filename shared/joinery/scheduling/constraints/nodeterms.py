@@ -1,9 +1,12 @@
 """Node selector terms of pods and volumes, as kube-scheduler parses them (component-helpers ``nodeaffinity``).
 
-The API server stores values in node affinity that no label can have. kube-scheduler makes a selector of each term;
-where that fails, a required term matches no node, and the others go on. A preference like that can be given to no node:
-it is dropped before anything is tried. Neither may get into a NodeClaim, which the API server would refuse together
-with all that is planned for it.
+The API server stores values in node affinity that no label can have. kube-scheduler makes a selector of each term, and
+for such a value that fails:
+
+- A required term that fails matches no node. The other terms still count.
+- A preferred term that fails can be met by no node, so it is dropped before anything is tried.
+
+Such a value must not get into a NodeClaim either: the API server would refuse the whole NodeClaim.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,6 +26,8 @@ class InvalidTermError(UnknownOperatorError):
 
 @dataclass(frozen=True, slots=True)
 class PreferredTerm:
+    """A preferred node affinity term. ``weight``: 1 to 100; the heaviest is given up first (``relaxation``)."""
+
     weight: int
     requirements: Requirements
 
@@ -31,10 +36,7 @@ class PreferredTerm:
 
 
 def term(expressions: Sequence[Expression]) -> Requirements:
-    """One term.
-
-    Raises ``InvalidTermError``, and ``UnknownOperatorError`` for what the API server would not store either.
-    """
+    """One term. Raises ``InvalidTermError``, and ``UnknownOperatorError`` for what the API server would not store."""
     for expression in expressions:
         if problem := _problem(expression):
             raise InvalidTermError(problem)
@@ -42,36 +44,41 @@ def term(expressions: Sequence[Expression]) -> Requirements:
 
 
 def alternatives(terms: Iterable[NodeSelectorTerm]) -> tuple[Requirements, ...]:
-    """Those that some node can match. Raises ``InvalidTermError`` where there are terms and none is of that sort."""
-    found, first = [], None
-    for each in terms:
+    """The required terms that some node can match; any one of them will do.
+
+    Raises ``InvalidTermError`` if there are terms but none that a node can match.
+    """
+    valid: list[Requirements] = []
+    first_error = None
+    for node_selector_term in terms:
         try:
-            found.append(term(each.match_expressions))
+            valid.append(term(node_selector_term.match_expressions))
         except InvalidTermError as error:
-            first = first or error
-    if first is not None and not found:
-        raise first
-    return tuple(found)
+            first_error = first_error or error
+    if first_error is not None and not valid:
+        raise first_error
+    return tuple(valid)
 
 
 def selector(labels: Iterable[tuple[str, str]]) -> Requirements:
-    """A node selector. Raises ``InvalidTermError``."""
+    """A pod's node selector: each label In its one value. Raises ``InvalidTermError``."""
     return term([NodeSelectorRequirement(key=key, operator="In", values=[value]) for key, value in labels])
 
 
 def preferences(terms: Iterable[PreferredSchedulingTerm]) -> tuple[tuple[PreferredTerm, ...], tuple[str, ...]]:
-    """Heaviest first, equal weights in the listed order; and in words those that no node can match.
+    """The preferred terms that some node can match, and a sentence for each of the others.
 
-    Raises ``UnknownOperatorError``.
+    The heaviest comes first, equal weights in the listed order. A term without expressions prefers nothing and is left
+    out. Raises ``UnknownOperatorError``.
     """
-    found, impossible = [], []
-    for each in terms:
+    valid, impossible = [], []
+    for weighted in terms:
         try:
-            found.append(PreferredTerm(each.weight, term(each.preference.match_expressions)))
+            valid.append(PreferredTerm(weighted.weight, term(weighted.preference.match_expressions)))
         except InvalidTermError as error:
             impossible.append(f"preferred node affinity: {error}")
-    kept = sorted((preferred for preferred in found if preferred.requirements), key=lambda each: -each.weight)
-    return tuple(kept), tuple(impossible)
+    demanding = (preferred for preferred in valid if preferred.requirements)
+    return tuple(sorted(demanding, key=lambda preferred: -preferred.weight)), tuple(impossible)
 
 
 def _problem(expression: Expression) -> str:

@@ -1,6 +1,6 @@
-"""What the API server would not have let into a pod, and nothing can be planned for: a file may say anything.
+"""What an API server would not have let into a pod: a file may say anything.
 
-Each is a reason on that pod, which stays pending; it is never ignored, and no other pod's plan changes for it.
+Each problem becomes a reason on that pod, which stays pending. It is never ignored, and it changes no other pod's plan.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -17,12 +17,13 @@ from joinery.apis.core import (
 from joinery.scheduling.constraints.selectors import terms_of, unreadable
 from joinery.scheduling.reason import Reason, ReasonCode
 
-_OF_POOLS_ONLY = ("Gte", "Lte")  # what no requirement at all may say is found where it is read
+#: Operators that only requirements of NodePools have. Operators that nothing has are reported where terms are read.
+_OF_POOLS_ONLY = ("Gte", "Lte")
 _TOLERATION_OPERATORS = ("", "Equal", "Exists", "Gt", "Lt")
 _EFFECTS = ("", "NoSchedule", "PreferNoSchedule", "NoExecute")
 _PROTOCOLS = ("", "TCP", "UDP", "SCTP")
 _POLICIES = ("Honor", "Ignore")
-_MOST_PORT = 65535
+_MAX_PORT = 65535
 _WEIGHTS = range(1, 101)
 
 
@@ -86,7 +87,7 @@ def _node_affinity(spec: PodSpec) -> Iterator[Reason]:
     required = affinity.required_during_scheduling_ignored_during_execution
     preferred = affinity.preferred_during_scheduling_ignored_during_execution
     terms = [*(required.node_selector_terms if required else ()), *(term.preference for term in preferred)]
-    for expression in (e for term in terms for e in term.match_expressions):
+    for expression in (expression for term in terms for expression in term.match_expressions):
         if expression.operator in _OF_POOLS_ONLY:
             shown = f"{expression.key} {expression.operator} [{', '.join(expression.values)}]"
             yield Reason(ReasonCode.REQUIREMENTS, f"the pod's node affinity: {shown} is not a valid requirement")
@@ -111,13 +112,13 @@ def _of_toleration(toleration: Toleration) -> str:
 
 
 def _ports(spec: PodSpec) -> Iterator[Reason]:
-    for port in (p for c in (*spec.containers, *spec.init_containers) for p in c.ports):
-        if not 0 <= (port.host_port or 0) <= _MOST_PORT:
+    for port in (port for container in (*spec.containers, *spec.init_containers) for port in container.ports):
+        if not 0 <= (port.host_port or 0) <= _MAX_PORT:
             yield Reason.of(
                 ReasonCode.HOST_PORTS,
                 "the host port {port} is not between 1 and {most}",
                 port=port.host_port or 0,
-                most=_MOST_PORT,
+                most=_MAX_PORT,
             )
         if (port.protocol or "") not in _PROTOCOLS:
             yield Reason(ReasonCode.HOST_PORTS, f"the protocol {port.protocol!r} of a port is not known")

@@ -1,8 +1,8 @@
-"""Pod classes: pods with the same constraints and requests, counted once.
+"""Pod classes: pods with the same constraints and requests, which are placed together.
 
-All work grows with classes, not pods. Two pods are of one class when nothing that scheduling looks at tells them apart:
-namespace, the labels that some selector looks at, requests, affinity, tolerations, spread, ports, priority, and what
-their volumes demand.
+All work grows with the number of classes, not of pods. Two pods are of one class when nothing that scheduling looks at
+tells them apart: namespace, the labels that some selector looks at, requests, affinity, tolerations, topology spread,
+host ports, priority, and what their volumes demand.
 """
 
 from collections.abc import Iterable, Mapping
@@ -28,9 +28,19 @@ _SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-cri
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class PodClass:
-    """``pods`` in the order in which they are placed. ``terms``: node selector and one required affinity term each, in
-    the listed order; any of them will do. ``impossible``: preferences that no node can match, in words. ``problems``:
-    why the class cannot be scheduled at all.
+    """Pods that nothing tells apart. Compared by identity.
+
+    pods         their names (namespace/name), in the order in which they are placed: the oldest first
+    example      one of them; what it says of scheduling holds for all
+    requests     what each of them takes of a node, "pods" as 1; without zeros
+    terms        requirements on the node: the node selector with each required node affinity term, in the listed order;
+                 any one of them will do
+    preferred    preferred node affinity, the heaviest first
+    impossible   a sentence for each preference that no node can match
+    ports        (protocol, host IP, port) of each host port
+    volumes      what the volumes of each of them need
+    priority     of the PriorityClass; larger ones are placed first
+    problems     why none of them can be scheduled at all; empty if they can
     """
 
     pods: tuple[str, ...]
@@ -46,7 +56,7 @@ class PodClass:
 
     @property
     def name(self) -> str:
-        """Its first pod stands for the class in traces."""
+        """The name of its first pod. It stands for the class in explanations, and breaks ties between classes."""
         return self.pods[0]
 
     @property
@@ -62,7 +72,7 @@ class PodClass:
         return tuple(lasting(self.example.spec.tolerations))
 
     def untolerated(self, taints: Iterable[TaintLike]) -> TaintLike | None:
-        """The first taint that keeps the class away for good; a PreferNoSchedule taint never does."""
+        """The first taint that keeps the class away whatever is relaxed. A PreferNoSchedule taint never does."""
         return first_untolerated((*self.tolerations, TOLERATE_PREFERRED), taints)
 
     @property
@@ -73,8 +83,9 @@ class PodClass:
 class Classifier:
     """Groups pods into classes.
 
-    ``label_keys`` are the pod label keys that any selector of the problem looks at; ``priorities`` the values of the
-    PriorityClasses by name, that of the global default by the empty name; ``in_use`` the claims of pods that run.
+    label_keys   the pod labels that some selector of the problem looks at; others tell no pods apart
+    priorities   the values of PriorityClasses by name, that of the global default under the empty name
+    in_use       the claims (namespace/name) of pods that run
     """
 
     def __init__(
@@ -88,11 +99,12 @@ class Classifier:
         self._encode = msgspec.json.Encoder(order="deterministic").encode
 
     def classes(self, pods: Iterable[Pod]) -> tuple[PodClass, ...]:
-        listed = tuple(pods)
-        shared = self._shared_claims(listed)
-        self._refused = self._late_users(listed)
+        """The classes of the pods, in the order in which their first pods come."""
+        all_pods = tuple(pods)
+        shared = self._shared_claims(all_pods)
+        self._refused = self._late_users(all_pods)
         groups: dict[tuple[object, ...], list[Pod]] = {}
-        for pod in listed:
+        for pod in all_pods:
             groups.setdefault(self._key(pod, shared), []).append(pod)
         return tuple(self._pod_class(members, shared) for members in groups.values())
 
@@ -101,24 +113,27 @@ class Classifier:
         body = self._encode(
             (
                 spec.node_selector, spec.affinity, lasting(spec.tolerations), spec.topology_spread_constraints,
-                [(c.resources, c.ports) for c in spec.containers],
-                [(c.resources, c.restart_policy, c.ports) for c in spec.init_containers],
+                [(container.resources, container.ports) for container in spec.containers],
+                [(init.resources, init.restart_policy, init.ports) for init in spec.init_containers],
                 spec.overhead, spec.resources, spec.resource_claims, spec.host_network,
                 _resized(pod),
             )
         )  # fmt: skip
-        labels = tuple(sorted((k, v) for k, v in pod.metadata.labels.items() if k in self._label_keys))
+        labels = tuple(sorted(item for item in pod.metadata.labels.items() if item[0] in self._label_keys))
         namespace = pod.metadata.namespace or "default"
         volumes = self._volume_key(pod, shared) if spec.volumes else ""
         return namespace, labels, body, self._priority(spec), volumes, self._refused.get(pod.key)
 
     def _volume_key(self, pod: Pod, shared: frozenset[str]) -> str:
         needs = self._volumes.needs(pod)
-        alternatives = [sorted((k, str(v)) for k, v in r.sets.items()) for r in needs.alternatives]
+        alternatives = [
+            sorted((key, str(allowed)) for key, allowed in requirements.sets.items())
+            for requirements in needs.alternatives
+        ]
         return str((alternatives, needs.drivers, sorted(shared & set(needs.claims)), needs.problems))
 
     def _shared_claims(self, pods: tuple[Pod, ...]) -> frozenset[str]:
-        """Claims that several pods use: such pods must end in one zone, so a class may not mix them with others."""
+        """Claims that several pods use. Such pods must end up in one zone, so a class does not mix them with others."""
         seen = set(self._in_use)
         twice: set[str] = set()
         for pod in pods:
@@ -129,8 +144,10 @@ class Classifier:
         return frozenset(twice)
 
     def _late_users(self, pods: tuple[Pod, ...]) -> dict[str, Reason]:
-        """Pods whose claim lets one pod use it, and another one does:
-        one that runs, or of those that wait the first.
+        """The pods that come too late for a claim that only one pod may use (ReadWriteOncePod), by namespace/name.
+
+        A pod that runs keeps the claim. Among those that wait, the one with the highest priority gets it, then the
+        oldest.
         """
         taken, late = set(self._in_use), {}
         mounting = (pod for pod in pods if pod.spec.volumes)
@@ -161,7 +178,7 @@ class Classifier:
             ports=host_ports_of(example),
             volumes=replace(
                 needs,
-                unbound=tuple(c for c in needs.unbound if c in shared),
+                unbound=tuple(claim for claim in needs.unbound if claim in shared),
                 shared=self._attached_together(example, shared),
             ),
             priority=self._priority(example.spec),
@@ -175,16 +192,16 @@ class Classifier:
     def _priority(self, spec: PodSpec) -> int:
         if spec.priority is not None:
             return spec.priority
-        known = {**_SYSTEM_PRIORITIES, **self._priorities}
-        return known.get(spec.priority_class_name, known.get("", 0))
+        priorities = {**_SYSTEM_PRIORITIES, **self._priorities}
+        return priorities.get(spec.priority_class_name, priorities.get("", 0))
 
 
 def _resized(pod: Pod) -> object:
-    """What tells a pod that is being resized from its twins."""
+    """What the pod holds while it is resized, which tells it from others of its kind."""
     try:
         return resized(pod)
     except ValueError:
-        return None  # a quantity that is none: found and told where the requests are read
+        return None  # a quantity that is none is reported where the requests are read
 
 
 def _seniority(pod: Pod) -> tuple[datetime, str]:
@@ -210,7 +227,10 @@ def _node_affinity(pod: Pod) -> NodeAffinity:
 
 
 def _terms(pod: Pod, problems: list[Reason]) -> tuple[Requirements, ...]:
-    """The node selector with each required term. A term without any expression selects nothing, as in Kubernetes."""
+    """The node selector with each required node affinity term; what is wrong with them goes to ``problems``.
+
+    A term without expressions selects no node (kube-scheduler `NewNodeSelector`).
+    """
     required = _node_affinity(pod).required_during_scheduling_ignored_during_execution
     whose = "node selector"
     try:
@@ -234,7 +254,7 @@ def _terms(pod: Pod, problems: list[Reason]) -> tuple[Requirements, ...]:
 
 
 def _preferred(pod: Pod, problems: list[Reason]) -> tuple[tuple[PreferredTerm, ...], tuple[str, ...]]:
-    """Preferred node affinity, and what of it no node can match."""
+    """Preferred node affinity, and a sentence for each term that no node can match."""
     try:
         return preferences(_node_affinity(pod).preferred_during_scheduling_ignored_during_execution)
     except UnknownOperatorError as error:
@@ -243,8 +263,13 @@ def _preferred(pod: Pod, problems: list[Reason]) -> tuple[tuple[PreferredTerm, .
 
 
 def _unsupported(pod: Pod) -> Iterable[Reason]:
-    """What nothing can be planned for: pods that ask for it are left pending, with this reason, and never ignored."""
+    """What Joinery cannot plan for, and what no API server would have let in.
+
+    A pod that asks for it stays pending, with this reason. It is never planned as if it had not asked.
+    """
     spec = pod.spec
-    if spec.resource_claims or any(c.resources.claims for c in (*spec.containers, *spec.init_containers)):
+    if spec.resource_claims or any(
+        container.resources.claims for container in (*spec.containers, *spec.init_containers)
+    ):
         yield Reason(ReasonCode.NOT_SUPPORTED, "not supported yet: dynamic resource allocation (resourceClaims)")
     yield from invalid(spec)

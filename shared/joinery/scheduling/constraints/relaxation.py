@@ -1,11 +1,16 @@
-"""Preferences, and the order in which they are given up (Karpenter `Preferences.Relax`).
+"""Preferences, and the order in which they are dropped (Karpenter `Preferences.Relax`).
 
-Everything preferred is first treated as required. When nothing satisfies that, exactly one preference is dropped and
-all is tried again: required affinity terms but the last, preferred pod affinity, preferred pod anti-affinity, preferred
-node affinity, ScheduleAnyway spread, and last of all a PreferNoSchedule taint is accepted.
+Everything preferred is first treated as required. When nothing satisfies that, one preference is dropped and all is
+tried again. They are dropped in this order:
 
-Beyond Karpenter's order, the required terms that were dropped first are tried once more at the very end without any
-preference: kube-scheduler would accept each of them.
+1. required node affinity terms, but the last (any one of them will do, and they are tried one by one)
+2. preferred pod affinity, then preferred pod anti-affinity, the heaviest first
+3. preferred node affinity, the heaviest first
+4. ScheduleAnyway spreads
+5. PreferNoSchedule taints: they are tolerated
+
+Karpenter stops there. Here the required terms that were dropped in step 1 are tried once more without any preference,
+because kube-scheduler would accept each of them.
 """
 
 from collections.abc import Iterator
@@ -18,7 +23,13 @@ from joinery.scheduling.constraints.topology_rules import Rule
 
 @dataclass(frozen=True, kw_only=True)
 class Variant:
-    """What is asked for on one try. ``rules`` are the pod affinity and spread rules that count."""
+    """What is asked for on one try.
+
+    requirements          on the node: one required term, with the heaviest preferred term that is left
+    rules                 the topology rules that count
+    tolerates_preferred   whether PreferNoSchedule taints are tolerated
+    dropped               the preferences that were dropped so far, in words
+    """
 
     requirements: Requirements
     rules: tuple[Rule, ...]
@@ -29,8 +40,8 @@ class Variant:
 def variants(pods: PodClass, rules: tuple[Rule, ...], *, respect: bool, prefer_taints: bool) -> Iterator[Variant]:
     """Every try for a class, from all preferences to none.
 
-    ``respect``: preferences count at all (PREFERENCE_POLICY). ``prefer_taints``: some NodePool has a PreferNoSchedule
-    taint.
+    respect         whether preferences count at all (PREFERENCE_POLICY)
+    prefer_taints   whether some NodePool or node has a PreferNoSchedule taint
     """
     steps = _Steps(pods, rules, respect)
     yield steps.variant()
@@ -65,13 +76,12 @@ class _Steps:
         )
 
     def relax(self) -> bool:
-        """Give up the next preference; False once there is none."""
+        """Drop the next preference; False if none is left."""
         if self._term < len(self._pods.terms) - 1:
             self._term += 1
             return True
-        for kind in ("affinity", "anti-affinity"):
-            if self._drop_heaviest(kind):
-                return True
+        if self._drop_heaviest("affinity") or self._drop_heaviest("anti-affinity"):
+            return True
         if self._preferred:
             self.dropped.append(str(self._preferred.pop(0)))
             return True
@@ -85,8 +95,8 @@ class _Steps:
         return True
 
     def _drop_spread(self) -> bool:
-        """The first ScheduleAnyway constraint; the last one takes its place, as in Karpenter."""
-        soft = [i for i, rule in enumerate(self._rules) if rule.weight is not None and rule.kind == "spread"]
+        """Drop the first ScheduleAnyway spread. The last one takes its place, as in Karpenter, so the order changes."""
+        soft = [index for index, rule in enumerate(self._rules) if rule.weight is not None and rule.kind == "spread"]
         if not soft:
             return False
         first, last = self._rules[soft[0]], self._rules[soft[-1]]

@@ -1,8 +1,8 @@
-"""The requirement algebra: which values a label may have, and what happens when several rules meet on one key.
+"""The requirement algebra: which values a label may have, and what is left when several rules meet on one label.
 
-A ``ValueSet`` is the set of values that one label key may take; it is written like Karpenter's requirement (complement
-flag, values, integer bounds; Karpenter `Requirement`), because intersections and the names in messages must agree with
-it. ``Requirements`` maps keys to value sets. Both are immutable.
+A ``ValueSet`` is the set of values that one label may take. It is stored like Karpenter's `Requirement`: values, a flag
+that says whether they are the allowed or the excluded ones, and integer bounds. So intersections give what Karpenter's
+give, and messages name the same operators. ``Requirements`` maps labels to value sets. Both are immutable.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -33,8 +33,9 @@ class UnknownOperatorError(ValueError):
 
 
 def integer(value: str) -> int | None:
-    """The number that a label's value is, of digits only:
-    Go reads neither ``1_000`` nor other scripts' digits as one.
+    """The integer that a label's value stands for; None if it stands for none.
+
+    Only ASCII digits count. Python also reads ``1_000`` and digits of other scripts, Go does not.
     """
     digits = value.removeprefix("-")
     return int(value) if digits.isascii() and digits.isdigit() else None
@@ -42,10 +43,15 @@ def integer(value: str) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ValueSet:
-    """Values a label may take: those in ``values``, or with ``complement`` all others within the bounds (inclusive).
+    """The values that a label may take.
 
-    ``absent`` tells whether a node without the label will do as well, which kube-scheduler allows for NotIn and
-    DoesNotExist. It is kept through intersections, so that ``NotIn [a]`` with ``Exists`` still demands the label.
+    complement   whether ``values`` are excluded rather than allowed
+    values       with ``complement``, those that are not allowed; else all that are
+    gte, lte     with ``complement``, inclusive integer bounds; None for no bound
+    absent       whether a node without the label will do
+
+    kube-scheduler lets NotIn and DoesNotExist pass on a node without the label. Intersections keep ``absent`` only if
+    both sides have it, so ``NotIn [a]`` with ``Exists`` demands the label.
     """
 
     complement: bool
@@ -78,7 +84,9 @@ class ValueSet:
 
     @property
     def operator(self) -> str:
-        """The derived operator name, as Karpenter names it: a bounded set is Exists."""
+        """The operator that describes the set, as Karpenter derives it (`Requirement.Operator`):
+        Exists for a bounded one.
+        """
         if self.complement:
             return "NotIn" if self.values else "Exists"
         return "In" if self.values else "DoesNotExist"
@@ -86,13 +94,13 @@ class ValueSet:
     def intersect(self, other: "ValueSet") -> "ValueSet":
         """What both allow."""
         absent = self.absent and other.absent
-        gte = max((b for b in (self.gte, other.gte) if b is not None), default=None)
-        lte = min((b for b in (self.lte, other.lte) if b is not None), default=None)
+        gte = max((bound for bound in (self.gte, other.gte) if bound is not None), default=None)
+        lte = min((bound for bound in (self.lte, other.lte) if bound is not None), default=None)
         if gte is not None and lte is not None and gte > lte:
             return ValueSet(False, absent=absent)
         bounds = ValueSet(True, gte=gte, lte=lte)
         if self.complement and other.complement:
-            excluded = frozenset(v for v in self.values | other.values if bounds._within(v))
+            excluded = frozenset(value for value in self.values | other.values if bounds._within(value))
             return ValueSet(True, excluded, gte, lte, absent)
         if self.complement:
             values = other.values - self.values
@@ -100,10 +108,14 @@ class ValueSet:
             values = self.values - other.values
         else:
             values = self.values & other.values
-        return ValueSet(False, frozenset(v for v in values if bounds._within(v)), absent=absent)
+        return ValueSet(False, frozenset(value for value in values if bounds._within(value)), absent=absent)
 
     def pick(self) -> str:
-        """One allowed value, always the same: invented for a label that must exist with any value."""
+        """One allowed value, always the same one.
+
+        A label that may have any value gets an invented one: the smallest integer that is allowed, from 0 or the lower
+        bound on.
+        """
         if not self.complement:
             return min(self.values, default="")
         number = self.gte if self.gte is not None else min(0, self.lte if self.lte is not None else 0)
@@ -128,7 +140,7 @@ ABSENT = ValueSet(False, absent=True)
 
 
 def one_of(values: Iterable[str]) -> ValueSet:
-    """In."""
+    """``In`` with these values."""
     return ValueSet(False, frozenset(values))
 
 
@@ -164,10 +176,11 @@ def _bounded(operator: str, number: int) -> ValueSet:
 
 @dataclass(frozen=True, slots=True)
 class Requirements:
-    """Label keys and the values each may take. A key that is not there is unconstrained.
+    """Labels, and the values that each may take. A label that is not in it may be absent or have any value.
 
-    Keys are those that were written: kube-scheduler looks for just that label on a node that exists. A new node has a
-    label under all its names, so what it must satisfy is the ``canonical`` form.
+    ``sets``: by label key, as it was written. kube-scheduler looks for exactly that label on an existing node. A new
+    node carries a label under all its names (``failure-domain.beta.kubernetes.io/zone`` and
+    ``topology.kubernetes.io/zone``), so the ``canonical`` form is what a new node is compared with.
     """
 
     sets: Mapping[str, ValueSet]
@@ -190,12 +203,12 @@ class Requirements:
             return other
         merged = dict(self.sets)
         for key, allowed in other.sets.items():
-            known = merged.get(key)
-            merged[key] = allowed if known is None else known.intersect(allowed)
+            own = merged.get(key)
+            merged[key] = allowed if own is None else own.intersect(allowed)
         return Requirements(merged)
 
     def canonical(self) -> "Requirements":
-        """The same with every older name of a label read as the label."""
+        """The same, with the older names of labels replaced by the current ones."""
         if ALIASES.keys().isdisjoint(self.sets):
             return self
         merged: dict[str, ValueSet] = {}
@@ -205,7 +218,7 @@ class Requirements:
         return Requirements(merged)
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Whether a node with these labels satisfies all of it: no label may be missing that must exist."""
+        """Whether a node with these labels satisfies all of it. A label that must exist may not be missing."""
         return self.first_unmet(labels) is None
 
     def first_unmet(self, labels: Mapping[str, str]) -> str | None:
@@ -245,8 +258,9 @@ class _Equal:
 
 
 def written(key: str, allowed: ValueSet, min_values: int | None = None) -> tuple[Requirement, ...]:
-    """A value set as requirements of a NodeClaim: sorted values;
-    Gte and Lte for bounds (Karpenter `Requirement.NodeSelectorRequirement`).
+    """A value set as requirements of a NodeClaim: sorted values, and Gte and Lte for bounds.
+
+    (Karpenter `Requirement.NodeSelectorRequirement`.)
     """
 
     def entry(operator: Operator, *values: str) -> Requirement:

@@ -12,22 +12,25 @@ PODS = "pods"
 
 
 def requests_of(pod: Pod) -> dict[str, int]:
-    """The pod's effective request, with ``pods: 1``.
+    """What the pod takes of a node: its effective request (component-helpers ``resource.PodRequests``), with "pods" as
+    1.
 
-    The larger of all app containers with the sidecars, and of each init container with the sidecars started before it;
-    pod-level resources replace what they name; the runtime class's overhead comes on top. A container or pod that is
-    being resized counts with the larger of what is asked and what is held (component-helpers ``resource.PodRequests``).
+    It is the larger of two amounts: all app containers and sidecars together; and each init container with the sidecars
+    that started before it. Pod-level resources replace what they name. The runtime class's overhead comes on top. While
+    a container or pod is resized, the larger of what it asks for and what it holds counts.
+
+    Raises ``ValueError`` for a quantity that is none.
     """
-    held = resized(pod)
-    return _effective(pod.spec, held if held is not None else _NOT_RESIZED)
+    resize = resized(pod)
+    return _effective(pod.spec, resize if resize is not None else _NOT_RESIZED)
 
 
 def _effective(spec: PodSpec, resize: "Resize") -> dict[str, int]:
-    apps = total(resize.of(c) for c in spec.containers)
+    apps = total(resize.of(container) for container in spec.containers)
     if spec.init_containers:
         apps = _with_init(apps, spec.init_containers, resize)
     if spec.resources is not None:
-        # A limit of the pod is a request only where no container asks: the API server's order of defaults.
+        # The API server makes a pod-level limit a request only where no container requests the resource.
         apps = {**amounts(spec.resources.limits), **apps, **resize.of_pod(spec.resources)}
     result = total((apps, amounts(spec.overhead))) if spec.overhead else apps
     result[PODS] = 1
@@ -36,10 +39,11 @@ def _effective(spec: PodSpec, resize: "Resize") -> dict[str, int]:
 
 @dataclass(frozen=True)
 class Resize:
-    """What the containers of a pod hold, by name, and the pod as a whole, where that is another amount than they ask
-    for.
+    """The amounts that a pod holds while it is resized, where they are not the ones it asks for.
 
-    ``is_infeasible``: the node will never have what is asked for, so that only what is held counts.
+    containers      by name of the container: what it holds
+    pod             what the pod as a whole holds; None if it has no resize of its own
+    is_infeasible   the node will never have what is asked for, so only what is held counts
     """
 
     containers: Mapping[str, Mapping[str, int]]
@@ -67,13 +71,13 @@ _NOT_RESIZED = Resize({})
 def resized(pod: Pod) -> Resize | None:
     """The resize in progress of a pod; None where its containers hold what they ask for, as nearly all do."""
     status, spec = pod.status, pod.spec
-    told = {each.name: each for each in (*status.container_statuses, *status.init_container_statuses)}
-    sidecars = (each for each in spec.init_containers if each.restart_policy == "Always")
+    statuses = {reported.name: reported for reported in (*status.container_statuses, *status.init_container_statuses)}
+    sidecars = (container for container in spec.init_containers if container.restart_policy == "Always")
     containers = {
-        each.name: held
-        for each in (*spec.containers, *sidecars)
-        if each.name in told
-        and (held := _held(each.resources, told[each.name].resources, told[each.name].allocated_resources)) is not None
+        container.name: held
+        for container in (*spec.containers, *sidecars)
+        if (reported := statuses.get(container.name)) is not None
+        and (held := _held(container.resources, reported.resources, reported.allocated_resources)) is not None
     }
     whole = _held(spec.resources, status.resources, status.allocated_resources) if spec.resources else None
     return Resize(containers, whole, _is_infeasible(status)) if containers or whole is not None else None
@@ -82,23 +86,25 @@ def resized(pod: Pod) -> Resize | None:
 def _held(
     asked: ResourceRequirements, running: ResourceRequirements | None, allocated: Mapping[str, str | int | float]
 ) -> dict[str, int] | None:
-    """What is held, as far as the kubelet says it and it is another amount than is asked for."""
+    """What is held; None if the kubelet says nothing of it, or that it is what is asked for."""
     if (running is None or running.requests == asked.requests) and allocated in ({}, asked.requests):
         return None
     return _larger(amounts(running.requests if running else {}), amounts(allocated))
 
 
 def _is_infeasible(status: PodStatus) -> bool:
-    """Since Kubernetes 1.33 a condition says so, before that a field."""
-    pending = next((found.reason for found in status.conditions if found.type == "PodResizePending"), status.resize)
+    """Kubernetes says so in a condition since 1.33, and in the field ``resize`` before."""
+    pending = next(
+        (condition.reason for condition in status.conditions if condition.type == "PodResizePending"), status.resize
+    )
     return pending == "Infeasible"
 
 
 def negative_in(pod: Pod) -> str:
-    """The first resource, in name order, of which some part of the pod asks for less than nothing;
+    """The first resource, in name order, of which some part of the pod asks for a negative amount;
     empty if none does.
     """
-    parts = [_requests(c) for c in (*pod.spec.containers, *pod.spec.init_containers)]
+    parts = [_requests(container) for container in (*pod.spec.containers, *pod.spec.init_containers)]
     parts.append(amounts(pod.spec.overhead))
     if pod.spec.resources is not None:
         parts.append(amounts(pod.spec.resources.requests))
@@ -106,7 +112,7 @@ def negative_in(pod: Pod) -> str:
 
 
 def _requests(container: Container) -> dict[str, int]:
-    """Requests; a limit without a request is one, as the API server defaults it."""
+    """The container's requests. A limit without a request is one, as the API server defaults it."""
     if not container.resources.limits:
         return amounts(container.resources.requests)
     return {**amounts(container.resources.limits), **amounts(container.resources.requests)}
@@ -129,10 +135,10 @@ def _larger(one: Mapping[str, int], other: Mapping[str, int]) -> dict[str, int]:
 
 
 def host_ports_of(pod: Pod) -> frozenset[tuple[str, str, int]]:
-    """(protocol, host IP, port) of every host port; an empty IP is every address (kube-scheduler NodePorts).
+    """(protocol, host IP, port) of every host port; an empty IP stands for every address (kube-scheduler NodePorts).
 
-    Sidecars' count as kube-scheduler counts them. On the host's network every port of a container is one of the host:
-    the API server writes that into pods, but neither into a DaemonSet's template nor into a file.
+    Sidecars' ports count, those of other init containers do not. In a pod on the host's network every container port is
+    a host port. The API server writes that into pods, but neither into a DaemonSet's template nor into a file.
     """
     spec = pod.spec
     sidecars = (container for container in spec.init_containers if container.restart_policy == "Always")
@@ -145,11 +151,13 @@ def host_ports_of(pod: Pod) -> frozenset[tuple[str, str, int]]:
 
 
 def ports_clash(one: Iterable[tuple[str, str, int]], other: Iterable[tuple[str, str, int]]) -> bool:
-    """Whether two pods cannot share a node: same protocol and port, and the same IP or a wildcard."""
-    anywhere = ("0.0.0.0", "::")
-    theirs = tuple(other)
+    """Whether two pods cannot share a node: same protocol and port, and the same IP or a wildcard (`HostPortInfo`)."""
+    wildcards = ("0.0.0.0", "::")
+    others = tuple(other)
     return any(
-        protocol == p and port == n and (ip == i or ip in anywhere or i in anywhere)
+        protocol == other_protocol
+        and port == other_port
+        and (ip == other_ip or ip in wildcards or other_ip in wildcards)
         for protocol, ip, port in one
-        for p, i, n in theirs
+        for other_protocol, other_ip, other_port in others
     )

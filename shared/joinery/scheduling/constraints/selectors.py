@@ -30,9 +30,9 @@ class Clause:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Selector:
-    """A canonical label selector: equal selectors compare equal however they were written.
+    """A label selector in canonical form: selectors that select the same are equal, however they were written.
 
-    ``None`` clauses: nothing.
+    ``clauses``: all must hold. Without any, everything is selected; None selects nothing.
     """
 
     clauses: tuple[Clause, ...] | None
@@ -52,16 +52,22 @@ _OPERATORS = ("In", "NotIn", "Exists", "DoesNotExist")
 
 
 def read(selector: LabelSelector | None, extra: Iterable[Clause] = ()) -> Selector:
-    """A selector with more clauses added. No selector, or an invalid one, selects nothing; an empty one everything."""
+    """A label selector with ``extra`` clauses added.
+
+    As in Kubernetes, a missing selector selects nothing and an empty one everything. An invalid one selects nothing.
+    """
     if selector is None or unreadable(selector):
         return NOTHING
     clauses = {Clause(key, "In", (value,)) for key, value in selector.match_labels.items()}
-    clauses |= {Clause(e.key, e.operator, tuple(sorted(set(e.values)))) for e in selector.match_expressions}
+    clauses |= {
+        Clause(expression.key, expression.operator, tuple(sorted(set(expression.values))))
+        for expression in selector.match_expressions
+    }
     return Selector(tuple(sorted(clauses | set(extra))))
 
 
 def unreadable(selector: LabelSelector | None) -> str:
-    """What is wrong with the first expression that Kubernetes could not read; empty for a selector that can be read."""
+    """What is wrong with the first invalid expression; empty for a selector that Kubernetes can read."""
     for expression in selector.match_expressions if selector is not None else []:
         operator = expression.operator
         if operator not in _OPERATORS:
@@ -75,16 +81,25 @@ def terms_of(side: PodAffinity | None) -> Iterable[PodAffinityTerm]:
     """All terms of a pod's affinity or anti-affinity, required ones first."""
     if side is not None:
         yield from side.required_during_scheduling_ignored_during_execution
-        yield from (w.pod_affinity_term for w in side.preferred_during_scheduling_ignored_during_execution)
+        yield from (
+            weighted.pod_affinity_term for weighted in side.preferred_during_scheduling_ignored_during_execution
+        )
 
 
 def label_clauses(labels: Mapping[str, str], keys: Iterable[str], operator: str = "In") -> tuple[Clause, ...]:
-    """``matchLabelKeys`` (In) and ``mismatchLabelKeys`` (NotIn): the pod's own values; keys it lacks are ignored."""
+    """The clauses that ``matchLabelKeys`` (In) or ``mismatchLabelKeys`` (NotIn) stand for.
+
+    ``labels``: the pod's own, whose values are compared with. Keys that the pod lacks are ignored.
+    """
     return tuple(Clause(key, operator, (labels[key],)) for key in keys if key in labels)
 
 
 def of_affinity_term(term: PodAffinityTerm, pod: Pod) -> Selector:
-    """The selector of a pod affinity term, as the API server merges the label keys into it."""
+    """The selector of a pod affinity term, with its label keys.
+
+    The API server merges ``matchLabelKeys`` and ``mismatchLabelKeys`` into the selector of a pod that is created; pods
+    from a file have not been there.
+    """
     labels = pod.metadata.labels
     return read(
         term.label_selector,
@@ -93,16 +108,16 @@ def of_affinity_term(term: PodAffinityTerm, pod: Pod) -> Selector:
 
 
 def namespaces_of(term: PodAffinityTerm, pod: Pod, namespaces: Iterable[Namespace]) -> frozenset[str] | None:
-    """The namespaces a term looks into; ``None`` is all of them (an empty namespaceSelector)."""
-    listed = frozenset(term.namespaces)
+    """The namespaces that a term looks into. None is all of them: that is what an empty namespaceSelector says."""
+    named = frozenset(term.namespaces)
     if term.namespace_selector is None:
-        return listed or frozenset({pod.metadata.namespace or "default"})
+        return named or frozenset({pod.metadata.namespace or "default"})
     chosen = read(term.namespace_selector)
     if chosen.clauses == ():
         return None
-    return listed | {n.metadata.name for n in namespaces if chosen.matches(_named(n))}
+    return named | {namespace.metadata.name for namespace in namespaces if chosen.matches(_labels_of(namespace))}
 
 
-def _named(namespace: Namespace) -> Mapping[str, str]:
-    """A namespace's labels; the API server adds its name to every one."""
+def _labels_of(namespace: Namespace) -> Mapping[str, str]:
+    """A namespace's labels with its name as a label, which the API server adds to every namespace."""
     return {"kubernetes.io/metadata.name": namespace.metadata.name, **namespace.metadata.labels}

@@ -6,10 +6,10 @@ from typing import Protocol
 from joinery.apis.core import Toleration
 from joinery.apis.labels import NO_EXECUTE, NO_SCHEDULE, PREFER_NO_SCHEDULE
 
-#: What every node is spared from until nothing else helps (Karpenter `toleratePreferNoScheduleTaints`).
+#: Given to a pod when all its other preferences were dropped (Karpenter `Preferences.toleratePreferNoScheduleTaints`).
 TOLERATE_PREFERRED = Toleration(operator="Exists", effect=PREFER_NO_SCHEDULE)
 
-_HARD = (NO_SCHEDULE, NO_EXECUTE, PREFER_NO_SCHEDULE)
+_CHECKED = (NO_SCHEDULE, NO_EXECUTE, PREFER_NO_SCHEDULE)
 
 
 class TaintLike(Protocol):
@@ -40,7 +40,9 @@ def tolerates(toleration: Toleration, taint: TaintLike) -> bool:
 
 
 def _compares(toleration: Toleration, taint: TaintLike) -> bool:
-    """Numeric tolerations (alpha in Kubernetes): the taint's value against the toleration's."""
+    """Numeric tolerations (Kubernetes feature gate TaintTolerationComparisonOperators):
+    the taint's value is compared.
+    """
     try:
         wanted, given = int(toleration.value), int(taint.value)
     except ValueError:
@@ -49,10 +51,14 @@ def _compares(toleration: Toleration, taint: TaintLike) -> bool:
 
 
 def first_untolerated(tolerations: Iterable[Toleration], taints: Iterable[TaintLike]) -> TaintLike | None:
-    """The first taint that keeps the pod away. PreferNoSchedule counts as hard until it is relaxed (3.6)."""
-    listed = tuple(tolerations)
+    """The first taint that keeps the pod away.
+
+    PreferNoSchedule counts like NoSchedule. It is a preference, which is treated as required until it is dropped:
+    then the pod tolerates it (``TOLERATE_PREFERRED``).
+    """
+    all_tolerations = tuple(tolerations)
     for taint in taints:
-        if taint.effect in _HARD and not any(tolerates(toleration, taint) for toleration in listed):
+        if taint.effect in _CHECKED and not any(tolerates(toleration, taint) for toleration in all_tolerations):
             return taint
     return None
 

@@ -1,7 +1,7 @@
-"""Topology rules: spread, pod affinity and pod anti-affinity, as identities that pods share.
+"""Topology rules: topology spread, pod affinity and pod anti-affinity, in one form.
 
-Two pods that say the same (kind, key, whom it looks at, numbers, node filter) own the same rule, and counts are kept
-once per rule.
+Pods that say the same thing (kind, topology key, selectors, numbers, node filter) have rules of the same identity. Pods
+are then counted once for all of them.
 """
 
 from collections.abc import Iterable
@@ -28,12 +28,15 @@ from joinery.scheduling.constraints.selectors import (
     terms_of,
 )
 
-Kind = Literal["spread", "affinity", "anti-affinity"]
+RuleKind = Literal["spread", "affinity", "anti-affinity"]
 
 
 @dataclass(frozen=True, slots=True)
 class Matcher:
-    """Pods in these namespaces (None: all) with labels that the selector matches."""
+    """Selects pods by namespace and labels.
+
+    ``namespaces``: those it looks into; None is all of them.
+    """
 
     namespaces: frozenset[str] | None
     selector: Selector
@@ -44,9 +47,13 @@ class Matcher:
 
 @dataclass(frozen=True, slots=True)
 class NodeFilter:
-    """Which nodes count for a spread: those that its pods' affinity (Honor) and tolerations (Honor) admit.
+    """Which nodes count for a topology spread (kube-scheduler PodTopologySpread, `nodeAffinityPolicy`,
+    `nodeTaintsPolicy`).
 
-    ``keys``: labels that they need besides, those of the pods' other hard spreads, as for kube-scheduler.
+    terms         nodes must satisfy one of these; None for all nodes (Ignore)
+    tolerations   nodes may have no other taints; None for any taints (Ignore)
+    keys          labels that nodes must have: the topology keys of the pod's other hard spreads
+    identity      equal for equal terms and tolerations; filters are compared by this and ``keys``
     """
 
     terms: tuple[Requirements, ...] | None = field(compare=False, default=None)
@@ -60,16 +67,23 @@ ALL_NODES = NodeFilter()
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rule:
-    """A topology rule as one class owns it. Compared by identity, because classes that say the same may reach different
-    domains.
+    """A topology rule as one class owns it.
 
-    ``matchers``: a pod counts when all of them match (several required affinity terms count jointly).
+    Compared by object identity, because classes that say the same may reach different domains; ``identity`` is the same
+    for them.
 
-    ``weight`` is None for a hard rule. ``max_skew`` and ``min_domains`` are a spread's. ``claim`` names a volume claim
-    whose users must share a zone; such a rule has no matchers and counts the claim's users.
+    kind          topology spread, pod affinity or pod anti-affinity
+    key           the topology key: the label whose values are the domains
+    matchers      a pod counts if all of them match (several required pod affinity terms count jointly)
+    max_skew      of a spread; else 0
+    min_domains   of a spread that says one; else 0
+    nodes         which nodes count for a spread
+    weight        of a preferred term, 1 for a ScheduleAnyway spread; None for a hard rule
+    claim         the volume claim (namespace/name) whose users must share a zone. Such a rule is an affinity without
+                  matchers, and counts the claim's users; else empty
     """
 
-    kind: Kind
+    kind: RuleKind
     key: str
     matchers: tuple[Matcher, ...]
     max_skew: int = 0
@@ -85,7 +99,7 @@ class Rule:
 
     @property
     def identity(self) -> tuple[object, ...]:
-        """What it counts, whether hard or soft."""
+        """What it counts. A hard and a soft rule with the same selector count the same."""
         return self.kind, self.key, self.matchers, self.max_skew, self.min_domains, self.nodes, self.claim
 
     def __str__(self) -> str:
@@ -99,17 +113,20 @@ class Rule:
 
 
 def rules_of(pods: PodClass, namespaces: Iterable[Namespace]) -> tuple[Rule, ...]:
-    """All rules that a class owns, hard ones first, each in the listed order."""
-    known = tuple(namespaces)
+    """All topology rules of a class, hard ones first, each sort in the listed order.
+
+    ``namespaces``: those of the cluster, for namespace selectors.
+    """
+    all_namespaces = tuple(namespaces)
     pod, affinity = pods.example, pods.affinity
-    listed = [_spread(c, pods) for c in pod.spec.topology_spread_constraints]
-    listed += _affinity_rules("affinity", affinity.pod_affinity, pod, known)
-    listed += _affinity_rules("anti-affinity", affinity.pod_anti_affinity, pod, known)
-    return tuple(sorted(listed, key=lambda rule: rule.weight is not None))
+    rules = [_spread(constraint, pods) for constraint in pod.spec.topology_spread_constraints]
+    rules += _affinity_rules("affinity", affinity.pod_affinity, pod, all_namespaces)
+    rules += _affinity_rules("anti-affinity", affinity.pod_anti_affinity, pod, all_namespaces)
+    return tuple(sorted(rules, key=lambda rule: rule.weight is not None))
 
 
 def required_anti_affinity(pod: Pod, namespaces: Iterable[Namespace]) -> tuple[Rule, ...]:
-    """The rules by which a bound pod keeps others away."""
+    """The rules by which a pod that is on a node keeps other pods away (kube-scheduler InterPodAffinity)."""
     affinity = pod.spec.affinity
     if affinity is None or affinity.pod_anti_affinity is None:
         return ()
@@ -118,7 +135,7 @@ def required_anti_affinity(pod: Pod, namespaces: Iterable[Namespace]) -> tuple[R
 
 
 def selector_keys(pods: Iterable[Pod]) -> frozenset[str]:
-    """Every pod label key that some pod's rules look at."""
+    """Every pod label that the topology rules of some pod look at."""
     keys: set[str] = set()
     for pod in pods:
         for constraint in pod.spec.topology_spread_constraints:
@@ -155,16 +172,19 @@ def _node_filter(constraint: TopologySpreadConstraint, pods: PodClass) -> NodeFi
     keys = _other_keys(constraint, pods)
     if terms is None and tolerations is None and not keys:
         return ALL_NODES
-    shown = sorted(str(t) for t in terms) if terms is not None else None
+    shown = sorted(str(term) for term in terms) if terms is not None else None
     return NodeFilter(terms, tolerations, keys, f"{shown} {tolerations}")
 
 
 def _other_keys(constraint: TopologySpreadConstraint, pods: PodClass) -> frozenset[str]:
-    """Keys of the other hard spreads; every node has a hostname, and who spreads over hosts alone counts on its own."""
+    """The topology keys of the pod's other hard spreads: kube-scheduler skips nodes that lack one of them.
+
+    Every node has a hostname. A spread over hosts alone therefore skips none.
+    """
     if constraint.when_unsatisfiable != "DoNotSchedule" or constraint.topology_key == HOSTNAME:
         return frozenset()
-    listed = pods.example.spec.topology_spread_constraints
-    keys = {c.topology_key for c in listed if c.when_unsatisfiable == "DoNotSchedule"}
+    spreads = pods.example.spec.topology_spread_constraints
+    keys = {spread.topology_key for spread in spreads if spread.when_unsatisfiable == "DoNotSchedule"}
     return frozenset(keys - {HOSTNAME, constraint.topology_key})
 
 

@@ -1,5 +1,6 @@
-"""Where a pod's volumes let it run, and what they take of a node's attachments (kube-scheduler VolumeBinding,
-NodeVolumeLimits).
+"""Where a pod's volumes let it run, and how many of a node's attachments they take.
+
+(kube-scheduler plugins VolumeBinding, VolumeZone, VolumeRestrictions and NodeVolumeLimits.)
 """
 
 from collections import Counter
@@ -25,16 +26,22 @@ from joinery.state.snapshot import Snapshot
 _IN_TREE = {"kubernetes.io/aws-ebs": "ebs.csi.aws.com"}
 _DEFAULT_CLASS = "storageclass.kubernetes.io/is-default-class"
 _ONE_POD_ONLY = "ReadWriteOncePod"
-_ALTERNATIVES = 64  # combinations of several volumes' zones that are looked at
+_MAX_ALTERNATIVES = 64
+"""How many combinations of several volumes' zones are looked at: their number grows exponentially with the volumes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class VolumeNeeds:
-    """``alternatives``: requirements on the node, any one of which will do. ``drivers``: attachments by CSI driver.
+    """What a pod's volumes ask of its node. Claims are named namespace/name.
 
-    ``unbound``: claims (namespace/name) whose zone is decided by the first pod that uses them. ``exclusive``: claims
-    that one pod alone may use. ``shared``: claims, each with its driver, that other pods use too and that take one
-    attachment for all of them on a node; of ``drivers`` they are a part.
+    alternatives   requirements on the node; any one of them will do
+    drivers        by CSI driver: how many volumes the pod attaches
+    unbound        claims whose zone the first pod that uses them decides
+    claims         all claims that the pod uses
+    exclusive      claims that only one pod may use (ReadWriteOncePod)
+    shared         (claim, driver) of claims that other pods use too; pods on one node share the attachment. ``drivers``
+                   counts them too
+    problems       why the pod cannot be scheduled at all
     """
 
     alternatives: tuple[Requirements, ...] = (NO_REQUIREMENTS,)
@@ -46,15 +53,17 @@ class VolumeNeeds:
     problems: tuple[Reason, ...] = ()
 
     def taken(self, drivers: Mapping[str, int], attached: Container[str]) -> dict[str, tuple[int, int]]:
-        """What pods take of a node's attachments, by each limited driver:
-        all of them together once, and each of them.
+        """By limited driver: how many attachments pods take of a node all together, and how many each of them takes
+        besides.
+
+        ``drivers``: those that the node limits. ``attached``: the claims that the node has attached already.
         """
-        found = {}
+        attachments = {}
         for driver, count in self.drivers:
             if driver in drivers:
-                common = [name for name, its in self.shared if its == driver]
-                found[driver] = sum(name not in attached for name in common), count - len(common)
-        return found
+                common = [claim for claim, claim_driver in self.shared if claim_driver == driver]
+                attachments[driver] = sum(claim not in attached for claim in common), count - len(common)
+        return attachments
 
 
 NO_VOLUMES = VolumeNeeds()
@@ -70,7 +79,7 @@ class _Need:
 
 
 class Volumes:
-    """The snapshot's volume objects, by name, and what a pod needs of them."""
+    """Tells what a pod's volumes need, from the snapshot's claims, volumes and storage classes."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._claims = {f"{c.metadata.namespace or 'default'}/{c.metadata.name}": c for c in snapshot.volume_claims}
@@ -78,32 +87,31 @@ class Volumes:
         self._classes = {c.metadata.name: c for c in snapshot.storage_classes}
 
     def needs(self, pod: Pod) -> VolumeNeeds:
-        """What the pod's volumes ask for; problems are reasons why it cannot be scheduled at all."""
+        """What the pod's volumes ask of its node."""
         if not pod.spec.volumes:
             return NO_VOLUMES
         claims = list(dict(_claim_names(pod)).items())
         if not claims:
             return NO_VOLUMES
-        found = [self._of_claim(name, template) for name, template in claims]
-        problems = tuple(Reason(ReasonCode.VOLUME, need.problem) for need in found if need.problem)
-        drivers = Counter(need.driver for need in found if need.driver)
+        needs = [self._of_claim(name, template) for name, template in claims]
+        drivers = Counter(need.driver for need in needs if need.driver)
         return VolumeNeeds(
-            alternatives=_combined([need.alternatives for need in found]),
+            alternatives=_combined([need.alternatives for need in needs]),
             drivers=tuple(sorted(drivers.items())),
-            unbound=tuple(sorted(need.unbound for need in found if need.unbound)),
+            unbound=tuple(sorted(need.unbound for need in needs if need.unbound)),
             claims=tuple(sorted({name for name, _ in claims})),
-            exclusive=tuple(name for (name, _), need in zip(claims, found, strict=True) if need.is_exclusive),
-            problems=problems,
+            exclusive=tuple(name for (name, _), need in zip(claims, needs, strict=True) if need.is_exclusive),
+            problems=tuple(Reason(ReasonCode.VOLUME, need.problem) for need in needs if need.problem),
         )
 
     def by_driver(self, pod: Pod) -> dict[str, set[str]]:
-        """The claims (namespace/name) of a bound pod by CSI driver, each counted once a node."""
-        found: dict[str, set[str]] = {}
+        """The claims (namespace/name) of a pod by CSI driver. A node attaches each of them once."""
+        claims: dict[str, set[str]] = {}
         for name, template in _claim_names(pod) if pod.spec.volumes else ():
             driver = self._of_claim(name, template).driver
             if driver:
-                found.setdefault(driver, set()).add(name)
-        return found
+                claims.setdefault(driver, set()).add(name)
+        return claims
 
     def _of_claim(self, name: str, template: PersistentVolumeClaim | None) -> _Need:
         claim = self._claims.get(name, template)
@@ -131,26 +139,38 @@ class Volumes:
 
     def _unbound(self, name: str, claim: PersistentVolumeClaim) -> _Need:
         wanted = claim.spec.storage_class_name
-        # A claim that exists got its default when it was made; the one of an ephemeral volume is still to be made.
-        found = (
-            self._default_class() if wanted is None and name not in self._claims else self._classes.get(wanted or "")
-        )
-        if not wanted and found is None:
+        storage_class = self._storage_class(name, wanted)
+        if not wanted and storage_class is None:
             return _Need(problem=f"its volume claim {name} is unbound and names no storage class")
-        if found is None:
+        if storage_class is None:
             return _Need(problem=f"the storage class {wanted} of claim {name} does not exist")
-        if found.volume_binding_mode != "WaitForFirstConsumer":
+        if storage_class.volume_binding_mode != "WaitForFirstConsumer":
             return _Need(problem=f"its volume claim {name} waits for a volume (binding mode Immediate)")
         try:
-            zones = alternatives(map(_topology, found.allowed_topologies))
+            zones = alternatives(map(_topology, storage_class.allowed_topologies))
         except UnknownOperatorError as error:
             return _Need(problem=f"the storage class {wanted} of claim {name}: {error}")
-        return _Need(zones or (NO_REQUIREMENTS,), _IN_TREE.get(found.provisioner, found.provisioner), name)
+        provisioner = storage_class.provisioner
+        return _Need(zones or (NO_REQUIREMENTS,), _IN_TREE.get(provisioner, provisioner), name)
+
+    def _storage_class(self, claim: str, wanted: str | None) -> StorageClass | None:
+        # The API server gave claims that exist their default class. The claim of an ephemeral volume is yet to be made.
+        if wanted is None and claim not in self._claims:
+            return self._default_class()
+        return self._classes.get(wanted or "")
 
     def _default_class(self) -> StorageClass | None:
         """The newest class that says it is the default."""
-        defaults = [c for c in self._classes.values() if c.metadata.annotations.get(_DEFAULT_CLASS) == "true"]
-        return max(defaults, key=lambda c: (str(c.metadata.creation_timestamp or ""), c.metadata.name), default=None)
+        defaults = [
+            storage_class
+            for storage_class in self._classes.values()
+            if storage_class.metadata.annotations.get(_DEFAULT_CLASS) == "true"
+        ]
+        return max(defaults, key=_age_and_name, default=None)
+
+
+def _age_and_name(storage_class: StorageClass) -> tuple[str, str]:
+    return str(storage_class.metadata.creation_timestamp or ""), storage_class.metadata.name
 
 
 def _claim_names(pod: Pod) -> Iterable[tuple[str, PersistentVolumeClaim | None]]:
@@ -164,16 +184,16 @@ def _claim_names(pod: Pod) -> Iterable[tuple[str, PersistentVolumeClaim | None]]
 
 
 def _volume_terms(volume: PersistentVolume) -> tuple[Requirements, ...]:
-    """Where the volume can be used: its node affinity, and the zone and region that older volumes are labelled with.
+    """Where the volume can be used: its node affinity, and its labels for zone and region, which older volumes have.
 
-    Karpenter looks past the host of a local volume; kube-scheduler does not, and the pod would stay pending on a new
-    node.
+    Karpenter ignores the hostname in a local volume's node affinity. kube-scheduler does not, so the pod would stay
+    pending on a new node; here the hostname counts.
     """
     labelled = Requirements(
         {
-            canonical(k): one_of(v.split("__"))
-            for k, v in volume.metadata.labels.items()
-            if canonical(k) in (ZONE, REGION)
+            canonical(key): one_of(value.split("__"))  # a regional volume has several zones in one value
+            for key, value in volume.metadata.labels.items()
+            if canonical(key) in (ZONE, REGION)
         }
     )
     affinity = volume.spec.node_affinity
@@ -185,8 +205,11 @@ def _volume_terms(volume: PersistentVolume) -> tuple[Requirements, ...]:
 
 def _topology(term: TopologySelectorTerm) -> NodeSelectorTerm:
     """As kube-scheduler reads it (component-helpers ``MatchTopologySelectorTerms``)."""
-    listed = [NodeSelectorRequirement(key=e.key, operator="In", values=e.values) for e in term.match_label_expressions]
-    return NodeSelectorTerm(match_expressions=listed)
+    expressions = [
+        NodeSelectorRequirement(key=expression.key, operator="In", values=expression.values)
+        for expression in term.match_label_expressions
+    ]
+    return NodeSelectorTerm(match_expressions=expressions)
 
 
 def _driver(volume: PersistentVolume) -> str:
@@ -196,7 +219,10 @@ def _driver(volume: PersistentVolume) -> str:
 
 
 def _combined(needs: list[tuple[Requirements, ...]]) -> tuple[Requirements, ...]:
-    """Every combination of one alternative a volume, without the contradictory ones unless all are."""
+    """One alternative of each volume, in every combination.
+
+    Combinations that contradict themselves are left out. If all do, they are kept: then they say why there is no place.
+    """
     merged: list[Requirements] = []
     for combination in product(*needs):
         joint = NO_REQUIREMENTS
@@ -204,7 +230,7 @@ def _combined(needs: list[tuple[Requirements, ...]]) -> tuple[Requirements, ...]
             joint = joint.intersect(requirements)
         if joint not in merged:
             merged.append(joint)
-        if len(merged) >= _ALTERNATIVES:
+        if len(merged) >= _MAX_ALTERNATIVES:
             break
-    possible = [r for r in merged if not any(s.is_impossible for s in r.sets.values())]
+    possible = [joint for joint in merged if not any(allowed.is_impossible for allowed in joint.sets.values())]
     return tuple(possible or merged)
