@@ -49,7 +49,7 @@ class ExistingNode:
     free          what is allocatable and not taken, by resource; negative where the node is overcommitted
     attachments   how many more volumes it takes, by CSI driver that has a limit
     attached      the volume claims whose volumes it has attached
-    ports         host ports in use: (IP address, protocol, port)
+    ports         host ports in use: (protocol, host IP, port)
     placed        the pods of the plan that it takes, by class
     """
 
@@ -119,7 +119,7 @@ class NewNode:
     columns        mask over the offering columns of its market
     used           what its pods ask for, by resource; DaemonSets' pods apart, which ``Pool.room`` has taken off
     min_values     how many values of a label must stay possible; lower than the pool's where those were relaxed
-    ports          host ports of its pods: (IP address, protocol, port)
+    ports          host ports of its pods: (protocol, host IP, port)
     placed         its pods, in the order in which they were placed
     """
 
