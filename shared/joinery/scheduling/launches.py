@@ -1,4 +1,4 @@
-"""From a node that took shape to a launch: what its NodeClaim will say."""
+"""From a planned node to a launch: what its NodeClaim will say."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ from joinery.scheduling.pools.type_choice import choose_types
 
 @dataclass(frozen=True)
 class _Choice:
-    """The types a launch carries, cheapest first, and the offering it counts on."""
+    """``rows``: the types that a launch carries, cheapest first. ``column``: that of the offering it counts on."""
 
     rows: tuple[int, ...]
     column: int
@@ -46,7 +46,7 @@ def launch_of(node: NewNode, name: str, work: Workspace, slack: "Slack") -> Laun
         labels=_labels(node),
         taints=node.pool.taints,
         startup_taints=node.pool.startup_taints,
-        requests={name: int(v) for name, v in zip(work.axis.names, requested, strict=True) if v},
+        requests={resource: int(amount) for resource, amount in zip(work.axis.names, requested, strict=True) if amount},
         instance_types=tuple(market.types[row].name for row in choice.rows),
         offering=PlacedOffering(
             cheapest.name,
@@ -61,16 +61,18 @@ def launch_of(node: NewNode, name: str, work: Workspace, slack: "Slack") -> Laun
 
 
 class Slack:
-    """What the limits of a pool leave for choosing a larger type than the one a launch counts on: nothing.
+    """Which types a launch may carry beside the cheapest, under the limits of its pool.
 
-    With minValues the limits were charged with the largest type already (``limits``).
+    EC2 may choose any type that a launch carries, and the plan charged the limits with the cheapest one. So types that
+    take more of a limited resource are left out. With minValues the plan charged the limits with the largest type
+    already (``firstfit.limits``), and all types may stay.
     """
 
     def __init__(self, pools: Sequence[Pool]) -> None:
         self._limited = {pool.name: pool.limited[0] for pool in pools if pool.limits}
 
     def types(self, node: NewNode, cheapest: int) -> Mask:
-        """The types that take no more of a limited resource than the cheapest."""
+        """bool[types]: those that take no more of any limited resource than the type in row ``cheapest``."""
         capacity = self._limited.get(node.pool.name)
         if capacity is None or not capacity.shape[1] or node.min_values:
             return np.ones_like(node.types)
@@ -87,9 +89,10 @@ def _choose(node: NewNode, slack: Slack) -> _Choice:
 
 
 def _requirements(node: NewNode, types: Sequence[str]) -> tuple[Requirement, ...]:
-    """The final intersection, with the instance types spelled out and zone and capacity type tied to what is left.
+    """What the NodeClaim requires: what all its pods and the template leave, with the instance types spelled out.
 
-    A node in a reservation names it, so that no two launches count on one place in it.
+    Zones and capacity types are those of the offerings that are left. A node in a capacity reservation names it, so
+    that no two launches count on the same place in it.
     """
     market, of_class = node.pool.market, node.pool.node_pool.spec.template.spec.node_class_ref.of_kind.label
     columns = [market.columns[i] for i in np.flatnonzero(node.columns)]
@@ -107,8 +110,9 @@ def _requirements(node: NewNode, types: Sequence[str]) -> tuple[Requirement, ...
 
 
 def _labels(node: NewNode) -> Mapping[str, str]:
-    """Template labels, the pool's and class's names,
-    and one value for every custom label (Karpenter `NodeClaimTemplate`).
+    """The template's labels, the names of pool and class, and one value for every custom label.
+
+    (Karpenter `NodeClaimTemplate.ToNodeClaim`.)
     """
     template = node.pool.node_pool.spec.template
     labels = dict(template.metadata.labels)
@@ -120,7 +124,7 @@ def _labels(node: NewNode) -> Mapping[str, str]:
 
 
 def _custom(requirements: Requirements, pool: Pool) -> Requirements:
-    """The labels that only the NodePool gives: it defines them, and no instance type has them."""
+    """The labels that only the NodePool gives: its requirements name them, and no instance type has them."""
     return Requirements(
         {
             key: allowed

@@ -7,15 +7,15 @@ from joinery.apis.meta import Requirement, Taint
 from joinery.apis.quantity import Resources
 from joinery.scheduling.reason import Reason
 
-_NOTHING = 1e-6
-"""$/h: what reserved nodes cost."""
+_NEGLIGIBLE = 1e-6
+"""$/h: prices this far apart count as equal. Nodes in capacity reservations cost less than that."""
 
 
 @dataclass(frozen=True, slots=True)
 class PlacedOffering:
-    """The offering a launch counts on; price in $/h.
+    """The offering that a launch counts on. EC2 may choose another one of those that the launch allows.
 
-    ``reservation``: the id of the capacity reservation, where it is in one.
+    ``price``: $/h. ``reservation``: the id of the capacity reservation; empty for spot and on-demand.
     """
 
     instance_type: str
@@ -29,8 +29,16 @@ class PlacedOffering:
 class Launch:
     """A node to buy. It becomes a NodeClaim that allows every one of ``instance_types``.
 
-    ``requests`` is the sum of its pods and its daemon overhead. ``labels`` holds every label the node will have that
-    its instance type and offering do not decide. ``instance_types`` is what the request carries, cheapest first.
+    name                 of the NodeClaim to be
+    node_pool            name of its NodePool
+    requirements         of the NodeClaim
+    labels               all that the node will have, except those that its instance type and offering decide
+    taints               that the node keeps; ``startup_taints``: that it begins with
+    requests             the sum of its pods' and its DaemonSets' requests
+    instance_types       what the launch request carries, cheapest first
+    offering             what it is expected to be, at what price
+    pods                 that are placed on it (namespace/name)
+    min_values_relaxed   whether fewer values than minValues are possible (minValuesPolicy BestEffort)
     """
 
     name: str
@@ -48,7 +56,11 @@ class Launch:
 
 @dataclass(frozen=True, slots=True)
 class ExistingPlacement:
-    """Pods that fit on a node that exists (``node``) or on a claim that is on its way (``node`` empty)."""
+    """Pods that are placed on capacity that is there or on its way.
+
+    ``node``: name of the Node; empty if there is only a NodeClaim yet. ``node_claim``: name of the NodeClaim; empty for
+    nodes that Joinery does not manage. ``pods``: namespace/name.
+    """
 
     node: str
     node_claim: str
@@ -57,6 +69,8 @@ class ExistingPlacement:
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
+    """A pending pod that the plan has no place for. ``reasons``: why, one or more."""
+
     pod: str
     reasons: tuple[Reason, ...]
 
@@ -71,14 +85,21 @@ class Relaxed:
 
 @dataclass(frozen=True, kw_only=True)
 class Packing:
-    """A whole plan. Pods are named ``namespace/name``; every pending pod is in it exactly once.
+    """A whole plan. Pods are named namespace/name; every pending pod is in it exactly once.
 
-    ``lower_bound`` is a proven bound on the hourly price of any set of new nodes for the pods in ``launches``;
-    ``kept_bound``: if they keep the preferences that this plan keeps. ``weaknesses``: why even that is far below the
-    price, in words, where it is.
-    ``passed_over``: domains (canonical key, value) in which nothing was to be bought, so that spreads do not wait for
-    them and more pods have a place. ``resilience_cost``: about what preferred node sizes and a choice of types for spot
-    add to the price, in $/h (``sizes``, ``kinds``).
+    existing          pods on nodes that exist or are on their way
+    launches          nodes to buy, with their pods
+    unplaced          pods without a place, and why
+    relaxed           preferences of placed pods that were dropped
+    pool_reasons      why NodePools took no part
+    lower_bound       $/h: no set of new nodes for the pods in ``launches`` costs less; proven
+    kept_bound        $/h: the same for sets that keep the preferences that this plan keeps
+    weaknesses        why the bounds are far below the price, in words; empty where they are not
+    method            how the plan was made
+    limit_struck      whether the time limit ended the search for a cheaper plan
+    passed_over       domains (canonical topology key, value) in which nothing could be bought. Spreads do not wait for
+                      them, so more pods have a place
+    resilience_cost   $/h, about: what preferred node sizes and a choice of types for spot add to the price
     """
 
     existing: tuple[ExistingPlacement, ...] = ()
@@ -101,17 +122,17 @@ class Packing:
 
     @property
     def gap(self) -> float:
-        """How far the price may be above the best possible: 0.02 is two percent.
+        """How far the price may be above the best possible: 0.02 is 2 %.
 
-        Where all is reserved there is nothing to gain.
+        It is 0 where all nodes are in capacity reservations, because there is nothing to gain.
         """
         return self._above(self.lower_bound)
 
     @property
     def kept_gap(self) -> float:
-        """The same, of what is possible with the preferences that this plan keeps."""
+        """How far the price may be above the best possible with the preferences that this plan keeps."""
         return self._above(max(self.lower_bound, self.kept_bound))
 
     def _above(self, bound: float) -> float:
         above = self.hourly - bound
-        return above / bound if above > _NOTHING and bound > 0 else 0.0
+        return above / bound if above > _NEGLIGIBLE and bound > 0 else 0.0

@@ -12,14 +12,18 @@ from joinery.state.snapshot import Snapshot
 class Options:
     """Policies of a solve.
 
-    ``only_marked_unschedulable``: against a live cluster a pod is pending only once kube-scheduler has said so
-    (Karpenter `pod.IsProvisionable`); files are often partial, so there every unbound pod is. ``time_limit``: seconds
-    after which a plan is no longer improved; the packing says whether it struck. ``launch_types``: so many types does a
-    launch carry at most (EC2 CreateFleet); ``spot_types``: so many should a spot launch carry at least, where the rules
-    allow: with fewer than five EC2 warns of interruptions. ``node_size``: the preference of pools that have none of
-    their own (``sizes``).
-    ``first_fit_only``: nodes as first-fit buys them, not optimised; for when the optimised ones are refused
-    (``planning``).
+    only_marked_unschedulable   a pod is pending only once kube-scheduler has found no node for it (Karpenter
+                                `pod.IsProvisionable`). Files are often partial: there every unbound pod is
+    respect_preferences         whether preferences count at all (Karpenter PREFERENCE_POLICY)
+    best_effort_min_values      minValues are lowered where they cannot be met (Karpenter MIN_VALUES_POLICY BestEffort)
+    launch_types                how many instance types a launch carries at most (EC2 API CreateFleet)
+    spot_types                  how many a spot launch should carry at least, where the rules allow: fewer are
+                                interrupted more often
+    seed                        for what the search draws at random: the same seed gives the same plan
+    node_size                   the preference of NodePools that have none of their own (``apis.sizes``)
+    time_limit                  seconds after which a plan is no longer improved; None for no limit
+    first_fit_only              nodes as first-fit buys them, not optimised: for when the verification refuses the
+                                optimised ones (``planning``)
     """
 
     only_marked_unschedulable: bool = True
@@ -35,7 +39,12 @@ class Options:
 
 @dataclass(frozen=True, kw_only=True)
 class Problem:
-    """``instance_types`` maps a node class's name to the types its nodes may be of."""
+    """What is to be planned.
+
+    snapshot         the cluster
+    instance_types   by name of the node class: the types that its nodes may be of
+    options          the policies
+    """
 
     snapshot: Snapshot
     instance_types: Mapping[str, tuple[InstanceType, ...]]

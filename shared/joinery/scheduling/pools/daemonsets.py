@@ -23,8 +23,10 @@ from joinery.state.pods import is_active, is_daemon
 class Daemon:
     """The pod of one DaemonSet, as it would run on a node.
 
-    ``name``: namespace/name of the DaemonSet. ``pod``: made from its template. ``requests``: what the pod takes.
-    ``terms``: the requirements on its node; any one of them will do.
+    name       namespace/name of the DaemonSet
+    pod        made from its template
+    requests   what the pod takes
+    terms      requirements on its node; any one of them will do
     """
 
     name: str

@@ -39,8 +39,9 @@ _CORDON = "node.kubernetes.io/unschedulable"
 class InitializedNode:
     """A node that was bought for pods and could take them by now.
 
-    ``since``: when it was initialized. ``needs``: fingerprints of what the pods that it was bought for need
-    (``state.plans.needs``). ``room``: int64[resources], its allocatable less what DaemonSets take.
+    since   when it was initialized
+    needs   fingerprints of what the pods need that it was bought for (``state.plans.needs``)
+    room    int64[resources]: its allocatable less what DaemonSets take
     """
 
     view: NodeView

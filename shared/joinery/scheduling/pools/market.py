@@ -74,8 +74,9 @@ class Axis:
 class OfferingColumn:
     """What all offerings of one column have in common.
 
-    ``zone``: by its name, ``zone_id`` by its id. ``capacity_type``: reserved, spot or on-demand. ``reservation``: the
-    capacity reservation; None for spot and on-demand.
+    zone            by its name; ``zone_id``: by its id
+    capacity_type   reserved, spot or on-demand
+    reservation     the capacity reservation; None for spot and on-demand
     """
 
     zone: str
@@ -94,10 +95,11 @@ class OfferingColumn:
 class Market:
     """The instance types of one node class as arrays. All NodePools with that node class share one.
 
-    ``types``: by name; their index is the row in all arrays. ``columns``: where and how types are sold.
-    ``allocatable``: int64[types, resources], what a node has for pods and daemons. ``capacity``: int64[types,
-    resources], what the machine has. ``prices``: float64[types, columns], $/h; infinite where there is no available
-    offering.
+    types         in name order; their index is the row in all arrays
+    columns       where and how types are sold; reservations come last
+    allocatable   int64[types, resources]: what a node has for pods, DaemonSets' pods among them
+    capacity      int64[types, resources]: what the machine has
+    prices        float64[types, columns], $/h; infinite where there is no available offering
     """
 
     types: tuple[InstanceType, ...]

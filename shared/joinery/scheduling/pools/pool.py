@@ -24,8 +24,9 @@ _POOL_LABELS = frozenset({NODE_POOL, NODE_CLASS})
 class Resident:
     """A DaemonSet's pod as the new nodes of a pool run it.
 
-    ``types``: bool[types], the instance types whose nodes run it. ``is_on_all``: every node of the pool runs it,
-    whatever its instance type, zone and capacity type.
+    pod         made from the DaemonSet's template
+    is_on_all   whether every node of the pool runs it, whatever its instance type, zone and capacity type
+    types       bool[types]: the instance types whose nodes run it
     """
 
     pod: Pod
@@ -39,19 +40,20 @@ class Pool:
 
     All arrays have the rows (types) and columns (offerings) of ``market``, and the resources of the problem's ``Axis``.
 
-    - ``requirements``: what every node satisfies: the template's requirements and labels, and the names of the pool and
-      its class as labels.
-    - ``min_values``: how many values of a label a launch must leave possible, by label (minValues).
-    - ``overhead``: int64[types, resources], what DaemonSets' pods take on an empty node.
-    - ``room``: int64[types, resources], what an empty node has for pods beside them.
-    - ``ports``: the host ports that DaemonSets' pods take, by type.
-    - ``types``: bool[types], admitted by the template, sold somewhere, and large enough for the DaemonSets' pods.
-    - ``crowded``: bool[types], like ``types``, but too small for the DaemonSets' pods in some resource.
-    - ``columns``: bool[columns], the offerings that the template admits.
-    - ``limits``: how much capacity the pool may still add, by limited resource; "nodes" is how many nodes.
-    - ``launch_types``: how many instance types a launch carries at most.
-    - ``type_choices``: answers of ``type_choice.choose_types``, which are costly with minValues.
-    - ``residents``: the DaemonSets' pods that the pool's nodes run.
+    node_pool      as the user wrote it
+    market         the instance types of its node class
+    requirements   what every node satisfies: the template's requirements and labels, and the names of pool and class
+    min_values     by label: how many values a launch must leave possible (minValues)
+    overhead       int64[types, resources]: what DaemonSets' pods take on an empty node
+    room           int64[types, resources]: what an empty node has for pods beside them
+    ports          by type: the host ports that DaemonSets' pods take
+    types          bool[types]: admitted by the template, sold somewhere, and large enough for the DaemonSets' pods
+    crowded        bool[types]: like ``types``, but too small for the DaemonSets' pods in some resource
+    columns        bool[columns]: the offerings that the template admits
+    limits         by limited resource: how much the pool may still add; "nodes" is how many nodes
+    launch_types   how many instance types a launch carries at most
+    type_choices   answers of ``type_choice.choose_types``, remembered because they are costly with minValues
+    residents      the DaemonSets' pods that its nodes run
     """
 
     node_pool: NodePool
@@ -163,8 +165,11 @@ class Pool:
 class Fit:
     """What a pod's requirements leave of a pool.
 
-    ``requirements``: the pod's and the template's together. ``types``: bool[types]. ``columns``: bool[columns].
-    ``conflict``: the first label for which nothing is left, and then the masks mean nothing; else empty.
+    requirements   the pod's and the template's together
+    types          bool[types]: those that satisfy them, sold or not
+    columns        bool[columns]: the offerings that satisfy them
+    market         that of the pool
+    conflict       the first label for which nothing is left; then the masks are meaningless. Empty if all goes well
     """
 
     requirements: Requirements
