@@ -5,9 +5,13 @@ taint, and short names for the well-known labels. Whatever has no short form is 
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from joinery.apis import labels as keys
+from simulator.kubernetes import shapes
+
+ZONES = ("z1", "z2", "z3")
+T = TypeVar("T")
 
 Document = dict[str, Any]
 
@@ -136,3 +140,8 @@ def _preferred(text: str) -> Document:
     """``50: zone In z2; arch In arm64``."""
     weight, _, listed = text.partition(":")
     return {"weight": int(weight), "preference": {"matchExpressions": expressions(listed.split(";"))}}
+
+
+def struct(model: type[T], given: Document) -> T:
+    """As our reader makes it of what an API server prints: every case proves reading too."""
+    return shapes.read(given, model)

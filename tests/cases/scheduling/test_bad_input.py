@@ -10,7 +10,8 @@ from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import solve
 from joinery.verification.verify import verify
 from tests.cases.scheduling.notation import Document
-from tests.cases.scheduling.reading import cases, node_pool, pod
+from tests.cases.scheduling.reading import cases, node_pool
+from tests.cases.scheduling.reading_pods import pod
 
 BAD_PODS: dict[str, Document] = {
     "an unknown operator": {"require": ["zone Near z1"]},
