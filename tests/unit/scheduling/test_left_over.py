@@ -1,4 +1,4 @@
-"""Pods that no plan has a place for: there is none, as far as one more pod on one node can tell."""
+"""Pods that a plan leaves over have no place, as far as adding that one pod to one node can show."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -24,8 +24,12 @@ APPS = ("red", "green", "blue")
 
 @dataclass(frozen=True)
 class Rule:
-    """What a kind of pods demands: to be ``near``, ``apart`` or ``spread``, over what, by which pods (all but those it
-    names, if ``is_not``).
+    """A topology rule of a workload's pods.
+
+    kind     near (pod affinity), apart (pod anti-affinity) or spread
+    key      the topology key
+    app      the pods it looks at, by their app label; with ``is_not`` all others, in all namespaces
+    skew     maxSkew of a spread; ``least``: its minDomains
     """
 
     kind: str
@@ -46,8 +50,8 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Kind:
-    """Pods of one description."""
+class Workload:
+    """Pods that say the same. ``zone``: their node selector; empty for none."""
 
     app: str
     count: int
@@ -57,7 +61,11 @@ class Kind:
     def pods(self) -> Iterator[Pod]:
         sides = {"near": "podAffinity", "apart": "podAntiAffinity"}
         affinity = {
-            side: {"requiredDuringSchedulingIgnoredDuringExecution": [r.fields() for r in self.rules if r.kind == kind]}
+            side: {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    rule.fields() for rule in self.rules if rule.kind == kind
+                ]
+            }
             for kind, side in sides.items()
         }
         for number in range(self.count):
@@ -73,8 +81,9 @@ class Kind:
 
 
 def _rules() -> st.SearchStrategy[Rule]:
-    """Spreads are over zones: over hosts kube-scheduler knows only those that are there,
-    and a plan reckons with one more.
+    """Rules of any sort; spreads are over zones only.
+
+    Over hosts kube-scheduler counts only the hosts that exist, and a plan counts one more that may come.
     """
     drawn = st.builds(
         Rule,
@@ -90,9 +99,9 @@ def _rules() -> st.SearchStrategy[Rule]:
 
 @dataclass(frozen=True)
 class Cluster:
-    """What waits, and whether a DaemonSet, in the namespace that spreads look at, and a node are there."""
+    """The pods that wait, and whether there are a DaemonSet, in the namespace that spreads look at, and a node."""
 
-    kinds: tuple[Kind, ...]
+    workloads: tuple[Workload, ...]
     has_daemon: bool
     has_node: bool
 
@@ -100,51 +109,51 @@ class Cluster:
     def problem(self) -> Problem:
         daemons = [daemon_set(namespace="default")] if self.has_daemon else []
         nodes = [node("old", cpu="2", zone=B)] if self.has_node else []
-        return problem(node_pool(), *daemons, *nodes, *(one for kind in self.kinds for one in kind.pods()))
+        return problem(node_pool(), *daemons, *nodes, *(pod for workload in self.workloads for pod in workload.pods()))
 
 
 @st.composite
 def clusters(draw: st.DrawFn) -> Cluster:
-    """Up to three kinds of pods with up to two rules each, about each other or all others."""
+    """Up to three workloads with up to two rules each, about each other or all others."""
     rules = st.lists(_rules(), max_size=2).map(tuple)
-    kinds = tuple(
-        Kind(app, draw(st.integers(1, 4)), draw(rules), draw(st.sampled_from(("", "", A))))
+    workloads = tuple(
+        Workload(app, draw(st.integers(1, 4)), draw(rules), draw(st.sampled_from(("", "", A))))
         for app in APPS[: draw(st.integers(1, 3))]
     )
-    return Cluster(kinds, draw(st.booleans()), draw(st.booleans()))
+    return Cluster(workloads, draw(st.booleans()), draw(st.booleans()))
 
 
 @examples(20)
 @given(clusters())
-def test_no_plan_is_refused_by_the_check(cluster: Cluster) -> None:
-    """Rules about pods, their own and others', DaemonSets' pods among them,
-    lead to no mistake that the check has to find.
-    """
+def test_the_verification_accepts_every_plan(cluster: Cluster) -> None:
+    """Rules about pods, also DaemonSets' pods and about other workloads, lead to no plan that verification refuses."""
     made = plan(cluster.problem)
     assert (made.warnings, made.violations) == ((), ())
 
 
 @examples(20)
 @given(clusters())
-def test_no_pod_is_left_that_one_more_node_or_one_there_would_take(cluster: Cluster) -> None:
-    """Neither a node of the plan as it stands nor one more, with every rule of everybody kept."""
+def test_no_pod_is_left_over_that_one_node_could_take(cluster: Cluster) -> None:
+    """No node of the plan and no additional node takes it without breaking a rule, its own or another pod's."""
     asked = cluster.problem
     packing = plan(asked).packing
-    for name in [one.pod for one in packing.unplaced]:
-        places = [where for where, changed in _with(asked, packing, name) if not _is_wrong(asked, changed)]
+    for name in [unplaced.pod for unplaced in packing.unplaced]:
+        places = [place for place, changed in _with(asked, packing, name) if not _breaks_a_rule(asked, changed)]
         assert places == [], name
 
 
-def _is_wrong(asked: Problem, packing: Packing) -> bool:
+def _breaks_a_rule(asked: Problem, packing: Packing) -> bool:
     return any(reason.code in ABOUT_PODS for reason in verify(asked, packing))
 
 
 def _with(asked: Problem, packing: Packing, name: str) -> Iterator[tuple[str, Packing]]:
-    """The plan with the pod somewhere besides."""
-    bare = replace(packing, unplaced=tuple(one for one in packing.unplaced if one.pod != name), lower_bound=0.0)
-    for index, one in enumerate(packing.launches):
-        grown = replace(one, pods=(*one.pods, name))
-        yield one.name, replace(bare, launches=(*packing.launches[:index], grown, *packing.launches[index + 1 :]))
+    """The plan with the pod added: to each launch, and to a new launch in each zone. With the name of that place."""
+    bare = replace(
+        packing, unplaced=tuple(unplaced for unplaced in packing.unplaced if unplaced.pod != name), lower_bound=0.0
+    )
+    for index, chosen in enumerate(packing.launches):
+        grown = replace(chosen, pods=(*chosen.pods, name))
+        yield chosen.name, replace(bare, launches=(*packing.launches[:index], grown, *packing.launches[index + 1 :]))
     for zone in ZONES:
         yield zone, replace(bare, launches=(*packing.launches, _one_more(asked, name, zone)))
 

@@ -14,7 +14,7 @@ from joinery.state.claims import awaited_reservations
 def nodes_left(pools: Iterable[Pool], claims: Iterable[NodeClaim]) -> Mapping[str, int]:
     """How many more nodes each capacity reservation takes, by its id.
 
-    Two node classes may report different counts of one reservation, read at different times: the smallest one counts.
+    Several node classes may report one reservation. Where their counts differ, the smallest holds.
     ``claims`` (of our cloud) that are about to be launched in a reservation are not in those counts yet, and come off.
     """
     left: dict[str, int] = {}
