@@ -39,13 +39,17 @@ class UnforeseenDomain:
 class Group:
     """The counts of one rule.
 
-    domains        what a spread ranges over; over hosts empty until it is settled which there will be counts         by
-    domain: pods that the rule selects, on nodes that count for it owners         by domain: pods that own it as a hard
-    rule awaited        hard owners that are still to be placed is_hard        some class owns it as a rule that must
-    hold counts_owners  and is selected by it residents      by pool: how many DaemonSets' pods it counts on a new node;
-    pools where it counts none are left out brought        the same by pool and instance type (a row of the pool's
-    market) newcomers      by domain: new nodes unsettled      by domain without any node: what it counts as, because
-    its first node brings that many DaemonSets' pods
+    domains        what a spread ranges over; over hosts empty until it is settled which there will be
+    counts         by domain: pods that the rule selects, on nodes that count for it
+    owners         by domain: pods that own it as a hard rule
+    awaited        hard owners that are still to be placed
+    is_hard        some class owns it as a rule that must hold
+    counts_owners  and is selected by it
+    residents      by pool: how many DaemonSets' pods it counts on a new node; pools where it counts none are left out
+    brought        the same by pool and instance type (a row of the pool's market)
+    newcomers      by domain: new nodes
+    unsettled      by domain without any node: what it counts as, because its first node brings that many DaemonSets'
+                   pods
     """
 
     rule: Rule
