@@ -9,9 +9,9 @@ from joinery.optimizer.effort import Effort
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.explain.reasons import reasons_for
 from joinery.scheduling.firstfit.firstfit import FirstFit
-from joinery.scheduling.firstfit.groups import UnforeseenDomain
 from joinery.scheduling.firstfit.manners import USUAL, Manner
 from joinery.scheduling.firstfit.targets import NewNode
+from joinery.scheduling.firstfit.topology_groups import UnforeseenDomain
 from joinery.scheduling.firstfit.unforeseen import Place, closable, closed, unforeseen_domains
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.launches import Slack, launch_of

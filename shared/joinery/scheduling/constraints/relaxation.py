@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import Requirements
-from joinery.scheduling.constraints.topology_rules import Rule
+from joinery.scheduling.constraints.topology_rules import TopologyRule
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -32,12 +32,14 @@ class Variant:
     """
 
     requirements: Requirements
-    rules: tuple[Rule, ...]
+    rules: tuple[TopologyRule, ...]
     tolerates_preferred: bool
     dropped: tuple[str, ...]
 
 
-def variants(pods: PodClass, rules: tuple[Rule, ...], *, respect: bool, prefer_taints: bool) -> Iterator[Variant]:
+def variants(
+    pods: PodClass, rules: tuple[TopologyRule, ...], *, respect: bool, prefer_taints: bool
+) -> Iterator[Variant]:
     """Every try for a class, from all preferences to none.
 
     respect         whether preferences count at all (PREFERENCE_POLICY)
@@ -56,7 +58,7 @@ def variants(pods: PodClass, rules: tuple[Rule, ...], *, respect: bool, prefer_t
 
 
 class _Steps:
-    def __init__(self, pods: PodClass, rules: tuple[Rule, ...], respect: bool) -> None:
+    def __init__(self, pods: PodClass, rules: tuple[TopologyRule, ...], respect: bool) -> None:
         self._pods = pods
         self._term = 0
         self._preferred = list(pods.preferred) if respect else []
@@ -106,6 +108,6 @@ class _Steps:
             self._rules.insert(soft[0], last)
         return True
 
-    def _drop(self, rule: Rule) -> None:
+    def _drop(self, rule: TopologyRule) -> None:
         self._rules.remove(rule)
         self.dropped.append(str(rule))

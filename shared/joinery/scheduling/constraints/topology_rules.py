@@ -66,7 +66,7 @@ ALL_NODES = NodeFilter()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rule:
+class TopologyRule:
     """A topology rule as one class owns it.
 
     Compared by object identity, because classes that say the same may reach different domains; ``identity`` is the same
@@ -112,7 +112,7 @@ class Rule:
         return f"{how} pod {self.kind} over {self.key}"
 
 
-def rules_of(pods: PodClass, namespaces: Iterable[Namespace]) -> tuple[Rule, ...]:
+def rules_of(pods: PodClass, namespaces: Iterable[Namespace]) -> tuple[TopologyRule, ...]:
     """All topology rules of a class, hard ones first, each sort in the listed order.
 
     ``namespaces``: those of the cluster, for namespace selectors.
@@ -125,7 +125,7 @@ def rules_of(pods: PodClass, namespaces: Iterable[Namespace]) -> tuple[Rule, ...
     return tuple(sorted(rules, key=lambda rule: rule.weight is not None))
 
 
-def required_anti_affinity(pod: Pod, namespaces: Iterable[Namespace]) -> tuple[Rule, ...]:
+def required_anti_affinity(pod: Pod, namespaces: Iterable[Namespace]) -> tuple[TopologyRule, ...]:
     """The rules by which a pod that is on a node keeps other pods away (kube-scheduler InterPodAffinity)."""
     affinity = pod.spec.affinity
     if affinity is None or affinity.pod_anti_affinity is None:
@@ -152,10 +152,10 @@ def _terms_of(pod: Pod) -> Iterable[PodAffinityTerm]:
     yield from terms_of(pod.spec.affinity.pod_anti_affinity)
 
 
-def _spread(constraint: TopologySpreadConstraint, pods: PodClass) -> Rule:
+def _spread(constraint: TopologySpreadConstraint, pods: PodClass) -> TopologyRule:
     labels = pods.labels
     selector = read(constraint.label_selector, label_clauses(labels, constraint.match_label_keys))
-    return Rule(
+    return TopologyRule(
         kind="spread",
         key=constraint.topology_key,
         matchers=(Matcher(frozenset({pods.namespace}), selector),),
@@ -193,7 +193,7 @@ def _affinity_rules(
     side: PodAffinity | None,
     pod: Pod,
     namespaces: tuple[Namespace, ...],
-) -> list[Rule]:
+) -> list[TopologyRule]:
     if side is None:
         return []
     required = side.required_during_scheduling_ignored_during_execution
@@ -202,12 +202,13 @@ def _affinity_rules(
     # counts alone.
     joint = tuple(sorted(set(matchers), key=_order)) if kind == "affinity" else ()
     listed = [
-        Rule(kind, term.topology_key, joint or (matcher,)) for term, matcher in zip(required, matchers, strict=True)
+        TopologyRule(kind, term.topology_key, joint or (matcher,))
+        for term, matcher in zip(required, matchers, strict=True)
     ]
     for weighted in side.preferred_during_scheduling_ignored_during_execution:
         term = weighted.pod_affinity_term
         matcher = _matcher(term, pod, namespaces)
-        listed.append(Rule(kind, term.topology_key, (matcher,), weight=weighted.weight))
+        listed.append(TopologyRule(kind, term.topology_key, (matcher,), weight=weighted.weight))
     return listed
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.constraints.podclasses import PodClass
-from joinery.scheduling.constraints.topology_rules import Rule
-from joinery.scheduling.firstfit.groups import Group, counted
+from joinery.scheduling.constraints.topology_rules import TopologyRule
 from joinery.scheduling.firstfit.ledger import ANY_NEW_NODE
 from joinery.scheduling.firstfit.topology import Topology
+from joinery.scheduling.firstfit.topology_groups import TopologyGroup, counted
 
 Offered = Callable[[str], Iterable[str]]
 """The domains of a key in which a NodePool could give the pod a node."""
@@ -46,14 +46,14 @@ def blocking_rules(topology: Topology, pods: PodClass, offered: Offered) -> tupl
     return f"no node can be added {how} {'; '.join(listed)}", False
 
 
-def _own(topology: Topology, pods: PodClass, rule: Rule, offered: Offered) -> _Bar:
+def _own(topology: Topology, pods: PodClass, rule: TopologyRule, offered: Offered) -> _Bar:
     domains = _domains(rule.key, offered)
     closed = [d for d in domains if topology.allowance(pods, (rule,), rule.key, d, cautious=False) <= 0]
     needs_label = rule.kind != "anti-affinity" or bool(domains)
     return _Bar(_named(topology, pods, rule), len(closed), needs_label and len(closed) == len(domains))
 
 
-def _foreign(group: Group, offered: Offered) -> _Bar:
+def _foreign(group: TopologyGroup, offered: Offered) -> _Bar:
     domains = _domains(group.rule.key, offered)
     closed = [domain for domain in domains if counted(group, domain, cautious=False) <= 0]
     ranged = group.rule.kind == "spread" and group.rule.key != HOSTNAME
@@ -65,7 +65,7 @@ def _domains(key: str, offered: Offered) -> Sequence[str]:
     return (ANY_NEW_NODE,) if key == HOSTNAME else sorted(offered(key))
 
 
-def _named(topology: Topology, pods: PodClass, rule: Rule) -> str:
+def _named(topology: Topology, pods: PodClass, rule: TopologyRule) -> str:
     group = topology.group(rule)
     if rule.kind == "affinity" and not rule.claim:
         return f"{rule}{_affinity_state(group, group.selects(pods))}"
@@ -74,7 +74,7 @@ def _named(topology: Topology, pods: PodClass, rule: Rule) -> str:
     return f"{rule}: {_spread_state(group)}"
 
 
-def _affinity_state(group: Group, matches_itself: bool) -> str:
+def _affinity_state(group: TopologyGroup, matches_itself: bool) -> str:
     """What became of the pods that it wants to be near."""
     if any(group.counts.values()):
         return (
@@ -83,7 +83,7 @@ def _affinity_state(group: Group, matches_itself: bool) -> str:
     return "" if matches_itself else ": no pod that it wants to be near is running or planned"
 
 
-def _spread_state(group: Group) -> str:
+def _spread_state(group: TopologyGroup) -> str:
     """The counts that the skew is measured by."""
     if not group.domains:
         return f"no node has the label {group.rule.key}"

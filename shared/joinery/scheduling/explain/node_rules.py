@@ -7,7 +7,7 @@ from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import Requirements
 from joinery.scheduling.constraints.resources import ports_clash
-from joinery.scheduling.constraints.topology_rules import Rule
+from joinery.scheduling.constraints.topology_rules import TopologyRule
 from joinery.scheduling.explain.explanation import NodesExplanation, RuleCount
 from joinery.scheduling.explain.shortfall import requests_in_words
 from joinery.scheduling.firstfit.targets import ExistingNode
@@ -67,7 +67,9 @@ def _attaches(pods: PodClass, node: ExistingNode) -> bool:
     return all(node.attachments[driver] >= shared + by_each for driver, (shared, by_each) in taken.items())
 
 
-def _keeps(work: Workspace, pods: PodClass, rules: tuple[Rule, ...], key: str) -> Callable[[ExistingNode], bool]:
+def _keeps(
+    work: Workspace, pods: PodClass, rules: tuple[TopologyRule, ...], key: str
+) -> Callable[[ExistingNode], bool]:
     """Whether one more pod on the node keeps these rules of its own, and those of others over the key."""
 
     def keeps(node: ExistingNode) -> bool:

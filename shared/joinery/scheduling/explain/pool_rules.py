@@ -7,7 +7,7 @@ import numpy as np
 
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.constraints.requirements import Requirements, one_of
-from joinery.scheduling.constraints.topology_rules import Rule
+from joinery.scheduling.constraints.topology_rules import TopologyRule
 from joinery.scheduling.explain.explanation import RuleCount
 from joinery.scheduling.explain.shortfall import requests_in_words
 from joinery.scheduling.explain.stages import Asked, Way, stages
@@ -43,7 +43,7 @@ def rule_counts(asked: Asked) -> Iterator[RuleCount]:
             return
 
 
-def _open_to(asked: Asked, rule: Rule, types: Mask, columns: Mask) -> tuple[str, Mask, Mask]:
+def _open_to(asked: Asked, rule: TopologyRule, types: Mask, columns: Mask) -> tuple[str, Mask, Mask]:
     """What is left where the rule, and rules of others over the same key,
     allow one more pod; first in words, if not everywhere.
     """

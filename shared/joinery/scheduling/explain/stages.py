@@ -15,7 +15,7 @@ from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import Requirements
 from joinery.scheduling.constraints.resources import ports_clash
 from joinery.scheduling.constraints.taints import shown
-from joinery.scheduling.constraints.topology_rules import Rule
+from joinery.scheduling.constraints.topology_rules import TopologyRule
 from joinery.scheduling.explain.shortfall import counted, shortages
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.pools.market import OFFERING_KEYS, Mask
@@ -80,7 +80,7 @@ class Asked:
         fits = [whole.fit(term.intersect(volume)) for term, volume in pairs]
         return [Way(*pair, joint, joint.types) for pair, joint in zip(pairs, fits, strict=True)]
 
-    def hard_rules(self) -> list[Rule]:
+    def hard_rules(self) -> list[TopologyRule]:
         """The pod's own rules about other pods that must hold."""
         return [rule for rule in self.work.topology.rules[self.pods] if rule.weight is None]
 

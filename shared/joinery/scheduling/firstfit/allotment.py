@@ -17,12 +17,12 @@ import numpy as np
 from joinery.scheduling.constraints.topology_rules import ALL_NODES, NodeFilter
 from joinery.scheduling.firstfit.buying import Buyer
 from joinery.scheduling.firstfit.demand import Demand, Domains, present
-from joinery.scheduling.firstfit.groups import UNLIMITED
 from joinery.scheduling.firstfit.ledger import Counts
 from joinery.scheduling.firstfit.manners import USUAL, Manner
 from joinery.scheduling.firstfit.new_nodes import is_open_to
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.topology import Topology
+from joinery.scheduling.firstfit.topology_groups import UNLIMITED
 from joinery.scheduling.firstfit.workspace import Workspace
 
 _COMBINATIONS = 256  # of domains over several topology keys

@@ -18,11 +18,11 @@ from joinery.scheduling.firstfit.allotment import Allotment
 from joinery.scheduling.firstfit.buying import Buyer
 from joinery.scheduling.firstfit.demand import Demand, Domains
 from joinery.scheduling.firstfit.existing import ExistingCapacity
-from joinery.scheduling.firstfit.groups import admits
 from joinery.scheduling.firstfit.manners import USUAL, Manner
 from joinery.scheduling.firstfit.new_nodes import NewNodes
 from joinery.scheduling.firstfit.targets import ExistingNode, NewNode
 from joinery.scheduling.firstfit.topology import Topology
+from joinery.scheduling.firstfit.topology_groups import admits
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.pools.reserved import only_reservations
 

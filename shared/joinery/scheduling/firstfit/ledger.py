@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from joinery.apis.core import Namespace
 from joinery.apis.labels import HOSTNAME, ZONE
 from joinery.scheduling.constraints.podclasses import PodClass
-from joinery.scheduling.constraints.topology_rules import NodeFilter, Rule, required_anti_affinity, rules_of
-from joinery.scheduling.firstfit.groups import Group, UnforeseenDomain, admits
+from joinery.scheduling.constraints.topology_rules import NodeFilter, TopologyRule, required_anti_affinity, rules_of
+from joinery.scheduling.firstfit.topology_groups import TopologyGroup, UnforeseenDomain, admits
 from joinery.scheduling.pools.residents import Residents
 from joinery.state.nodes import NodeView
 
@@ -80,15 +80,15 @@ class Ledger:
         self.unforeseen = tuple(unforeseen)
         self._nodes = nodes
         self._universe = universe
-        self._groups: dict[object, Group] = {}
-        self._group_of: dict[Rule, Group] = {}
-        self._foreign: dict[PodClass, tuple[Group, ...]] = {}
-        self._foreign_over: dict[tuple[PodClass, str], tuple[Group, ...]] = {}
+        self._groups: dict[object, TopologyGroup] = {}
+        self._group_of: dict[TopologyRule, TopologyGroup] = {}
+        self._foreign: dict[PodClass, tuple[TopologyGroup, ...]] = {}
+        self._foreign_over: dict[tuple[PodClass, str], tuple[TopologyGroup, ...]] = {}
         self._watching: dict[PodClass, tuple[NodeFilter, ...]] = {}
-        self._strange: dict[PodClass, tuple[Group, ...]] = {}
+        self._strange: dict[PodClass, tuple[TopologyGroup, ...]] = {}
         self._meeting: dict[object, frozenset[str]] = {}
         self._classes = classes
-        self.rules: dict[PodClass, tuple[Rule, ...]] = {}
+        self.rules: dict[PodClass, tuple[TopologyRule, ...]] = {}
         for pods in classes:
             self.rules[pods] = (*rules_of(pods, namespaces), *_same_zone(pods))
             for rule in self.rules[pods]:
@@ -101,11 +101,13 @@ class Ledger:
             if group.rule.key == HOSTNAME:
                 group.counts[ANY_NEW_NODE] = min(group.residents.get(pool.name, 0) for pool in residents.pools)
 
-    def _adopt(self, rule: Rule, pods: PodClass) -> None:
+    def _adopt(self, rule: TopologyRule, pods: PodClass) -> None:
         domains = self._domains(pods, rule) if rule.kind == "spread" and rule.key != HOSTNAME else frozenset()
         group = self._groups.get((rule.identity, domains))
         if group is None:
-            group = self._groups[rule.identity, domains] = Group(rule, domains, residents=self._residents.counted(rule))
+            group = self._groups[rule.identity, domains] = TopologyGroup(
+                rule, domains, residents=self._residents.counted(rule)
+            )
             if group.residents and domains and rule.min_domains <= 1:
                 first = self._residents.of_first_node(rule, pods)
                 group.unsettled = dict.fromkeys(domains - self._inhabited(rule), first)
@@ -117,12 +119,12 @@ class Ledger:
             group.counts_owners |= group.selects(pods)
             group.awaited += len(pods.pods)
 
-    def _domains(self, pods: PodClass, rule: Rule) -> frozenset[str]:
+    def _domains(self, pods: PodClass, rule: TopologyRule) -> frozenset[str]:
         """What a spread of this class ranges over: domains of nodes that count for it, and of what it could buy."""
         also = frozenset(domain.domain for domain in self.unforeseen if domain.rule == rule.identity)
         return self._inhabited(rule) | self._universe(pods, rule.key) | also
 
-    def _inhabited(self, rule: Rule) -> frozenset[str]:
+    def _inhabited(self, rule: TopologyRule) -> frozenset[str]:
         """The domains of nodes that exist and count."""
         return frozenset(
             view.labels[rule.key] for view in self._nodes if rule.key in view.labels and admits(rule.nodes, view)
@@ -133,7 +135,7 @@ class Ledger:
         for view in self._nodes:
             for pod in view.pods:
                 for rule in required_anti_affinity(pod, namespaces):
-                    group = self._groups.setdefault((rule.identity, frozenset()), Group(rule))
+                    group = self._groups.setdefault((rule.identity, frozenset()), TopologyGroup(rule))
                     group.is_hard = True
                     if rule.key in view.labels:
                         group.owners[view.labels[rule.key]] += 1
@@ -155,11 +157,11 @@ class Ledger:
         """Count on one more host again."""
         self.settle_hosts(lambda _: ())
 
-    def group(self, rule: Rule) -> Group:
+    def group(self, rule: TopologyRule) -> TopologyGroup:
         """The counts of the rule, which is one of a class of this topology."""
         return self._group_of[rule]
 
-    def foreign(self, pods: PodClass) -> tuple[Group, ...]:
+    def foreign(self, pods: PodClass) -> tuple[TopologyGroup, ...]:
         """Groups by which others bind the class: spreads, affinities and anti-affinities that count it.
 
         Its own preference may be somebody else's hard rule. Then it still binds the class once the class has given it
@@ -173,7 +175,7 @@ class Ledger:
             foreign = self._foreign[pods] = (*self._strangers(pods), *alike)
         return foreign
 
-    def foreign_over(self, pods: PodClass, key: str) -> tuple[Group, ...]:
+    def foreign_over(self, pods: PodClass, key: str) -> tuple[TopologyGroup, ...]:
         """The ``foreign`` groups over this key."""
         groups = self._foreign_over.get((pods, key))
         if groups is None:
@@ -181,10 +183,10 @@ class Ledger:
             self._foreign_over[pods, key] = groups
         return groups
 
-    def _is_held(self, group: Group, pods: PodClass) -> bool:
+    def _is_held(self, group: TopologyGroup, pods: PodClass) -> bool:
         return any(rule.weight is None and self.group(rule) is group for rule in self.rules[pods])
 
-    def _strangers(self, pods: PodClass) -> tuple[Group, ...]:
+    def _strangers(self, pods: PodClass) -> tuple[TopologyGroup, ...]:
         """Groups that count the class without being its own in any way."""
         groups = self._strange.get(pods)
         if groups is None:
@@ -210,7 +212,7 @@ class Ledger:
         affinity = pods.affinity.pod_anti_affinity
         return affinity is not None or any(group.selects(pods) for group in self._groups.values())
 
-    def keys(self, pods: PodClass, rules: Iterable[Rule]) -> tuple[str, ...]:
+    def keys(self, pods: PodClass, rules: Iterable[TopologyRule]) -> tuple[str, ...]:
         """The topology keys whose domain must be known where the class goes, in name order, without the host's."""
         keys = {rule.key for rule in rules} | {group.rule.key for group in self.foreign(pods)}
         keys |= {rule.key for rule in self.rules[pods] if self.group(rule).selects(pods)}
@@ -225,7 +227,7 @@ class Ledger:
     def record(  # noqa: PLR0913
         self,
         pods: PodClass,
-        rules: Sequence[Rule],
+        rules: Sequence[TopologyRule],
         domains: Mapping[str, str],
         count: int,
         counts: Counts,
@@ -244,7 +246,7 @@ class Ledger:
         """
         active = [self.group(rule) for rule in rules]
         tallies: list[tuple[Counter[str], str]] = []
-        seen: list[Group] = []
+        seen: list[TopologyGroup] = []
         for rule in self.rules[pods]:
             group = self.group(rule)
             domain = domains.get(rule.key)
@@ -323,6 +325,6 @@ class Ledger:
         )
 
 
-def _same_zone(pods: PodClass) -> tuple[Rule, ...]:
+def _same_zone(pods: PodClass) -> tuple[TopologyRule, ...]:
     """Pods that share an unbound claim follow the first of them into its zone: that is where the volume will be."""
-    return tuple(Rule("affinity", ZONE, (), claim=name) for name in pods.volumes.unbound)
+    return tuple(TopologyRule("affinity", ZONE, (), claim=name) for name in pods.volumes.unbound)

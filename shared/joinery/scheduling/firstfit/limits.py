@@ -7,8 +7,8 @@ counts on (``launches``). So it is safe to charge that one, and limits are used 
 
 import numpy as np
 
-from joinery.scheduling.firstfit.groups import UNLIMITED
 from joinery.scheduling.firstfit.targets import NewNode
+from joinery.scheduling.firstfit.topology_groups import UNLIMITED
 from joinery.scheduling.pools.market import Amounts, Mask
 from joinery.scheduling.pools.pool import Pool
 

@@ -18,8 +18,8 @@ from joinery.scheduling.constraints.resources import ports_clash
 from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.constraints.topology_rules import NodeFilter
 from joinery.scheduling.firstfit.demand import Demand, Domains
-from joinery.scheduling.firstfit.groups import admits
 from joinery.scheduling.firstfit.ledger import Entry
+from joinery.scheduling.firstfit.topology_groups import admits
 from joinery.scheduling.pools.market import OFFERING_KEYS, Amounts, Axis, Mask, Prices
 from joinery.scheduling.pools.pool import Pool
 from joinery.scheduling.pools.type_choice import can_meet, lowered

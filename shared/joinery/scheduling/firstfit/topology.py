@@ -17,9 +17,9 @@ import numpy as np
 
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.constraints.podclasses import PodClass
-from joinery.scheduling.constraints.topology_rules import Rule
-from joinery.scheduling.firstfit.groups import UNLIMITED, Group, counted
+from joinery.scheduling.constraints.topology_rules import TopologyRule
 from joinery.scheduling.firstfit.ledger import Ledger
+from joinery.scheduling.firstfit.topology_groups import UNLIMITED, TopologyGroup, counted
 from joinery.scheduling.pools.market import Mask
 from joinery.scheduling.pools.pool import Pool
 
@@ -27,7 +27,7 @@ from joinery.scheduling.pools.pool import Pool
 class Topology(Ledger):
     """What the rules of a problem allow, given the counts so far."""
 
-    def allowance(self, pods: PodClass, rules: Iterable[Rule], key: str, domain: str, *, cautious: bool) -> int:
+    def allowance(self, pods: PodClass, rules: Iterable[TopologyRule], key: str, domain: str, *, cautious: bool) -> int:
         """How many more pods of the class the domain may take under these
         rules of its own and under everybody else's.
         """
@@ -40,7 +40,7 @@ class Topology(Ledger):
                 allowed = min(allowed, counted(group, domain, cautious=cautious))
         return allowed
 
-    def _owned(self, pods: PodClass, rule: Rule, domain: str) -> int:
+    def _owned(self, pods: PodClass, rule: TopologyRule, domain: str) -> int:
         group = self.group(rule)
         selects_itself = group.selects(pods)
         if rule.kind == "spread":
@@ -52,14 +52,14 @@ class Topology(Ledger):
             return 0
         return 1 if selects_itself else UNLIMITED
 
-    def _has_residents(self, group: Group) -> bool:
+    def _has_residents(self, group: TopologyGroup) -> bool:
         """Whether every new node brings a DaemonSet's pod that the affinity wants, whatever domain it comes to.
 
         Not asked over hosts: there each new node's pods are counted as the node is opened (``furnish``).
         """
         return group.rule.key != HOSTNAME and 0 < len(self._residents.pools) == len(group.residents)
 
-    def barring(self, pods: PodClass, rules: Iterable[Rule], pool: str) -> tuple[Rule, ...]:
+    def barring(self, pods: PodClass, rules: Iterable[TopologyRule], pool: str) -> tuple[TopologyRule, ...]:
         """The rules by which the class and the DaemonSets' pods on new nodes of the pool keep apart."""
         if not self._resident_groups and not self._residents.keeping_away:
             return ()
@@ -67,7 +67,7 @@ class Topology(Ledger):
         theirs = self._residents.keeping_away.get(pool, ())
         return own + tuple(rule for rule in theirs if rule.selects(pods.example))
 
-    def bearable(self, pods: PodClass, rules: Iterable[Rule], domains: Mapping[str, str], pool: Pool) -> Mask:
+    def bearable(self, pods: PodClass, rules: Iterable[TopologyRule], domains: Mapping[str, str], pool: Pool) -> Mask:
         """The types of which one more node of the pool may come to these domains with a pod of the class.
 
         A mask over the pool's types: spreads count the DaemonSets' pods that the node brings, and those depend on its
@@ -91,7 +91,7 @@ class Topology(Ledger):
         rules = [r for c in classes for r in self.rules[c] if (r.kind, r.key, r.weight) == ("affinity", key, None)]
         return frozenset(d for rule in rules for d, count in self.group(rule).counts.items() if count)
 
-    def _spread(self, group: Group, rule: Rule, pods: PodClass, domain: str) -> int:
+    def _spread(self, group: TopologyGroup, rule: TopologyRule, pods: PodClass, domain: str) -> int:
         if not group.ranges_over(domain):
             return 0
         left = rule.max_skew + group.least - group.filled(domain)
@@ -99,7 +99,7 @@ class Topology(Ledger):
             return max(0, left)
         return UNLIMITED if left >= 0 else 0
 
-    def may_begin(self, group: Group, pods: PodClass) -> bool:
+    def may_begin(self, group: TopologyGroup, pods: PodClass) -> bool:
         """Whether the class may be first where its affinity finds nobody: it selects itself, and nobody matches
         anywhere.
 
@@ -111,7 +111,7 @@ class Topology(Ledger):
         required = (r for r in self.rules[pods] if r.kind == "affinity" and r.weight is None and not r.claim)
         return not group.is_hard or not any(any(self.group(rule).counts.values()) for rule in required)
 
-    def _begins_at(self, group: Group, pods: PodClass, domain: str) -> bool:
+    def _begins_at(self, group: TopologyGroup, pods: PodClass, domain: str) -> bool:
         """Whether the class may be first in that domain.
 
         kube-scheduler would let it be first anywhere. But all who own the rule must follow it there, so a plan that is
@@ -122,7 +122,7 @@ class Topology(Ledger):
         meeting = self._meeting_places(group.rule)
         return not meeting or domain in meeting
 
-    def _meeting_places(self, rule: Rule) -> frozenset[str]:
+    def _meeting_places(self, rule: TopologyRule) -> frozenset[str]:
         """The domains that every class with this hard rule can reach.
 
         Not sought over hosts, of which one more can always be bought.
@@ -142,7 +142,9 @@ class Topology(Ledger):
         views = (view for view in self._nodes if not view.is_leaving and key in view.labels)
         return frozenset(v.labels[key] for v in views if any(term.matches(v.labels) for term in pods.terms))
 
-    def pressure(self, pods: PodClass, rules: Iterable[Rule], key: str, domain: str, *, ahead: bool = False) -> int:
+    def pressure(
+        self, pods: PodClass, rules: Iterable[TopologyRule], key: str, domain: str, *, ahead: bool = False
+    ) -> int:
         """How many pods in the domain its own spreads count, or hard spreads of others: pods are dealt to where this is
         least.
 

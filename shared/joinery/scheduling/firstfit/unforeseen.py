@@ -16,9 +16,9 @@ import numpy as np
 from joinery.apis.labels import CAPACITY_TYPE, HOSTNAME, ZONE, canonical
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import Requirements, one_of
-from joinery.scheduling.constraints.topology_rules import NodeFilter, Rule
-from joinery.scheduling.firstfit.groups import UnforeseenDomain
+from joinery.scheduling.constraints.topology_rules import NodeFilter, TopologyRule
 from joinery.scheduling.firstfit.targets import NewNode
+from joinery.scheduling.firstfit.topology_groups import UnforeseenDomain
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.packing import Launch
 from joinery.scheduling.problem import Problem
@@ -52,7 +52,7 @@ def unforeseen_domains(
     return frozenset(unforeseen)
 
 
-def _inside(rule: Rule, domain: str) -> NodeFilter:
+def _inside(rule: TopologyRule, domain: str) -> NodeFilter:
     """The spread's filter for nodes of that domain. A node may still be elsewhere, but that does not matter there."""
     if rule.nodes.terms is None:
         return rule.nodes

@@ -11,12 +11,12 @@ from joinery.apis.labels import PREFER_NO_SCHEDULE
 from joinery.scheduling.constraints.podclasses import Classifier, PodClass
 from joinery.scheduling.constraints.topology_rules import selector_keys
 from joinery.scheduling.constraints.volumes import Volumes
-from joinery.scheduling.firstfit.groups import UnforeseenDomain
 from joinery.scheduling.firstfit.manners import Manner
 from joinery.scheduling.firstfit.node_room import NodeRoom
 from joinery.scheduling.firstfit.pending import pending, without
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.topology import Topology
+from joinery.scheduling.firstfit.topology_groups import UnforeseenDomain
 from joinery.scheduling.pools.builder import build_pools
 from joinery.scheduling.pools.daemonsets import read_daemons
 from joinery.scheduling.pools.holdoff import InitializedNode, held_off, initialized_since

@@ -21,8 +21,8 @@ import numpy as np
 from joinery.apis.labels import CAPACITY_TYPE, ZONE
 from joinery.optimizer.arrays import Floats, Mask
 from joinery.optimizer.instance.side_constraints import SideConstraint
-from joinery.scheduling.firstfit.groups import Group
 from joinery.scheduling.firstfit.targets import NewNode
+from joinery.scheduling.firstfit.topology_groups import TopologyGroup
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.optimise.proof_demands import ProofDemand
 from joinery.scheduling.pools.pool import Pool
@@ -49,7 +49,7 @@ class DomainRule:
     ``before``: counted pods by domain, without those that are launched.
     """
 
-    group: Group
+    group: TopologyGroup
     owners: tuple[int, ...]
     counted: tuple[int, ...]
     before: Mapping[str, int]
@@ -57,7 +57,7 @@ class DomainRule:
 
 def domain_rules(work: Workspace, demands: Sequence[ProofDemand], nodes: Sequence[NewNode]) -> list[DomainRule]:
     """The groups over zones and capacity types that some demand owns, except those whose domains are not settled."""
-    owners: dict[Group, list[int]] = {}
+    owners: dict[TopologyGroup, list[int]] = {}
     for index, demand in enumerate(demands):
         for rule in demand.rules:
             group = work.topology.group(rule)
@@ -82,7 +82,7 @@ def _is_near_others(demand: ProofDemand, key: str) -> bool:
     return any(rule.kind == "affinity" and rule.key == key for rule in demand.rules)
 
 
-def _launched(group: Group, nodes: Iterable[NewNode]) -> Counter[str]:
+def _launched(group: TopologyGroup, nodes: Iterable[NewNode]) -> Counter[str]:
     """Launched pods that the group counts, by domain."""
     launched: Counter[str] = Counter()
     for batch in (batch for node in nodes for batch in node.placed):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.requirements import Requirements
-from joinery.scheduling.constraints.topology_rules import Rule
+from joinery.scheduling.constraints.topology_rules import TopologyRule
 from joinery.scheduling.firstfit.demand import Demand
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.workspace import Workspace
@@ -30,7 +30,7 @@ class ProofDemand:
     count: int
     row: Amounts
     ways: tuple[Requirements, ...]
-    rules: tuple[Rule, ...]
+    rules: tuple[TopologyRule, ...]
     is_settled: bool
 
 

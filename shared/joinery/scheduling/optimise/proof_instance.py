@@ -19,9 +19,9 @@ from joinery.optimizer.instance.packing_instance import CardinalityLimit, Packin
 from joinery.optimizer.instance.side_constraints import ConstrainedInstance, SideConstraint
 from joinery.scheduling.constraints.resources import ports_clash
 from joinery.scheduling.constraints.taints import first_untolerated
-from joinery.scheduling.constraints.topology_rules import Rule
-from joinery.scheduling.firstfit.groups import Group
+from joinery.scheduling.constraints.topology_rules import TopologyRule
 from joinery.scheduling.firstfit.targets import ExistingNode, NewNode
+from joinery.scheduling.firstfit.topology_groups import TopologyGroup
 from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.optimise.bin_types import BinTypes, PoolUse, supplies
 from joinery.scheduling.optimise.domain_rows import Item, domain_rules, items_of, offerings_inside, rows_of
@@ -194,7 +194,7 @@ def _conflicts(work: Workspace, demands: Sequence[ProofDemand]) -> Mask:
     return conflicts
 
 
-def _selected(work: Workspace, rule: Rule, demands: Sequence[ProofDemand]) -> list[int]:
+def _selected(work: Workspace, rule: TopologyRule, demands: Sequence[ProofDemand]) -> list[int]:
     group = work.topology.group(rule)
     return [index for index, demand in enumerate(demands) if group.selects(demand.pods)]
 
@@ -205,8 +205,8 @@ def _host_spreads(work: Workspace, demands: Sequence[ProofDemand], nodes: Sequen
     That is maxSkew, because a node that could be launched is an empty host. Where every host has some already it is
     more, but no more than a node of the plan has.
     """
-    owners: dict[Group, list[int]] = {}
-    caps: dict[Group, int] = {}
+    owners: dict[TopologyGroup, list[int]] = {}
+    caps: dict[TopologyGroup, int] = {}
     for index, demand in enumerate(demands):
         for rule in demand.rules:
             group = work.topology.group(rule)

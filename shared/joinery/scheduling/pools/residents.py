@@ -14,7 +14,7 @@ import numpy as np
 
 from joinery.apis.core import Namespace
 from joinery.scheduling.constraints.podclasses import PodClass
-from joinery.scheduling.constraints.topology_rules import Rule, required_anti_affinity
+from joinery.scheduling.constraints.topology_rules import TopologyRule, required_anti_affinity
 from joinery.scheduling.pools.market import Amounts
 from joinery.scheduling.pools.pool import Pool
 
@@ -28,9 +28,9 @@ class Residents:
     """
 
     pools: Sequence[Pool] = ()
-    keeping_away: Mapping[str, tuple[Rule, ...]] = field(default_factory=dict)
+    keeping_away: Mapping[str, tuple[TopologyRule, ...]] = field(default_factory=dict)
 
-    def counted(self, rule: Rule) -> Mapping[str, int]:
+    def counted(self, rule: TopologyRule) -> Mapping[str, int]:
         """How many residents the rule counts on a new node, by pool; pools where it counts none are not in it.
 
         For each rule the count errs on the side where the pod cannot be promised too much. Pod affinity is sure to be
@@ -45,7 +45,7 @@ class Residents:
         }
         return {name: count for name, count in counts.items() if count}
 
-    def by_type(self, rule: Rule) -> Mapping[str, Amounts]:
+    def by_type(self, rule: TopologyRule) -> Mapping[str, Amounts]:
         """int64[types] by pool: how many residents the rule counts on a node of each type.
 
         Without pools where it counts none.
@@ -59,7 +59,7 @@ class Residents:
         }
         return {name: by_type for name, by_type in counts.items() if by_type.any()}
 
-    def of_first_node(self, rule: Rule, pod_class: PodClass) -> int:
+    def of_first_node(self, rule: TopologyRule, pod_class: PodClass) -> int:
         """The most residents that a new node for the class may bring into a domain.
 
         A spread compares a domain with the emptiest one. A domain that has no node yet counts as if it had its first

@@ -1,8 +1,8 @@
 """One topology rule's counts per domain, and which nodes and pods count for it.
 
-A ``Group`` keeps the counts of one rule for all classes that own it. Classes that own the same spread share a group
-only if they can reach the same domains: a spread compares with the emptiest domain, and that is another one for pods
-which a taint keeps out of it.
+A ``TopologyGroup`` keeps the counts of one rule for all classes that own it. Classes that own the same spread share a
+group only if they can reach the same domains: a spread compares with the emptiest domain, and that is another one for
+pods which a taint keeps out of it.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from joinery.apis.core import Pod
 from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.taints import first_untolerated
-from joinery.scheduling.constraints.topology_rules import NodeFilter, Rule
+from joinery.scheduling.constraints.topology_rules import NodeFilter, TopologyRule
 from joinery.scheduling.pools.market import Amounts
 from joinery.state.nodes import NodeView
 from joinery.state.pods import is_terminating
@@ -25,7 +25,7 @@ UNLIMITED = 1 << 30
 class UnforeseenDomain:
     """A domain of a spread that only nodes of the plan itself are in, which first-fit learns of too late.
 
-    rule     the identity of the spread's rule (``Rule.identity``)
+    rule     the identity of the spread's rule (``TopologyRule.identity``)
     key      its topology key
     domain   the value of that label
     """
@@ -36,7 +36,7 @@ class UnforeseenDomain:
 
 
 @dataclass(eq=False)
-class Group:
+class TopologyGroup:
     """The counts of one rule.
 
     domains        what a spread ranges over; over hosts empty until it is settled which there will be
@@ -52,7 +52,7 @@ class Group:
                    pods
     """
 
-    rule: Rule
+    rule: TopologyRule
     domains: frozenset[str] = frozenset()
     counts: Counter[str] = field(default_factory=Counter)
     owners: Counter[str] = field(default_factory=Counter)
@@ -136,7 +136,7 @@ class Group:
                     self.counts[domain] += 1
 
 
-def counted(group: Group, domain: str, *, cautious: bool) -> int:
+def counted(group: TopologyGroup, domain: str, *, cautious: bool) -> int:
     """How many more pods that somebody else's rule counts may come to the domain (``Topology.foreign``).
 
     ``cautious``: a spread is kept as if its owners that are still to be placed were in the domain already.
@@ -162,12 +162,12 @@ def admits(nodes: NodeFilter, view: NodeView) -> bool:
     return nodes.tolerations is None or first_untolerated(nodes.tolerations, hard) is None
 
 
-def _is_counted(rule: Rule, pod: Pod) -> bool:
+def _is_counted(rule: TopologyRule, pod: Pod) -> bool:
     """kube-scheduler leaves terminating pods out of a spread, and counts them for affinity until they are gone."""
     return rule.kind != "spread" or not is_terminating(pod)
 
 
-def _selects(rule: Rule, pod: Pod, selected: dict[tuple[str, str], bool]) -> bool:
+def _selects(rule: TopologyRule, pod: Pod, selected: dict[tuple[str, str], bool]) -> bool:
     # Thousands of pods have a few sets of labels between them, and selectors are slow.
     key = (pod.metadata.namespace, str(sorted(pod.metadata.labels.items())))
     if key not in selected:
