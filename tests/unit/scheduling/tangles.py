@@ -50,33 +50,37 @@ def _kinds(draw: st.DrawFn) -> tuple[InstanceType, ...]:
     ]  # fmt: skip
     for number in range(draw(st.integers(0, 2))):
         place, zone = draw(st.integers(1, len(listed) - 1)), draw(st.sampled_from((A, B)))
-        found = Offering(zone, RESERVED, 1e-8, True, "", Reservation(f"cr-{number}", remaining=draw(st.integers(1, 2))))
-        kind = listed[place]
-        ways = tuple(dict.fromkeys((*kind.labels[CAPACITY_TYPE], RESERVED)))
-        listed[place] = replace(kind, offerings=(*kind.offerings, found), labels={**kind.labels, CAPACITY_TYPE: ways})
+        reserved = Offering(
+            zone, RESERVED, 1e-8, True, "", Reservation(f"cr-{number}", remaining=draw(st.integers(1, 2)))
+        )
+        chosen = listed[place]
+        ways = tuple(dict.fromkeys((*chosen.labels[CAPACITY_TYPE], RESERVED)))
+        listed[place] = replace(
+            chosen, offerings=(*chosen.offerings, reserved), labels={**chosen.labels, CAPACITY_TYPE: ways}
+        )
     return tuple(listed)
 
 
 @st.composite
 def _daemons(draw: st.DrawFn) -> list[DaemonSet]:
-    found = []
+    daemon_sets = []
     for number in range(draw(st.integers(0, 2))):
         where = draw(st.sampled_from(_SELECTORS))
         cpu, memory = draw(st.sampled_from(("0", "100m", "1500m"))), draw(st.sampled_from(("0", "300Mi", "3Gi")))
-        found.append(daemon_set(f"agent-{number}", cpu=cpu, memory=memory, node_selector=where))
-    return found
+        daemon_sets.append(daemon_set(f"agent-{number}", cpu=cpu, memory=memory, node_selector=where))
+    return daemon_sets
 
 
 @st.composite
 def _pools(draw: st.DrawFn) -> list[NodePool]:
-    found = []
+    node_pools = []
     for name in ("one", "two")[: draw(st.integers(1, 2))]:
         least = draw(st.sampled_from(_MIN_VALUES))
         rules: list[Any] = [{"key": key, "operator": "Exists", "minValues": number} for key, number in least.items()]
         rules += draw(
             st.sampled_from(([], [], [f"{CAPACITY_TYPE}=on-demand"], [f"{OLD_ARCH}=amd64"], [f"{TIER}=gold,iron"]))
         )
-        found.append(
+        node_pools.append(
             node_pool(
                 name,
                 weight=draw(st.sampled_from((None, 10))),
@@ -85,7 +89,7 @@ def _pools(draw: st.DrawFn) -> list[NodePool]:
                 requirements=rules,
             )
         )
-    return found
+    return node_pools
 
 
 def _rules(draw: st.DrawFn) -> dict[str, Any]:
@@ -102,27 +106,27 @@ def _rules(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def _pods(draw: st.DrawFn) -> list[Pod]:
-    found: list[Pod] = []
+    pods: list[Pod] = []
     for _ in range(draw(st.integers(1, 4))):
         app, rules, where = draw(st.sampled_from(("web", "job"))), _rules(draw), draw(st.sampled_from(_SELECTORS))
         cpu, memory = draw(st.sampled_from(("0", "200m", "1500m"))), draw(st.sampled_from(("0", "256Mi", "3Gi")))
         for _ in range(draw(st.integers(1, 3))):
-            name = f"p{len(found)}"
-            found.append(pod(name, cpu=cpu, memory=memory, labels={"app": app}, node_selector=where, **rules))
-    return found
+            name = f"p{len(pods)}"
+            pods.append(pod(name, cpu=cpu, memory=memory, labels={"app": app}, node_selector=where, **rules))
+    return pods
 
 
 @st.composite
 def _nodes(draw: st.DrawFn) -> list[Node | Pod]:
     """Up to two nodes, which may have older names of labels, others or none, and perhaps a pod."""
-    found: list[Node | Pod] = []
+    existing: list[Node | Pod] = []
     for number in range(draw(st.integers(0, 2))):
         older = draw(st.sampled_from(({}, {OLD_ZONE: A}, {OLD_ZONE: B, OLD_ARCH: "arm64"}, {TIER: "gold"})))
         zone, memory = draw(st.sampled_from((A, B))), draw(st.sampled_from(("1Gi", "8Gi")))
-        found.append(node(f"n{number}", cpu="2", memory=memory, zone=zone, node_pool="one", labels=older))
+        existing.append(node(f"n{number}", cpu="2", memory=memory, zone=zone, node_pool="one", labels=older))
         if draw(st.booleans()):
-            found.append(pod(f"old-{number}", cpu="100m", memory="0", labels={"app": "web"}, node=f"n{number}"))
-    return found
+            existing.append(pod(f"old-{number}", cpu="100m", memory="0", labels={"app": "web"}, node=f"n{number}"))
+    return existing
 
 
 @st.composite

@@ -19,8 +19,8 @@ def _pools_with_kinds(*pools: Any) -> list[str]:
     work = Workspace(problem(pod("web"), *pools, types=bin_types))
     requests = np.array([work.axis.vector(work.possible[0].requests)])
     claims = [PoolUse(0, index, pool.types, pool.columns) for index, pool in enumerate(work.pools)]
-    found = bin_types_for(work.pools, requests, claims)
-    return sorted({work.pools[int(index)].name for index in found.pool})
+    bins = bin_types_for(work.pools, requests, claims)
+    return sorted({work.pools[int(index)].name for index in bins.pool})
 
 
 def test_what_a_pool_without_end_sells_as_well_is_looked_at_once() -> None:

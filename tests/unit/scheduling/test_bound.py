@@ -194,8 +194,8 @@ def test_names_do_not_matter(kind: str) -> None:
     """The same pods by other names have the same bounds."""
     asked = small_plan(kind, 8, seed=2)
     named = [
-        msgspec.structs.replace(one, metadata=msgspec.structs.replace(one.metadata, name=f"z{100 - i}"))
-        for i, one in enumerate(asked.snapshot.pods)
+        msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, name=f"z{100 - i}"))
+        for i, pod in enumerate(asked.snapshot.pods)
     ]
     other = solve(replace(asked, snapshot=replace(asked.snapshot, pods=tuple(named))))
     plan = solve(asked)

@@ -42,8 +42,8 @@ def test_first_fit_stands_in_for_an_optimised_plan_that_is_refused(asked: Proble
     """It costs a little more, and everybody has a place."""
 
     def solver(given: Problem, refused: Mapping[str, Unplaced]) -> Packing:
-        found = solve(given, refused=refused)
-        return found if given.options.first_fit_only else _spoiled(found, "default/job-1")
+        packing = solve(given, refused=refused)
+        return packing if given.options.first_fit_only else _spoiled(packing, "default/job-1")
 
     made = checked(asked, solver)
     assert (made.violations, made.packing.unplaced, made.packing.method) == ((), (), "first-fit")
@@ -58,8 +58,8 @@ def test_pods_that_are_planned_wrongly_twice_are_left_out(asked: Problem) -> Non
     """They and all that are like them, with what was wrong as the reason; the others are planned."""
     made = checked(asked, lambda given, refused: _spoiled(solve(given, refused=refused), "default/web-1"))
     assert made.violations == ()
-    assert [found.pod for found in made.packing.unplaced] == ["default/web-1", "default/web-2"]
-    assert all(str(found.reasons[0]).startswith(REFUSED) for found in made.packing.unplaced)
+    assert [unplaced.pod for unplaced in made.packing.unplaced] == ["default/web-1", "default/web-2"]
+    assert all(str(unplaced.reasons[0]).startswith(REFUSED) for unplaced in made.packing.unplaced)
     assert [launch.pods for launch in made.packing.launches] == [("default/job-1",)]
     assert made.warnings[-1] == PlanWarning(code=WarningCode.PODS_LEFT_OUT, pods=("default/web-1", "default/web-2"))
 

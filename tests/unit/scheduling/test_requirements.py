@@ -35,20 +35,20 @@ SETS = {
 }  # fmt: skip
 
 
-def shown(found: ValueSet) -> str:
+def shown(allowed: ValueSet) -> str:
     """The set in one word: ``-`` for nothing at all,
     ``!`` after sets that a node without the label does not satisfy.
     """
-    if found.is_impossible:
+    if allowed.is_impossible:
         return "-"
-    if found.is_empty:
+    if allowed.is_empty:
         return "absent"
-    values = ",".join(sorted(found.values))
-    if not found.complement:
+    values = ",".join(sorted(allowed.values))
+    if not allowed.complement:
         return f"{{{values}}}"
-    bounds = f"{found.gte if found.gte is not None else ''}..{found.lte if found.lte is not None else ''}"
+    bounds = f"{allowed.gte if allowed.gte is not None else ''}..{allowed.lte if allowed.lte is not None else ''}"
     body = (bounds if bounds != ".." else "any") + (f" not {values}" if values else "")
-    return body if found.absent else f"{body}!"
+    return body if allowed.absent else f"{body}!"
 
 
 MATRIX = """
@@ -202,8 +202,8 @@ SOME = st.one_of(VALUES, st.integers(-3, 15).map(str), st.none())
 """Values of a label; None is a node without it."""
 
 
-def _allows(found: ValueSet, value: str | None) -> bool:
-    return found.absent if value is None else found.has(value)
+def _allows(allowed: ValueSet, value: str | None) -> bool:
+    return allowed.absent if value is None else allowed.has(value)
 
 
 @given(value_sets(), value_sets(), SOME)

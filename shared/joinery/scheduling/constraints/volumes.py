@@ -53,9 +53,9 @@ class VolumeNeeds:
     problems: tuple[Reason, ...] = ()
 
     def taken(self, drivers: Mapping[str, int], attached: Container[str]) -> dict[str, tuple[int, int]]:
-        """By limited driver: how many attachments pods take of a node all together, and how many each of them takes
-        besides.
+        """What pods of the class take of a node's attachments, by limited driver, as (once, each).
 
+        ``once`` is for the volumes that they share, however many pods there are; ``each`` is for every pod's own.
         ``drivers``: those that the node limits. ``attached``: the claims that the node has attached already.
         """
         attachments = {}
