@@ -13,7 +13,7 @@ from joinery.controllers.lifecycle import LifecycleController
 from joinery.controllers.provisioning import ProvisioningController
 from joinery.gateways import Gateways
 from joinery.settings import Settings
-from joinery.state.plans import is_kept
+from joinery.state.plans import is_kept, planned_pods
 from simulator import builders
 from simulator.aws import InMemoryDoorbell, InMemoryStore, InMemoryUnavailableOfferings
 from simulator.clock import Clock
@@ -163,6 +163,14 @@ def test_a_claim_that_is_deleted_is_drained_and_its_machine_goes_back(basement: 
     assert not basement.cluster.nodes
     assert not basement.cluster.node_claims
     assert not basement.cluster.node_classes
+
+
+def test_pods_may_ask_for_a_class_of_another_cloud_by_its_label(basement: Basement) -> None:
+    """The label is named after the kind, as Karpenter names EC2NodeClass's."""
+    wanted = {"metal.example.com/metalnodeclass": "racks"}
+    basement.cluster.add(builders.pod("choosy", node_selector=wanted))
+    basement.provision()
+    assert "default/choosy" in planned_pods(basement.claim)
 
 
 def test_a_size_that_has_run_out_is_remembered_and_another_is_taken(basement: Basement) -> None:

@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from joinery.apis.core import Pod
-from joinery.apis.labels import CAPACITY_TYPE, NODE_CLASS, NODE_POOL, WELL_KNOWN, ZONE, ZONE_ID, is_restricted
+from joinery.apis.labels import CAPACITY_TYPE, NODE_POOL, WELL_KNOWN, ZONE, ZONE_ID, is_restricted
 from joinery.apis.meta import Taint
 from joinery.apis.nodepool import NodePool
 from joinery.scheduling.constraints.requirements import Requirements
@@ -15,9 +15,6 @@ from joinery.scheduling.pools.market import OFFERING_KEYS, Amounts, Market, Mask
 
 HostPorts = frozenset[tuple[str, str, int]]
 """(protocol, host IP, port) of each host port that is taken."""
-
-_POOL_LABELS = frozenset({NODE_POOL, NODE_CLASS})
-"""Labels of Karpenter's domains that a template does define: those that name the pool and its class."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -80,6 +77,11 @@ class Pool:
     def weight(self) -> int:
         """The NodePool's weight: pools with a larger one are tried first."""
         return self.node_pool.spec.weight or 0
+
+    @cached_property
+    def naming_labels(self) -> frozenset[str]:
+        """Labels of Karpenter's domains that a template does define: those that name the pool and its node class."""
+        return frozenset({NODE_POOL, self.node_pool.spec.template.spec.node_class_ref.of_kind.label})
 
     @cached_property
     def taints(self) -> tuple[Taint, ...]:
@@ -223,7 +225,7 @@ def _fit(pool: Pool, wanted: Requirements) -> Fit:
 def _is_defined(key: str, pool: Pool) -> bool:
     """Whether a node of the pool will carry the label at all."""
     defined = pool.requirements.sets.get(key)
-    return defined is not None and not defined.is_empty and not (is_restricted(key) and key not in _POOL_LABELS)
+    return defined is not None and not defined.is_empty and not (is_restricted(key) and key not in pool.naming_labels)
 
 
 def there_are(pool: Pool, key: str) -> str:
