@@ -29,10 +29,10 @@ def at(answer: object, path: str) -> Any:
 
 def needed(answer: object, path: str, *, call: str) -> Any:
     """The same. Raises ``UnavailableError`` for what is absent: the same call may say it in a moment."""
-    found = at(answer, path)
-    if found is None:
+    value = at(answer, path)
+    if value is None:
         raise UnavailableError(f"{call}: the answer has no {path}")
-    return found
+    return value
 
 
 def entries(answer: object, field: str, *needs: str, call: str, tell: Tell = silent) -> Iterator[Answer]:

@@ -56,10 +56,10 @@ def cluster_of(answer: Any, name: str) -> Any:
     """The cluster in an answer of EKS's DescribeCluster for that name. Raises as ``reachable`` does."""
     call = f"EKS DescribeCluster {name}"
     cluster = needed(answer, "cluster", call=call)
-    found = reachable({**cluster, "name": at(cluster, "name") or name})
-    if str(found["endpoint"]).startswith("https:"):
-        needed(found, "certificateAuthority.data", call=call)
-    return found
+    described = reachable({**cluster, "name": at(cluster, "name") or name})
+    if str(described["endpoint"]).startswith("https:"):
+        needed(described, "certificateAuthority.data", call=call)
+    return described
 
 
 def reachable(cluster: Any) -> Any:

@@ -194,10 +194,10 @@ def _existing(existing: Sequence[Existing], resources: Sequence[str]) -> Table:
     table.add_column("node", overflow="fold", max_width=46)
     for heading in ("+ pods", *map(resource_heading, resources)):
         table.add_column(heading, justify="right", no_wrap=True)
-    for one in _by_pods(existing)[:_NAMED_NODES]:
-        what = ", ".join(part for part in (one.instance_type, one.node_pool, _state(one)) if part)
-        fullness = (_filled([one.node], resource) for resource in resources)
-        table.add_row(f"{escape(one.name)}\n[dim]{escape(what)}[/dim]", str(one.node.pods), *fullness)
+    for node in _by_pods(existing)[:_NAMED_NODES]:
+        what = ", ".join(part for part in (node.instance_type, node.node_pool, _state(node)) if part)
+        fullness = (_filled([node.node], resource) for resource in resources)
+        table.add_row(f"{escape(node.name)}\n[dim]{escape(what)}[/dim]", str(node.node.pods), *fullness)
     return table
 
 
@@ -206,7 +206,7 @@ def _state(existing: Existing) -> str:
 
 
 def _by_pods(existing: Iterable[Existing]) -> list[Existing]:
-    return sorted(existing, key=lambda one: (-one.node.pods, natural(one.name)))
+    return sorted(existing, key=lambda existing: (-existing.node.pods, natural(existing.name)))
 
 
 def _print_rest(console: Console, existing: Sequence[Existing]) -> None:

@@ -53,8 +53,8 @@ def destroy_and_repair(
             break
         chosen = _choose_wasteful(instance, block, bins, duals.item_duals, random)
         destroyed = [bins[index] for index in chosen]
-        kept = [one for index, one in enumerate(bins) if index not in chosen]
-        bought = [one.bin_type for one in destroyed]
+        kept = [pattern for index, pattern in enumerate(bins) if index not in chosen]
+        bought = [pattern.bin_type for pattern in destroyed]
         is_offered = is_candidate & np.isin(block, block[bought])
         is_offered[bought] = True
         freed = _freed(instance, np.flatnonzero(is_offered), destroyed, kept)
@@ -68,10 +68,10 @@ def _choose_wasteful(
     instance: PackingInstance, block: Ints, bins: list[Pattern], item_duals: Floats, random: np.random.Generator
 ) -> list[int]:
     """Indices of two to seven bins, the more likely the more of their cost their items' duals leave unpaid."""
-    bin_types = [one.bin_type for one in bins]
+    bin_types = [pattern.bin_type for pattern in bins]
     costs = instance.costs[bin_types]
     # Every bin has a small chance: the best packing may need one taken apart that wastes nothing.
-    waste = np.maximum(costs - np.array([one.counts for one in bins]) @ item_duals, 0.0) + 1e-3 * costs + 1e-9
+    waste = np.maximum(costs - np.array([pattern.counts for pattern in bins]) @ item_duals, 0.0) + 1e-3 * costs + 1e-9
     is_limited = instance.is_limited[bin_types]
     if is_limited.any() and not is_limited.all():
         # Bins of a limited supply waste no money, but their capacity may be worth more to other items.
@@ -87,9 +87,9 @@ def _choose_wasteful(
 def _freed(instance: PackingInstance, bin_types: Ints, destroyed: list[Pattern], kept: list[Pattern]) -> Subinstance:
     """What the destroyed bins held, and these bin types (indices) less what the kept bins use of limited supplies."""
     available = instance.available
-    for one in kept:
-        available = instance.after_buying(available, one.bin_type, 1)
-    demands: Ints = np.sum([one.counts for one in destroyed], axis=0)
+    for pattern in kept:
+        available = instance.after_buying(available, pattern.bin_type, 1)
+    demands: Ints = np.sum([pattern.counts for pattern in destroyed], axis=0)
     items = np.flatnonzero(demands)
     freed = replace(instance.restrict(items, bin_types, demands[items]), available=available[bin_types])
     return Subinstance(items, bin_types, freed, len(demands))
@@ -116,6 +116,6 @@ def _repair(freed: Subinstance, below: float, effort: Effort, random: np.random.
 def _merged(bins: list[Pattern]) -> list[Pattern]:
     """Equal bins as one pattern, in the order in which they first come."""
     equal: dict[tuple[int, bytes], list[Pattern]] = {}
-    for one in bins:
-        equal.setdefault((one.bin_type, one.counts.tobytes()), []).append(one)
+    for pattern in bins:
+        equal.setdefault((pattern.bin_type, pattern.counts.tobytes()), []).append(pattern)
     return [Pattern(same[0].bin_type, same[0].counts, len(same)) for same in equal.values()]

@@ -45,7 +45,9 @@ def sections(plan: PlanView) -> Html:
     style = _style(plan)
     parts = [_pending(plan.refused), _dropped(plan)]
     parts += [_launches(section, style) for section in plan.sections]
-    parts.append(_existing(plan.existing, replace(style, scale=_largest([one.node for one in plan.existing]))))
+    parts.append(
+        _existing(plan.existing, replace(style, scale=_largest([existing.node for existing in plan.existing])))
+    )
     return join(part for part in parts if part)
 
 
@@ -183,31 +185,35 @@ def _pieces(node: Filled, resource: str, whole: int, length: float) -> Iterable[
 def _existing(existing: Sequence[Existing], style: _Style) -> Html:
     if not existing:
         return NOTHING
-    pods = sum(one.node.pods for one in existing)
+    pods = sum(node.node.pods for node in existing)
     heading = join(
         (
             element("h2", text("Existing capacity")),
-            element("small", text(f"filled first; then {_fullness([one.node for one in existing], style.resources)}")),
+            element(
+                "small", text(f"filled first; then {_fullness([node.node for node in existing], style.resources)}")
+            ),
             element("span", text(f"{count(len(existing), 'node')} · {count(pods, 'pod')}"), class_="sum"),
         )
     )
-    rows = [_existing_row(one, style) for one in existing]
+    rows = [_existing_row(node, style) for node in existing]
     return _section(heading, _folded(rows, "more nodes"), about="existing", before="runs there already")
 
 
-def _existing_row(one: Existing, style: _Style) -> Html:
-    where = " · ".join(part for part in (one.node_pool, one.instance_type) if part)
-    note = f"{where}, on its way" if not one.placement.node else where
+def _existing_row(existing: Existing, style: _Style) -> Html:
+    where = " · ".join(part for part in (existing.node_pool, existing.instance_type) if part)
+    note = f"{where}, on its way" if not existing.placement.node else where
     summary = join(
         (
-            element("span", text(one.name), element("small", text(note)), class_="kind"),
-            element("span", text(f"+ {count(one.node.pods, 'pod')}"), class_="price"),
-            _bars(one.node, style),
+            element("span", text(existing.name), element("small", text(note)), class_="kind"),
+            element("span", text(f"+ {count(existing.node.pods, 'pod')}"), class_="price"),
+            _bars(existing.node, style),
         )
     )
-    names = element("ol", named_on(one.name, one.placement.pods)) if style.with_names else NOTHING
-    claim = element("p", text(f"NodeClaim {one.placement.node_claim}")) if one.placement.node_claim else NOTHING
-    return _row(summary, element("div", claim, names, class_="inside"), nodes=1, pods=one.node.pods)
+    names = element("ol", named_on(existing.name, existing.placement.pods)) if style.with_names else NOTHING
+    claim = (
+        element("p", text(f"NodeClaim {existing.placement.node_claim}")) if existing.placement.node_claim else NOTHING
+    )
+    return _row(summary, element("div", claim, names, class_="inside"), nodes=1, pods=existing.node.pods)
 
 
 # --- what did not go as wished ---
@@ -216,18 +222,20 @@ def _existing_row(one: Existing, style: _Style) -> Html:
 def _pending(refused: Sequence[Refused]) -> Html:
     if not refused:
         return NOTHING
-    pods = sum(len(one.pods) for one in refused)
+    pods = sum(len(refusal.pods) for refusal in refused)
     heading = join((element("h2", text("Stay pending")), element("span", text(count(pods, "pod")), class_="sum")))
-    return _section(heading, _folded([_refusal(one) for one in refused], "more reasons"), about="pending unschedulable")
+    return _section(
+        heading, _folded([_refusal(group) for group in refused], "more reasons"), about="pending unschedulable"
+    )
 
 
-def _refusal(one: Refused) -> Html:
-    reasons = element("ul", join(element("li", text(reason)) for reason in one.reasons))
-    first, others = one.pods[:_SHOWN_PODS], one.pods[_SHOWN_PODS:]
-    shown = element("p", element("b", text(f"{count(len(one.pods), 'pod')}: ")), named(first))
+def _refusal(group: Refused) -> Html:
+    reasons = element("ul", join(element("li", text(reason)) for reason in group.reasons))
+    first, others = group.pods[:_SHOWN_PODS], group.pods[_SHOWN_PODS:]
+    shown = element("p", element("b", text(f"{count(len(group.pods), 'pod')}: ")), named(first))
     more = element("summary", text(f"and {count(len(others), 'more pod')}"))
     rest = element("details", more, element("p", named(others))) if others else NOTHING
-    return element("div", shown, rest, reasons, class_="reason", data_row=1, data_pods=len(one.pods))
+    return element("div", shown, rest, reasons, class_="reason", data_row=1, data_pods=len(group.pods))
 
 
 def _dropped(plan: PlanView) -> Html:

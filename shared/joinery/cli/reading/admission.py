@@ -103,8 +103,9 @@ def _limit(pods: dict[str, Pod], ranges: Iterable[LimitRange]) -> None:
     (k8s.io/kubernetes ``plugin/pkg/admission/limitranger``).
     """
     items: dict[str, list[LimitRangeItem]] = {}
-    for one in ranges:
-        items.setdefault(one.metadata.namespace, []).extend(i for i in one.spec.limits if i.type == "Container")
+    for limit_range in ranges:
+        limits = (item for item in limit_range.spec.limits if item.type == "Container")
+        items.setdefault(limit_range.metadata.namespace, []).extend(limits)
     for key, pod in pods.items():
         if not pod.metadata.uid and pod.metadata.namespace in items:
             for item in items[pod.metadata.namespace]:
@@ -113,8 +114,8 @@ def _limit(pods: dict[str, Pod], ranges: Iterable[LimitRange]) -> None:
 
 
 def _limited(pod: Pod, item: LimitRangeItem) -> Pod:
-    containers = [_container(one, item) for one in pod.spec.containers]
-    init = [_container(one, item) for one in pod.spec.init_containers]
+    containers = [_container(container, item) for container in pod.spec.containers]
+    init = [_container(container, item) for container in pod.spec.init_containers]
     return replace(pod, spec=replace(pod.spec, containers=containers, init_containers=init))
 
 
@@ -142,9 +143,9 @@ def _classified(
 
 def _default_class(classes: Mapping[str, StorageClass]) -> str:
     """The newest class that says it is the default (DefaultStorageClass)."""
-    defaults = [one for one in classes.values() if one.metadata.annotations.get(_DEFAULT_CLASS) == "true"]
+    defaults = [entry for entry in classes.values() if entry.metadata.annotations.get(_DEFAULT_CLASS) == "true"]
     newest = max(
-        defaults, key=lambda one: (str(one.metadata.creation_timestamp or ""), one.metadata.name), default=None
+        defaults, key=lambda entry: (str(entry.metadata.creation_timestamp or ""), entry.metadata.name), default=None
     )
     return newest.metadata.name if newest else ""
 

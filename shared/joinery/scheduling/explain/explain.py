@@ -26,9 +26,9 @@ def explain(problem: Problem, packing: Packing, pod: str) -> Explanation:
 
     Costs about as much as compiling the problem, once and once more for every NodePool.
     """
-    launch = next((one for one in packing.launches if pod in one.pods), None)
-    existing = next((one for one in packing.existing if pod in one.pods), None)
-    unplaced = next((one for one in packing.unplaced if one.pod == pod), None)
+    launch = next((launch for launch in packing.launches if pod in launch.pods), None)
+    existing = next((placement for placement in packing.existing if pod in placement.pods), None)
+    unplaced = next((left for left in packing.unplaced if left.pod == pod), None)
     if launch is None and existing is None and unplaced is None:
         raise KeyError(pod)
     after = aftermath(problem, packing, pod)
@@ -40,15 +40,15 @@ def explain(problem: Problem, packing: Packing, pod: str) -> Explanation:
     if pods is not None:
         alone = (replace(after.snapshot, node_pools=(pool.node_pool,)) for pool in work.pools)
         works = (_workspace(problem, packing, replace(after, snapshot=snapshot)) for snapshot in alone)
-        pools = tuple(_of_pool(one, pod, unplaced.reasons if unplaced else ()) for one in works)
-    bought = {one.name for one in packing.launches}
+        pools = tuple(_of_pool(work, pod, unplaced.reasons if unplaced else ()) for work in works)
+    bought = {launch.name for launch in packing.launches}
     own = (launch.name if launch else "") or (existing.node or existing.node_claim if existing else "")
     return Explanation(
         pod=pod,
         launch=launch,
         existing=existing,
         reasons=unplaced.reasons if unplaced else (),
-        dropped=next((one.dropped for one in packing.relaxed if one.pod == pod), ()),
+        dropped=next((relaxed.dropped for relaxed in packing.relaxed if relaxed.pod == pod), ()),
         standing=explain_nodes(work, pods, lambda node: node.name not in bought | {own}),
         planned=explain_nodes(work, pods, lambda node: node.name in bought - {own}),
         pools=pools,

@@ -21,15 +21,15 @@ def fair_price_of_one(pool: Pool, demand: Demand) -> float:
     """The fair price of one pod of the class, in $/h,
     on a node that may still be anything the class allows in the pool.
     """
-    _, found = demand.fit(pool, {})
-    if found.conflict:
+    _, fit = demand.fit(pool, {})
+    if fit.conflict:
         return 0.0
-    room = pool.room[found.unreserved][:, demand.asked]
+    room = pool.room[fit.unreserved][:, demand.asked]
     usable = (room >= demand.requests[demand.asked]).all(axis=1)
     if not usable.any():
         return 0.0
     shares = (demand.requests[demand.asked] / room[usable]).max(axis=1, initial=0.0)
-    return float((found.least_prices[usable] * shares).min())
+    return float((fit.least_prices[usable] * shares).min())
 
 
 def best_start(prices: Prices, counts: Amounts, most: int) -> int:
