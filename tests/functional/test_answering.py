@@ -17,6 +17,7 @@ from joinery.errors import (
     RefusedError,
     UnavailableError,
 )
+from joinery.interruption.fields import MalformedNoticeError
 from joinery.interruption.notice import Notice, parse
 from joinery.observability import metrics
 from joinery.settings import Settings
@@ -184,6 +185,71 @@ def test_an_unknown_event_is_counted_and_dropped(answering: Answering, counted: 
 def failing_notice(notice: Notice) -> dict[str, Any]:
     """No notice should come this far."""
     raise AssertionError(notice)
+
+
+def event_of(name: str) -> dict[str, Any]:
+    """A sample event as EventBridge hands it to a function that is itself the target of a rule."""
+    envelope: dict[str, Any] = json.loads(batch(name)["Records"][0]["body"])
+    return envelope
+
+
+def test_an_event_without_a_queue_is_handled(answering: Answering, counted: Callable[[], dict[str, float]]) -> None:
+    """A rule may have the function itself as its target, and a person may invoke it with an event."""
+    handled: list[Notice] = []
+
+    def handle(notice: Notice) -> dict[str, Any]:
+        handled.append(notice)
+        return {"claims": 1}
+
+    answer = answering.deliver(event_of("spot_warning"), parse, handle)
+
+    assert answer == {"outcome": "done", "claims": 1}
+    assert [notice.kind.value for notice in handled] == ["spot_interrupted"]
+    assert counted() == {"NoticesHandled": 1}
+
+
+def test_an_event_without_a_queue_that_fails_is_raised(
+    answering: Answering, counted: Callable[[], dict[str, float]]
+) -> None:
+    """There is no queue to deliver it again: Lambda tries an asynchronous call again if it raises."""
+
+    def handle(notice: Notice) -> dict[str, Any]:
+        raise UnavailableError("the API server is down")
+
+    with pytest.raises(UnavailableError, match="is down"):
+        answering.deliver(event_of("spot_warning"), parse, handle)
+    assert counted() == {"NoticesFailed": 1}
+
+
+def test_an_event_without_a_queue_that_needs_nothing_says_why(answering: Answering) -> None:
+    """Whoever invoked the function reads the reason in the answer."""
+    answer = answering.deliver(event_of("instance_running"), parse, failing_notice)
+
+    assert answer == {"outcome": "ignored", "reason": "an instance that is running stays"}
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        {},
+        {"Records": None},
+        {"Records": [{"Sns": {"Message": "{}"}}]},
+        {"detail": {"instance-id": "i-1"}},
+        {"bell": "x"},
+    ],
+)
+def test_a_call_that_is_neither_messages_nor_an_event_is_raised(
+    event: dict[str, Any], answering: Answering, counted: Callable[[], dict[str, float]]
+) -> None:
+    """Whatever was to be told is lost otherwise, and nobody would know."""
+    with pytest.raises(MalformedNoticeError, match="neither SQS messages nor an EventBridge event"):
+        answering.deliver(event, parse, failing_notice)
+    assert counted() == {"NoticesFailed": 1}
+
+
+def test_an_empty_batch_is_answered(answering: Answering) -> None:
+    """It holds no message that could fail."""
+    assert answering.deliver({"Records": []}, parse, failing_notice) == {"batchItemFailures": []}
 
 
 def test_a_known_event_that_cannot_be_read_is_delivered_again(answering: Answering) -> None:

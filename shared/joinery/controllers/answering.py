@@ -7,18 +7,20 @@ Three things wake a door, and each fails in its own way:
   the same way (a cap, a user's mistake, a catalogue that is not there yet) is left to the schedule, which rings the
   bell every minute.
 - a **message** carries data (an interruption). A failure is reported for that one message, its queue delivers it again,
-  and after some tries it rests in the dead-letter queue until a person has looked.
+  and after some tries it rests in the dead-letter queue until a person has looked. An event that comes without a queue
+  is raised where it fails: Lambda tries it again.
 - a **sweep** is a schedule's own call. A failure is counted and raised; the next minute brings the next sweep.
 
 A door that is switched off completes whatever wakes it.
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeGuard, TypeVar
 
 from joinery.doorbell.gateway import Bell, Doorbell
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError, RefusedError
-from joinery.interruption.envelope import Ignored, detail_type, opened
+from joinery.interruption.envelope import Ignored, detail_type, is_event, opened
+from joinery.interruption.fields import MalformedNoticeError
 from joinery.observability import (
     BELL,
     DETAIL_TYPE,
@@ -85,13 +87,37 @@ class Answering:
         parse: Callable[[Mapping[str, Any]], Notice | Ignored],
         handle: Callable[[Notice], Outcome],
     ) -> dict[str, Any]:
-        """Handle each message of an SQS batch by itself: the partial batch response names those to deliver again."""
-        records = event.get("Records") or ()
+        """Handle each message of an SQS batch by itself: the partial batch response names those to deliver again.
+
+        An event that EventBridge, or a person, hands to the function without a queue is handled too. Its failure is
+        raised, so that Lambda tries an asynchronous call again. Raises ``MalformedNoticeError`` for a call that is
+        neither: what it was to tell would be lost without a trace.
+        """
         if not self._opens():
             return _failures(())
-        if not records:
-            logger.warning("the call holds no message: an event comes here over the queue")
-        return _failures(record["messageId"] for record in records if not self._delivered(record, parse, handle))
+        records = event.get("Records")
+        if _are_messages(records):
+            return _failures(record["messageId"] for record in records if not self._delivered(record, parse, handle))
+        if is_event(event):
+            return self._called(event, parse, handle)
+        count(Count.NOTICES_FAILED)
+        raise MalformedNoticeError("the call holds neither SQS messages nor an EventBridge event")
+
+    def _called(
+        self,
+        event: Mapping[str, Any],
+        parse: Callable[[Mapping[str, Any]], Notice | Ignored],
+        handle: Callable[[Notice], Outcome],
+    ) -> dict[str, Any]:
+        try:
+            notice = parse(event)
+            if isinstance(notice, Ignored):
+                _ignored(notice, event)
+                return {OUTCOME: "ignored", REASON: notice.reason}
+            return self._done(Count.NOTICES_HANDLED, handle(notice))
+        except Exception:
+            count(Count.NOTICES_FAILED)
+            raise
 
     def _delivered(
         self,
@@ -104,8 +130,9 @@ class Answering:
             envelope = opened(record.get("body"))
             notice = envelope if isinstance(envelope, Ignored) else parse(envelope)
             if isinstance(notice, Ignored):
-                return _ignored(notice, {} if isinstance(envelope, Ignored) else envelope)
-            self._done(Count.NOTICES_HANDLED, handle(notice))
+                _ignored(notice, {} if isinstance(envelope, Ignored) else envelope)
+            else:
+                self._done(Count.NOTICES_HANDLED, handle(notice))
         except Exception as error:
             count(Count.NOTICES_FAILED)
             logger.exception("failed; the queue delivers it again", extra={ERROR: str(error)})
@@ -135,12 +162,18 @@ class Answering:
         return self._settings.enabled
 
 
-def _ignored(ignored: Ignored, envelope: Mapping[str, Any]) -> bool:
+def _are_messages(records: object) -> TypeGuard[list[Mapping[str, Any]]]:
+    """Whether these are records as Lambda takes them from a queue (Lambda Developer Guide, "Using Lambda with SQS")."""
+    return isinstance(records, list) and all(
+        isinstance(record, Mapping) and isinstance(record.get("messageId"), str) for record in records
+    )
+
+
+def _ignored(ignored: Ignored, envelope: Mapping[str, Any]) -> None:
     """Log why an event needs nothing. It is completed: delivering it again would not change that."""
     count(Count.NOTICES_IGNORED)
     about = {DETAIL_TYPE: detail_type(envelope), SOURCE: envelope.get("source"), REASON: ignored.reason}
     logger.info("event ignored", extra=said(**about))
-    return True
 
 
 def _failures(message_ids: Iterable[str]) -> dict[str, Any]:

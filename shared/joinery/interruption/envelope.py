@@ -31,6 +31,11 @@ def opened(body: object) -> Mapping[str, Any] | Ignored:
     return Ignored(f"SNS sent a {envelope.get('Type')}, not a notification")
 
 
+def is_event(envelope: Mapping[str, Any]) -> bool:
+    """Whether it is an event at all: EventBridge gives every event a source and a detail-type."""
+    return bool(isinstance(envelope.get("source"), str) and detail_type(envelope))
+
+
 def detail_type(event: Mapping[str, Any]) -> str:
     """The event's ``detail-type``, empty if it has none.
 
