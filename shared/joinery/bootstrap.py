@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from joinery.controllers.catalog import CatalogController
     from joinery.controllers.expiration import ExpirationController
     from joinery.controllers.interruption import InterruptionController
+    from joinery.controllers.invocation import Invocation
     from joinery.controllers.lifecycle import LifecycleController
     from joinery.controllers.provisioning import ProvisioningController
     from joinery.controllers.webhook import WebhookController
@@ -91,6 +92,13 @@ def answering() -> "Answering":
     from joinery.controllers.answering import Answering
 
     return Answering(_doorbell(), settings())
+
+
+def invocation(context: Any) -> "Invocation":
+    """What a run may know of its call. ``context`` is Lambda's."""
+    from joinery.controllers.invocation import Invocation
+
+    return Invocation(context.aws_request_id)
 
 
 def _gateways_for(door: str) -> "Gateways":

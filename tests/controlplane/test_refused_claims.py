@@ -8,6 +8,7 @@ import pytest
 
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cluster.kubernetes import KubernetesCluster
+from joinery.controllers.invocation import Invocation
 from joinery.controllers.provisioning import ProvisioningController
 from joinery.errors import ConfigurationError
 from joinery.settings import Settings
@@ -35,7 +36,7 @@ class Provisioning:
 
     def run(self) -> None:
         gateways = replace(self.world.gateways, cluster=self.cluster)
-        ProvisioningController(gateways, Settings(cluster=CLUSTER)).reconcile()
+        ProvisioningController(gateways, Settings(cluster=CLUSTER)).reconcile(Invocation("a"))
 
     @property
     def planned(self) -> set[str]:

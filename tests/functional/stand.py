@@ -5,6 +5,7 @@ what is woken by a queue in Lambda is called here.
 import json
 from collections.abc import Mapping
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.controllers.catalog import CatalogController
 from joinery.controllers.expiration import ExpirationController
 from joinery.controllers.interruption import InterruptionController
+from joinery.controllers.invocation import Invocation
 from joinery.controllers.lifecycle import LifecycleController
 from joinery.controllers.provisioning import ProvisioningController
 from joinery.doorbell.gateway import Bell
@@ -51,6 +53,7 @@ class Stand:
         self.gateways = gateways or world.gateways
         self.settings = Settings(cluster=CLUSTER, **settings)
         self.engine = Engine(world.clock, world.seed)
+        self._invocations = count(1)
         self.kubelets = Kubelets(Stage(self.engine, world.cluster, world.cloud), world.cloud.catalog())
 
     def with_defaults(self) -> "Stand":
@@ -63,7 +66,11 @@ class Stand:
     # --- the doors ---
 
     def provision(self) -> Mapping[str, Any]:
-        return ProvisioningController(self.gateways, self.settings).reconcile()
+        return ProvisioningController(self.gateways, self.settings).reconcile(self.invocation())
+
+    def invocation(self) -> Invocation:
+        """A new call of a door."""
+        return Invocation(f"call-{next(self._invocations)}")
 
     def live(self) -> Mapping[str, Any]:
         return LifecycleController(self.gateways).reconcile()

@@ -9,6 +9,7 @@ from joinery.apis.core import Condition, Node, NodeSpec, NodeStatus, ObjectMeta,
 from joinery.apis.labels import HOSTNAME, NO_EXECUTE, UNREGISTERED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
+from joinery.controllers.invocation import Invocation
 from joinery.controllers.lifecycle import LifecycleController
 from joinery.controllers.provisioning import ProvisioningController
 from joinery.gateways import Gateways
@@ -57,7 +58,7 @@ class Basement:
 
     def provision(self) -> None:
         """One run of provisioning."""
-        ProvisioningController(self._gateways, Settings(cluster="basement")).reconcile()
+        ProvisioningController(self._gateways, Settings(cluster="basement")).reconcile(Invocation("a"))
 
     def boot(self) -> None:
         """The kubelet of every machine registers its node, with the labels and taints that the launch asked for."""

@@ -1,10 +1,20 @@
 """What the Lease promises, in every form of the ``Cluster`` gateway."""
 
+import json
 from datetime import timedelta
+from typing import Any
 
+import msgspec
 import pytest
 
-from joinery.errors import ConflictError
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.cluster.kubernetes import KubernetesCluster
+from joinery.cluster.refusals import Response
+from joinery.cluster.transport import Transport
+from joinery.errors import ConflictError, UnavailableError
+from simulator.clock import Clock
+from simulator.kubernetes.cluster import InMemoryCluster
+from simulator.kubernetes.kubeapi import KubernetesApi
 from tests.gateways.clusters import Form
 
 LEASE = "joinery-decisions"
@@ -51,3 +61,29 @@ def test_a_holder_may_take_its_lease_again(form: Form) -> None:
     form.clock.advance(timedelta(seconds=50))
     with pytest.raises(ConflictError):
         form.cluster.acquire_lease(LEASE, holder="b", seconds=60)
+
+
+class _LosesOneAnswer(Transport):
+    """Requests to a simulated API server. The answer to the first write is lost on its way."""
+
+    def __init__(self, cluster: InMemoryCluster) -> None:
+        self._api = KubernetesApi(cluster)
+        self._is_lost = False
+
+    def ask(self, method: str, path: str, body: object = None, **options: Any) -> Response:
+        """What the server answers. Raises ``UnavailableError`` once, after the write."""
+        document = {} if body is None else json.loads(msgspec.json.encode(body))
+        code, answered = self._api.answer(method, path, document)
+        if method != "GET" and not self._is_lost:
+            self._is_lost = True
+            raise UnavailableError("read timed out")
+        return Response(code, msgspec.json.encode(answered))
+
+
+def test_a_lease_that_was_taken_without_an_answer_can_be_given_back() -> None:
+    """Its holder takes it again, so that it knows what to release: nobody has to wait for its time to end."""
+    clock = Clock()
+    transport = _LosesOneAnswer(InMemoryCluster(clock))
+    cluster = KubernetesCluster(transport, now=clock.now, node_class=EC2NodeClass)
+    cluster.release_lease(cluster.acquire_lease(LEASE, holder="a", seconds=60))
+    assert cluster.acquire_lease(LEASE, holder="b", seconds=60).holder == "b"

@@ -120,13 +120,20 @@ def test_a_bell_s_queue_is_delayed_by_its_slot(bell: Bell) -> None:
     assert queue["DelaySeconds"] == DELAYS[bell].total_seconds()
 
 
-def test_a_killed_run_blocks_its_queue_no_longer_than_it_must() -> None:
-    """A message stays invisible for the function's timeout, and hardly longer."""
-    queues = resources("AWS::SQS::Queue")
-    for mapping in resources("AWS::Lambda::EventSourceMapping").values():
-        visible = queues[logical_id(mapping["EventSourceArn"])]["VisibilityTimeout"]
-        timeout = RESOURCES[logical_id(mapping["FunctionName"])]["Properties"]["Timeout"]
-        assert timeout < visible <= timeout + 10
+@pytest.mark.parametrize("bell", Bell)
+def test_a_bell_is_not_delivered_again_while_its_run_may_be_at_work(bell: Bell) -> None:
+    """Six times the function's timeout, as AWS recommends; and a bell that kills every run reaches the dead letters."""
+    queue = resources("AWS::SQS::Queue")[f"{bell.value.capitalize()}Queue"]
+
+    assert queue["VisibilityTimeout"] >= 6 * DOORS[bell.value].timeout
+    assert queue["VisibilityTimeout"] * queue["RedrivePolicy"]["maxReceiveCount"] < queue["MessageRetentionPeriod"]
+
+
+def test_an_interruption_is_tried_again_as_soon_as_its_run_is_over() -> None:
+    """A warning is worth two minutes, and two runs that mark the same nodes do no harm."""
+    visible = resources("AWS::SQS::Queue")["InterruptionQueue"]["VisibilityTimeout"]
+
+    assert DOORS["interruption"].timeout < visible <= DOORS["interruption"].timeout + 10
 
 
 def test_every_queue_that_wakes_a_door_has_dead_letters_and_every_dead_letter_an_alarm() -> None:
@@ -229,7 +236,8 @@ def test_a_schedule_rings_its_door_with_the_scheduled_time(schedule: dict[str, A
     assert message["schedule"] == "<aws.scheduler.scheduled-time>"
     if "SqsParameters" in target:
         assert logical_id(target["Arn"]) == f"{door.name.capitalize()}Queue"
-        assert target["SqsParameters"]["MessageGroupId"] == {"Ref": "ClusterName"}
+        # Not the group of the bells, which is the cluster's name: a killed run blocks its group for minutes.
+        assert target["SqsParameters"]["MessageGroupId"] == {"Fn::Sub": "${ClusterName}-schedule"}
     else:
         assert logical_id(target["Arn"]) == door.logical_id
     assert door.name == "catalog" or schedule["ScheduleExpression"] == "rate(1 minute)"

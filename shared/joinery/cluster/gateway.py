@@ -113,7 +113,10 @@ class Cluster(Protocol):
         ...
 
     def acquire_lease(self, name: str, *, holder: str, seconds: int) -> Lease:
-        """Take the Lease in kube-system, for at most so long. ``ConflictError`` while another holds it."""
+        """Take the Lease in kube-system, for at most so long. ``ConflictError`` while another holds it.
+
+        A holder may take it again, which renews it. So ``holder`` names one run, and not the door.
+        """
         ...
 
     def release_lease(self, lease: Lease) -> None:

@@ -14,7 +14,7 @@ from joinery.apis.decoding import decode
 from joinery.cluster.gateway import Lease
 from joinery.cluster.patches import Document, guarded
 from joinery.cluster.transport import MERGE_PATCH, Transport
-from joinery.errors import ConflictError, NotFoundError
+from joinery.errors import ConflictError, NotFoundError, UnavailableError
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
@@ -41,6 +41,15 @@ class LeaseObject(msgspec.Struct, frozen=True):
 
 def acquire(transport: Transport, wanted: Lease, *, seconds: int, now: datetime) -> Lease:
     """Take the Lease; ``wanted`` carries no version yet. Raises ``ConflictError`` while another holds it."""
+    try:
+        return _take(transport, wanted, seconds=seconds, now=now)
+    except UnavailableError:
+        # A write without an answer may have taken the Lease. Then nobody could release it, and it would keep everybody
+        # out until its time is over. Taking it a second time is harmless.
+        return _take(transport, wanted, seconds=seconds, now=now)
+
+
+def _take(transport: Transport, wanted: Lease, *, seconds: int, now: datetime) -> Lease:
     try:
         stored = _decode(transport.get(f"{PATH}/{wanted.name}"))
     except NotFoundError:

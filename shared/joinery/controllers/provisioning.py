@@ -19,6 +19,7 @@ from typing import Any
 from joinery import planning
 from joinery.controllers.actor import Actor
 from joinery.controllers.claim_writer import ClaimWriter
+from joinery.controllers.invocation import Invocation
 from joinery.controllers.launcher import Launched, Launcher, finish_launches
 from joinery.controllers.record import decision_document
 from joinery.controllers.supply import Supply, read_supply
@@ -73,12 +74,12 @@ class ProvisioningController:
         self._gateways = gateways
         self._settings = settings
 
-    def reconcile(self) -> Mapping[str, Any]:
+    def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Finish what a killed run left; then read, decide, act.
 
         Raises ``ConflictError`` if another decides, ``RefusedError`` for a plan that must not be acted upon.
         """
-        with self._lease():
+        with self._lease(invocation):
             snapshot = self._finish_launches(self._gateways.cluster.snapshot())
             problem, supply = self._read(snapshot)
             decision = decide(problem, supply, self._settings)
@@ -89,8 +90,10 @@ class ProvisioningController:
         return _outcome(decision.packing, writer, launched)
 
     @contextmanager
-    def _lease(self) -> Iterator[None]:
-        holder = f"provisioning/{self._settings.cluster}"
+    def _lease(self, invocation: Invocation) -> Iterator[None]:
+        # A holder may take its own Lease again. So its name must be this run's alone: SQS delivers a message twice at
+        # times, and a run may outlive the visibility of its message.
+        holder = f"provisioning/{invocation.id}"
         lease = self._gateways.cluster.acquire_lease(LEASE, holder=holder, seconds=LEASE_SECONDS)
         try:
             yield
