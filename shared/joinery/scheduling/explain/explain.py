@@ -62,7 +62,7 @@ def _workspace(problem: Problem, packing: Packing, after: Problem) -> Workspace:
     What the plan takes of capacity reservations is gone; claims that wait for theirs are no claims there.
     """
     work = Workspace(after)
-    left = dict(nodes_left(work.pools, problem.snapshot.node_claims))
+    left = dict(nodes_left(work.pools, problem.snapshot.managed_claims))
     standing = {node.metadata.name for node in after.snapshot.nodes}
     for launch in packing.launches:
         if launch.name in standing and launch.offering.reservation in left:
