@@ -4,12 +4,15 @@
 read, decide and act as always, and their writes end here. Events and decision records are what observe mode is for, so
 they are sent and kept.
 
+One thing is not even decided: what becomes of claims that wait for their instances. Nobody writes any in observe mode,
+so they are another controller's, beside which Joinery is tried, and an Event about them would mislead its users.
+
 Where a write has an answer, the answer says that nothing was written: a claim without a UID, a launch that was not
 asked for.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from joinery.apis.core import Node, Pod, Toleration
@@ -28,13 +31,24 @@ from joinery.unavailable.gateway import UnavailableOfferings
 
 def read_only(gateways: Gateways) -> Gateways:
     """The same gateways without their writes. The recorder and the store are kept: see the module."""
-    return replace(
-        gateways,
+    return ReadOnlyGateways(
         cluster=ReadOnlyCluster(gateways.cluster),
+        recorder=gateways.recorder,
         cloud=ReadOnlyCloud(gateways.cloud),
         doorbell=SilentDoorbell(),
+        store=gateways.store,
         unavailable=ReadOnlyUnavailableOfferings(gateways.unavailable),
     )
+
+
+@dataclass(frozen=True)
+class ReadOnlyGateways(Gateways):
+    """The bundle of an observing process."""
+
+    @property
+    def may_launch(self) -> bool:
+        """Never."""
+        return False
 
 
 class ReadOnlyCluster:

@@ -2,6 +2,7 @@
 
 from typing import get_type_hints
 
+from joinery.apis.labels import INSTANCE_TYPE
 from joinery.gateways import Gateways
 from joinery.observing import read_only
 from simulator import builders
@@ -52,6 +53,20 @@ def test_a_claim_that_nobody_launches_is_left_alone(world: World) -> None:
     watching.provision()
     assert set(fuse.writes) <= TOLD_AND_KEPT
     assert [event.name for event in world.cluster.events[before:]] == []
+
+
+def test_nothing_is_said_of_a_claim_that_joinery_could_not_launch(world: World) -> None:
+    """It may be another controller's, which knows instance types that Joinery does not know."""
+    stand = Stand(world).with_defaults()
+    unknown = builders.node_claim(
+        "theirs", conditions=(), created=world.clock.now(), requirements=[f"{INSTANCE_TYPE}=x9.huge"]
+    )
+    world.cluster.add(unknown)
+    stand.wait(90)
+    watching, _ = _observed(stand)
+    watching.live()
+    watching.provision()
+    assert [event.reason for event in world.cluster.events if event.name == "theirs"] == []
 
 
 def test_a_plan_is_recorded_and_told_and_nothing_is_bought(stand: Stand) -> None:

@@ -127,8 +127,10 @@ def finish_launches(
     """Launch claims that a killed run left behind.
 
     It may have asked EC2 for them already. Therefore ``instances``, all that this cluster owns, are looked through
-    first.
+    first. Where nothing may be launched, nothing is decided about them.
     """
+    if not gateways.may_launch:
+        return Launched()
     supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
     return Launcher(gateways, actor, snapshot, supply).launch(left_behind, snapshot.node_claims, instances)
 
