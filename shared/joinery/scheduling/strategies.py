@@ -3,17 +3,12 @@
 First-fit settles one class after another, and each choice of domains is final. What suits one class may leave the next
 without a place, or make it dear. No single strategy is right for all, so a few are tried where they might help.
 
-=================================
-========================================================================================== strategy
-for =================================
-========================================================================================== heedless of DaemonSets
-spreads that count DaemonSets' pods: often every domain gets as many nodes anyway dealt ahead of neighbours
-pods that must be near others and spread too, over zones: the others go where there are few closed to zones without them
-the same, if their neighbours are in some zones only closed to what is unbuyable        pods that are left because a
-spread waits for a domain in which nothing can be bought small plans, pods left             cautious on hosts, gathered,
-backwards, three shuffles: orders and dealings that may place more small plans, for the price         gathered: fewer
-nodes, where pods were dealt to one domain rather than another without need =================================
-==========================================================================================
+- Heedless of DaemonSets: for spreads that count DaemonSets' pods. Often every domain gets as many nodes anyway.
+- Dealt ahead of neighbours: for pods that must be near others and spread over zones too. The others go where few are.
+- Closed to zones without neighbours: for the same pods, if those that they must be near are in some zones only.
+- Closed to what is unbuyable: for pods that are left because a spread waits for a domain that nothing can be bought in.
+- In small plans with pods left: cautious on hosts, gathered, backwards, three shuffles. They may place more.
+- In small plans, for the price: gathered, where pods were dealt to one domain rather than another without need.
 """
 
 from collections.abc import Iterator

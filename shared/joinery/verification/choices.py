@@ -23,7 +23,7 @@ from joinery.verification.nodes import (
     with_aliases,
     with_offering,
 )
-from joinery.verification.predicates import Labels, allows, selects_node, unmet
+from joinery.verification.predicates import Labels, Port, allows, selects_node, unmet
 from joinery.verification.purchasable import hard_taints, left_by, most_of
 
 Place = tuple[str, str, str]
@@ -34,13 +34,15 @@ _ENCODE = msgspec.json.Encoder().encode
 class Choice:
     """An instance type of a launch: the offerings that the request allows, and what a node of it would be like.
 
-    ``daemons``: what the DaemonSets' pods take, for each set of them that some of the offerings would run. ``labels``
-    are the node's but for those of the offering.
+    ``daemons``: what the DaemonSets' pods take, for each set of them that some of the offerings would run.
+    ``daemon_ports``: the host ports that any of those sets takes. ``labels`` are the node's but for those of the
+    offering.
     """
 
     kind: InstanceType
     offerings: tuple[Offering, ...]
     daemons: Sequence[Resources]
+    daemon_ports: frozenset[Port]
     labels: Labels
 
     @cached_property
@@ -105,24 +107,27 @@ class Choices:
         offerings = tuple(o for o in kind.offerings if o.available and asked.allows(self._of_offering(kind, o)))
         if not offerings:
             return None
-        own = self._daemons(launch, kind, labels, offerings)
-        return Choice(kind=kind, offerings=offerings, daemons=own, labels=labels)
+        nodes = self._nodes(launch, kind, labels, offerings)
+        daemons = {id(requests): requests for requests in map(self.state.daemon_sets.requests_on, nodes)}
+        ports = frozenset(port for node in nodes for daemon in self.state.daemon_sets.on(node) for port in daemon.ports)
+        return Choice(
+            kind=kind, offerings=offerings, daemons=tuple(daemons.values()), daemon_ports=ports, labels=labels
+        )
 
-    def _daemons(
+    def _nodes(
         self, launch: Launch, kind: InstanceType, labels: Labels, offerings: Sequence[Offering]
-    ) -> Sequence[Resources]:
-        """What the DaemonSets take of a node of the kind:
-        once for each set of them that one of the offerings would run.
-        """
+    ) -> list[FinalNode]:
+        """A node of the kind for every offering that may run other DaemonSets' pods than the others."""
         taints = hard_taints(launch.taints)
-        by_identity = {}
-        for offering in offerings if self.state.daemon_sets.depend_on_offering else offerings[:1]:
-            own = {**labels, **self._of_offering(kind, offering), keys.HOSTNAME: launch.name}
-            daemons = self.state.daemon_sets.requests_on(
-                FinalNode(name=launch.name, labels=own, taints=taints, room={})
+        return [
+            FinalNode(
+                name=launch.name,
+                labels={**labels, **self._of_offering(kind, offering), keys.HOSTNAME: launch.name},
+                taints=taints,
+                room={},
             )
-            by_identity[id(daemons)] = daemons
-        return tuple(by_identity.values())
+            for offering in (offerings if self.state.daemon_sets.depend_on_offering else offerings[:1])
+        ]
 
     def _of_offering(self, kind: InstanceType, offering: Offering) -> Labels:
         """The labels that a node of the kind has from the offering;

@@ -18,7 +18,7 @@ from joinery.verification.nodes import (
     FinalNode,
     sold,
 )
-from joinery.verification.predicates import is_choosy, unmet
+from joinery.verification.predicates import is_choosy, ports_clash, unmet
 from joinery.verification.purchasable import most_of
 from joinery.verification.violation import Violation, ViolationCode, misplaced, of_launch
 
@@ -128,6 +128,7 @@ def _check_choices(state: FinalState, launch: Launch, node: FinalNode, *, choice
     yield from _check_room(launch, needs, usable)
     yield from _check_cheapest(launch, usable)
     yield from _check_requests(launch, needs, usable, state.daemon_sets.most)
+    yield from _check_ports(node, usable)
     for pod_class in node.planned:
         if is_choosy(pod_class.pod.spec):
             wrong = next((choice.kind.name for choice in usable if not choices.suit(choice, pod_class)), None)
@@ -163,6 +164,19 @@ def _check_room(launch: Launch, needs: Resources, choices: Sequence[Choice]) -> 
                 resource=lacking,
             )
             return
+
+
+def _check_ports(node: FinalNode, choices: Sequence[Choice]) -> Iterator[Violation]:
+    """On no type the DaemonSets' pods take a host port that a pod of the plan asks for (kube-scheduler NodePorts)."""
+    for pod_class in (pod_class for pod_class in node.planned if pod_class.ports):
+        for choice in choices:
+            port = ports_clash(pod_class.ports, choice.daemon_ports)
+            if port:
+                message = (
+                    f"the launch also allows {choice.kind.name}, where DaemonSets take host port {port[2]}/{port[0]}"
+                )
+                yield misplaced(ViolationCode.HOST_PORTS, pod_class, node, message)
+                break
 
 
 def _check_cheapest(launch: Launch, choices: Sequence[Choice]) -> Iterator[Violation]:

@@ -8,6 +8,7 @@ from joinery.apis import labels as keys
 from joinery.apis.labels import PREFER_NO_SCHEDULE
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, amounts, total
+from joinery.scheduling.packing import Launch
 from joinery.scheduling.reason import Figure, Subject
 from joinery.verification.affinity import anti_affinity_terms
 from joinery.verification.census import Census
@@ -20,17 +21,31 @@ from joinery.verification.spread import hard_spread
 from joinery.verification.violation import Violation, ViolationCode, of_launch
 
 
-def check_limits(state: FinalState) -> Iterator[Violation]:
-    """No NodePool that launches nodes grows over its limits. Nodes that are being deleted do not count."""
+def check_limits(state: FinalState, choices: Choices) -> Iterator[Violation]:
+    """No NodePool that launches nodes grows over its limits, whichever types EC2 picks.
+
+    Nodes that are being deleted do not count.
+    """
     usage = usage_of(state)
     for name in sorted({launch.node_pool for launch, _ in state.launched}):
         limits = amounts(state.pools[name].spec.limits)
+        launches = [launch for launch, _ in state.launched if launch.node_pool == name] if limits else []
         for resource in sorted(limits):
             used = usage[name].get(resource, 0)
-            if used > limits[resource]:
-                template = "{resource}: {used} with this plan, the limit is {limit}"
-                figures: dict[str, Figure] = {"resource": resource, "used": used, "limit": limits[resource]}
+            most = used + sum(_more_by_choice(state, choices, launch, resource) for launch in launches)
+            if most > limits[resource]:
+                when = "with this plan" if used == most else "with this plan if EC2 picks the largest types"
+                template = "{resource}: {used} {when}, the limit is {limit}"
+                figures: dict[str, Figure] = {"resource": resource, "used": most, "when": when}
+                figures |= {"limit": limits[resource]}
                 yield Violation.of(ViolationCode.LIMITS, template, Subject.node_pool(name), **figures)
+
+
+def _more_by_choice(state: FinalState, choices: Choices, launch: Launch, resource: str) -> int:
+    """How much more of a resource a launch may take than the type that it counts on."""
+    counted = state.types_of(state.pools[launch.node_pool])[launch.offering.instance_type].capacity.get(resource, 0)
+    usable = (choice for choice in choices.of(launch).values() if choice is not None)
+    return max((choice.kind.capacity.get(resource, 0) - counted for choice in usable), default=0)
 
 
 def check_min_values(state: FinalState, choices: Choices) -> Iterator[Violation]:

@@ -73,7 +73,7 @@ def _checks(state: FinalState) -> Iterator[Violation]:
     yield from check_volumes(state)
     yield from check_launches(state, choices)
     yield from check_alternatives(state, census, choices=choices, purchasable=purchasable)
-    yield from check_limits(state)
+    yield from check_limits(state, choices)
     yield from check_min_values(state, choices)
     yield from check_weights(state, purchasable, census)
     yield from check_reservations(state, choices)

@@ -112,6 +112,22 @@ def test_some_pools_launch_nothing_for_pods(pool: Any) -> None:
     assert violated(asked, packing(launch(asked, "default/web"))) & {"NodePool", "Launch"}
 
 
+def test_a_pool_stays_within_its_limits_whichever_type_ec2_picks() -> None:
+    """The smaller type is within the limit, and the larger one that may stand in for it is not."""
+    asked = problem(node_pool(limits={"cpu": "3"}), pod("web"))
+    assert violated(asked, packing(launch(asked, "default/web", types=("m7a.large",)))) == set()
+    assert "Limits" in violated(asked, packing(launch(asked, "default/web", types=("m7a.large", "m7a.xlarge"))))
+
+
+def test_daemon_sets_take_no_host_port_of_a_pod_whichever_type_ec2_picks() -> None:
+    """A DaemonSet for large nodes alone takes the port there, so the launch may carry small ones only."""
+    door = {"name": "door", "restartPolicy": "Always", "ports": [{"hostPort": 80}]}
+    for_large = daemon_set("proxy", init_containers=[door], node_selector={INSTANCE_TYPE: "m7a.xlarge"})
+    asked = problem(node_pool(), for_large, pod("web", init_containers=[door]))
+    assert violated(asked, packing(launch(asked, "default/web", types=("m7a.large",)))) == set()
+    assert "HostPorts" in violated(asked, packing(launch(asked, "default/web", types=("m7a.large", "m7a.xlarge"))))
+
+
 def test_a_pool_may_not_grow_over_its_limits() -> None:
     """Existing nodes and launches count with their capacity, and nodes by number."""
     for limits, right in (({"cpu": "6"}, True), ({"cpu": "5"}, False), ({"nodes": "1"}, False), ({"nodes": "2"}, True)):
