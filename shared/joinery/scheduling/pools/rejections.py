@@ -32,8 +32,9 @@ def _unusable_class(node_pool: NodePool, snapshot: Snapshot) -> Reason | None:
     node_class = next((c for c in snapshot.node_classes if c.metadata.name == ref.name), None)
     if node_class is not None:
         return _class_problem(node_class)
-    invalid = next((document for document in snapshot.invalid if document.name == ref.name), None)
-    if invalid is not None and invalid.kind == ref.kind:
+    # Documents of several kinds may have one name: that of the NodePool is mostly that of its class.
+    named = (document for document in snapshot.invalid if (document.kind, document.name) == (ref.kind, ref.name))
+    if invalid := next(named, None):
         return Reason(ReasonCode.NODE_CLASS, f"{ref.kind} {ref.name} is invalid: {invalid.reason}")
     return Reason(ReasonCode.NODE_CLASS, f"{ref.kind} {ref.name} does not exist")
 
