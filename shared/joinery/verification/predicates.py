@@ -263,4 +263,4 @@ def _asked(container: Container) -> dict[str, int]:
 
 
 def _most(left: Mapping[str, int], right: Mapping[str, int]) -> dict[str, int]:
-    return {name: max(left.get(name, 0), right.get(name, 0)) for name in left.keys() | right.keys()}
+    return {name: max(left.get(name, 0), right.get(name, 0)) for name in sorted(left.keys() | right.keys())}

@@ -176,3 +176,11 @@ def test_resource_claims_are_not_judged_and_so_refused() -> None:
     """Devices (DRA) are nothing that a plan may promise yet."""
     asked = problem(node_pool(), pod("web", resource_claims=[{"name": "gpu"}]))
     assert violated(asked, packing(launch(asked, "default/web"))) == {"NotSupported"}
+
+
+def test_of_several_lacking_resources_always_the_same_is_named() -> None:
+    """Two runs say the same of one plan, though Python gives sets another order in each."""
+    devices = {f"example.com/device-{number}": "1" for number in range(9)}
+    asked = problem(node("n1"), pod("web", cpu="1", memory="1Gi", requests=devices))
+    (violation,) = verify(asked, packing(on={"n1": ("default/web",)}))
+    assert violation.message == "example.com/device-0: 1 wanted, 0 there"
