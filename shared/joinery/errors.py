@@ -9,6 +9,7 @@
     ├── CapacityError           EC2 is out of these pools               -> remember them, plan again
     ├── RefusedError            a plan failed verification or a cap     -> act on nothing, tell a person
     └── UnavailableError        throttled, timed out, 5xx               -> raise; the event source retries
+        └── DeniedError         a right is missing                      -> the same, but others may be allowed
 
 A pod that fits nowhere is a result (``packing.unplaced``), not an error.
 """
@@ -63,3 +64,10 @@ class UnavailableError(JoineryError):
     def __init__(self, message: str, *, is_answer: bool = False) -> None:
         super().__init__(message)
         self.is_answer = is_answer
+
+
+class DeniedError(UnavailableError):
+    """We lack a right for this request. Others may be allowed, so only what it was for has to wait."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message, is_answer=True)

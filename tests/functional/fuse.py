@@ -23,15 +23,24 @@ class Crash(BaseException):
 class Fuse:
     """Kills the process right after its ``after``-th write, or fails ``failing`` calls of one method with an error.
 
-    ``writes`` are those that went through, as ``gateway.method``.
+    ``about``: says of a call's first argument whether that call fails; all fail without it. ``writes`` are those that
+    went through, as ``gateway.method``.
     """
 
-    def __init__(self, after: int | None = None, *, failing: str = "", error: Exception | None = None) -> None:
+    def __init__(
+        self,
+        after: int | None = None,
+        *,
+        failing: str = "",
+        error: Exception | None = None,
+        about: Callable[[Any], bool] = lambda _: True,
+    ) -> None:
         self.writes: list[str] = []
         self.is_blown = False
         self._after = after
         self._failing = failing
         self._error = error
+        self._about = about
 
     def protect(self, gateways: Gateways) -> Gateways:
         """The same gateways, behind this fuse."""
@@ -42,11 +51,11 @@ class Fuse:
         """A new process, which nothing kills."""
         self.is_blown, self._after = False, None
 
-    def through(self, name: str, call: Callable[[], Any]) -> Any:
-        """One call, if the process still lives."""
+    def through(self, name: str, call: Callable[[], Any], about: Any = None) -> Any:
+        """One call, if the process still lives. ``about``: its first argument."""
         if self.is_blown:
             raise Crash
-        if self._error is not None and name == self._failing:
+        if self._error is not None and name == self._failing and self._about(about):
             raise self._error
         answer = call()
         if name.partition(".")[2] in WRITES:
@@ -65,4 +74,6 @@ class _Wire:
 
     def __getattr__(self, method: str) -> Any:
         found = getattr(self._gateway, method)
-        return lambda *args, **kwargs: self._fuse.through(f"{self._name}.{method}", lambda: found(*args, **kwargs))
+        return lambda *args, **kwargs: self._fuse.through(
+            f"{self._name}.{method}", lambda: found(*args, **kwargs), next(iter(args), None)
+        )

@@ -13,7 +13,14 @@ from dataclasses import dataclass
 import msgspec
 
 from joinery.apis.decoding import decode
-from joinery.errors import ConfigurationError, ConflictError, JoineryError, NotFoundError, UnavailableError
+from joinery.errors import (
+    ConfigurationError,
+    ConflictError,
+    DeniedError,
+    JoineryError,
+    NotFoundError,
+    UnavailableError,
+)
 
 MESSAGE_CHARS = 400
 #: A cause is shown on a pod: it should be a sentence, and not the report of a policy engine.
@@ -85,6 +92,8 @@ def refusal(what: str, response: Response) -> JoineryError:
             return NotFoundError(reason)
         case 409:
             return ConflictError(reason)
+        case 403:
+            return DeniedError(f"{reason} (403)")
         case _:
             return UnavailableError(f"{reason} ({response.code})", is_answer=True)
 

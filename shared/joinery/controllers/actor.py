@@ -1,14 +1,17 @@
 """The actor: it carries commands out through the gateways, one call a command.
 
 Commands come in chains, one chain an object. Within a chain the first failure stops the rest, because what follows
-relies on it; other chains go on. Deleting what is gone already counts as done. Failures are logged one by one, and
+relies on it; other chains go on. Only a pod that cannot be made to go stops nothing behind it: its neighbours can be
+asked all the same, and how far a drain has come is read from the pods that are left. Deleting what is gone already
+counts as done. Failures are logged one by one, and
 raised together at the end (``conclude``), so that the door rings again or redelivers.
 
 What is logged as decided is also carried out, unless the line says mode ``observe``: then the gateways do not write
 (``joinery.observing``).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from typing import assert_never
 
@@ -58,7 +61,8 @@ class Actor:
                 except JoineryError as error:
                     logger.error("a command failed", extra=_line(command) | {ERROR: str(error)})
                     self._failures.append(error)
-                    break
+                    if not _fails_alone(command, error):
+                        break
 
     def conclude(self) -> None:
         """Raise what went wrong, if anything did, as one error that tells the door what to do about it.
@@ -77,6 +81,14 @@ class Actor:
         """Log a failure outside of a command, to be raised at the end."""
         logger.error(what, extra=said(**{ERROR: str(error)}))
         self._failures.append(error)
+
+    @contextmanager
+    def noting(self, what: str) -> Iterator[None]:
+        """Note a failure of the block as ``what``, and go on after it."""
+        try:
+            yield
+        except JoineryError as error:
+            self.note(what, error)
 
     def _carry_out(self, command: Command) -> None:
         if isinstance(command, Announce):
@@ -124,7 +136,13 @@ class Actor:
                 assert_never(command)
 
     def _evict(self, command: Evict) -> None:
-        match self._gateways.cluster.evict(command.pod):
+        try:
+            answer = self._gateways.cluster.evict(command.pod)
+        except JoineryError as error:
+            text = f"its node {command.node.metadata.name} is being drained, but it was not evicted: {_cause(error)}"
+            announce(self._gateways.recorder, [Announce("FailedEviction", text, command.pod, warning=True)])
+            raise
+        match answer:
             case Eviction.EVICTED:
                 event = Announce("Evicted", f"evicted: {command.reason}", command.pod)
             case Eviction.BLOCKED:
@@ -137,6 +155,19 @@ class Actor:
 
 def _is_done_when_gone(command: Change) -> bool:
     return isinstance(command, DeleteClaim | DeleteNode | DeletePod | TerminateInstance | TagInstance)
+
+
+def _fails_alone(command: Command, error: JoineryError) -> bool:
+    """Whether what follows in the chain is carried out all the same.
+
+    Not where nobody answers: each of the node's pods would wait for that as long as this one did.
+    """
+    is_silence = isinstance(error, UnavailableError) and not error.is_answer
+    return isinstance(command, Evict | DeletePod) and not is_silence
+
+
+def _cause(error: JoineryError) -> str:
+    return error.cause if isinstance(error, ConfigurationError) else str(error)
 
 
 def _line(command: Command) -> dict[str, object]:

@@ -4,20 +4,21 @@ What a refusal is about is found out by ``joinery.controllers.refused_claims``; 
 called.
 """
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster.gateway import Cluster
 from joinery.controllers.actor import Actor
 from joinery.controllers.refused_claims import RefusedClaims
-from joinery.errors import ConfigurationError, JoineryError, UnavailableError
+from joinery.errors import ConfigurationError, DeniedError, JoineryError, UnavailableError
 from joinery.lifecycle.new_claims import claims_of
 from joinery.observability import NODE_CLAIM, REASON, logger, said
 from joinery.scheduling.packing import Launch, Packing, Unplaced
 from joinery.scheduling.problem import Problem
 
-#: How many failures that are no claim's own fault end the writing. A missing right or an unwell server concerns all
-#: claims.
+#: How many failures that are no claim's own fault end the writing. An unwell server concerns all claims, and may take
+#: seconds for each. A refused right concerns the claims of one NodePool: more of them would only fill the log.
 _MOST_FAILURES = 3
 
 
@@ -47,6 +48,7 @@ class ClaimWriter:
     actor: Actor
     written: list[Written] = field(default_factory=list)
     observed: list[Launch] = field(default_factory=list)
+    _denied: Counter[str] = field(default_factory=Counter)
     _failures: int = 0
 
     def __post_init__(self) -> None:
@@ -69,15 +71,18 @@ class ClaimWriter:
         """
         is_any_refused = False
         for launch, claim in zip(packing.launches, claims_of(packing, problem.snapshot), strict=True):
-            if launch.node_pool in self._refused.pools:
+            if launch.node_pool in self._refused.pools or self._denied[launch.node_pool] >= _MOST_FAILURES:
                 continue
             try:
                 self._create(launch, claim)
             except ConfigurationError as error:
                 is_any_refused = True
                 self._refused.isolate(self.rest(problem), launch, claim, error)
+            except DeniedError as error:
+                self._denied[launch.node_pool] += 1
+                self._note(claim, error)
             except JoineryError as error:
-                self.actor.note(f"claim {claim.metadata.name} was not written", error)
+                self._note(claim, error)
                 if self._is_hopeless(error):
                     return False
         return is_any_refused
@@ -107,6 +112,9 @@ class ClaimWriter:
         self.written.append(Written(launch, stored))
         text = f"{len(launch.pods)} pods, {launch.offering.instance_type} or better at {launch.offering.price} $/h"
         logger.info("claim written", extra=said(**{NODE_CLAIM: claim.metadata.name, REASON: text}))
+
+    def _note(self, claim: NodeClaim, error: JoineryError) -> None:
+        self.actor.note(f"claim {claim.metadata.name} was not written", error)
 
     def _is_hopeless(self, error: JoineryError) -> bool:
         """Whether to write no more: nobody answers, or the same answer comes again and again."""

@@ -4,9 +4,10 @@ One run looks at everything once and takes one short step for each object. A bad
 something is in progress the run rings its own bell, whose queue is delayed; the chain of ticks ends with the work.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass, NodeClassStatus
 from joinery.controllers.actor import Actor
 from joinery.controllers.launcher import Launched, finish_launches
@@ -27,8 +28,10 @@ class LifecycleController:
 
     def reconcile(self) -> Mapping[str, Any]:
         """Read, decide, act. Raises what failed when everything else is done."""
-        view = self._read()
+        view, unlisted = self._read()
         actor = Actor(self._gateways, view.snapshot.now)
+        if unlisted is not None:
+            actor.note("the instances could not be listed; what needs them waits", unlisted)
         statuses = self._resolve(view.snapshot.node_classes, actor)
         decision = decide(view, statuses)
         self._act(view, decision, actor)
@@ -39,12 +42,17 @@ class LifecycleController:
             "commands": actor.attempted,
         }
 
-    def _read(self) -> View:
+    def _read(self) -> tuple[View, JoineryError | None]:
+        """The view, and why it has no instances, if EC2 could not be asked for them."""
+        instances, unlisted = None, None
         # The instances first: see ``lifecycle.view``.
-        instances = self._gateways.cloud.instances()
+        try:
+            instances = self._gateways.cloud.instances()
+        except JoineryError as error:
+            unlisted = error
         snapshot = self._gateways.cluster.snapshot()
         _log_invalid(snapshot.invalid)
-        return view_of(snapshot, instances)
+        return view_of(snapshot, instances), unlisted
 
     def _resolve(self, node_classes: Iterable[NodeClass], actor: Actor) -> Mapping[str, NodeClassStatus]:
         """What the cloud says of each class, by name; a class that it could not look at is left out."""
@@ -60,16 +68,25 @@ class LifecycleController:
         for failure in decision.failures:
             actor.note(failure.what, failure.error)
         actor.carry_out(*decision.readiness, *(step.commands for step in decision.steps))
-        launched = Launched()
-        if decision.launches:
-            instances = view.instances.values()
-            launched = finish_launches(self._gateways, actor, view.snapshot, decision.launches, instances)
+        actor.carry_out(*(step.tagging for step in decision.steps))
+        launched = self._launch(view, decision.launches, actor)
         # Last of all, because there may be thousands: a pod that is let in late finds its node kept for it.
         actor.carry_out(*decision.garbage, *((invitation,) for invitation in decision.invitations))
         if decision.in_progress:
-            self._gateways.doorbell.ring(Bell.LIFECYCLE)
+            self._ring(Bell.LIFECYCLE, actor)
         if decision.wakes_provisioning or launched.is_short:
-            self._gateways.doorbell.ring(Bell.PROVISIONING)
+            self._ring(Bell.PROVISIONING, actor)
+
+    def _launch(self, view: View, left_behind: Sequence[NodeClaim], actor: Actor) -> Launched:
+        """Launch claims that were left behind, unless it is not known whether they have instances already."""
+        if left_behind and view.are_instances_known:
+            with actor.noting("claims that were left behind could not be launched"):
+                return finish_launches(self._gateways, actor, view.snapshot, left_behind, view.instances.values())
+        return Launched()
+
+    def _ring(self, bell: Bell, actor: Actor) -> None:
+        with actor.noting(f"the bell of {bell.value} was not rung"):
+            self._gateways.doorbell.ring(bell)
 
 
 def _log_invalid(objects: Iterable[Invalid]) -> None:

@@ -112,8 +112,9 @@ class ProvisioningController:
         if not left_behind:
             return snapshot
         actor = Actor(self._gateways, snapshot.now)
-        finish_launches(self._gateways, actor, snapshot, left_behind, self._gateways.cloud.instances())
         # A failure is logged, and not raised: the claim is tried again, and the other pods should be served now.
+        with actor.noting("claims that were left behind could not be launched"):
+            finish_launches(self._gateways, actor, snapshot, left_behind, self._gateways.cloud.instances())
         return self._gateways.cluster.snapshot()
 
     def _read(self, snapshot: Snapshot) -> tuple[Problem, Supply]:

@@ -1,7 +1,8 @@
 """What one run of lifecycle decides: the next step of every claim, readiness of pools and classes, and garbage."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from joinery.apis.core import Node
 from joinery.apis.nodeclaim import NodeClaim
@@ -30,7 +31,7 @@ class LifecycleDecision:
 
     ``readiness``: for each NodePool, node class and invalid resource whose status changes. ``steps``: one for each
     claim of ours, and for each Node of ours that is being deleted without a claim. ``garbage``: for each instance that
-    has no claim. ``failures``: the claims whose step could not be decided.
+    has no claim. ``failures``: the claims and Nodes whose step could not be decided.
     """
 
     readiness: tuple[Chain, ...]
@@ -68,13 +69,16 @@ def decide(view: View, statuses: Mapping[str, NodeClassStatus]) -> LifecycleDeci
     """Decide about everything in the view. ``statuses``: by name of a node class, what the cloud says of it now."""
     steps: list[Step] = []
     failures: list[Failure] = []
-    for claim in view.snapshot.managed_claims:
+    owners: list[tuple[NodeClaim | Node, Callable[[], Step]]] = [
+        *((claim, partial(advance, view, claim)) for claim in view.snapshot.managed_claims),
+        *((node, partial(finalize_node, view, node)) for node in _nodes_without_claim(view)),
+    ]
+    for owner, next_step in owners:
         try:
-            steps.append(advance(view, claim))
-        except Exception as error:  # whatever is wrong with one claim, the others go on
-            failures.append(Failure(f"NodeClaim {claim.metadata.name} could not be decided", error))
+            steps.append(next_step())
+        except Exception as error:  # whatever is wrong with one of them, the others go on
+            failures.append(Failure(f"{type(owner).__name__} {owner.metadata.name} could not be decided", error))
             steps.append(Step(in_progress=True))
-    steps += [finalize_node(view, node) for node in _nodes_without_claim(view)]
     return LifecycleDecision(
         readiness=tuple(readiness(view.snapshot, statuses)),
         steps=tuple(steps),

@@ -72,7 +72,7 @@ def finalize(view: View, claim: NodeClaim) -> Step:
 def finalize_node(view: View, node: Node) -> Step:
     """One pass over a Node of ours that is being deleted and has no claim: it is drained, and its finalizer removed."""
     drain = plan_drain(view.pods_on(node), now=view.snapshot.now, deadline=None)
-    if (not is_ready(node) and view.instance_of(node) is None) or not drain.waiting:
+    if (not is_ready(node) and view.is_gone(node)) or not drain.waiting:
         return Step((UpdateNode(node, _released(node), "nothing keeps it any more"),))
     tainted = disrupted(node)
     taint = (UpdateNode(node, tainted, "it is being deleted"),) if tainted != node else ()
@@ -100,7 +100,7 @@ def _deadline(claim: NodeClaim) -> datetime | None:
 
 
 def _end_node(so_far: _Pass, node: Node) -> _Pass:
-    if not is_ready(node) and so_far.view.instance_of(node) is None:
+    if not is_ready(node) and so_far.view.is_gone(node):
         gone = _let_go(so_far, node, "its instance is gone")
         return gone if node.metadata.deletion_timestamp else gone.then(DeleteNode(node, "its instance is gone"))
     so_far = _closed(so_far, node)
@@ -179,7 +179,7 @@ def _end_instance(so_far: _Pass, node: Node | None = None) -> _Pass:
     instance = so_far.view.instance_of(claim)
     # An instance that is missing before it was asked to terminate may only be missing from the list, so it is asked all
     # the same.
-    if instance is None and claim.is_true(TERMINATING):
+    if so_far.view.is_gone(claim) and claim.is_true(TERMINATING):
         return _let_go(so_far, node, "its instance is terminated")
     if instance is None or not instance.is_going:
         text = "its claim is being deleted"

@@ -26,7 +26,7 @@ def lost_instance(view: View, claim: NodeClaim) -> tuple[Command, ...]:
 
     A Node that is ready proves that the list is wrong.
     """
-    if not claim.is_true(REGISTERED) or view.instance_of(claim) is not None:
+    if not claim.is_true(REGISTERED) or not view.is_gone(claim):
         return ()
     if any(is_ready(node) for node in view.nodes_of(claim)):
         return ()

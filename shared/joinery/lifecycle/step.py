@@ -81,10 +81,10 @@ def _living(view: View, claim: NodeClaim) -> Step:
         after, node = demoted(view, after, node)
     steered = steer(view, after, node)
     after = adopted(view, settled(after, view.snapshot.now))
-    after, tags = _tagged(after) if claim.is_true(INITIALIZED) else (after, ())
     is_young = not after.is_true(INITIALIZED) and _is_young(after, view.snapshot.now)
     return Step(
-        (*before_node, *tags, *_written(view, claim, after, steered)),
+        (*before_node, *_written(view, claim, after, steered)),
+        tagging=_tagging(claim) if after == claim else (),
         in_progress=is_young or steered.is_kept,
         invited=steered.invited,
         is_short=steered.is_short,
@@ -100,18 +100,18 @@ def _joined(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple
     return claim, nodes[0] if len(nodes) == 1 else None, ()
 
 
-def _tagged(claim: NodeClaim) -> tuple[NodeClaim, tuple[Command, ...]]:
+def _tagging(claim: NodeClaim) -> tuple[Command, ...]:
     """Tag the instance with the names of its node and claim, once (Karpenter for AWS, nodeclaim/tagging).
 
-    At its launch the node had no name yet. Only after initialization, because a tag that is refused must not keep a
-    node from becoming fit.
+    At its launch the node had no name yet. The tags are for people and for bills, so they come last: after
+    initialization, and in a step that writes nothing else to the claim, which a refused tag could keep from it.
     """
     name = claim.status.node_name
-    if not name or claim.metadata.annotations.get(INSTANCE_TAGGED) == "true":
-        return claim, ()
-    tags = {"Name": name, INSTANCE_CLAIM_TAG: claim.metadata.name}
-    tag = TagInstance(instance_id(claim.status.provider_id), tags, f"it is the node {name}")
-    return annotated(claim, {INSTANCE_TAGGED: "true"}), (tag,)
+    if not claim.is_true(INITIALIZED) or not name or claim.metadata.annotations.get(INSTANCE_TAGGED) == "true":
+        return ()
+    tags, text = {"Name": name, INSTANCE_CLAIM_TAG: claim.metadata.name}, f"it is the node {name}"
+    tagged = annotated(claim, {INSTANCE_TAGGED: "true"})
+    return TagInstance(instance_id(claim.status.provider_id), tags, text), UpdateClaim(claim, tagged, text)
 
 
 def _written(view: View, before: NodeClaim, after: NodeClaim, steered: Steered) -> Iterable[Command]:

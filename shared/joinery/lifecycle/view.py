@@ -23,7 +23,8 @@ from joinery.state.snapshot import Snapshot
 class Step:
     """What to do for one object now.
 
-    ``commands``: in this order; the first that fails stops those after it. ``launch``: the claim, if it is to be
+    ``commands``: in this order; the first that fails stops those after it. ``tagging``: likewise, but no part of
+    ``commands``, because a tag that is refused must not stop a node. ``launch``: the claim, if it is to be
     launched. Claims that share a CreateFleet call are launched together, after all steps. ``invited``: pods to be let
     onto its node. It is no part of ``commands``, because a pod that is refused must not stop the others.
     ``in_progress``: whether it will need another step soon. ``is_short``: pods that it was bought for have no place
@@ -31,6 +32,7 @@ class Step:
     """
 
     commands: tuple[Command, ...] = ()
+    tagging: tuple[Command, ...] = ()
     launch: NodeClaim | None = None
     in_progress: bool = False
     invited: Tolerate | None = None
@@ -41,7 +43,8 @@ class Step:
 class View:
     """A snapshot with its instances, indexed.
 
-    ``instances``: by id, those that EC2 has not forgotten. ``nodes``: by provider ID. ``pods``: by the name of the node
+    ``instances``: by id, those that EC2 has not forgotten. ``are_instances_known``: whether EC2 could be asked; if not,
+    there are none in the view, and that proves nothing. ``nodes``: by provider ID. ``pods``: by the name of the node
     to which they are bound. ``waiting``: by namespace/name, the live pods without a node. ``expected``: by a claim's
     name, the pods (namespace/name) that it is there for now (``state.plans.expected``).
     """
@@ -52,6 +55,7 @@ class View:
     pods: Mapping[str, tuple[Pod, ...]]
     waiting: Mapping[str, Pod]
     expected: Mapping[str, tuple[str, ...]]
+    are_instances_known: bool = True
 
     def nodes_of(self, claim: NodeClaim) -> tuple[Node, ...]:
         """The Nodes of a claim's instance: one, if all is well."""
@@ -62,13 +66,17 @@ class View:
         return self.pods.get(node.metadata.name, ())
 
     def instance_of(self, owner: NodeClaim | Node) -> Instance | None:
-        """The instance behind a claim or a Node, None once it is gone."""
+        """The instance behind a claim or a Node; None if EC2 does not list it, or could not be asked."""
         provider_id = owner.status.provider_id if isinstance(owner, NodeClaim) else owner.spec.provider_id
         return self.instances.get(instance_id(provider_id))
 
+    def is_gone(self, owner: NodeClaim | Node) -> bool:
+        """Whether EC2 no longer lists the instance behind a claim or a Node."""
+        return self.are_instances_known and self.instance_of(owner) is None
 
-def view_of(snapshot: Snapshot, instances: Iterable[Instance]) -> View:
-    """The snapshot joined with the instances that were listed before it was read."""
+
+def view_of(snapshot: Snapshot, instances: Iterable[Instance] | None) -> View:
+    """The snapshot joined with the instances that were listed before it was read; None if they could not be listed."""
     nodes: dict[str, list[Node]] = defaultdict(list)
     for node in snapshot.nodes:
         nodes[node.spec.provider_id].append(node)
@@ -77,7 +85,8 @@ def view_of(snapshot: Snapshot, instances: Iterable[Instance]) -> View:
         pods[pod.spec.node_name].append(pod)
     return View(
         snapshot=snapshot,
-        instances={instance.instance_id: instance for instance in instances},
+        instances={instance.instance_id: instance for instance in instances or ()},
+        are_instances_known=instances is not None,
         nodes={provider_id: tuple(listed) for provider_id, listed in nodes.items() if provider_id},
         pods={name: tuple(listed) for name, listed in pods.items() if name},
         waiting={pod.key: pod for pod in pods[""] if is_active(pod)},

@@ -237,13 +237,15 @@ def test_a_claim_of_another_controller_is_stamped_and_not_drifted() -> None:
 
 
 def test_an_instance_is_named_after_its_node_once() -> None:
-    """For people who look at EC2; only when the node is fit, so that a refused tag keeps it from nothing."""
-    assert "TagInstance" not in _kinds(_step(builders.node_claim(**REGISTERED_CLAIM), builders.node("node-1")).commands)
-    claim = builders.node_claim(node="node-1", created=START)
-    step = _step(claim, builders.node("node-1"))
-    tag = _one(step, TagInstance)
+    """For people who look at EC2; only when the node is fit and nothing else is to be said of its claim."""
+    assert not _step(builders.node_claim(**REGISTERED_CLAIM), builders.node("node-1")).tagging
+    step = _step(builders.node_claim(node="node-1", created=START), builders.node("node-1"))
+    assert not step.tagging
+    tag, update = _step(_one(step, UpdateClaim).after, builders.node("node-1")).tagging
+    assert isinstance(tag, TagInstance)
+    assert isinstance(update, UpdateClaim)
     assert (tag.instance_id, tag.tags) == ("i-node-1", {"Name": "node-1", "karpenter.sh/nodeclaim": "default-1"})
-    assert "TagInstance" not in _kinds(_step(_one(step, UpdateClaim).after, builders.node("node-1")).commands)
+    assert not _step(update.after, builders.node("node-1")).tagging
 
 
 def test_a_deleted_node_takes_its_claim_along() -> None:

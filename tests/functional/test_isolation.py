@@ -1,0 +1,180 @@
+"""One failing call stops itself and nothing else: its neighbours go on in the same run, and the failure is told."""
+
+import pytest
+from msgspec.structs import replace as changed
+
+from joinery.apis.core import Pod
+from joinery.apis.labels import INSTANCE_TAGGED, NODE_POOL, PLANNED_TAINT
+from joinery.doorbell.gateway import Bell
+from joinery.errors import ConfigurationError, DeniedError, JoineryError, UnavailableError
+from simulator import builders
+from tests.functional.fuse import Fuse
+from tests.functional.guarded import guarded
+from tests.functional.stand import Stand
+
+REFUSED = ConfigurationError("pod is not for you", cause="an operator moves it")
+DENIED = DeniedError("joinery may not do that (403)")
+NO_RIGHT = (403, 'nodeclaims.karpenter.sh is forbidden: User "joinery" cannot create resource "nodeclaims"')
+
+
+def _behind(stand: Stand, fuse: Fuse) -> Stand:
+    """The same world, with a fuse in the wires."""
+    return Stand(stand.world, gateways=fuse.protect(stand.gateways))
+
+
+def _draining(stand: Stand) -> Stand:
+    """A node with three pods whose drain begins with the next run."""
+    stand.pods(3)
+    stand.settle()
+    stand.world.cluster.delete_node_claim(stand.claim)
+    stand.live()
+    stand.wait(15)
+    return stand
+
+
+@pytest.mark.parametrize("error", [REFUSED, DENIED, UnavailableError("etcd", is_answer=True)])
+def test_an_eviction_that_is_refused_does_not_keep_its_neighbours(stand: Stand, error: JoineryError) -> None:
+    """An admission webhook or a right that is missing may be about one pod only. That pod's Events say why."""
+    fuse = Fuse(failing="cluster.evict", error=error, about=lambda pod: pod.metadata.name == "pod-0")
+    with pytest.raises(JoineryError, match="1 failed"):
+        _behind(_draining(stand), fuse).live()
+    going = {key for key, pod in stand.world.cluster.pods.items() if pod.metadata.deletion_timestamp}
+    assert going == {"default/pod-1", "default/pod-2"}
+    assert set(stand.messages("FailedEviction")) == {"pod-0"}
+    assert stand.claim.condition("Drained") is not None
+
+
+def test_where_nobody_answers_an_eviction_the_other_pods_of_the_node_wait(stand: Stand) -> None:
+    """Each of them would cost the run another timeout."""
+    asked: list[str] = []
+
+    def count(pod: Pod) -> bool:
+        asked.append(pod.metadata.name)
+        return True
+
+    fuse = Fuse(failing="cluster.evict", error=UnavailableError("timed out"), about=count)
+    with pytest.raises(UnavailableError, match="timed out"):
+        _behind(_draining(stand), fuse).live()
+    assert len(asked) == 1
+
+
+def test_a_refused_tag_does_not_keep_the_node_for_its_pods(stand: Stand) -> None:
+    """The taint that kept it goes when they are bound, and the tag is tried again."""
+    stand.pods(3)
+    stand.provision()
+    stand.boot()
+    stand.live()
+    stand.bind()
+    for _ in range(2):
+        with pytest.raises(UnavailableError):
+            _behind(stand, Fuse(failing="cloud.tag", error=UnavailableError("not authorized"))).live()
+    (node,) = stand.world.cluster.nodes.values()
+    assert PLANNED_TAINT not in {taint.key for taint in node.spec.taints}
+    assert INSTANCE_TAGGED not in stand.claim.metadata.annotations
+    stand.live()
+    assert stand.claim.metadata.annotations[INSTANCE_TAGGED] == "true"
+    (instance,) = stand.world.cloud.instances()
+    assert (instance.tags or {})["Name"] == node.metadata.name
+
+
+@pytest.mark.parametrize(("denied", "served"), [("default", "other"), ("other", "default")])
+def test_a_right_that_is_missing_for_one_pool_does_not_keep_the_other_from_launching(denied: str, served: str) -> None:
+    """However many claims the pool needs, and whichever is asked first."""
+    stand, _ = guarded(lambda claim, _: NO_RIGHT if claim["metadata"]["labels"][NODE_POOL] == denied else None)
+    stand.world.cluster.add(builders.node_pool("other", requirements=["karpenter.k8s.aws/instance-size=xlarge"]))
+    stand.live()
+    stand.pods(15, node_selector={NODE_POOL: denied})
+    stand.world.cluster.add(builders.pod("served", node_selector={NODE_POOL: served}))
+    with pytest.raises(UnavailableError, match="3 failed"):
+        stand.provision()
+    assert stand.claim.metadata.labels[NODE_POOL] == served
+    assert len(stand.alive) == 1
+    assert set(stand.messages("Nominated")) == {"served"}
+
+
+def test_nodes_register_while_ec2_cannot_be_asked_for_its_instances(stand: Stand) -> None:
+    """And are opened to all, and their pods are let in: none of that needs EC2."""
+    stand.pods(3)
+    stand.provision()
+    stand.boot()
+    blind = _behind(stand, Fuse(failing="cloud.instances", error=UnavailableError("RequestLimitExceeded")))
+    with pytest.raises(UnavailableError, match="RequestLimitExceeded"):
+        blind.live()
+    stand.bind()
+    with pytest.raises(UnavailableError, match="RequestLimitExceeded"):
+        blind.live()
+    (node,) = stand.world.cluster.nodes.values()
+    assert (stand.claim.is_true("Ready"), node.spec.taints) == (True, [])
+
+
+def test_nothing_is_ended_because_ec2_cannot_be_asked(stand: Stand) -> None:
+    """An instance that was not listed may be there: its node, its claim and its finalizers stay."""
+    stand.pods(3)
+    stand.settle()
+    (node,) = stand.world.cluster.nodes.values()
+    stand.world.cluster.api.update(changed(node, status=changed(node.status, conditions=[])))
+    blind = _behind(stand, Fuse(failing="cloud.instances", error=UnavailableError("throttled")))
+    with pytest.raises(UnavailableError):
+        blind.live()
+    assert (len(stand.alive), stand.claim.is_deleting) == (1, False)
+    stand.world.cluster.delete_node_claim(stand.claim)
+    for _ in range(20):
+        stand.wait(5)
+        with pytest.raises(UnavailableError):
+            blind.live()
+    assert len(stand.claims) == 1
+    for _ in range(20):
+        stand.wait(5)
+        stand.live()
+    assert (stand.claims, stand.alive) == ([], [])
+
+
+def _left_behind(stand: Stand) -> Stand:
+    """A claim that provisioning was killed before launching, long enough ago, and a pod that came after it."""
+    stand.pods(1)
+    stand.world.cloud.fail_next("launch", RuntimeError("killed"))
+    with pytest.raises(RuntimeError):
+        stand.provision()
+    stand.wait(65)
+    return stand
+
+
+def test_nothing_is_launched_a_second_time_because_ec2_cannot_be_asked(stand: Stand) -> None:
+    """The claim may have its instance already, so it waits; the ticks go on."""
+    blind = _behind(_left_behind(stand), Fuse(failing="cloud.instances", error=UnavailableError("throttled")))
+    stand.rung()
+    with pytest.raises(UnavailableError):
+        blind.live()
+    assert (stand.alive, Bell.LIFECYCLE in stand.rung()) == ([], True)
+    stand.live()
+    assert len(stand.alive) == 1
+
+
+def test_pods_get_nodes_though_a_claim_that_was_left_behind_cannot_be_looked_up(stand: Stand) -> None:
+    """It is launched by a later run; its neighbours need not wait for that."""
+    blind = _behind(_left_behind(stand), Fuse(failing="cloud.instances", error=UnavailableError("throttled")))
+    stand.world.cluster.add(*(builders.pod(f"new-{number}", cpu="3") for number in range(2)))
+    blind.provision()
+    assert len(stand.alive) == 2
+
+
+def test_ticks_and_garbage_go_on_though_nothing_can_be_launched(stand: Stand) -> None:
+    """The list of prices cannot be read: a launch needs it, an instance that nobody knows does not."""
+    _left_behind(stand)
+    stand.world.cloud.fail_next("instance_types", UnavailableError("throttled"))
+    stand.rung()
+    with pytest.raises(UnavailableError, match="throttled"):
+        stand.live()
+    assert Bell.LIFECYCLE in stand.rung()
+
+
+def test_a_bell_that_cannot_be_rung_does_not_keep_the_other_from_ringing(stand: Stand) -> None:
+    """Provisioning should know of the pods that lost their place."""
+    stand.pods(1)
+    stand.settle()
+    stand.world.cluster.delete_node(next(iter(stand.world.cluster.nodes.values())))
+    stand.rung()
+    fuse = Fuse(failing="doorbell.ring", error=UnavailableError("SQS"), about=lambda bell: bell is Bell.LIFECYCLE)
+    with pytest.raises(UnavailableError, match="SQS"):
+        _behind(stand, fuse).live()
+    assert stand.rung() == {Bell.PROVISIONING}
