@@ -1,4 +1,4 @@
-"""The only place that constructs adapters, and the only one that reads the environment.
+"""What the functions are made of: the only place of theirs that constructs adapters and reads the environment.
 
 One cached function a controller: a cold start builds what its door needs and nothing else, a warm one builds nothing.
 Every import is inside the function that needs it, because what a door does not import it does not pay for.

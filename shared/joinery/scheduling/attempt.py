@@ -107,8 +107,8 @@ def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> Attempt:
     work, packer = first_fit(problem, strategy)
     better = None if problem.options.first_fit_only else cheaper(work, packer.nodes, effort)
     if better is not None:
-        packer.go_on(better.buyer)
-    packer.fill_up()
+        packer.resume(better.buyer)
+    packer.place_leftovers()
     packer.nodes.note_usage()
     packing = Packing(
         existing=_existing(work),
@@ -169,7 +169,7 @@ def _packed(problem: Problem, strategy: Strategy) -> tuple[Workspace, FirstFit]:
 
 def _is_domain_open(work: Workspace, packer: FirstFit) -> bool:
     """Whether a new node may bring DaemonSets' pods that a spread counts into one domain or another."""
-    keys = {group.rule.key for group in work.topology.settling}
+    keys = {group.rule.key for group in work.topology.counting_daemons}
     nodes = packer.bought if keys else ()
     return any(not keys <= {key for batch in node.placed for key in batch.domains} for node in nodes)
 

@@ -92,7 +92,8 @@ class Packing:
     unplaced          pods without a place, and why
     relaxed           preferences of placed pods that were dropped
     pool_reasons      why NodePools took no part
-    lower_bound       $/h: no set of new nodes for the pods in ``launches`` costs less; proven
+    lower_bound       $/h: no set of new nodes for the pods in ``launches`` costs less; proven. A spread over hosts is
+                      read as Karpenter reads it: one more, empty host may always come
     kept_bound        $/h: the same for sets that keep the preferences that this plan keeps
     weaknesses        why the bounds are far below the price, in words; empty where they are not
     method            how the plan was made

@@ -63,10 +63,10 @@ class _Driver:
         best = self._consistent(strategy)
         was_left = bool(best.packer.left)
         for alternative in alternatives(strategy, best):
-            has_all = not best.packer.left if was_left else best.is_cheapest
-            if self.effort.is_over() or has_all:
+            is_done = not best.packer.left if was_left else best.is_cheapest
+            if self.effort.is_over() or is_done:
                 break
-            # First-fit alone tells cheaply whether the alternative places more pods.
+            # First-fit alone tells whether the alternative places more pods; most do not, and it is the cheap part.
             if was_left and left_by_priority(first_fit(self.problem, alternative)[1]) >= best.left:
                 continue
             other = self._consistent(alternative)

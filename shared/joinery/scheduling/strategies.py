@@ -36,7 +36,7 @@ def alternatives(strategy: Strategy, usual: Attempt) -> Iterator[Strategy]:
     Most promising first.
     """
     left, work = tuple(usual.packer.left), usual.work
-    if work.topology.settling:
+    if work.topology.counting_daemons:
         yield replace(strategy, manner=Manner(heedless=True))
     if any(both_near_and_spread(pods, work.topology) for pods in left):
         yield replace(strategy, manner=Manner(dealing="ahead"))

@@ -44,8 +44,8 @@ class NodeView:
     launch, what the claim requests.
 
     ``is_initialized``: it is fit for pods. ``is_leaving``: it takes no more pods, and those it has need another place.
-    ``is_reserved``: its claim is not launched yet, so its room is for ``planned`` only. ``pods``: those bound to it or
-    nominated for it. ``planned``: the pods (namespace/name) that its claim is there for now.
+    ``is_unlaunched``: its claim is not launched yet, so its room is for ``planned`` only. ``pods``: those bound to it
+    or nominated for it. ``planned``: the pods (namespace/name) that its claim is there for now.
     """
 
     node: str
@@ -57,7 +57,7 @@ class NodeView:
     allocatable: Resources
     is_initialized: bool
     is_leaving: bool
-    is_reserved: bool
+    is_unlaunched: bool
     pods: tuple[Pod, ...]
     planned: tuple[str, ...]
 
@@ -128,7 +128,7 @@ def node_view(node: Node, claim: NodeClaim | None, pods: tuple[Pod, ...] = ()) -
         allocatable=allocatable,
         is_initialized=initialized,
         is_leaving=is_leaving(node, claim),
-        is_reserved=False,
+        is_unlaunched=False,
         pods=pods,
         planned=planned_pods(claim),
     )
@@ -152,7 +152,7 @@ def _of_claim(claim: NodeClaim) -> NodeView:
         allocatable=amounts(claim.status.allocatable) if launched else reserved,
         is_initialized=False,
         is_leaving=is_leaving(None, claim),
-        is_reserved=not launched,
+        is_unlaunched=not launched,
         pods=(),
         planned=planned_pods(claim),
     )

@@ -22,7 +22,7 @@ class FinalNode:
     """A node once it has booted and is initialised.
 
     ``room``: what is allocatable; ``pool``: the name of its NodePool, if any; ``is_leaving``: it is being deleted.
-    ``reserved_for``: of a claim that is not launched yet, the only pods that may use it. ``held``: all pods on it by
+    ``only_for``: of a claim that is not launched yet, the only pods that may use it. ``held``: all pods on it by
     class, ``planned``: the names of those that the plan puts there.
     """
 
@@ -33,7 +33,7 @@ class FinalNode:
     capacity: Resources = field(default_factory=dict)
     pool: str = ""
     is_leaving: bool = False
-    reserved_for: frozenset[str] | None = None
+    only_for: frozenset[str] | None = None
     held: "dict[EquivalenceClass, int]" = field(default_factory=dict)
     planned: "dict[EquivalenceClass, list[str]]" = field(default_factory=dict)
 
@@ -76,7 +76,7 @@ def existing_node(view: NodeView, node: Node | None) -> FinalNode:
         capacity=view.capacity,
         pool=view.pool,
         is_leaving=view.is_leaving,
-        reserved_for=frozenset(view.planned) if view.is_reserved else None,
+        only_for=frozenset(view.planned) if view.is_unlaunched else None,
     )
 
 

@@ -27,9 +27,7 @@ def _check_node(state: FinalState, node: FinalNode) -> Iterator[Violation]:
     for pod_class in node.planned:
         if node.is_leaving:
             yield misplaced(ViolationCode.NODE_LEAVING, pod_class, node, "the node is being deleted")
-        strangers = (
-            [] if node.reserved_for is None else [p for p in node.planned[pod_class] if p not in node.reserved_for]
-        )
+        strangers = [] if node.only_for is None else [p for p in node.planned[pod_class] if p not in node.only_for]
         if strangers:
             yield misplaced(
                 ViolationCode.NODE_RESERVED,

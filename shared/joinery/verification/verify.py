@@ -2,8 +2,10 @@
 
 The plan is put in place: every planned node has booted, every pod runs where the plan puts it. Then each planned pod is
 asked whether it may be there, as kube-scheduler would ask if the pod were not bound yet, and each launch whether its
-NodePool and the catalogue allow it. Everything is derived from the objects' own specs. Nothing is shared with the
-packing core but the problem and the packing, and an import contract keeps it so. The modules, in the order of reading:
+NodePool and the catalogue allow it. Everything is derived from the objects' own specs. An import contract keeps the
+solver's code out. Shared with it are the problem, the packing and its reasons, and the views of the snapshot
+(``joinery.state``: what a node has, which pods are pending); a mistake there would be made on both sides. The modules,
+in the order of reading:
 
 =================  =========================================================================================
 ``predicates``     selectors, expressions, taints, ports, requests: kube-scheduler's small rules
@@ -13,12 +15,12 @@ packing core but the problem and the packing, and an import contract keeps it so
 ``final_state``    the final state: pods by class, classes by node
 ``accounting``     every pending pod exactly once
 ``placements``     taints, labels, room, ports of each (class, node) pair
-``census``         pods that a selector matches, by domain
-``affinity``       pod affinity and anti-affinity, and an order of binding
-``spread``         topology spread
 ``volumes``        claims and volumes
+``census``         pods that a selector matches, by domain
 ``closed_pools``   NodePools that may launch nothing
 ``purchasable``    what each NodePool could launch for a pod
+``affinity``       pod affinity and anti-affinity, and an order of binding
+``spread``         topology spread
 ``choices``        what EC2 may pick for a launch
 ``launches``       each launch against its NodePool and the catalogue
 ``alternatives``   what else EC2 may pick of a launch

@@ -82,7 +82,7 @@ def _bound_to(pod: Pod, node: str) -> Pod:
 def _standing(view: NodeView, pod: str, *, now: datetime) -> Node:
     """A node or claim as the packing counted it. One whose room is for other pods has a taint that says so."""
     labels = {**view.labels, NODE_POOL: view.pool} if view.pool else dict(view.labels)
-    is_kept = view.is_reserved and pod not in view.planned
+    is_kept = view.is_unlaunched and pod not in view.planned
     taints = [*view.taints, _KEPT] if is_kept else list(view.taints)
     return _node(view.name, labels, taints, (view.capacity, view.allocatable), deleted=now if view.is_leaving else None)
 

@@ -8,7 +8,7 @@ from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.topology_rules import TopologyRule
 from joinery.scheduling.firstfit.ledger import ANY_NEW_NODE
 from joinery.scheduling.firstfit.topology import Topology
-from joinery.scheduling.firstfit.topology_groups import TopologyGroup, counted
+from joinery.scheduling.firstfit.topology_groups import TopologyGroup, allowed_by_others
 
 Offered = Callable[[str], Iterable[str]]
 """The domains of a key in which a NodePool could give the pod a node."""
@@ -55,7 +55,7 @@ def _own(topology: Topology, pods: PodClass, rule: TopologyRule, offered: Offere
 
 def _foreign(group: TopologyGroup, offered: Offered) -> _Bar:
     domains = _domains(group.rule.key, offered)
-    closed = [domain for domain in domains if counted(group, domain, cautious=False) <= 0]
+    closed = [domain for domain in domains if allowed_by_others(group, domain, cautious=False) <= 0]
     ranged = group.rule.kind == "spread" and group.rule.key != HOSTNAME
     words = f"{group.rule}: {_spread_state(group)}" if ranged else str(group.rule)
     return _Bar(words, len(closed), bool(domains) and len(closed) == len(domains))

@@ -100,7 +100,7 @@ def _bought(work: Workspace, pod: str) -> NewNode | None:
     """The node that first-fit buys for the pod; None where it finds none."""
     packer = FirstFit(work)
     packer.run()
-    packer.fill_up()
+    packer.place_leftovers()
     packer.nodes.note_usage()
     return next((node for node in packer.bought if pod in node.pods), None)
 

@@ -85,7 +85,7 @@ def _beyond_size(asked: Asked, ways: Sequence[Way]) -> tuple[Reason, ...]:
 
 def _of_nodes(work: Workspace, pods: PodClass) -> Iterable[Reason]:
     """Why no existing node takes the pod, for clusters in which nothing else could."""
-    nodes = [node for node in work.nodes if not node.view.is_reserved]
+    nodes = [node for node in work.nodes if not node.view.is_unlaunched]
     if not nodes:
         return
     tainted = [n for n in nodes if pods.untolerated(n.view.taints)]

@@ -10,7 +10,7 @@ A class is dealt out before anything is bought: each pod goes where the fewest a
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from itertools import product
+from itertools import islice, product
 
 import numpy as np
 
@@ -25,7 +25,8 @@ from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.topology_groups import UNLIMITED
 from joinery.scheduling.firstfit.workspace import Workspace
 
-_COMBINATIONS = 256  # of domains over several topology keys
+_COMBINATIONS = 256
+"""Combinations of domains over several topology keys that one kind of node is tried in; more would take too long."""
 
 
 class Allotment:
@@ -39,7 +40,7 @@ class Allotment:
         self._offers: dict[Demand, tuple[list[Domains], bool]] = {}
         self._counted: dict[tuple[Demand, tuple[tuple[str, str], ...], NodeFilter], bool] = {}
         self._is_unlimited = not any(pool.limits for pool in work.pools)
-        self._minds_newcomers = bool(work.topology.settling) and not manner.heedless
+        self._minds_newcomers = bool(work.topology.counting_daemons) and not manner.heedless
         self._relaxes = work.problem.options.best_effort_min_values
 
     @cached_property
@@ -54,7 +55,7 @@ class Allotment:
         """
         keys = self._topology.keys(demand.pods, demand.variant.rules)
         if self._minds_newcomers:
-            keys = tuple(sorted({*keys, *(group.rule.key for group in self._topology.settling)}))
+            keys = tuple(sorted({*keys, *(group.rule.key for group in self._topology.counting_daemons)}))
         if not keys:
             if not refused:
                 yield {}, count
@@ -110,7 +111,7 @@ class Allotment:
         bought: set[tuple[tuple[str, str], ...]] = set()
         for node in self._starts(demand, keys):
             options = [node.values(key) or ("",) for key in keys]
-            for values in list(product(*options))[:_COMBINATIONS]:
+            for values in islice(product(*options), _COMBINATIONS):
                 named = zip(keys, values, strict=True)
                 domains = {key: value for key, value in named if value or key in self._telling}
                 narrowed = node.narrowed(demand, domains) if self._defined(demand, domains, keys) else None

@@ -52,11 +52,11 @@ class Buyer:
             placed += more
         if self._relaxes and self._has_reservations:
             placed += self._start_reserved(pools, demand, domains, names[placed:], relaxing=True)
-        if needs_neighbours(demand) or self.nodes.counts_daemons:
+        if needs_neighbours(demand) or self.nodes.minds_daemons:
             placed += self._grow(pools, demand, domains, names[placed:])
         return placed
 
-    def fill(self, tier: Sequence[Pool], demand: Demand, domains: Domains, names: Sequence[str]) -> int:
+    def grow(self, tier: Sequence[Pool], demand: Demand, domains: Domains, names: Sequence[str]) -> int:
         """Into pools of one weight, but only into nodes that are being bought."""
         return self._grow([p for p in tier if is_open_to(p, demand, self._topology)], demand, domains, names)
 
@@ -189,7 +189,7 @@ class Buyer:
         for pool in pools:
             more_nodes = self.nodes.limits[pool.name].more_nodes()
             node = self.nodes.start(pool, demand, domains) if more_nodes else None
-            if node is None or not self.nodes.bears(node, demand, domains):
+            if node is None or not self.nodes.keep_even_types(node, demand, domains):
                 continue
             node, most, rows, counts = self.nodes.holding(node, demand, relaxing=self._relaxes)
             most = min(most, self.nodes.allowed_on_host(demand, node.name), len(names))

@@ -85,7 +85,7 @@ class ExistingCapacity:
         """How many of so many pods that are planned for the node it may have by now;
         all, as long as it is not launched: its room is theirs.
         """
-        if node.view.is_reserved:
+        if node.view.is_unlaunched:
             return count
         if not node.admits(demand):
             return 0

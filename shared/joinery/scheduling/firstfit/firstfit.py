@@ -68,23 +68,23 @@ class FirstFit:
             )
             self._needed = {pods: reservations for pods, reservations in names if reservations}
         self._keep_plans()
-        self._fill()
+        self._place_all()
 
-    def go_on(self, buyer: Buyer) -> None:
+    def resume(self, buyer: Buyer) -> None:
         """Try again for what is left, now that other nodes carry the pods that were placed:
         they may leave some of a limit.
         """
         self._use(buyer)
-        self._fill()
+        self._place_all()
 
-    def fill_up(self) -> None:
+    def place_leftovers(self) -> None:
         """Last of all, put what is left on nodes that there will be anyway:
         once those are settled, spreads over hosts let more in.
         """
-        if self.left and self._topology.settle_hosts(self._hosts):
+        if self.left and self._topology.close_hosts(self._hosts):
             self._takes_more_hosts = False
-            self._fill()
-            self._topology.unsettle_hosts()
+            self._place_all()
+            self._topology.reopen_hosts()
 
     def _use(self, buyer: Buyer) -> None:
         self._buyer = buyer
@@ -95,7 +95,7 @@ class FirstFit:
         yield from (view.labels.get(HOSTNAME, view.name) for view in self._work.views if admits(nodes, view))
         yield from (node.name for node in self.bought if node.counts(nodes))
 
-    def _fill(self) -> None:
+    def _place_all(self) -> None:
         """Class after class for as long as that places something:
         a pod that found a place may be what another waited to be near to.
         """
@@ -216,7 +216,7 @@ class FirstFit:
 
     def _buy(self, demand: Demand, domains: Domains, names: Sequence[str]) -> int:
         """Put pods on new nodes in those domains, in heavier pools first."""
-        put = self._buyer.buy if self._takes_more_hosts else self._buyer.fill
+        put = self._buyer.buy if self._takes_more_hosts else self._buyer.grow
         placed = 0
         for tier in self.nodes.tiers:
             placed += put(tier, demand, domains, names[placed:])

@@ -62,9 +62,9 @@ class Newcomer:
 class Ledger:
     """Which rules the classes and the running pods own, and how many of the pods that those rules count are where.
 
-    rules        by class: the rules it owns, hard ones first
-    unforeseen   domains that earlier packings opened without having counted them
-    settling     hard spreads over zones and the like that count DaemonSets' pods wherever a new node comes
+    rules              by class: the rules it owns, hard ones first
+    unforeseen         domains that earlier packings opened without having counted them
+    counting_daemons   hard spreads over zones and the like that count DaemonSets' pods wherever a new node comes
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Ledger:
         self._count_bound(namespaces)
         self._resident_groups = tuple(group for group in self._groups.values() if group.residents)
         spreads = [group for group in self._resident_groups if group.is_hard and group.rule.kind == "spread"]
-        self.settling = tuple(group for group in spreads if group.rule.key != HOSTNAME)
+        self.counting_daemons = tuple(group for group in spreads if group.rule.key != HOSTNAME)
         for group in self._resident_groups:
             if group.rule.key == HOSTNAME:
                 group.counts[ANY_NEW_NODE] = min(group.residents.get(pool.name, 0) for pool in residents.pools)
@@ -110,7 +110,7 @@ class Ledger:
             )
             if group.residents and domains and rule.min_domains <= 1:
                 first = self._residents.of_first_node(rule, pods)
-                group.unsettled = dict.fromkeys(domains - self._inhabited(rule), first)
+                group.awaited_daemons = dict.fromkeys(domains - self._inhabited(rule), first)
             if group.residents and domains:
                 group.brought = self._residents.by_type(rule)
         self._group_of[rule] = group
@@ -142,7 +142,7 @@ class Ledger:
         for group in self._groups.values():
             group.count(self._nodes)
 
-    def settle_hosts(self, hosts: Callable[[NodeFilter], Iterable[str]]) -> bool:
+    def close_hosts(self, hosts: Callable[[NodeFilter], Iterable[str]]) -> bool:
         """Let hard spreads over hosts range over these hosts, now that no more will come. Whether there are such
         spreads.
 
@@ -153,9 +153,9 @@ class Ledger:
             group.domains = frozenset(hosts(group.rule.nodes))
         return bool(spreads)
 
-    def unsettle_hosts(self) -> None:
+    def reopen_hosts(self) -> None:
         """Count on one more host again."""
-        self.settle_hosts(lambda _: ())
+        self.close_hosts(lambda _: ())
 
     def group(self, rule: TopologyRule) -> TopologyGroup:
         """The counts of the rule, which is one of a class of this topology."""
@@ -268,7 +268,7 @@ class Ledger:
     def _brought(
         self, newcomer: Newcomer, domains: Mapping[str, str], counts: Counts
     ) -> Iterator[tuple[Counter[str], str, int]]:
-        for group in self.settling:
+        for group in self.counting_daemons:
             domain = domains.get(group.rule.key)
             if domain and group.rule.key not in newcomer.pinned and counts(group.rule.nodes):
                 brought = group.brought.get(newcomer.pool)
@@ -308,7 +308,7 @@ class Ledger:
     @property
     def is_uneven(self) -> bool:
         """Whether the DaemonSets' pods that new nodes bring break a spread."""
-        return any(group.is_uneven for group in self.settling)
+        return any(group.is_uneven for group in self.counting_daemons)
 
     def differs(self, saved: Saved) -> bool:
         """Whether any count by domain has changed, so that rules that held may not hold any more.
@@ -319,7 +319,7 @@ class Ledger:
         listed = [(self._groups[identity], *before) for identity, before in saved.items()]
         return self.is_uneven or any(
             group.rule.key != HOSTNAME
-            and group not in self.settling
+            and group not in self.counting_daemons
             and (group.counts, group.owners) != (counts, owners)
             for group, counts, owners, _, _ in listed
         )

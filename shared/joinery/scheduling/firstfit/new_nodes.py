@@ -40,7 +40,7 @@ class NewNodes:
     tiers         the pools by weight, heaviest first; pools of one weight compete by price
     reservations  what is left of capacity reservations
     fair_price    may be set once a relaxation has priced the classes
-    counts_daemons  whether spreads count DaemonSets' pods that new nodes bring, and the packing is to mind it
+    minds_daemons   whether spreads count DaemonSets' pods that new nodes bring, and the packing is to mind it
     prefix        keeps the names of these nodes apart from those of another packing, and of nodes that exist
     """
 
@@ -51,7 +51,7 @@ class NewNodes:
         self._topology: Topology = work.topology
         self._fair_prices = work.fair_prices
         self._least_prices: dict[str, Prices] = {}
-        self.counts_daemons = bool(work.topology.settling) and not manner.heedless
+        self.minds_daemons = bool(work.topology.counting_daemons) and not manner.heedless
         self.limits = {pool.name: Limits(pool) for pool in work.pools}
         self.reservations = Reservations(work.reservations)
         self.tiers = [tuple(group) for _, group in groupby(work.pools, key=lambda pool: pool.weight)]
@@ -94,12 +94,12 @@ class NewNodes:
         """What the next node of the pool is called."""
         return f"{self._prefix}{pool.name}-{len(self.opened.nodes) + 1}"
 
-    def bears(self, node: NewNode, demand: Demand, domains: Domains) -> bool:
+    def keep_even_types(self, node: NewNode, demand: Demand, domains: Domains) -> bool:
         """Keep a fresh node to the types whose DaemonSets' pods are borne by spreads that count them.
 
         Whether there are any.
         """
-        if self.counts_daemons:
+        if self.minds_daemons:
             node.types = node.types & self._topology.bearable(demand.pods, demand.variant.rules, domains, node.pool)
         return bool(node.types.any())
 
@@ -125,7 +125,7 @@ class NewNodes:
         self._take(node, demand, len(batch), rows)
         self.opened.replace(index, node, self.fair_price_in(node.pool, demand) * len(batch))
         self._charge(node)
-        self._settle(node, demand, domains, tuple(batch))
+        self._note(node, demand, domains, tuple(batch))
 
     def adopt(self, node: NewNode) -> None:
         """Take over a node of another packing as it is.
@@ -164,7 +164,7 @@ class NewNodes:
                 fair_price += self.fair_price_in(pool, demand) * count
                 self._take(node, demand, count, rows[counts >= count])
                 self._charge(node)
-                self._settle(node, demand, domains, tuple(names[:count]))
+                self._note(node, demand, domains, tuple(names[:count]))
         if index >= 0:
             self.opened.replace(index, node, fair_price)
         return node, taken
@@ -178,7 +178,7 @@ class NewNodes:
         self.opened.repeat(node)
         self._charge(node)
         for demand, domains, names in wanted:
-            self._settle(node, demand, domains, tuple(names))
+            self._note(node, demand, domains, tuple(names))
 
     def _take(self, node: NewNode, demand: Demand, count: int, rows: Amounts) -> None:
         """Narrow the node to these types (rows), and give it the pods' requests and host ports."""
@@ -188,9 +188,9 @@ class NewNodes:
         # Spreads count the pods by the node's labels: while those are open, the count would change as the node takes
         # shape.
         for nodes in self._topology.watching(demand.pods):
-            node.settle(nodes)
-        for group in self._topology.settling:
-            node.settle_daemons(group.brought.get(node.pool.name))
+            node.fix_labels(nodes)
+        for group in self._topology.counting_daemons:
+            node.fix_daemons(group.brought.get(node.pool.name))
         node.used = node.used + demand.requests * count
         node.ports = node.ports | demand.pods.ports
 
@@ -199,10 +199,10 @@ class NewNodes:
         self.limits[node.pool.name].charge(node)
         self.reservations.charge(node)
 
-    def _settle(self, node: NewNode, demand: Demand, domains: Domains, pods: tuple[str, ...]) -> None:
+    def _note(self, node: NewNode, demand: Demand, domains: Domains, pods: tuple[str, ...]) -> None:
         """Note the pods on the node and in the counts per domain."""
         where = {**present(domains), HOSTNAME: node.name}
-        newcomer = _newcomer(node) if self._topology.settling else None
+        newcomer = _newcomer(node) if self._topology.counting_daemons else None
         entry = self._topology.record(
             demand.pods, demand.variant.rules, where, len(pods), node.counts, newcomer=newcomer
         )

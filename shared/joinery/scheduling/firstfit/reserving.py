@@ -40,7 +40,7 @@ class ReservedStarts:
         """
         best, lowest = None, np.inf
         starts = (node for pool in pools for node in self._promising(pool, demand, domains, wanted))
-        for start in (node for node in starts if self._nodes.bears(node, demand, domains)):
+        for start in (node for node in starts if self._nodes.keep_even_types(node, demand, domains)):
             node, most, rows, counts = self._nodes.holding(start, demand, relaxing=relaxing)
             most = min(most, self._nodes.allowed_on_host(demand, node.name), wanted)
             if most <= 0 or not may_start(self._topology, demand, most, wanted):

@@ -19,7 +19,7 @@ from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.constraints.topology_rules import NodeFilter
 from joinery.scheduling.firstfit.demand import Demand, Domains
 from joinery.scheduling.firstfit.ledger import Entry
-from joinery.scheduling.firstfit.topology_groups import admits
+from joinery.scheduling.firstfit.topology_groups import UNLIMITED, admits
 from joinery.scheduling.pools.market import OFFERING_KEYS, Amounts, Axis, Mask, Prices
 from joinery.scheduling.pools.pool import Pool
 from joinery.scheduling.pools.type_choice import can_meet, lowered
@@ -74,7 +74,7 @@ class ExistingNode:
     def admits(self, demand: Demand) -> bool:
         """Whether labels, taints and ports let the class in at all."""
         view = self.view
-        if view.is_reserved or demand.is_repelled(view.taints) or (self.free < 0).any():
+        if view.is_unlaunched or demand.is_repelled(view.taints) or (self.free < 0).any():
             return False
         if demand.pods.ports and ports_clash(demand.pods.ports, self.ports):
             return False
@@ -87,7 +87,7 @@ class ExistingNode:
     def holds(self, demand: Demand) -> int:
         """How many more pods of the class there is room for."""
         asked = demand.asked
-        room = int((self.free[asked] // demand.requests[asked]).min()) if len(asked) else 1 << 30
+        room = int((self.free[asked] // demand.requests[asked]).min()) if len(asked) else UNLIMITED
         for driver, (shared, own) in demand.pods.volumes.taken(self.attachments, self.attached).items():
             left = self.attachments[driver] - shared
             room = min(room, left // own if own else room) if left >= 0 else 0
@@ -201,7 +201,7 @@ class NewNode:
             return 0, index, index
         asked = demand.asked
         room = (self.pool.room[index][:, asked] - self.used[asked]) // demand.requests[asked]
-        counts = room.min(axis=1) if len(asked) else np.full(len(index), 1 << 30)
+        counts = room.min(axis=1) if len(asked) else np.full(len(index), UNLIMITED)
         if demand.pods.ports:
             counts = np.minimum(counts, 1)
         return self._within_min_values(index, counts), index, counts
@@ -246,7 +246,7 @@ class NewNode:
         hard = [t for t in self.pool.taints if t.effect != "PreferNoSchedule"]
         return first_untolerated(nodes.tolerations, hard) is None
 
-    def settle(self, nodes: NodeFilter) -> None:
+    def fix_labels(self, nodes: NodeFilter) -> None:
         """Keep to what a spread's filter admits, if the node may count for it.
 
         Otherwise pods that the spread counts there would leave its count as the node takes another shape.
@@ -262,7 +262,7 @@ class NewNode:
             self.requirements = self.requirements.intersect(term.canonical())
             self.__dict__.pop("least_prices", None)
 
-    def settle_daemons(self, brought: Amounts | None) -> None:
+    def fix_daemons(self, brought: Amounts | None) -> None:
         """Keep to types that bring as many DaemonSets' pods as the cheapest type does, because a spread counts them.
 
         ``brought``: how many, by type; None where the spread counts none.

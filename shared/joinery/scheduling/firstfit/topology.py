@@ -19,7 +19,7 @@ from joinery.apis.labels import HOSTNAME
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.topology_rules import TopologyRule
 from joinery.scheduling.firstfit.ledger import Ledger
-from joinery.scheduling.firstfit.topology_groups import UNLIMITED, TopologyGroup, counted
+from joinery.scheduling.firstfit.topology_groups import UNLIMITED, TopologyGroup, allowed_by_others
 from joinery.scheduling.pools.market import Mask
 from joinery.scheduling.pools.pool import Pool
 
@@ -37,7 +37,7 @@ class Topology(Ledger):
                 allowed = min(allowed, self._owned(pods, rule, domain))
         for group in self.foreign_over(pods, key):
             if allowed > 0:
-                allowed = min(allowed, counted(group, domain, cautious=cautious))
+                allowed = min(allowed, allowed_by_others(group, domain, cautious=cautious))
         return allowed
 
     def _owned(self, pods: PodClass, rule: TopologyRule, domain: str) -> int:
@@ -74,8 +74,8 @@ class Topology(Ledger):
         type.
         """
         types = pool.types
-        own = {self.group(rule) for rule in rules} if self.settling else set()
-        for group in self.settling:
+        own = {self.group(rule) for rule in rules} if self.counting_daemons else set()
+        for group in self.counting_daemons:
             domain = domains.get(group.rule.key, "")
             if group.ranges_over(domain) and (group in own or group.owners[domain]):
                 brought = group.brought.get(pool.name, np.zeros_like(types, dtype=np.int64))

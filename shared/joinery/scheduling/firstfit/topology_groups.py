@@ -39,17 +39,16 @@ class UnforeseenDomain:
 class TopologyGroup:
     """The counts of one rule.
 
-    domains        what a spread ranges over; over hosts empty until it is settled which there will be
-    counts         by domain: pods that the rule selects, on nodes that count for it
-    owners         by domain: pods that own it as a hard rule
-    awaited        hard owners that are still to be placed
-    is_hard        some class owns it as a rule that must hold
-    counts_owners  and is selected by it
-    residents      by pool: how many DaemonSets' pods it counts on a new node; pools where it counts none are left out
-    brought        the same by pool and instance type (a row of the pool's market)
-    newcomers      by domain: new nodes
-    unsettled      by domain without any node: what it counts as, because its first node brings that many DaemonSets'
-                   pods
+    domains           what a spread ranges over; over hosts empty until it is known which there will be
+    counts            by domain: pods that the rule selects, on nodes that count for it
+    owners            by domain: pods that own it as a hard rule
+    awaited           hard owners that are still to be placed
+    is_hard           some class owns it as a rule that must hold
+    counts_owners     and is selected by it
+    residents         by pool: how many DaemonSets' pods it counts on a new node; without pools where it counts none
+    brought           the same by pool and instance type (a row of the pool's market)
+    newcomers         by domain: new nodes
+    awaited_daemons   by domain without any node: how many DaemonSets' pods its first node will bring, as it counts
     """
 
     rule: TopologyRule
@@ -62,7 +61,7 @@ class TopologyGroup:
     residents: Mapping[str, int] = field(default_factory=dict)
     brought: Mapping[str, Amounts] = field(default_factory=dict)
     newcomers: Counter[str] = field(default_factory=Counter)
-    unsettled: dict[str, int] = field(default_factory=dict)
+    awaited_daemons: dict[str, int] = field(default_factory=dict)
     _selected: dict[PodClass, bool] = field(default_factory=dict)
 
     def selects(self, pods: PodClass) -> bool:
@@ -86,9 +85,9 @@ class TopologyGroup:
 
     def filled(self, domain: str) -> int:
         """The pods that a spread counts in the domain; where no node is, those that the first one will bring."""
-        if domain not in self.unsettled or self.newcomers[domain]:
+        if domain not in self.awaited_daemons or self.newcomers[domain]:
             return self.counts[domain]
-        return self.counts[domain] + self.unsettled[domain]
+        return self.counts[domain] + self.awaited_daemons[domain]
 
     def admits_newcomer(self, domain: str, brought: int, pods: int) -> bool:
         """Whether one more node may come to the domain with so many ``pods`` of the plan,
@@ -136,7 +135,7 @@ class TopologyGroup:
                     self.counts[domain] += 1
 
 
-def counted(group: TopologyGroup, domain: str, *, cautious: bool) -> int:
+def allowed_by_others(group: TopologyGroup, domain: str, *, cautious: bool) -> int:
     """How many more pods that somebody else's rule counts may come to the domain (``Topology.foreign``).
 
     ``cautious``: a spread is kept as if its owners that are still to be placed were in the domain already.

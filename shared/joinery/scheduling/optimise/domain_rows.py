@@ -61,7 +61,7 @@ def domain_rules(work: Workspace, demands: Sequence[ProofDemand], nodes: Sequenc
     for index, demand in enumerate(demands):
         for rule in demand.rules:
             group = work.topology.group(rule)
-            is_readable = rule.kind != "affinity" and group not in work.topology.settling
+            is_readable = rule.kind != "affinity" and group not in work.topology.counting_daemons
             if rule.key in KEYS and is_readable and not _is_near_others(demand, rule.key):
                 owners.setdefault(group, []).append(index)
     rules = []

@@ -44,9 +44,10 @@ class Better:
 
 
 def cheaper(work: Workspace, bought: NewNodes, effort: Effort) -> Better | None:
-    """Nodes that cost less, as their size is preferred.
+    """Nodes that cost less, as their size is preferred; then the workspace's counts are those of these nodes.
 
     None if none were found, if there is no time to look for them, or if all are in reservations, which are paid for.
+    Then the counts are as they were.
     """
     nodes = bought.opened.nodes
     if effort.is_over() or all(node.reservation for node in nodes):

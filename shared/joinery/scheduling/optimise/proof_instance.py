@@ -150,7 +150,7 @@ def _existing(
     """Nodes that exist and could take some pod: int64[nodes, resources], their free room, and bool[items, nodes], for
     which items.
     """
-    nodes = [node for node in work.nodes if not node.view.is_reserved and (node.free >= 0).all()]
+    nodes = [node for node in work.nodes if not node.view.is_unlaunched and (node.free >= 0).all()]
     free = np.array([node.free for node in nodes], dtype=np.int64).reshape(len(nodes), requests.shape[1])
     is_open: Mask = np.asarray((free[None] >= requests[:, None]).all(axis=2))
     for number, (item, demand) in enumerate(zip(items, demands, strict=True)):
