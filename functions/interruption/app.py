@@ -2,7 +2,8 @@
 
 Invoked by the interruption queue, fed by six EventBridge rules: Spot interruption warnings, rebalance recommendations,
 AWS Health scheduled changes, instance state changes, capacity reservation interruptions and capacity blocks that end.
-Each message is handled by itself; those that fail are reported, and the queue delivers them again.
+The cluster is read once a batch. Each message is answered by itself: those that fail are reported, and the queue
+delivers them again.
 """
 
 from typing import Any
@@ -17,4 +18,4 @@ from joinery.observability import logger, metrics
 @logger.inject_lambda_context(clear_state=True)
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    return bootstrap.answering().deliver(event, parse, lambda notice: bootstrap.interruption().reconcile(notice))
+    return bootstrap.answering().deliver(event, parse, lambda notices: bootstrap.interruption().reconcile(notices))

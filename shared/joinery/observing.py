@@ -25,7 +25,7 @@ from joinery.cluster.gateway import Cluster, Eviction, Lease
 from joinery.doorbell.gateway import Bell
 from joinery.gateways import Gateways
 from joinery.state.offerings import InstanceType, OfferingKey
-from joinery.state.snapshot import Snapshot
+from joinery.state.snapshot import ClaimsSnapshot, Snapshot
 from joinery.unavailable.gateway import UnavailableOfferings
 
 
@@ -59,6 +59,12 @@ class ReadOnlyCluster:
 
     def snapshot(self) -> Snapshot:
         return self._cluster.snapshot()
+
+    def claims_snapshot(self) -> ClaimsSnapshot:
+        return self._cluster.claims_snapshot()
+
+    def node(self, name: str) -> Node:
+        return self._cluster.node(name)
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
         return claim

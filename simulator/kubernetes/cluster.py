@@ -21,7 +21,7 @@ from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.cluster.gateway import Event, Eviction, Lease
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
-from joinery.state.snapshot import Snapshot
+from joinery.state.snapshot import ClaimsSnapshot, Snapshot
 from simulator.clock import Clock
 from simulator.kubernetes import budgets
 from simulator.kubernetes.apiserver import ApiServer
@@ -155,6 +155,19 @@ class InMemoryCluster:
             disruption_budgets=tuple(budget for _, budget in sorted(self.disruption_budgets.items())),
             invalid=tuple(invalid(kind, name, raw) for (kind, name), raw in sorted(self._unparsed.items())),
         )
+
+    def claims_snapshot(self) -> ClaimsSnapshot:
+        whole = self.snapshot()
+        return ClaimsSnapshot(
+            now=whole.now,
+            node_claims=whole.node_claims,
+            invalid=tuple(problem for problem in whole.invalid if problem.kind == NodeClaim.kind),
+            node_class_kind=whole.node_class_kind,
+        )
+
+    def node(self, name: str) -> Node:
+        found: Node = self.api.get("Node", name)
+        return found
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
         wanted = with_fields(validated(claim), status=type(claim.status)())

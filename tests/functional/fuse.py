@@ -13,7 +13,7 @@ WRITES = frozenset(
     }
 )  # fmt: skip
 #: The methods of the gateways that change nothing.
-READS = frozenset({"snapshot", "catalog", "status_of", "instance_types", "instances", "at"})
+READS = frozenset({"snapshot", "claims_snapshot", "node", "catalog", "status_of", "instance_types", "instances", "at"})
 
 
 class Crash(BaseException):
@@ -24,7 +24,7 @@ class Fuse:
     """Kills the process right after its ``after``-th write, or fails ``failing`` calls of one method with an error.
 
     ``about``: says of a call's first argument whether that call fails; all fail without it. ``writes`` are those that
-    went through, as ``gateway.method``.
+    went through, as ``gateway.method``; ``calls`` are all that were made, reads included.
     """
 
     def __init__(
@@ -36,6 +36,7 @@ class Fuse:
         about: Callable[[Any], bool] = lambda _: True,
     ) -> None:
         self.writes: list[str] = []
+        self.calls: list[str] = []
         self.is_blown = False
         self._after = after
         self._failing = failing
@@ -55,6 +56,7 @@ class Fuse:
         """One call, if the process still lives. ``about``: its first argument."""
         if self.is_blown:
             raise Crash
+        self.calls.append(name)
         if self._error is not None and name == self._failing and self._about(about):
             raise self._error
         answer = call()

@@ -91,7 +91,17 @@ class Stand:
         envelope["detail"][named if named in envelope["detail"] else "instance-id"] = about
         notice = parse(envelope)
         assert isinstance(notice, Notice)
-        return InterruptionController(self.gateways).reconcile(notice)
+        return self.notify(notice)
+
+    def notify(self, *notices: Notice) -> Mapping[str, Any]:
+        """A batch of notices: what came of the first. Raises what went wrong with any."""
+        outcomes = InterruptionController(self.gateways).reconcile(notices)
+        for outcome in outcomes:
+            if isinstance(outcome, Exception):
+                raise outcome
+        first = outcomes[0]
+        assert not isinstance(first, Exception)
+        return first
 
     # --- the world's own doings ---
 

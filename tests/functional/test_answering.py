@@ -1,7 +1,7 @@
 """How a door answers what woke it: bells are rung again, messages are redelivered, sweeps are raised."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +138,7 @@ def test_a_door_that_is_off_completes_what_wakes_it(
 
     assert off.answer(Bell.PROVISIONING, never) == {"outcome": "off"}
     assert off.sweep(never) == {"outcome": "off"}
-    assert off.deliver(batch("spot_warning"), parse, lambda notice: never()) == {"batchItemFailures": []}
+    assert off.deliver(batch("spot_warning"), parse, lambda notices: [never()]) == {"batchItemFailures": []}
     assert counted() == {"SwitchedOff": 3}
 
 
@@ -157,17 +157,31 @@ def test_only_the_message_that_failed_is_delivered_again(
     event = batch("spot_warning", "scheduled_change", "instance_stopping")
     handled: list[Notice] = []
 
-    def handle(notice: Notice) -> dict[str, Any]:
-        if len(notice.instances) == 2:
-            raise UnavailableError("the API server is down")
-        handled.append(notice)
-        return {"retired": 1}
+    def handle(notices: Sequence[Notice]) -> list[dict[str, Any] | Exception]:
+        handled.extend(notices)
+        down = UnavailableError("the API server is down")
+        return [down if len(notice.instances) == 2 else {"retired": 1} for notice in notices]
 
     answer = answering.deliver(event, parse, handle)
 
     assert failures(answer) == [event["Records"][1]["messageId"]]
-    assert len(handled) == 2
+    assert len(handled) == 3
     assert counted() == {"NoticesHandled": 2, "NoticesFailed": 1}
+
+
+def test_what_fails_for_all_is_delivered_again_for_all(
+    answering: Answering, counted: Callable[[], dict[str, float]]
+) -> None:
+    """Without the cluster's claims no notice can be answered. One that needs nothing is done with all the same."""
+    event = batch("spot_warning", "instance_running", "instance_stopping")
+
+    def handle(notices: Sequence[Notice]) -> list[dict[str, Any] | Exception]:
+        raise UnavailableError("the API server is down")
+
+    answer = answering.deliver(event, parse, handle)
+
+    assert failures(answer) == [event["Records"][0]["messageId"], event["Records"][2]["messageId"]]
+    assert counted() == {"NoticesFailed": 2, "NoticesIgnored": 1}
 
 
 def test_an_unknown_event_is_counted_and_dropped(answering: Answering, counted: Callable[[], dict[str, float]]) -> None:
@@ -182,9 +196,9 @@ def test_an_unknown_event_is_counted_and_dropped(answering: Answering, counted: 
     assert counted() == {"NoticesIgnored": 3}
 
 
-def failing_notice(notice: Notice) -> dict[str, Any]:
+def failing_notice(notices: Sequence[Notice]) -> list[dict[str, Any] | Exception]:
     """No notice should come this far."""
-    raise AssertionError(notice)
+    raise AssertionError(notices)
 
 
 def event_of(name: str) -> dict[str, Any]:
@@ -197,9 +211,9 @@ def test_an_event_without_a_queue_is_handled(answering: Answering, counted: Call
     """A rule may have the function itself as its target, and a person may invoke it with an event."""
     handled: list[Notice] = []
 
-    def handle(notice: Notice) -> dict[str, Any]:
-        handled.append(notice)
-        return {"claims": 1}
+    def handle(notices: Sequence[Notice]) -> list[dict[str, Any] | Exception]:
+        handled.extend(notices)
+        return [{"claims": 1}]
 
     answer = answering.deliver(event_of("spot_warning"), parse, handle)
 
@@ -213,8 +227,8 @@ def test_an_event_without_a_queue_that_fails_is_raised(
 ) -> None:
     """There is no queue to deliver it again: Lambda tries an asynchronous call again if it raises."""
 
-    def handle(notice: Notice) -> dict[str, Any]:
-        raise UnavailableError("the API server is down")
+    def handle(notices: Sequence[Notice]) -> list[dict[str, Any] | Exception]:
+        return [UnavailableError("the API server is down")]
 
     with pytest.raises(UnavailableError, match="is down"):
         answering.deliver(event_of("spot_warning"), parse, handle)

@@ -3,9 +3,12 @@
 import pytest
 
 from joinery.apis.labels import DISRUPTED_TAINT, INTERRUPTED_AT, REPLACEMENT_LAUNCHED, SPOT
+from joinery.controllers.interruption import InterruptionController
 from joinery.doorbell.gateway import Bell
 from joinery.errors import UnavailableError
-from tests.functional.fuse import Fuse
+from joinery.interruption.notice import Notice, NoticeKind
+from joinery.state.instances import instance_id
+from tests.functional.fuse import READS, Fuse
 from tests.functional.stand import Stand
 
 
@@ -118,3 +121,57 @@ def test_a_warning_that_could_not_be_handled_is_raised(running: Stand) -> None:
     running.gateways = fuse.protect(running.gateways)
     with pytest.raises(UnavailableError, match="throttling"):
         running.receive("interruption_spot_warning", running.alive[0])
+
+
+def _spot(*instances: str) -> list[Notice]:
+    return [Notice(NoticeKind.SPOT_INTERRUPTED, (instance,)) for instance in instances]
+
+
+def _reads(fuse: Fuse) -> list[str]:
+    return [call for call in fuse.calls if call.partition(".")[2] in READS]
+
+
+def test_a_batch_about_others_instances_reads_the_claims_once(running: Stand) -> None:
+    """Rules are account-wide: on a busy account nearly all messages are about instances of others."""
+    fuse = Fuse()
+    running.gateways = fuse.protect(running.gateways)
+    running.notify(*_spot(*(f"i-0aaaaaaaaaaaaaaa{number}" for number in range(10))))
+    assert fuse.calls == ["cluster.claims_snapshot"]
+
+
+def test_a_batch_about_our_instances_reads_their_nodes_besides(stand: Stand) -> None:
+    """Nobody lists pods or nodes to retire a few claims."""
+    stand.pods(9)
+    stand.settle()
+    fuse = Fuse()
+    stand.gateways = fuse.protect(stand.gateways)
+    stand.notify(*_spot(*stand.alive, "i-0aaaaaaaaaaaaaaaa"))
+    assert _reads(fuse) == ["cluster.claims_snapshot"] + ["cluster.node"] * 3
+    assert all(claim.is_deleting for claim in stand.claims)
+    assert fuse.writes.count("doorbell.ring") == 2
+
+
+def test_two_notices_of_one_batch_about_one_instance_are_both_heard(running: Stand) -> None:
+    """The instance is retired once, and its pool is avoided whichever comes first."""
+    (instance,) = running.alive
+    running.notify(Notice(NoticeKind.INSTANCE_STOPPED, (instance,)), *_spot(instance))
+    assert running.claim.is_deleting
+    assert len(running.world.unavailable.at(running.world.clock.now())) == 1
+
+
+def test_one_notice_that_fails_costs_the_others_of_its_batch_nothing(stand: Stand) -> None:
+    """Each has its own answer, and the bells ring for those that went well."""
+    stand.pods(6)
+    stand.settle()
+    stand.rung()
+    first, second = stand.alive
+    claims = {instance_id(claim.status.provider_id): claim.metadata.name for claim in stand.claims}
+    fuse = Fuse(
+        failing="cluster.delete_node_claim",
+        error=UnavailableError("the API server is busy"),
+        about=lambda claim: claim.metadata.name == claims[first],
+    )
+    outcomes = InterruptionController(fuse.protect(stand.gateways)).reconcile(_spot(first, second))
+    assert [isinstance(outcome, UnavailableError) for outcome in outcomes] == [True, False]
+    assert {name for name, claim in stand.world.cluster.node_claims.items() if claim.is_deleting} == {claims[second]}
+    assert stand.rung() == {Bell.PROVISIONING, Bell.LIFECYCLE}

@@ -3,6 +3,9 @@
 from datetime import timedelta
 from typing import Any
 
+import pytest
+
+from joinery.errors import NotFoundError
 from simulator import builders
 from tests.gateways.clusters import START, Form
 
@@ -12,6 +15,25 @@ APP = {"app": "web"}
 def names(items: Any) -> set[str]:
     """The names of objects."""
     return {item.metadata.name for item in items}
+
+
+def test_a_light_read_holds_the_claims_and_what_is_wrong_with_others(form: Form) -> None:
+    """They are the same as in a snapshot, read at the same moment."""
+    form.put(builders.node("n1"), builders.node_claim("c1"), builders.node_claim("c2"))
+    whole, light = form.cluster.snapshot(), form.cluster.claims_snapshot()
+    assert names(light.node_claims) == {"c1", "c2"}
+    assert (light.now, light.node_claims) == (whole.now, whole.node_claims)
+    assert (light.managed_claims, light.node_class_kind) == (whole.managed_claims, whole.node_class_kind)
+    assert light.invalid == ()
+
+
+def test_one_node_is_read_by_name(form: Form) -> None:
+    """As a snapshot has it; one that is gone is not found."""
+    form.put(builders.node("n1"), builders.node("n2"))
+    assert form.cluster.node("n2") in form.cluster.snapshot().nodes
+    assert form.cluster.node("n2").metadata.name == "n2"
+    with pytest.raises(NotFoundError):
+        form.cluster.node("n3")
 
 
 def test_a_snapshot_holds_everything_a_decision_looks_at(form: Form) -> None:

@@ -13,7 +13,7 @@ from joinery.apis.core import Node, Pod, Toleration
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
-from joinery.state.snapshot import Snapshot
+from joinery.state.snapshot import ClaimsSnapshot, Snapshot
 
 
 class Eviction(Enum):
@@ -57,6 +57,14 @@ class Cluster(Protocol):
 
     def snapshot(self) -> Snapshot:
         """Everything that decisions look at. Nodes are read before pods."""
+        ...
+
+    def claims_snapshot(self) -> ClaimsSnapshot:
+        """The NodeClaims alone: one list of some kilobytes a claim, where a snapshot reads every pod."""
+        ...
+
+    def node(self, name: str) -> Node:
+        """One Node as it is now. ``NotFoundError``."""
         ...
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:

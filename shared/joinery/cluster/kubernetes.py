@@ -27,7 +27,7 @@ from joinery.cluster.patches import Document, changes, document, guarded
 from joinery.cluster.refusals import refusal
 from joinery.cluster.transport import JSON_PATCH, MERGE_PATCH, Transport
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
-from joinery.state.snapshot import Snapshot
+from joinery.state.snapshot import ClaimsSnapshot, Snapshot
 
 M = TypeVar("M", bound=CustomResource)
 #: How many lists are read at once. The API server answers them side by side; decoding holds the interpreter.
@@ -77,6 +77,16 @@ class KubernetesCluster:
         objects: dict[str, Any] = {field: kind.objects for field, kind in listed.items()}
         invalid = tuple(bad for kind in listed.values() for bad in kind.invalid)
         return Snapshot(now=now, invalid=invalid, node_class_kind=self._node_class, **objects)
+
+    def claims_snapshot(self) -> ClaimsSnapshot:
+        now = self._now()
+        listed = lists.read_custom(self.transport, NODE_CLAIMS, self._node_class.group)
+        return ClaimsSnapshot(
+            now=now, node_claims=listed.objects, invalid=listed.invalid, node_class_kind=self._node_class
+        )
+
+    def node(self, name: str) -> Node:
+        return decode(self.transport.get(f"/api/v1/nodes/{name}"), Node)
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
         body = {"apiVersion": NODE_CLAIMS.api_version, "kind": NODE_CLAIMS.kind, **_creation(claim)}

@@ -14,7 +14,7 @@ Three things wake a door, and each fails in its own way:
 A door that is switched off completes whatever wakes it.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeGuard, TypeVar
 
 from joinery.doorbell.gateway import Bell, Doorbell
@@ -43,6 +43,11 @@ _A_PERSON_MUST_ACT = (RefusedError, ConfigurationError, NotFoundError)
 
 Outcome = Mapping[str, Any]
 Notice = TypeVar("Notice")
+Parse = Callable[[Mapping[str, Any]], Notice | Ignored]
+Handle = Callable[[Sequence[Notice]], Sequence[Outcome | Exception]]
+
+#: The key of a partial batch response (Lambda Developer Guide, "Handling errors for an SQS event source").
+_FAILURES = "batchItemFailures"
 
 
 class Answering:
@@ -81,63 +86,68 @@ class Answering:
             count(Count.SWEEPS_FAILED)
             raise
 
-    def deliver(
-        self,
-        event: Mapping[str, Any],
-        parse: Callable[[Mapping[str, Any]], Notice | Ignored],
-        handle: Callable[[Notice], Outcome],
-    ) -> dict[str, Any]:
-        """Handle each message of an SQS batch by itself: the partial batch response names those to deliver again.
+    def deliver(self, event: Mapping[str, Any], parse: Parse[Notice], handle: Handle[Notice]) -> dict[str, Any]:
+        """Handle the messages of an SQS batch together: the partial batch response names those to deliver again.
+
+        ``handle`` gets the notices of the batch, and gives for each what came of it, or what went wrong with it; what
+        it raises went wrong with all of them. It is not called for a batch without notices.
 
         An event that EventBridge, or a person, hands to the function without a queue is handled too. Its failure is
         raised, so that Lambda tries an asynchronous call again. Raises ``MalformedNoticeError`` for a call that is
         neither: what it was to tell would be lost without a trace.
         """
         if not self._opens():
-            return _failures(())
+            return {_FAILURES: []}
         records = event.get("Records")
         if _are_messages(records):
-            return _failures(record["messageId"] for record in records if not self._delivered(record, parse, handle))
+            return {_FAILURES: [{"itemIdentifier": each} for each in self._batch(records, parse, handle)]}
         if is_event(event):
-            return self._called(event, parse, handle)
+            return self._single(event, parse, handle)
         count(Count.NOTICES_FAILED)
         raise MalformedNoticeError("the call holds neither SQS messages nor an EventBridge event")
 
-    def _called(
-        self,
-        event: Mapping[str, Any],
-        parse: Callable[[Mapping[str, Any]], Notice | Ignored],
-        handle: Callable[[Notice], Outcome],
-    ) -> dict[str, Any]:
+    def _batch(
+        self, records: Iterable[Mapping[str, Any]], parse: Parse[Notice], handle: Handle[Notice]
+    ) -> Iterable[str]:
+        """The ids of the messages that the queue has to deliver again."""
+        notices: list[tuple[str, Notice]] = []
+        for record in records:
+            message_id = record["messageId"]
+            logger.append_keys(**{MESSAGE_ID: message_id})
+            try:
+                envelope = opened(record.get("body"))
+                notice = envelope if isinstance(envelope, Ignored) else parse(envelope)
+            except Exception as error:
+                _failed(error)
+                yield message_id
+                continue
+            if isinstance(notice, Ignored):
+                _ignored(notice, {} if isinstance(envelope, Ignored) else envelope)
+            else:
+                notices.append((message_id, notice))
+        logger.remove_keys([MESSAGE_ID])
+        answers = _answers([notice for _, notice in notices], handle)
+        for (message_id, _), answer in zip(notices, answers, strict=True):
+            logger.append_keys(**{MESSAGE_ID: message_id})
+            if isinstance(answer, Exception):
+                _failed(answer)
+                yield message_id
+            else:
+                self._done(Count.NOTICES_HANDLED, answer)
+
+    def _single(self, event: Mapping[str, Any], parse: Parse[Notice], handle: Handle[Notice]) -> dict[str, Any]:
         try:
             notice = parse(event)
             if isinstance(notice, Ignored):
                 _ignored(notice, event)
                 return {OUTCOME: "ignored", REASON: notice.reason}
-            return self._done(Count.NOTICES_HANDLED, handle(notice))
+            (answer,) = handle([notice])
+            if isinstance(answer, Exception):
+                raise answer
         except Exception:
             count(Count.NOTICES_FAILED)
             raise
-
-    def _delivered(
-        self,
-        record: Mapping[str, Any],
-        parse: Callable[[Mapping[str, Any]], Notice | Ignored],
-        handle: Callable[[Notice], Outcome],
-    ) -> bool:
-        logger.append_keys(**{MESSAGE_ID: record["messageId"]})
-        try:
-            envelope = opened(record.get("body"))
-            notice = envelope if isinstance(envelope, Ignored) else parse(envelope)
-            if isinstance(notice, Ignored):
-                _ignored(notice, {} if isinstance(envelope, Ignored) else envelope)
-            else:
-                self._done(Count.NOTICES_HANDLED, handle(notice))
-        except Exception as error:
-            count(Count.NOTICES_FAILED)
-            logger.exception("failed; the queue delivers it again", extra={ERROR: str(error)})
-            return False
-        return True
+        return self._done(Count.NOTICES_HANDLED, answer)
 
     def _done(self, metric: Count, outcome: Outcome) -> dict[str, Any]:
         count(metric)
@@ -176,5 +186,13 @@ def _ignored(ignored: Ignored, envelope: Mapping[str, Any]) -> None:
     logger.info("event ignored", extra=said(**about))
 
 
-def _failures(message_ids: Iterable[str]) -> dict[str, Any]:
-    return {"batchItemFailures": [{"itemIdentifier": message_id} for message_id in message_ids]}
+def _answers(notices: Sequence[Notice], handle: Handle[Notice]) -> Sequence[Outcome | Exception]:
+    try:
+        return handle(notices) if notices else ()
+    except Exception as error:
+        return [error] * len(notices)
+
+
+def _failed(error: Exception) -> None:
+    count(Count.NOTICES_FAILED)
+    logger.error("failed; the queue delivers it again", exc_info=error, extra={ERROR: str(error)})

@@ -1,41 +1,95 @@
-"""EC2 will take an instance away: retire its claim and have its replacement launched first.
+"""EC2 will take instances away: retire their claims and have their replacements launched first.
 
 Only marks and deletions are written here, so no lock is needed; provisioning buys the replacement and lifecycle drains.
+
+EventBridge's rules are account-wide: most messages are about instances of others. So a batch reads the claims alone,
+once, and Nodes one by one where a claim of ours is concerned.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
+from joinery.apis.core import Node
+from joinery.apis.nodeclaim import NodeClaim
 from joinery.controllers.actor import Actor
 from joinery.doorbell.gateway import Bell
+from joinery.errors import JoineryError, NotFoundError
 from joinery.gateways import Gateways
 from joinery.interruption.fields import MalformedNoticeError
 from joinery.interruption.notice import Notice, NoticeKind
-from joinery.interruption.response import respond
-from joinery.observability import said
+from joinery.interruption.response import concerned, respond
+from joinery.observability import ERROR, NODE_CLAIM, logger, said
+from joinery.state.claims import with_metadata
+
+Outcome = Mapping[str, Any]
 
 
 class InterruptionController:
-    """One notice at a time; the queue repeats what raises."""
+    """A batch of notices at a time; the queue repeats those that failed."""
 
     def __init__(self, gateways: Gateways) -> None:
         self._gateways = gateways
 
-    def reconcile(self, notice: Notice) -> Mapping[str, Any]:
-        """Read, decide, act.
+    def reconcile(self, notices: Sequence[Notice]) -> tuple[Outcome | JoineryError, ...]:
+        """Read, decide, act. For each notice what came of it, or what went wrong with it alone.
 
-        Raises ``MalformedNoticeError`` for what could not be read of the event, after all else is done.
+        Raises what concerns them all: the claims cannot be read, a bell cannot be rung.
         """
-        snapshot = self._gateways.cluster.snapshot()
-        response = respond(notice, snapshot)
-        actor = Actor(self._gateways, snapshot.now)
-        actor.carry_out(*response)
+        snapshot = self._gateways.cluster.claims_snapshot()
+        claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
+        names = [[claim.metadata.name for claim in concerned(notice, claims.values())] for notice in notices]
+        nodes = self._nodes_of(claims[name] for name in set().union(*names))
+        retired: set[str] = set()
+        outcomes = []
+        for notice, of_notice in zip(notices, names, strict=True):
+            outcomes.append(self._carry_out(notice, [claims[name] for name in of_notice], nodes, snapshot.now))
+            if notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION:
+                retired.update(of_notice)
+                # The next notice of the batch may be about the same claims, and finds them as this one leaves them.
+                claims |= {name: _deleted(claims[name], snapshot.now) for name in of_notice}
         # Also for claims that are being deleted already: an earlier delivery may have failed before it rang.
-        if response and notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION:
+        if retired:
             self._gateways.doorbell.ring(Bell.PROVISIONING)
             self._gateways.doorbell.ring(Bell.LIFECYCLE)
-        actor.conclude()
+        return tuple(outcomes)
+
+    def _nodes_of(self, claims: Iterable[NodeClaim]) -> Mapping[str, Node]:
+        """By the claim's name, the Nodes of claims that may have to be retired.
+
+        One that cannot be read is left out: lifecycle taints the Nodes of claims that are being deleted.
+        """
+        nodes = {}
+        for claim in claims:
+            if claim.is_deleting or not claim.status.node_name:
+                continue
+            try:
+                node = self._gateways.cluster.node(claim.status.node_name)
+            except NotFoundError:
+                continue
+            except JoineryError as error:
+                about = {NODE_CLAIM: claim.metadata.name, ERROR: str(error)}
+                logger.warning("its Node cannot be read, and is left for lifecycle to taint", extra=about)
+                continue
+            if node.spec.provider_id == claim.status.provider_id:
+                nodes[claim.metadata.name] = node
+        return nodes
+
+    def _carry_out(
+        self, notice: Notice, claims: Sequence[NodeClaim], nodes: Mapping[str, Node], now: datetime
+    ) -> Outcome | JoineryError:
+        actor = Actor(self._gateways, now)
+        actor.carry_out(*respond(notice, claims, nodes, now))
+        try:
+            actor.conclude()
+        except JoineryError as error:
+            return error
         if notice.unread:
-            raise MalformedNoticeError(notice.unread)
+            # What could be read of the event is done; the rest must not be lost without a person's knowing.
+            return MalformedNoticeError(notice.unread)
         about = said(instances=list(notice.instances), reservation=notice.reservation)
-        return {"notice": notice.kind.value, **about, "claims": len(response)}
+        return {"notice": notice.kind.value, **about, "claims": len(claims)}
+
+
+def _deleted(claim: NodeClaim, now: datetime) -> NodeClaim:
+    return claim if claim.is_deleting else with_metadata(claim, deletion_timestamp=now)

@@ -1,13 +1,15 @@
 """The response to a notice: what becomes of the claims whose instances EC2 will take away.
 
-The claim is marked, its node tainted, and the claim deleted. Nothing here waits for a replacement. From the mark on its
-pods count as pending: provisioning, which the controller wakes, buys what they need, and lifecycle starts the drain
-once EC2 has accepted that launch, or after fifteen seconds (``lifecycle.replacement``).
+The claim is marked, its node tainted, and the claim deleted. Each is a chain of its own, because none relies on
+another: what one of them meets (a conflict, a refusal) must not cost the time that the others have. Nothing here waits
+for a replacement. From the mark on its pods count as pending: provisioning, which the controller wakes, buys what they
+need, and lifecycle starts the drain once EC2 has accepted that launch, or after fifteen seconds
+(``lifecycle.replacement``).
 
 A rebalance recommendation becomes Events only: acting on it would cost healthy nodes.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from joinery.apis.core import Node
@@ -18,7 +20,6 @@ from joinery.interruption.notice import Notice, NoticeKind
 from joinery.state.claims import annotated
 from joinery.state.instances import instance_id
 from joinery.state.offerings import OfferingKey
-from joinery.state.snapshot import Snapshot
 from joinery.termination.taint import disrupted
 
 #: Kind of notice to the reason of its Event and what it says (Karpenter interruption controller).
@@ -47,37 +48,45 @@ _SHORT_OF = {
 }
 
 
-def respond(notice: Notice, snapshot: Snapshot) -> tuple[tuple[Command, ...], ...]:
-    """What to do about each claim that the notice concerns, one chain of commands a claim.
+def concerned(notice: Notice, claims: Iterable[NodeClaim]) -> tuple[NodeClaim, ...]:
+    """The claims that the notice is about; none for instances of others."""
+    if notice.reservation:
+        return tuple(claim for claim in claims if claim.metadata.labels.get(RESERVATION_ID) == notice.reservation)
+    return tuple(claim for claim in claims if instance_id(claim.status.provider_id) in notice.instances)
 
-    Nothing for instances of others.
+
+def respond(
+    notice: Notice, claims: Iterable[NodeClaim], nodes: Mapping[str, Node], now: datetime
+) -> tuple[tuple[Command, ...], ...]:
+    """What to do about the claims that the notice concerns, in chains of commands that do not rely on each other.
+
+    ``nodes``: by the name of a claim, its Node as far as it is there.
     """
-    nodes = {node.spec.provider_id: node for node in snapshot.nodes if node.spec.provider_id}
     return tuple(
-        tuple(_commands(notice, claim, nodes.get(claim.status.provider_id), snapshot.now))
-        for claim in snapshot.managed_claims
-        if _concerns(notice, claim)
+        chain for claim in claims for chain in _chains(notice, claim, nodes.get(claim.metadata.name), now) if chain
     )
 
 
-def _concerns(notice: Notice, claim: NodeClaim) -> bool:
-    if notice.reservation:
-        return claim.metadata.labels.get(RESERVATION_ID) == notice.reservation
-    return instance_id(claim.status.provider_id) in notice.instances
-
-
-def _commands(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) -> Iterable[Command]:
+def _chains(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) -> Iterable[tuple[Command, ...]]:
     event, text = _EVENTS[notice.kind]
-    yield from _shortage(notice.kind, claim, text)
+    yield tuple(_shortage(notice.kind, claim, text))
     if claim.is_deleting:
         return
     subjects: tuple[Subject, ...] = (claim, node) if node else (claim,)
     warning = notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION
-    yield from (Announce(event, text, subject, warning=warning) for subject in subjects)
+    events = tuple(Announce(event, text, subject, warning=warning) for subject in subjects)
     if notice.kind is NoticeKind.REBALANCE_RECOMMENDATION:
+        yield events
         return
-    yield from (Announce("TerminatingOnInterruption", text, subject, warning=True) for subject in subjects)
-    yield from _retire(claim, node, text, now)
+    yield *events, *(Announce("TerminatingOnInterruption", text, subject, warning=True) for subject in subjects)
+    # The deletion waits for nothing: without its mark the claim counts as leaving all the same, and lifecycle taints
+    # the Node of whatever is being deleted. The mark comes first because it outlives a deletion that fails: lifecycle
+    # deletes what is marked.
+    if INTERRUPTED_AT not in claim.metadata.annotations:
+        yield (UpdateClaim(claim, annotated(claim, {INTERRUPTED_AT: now.isoformat()}), text),)
+    if node is not None and (tainted := disrupted(node)) != node:
+        yield (UpdateNode(node, tainted, text),)
+    yield (DeleteClaim(claim, text),)
 
 
 def _shortage(kind: NoticeKind, claim: NodeClaim, text: str) -> Iterable[Command]:
@@ -85,11 +94,3 @@ def _shortage(kind: NoticeKind, claim: NodeClaim, text: str) -> Iterable[Command
     short_of = _SHORT_OF.get(kind)
     if short_of and labels.get(INSTANCE_TYPE) and labels.get(ZONE):
         yield MarkUnavailable(OfferingKey(labels[INSTANCE_TYPE], labels[ZONE], short_of), text)
-
-
-def _retire(claim: NodeClaim, node: Node | None, text: str, now: datetime) -> Iterable[Command]:
-    if INTERRUPTED_AT not in claim.metadata.annotations:
-        yield UpdateClaim(claim, annotated(claim, {INTERRUPTED_AT: now.isoformat()}), text)
-    if node is not None and (tainted := disrupted(node)) != node:
-        yield UpdateNode(node, tainted, text)
-    yield DeleteClaim(claim, text)

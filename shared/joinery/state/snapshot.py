@@ -23,19 +23,31 @@ from joinery.apis.nodepool import NodePool
 
 
 @dataclass(frozen=True, kw_only=True)
-class Snapshot:
-    """Every object that a decision may look at.
+class ClaimsSnapshot:
+    """The NodeClaims alone: all that is needed to tell whose an instance is.
 
-    ``now``: the moment at which it was read, in UTC; decisions know no other clock. ``node_class_kind``: the kind of
-    node class that our cloud brings, and of all ``node_classes``; pools and claims that refer to another kind are left
-    to another provider. ``invalid``: objects that cannot be read, and why. They take no part in a decision, and the
-    others go on.
+    ``now``: the moment at which they were read, in UTC; decisions know no other clock. ``node_class_kind``: the kind of
+    node class that our cloud brings; claims that refer to another kind are left to another provider. ``invalid``:
+    objects that cannot be read, and why. They take no part in a decision, and the others go on.
     """
 
     now: datetime
+    node_claims: tuple[NodeClaim, ...] = ()
+    invalid: tuple["Invalid", ...] = ()
+    node_class_kind: NodeClassKind = DEFAULT_KIND
+
+    @cached_property
+    def managed_claims(self) -> tuple[NodeClaim, ...]:
+        """The claims for nodes of our cloud."""
+        return tuple(claim for claim in self.node_claims if claim.spec.node_class_ref.of_kind == self.node_class_kind)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Snapshot(ClaimsSnapshot):
+    """Every object that a decision may look at. All ``node_classes`` are of ``node_class_kind``."""
+
     pods: tuple[Pod, ...] = ()
     nodes: tuple[Node, ...] = ()
-    node_claims: tuple[NodeClaim, ...] = ()
     node_pools: tuple[NodePool, ...] = ()
     node_classes: tuple[NodeClass, ...] = ()
     daemon_sets: tuple[DaemonSet, ...] = ()
@@ -47,13 +59,6 @@ class Snapshot:
     csi_nodes: tuple[CSINode, ...] = ()
     volume_attachments: tuple[VolumeAttachment, ...] = ()
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
-    invalid: tuple["Invalid", ...] = ()
-    node_class_kind: NodeClassKind = DEFAULT_KIND
-
-    @cached_property
-    def managed_claims(self) -> tuple[NodeClaim, ...]:
-        """The claims for nodes of our cloud."""
-        return tuple(claim for claim in self.node_claims if claim.spec.node_class_ref.of_kind == self.node_class_kind)
 
     def serves(self, pool: NodePool) -> bool:
         """Whether the pool is for nodes of our cloud."""
