@@ -1,7 +1,8 @@
 """The lower bound that the duals of an assignment relaxation prove, by weak duality.
 
 **Claim.** Take any prices, none below zero: l_kj for a unit of resource j on a bin of type k, and m_gk for a copy of
-cardinality limit g on a bin of type k. What a full bin is charged is at most::
+cardinality limit g on a bin of type k. (g also runs over the limits of single items: of item i a bin holds no more than
+it can, and no more than are demanded.) What a full bin is charged is at most::
 
     F_k  =  sum_j l_kj C_kj + sum_g m_gk cap_g
 

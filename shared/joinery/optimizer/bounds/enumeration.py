@@ -6,8 +6,7 @@ pattern be its bin's cost less what y prices its bin and its copies at:
     r_q  =  c_k - y A_k - sum_i a_iq u_ik        u_ik: what y pays for a copy of item i on a bin of type k
 
 **Claim.** A packing costs at least base + the reduced costs of its bins, where base = sum_r y_r b_r over the coupling
-rows. **Proof.** As in
-``duality``, with the terms of d . v taken bin by bin. ∎
+rows. **Proof.** As in ``duality``, with the terms of d . v taken bin by bin. ∎
 
 No pattern has a reduced cost below zero if the duals are those of the compact formulation's optimum: the duals of its
 other rows (capacities, caps, conflicts) then charge a bin at most c_k - y A_k, and each copy at least u_ik. So a
@@ -16,8 +15,10 @@ where items are few, so few are left that they can be listed. Enumerating column
 method of Baldacci, Christofides and Mingozzi (2008, "An exact algorithm for the vehicle routing problem based on the
 set partitioning formulation with additional cuts").
 
-The solver's duals are not exact. By how much they break what is claimed is computed (``infeasibility``), and the gap
-is widened by that much for every bin that a packing may have.
+The solver's duals are not exact. By how much they break what is claimed is computed (``infeasibility``, e). A variable
+of the compact formulation may then have a reduced cost of -e: each bin of a packing has one variable for its type and
+at most one for each of its items, so its reduced cost may be as low as -e (1 + items). The gap is widened by that much
+for every bin. A packing without useless bins has at most one bin for every copy; twice as many are counted, to be safe.
 """
 
 from dataclasses import dataclass
@@ -101,12 +102,14 @@ def pattern_duals(formulation: CompactFormulation, duals: Floats) -> PatternDual
 def enumerate_patterns(formulation: CompactFormulation, duals: PatternDuals) -> Patterns:
     """Every pattern whose reduced cost leaves a packing below the cutoff. Raises ``TooManyPatternsError``.
 
-    Where a copy too many may be left out, only full bins: whatever one that is not full holds, a full one holds too.
+    Where a copy too many may be left out, only full bins. A full one holds whatever the other holds, and its reduced
+    cost is not larger: no side constraint counts items then, so only demands price copies, and those duals are not
+    below zero (``of_right_sign``).
     """
     constrained, instance = formulation.constrained, formulation.constrained.instance
-    found, total = [], 0
-    bins = 2 * int(constrained.demands.sum()) + 1
-    gap = formulation.cutoff - duals.base + bins * duals.infeasibility * (1 + len(instance.demands))
+    listed, total = [], 0
+    most_bins = 2 * int(constrained.demands.sum()) + 1
+    gap = formulation.cutoff - duals.base + most_bins * duals.infeasibility * (1 + len(instance.demands))
     for bin_type in range(len(instance.costs)):
         counts = _of_bin_type(formulation, duals, bin_type, gap)
         if not constrained.limits_items:
@@ -114,8 +117,8 @@ def enumerate_patterns(formulation: CompactFormulation, duals: PatternDuals) -> 
         total += len(counts)
         if total > 4 * _MOST_PATTERNS:  # before the dearer ones of equals are left out
             raise TooManyPatternsError
-        found.append(Patterns(np.full(len(counts), bin_type), counts))
-    patterns = _cheapest_of_equals(formulation, found)
+        listed.append(Patterns(np.full(len(counts), bin_type), counts))
+    patterns = _cheapest_of_equals(formulation, listed)
     if len(patterns.bin_types) > _MOST_PATTERNS:
         raise TooManyPatternsError
     return patterns

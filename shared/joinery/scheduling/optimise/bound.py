@@ -65,7 +65,7 @@ def bounds(work: Workspace, nodes: Sequence[NewNode], pools: Sequence[Pool], pri
     return Bounds(
         hard=hard,
         kept=kept,
-        weaknesses=weaknesses(demands, nodes, pools, is_exact=bound.is_tight) if is_weak else (),
+        weaknesses=weaknesses(demands, nodes, pools, is_tight=bound.is_tight) if is_weak else (),
     )
 
 

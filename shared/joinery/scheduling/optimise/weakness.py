@@ -14,15 +14,15 @@ WEAK = 0.05
 
 
 def weaknesses(
-    demands: Sequence[ProofDemand], nodes: Sequence[NewNode], pools: Sequence[Pool], *, is_exact: bool
+    demands: Sequence[ProofDemand], nodes: Sequence[NewNode], pools: Sequence[Pool], *, is_tight: bool
 ) -> tuple[str, ...]:
-    """``is_exact``: the bound is tight for what the proof knows of, so that only what it leaves out can explain the
+    """``is_tight``: the bound is tight for what the proof knows of, so that only what it leaves out can explain the
     gap.
     """
     reasons = [*_of_rules(demands), *_of_pools(nodes, pools)]
     if sum(demand.count for demand in demands) > SMALL_DEMAND and keeps_preferences(nodes):
         reasons.append("preferences that are kept count as if they were given up")
-    if not is_exact:
+    if not is_tight:
         reasons.append("the ways to fill nodes are too many to try all, so that fractions of nodes count")
     return tuple(dict.fromkeys(reasons))
 
