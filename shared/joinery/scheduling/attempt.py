@@ -235,4 +235,4 @@ def _unplaced(work: Workspace, packer: FirstFit) -> tuple[Unplaced, ...]:
 
 def _without_place(work: Workspace, packer: FirstFit) -> list[tuple[PodClass, Sequence[str]]]:
     """What first-fit has left, and the classes that have a problem of their own."""
-    return [*packer.left.items(), *((pods, pods.pods) for pods in work.classes if pods.problems)]
+    return [*packer.left.items(), *((pods, pods.names) for pods in work.classes if pods.problems)]

@@ -30,7 +30,7 @@ _SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-cri
 class PodClass:
     """Pods that nothing tells apart. Compared by identity.
 
-    pods         their names (namespace/name), in the order in which they are placed: the oldest first
+    names        of the pods (namespace/name), in the order in which they are placed: the oldest first
     example      one of them; what it says of scheduling holds for all
     requests     what each of them takes of a node, "pods" as 1; without zeros
     terms        requirements on the node: the node selector with each required node affinity term, in the listed order;
@@ -43,7 +43,7 @@ class PodClass:
     problems     why none of them can be scheduled at all; empty if they can
     """
 
-    pods: tuple[str, ...]
+    names: tuple[str, ...]
     example: Pod
     requests: Mapping[str, int]
     terms: tuple[Requirements, ...]
@@ -57,7 +57,7 @@ class PodClass:
     @property
     def name(self) -> str:
         """The name of its first pod. It stands for the class in explanations, and breaks ties between classes."""
-        return self.pods[0]
+        return self.names[0]
 
     @property
     def namespace(self) -> str:
@@ -169,7 +169,7 @@ class Classifier:
         problems = [*needs.problems, *([late] if late else []), *_unsupported(example)]
         preferred, impossible = _preferred(example, problems)
         return PodClass(
-            pods=tuple(pod.key for pod in members),
+            names=tuple(pod.key for pod in members),
             example=example,
             requests=_requests(example, problems),
             terms=_terms(example, problems),

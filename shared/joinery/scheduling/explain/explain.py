@@ -33,7 +33,7 @@ def explain(problem: Problem, packing: Packing, pod: str) -> Explanation:
         raise KeyError(pod)
     after = aftermath(problem, packing, pod)
     work = _workspace(problem, packing, after)
-    pods = next((pods for pods in work.classes if pod in pods.pods), None)
+    pods = next((pods for pods in work.classes if pod in pods.names), None)
     if pods is not None and own_problem(work, pods):
         pods = None  # no node could help it, so none is asked
     pools: tuple[PoolExplanation, ...] = ()
@@ -80,7 +80,7 @@ def _of_pool(work: Workspace, pod: str, refusals: Iterable[Reason]) -> PoolExpla
     ``refusals``: what the packing said of the pod, which is what its owner was told.
     """
     work.nodes = []
-    pods = next(pods for pods in work.classes if pod in pods.pods)
+    pods = next(pods for pods in work.classes if pod in pods.names)
     (pool,) = work.pools
     asked = Asked(work, pods, pool)
     rules = tuple(rule_counts(asked))

@@ -61,7 +61,7 @@ class FirstFit:
     def run(self) -> None:
         """Place everything that can be placed."""
         self.classes = tuple(self._work.ordered(self._manner))
-        self.left = {pods: pods.pods for pods in self.classes}
+        self.left = {pods: pods.names for pods in self.classes}
         if self._work.reservations:
             names = (
                 (c, only_reservations(self._work.pools, c, self._work.axis.vector(c.requests))) for c in self.classes

@@ -117,7 +117,7 @@ class Ledger:
         if rule.weight is None:
             group.is_hard = True
             group.counts_owners |= group.selects(pods)
-            group.awaited += len(pods.pods)
+            group.awaited += len(pods.names)
 
     def _domains(self, pods: PodClass, rule: TopologyRule) -> frozenset[str]:
         """What a spread of this class ranges over: domains of nodes that count for it, and of what it could buy."""

@@ -67,7 +67,7 @@ def held_off(
     bought_for = frozenset[str]().union(*(node.needs for node in nodes))
     reasons = {}
     for pod_class in classes:
-        wanted = {needs(pods[name]) for name in pod_class.pods if name in pods} & bought_for
+        wanted = {needs(pods[name]) for name in pod_class.names if name in pods} & bought_for
         broken = [(node, why) for node in nodes if node.needs & wanted and (why := _refusal(node, pod_class, axis))]
         if broken and (reason := _reason(broken, now)):
             reasons[pod_class] = reason
