@@ -154,8 +154,8 @@ def first_fit(problem: Problem, strategy: Strategy) -> tuple[Workspace, FirstFit
 def left_by_priority(packer: FirstFit) -> list[tuple[int, int]]:
     """How many pods of each priority have no place, highest first: comparing two such lists compares plans."""
     left: Counter[int] = Counter()
-    for pods in packer.classes:
-        left[pods.priority] += len(packer.left.get(pods, ()))
+    for pod_class in packer.classes:
+        left[pod_class.priority] += len(packer.left.get(pod_class, ()))
     return [(-priority, left[priority]) for priority in sorted(left, reverse=True)]
 
 
@@ -178,9 +178,9 @@ def _staying(work: Workspace, packer: FirstFit) -> frozenset[str]:
     """Pods without a new place whose node is going, if any rule about pods is theirs or looks at them."""
     return frozenset(
         name
-        for pods, names in _without_place(work, packer)
+        for pod_class, names in _without_place(work, packer)
         for name in names
-        if name not in work.waiting and work.topology.minds(pods)
+        if name not in work.waiting and work.topology.minds(pod_class)
     )
 
 
@@ -227,12 +227,12 @@ class _LaunchNames:
 
 def _unplaced(work: Workspace, packer: FirstFit) -> tuple[Unplaced, ...]:
     unplaced = []
-    for pods, names in _without_place(work, packer):
-        reasons = reasons_for(work, pods)
+    for pod_class, names in _without_place(work, packer):
+        reasons = reasons_for(work, pod_class)
         unplaced += [Unplaced(name, reasons) for name in names]
     return tuple(sorted(unplaced, key=lambda pod: pod.pod))
 
 
 def _without_place(work: Workspace, packer: FirstFit) -> list[tuple[PodClass, Sequence[str]]]:
     """What first-fit has left, and the classes that have a problem of their own."""
-    return [*packer.left.items(), *((pods, pods.names) for pods in work.classes if pods.problems)]
+    return [*packer.left.items(), *((pod_class, pod_class.names) for pod_class in work.classes if pod_class.problems)]

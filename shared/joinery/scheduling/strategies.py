@@ -38,7 +38,7 @@ def alternatives(strategy: Strategy, usual: Attempt) -> Iterator[Strategy]:
     left, work = tuple(usual.packer.left), usual.work
     if work.topology.counting_daemons:
         yield replace(strategy, manner=Manner(heedless=True))
-    if any(both_near_and_spread(pods, work.topology) for pods in left):
+    if any(both_near_and_spread(pod_class, work.topology) for pod_class in left):
         yield replace(strategy, manner=Manner(dealing="ahead"))
         if without_neighbours := zones_without_neighbours(work.possible, work.topology):
             yield replace(strategy, closed=without_neighbours)

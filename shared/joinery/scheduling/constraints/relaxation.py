@@ -38,14 +38,14 @@ class Variant:
 
 
 def variants(
-    pods: PodClass, rules: tuple[TopologyRule, ...], *, respect: bool, prefer_taints: bool
+    pod_class: PodClass, rules: tuple[TopologyRule, ...], *, respect: bool, prefer_taints: bool
 ) -> Iterator[Variant]:
     """Every try for a class, from all preferences to none.
 
     respect         whether preferences count at all (PREFERENCE_POLICY)
     prefer_taints   whether some NodePool or node has a PreferNoSchedule taint
     """
-    steps = _Steps(pods, rules, respect)
+    steps = _Steps(pod_class, rules, respect)
     yield steps.variant()
     while steps.relax():
         yield steps.variant()
@@ -53,18 +53,18 @@ def variants(
         steps.tolerates_preferred = True
         steps.dropped.append("PreferNoSchedule taints")
         yield steps.variant()
-    for term in range(len(pods.terms) - 1):
-        yield replace(steps.variant(), requirements=pods.terms[term])
+    for term in range(len(pod_class.terms) - 1):
+        yield replace(steps.variant(), requirements=pod_class.terms[term])
 
 
 class _Steps:
-    def __init__(self, pods: PodClass, rules: tuple[TopologyRule, ...], respect: bool) -> None:
-        self._pods = pods
+    def __init__(self, pod_class: PodClass, rules: tuple[TopologyRule, ...], respect: bool) -> None:
+        self._pods = pod_class
         self._term = 0
-        self._preferred = list(pods.preferred) if respect else []
+        self._preferred = list(pod_class.preferred) if respect else []
         self._rules = [rule for rule in rules if rule.weight is None or respect]
         self.tolerates_preferred = False
-        self.dropped: list[str] = list(pods.impossible) if respect else []
+        self.dropped: list[str] = list(pod_class.impossible) if respect else []
 
     def variant(self) -> Variant:
         requirements = self._pods.terms[self._term]

@@ -112,14 +112,14 @@ class TopologyRule:
         return f"{how} pod {self.kind} over {self.key}"
 
 
-def rules_of(pods: PodClass, namespaces: Iterable[Namespace]) -> tuple[TopologyRule, ...]:
+def rules_of(pod_class: PodClass, namespaces: Iterable[Namespace]) -> tuple[TopologyRule, ...]:
     """All topology rules of a class, hard ones first, each sort in the listed order.
 
     ``namespaces``: those of the cluster, for namespace selectors.
     """
     all_namespaces = tuple(namespaces)
-    pod, affinity = pods.example, pods.affinity
-    rules = [_spread(constraint, pods) for constraint in pod.spec.topology_spread_constraints]
+    pod, affinity = pod_class.example, pod_class.affinity
+    rules = [_spread(constraint, pod_class) for constraint in pod.spec.topology_spread_constraints]
     rules += _affinity_rules("affinity", affinity.pod_affinity, pod, all_namespaces)
     rules += _affinity_rules("anti-affinity", affinity.pod_anti_affinity, pod, all_namespaces)
     return tuple(sorted(rules, key=lambda rule: rule.weight is not None))
@@ -152,38 +152,38 @@ def _terms_of(pod: Pod) -> Iterable[PodAffinityTerm]:
     yield from terms_of(pod.spec.affinity.pod_anti_affinity)
 
 
-def _spread(constraint: TopologySpreadConstraint, pods: PodClass) -> TopologyRule:
-    labels = pods.labels
+def _spread(constraint: TopologySpreadConstraint, pod_class: PodClass) -> TopologyRule:
+    labels = pod_class.labels
     selector = read(constraint.label_selector, label_clauses(labels, constraint.match_label_keys))
     return TopologyRule(
         kind="spread",
         key=constraint.topology_key,
-        matchers=(Matcher(frozenset({pods.namespace}), selector),),
+        matchers=(Matcher(frozenset({pod_class.namespace}), selector),),
         max_skew=constraint.max_skew,
         min_domains=constraint.min_domains or 0,
-        nodes=_node_filter(constraint, pods),
+        nodes=_node_filter(constraint, pod_class),
         weight=None if constraint.when_unsatisfiable == "DoNotSchedule" else 1,
     )
 
 
-def _node_filter(constraint: TopologySpreadConstraint, pods: PodClass) -> NodeFilter:
-    terms = pods.terms if constraint.node_affinity_policy == "Honor" and any(pods.terms) else None
-    tolerations = pods.tolerations if constraint.node_taints_policy == "Honor" else None
-    keys = _other_keys(constraint, pods)
+def _node_filter(constraint: TopologySpreadConstraint, pod_class: PodClass) -> NodeFilter:
+    terms = pod_class.terms if constraint.node_affinity_policy == "Honor" and any(pod_class.terms) else None
+    tolerations = pod_class.tolerations if constraint.node_taints_policy == "Honor" else None
+    keys = _other_keys(constraint, pod_class)
     if terms is None and tolerations is None and not keys:
         return ALL_NODES
     shown = sorted(str(term) for term in terms) if terms is not None else None
     return NodeFilter(terms, tolerations, keys, f"{shown} {tolerations}")
 
 
-def _other_keys(constraint: TopologySpreadConstraint, pods: PodClass) -> frozenset[str]:
+def _other_keys(constraint: TopologySpreadConstraint, pod_class: PodClass) -> frozenset[str]:
     """The topology keys of the pod's other hard spreads: kube-scheduler skips nodes that lack one of them.
 
     Every node has a hostname. A spread over hosts alone therefore skips none.
     """
     if constraint.when_unsatisfiable != "DoNotSchedule" or constraint.topology_key == HOSTNAME:
         return frozenset()
-    spreads = pods.example.spec.topology_spread_constraints
+    spreads = pod_class.example.spec.topology_spread_constraints
     keys = {spread.topology_key for spread in spreads if spread.when_unsatisfiable == "DoNotSchedule"}
     return frozenset(keys - {HOSTNAME, constraint.topology_key})
 

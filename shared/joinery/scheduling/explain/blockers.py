@@ -25,16 +25,16 @@ class _Bar:
     is_total: bool
 
 
-def blocking_rules(topology: Topology, pods: PodClass, offered: Offered) -> tuple[str, bool]:
+def blocking_rules(topology: Topology, pod_class: PodClass, offered: Offered) -> tuple[str, bool]:
     """The rules that no domain on offer satisfies, and that they are; where each alone can be satisfied, all that stand
     in the way somewhere.
     """
-    hard = [rule for rule in topology.rules[pods] if rule.weight is None]
-    own = [_own(topology, pods, rule, offered) for rule in hard]
+    hard = [rule for rule in topology.rules[pod_class] if rule.weight is None]
+    own = [_own(topology, pod_class, rule, offered) for rule in hard]
     total = [bar.words for bar in own if bar.is_total]
     if total:
         return f"no node can be added without breaking {'; '.join(total)}", True
-    foreign = [_foreign(group, offered) for group in topology.foreign(pods)]
+    foreign = [_foreign(group, offered) for group in topology.foreign(pod_class)]
     for bar in foreign:
         if bar.is_total:
             return f"pods that run or are planned keep it away ({bar.words})", True
@@ -46,11 +46,11 @@ def blocking_rules(topology: Topology, pods: PodClass, offered: Offered) -> tupl
     return f"no node can be added {how} {'; '.join(listed)}", False
 
 
-def _own(topology: Topology, pods: PodClass, rule: TopologyRule, offered: Offered) -> _Bar:
+def _own(topology: Topology, pod_class: PodClass, rule: TopologyRule, offered: Offered) -> _Bar:
     domains = _domains(rule.key, offered)
-    closed = [d for d in domains if topology.allowance(pods, (rule,), rule.key, d, cautious=False) <= 0]
+    closed = [d for d in domains if topology.allowance(pod_class, (rule,), rule.key, d, cautious=False) <= 0]
     needs_label = rule.kind != "anti-affinity" or bool(domains)
-    return _Bar(_named(topology, pods, rule), len(closed), needs_label and len(closed) == len(domains))
+    return _Bar(_named(topology, pod_class, rule), len(closed), needs_label and len(closed) == len(domains))
 
 
 def _foreign(group: TopologyGroup, offered: Offered) -> _Bar:
@@ -65,10 +65,10 @@ def _domains(key: str, offered: Offered) -> Sequence[str]:
     return (ANY_NEW_NODE,) if key == HOSTNAME else sorted(offered(key))
 
 
-def _named(topology: Topology, pods: PodClass, rule: TopologyRule) -> str:
+def _named(topology: Topology, pod_class: PodClass, rule: TopologyRule) -> str:
     group = topology.group(rule)
     if rule.kind == "affinity" and not rule.claim:
-        return f"{rule}{_affinity_state(group, group.selects(pods))}"
+        return f"{rule}{_affinity_state(group, group.selects(pod_class))}"
     if rule.kind != "spread" or rule.key == HOSTNAME:
         return str(rule)
     return f"{rule}: {_spread_state(group)}"

@@ -33,11 +33,11 @@ def explain(problem: Problem, packing: Packing, pod: str) -> Explanation:
         raise KeyError(pod)
     after = aftermath(problem, packing, pod)
     work = _workspace(problem, packing, after)
-    pods = next((pods for pods in work.classes if pod in pods.names), None)
-    if pods is not None and own_problem(work, pods):
-        pods = None  # no node could help it, so none is asked
+    pod_class = next((pod_class for pod_class in work.classes if pod in pod_class.names), None)
+    if pod_class is not None and own_problem(work, pod_class):
+        pod_class = None  # no node could help it, so none is asked
     pools: tuple[PoolExplanation, ...] = ()
-    if pods is not None:
+    if pod_class is not None:
         alone = (replace(after.snapshot, node_pools=(pool.node_pool,)) for pool in work.pools)
         works = (_workspace(problem, packing, replace(after, snapshot=snapshot)) for snapshot in alone)
         pools = tuple(_of_pool(work, pod, unplaced.reasons if unplaced else ()) for work in works)
@@ -49,8 +49,8 @@ def explain(problem: Problem, packing: Packing, pod: str) -> Explanation:
         existing=existing,
         reasons=unplaced.reasons if unplaced else (),
         dropped=next((relaxed.dropped for relaxed in packing.relaxed if relaxed.pod == pod), ()),
-        standing=explain_nodes(work, pods, lambda node: node.name not in bought | {own}),
-        planned=explain_nodes(work, pods, lambda node: node.name in bought - {own}),
+        standing=explain_nodes(work, pod_class, lambda node: node.name not in bought | {own}),
+        planned=explain_nodes(work, pod_class, lambda node: node.name in bought - {own}),
         pools=pools,
         rejected=packing.pool_reasons,
     )
@@ -80,9 +80,9 @@ def _of_pool(work: Workspace, pod: str, refusals: Iterable[Reason]) -> PoolExpla
     ``refusals``: what the packing said of the pod, which is what its owner was told.
     """
     work.nodes = []
-    pods = next(pods for pods in work.classes if pod in pods.names)
+    pod_class = next(pod_class for pod_class in work.classes if pod in pod_class.names)
     (pool,) = work.pools
-    asked = Asked(work, pods, pool)
+    asked = Asked(work, pod_class, pool)
     rules = tuple(rule_counts(asked))
     node = _bought(work, pod)
     told = tuple(reason for reason in refusals if reason.subject == asked.subject)

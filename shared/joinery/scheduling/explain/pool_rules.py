@@ -50,11 +50,11 @@ def _open_to(asked: Asked, rule: TopologyRule, types: Mask, columns: Mask) -> tu
     topology, pool, key = asked.work.topology, asked.pool, rule.key
 
     def admits(domain: str) -> bool:
-        return topology.allowance(asked.pods, (rule,), key, domain, cautious=False) > 0
+        return topology.allowance(asked.pod_class, (rule,), key, domain, cautious=False) > 0
 
     if key == HOSTNAME:
         return "", (types if admits(ANY_NEW_NODE) else np.zeros_like(types)), columns
-    offered = sorted(asked.work.offered(pool, asked.pods, key))
+    offered = sorted(asked.work.offered(pool, asked.pod_class, key))
     domains = [domain for domain in offered if admits(domain)]
     words = f": {', '.join(domains) or 'nowhere'}" if len(domains) < len(offered) else ""
     allowed = one_of(domains)
@@ -76,7 +76,7 @@ def _silent(asked: Asked, ways: Sequence[Way]) -> Iterator[RuleCount]:
 
 def _taints(asked: Asked, ways: Sequence[Way]) -> Iterator[RuleCount]:
     if asked.pool.taints:
-        tolerated = bool(ways) and asked.pods.untolerated(asked.pool.taints) is None
+        tolerated = bool(ways) and asked.pod_class.untolerated(asked.pool.taints) is None
         yield RuleCount("taints", int((asked.pool.types | asked.pool.crowded).sum()) if tolerated else 0)
 
 
@@ -105,11 +105,11 @@ def _offerings(asked: Asked, ways: Sequence[Way]) -> Iterator[RuleCount]:
 
 def _requests(asked: Asked, ways: Sequence[Way]) -> Iterator[RuleCount]:
     beside = ", beside DaemonSets" if asked.pool.overhead.any() else ""
-    yield RuleCount(f"requests ({requests_in_words(asked.pods)}{beside})", _left(ways))
+    yield RuleCount(f"requests ({requests_in_words(asked.pod_class)}{beside})", _left(ways))
 
 
 def _host_ports(asked: Asked, ways: Sequence[Way]) -> Iterator[RuleCount]:
-    if asked.pods.ports:
+    if asked.pod_class.ports:
         yield RuleCount("host ports", _left(ways))
 
 

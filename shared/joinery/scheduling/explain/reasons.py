@@ -17,39 +17,39 @@ from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.reason import Reason, ReasonCode
 
 
-def reasons_for(work: Workspace, pods: PodClass) -> tuple[Reason, ...]:
+def reasons_for(work: Workspace, pod_class: PodClass) -> tuple[Reason, ...]:
     """Every pool's reason for refusing the class; the pod's own problem where it has one."""
-    own = own_problem(work, pods)
+    own = own_problem(work, pod_class)
     if own:
         return own
-    reasons = [reason for pool in work.pools for reason in reasons_of_pool(Asked(work, pods, pool))]
+    reasons = [reason for pool in work.pools for reason in reasons_of_pool(Asked(work, pod_class, pool))]
     reasons += work.rejected_pools
     if not reasons:
         message = "there is no NodePool that could launch a node for it"
-        return (Reason(ReasonCode.NO_NODE_POOL, message), *_of_nodes(work, pods))
+        return (Reason(ReasonCode.NO_NODE_POOL, message), *_of_nodes(work, pod_class))
     return tuple(reasons)
 
 
-def own_problem(work: Workspace, pods: PodClass) -> tuple[Reason, ...]:
+def own_problem(work: Workspace, pod_class: PodClass) -> tuple[Reason, ...]:
     """What keeps the class from every node, whichever it is; empty where nothing does."""
-    if pods.problems:
-        return pods.problems
-    if pods in work.held:
-        return (work.held[pods],)
-    contradiction = _contradiction(pods)
+    if pod_class.problems:
+        return pod_class.problems
+    if pod_class in work.held:
+        return (work.held[pod_class],)
+    contradiction = _contradiction(pod_class)
     return (contradiction,) if contradiction else ()
 
 
-def _contradiction(pods: PodClass) -> Reason | None:
+def _contradiction(pod_class: PodClass) -> Reason | None:
     """The label of which the pod's own rules, or its volumes', leave no value."""
-    wanted = [term.intersect(v).canonical() for term in pods.terms for v in pods.volumes.alternatives]
+    wanted = [term.intersect(v).canonical() for term in pod_class.terms for v in pod_class.volumes.alternatives]
     empty = [next((key for key in sorted(one) if one.sets[key].is_impossible), None) for one in wanted]
     if not empty or not all(empty):
         return None
     key = empty[0] or ""
-    if all(term.canonical().get(key).is_impossible for term in pods.terms):
+    if all(term.canonical().get(key).is_impossible for term in pod_class.terms):
         whose = "its node selector and affinity"
-    elif all(volume.canonical().get(key).is_impossible for volume in pods.volumes.alternatives):
+    elif all(volume.canonical().get(key).is_impossible for volume in pod_class.volumes.alternatives):
         whose = "its volumes"
     else:
         whose = "its volumes, node selector and affinity together"
@@ -71,11 +71,11 @@ def _beyond_size(asked: Asked, ways: Sequence[Way]) -> tuple[Reason, ...]:
     Limits are named where one more node would help: alone if no rule closes the pool, else after the rule. They are not
     named where rules and minValues together leave no domain to buy in.
     """
-    work, pods, pool = asked.work, asked.pods, asked.pool
-    words, is_total = blocking_rules(work.topology, pods, lambda key: work.offered(pool, pods, key))
+    work, pod_class, pool = asked.work, asked.pod_class, asked.pool
+    words, is_total = blocking_rules(work.topology, pod_class, lambda key: work.offered(pool, pod_class, key))
     rules = Reason(ReasonCode.TOPOLOGY, words, asked.subject)
     limits = exhausted(work, pool, [(way.fit, way.types) for way in ways])
-    if not limits or not (is_total or pods in work.dealt):
+    if not limits or not (is_total or pod_class in work.dealt):
         return (rules,)
     return (*((rules,) if is_total else ()), Reason(ReasonCode.LIMITS, limits, asked.subject))
 
@@ -83,22 +83,24 @@ def _beyond_size(asked: Asked, ways: Sequence[Way]) -> tuple[Reason, ...]:
 # --- clusters that buy nothing ---
 
 
-def _of_nodes(work: Workspace, pods: PodClass) -> Iterable[Reason]:
+def _of_nodes(work: Workspace, pod_class: PodClass) -> Iterable[Reason]:
     """Why no existing node takes the pod, for clusters in which nothing else could."""
     nodes = [node for node in work.nodes if not node.view.is_unlaunched]
     if not nodes:
         return
-    tainted = [n for n in nodes if pods.untolerated(n.view.taints)]
-    elsewhere = [n for n in nodes if n not in tainted and not _selects(pods, n)]
+    tainted = [n for n in nodes if pod_class.untolerated(n.view.taints)]
+    elsewhere = [n for n in nodes if n not in tainted and not _selects(pod_class, n)]
     rest = [n for n in nodes if n not in tainted and n not in elsewhere]
     parts = [(len(tainted), "a taint that the pod does not tolerate"), (len(elsewhere), "other labels than it wants")]
-    small = [n for n in rest if (n.free < work.axis.vector(pods.requests)).any()]
+    small = [n for n in rest if (n.free < work.axis.vector(pod_class.requests)).any()]
     if small:
-        short = shortages(work.axis, pods, np.array([n.free for n in small]))
+        short = shortages(work.axis, pod_class, np.array([n.free for n in small]))
         parts += [(one.number, one.words) for one in short]
     parts.append((len(rest) - len(small), "rules about other pods, host ports or volumes against it"))
     yield Reason(ReasonCode.EXISTING_NODES, counted(len(nodes), "existing node", parts))
 
 
-def _selects(pods: PodClass, node: ExistingNode) -> bool:
-    return any(term.intersect(v).matches(node.view.labels) for term in pods.terms for v in pods.volumes.alternatives)
+def _selects(pod_class: PodClass, node: ExistingNode) -> bool:
+    return any(
+        term.intersect(v).matches(node.view.labels) for term in pod_class.terms for v in pod_class.volumes.alternatives
+    )

@@ -43,12 +43,12 @@ class Shortage:
     words: str
 
 
-def shortages(axis: Axis, pods: PodClass, room: Amounts, taken: Amounts | None = None) -> list[Shortage]:
+def shortages(axis: Axis, pod_class: PodClass, room: Amounts, taken: Amounts | None = None) -> list[Shortage]:
     """For each resource of which some row of ``room`` has too little, how many rows have.
 
     ``taken``: what DaemonSets took of each row already.
     """
-    listed = (_shortage(axis, name, pods.requests, room, taken) for name in axis.index)
+    listed = (_shortage(axis, name, pod_class.requests, room, taken) for name in axis.index)
     return [shortage for shortage in listed if shortage is not None]
 
 
@@ -69,7 +69,9 @@ def _shortage(
     return Shortage(name, number, f"too little {_WORDS.get(name, name)} {why}")
 
 
-def requests_in_words(pods: PodClass) -> str:
+def requests_in_words(pod_class: PodClass) -> str:
     """``cpu 500m, memory 1Gi``; that a pod is one pod goes without saying."""
-    asked = (f"{name} {text(name, value)}" for name, value in sorted(pods.requests.items()) if value and name != PODS)
+    asked = (
+        f"{name} {text(name, value)}" for name, value in sorted(pod_class.requests.items()) if value and name != PODS
+    )
     return ", ".join(asked) or "nothing"

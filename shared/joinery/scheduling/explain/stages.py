@@ -64,7 +64,7 @@ class Asked:
     """One class of pods and one pool that it asks for a node."""
 
     work: Workspace
-    pods: PodClass
+    pod_class: PodClass
     pool: Pool
 
     @property
@@ -76,13 +76,17 @@ class Asked:
         them, so that a reason can say so.
         """
         whole = replace(self.pool, types=self.pool.types | self.pool.crowded)
-        pairs = [(term.canonical(), v.canonical()) for term in self.pods.terms for v in self.pods.volumes.alternatives]
+        pairs = [
+            (term.canonical(), v.canonical())
+            for term in self.pod_class.terms
+            for v in self.pod_class.volumes.alternatives
+        ]
         fits = [whole.fit(term.intersect(volume)) for term, volume in pairs]
         return [Way(*pair, joint, joint.types) for pair, joint in zip(pairs, fits, strict=True)]
 
     def hard_rules(self) -> list[TopologyRule]:
         """The pod's own rules about other pods that must hold."""
-        return [rule for rule in self.work.topology.rules[self.pods] if rule.weight is None]
+        return [rule for rule in self.work.topology.rules[self.pod_class] if rule.weight is None]
 
 
 def stages(asked: Asked) -> Iterator[Stage]:
@@ -100,7 +104,7 @@ def stages(asked: Asked) -> Iterator[Stage]:
 
 
 def _taints(asked: Asked, ways: Sequence[Way]) -> Stage:
-    taint = asked.pods.untolerated(asked.pool.taints)
+    taint = asked.pod_class.untolerated(asked.pool.taints)
     if taint is None:
         return Stage(ReasonCode.TAINTS, ways)
     template = "the pod does not tolerate its taint {taint}"
@@ -160,13 +164,13 @@ def _sold(pool: Pool, joint: Fit) -> Mask:
 
 
 def _resources(asked: Asked, ways: Sequence[Way]) -> Stage:
-    work, pool, pods = asked.work, asked.pool, asked.pods
-    holds = (pool.room >= work.axis.vector(pods.requests)).all(axis=1)
+    work, pool, pod_class = asked.work, asked.pool, asked.pod_class
+    holds = (pool.room >= work.axis.vector(pod_class.requests)).all(axis=1)
     large = [left for way in ways if (left := replace(way, types=way.types & holds)).types.any()]
     if large:
         return Stage(ReasonCode.RESOURCES, large)
     types = ways[0].types
-    short = shortages(work.axis, pods, pool.room[types], pool.overhead[types])
+    short = shortages(work.axis, pod_class, pool.room[types], pool.overhead[types])
     reason = Reason(
         ReasonCode.RESOURCES,
         counted(int(types.sum()), _ALLOWED, [(one.number, one.words) for one in short]),
@@ -203,7 +207,7 @@ def _used_up(asked: Asked, columns: Mask) -> str:
 
 
 def _daemon_sets(asked: Asked, ways: Sequence[Way]) -> Stage:
-    barring = asked.work.topology.barring(asked.pods, asked.hard_rules(), asked.pool.name)
+    barring = asked.work.topology.barring(asked.pod_class, asked.hard_rules(), asked.pool.name)
     if not barring:
         return Stage(ReasonCode.TOPOLOGY, ways)
     rules = "; ".join(dict.fromkeys(map(str, barring)))
@@ -212,7 +216,7 @@ def _daemon_sets(asked: Asked, ways: Sequence[Way]) -> Stage:
 
 
 def _host_ports(asked: Asked, ways: Sequence[Way]) -> Stage:
-    ports = asked.pods.ports
+    ports = asked.pod_class.ports
     types = np.logical_or.reduce([way.types for way in ways])
     if not ports or not all(ports_clash(ports, asked.pool.ports[i]) for i in np.flatnonzero(types)):
         return Stage(ReasonCode.HOST_PORTS, ways)

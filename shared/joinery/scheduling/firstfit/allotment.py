@@ -53,7 +53,7 @@ class Allotment:
 
         Pods are to be placed before the next combination is asked for: its share depends on them.
         """
-        keys = self._topology.keys(demand.pods, demand.variant.rules)
+        keys = self._topology.keys(demand.pod_class, demand.variant.rules)
         if self._minds_newcomers:
             keys = tuple(sorted({*keys, *(group.rule.key for group in self._topology.counting_daemons)}))
         if not keys:
@@ -147,7 +147,7 @@ class Allotment:
         They are counted on the way, and taken back.
         Combinations without a share are left out.
         """
-        pods, rules = demand.pods, demand.variant.rules
+        pods, rules = demand.pod_class, demand.variant.rules
         places = [present(domains) for domains in combinations]
         shares = [0] * len(combinations)
         last = -1
@@ -194,7 +194,7 @@ class Allotment:
 
         Where pods are gathered, the ``last`` one as long as it may, then the first one.
         """
-        pods, rules, is_ahead = demand.pods, demand.variant.rules, self._dealing == "ahead"
+        pods, rules, is_ahead = demand.pod_class, demand.variant.rules, self._dealing == "ahead"
         best: tuple[int, int, int] | None = None
         for index, domains in enumerate(combinations):
             allowed, pressure = UNLIMITED, 0

@@ -32,7 +32,7 @@ class Demand:
     volumes    what one of the ways to attach its volumes demands of a node
     """
 
-    pods: PodClass
+    pod_class: PodClass
     variant: Variant
     requests: Amounts
     asked: Amounts
@@ -62,5 +62,5 @@ class Demand:
     def is_repelled(self, taints: Iterable[TaintLike]) -> bool:
         """Whether some taint keeps the class away on this try."""
         if self.variant.tolerates_preferred:
-            return self.pods.untolerated(taints) is not None
-        return first_untolerated(self.pods.tolerations, taints) is not None
+            return self.pod_class.untolerated(taints) is not None
+        return first_untolerated(self.pod_class.tolerations, taints) is not None

@@ -24,7 +24,7 @@ class ExistingCapacity:
 
     def take(self, demand: Demand, names: Sequence[str]) -> int:
         """Put as many of the pods there as there is room for."""
-        keys = self._topology.keys(demand.pods, demand.variant.rules)
+        keys = self._topology.keys(demand.pod_class, demand.variant.rules)
         placed = 0
         for cautious in (True, False):
             # A spread may let a pod in only once another has gone elsewhere, or one more each time: ask before buying.
@@ -58,7 +58,7 @@ class ExistingCapacity:
         keys = [rule.key for rule in demand.variant.rules if rule.kind == "spread" and rule.key != HOSTNAME]
         if not keys:
             return []
-        pods, rules = demand.pods, demand.variant.rules
+        pods, rules = demand.pod_class, demand.variant.rules
         return [
             {(key, value) for key in self._topology.keys(pods, rules) if (value := node.domain(key)) is not None}
             for node in self._nodes
@@ -89,12 +89,12 @@ class ExistingCapacity:
             return count
         if not node.admits(demand):
             return 0
-        keys = self._topology.keys(demand.pods, demand.variant.rules)
+        keys = self._topology.keys(demand.pod_class, demand.variant.rules)
         return min(count, node.holds(demand), self._allowed_on(node, demand, keys, cautious=False))
 
     def _allowed_on(self, node: ExistingNode, demand: Demand, keys: Sequence[str], cautious: bool) -> int:
         """How many more pods of the class the rules over the host and over the node's domains (``keys``) let in."""
-        pods, rules = demand.pods, demand.variant.rules
+        pods, rules = demand.pod_class, demand.variant.rules
         is_careful = cautious or self._cautious_on_hosts
         allowed = self._topology.allowance(pods, rules, HOSTNAME, node.host, cautious=is_careful)
         for key in keys:
@@ -107,7 +107,7 @@ class ExistingCapacity:
 
     def _put(self, node: ExistingNode, demand: Demand, batch: Sequence[str]) -> None:
         node.place(demand, batch)
-        keys = self._topology.keys(demand.pods, self._topology.rules[demand.pods])
+        keys = self._topology.keys(demand.pod_class, self._topology.rules[demand.pod_class])
         domains = {key: value for key in keys if (value := node.domain(key)) is not None}
         domains[HOSTNAME] = node.host
-        self._topology.record(demand.pods, demand.variant.rules, domains, len(batch), node.counts)
+        self._topology.record(demand.pod_class, demand.variant.rules, domains, len(batch), node.counts)

@@ -61,12 +61,12 @@ class FirstFit:
     def run(self) -> None:
         """Place everything that can be placed."""
         self.classes = tuple(self._work.ordered(self._manner))
-        self.left = {pods: pods.names for pods in self.classes}
+        self.left = {pod_class: pod_class.names for pod_class in self.classes}
         if self._work.reservations:
             names = (
                 (c, only_reservations(self._work.pools, c, self._work.axis.vector(c.requests))) for c in self.classes
             )
-            self._needed = {pods: reservations for pods, reservations in names if reservations}
+            self._needed = {pod_class: reservations for pod_class, reservations in names if reservations}
         self._keep_plans()
         self._place_all()
 
@@ -102,11 +102,11 @@ class FirstFit:
         progress = True
         while progress:
             progress = False
-            for pods, names in self.left.items():
-                placed = self._place_class(pods, names) if names else 0
-                self.left[pods] = names[placed:]
+            for pod_class, names in self.left.items():
+                placed = self._place_class(pod_class, names) if names else 0
+                self.left[pod_class] = names[placed:]
                 progress |= placed > 0
-        self.left = {pods: names for pods, names in self.left.items() if names}
+        self.left = {pod_class: names for pod_class, names in self.left.items() if names}
 
     def _keep_plans(self) -> None:
         """Pods that a claim was launched for go there, as planned, if that is still right.
@@ -119,29 +119,29 @@ class FirstFit:
             for name in node.view.planned
             if not node.view.is_initialized or name in self._work.waiting
         }
-        for pods, names in self.left.items():
+        for pod_class, names in self.left.items():
             by_node: dict[ExistingNode, Sequence[str]] = {}
             for name in (name for name in names if name in planned):
                 by_node[planned[name]] = (*by_node.get(planned[name], ()), name)
             if by_node:
-                kept = self._existing.keep(by_node, self._demands(pods, 0, next(self._variants(pods))))
-                self.left[pods] = [name for name in names if name not in kept]
+                kept = self._existing.keep(by_node, self._demands(pod_class, 0, next(self._variants(pod_class))))
+                self.left[pod_class] = [name for name in names if name not in kept]
 
-    def _variants(self, pods: PodClass) -> Iterator[Variant]:
+    def _variants(self, pod_class: PodClass) -> Iterator[Variant]:
         return variants(
-            pods,
-            self._topology.rules[pods],
+            pod_class,
+            self._topology.rules[pod_class],
             respect=self._work.problem.options.respect_preferences,
             prefer_taints=self._work.prefers_taints,
         )
 
-    def _place_class(self, pods: PodClass, names: Sequence[str]) -> int:
+    def _place_class(self, pod_class: PodClass, names: Sequence[str]) -> int:
         """Place as many as possible, giving up one preference after another."""
         placed = 0
-        self._buyer.reserved.kept_back = self._kept_back(pods)
-        self._work.dealt.discard(pods)
-        for number, variant in enumerate(self._variants(pods)):
-            for demand in self._demands(pods, number, variant):
+        self._buyer.reserved.kept_back = self._kept_back(pod_class)
+        self._work.dealt.discard(pod_class)
+        for number, variant in enumerate(self._variants(pod_class)):
+            for demand in self._demands(pod_class, number, variant):
                 while placed < len(names) and (more := self._sweep(demand, names[placed:])):
                     if variant.dropped:
                         self.relaxed.update(dict.fromkeys(names[placed : placed + more], variant.dropped))
@@ -150,32 +150,32 @@ class FirstFit:
                 break
         return placed
 
-    def _kept_back(self, pods: PodClass) -> frozenset[str]:
+    def _kept_back(self, pod_class: PodClass) -> frozenset[str]:
         """The reservations without which other classes that still wait would have nothing:
         who may be elsewhere goes there.
         """
-        if pods in self._needed:
+        if pod_class in self._needed:
             return frozenset()
         return frozenset(name for other, names in self._needed.items() if self.left.get(other) for name in names)
 
-    def _demands(self, pods: PodClass, number: int, variant: Variant) -> tuple[Demand, ...]:
+    def _demands(self, pod_class: PodClass, number: int, variant: Variant) -> tuple[Demand, ...]:
         """The class on its try of that number, once for each zone or host that its volumes allow.
 
         The same objects however often the class is tried, because they remember what pools and nodes said.
         """
-        key = (pods, number)
+        key = (pod_class, number)
         if key not in self._tries:
-            row = self._work.axis.vector(pods.requests)
+            row = self._work.axis.vector(pod_class.requests)
             asked = np.flatnonzero(row)
             self._tries[key] = tuple(
-                Demand(pods, variant, row, asked, volumes=volumes) for volumes in pods.volumes.alternatives
+                Demand(pod_class, variant, row, asked, volumes=volumes) for volumes in pod_class.volumes.alternatives
             )
         return self._tries[key]
 
     def _sweep(self, demand: Demand, names: Sequence[str]) -> int:
         """One pass over all targets: existing capacity, then new nodes."""
         placed = self._existing.take(demand, names)
-        if placed < len(names) and demand.pods not in self._work.held:
+        if placed < len(names) and demand.pod_class not in self._work.held:
             placed += self._into_new(demand, names[placed:])
         return placed
 
@@ -198,7 +198,7 @@ class FirstFit:
         placed, newly_refused, waiting = 0, list[Domains](), list[tuple[Domains, int]]()
         roomy = self._existing.domains_with_room(demand)
         for domains, quota in self._allotment.of(demand, len(names), refused):
-            self._work.dealt.add(demand.pods)
+            self._work.dealt.add(demand.pod_class)
             if any(domains.items() <= there for there in roomy):
                 waiting.append((domains, quota))
             elif bought := self._buy(demand, domains, names[placed : placed + quota]):

@@ -8,7 +8,7 @@ from joinery.scheduling.firstfit.topology import Topology
 def is_host_bound(topology: Topology, demand: Demand) -> bool:
     """Whether the class must gather on one host and none is chosen yet."""
     return any(
-        rule.key == HOSTNAME and rule.kind == "affinity" and topology.may_begin(topology.group(rule), demand.pods)
+        rule.key == HOSTNAME and rule.kind == "affinity" and topology.may_begin(topology.group(rule), demand.pod_class)
         for rule in demand.variant.rules
     )
 

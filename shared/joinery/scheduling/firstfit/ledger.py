@@ -39,7 +39,7 @@ class Entry:
     along     the same with a number, for DaemonSets' pods of a new node that came with them
     """
 
-    pods: PodClass
+    pod_class: PodClass
     count: int
     tallies: tuple[tuple[Counter[str], str], ...]
     along: tuple[tuple[Counter[str], str, int], ...] = ()
@@ -89,10 +89,10 @@ class Ledger:
         self._meeting: dict[object, frozenset[str]] = {}
         self._classes = classes
         self.rules: dict[PodClass, tuple[TopologyRule, ...]] = {}
-        for pods in classes:
-            self.rules[pods] = (*rules_of(pods, namespaces), *_same_zone(pods))
-            for rule in self.rules[pods]:
-                self._adopt(rule, pods)
+        for pod_class in classes:
+            self.rules[pod_class] = (*rules_of(pod_class, namespaces), *_same_zone(pod_class))
+            for rule in self.rules[pod_class]:
+                self._adopt(rule, pod_class)
         self._count_bound(namespaces)
         self._resident_groups = tuple(group for group in self._groups.values() if group.residents)
         spreads = [group for group in self._resident_groups if group.is_hard and group.rule.kind == "spread"]
@@ -101,28 +101,28 @@ class Ledger:
             if group.rule.key == HOSTNAME:
                 group.counts[ANY_NEW_NODE] = min(group.residents.get(pool.name, 0) for pool in residents.pools)
 
-    def _adopt(self, rule: TopologyRule, pods: PodClass) -> None:
-        domains = self._domains(pods, rule) if rule.kind == "spread" and rule.key != HOSTNAME else frozenset()
+    def _adopt(self, rule: TopologyRule, pod_class: PodClass) -> None:
+        domains = self._domains(pod_class, rule) if rule.kind == "spread" and rule.key != HOSTNAME else frozenset()
         group = self._groups.get((rule.identity, domains))
         if group is None:
             group = self._groups[rule.identity, domains] = TopologyGroup(
                 rule, domains, residents=self._residents.counted(rule)
             )
             if group.residents and domains and rule.min_domains <= 1:
-                first = self._residents.of_first_node(rule, pods)
+                first = self._residents.of_first_node(rule, pod_class)
                 group.awaited_daemons = dict.fromkeys(domains - self._inhabited(rule), first)
             if group.residents and domains:
                 group.brought = self._residents.by_type(rule)
         self._group_of[rule] = group
         if rule.weight is None:
             group.is_hard = True
-            group.counts_owners |= group.selects(pods)
-            group.awaited += len(pods.names)
+            group.counts_owners |= group.selects(pod_class)
+            group.awaited += len(pod_class.names)
 
-    def _domains(self, pods: PodClass, rule: TopologyRule) -> frozenset[str]:
+    def _domains(self, pod_class: PodClass, rule: TopologyRule) -> frozenset[str]:
         """What a spread of this class ranges over: domains of nodes that count for it, and of what it could buy."""
         also = frozenset(domain.domain for domain in self.unforeseen if domain.rule == rule.identity)
-        return self._inhabited(rule) | self._universe(pods, rule.key) | also
+        return self._inhabited(rule) | self._universe(pod_class, rule.key) | also
 
     def _inhabited(self, rule: TopologyRule) -> frozenset[str]:
         """The domains of nodes that exist and count."""
@@ -161,61 +161,61 @@ class Ledger:
         """The counts of the rule, which is one of a class of this topology."""
         return self._group_of[rule]
 
-    def foreign(self, pods: PodClass) -> tuple[TopologyGroup, ...]:
+    def foreign(self, pod_class: PodClass) -> tuple[TopologyGroup, ...]:
         """Groups by which others bind the class: spreads, affinities and anti-affinities that count it.
 
         Its own preference may be somebody else's hard rule. Then it still binds the class once the class has given it
         up.
         """
-        foreign = self._foreign.get(pods)
+        foreign = self._foreign.get(pod_class)
         if foreign is None:
-            own = [self.group(rule) for rule in self.rules[pods]]
-            preferred = [g for g in own if g.is_hard and g.rule.kind != "affinity" and not self._is_held(g, pods)]
-            alike = [g for g in dict.fromkeys(preferred) if g.selects(pods)]
-            foreign = self._foreign[pods] = (*self._strangers(pods), *alike)
+            own = [self.group(rule) for rule in self.rules[pod_class]]
+            preferred = [g for g in own if g.is_hard and g.rule.kind != "affinity" and not self._is_held(g, pod_class)]
+            alike = [g for g in dict.fromkeys(preferred) if g.selects(pod_class)]
+            foreign = self._foreign[pod_class] = (*self._strangers(pod_class), *alike)
         return foreign
 
-    def foreign_over(self, pods: PodClass, key: str) -> tuple[TopologyGroup, ...]:
+    def foreign_over(self, pod_class: PodClass, key: str) -> tuple[TopologyGroup, ...]:
         """The ``foreign`` groups over this key."""
-        groups = self._foreign_over.get((pods, key))
+        groups = self._foreign_over.get((pod_class, key))
         if groups is None:
-            groups = tuple(group for group in self.foreign(pods) if group.rule.key == key)
-            self._foreign_over[pods, key] = groups
+            groups = tuple(group for group in self.foreign(pod_class) if group.rule.key == key)
+            self._foreign_over[pod_class, key] = groups
         return groups
 
-    def _is_held(self, group: TopologyGroup, pods: PodClass) -> bool:
-        return any(rule.weight is None and self.group(rule) is group for rule in self.rules[pods])
+    def _is_held(self, group: TopologyGroup, pod_class: PodClass) -> bool:
+        return any(rule.weight is None and self.group(rule) is group for rule in self.rules[pod_class])
 
-    def _strangers(self, pods: PodClass) -> tuple[TopologyGroup, ...]:
+    def _strangers(self, pod_class: PodClass) -> tuple[TopologyGroup, ...]:
         """Groups that count the class without being its own in any way."""
-        groups = self._strange.get(pods)
+        groups = self._strange.get(pod_class)
         if groups is None:
-            own = {self.group(rule) for rule in self.rules[pods]}
-            groups = tuple(g for g in self._groups.values() if g not in own and g.selects(pods))
-            self._strange[pods] = groups
+            own = {self.group(rule) for rule in self.rules[pod_class]}
+            groups = tuple(g for g in self._groups.values() if g not in own and g.selects(pod_class))
+            self._strange[pod_class] = groups
         return groups
 
-    def watching(self, pods: PodClass) -> tuple[NodeFilter, ...]:
+    def watching(self, pod_class: PodClass) -> tuple[NodeFilter, ...]:
         """The filters of hard spreads of others that count the class only on nodes with certain labels."""
-        filters = self._watching.get(pods)
+        filters = self._watching.get(pod_class)
         if filters is None:
-            spreads = (g for g in self._strangers(pods) if g.is_hard and g.rule.kind == "spread")
+            spreads = (g for g in self._strangers(pod_class) if g.is_hard and g.rule.kind == "spread")
             filters = tuple({g.rule.nodes.identity: g.rule.nodes for g in spreads if g.rule.nodes.terms}.values())
-            self._watching[pods] = filters
+            self._watching[pod_class] = filters
         return filters
 
-    def minds(self, pods: PodClass) -> bool:
+    def minds(self, pod_class: PodClass) -> bool:
         """Whether it matters to other pods where the class runs: it keeps others away, or a rule counts it.
 
         Asked of classes too that are not to be placed.
         """
-        affinity = pods.affinity.pod_anti_affinity
-        return affinity is not None or any(group.selects(pods) for group in self._groups.values())
+        affinity = pod_class.affinity.pod_anti_affinity
+        return affinity is not None or any(group.selects(pod_class) for group in self._groups.values())
 
-    def keys(self, pods: PodClass, rules: Iterable[TopologyRule]) -> tuple[str, ...]:
+    def keys(self, pod_class: PodClass, rules: Iterable[TopologyRule]) -> tuple[str, ...]:
         """The topology keys whose domain must be known where the class goes, in name order, without the host's."""
-        keys = {rule.key for rule in rules} | {group.rule.key for group in self.foreign(pods)}
-        keys |= {rule.key for rule in self.rules[pods] if self.group(rule).selects(pods)}
+        keys = {rule.key for rule in rules} | {group.rule.key for group in self.foreign(pod_class)}
+        keys |= {rule.key for rule in self.rules[pod_class] if self.group(rule).selects(pod_class)}
         return tuple(sorted(keys - {HOSTNAME}))
 
     def furnish(self, host: str, pool: str) -> None:
@@ -226,7 +226,7 @@ class Ledger:
 
     def record(  # noqa: PLR0913
         self,
-        pods: PodClass,
+        pod_class: PodClass,
         rules: Sequence[TopologyRule],
         domains: Mapping[str, str],
         count: int,
@@ -247,7 +247,7 @@ class Ledger:
         active = [self.group(rule) for rule in rules]
         tallies: list[tuple[Counter[str], str]] = []
         seen: list[TopologyGroup] = []
-        for rule in self.rules[pods]:
+        for rule in self.rules[pod_class]:
             group = self.group(rule)
             domain = domains.get(rule.key)
             if domain is None or group in seen:
@@ -255,13 +255,15 @@ class Ledger:
             seen.append(group)  # a rule said twice, hard and soft perhaps, counts a pod once
             if rule.weight is None and group in active:
                 tallies.append((group.owners, domain))
-            if group.selects(pods) and counts(group.rule.nodes):
+            if group.selects(pod_class) and counts(group.rule.nodes):
                 tallies.append((group.counts, domain))
-        for group in self._strangers(pods):
+        for group in self._strangers(pod_class):
             domain = domains.get(group.rule.key)
             if domain is not None and counts(group.rule.nodes):
                 tallies.append((group.counts, domain))
-        entry = Entry(pods, count, tuple(tallies), tuple(self._brought(newcomer, domains, counts)) if newcomer else ())
+        entry = Entry(
+            pod_class, count, tuple(tallies), tuple(self._brought(newcomer, domains, counts)) if newcomer else ()
+        )
         self._book(entry, 1)
         return entry
 
@@ -281,7 +283,7 @@ class Ledger:
 
     def _book(self, entry: Entry, times: int) -> None:
         count = entry.count * times
-        for rule in self.rules[entry.pods]:
+        for rule in self.rules[entry.pod_class]:
             if rule.weight is None:
                 self.group(rule).awaited -= count
         for tally, domain in entry.tallies:
@@ -325,6 +327,6 @@ class Ledger:
         )
 
 
-def _same_zone(pods: PodClass) -> tuple[TopologyRule, ...]:
+def _same_zone(pod_class: PodClass) -> tuple[TopologyRule, ...]:
     """Pods that share an unbound claim follow the first of them into its zone: that is where the volume will be."""
-    return tuple(TopologyRule("affinity", ZONE, (), claim=name) for name in pods.volumes.unbound)
+    return tuple(TopologyRule("affinity", ZONE, (), claim=name) for name in pod_class.volumes.unbound)

@@ -61,19 +61,19 @@ USUAL = Manner()
 
 def manners_for_left(left: Sequence[PodClass], topology: Topology) -> Iterator[Manner]:
     """Manners that might place pods that are left, if rules about pods are what keeps them from a place."""
-    if any(topology.rules[pods] or topology.minds(pods) for pods in left):
-        if any(_needs_spread_neighbours(pods, topology) for pods in left):
+    if any(topology.rules[pod_class] or topology.minds(pod_class) for pod_class in left):
+        if any(_needs_spread_neighbours(pod_class, topology) for pod_class in left):
             yield Manner(cautious=True)
         yield Manner(dealing="gathered")
         yield Manner(backwards=True)
         yield from (Manner(shuffle=number) for number in (1, 2, 3))
 
 
-def _needs_spread_neighbours(pods: PodClass, topology: Topology) -> bool:
+def _needs_spread_neighbours(pod_class: PodClass, topology: Topology) -> bool:
     """Whether the class must share a host with others, and a spread over hosts is its own or counts it."""
-    hard = [rule for rule in topology.rules[pods] if rule.weight is None and rule.key == HOSTNAME]
+    hard = [rule for rule in topology.rules[pod_class] if rule.weight is None and rule.key == HOSTNAME]
     spreads = [rule for rule in hard if rule.kind == "spread"]
-    foreign = [group for group in topology.foreign_over(pods, HOSTNAME) if group.rule.kind == "spread"]
+    foreign = [group for group in topology.foreign_over(pod_class, HOSTNAME) if group.rule.kind == "spread"]
     return any(rule.kind == "affinity" for rule in hard) and bool(spreads or foreign)
 
 
@@ -83,9 +83,9 @@ def manners_for_price(nodes: Sequence[NewNode]) -> Iterator[Manner]:
         yield Manner(dealing="gathered")
 
 
-def both_near_and_spread(pods: PodClass, topology: Topology) -> frozenset[str]:
+def both_near_and_spread(pod_class: PodClass, topology: Topology) -> frozenset[str]:
     """The topology keys, without the host's, over which the class must be near other pods and evenly spread as well."""
-    hard = [rule for rule in topology.rules[pods] if rule.weight is None and rule.key != HOSTNAME]
+    hard = [rule for rule in topology.rules[pod_class] if rule.weight is None and rule.key != HOSTNAME]
     near = {rule.key for rule in hard if rule.kind == "affinity"}
     return frozenset(near & {rule.key for rule in hard if rule.kind == "spread"})
 
@@ -96,10 +96,10 @@ def zones_without_neighbours(classes: Sequence[PodClass], topology: Topology) ->
     Their affinity lets no pod in there. Returned as places (topology key and zone). Zones over which another spread
     ranges are left out: it would be uneven without them.
     """
-    torn = [pods for pods in classes if ZONE in both_near_and_spread(pods, topology)]
+    torn = [pod_class for pod_class in classes if ZONE in both_near_and_spread(pod_class, topology)]
     ranged, others = set[str](), set[str]()
-    for pods in classes:
-        for rule in topology.rules[pods]:
+    for pod_class in classes:
+        for rule in topology.rules[pod_class]:
             if (rule.kind, rule.key) == ("spread", ZONE):
-                (ranged if pods in torn else others).update(topology.group(rule).domains)
+                (ranged if pod_class in torn else others).update(topology.group(rule).domains)
     return frozenset((ZONE, zone) for zone in ranged - others - topology.neighbouring(torn, ZONE))

@@ -69,7 +69,7 @@ class NewNodes:
         dual = self.fair_price(demand)
         if dual is not None:
             return dual
-        key = (demand.pods, pool.name)
+        key = (demand.pod_class, pool.name)
         if key not in self._fair_prices:
             is_open = is_open_to(pool, demand, self._topology)
             self._fair_prices[key] = fair_price_of_one(pool, demand) if is_open else 0.0
@@ -100,7 +100,9 @@ class NewNodes:
         Whether there are any.
         """
         if self.minds_daemons:
-            node.types = node.types & self._topology.bearable(demand.pods, demand.variant.rules, domains, node.pool)
+            node.types = node.types & self._topology.bearable(
+                demand.pod_class, demand.variant.rules, domains, node.pool
+            )
         return bool(node.types.any())
 
     def holding(self, node: NewNode, demand: Demand, *, relaxing: bool) -> tuple[NewNode, int, Amounts, Amounts]:
@@ -116,7 +118,7 @@ class NewNodes:
 
     def allowed_on_host(self, demand: Demand, host: str) -> int:
         """How many more pods of the class rules over hosts let onto the node of that name."""
-        return self._topology.allowance(demand.pods, demand.variant.rules, HOSTNAME, host, cautious=self._cautious)
+        return self._topology.allowance(demand.pod_class, demand.variant.rules, HOSTNAME, host, cautious=self._cautious)
 
     def put(
         self, index: int, node: NewNode, demand: Demand, domains: Domains, batch: Sequence[str], rows: Amounts
@@ -187,12 +189,12 @@ class NewNodes:
         node.types = types
         # Spreads count the pods by the node's labels: while those are open, the count would change as the node takes
         # shape.
-        for nodes in self._topology.watching(demand.pods):
+        for nodes in self._topology.watching(demand.pod_class):
             node.fix_labels(nodes)
         for group in self._topology.counting_daemons:
             node.fix_daemons(group.brought.get(node.pool.name))
         node.used = node.used + demand.requests * count
-        node.ports = node.ports | demand.pods.ports
+        node.ports = node.ports | demand.pod_class.ports
 
     def _charge(self, node: NewNode) -> None:
         """Count it against its pool's limits, and against the reservation that it takes a place of."""
@@ -204,7 +206,7 @@ class NewNodes:
         where = {**present(domains), HOSTNAME: node.name}
         newcomer = _newcomer(node) if self._topology.counting_daemons else None
         entry = self._topology.record(
-            demand.pods, demand.variant.rules, where, len(pods), node.counts, newcomer=newcomer
+            demand.pod_class, demand.variant.rules, where, len(pods), node.counts, newcomer=newcomer
         )
         node.placed.append(Batch(demand, domains, pods, entry))
 
@@ -218,4 +220,4 @@ def is_open_to(pool: Pool, demand: Demand, topology: Topology) -> bool:
     """Whether neither taints of the pool nor the DaemonSets' pods on its nodes keep the class away."""
     if demand.is_repelled(pool.taints):
         return False
-    return not topology.barring(demand.pods, demand.variant.rules, pool.name)
+    return not topology.barring(demand.pod_class, demand.variant.rules, pool.name)

@@ -87,7 +87,7 @@ class ReservedStarts:
         columns = np.array(self._open_columns(pool, demand, domains), dtype=np.int64)
         rows, asked = pool.market.reserved_row[columns], demand.asked
         counts = (pool.room[rows][:, asked] // demand.requests[asked]).min(
-            axis=1, initial=1 if demand.pods.ports else wanted
+            axis=1, initial=1 if demand.pod_class.ports else wanted
         )
         most = np.minimum(counts, self._nodes.allowed_on_host(demand, self._nodes.next_name(pool)))
         usable = (most >= (wanted if is_host_bound(self._topology, demand) else 1)) & (pool.room[rows] >= 0).all(axis=1)

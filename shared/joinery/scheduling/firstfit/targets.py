@@ -76,7 +76,7 @@ class ExistingNode:
         view = self.view
         if view.is_unlaunched or demand.is_repelled(view.taints) or (self.free < 0).any():
             return False
-        if demand.pods.ports and ports_clash(demand.pods.ports, self.ports):
+        if demand.pod_class.ports and ports_clash(demand.pod_class.ports, self.ports):
             return False
         return demand.requirements.matches(view.labels)
 
@@ -88,19 +88,19 @@ class ExistingNode:
         """How many more pods of the class there is room for."""
         asked = demand.asked
         room = int((self.free[asked] // demand.requests[asked]).min()) if len(asked) else UNLIMITED
-        for driver, (shared, own) in demand.pods.volumes.taken(self.attachments, self.attached).items():
+        for driver, (shared, own) in demand.pod_class.volumes.taken(self.attachments, self.attached).items():
             left = self.attachments[driver] - shared
             room = min(room, left // own if own else room) if left >= 0 else 0
-        return min(room, 1) if demand.pods.ports else max(room, 0)
+        return min(room, 1) if demand.pod_class.ports else max(room, 0)
 
     def place(self, demand: Demand, names: Sequence[str]) -> None:
         """Take what the pods need from the room that is left."""
         self.free -= demand.requests * len(names)
-        self.ports |= demand.pods.ports
-        for driver, (shared, own) in demand.pods.volumes.taken(self.attachments, self.attached).items():
+        self.ports |= demand.pod_class.ports
+        for driver, (shared, own) in demand.pod_class.volumes.taken(self.attachments, self.attached).items():
             self.attachments[driver] -= shared + own * len(names)
-        self.attached |= {name for name, _ in demand.pods.volumes.shared}
-        self.placed.append((demand.pods, names))
+        self.attached |= {name for name, _ in demand.pod_class.volumes.shared}
+        self.placed.append((demand.pod_class, names))
 
     def counts(self, nodes: NodeFilter) -> bool:
         """Whether the node counts for a spread with that filter."""
@@ -168,7 +168,7 @@ class NewNode:
             joint = joint.intersect(wanted)
             if not columns.any() or any(joint.sets[key].is_impossible for key in wanted):
                 return None
-        if demand.pods.ports:
+        if demand.pod_class.ports:
             types = types & self._port_mask(demand)
         if not types.any():
             return None
@@ -184,9 +184,9 @@ class NewNode:
         return prices
 
     def _port_mask(self, demand: Demand) -> Mask:
-        if ports_clash(demand.pods.ports, self.ports):
+        if ports_clash(demand.pod_class.ports, self.ports):
             return np.zeros_like(self.types)
-        clear = [not ports_clash(demand.pods.ports, taken) for taken in self.pool.ports]
+        clear = [not ports_clash(demand.pod_class.ports, taken) for taken in self.pool.ports]
         return np.array(clear, dtype=np.bool_)
 
     def holds(self, demand: Demand, allowed: Mask) -> tuple[int, Amounts, Amounts]:
@@ -202,7 +202,7 @@ class NewNode:
         asked = demand.asked
         room = (self.pool.room[index][:, asked] - self.used[asked]) // demand.requests[asked]
         counts = room.min(axis=1) if len(asked) else np.full(len(index), UNLIMITED)
-        if demand.pods.ports:
+        if demand.pod_class.ports:
             counts = np.minimum(counts, 1)
         return self._within_min_values(index, counts), index, counts
 

@@ -27,27 +27,29 @@ from joinery.scheduling.pools.pool import Pool
 class Topology(Ledger):
     """What the rules of a problem allow, given the counts so far."""
 
-    def allowance(self, pods: PodClass, rules: Iterable[TopologyRule], key: str, domain: str, *, cautious: bool) -> int:
+    def allowance(
+        self, pod_class: PodClass, rules: Iterable[TopologyRule], key: str, domain: str, *, cautious: bool
+    ) -> int:
         """How many more pods of the class the domain may take under these
         rules of its own and under everybody else's.
         """
         allowed = UNLIMITED
         for rule in rules:
             if rule.key == key and allowed > 0:
-                allowed = min(allowed, self._owned(pods, rule, domain))
-        for group in self.foreign_over(pods, key):
+                allowed = min(allowed, self._owned(pod_class, rule, domain))
+        for group in self.foreign_over(pod_class, key):
             if allowed > 0:
                 allowed = min(allowed, allowed_by_others(group, domain, cautious=cautious))
         return allowed
 
-    def _owned(self, pods: PodClass, rule: TopologyRule, domain: str) -> int:
+    def _owned(self, pod_class: PodClass, rule: TopologyRule, domain: str) -> int:
         group = self.group(rule)
-        selects_itself = group.selects(pods)
+        selects_itself = group.selects(pod_class)
         if rule.kind == "spread":
-            return self._spread(group, rule, pods, domain)
+            return self._spread(group, rule, pod_class, domain)
         if rule.kind == "affinity":
             is_met = group.counts[domain] or self._has_residents(group)
-            return UNLIMITED if is_met or self._begins_at(group, pods, domain) else 0
+            return UNLIMITED if is_met or self._begins_at(group, pod_class, domain) else 0
         if group.counts[domain] or (selects_itself and group.owners[domain]):
             return 0
         return 1 if selects_itself else UNLIMITED
@@ -59,15 +61,17 @@ class Topology(Ledger):
         """
         return group.rule.key != HOSTNAME and 0 < len(self._residents.pools) == len(group.residents)
 
-    def barring(self, pods: PodClass, rules: Iterable[TopologyRule], pool: str) -> tuple[TopologyRule, ...]:
+    def barring(self, pod_class: PodClass, rules: Iterable[TopologyRule], pool: str) -> tuple[TopologyRule, ...]:
         """The rules by which the class and the DaemonSets' pods on new nodes of the pool keep apart."""
         if not self._resident_groups and not self._residents.keeping_away:
             return ()
         own = tuple(r for r in rules if r.kind == "anti-affinity" and self.group(r).residents.get(pool))
         theirs = self._residents.keeping_away.get(pool, ())
-        return own + tuple(rule for rule in theirs if rule.selects(pods.example))
+        return own + tuple(rule for rule in theirs if rule.selects(pod_class.example))
 
-    def bearable(self, pods: PodClass, rules: Iterable[TopologyRule], domains: Mapping[str, str], pool: Pool) -> Mask:
+    def bearable(
+        self, pod_class: PodClass, rules: Iterable[TopologyRule], domains: Mapping[str, str], pool: Pool
+    ) -> Mask:
         """The types of which one more node of the pool may come to these domains with a pod of the class.
 
         A mask over the pool's types: spreads count the DaemonSets' pods that the node brings, and those depend on its
@@ -79,7 +83,7 @@ class Topology(Ledger):
             domain = domains.get(group.rule.key, "")
             if group.ranges_over(domain) and (group in own or group.owners[domain]):
                 brought = group.brought.get(pool.name, np.zeros_like(types, dtype=np.int64))
-                selected = int(group.selects(pods))
+                selected = int(group.selects(pod_class))
                 allowed = [n for n in np.unique(brought) if group.admits_newcomer(domain, int(n), selected)]
                 types = types & np.isin(brought, allowed)
         return types
@@ -91,33 +95,33 @@ class Topology(Ledger):
         rules = [r for c in classes for r in self.rules[c] if (r.kind, r.key, r.weight) == ("affinity", key, None)]
         return frozenset(d for rule in rules for d, count in self.group(rule).counts.items() if count)
 
-    def _spread(self, group: TopologyGroup, rule: TopologyRule, pods: PodClass, domain: str) -> int:
+    def _spread(self, group: TopologyGroup, rule: TopologyRule, pod_class: PodClass, domain: str) -> int:
         if not group.ranges_over(domain):
             return 0
         left = rule.max_skew + group.least - group.filled(domain)
-        if group.selects(pods):
+        if group.selects(pod_class):
             return max(0, left)
         return UNLIMITED if left >= 0 else 0
 
-    def may_begin(self, group: TopologyGroup, pods: PodClass) -> bool:
+    def may_begin(self, group: TopologyGroup, pod_class: PodClass) -> bool:
         """Whether the class may be first where its affinity finds nobody: it selects itself, and nobody matches
         anywhere.
 
         With several required terms, nobody may match any of them (kube-scheduler InterPodAffinity,
         ``satisfyPodAffinity``).
         """
-        if not group.selects(pods) or group.residents or any(group.counts.values()):
+        if not group.selects(pod_class) or group.residents or any(group.counts.values()):
             return False
-        required = (r for r in self.rules[pods] if r.kind == "affinity" and r.weight is None and not r.claim)
+        required = (r for r in self.rules[pod_class] if r.kind == "affinity" and r.weight is None and not r.claim)
         return not group.is_hard or not any(any(self.group(rule).counts.values()) for rule in required)
 
-    def _begins_at(self, group: TopologyGroup, pods: PodClass, domain: str) -> bool:
+    def _begins_at(self, group: TopologyGroup, pod_class: PodClass, domain: str) -> bool:
         """Whether the class may be first in that domain.
 
         kube-scheduler would let it be first anywhere. But all who own the rule must follow it there, so a plan that is
         to place them all begins where all of them can go, if there is such a domain.
         """
-        if not self.may_begin(group, pods):
+        if not self.may_begin(group, pod_class):
             return False
         meeting = self._meeting_places(group.rule)
         return not meeting or domain in meeting
@@ -133,17 +137,19 @@ class Topology(Ledger):
             owners = (
                 c for c in self._classes if any(r.identity == rule.identity and r.weight is None for r in self.rules[c])
             )
-            reached = [self._universe(pods, rule.key) | self._standing(pods, rule.key) for pods in owners]
+            reached = [
+                self._universe(pod_class, rule.key) | self._standing(pod_class, rule.key) for pod_class in owners
+            ]
             self._meeting[rule.identity] = frozenset.intersection(*reached) if reached else frozenset()
         return self._meeting[rule.identity]
 
-    def _standing(self, pods: PodClass, key: str) -> frozenset[str]:
+    def _standing(self, pod_class: PodClass, key: str) -> frozenset[str]:
         """The domains of nodes that exist and that the class may run on by its own node affinity."""
         views = (view for view in self._nodes if not view.is_leaving and key in view.labels)
-        return frozenset(v.labels[key] for v in views if any(term.matches(v.labels) for term in pods.terms))
+        return frozenset(v.labels[key] for v in views if any(term.matches(v.labels) for term in pod_class.terms))
 
     def pressure(
-        self, pods: PodClass, rules: Iterable[TopologyRule], key: str, domain: str, *, ahead: bool = False
+        self, pod_class: PodClass, rules: Iterable[TopologyRule], key: str, domain: str, *, ahead: bool = False
     ) -> int:
         """How many pods in the domain its own spreads count, or hard spreads of others: pods are dealt to where this is
         least.
@@ -153,11 +159,11 @@ class Topology(Ledger):
         groups = [self.group(rule) for rule in rules if rule.key == key and rule.kind == "spread"]
         groups += [
             group
-            for group in self.foreign_over(pods, key)
+            for group in self.foreign_over(pod_class, key)
             if group.rule.kind == "spread" and group.is_hard and group not in groups
         ]
         if ahead:
             groups += [
-                group for group in self.foreign_over(pods, key) if group.rule.kind == "affinity" and group.is_hard
+                group for group in self.foreign_over(pod_class, key) if group.rule.kind == "affinity" and group.is_hard
             ]
         return sum(group.filled(domain) for group in groups)

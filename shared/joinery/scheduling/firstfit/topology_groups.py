@@ -64,13 +64,13 @@ class TopologyGroup:
     awaited_daemons: dict[str, int] = field(default_factory=dict)
     _selected: dict[PodClass, bool] = field(default_factory=dict)
 
-    def selects(self, pods: PodClass) -> bool:
+    def selects(self, pod_class: PodClass) -> bool:
         """Whether the rule counts pods of the class."""
-        is_selected = self._selected.get(pods)
+        is_selected = self._selected.get(pod_class)
         if is_selected is None:
             claim = self.rule.claim
-            is_selected = claim in pods.volumes.unbound if claim else self.rule.selects(pods.example)
-            self._selected[pods] = is_selected
+            is_selected = claim in pod_class.volumes.unbound if claim else self.rule.selects(pod_class.example)
+            self._selected[pod_class] = is_selected
         return is_selected
 
     @property

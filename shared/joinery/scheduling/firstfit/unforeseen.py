@@ -37,10 +37,10 @@ def unforeseen_domains(
     """
     bought: dict[str, Mapping[str, list[NewNode]]] = {}
     unforeseen = set()
-    placed = {batch.demand.pods for node in nodes for batch in node.placed}
-    placed |= {pods for standing in work.nodes for pods, _ in standing.placed}
-    for pods in (pod_class for pod_class in work.possible if pod_class in placed):
-        for rule in work.topology.rules[pods]:
+    placed = {batch.demand.pod_class for node in nodes for batch in node.placed}
+    placed |= {pod_class for standing in work.nodes for pod_class, _ in standing.placed}
+    for pod_class in (pod_class for pod_class in work.possible if pod_class in placed):
+        for rule in work.topology.rules[pod_class]:
             if rule.kind != "spread" or rule.weight is not None or rule.key == HOSTNAME:
                 continue
             if rule.key not in bought:
@@ -87,8 +87,8 @@ def closable(work: Workspace, unforeseen: Iterable[UnforeseenDomain]) -> frozens
     """
     ranged = {
         (canonical(rule.key), domain)
-        for pods in work.possible
-        for rule in work.topology.rules[pods]
+        for pod_class in work.possible
+        for rule in work.topology.rules[pod_class]
         if rule.kind == "spread"
         for domain in work.topology.group(rule).domains
     }
@@ -103,21 +103,21 @@ def unbuyable(work: Workspace, left: Iterable[PodClass], nodes: Sequence[NewNode
     minValues forbid it. kube-scheduler counts only domains that have nodes, so the rest is better placed without them.
     """
     places, sold = set[Place](), _sold_keys(work)
-    for pods in left:
-        for rule in work.topology.rules[pods]:
+    for pod_class in left:
+        for rule in work.topology.rules[pod_class]:
             key = canonical(rule.key)
             if rule.kind == "spread" and rule.weight is None and key in sold:
                 there = {view.labels.get(rule.key) for view in work.views}.union(*(n.values(key) for n in nodes))
                 empty = work.topology.group(rule).domains - there
-                places |= {(key, domain) for domain in empty if not _can_buy(work, pods, key, domain)}
+                places |= {(key, domain) for domain in empty if not _can_buy(work, pod_class, key, domain)}
     return frozenset(places)
 
 
-def _can_buy(work: Workspace, pods: PodClass, key: str, domain: str) -> bool:
+def _can_buy(work: Workspace, pod_class: PodClass, key: str, domain: str) -> bool:
     """Whether a node for such a pod could be added in the domain, apart from rules about pods and from volumes."""
-    row, is_strict = work.axis.vector(pods.requests), not work.problem.options.best_effort_min_values
-    pools = (pool for pool in work.pools if pods.untolerated(pool.taints) is None)
-    for pool, term in product(pools, pods.terms):
+    row, is_strict = work.axis.vector(pod_class.requests), not work.problem.options.best_effort_min_values
+    pools = (pool for pool in work.pools if pod_class.untolerated(pool.taints) is None)
+    for pool, term in product(pools, pod_class.terms):
         fit = pool.fit(term.intersect(Requirements({key: one_of((domain,))})).canonical())
         types = fit.types & work.within_limits(pool) & pool.types & (pool.room >= row).all(axis=1)
         types &= np.isfinite(pool.market.prices[:, fit.columns]).any(axis=1)

@@ -71,7 +71,9 @@ class Workspace:
         self.views = without(all_views, frozenset(pod.key for pod in self.pending))
         daemons = read_daemons(snapshot.daemon_sets, snapshot.pods)
         self.classes = self._classes()
-        self.axis = Axis.of([pods.requests for pods in self.classes] + [daemon.requests for daemon in daemons])
+        self.axis = Axis.of(
+            [pod_class.requests for pod_class in self.classes] + [daemon.requests for daemon in daemons]
+        )
         self.pools, self.rejected_pools = build_pools(problem, self.axis, daemons, self.views, len(self.pending))
         csi = {node.metadata.name: node for node in reversed(snapshot.csi_nodes)}
         self._room = NodeRoom(self.axis, daemons, self.volumes, csi)
@@ -101,7 +103,7 @@ class Workspace:
     @cached_property
     def possible(self) -> tuple[PodClass, ...]:
         """The classes without a problem of their own."""
-        return tuple(pods for pods in self.classes if not pods.problems)
+        return tuple(pod_class for pod_class in self.classes if not pod_class.problems)
 
     @cached_property
     def held(self) -> Mapping[PodClass, Reason]:
@@ -131,23 +133,27 @@ class Workspace:
         depth = self._depths()
         return sorted(
             self.possible,
-            key=lambda pods: (-pods.priority, *manner.place(pods.name, depth[pods], _sizes(pods)), pods.name),
+            key=lambda pod_class: (
+                -pod_class.priority,
+                *manner.place(pod_class.name, depth[pod_class], _sizes(pod_class)),
+                pod_class.name,
+            ),
         )
 
-    def universe(self, pods: PodClass, key: str) -> frozenset[str]:
+    def universe(self, pod_class: PodClass, key: str) -> frozenset[str]:
         """The domains in which some pool that the class may use could add a node that holds one of its pods."""
         domains: set[str] = set()
         for pool in self.pools:
-            if pods.untolerated(pool.taints) is None:
-                domains |= self._reachable(pool, pods, key, pool.within_limits())
+            if pod_class.untolerated(pool.taints) is None:
+                domains |= self._reachable(pool, pod_class, key, pool.within_limits())
         return frozenset(domains)
 
-    def offered(self, pool: Pool, pods: PodClass, key: str) -> set[str]:
+    def offered(self, pool: Pool, pod_class: PodClass, key: str) -> set[str]:
         """The domains in which the pool has an available offering that holds one of the pods.
 
         Neither taints nor limits matter.
         """
-        return self._reachable(pool, pods, key, pool.types)
+        return self._reachable(pool, pod_class, key, pool.types)
 
     def within_limits(self, pool: Pool) -> Mask:
         """The types of which the pool's limits leave room for one more node, after those that the packing buys."""
@@ -159,26 +165,26 @@ class Workspace:
         Circles end where they began.
         """
         ahead_of: dict[PodClass, list[PodClass]] = {}
-        for pods in self.possible:
-            groups = [self.topology.group(r) for r in self.topology.rules[pods] if r.kind == "affinity"]
-            others = (other for other in self.possible if other is not pods) if groups else ()
-            ahead_of[pods] = [other for other in others if any(group.selects(other) for group in groups)]
+        for pod_class in self.possible:
+            groups = [self.topology.group(r) for r in self.topology.rules[pod_class] if r.kind == "affinity"]
+            others = (other for other in self.possible if other is not pod_class) if groups else ()
+            ahead_of[pod_class] = [other for other in others if any(group.selects(other) for group in groups)]
 
-        def depth(pods: PodClass, chain: frozenset[PodClass]) -> int:
-            ahead = [other for other in ahead_of[pods] if other not in chain and len(chain) < _LONGEST_CHAIN]
+        def depth(pod_class: PodClass, chain: frozenset[PodClass]) -> int:
+            ahead = [other for other in ahead_of[pod_class] if other not in chain and len(chain) < _LONGEST_CHAIN]
             return 1 + max(depth(other, chain | {other}) for other in ahead) if ahead else 0
 
-        return {pods: depth(pods, frozenset({pods})) for pods in self.possible}
+        return {pod_class: depth(pod_class, frozenset({pod_class})) for pod_class in self.possible}
 
-    def _reachable(self, pool: Pool, pods: PodClass, key: str, types: Mask) -> set[str]:
-        requests = self.axis.vector(pods.requests)
-        return {domain for term in pods.terms for domain in _values_of(key, pool, pool.fit(term), requests, types)}
+    def _reachable(self, pool: Pool, pod_class: PodClass, key: str, types: Mask) -> set[str]:
+        requests = self.axis.vector(pod_class.requests)
+        return {domain for term in pod_class.terms for domain in _values_of(key, pool, pool.fit(term), requests, types)}
 
 
-def _sizes(pods: PodClass) -> tuple[int, int, int]:
+def _sizes(pod_class: PodClass) -> tuple[int, int, int]:
     """What makes a class hard to place: special resources, then CPU, then memory."""
-    special = set(pods.requests) - {"cpu", "memory", "pods", "ephemeral-storage"}
-    return len(special), pods.requests.get("cpu", 0), pods.requests.get("memory", 0)
+    special = set(pod_class.requests) - {"cpu", "memory", "pods", "ephemeral-storage"}
+    return len(special), pod_class.requests.get("cpu", 0), pod_class.requests.get("memory", 0)
 
 
 def _priorities(classes: Sequence[PriorityClass]) -> dict[str, int]:

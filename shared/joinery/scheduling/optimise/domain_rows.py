@@ -66,7 +66,7 @@ def domain_rules(work: Workspace, demands: Sequence[ProofDemand], nodes: Sequenc
                 owners.setdefault(group, []).append(index)
     rules = []
     for group, owning in owners.items():
-        counted = tuple(index for index, demand in enumerate(demands) if group.selects(demand.pods))
+        counted = tuple(index for index, demand in enumerate(demands) if group.selects(demand.pod_class))
         counted_owners = tuple(index for index in dict.fromkeys(owning) if index in counted)
         before = Counter(group.counts)
         before.subtract(_launched(group, nodes))

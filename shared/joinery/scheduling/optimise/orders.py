@@ -71,13 +71,15 @@ def host_rules(orders: Sequence[Order], topology: Topology) -> HostRules:
             if rule.key != HOSTNAME or rule.kind == "affinity":
                 continue
             group = topology.group(rule)
-            selected = tuple(i for i, other in enumerate(orders) if group.selects(other.demand.pods))
+            selected = tuple(i for i, other in enumerate(orders) if group.selects(other.demand.pod_class))
             if rule.kind == "spread":
                 residents = max(group.residents.values(), default=0)
                 limits[selected, rule.max_skew - residents] = None
             else:
                 conflicts[index, list(selected)] = conflicts[list(selected), index] = True
-    ports = [(index, order.demand.pods.ports) for index, order in enumerate(orders) if order.demand.pods.ports]
+    ports = [
+        (index, order.demand.pod_class.ports) for index, order in enumerate(orders) if order.demand.pod_class.ports
+    ]
     for (index, one), (other, another) in product(ports, ports):
         conflicts[index, other] |= ports_clash(one, another)
     return HostRules((*limits, *exclusive(conflicts)), conflicts)

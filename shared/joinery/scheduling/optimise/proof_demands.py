@@ -26,7 +26,7 @@ class ProofDemand:
     ``is_settled``: neither a preference nor a choice of ways could send a pod past a pool that takes it.
     """
 
-    pods: PodClass
+    pod_class: PodClass
     count: int
     row: Amounts
     ways: tuple[Requirements, ...]
@@ -38,19 +38,19 @@ def hard_demands(work: Workspace, nodes: Iterable[NewNode]) -> tuple[ProofDemand
     """What no nodes for the launched pods may break."""
     counts: Counter[PodClass] = Counter()
     for batch in (batch for node in nodes for batch in node.placed):
-        counts[batch.demand.pods] += len(batch.pods)
-    return tuple(_hard(work, pods, count) for pods, count in counts.items())
+        counts[batch.demand.pod_class] += len(batch.pods)
+    return tuple(_hard(work, pod_class, count) for pod_class, count in counts.items())
 
 
-def _hard(work: Workspace, pods: PodClass, count: int) -> ProofDemand:
-    ways = tuple(term.intersect(volumes) for term in pods.terms for volumes in pods.volumes.alternatives)
+def _hard(work: Workspace, pod_class: PodClass, count: int) -> ProofDemand:
+    ways = tuple(term.intersect(volumes) for term in pod_class.terms for volumes in pod_class.volumes.alternatives)
     return ProofDemand(
-        pods=pods,
+        pod_class=pod_class,
         count=count,
-        row=work.axis.vector(pods.requests),
+        row=work.axis.vector(pod_class.requests),
         ways=ways,
-        rules=tuple(rule for rule in work.topology.rules[pods] if rule.weight is None),
-        is_settled=len(ways) == 1 and not pods.preferred,
+        rules=tuple(rule for rule in work.topology.rules[pod_class] if rule.weight is None),
+        is_settled=len(ways) == 1 and not pod_class.preferred,
     )
 
 
@@ -61,12 +61,12 @@ def kept_demands(nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
         counts[batch.demand] += len(batch.pods)
     return tuple(
         ProofDemand(
-            pods=demand.pods,
+            pod_class=demand.pod_class,
             count=count,
             row=demand.requests,
             ways=(demand.requirements,),
             rules=demand.variant.rules,
-            is_settled=len(demand.pods.terms) == len(demand.pods.volumes.alternatives) == 1,
+            is_settled=len(demand.pod_class.terms) == len(demand.pod_class.volumes.alternatives) == 1,
         )
         for demand, count in counts.items()
     )
@@ -75,7 +75,7 @@ def kept_demands(nodes: Iterable[NewNode]) -> tuple[ProofDemand, ...]:
 def keeps_preferences(nodes: Sequence[NewNode]) -> bool:
     """Whether some pod has a preference that is kept."""
     return any(
-        batch.demand.pods.preferred or any(rule.weight is not None for rule in batch.demand.variant.rules)
+        batch.demand.pod_class.preferred or any(rule.weight is not None for rule in batch.demand.variant.rules)
         for node in nodes
         for batch in node.placed
     )

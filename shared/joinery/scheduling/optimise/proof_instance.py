@@ -112,7 +112,7 @@ class ProofInstances:
         for index, pool in enumerate(self._pools):
             if weight is not None and pool.weight < weight:
                 break
-            if demand.pods.untolerated(pool.taints) is not None:
+            if demand.pod_class.untolerated(pool.taints) is not None:
                 continue
             of_pool = [PoolUse(-1, index, types, offerings) for types, offerings in _suitable(demand, pool)]
             uses += of_pool
@@ -135,7 +135,7 @@ def _takes_all(work: Workspace, demand: ProofDemand, pool: Pool) -> bool:
     That could be a preference, another pod, a limit, a reservation that is used up, or a choice of terms or volumes,
     each of which is tried on all pools.
     """
-    pods = demand.pods
+    pods = demand.pod_class
     rules = work.topology.rules[pods]
     joins_others = any(rule.kind == "affinity" for rule in rules) or bool(work.topology.keys(pods, rules))
     is_plain = not pool.limits and not pool.min_values and first_untolerated(pods.tolerations, pool.taints) is None
@@ -159,7 +159,7 @@ def _existing(
             is_open[number, index] = (
                 any(way.matches(view.labels) for way in demand.ways)
                 and all(view.labels.get(key) == value for key, value in item.domains.items())
-                and demand.pods.untolerated(view.taints) is None
+                and demand.pod_class.untolerated(view.taints) is None
                 and _may_join(work, demand, nodes[index])
             )
     is_useful = is_open.any(axis=0)
@@ -172,10 +172,10 @@ def _may_join(work: Workspace, demand: ProofDemand, node: ExistingNode) -> bool:
         counted = work.topology.group(rule).counts[node.name]
         if (rule.kind == "anti-affinity" and counted) or (rule.kind == "spread" and counted >= rule.max_skew):
             return False
-    foreign = work.topology.foreign_over(demand.pods, HOSTNAME)
+    foreign = work.topology.foreign_over(demand.pod_class, HOSTNAME)
     if any(group.rule.kind == "anti-affinity" and group.owners[node.name] for group in foreign):
         return False
-    return not ports_clash(demand.pods.ports, node.ports)
+    return not ports_clash(demand.pod_class.ports, node.ports)
 
 
 def _conflicts(work: Workspace, demands: Sequence[ProofDemand]) -> Mask:
@@ -188,7 +188,7 @@ def _conflicts(work: Workspace, demands: Sequence[ProofDemand]) -> Mask:
             if rule.key == HOSTNAME and rule.kind == "anti-affinity":
                 selected = _selected(work, rule, demands)
                 conflicts[index, selected] = conflicts[selected, index] = True
-    with_ports = [(index, demand.pods.ports) for index, demand in enumerate(demands) if demand.pods.ports]
+    with_ports = [(index, demand.pod_class.ports) for index, demand in enumerate(demands) if demand.pod_class.ports]
     for (index, one), (other, another) in product(with_ports, with_ports):
         conflicts[index, other] |= ports_clash(one, another)
     return conflicts
@@ -196,7 +196,7 @@ def _conflicts(work: Workspace, demands: Sequence[ProofDemand]) -> Mask:
 
 def _selected(work: Workspace, rule: TopologyRule, demands: Sequence[ProofDemand]) -> list[int]:
     group = work.topology.group(rule)
-    return [index for index, demand in enumerate(demands) if group.selects(demand.pods)]
+    return [index for index, demand in enumerate(demands) if group.selects(demand.pod_class)]
 
 
 def _host_spreads(work: Workspace, demands: Sequence[ProofDemand], nodes: Sequence[NewNode]) -> list[Limit]:
@@ -210,7 +210,7 @@ def _host_spreads(work: Workspace, demands: Sequence[ProofDemand], nodes: Sequen
     for index, demand in enumerate(demands):
         for rule in demand.rules:
             group = work.topology.group(rule)
-            if rule.key == HOSTNAME and rule.kind == "spread" and group.selects(demand.pods):
+            if rule.key == HOSTNAME and rule.kind == "spread" and group.selects(demand.pod_class):
                 most = max((group.counts[node.name] for node in nodes), default=0)
                 caps.setdefault(group, max(rule.max_skew, most))
                 owners.setdefault(group, []).append(index)
