@@ -1,12 +1,19 @@
 """What EC2 answers to a launch, and what becomes of the claims that were to be launched."""
 
+from dataclasses import replace
+from typing import cast
+
 import pytest
 
 from joinery.apis.labels import CAPACITY_TYPE, LAUNCH_TOKEN, ON_DEMAND, REPLACEMENT_LAUNCHED, SPOT
+from joinery.cloudprovider.gateway import Cloud
+from joinery.controllers.lease import LEASE
+from joinery.controllers.lifecycle import LifecycleController
 from joinery.doorbell.gateway import Bell
-from joinery.errors import CapacityError, ConfigurationError, UnavailableError
+from joinery.errors import CapacityError, ConfigurationError, ConflictError, UnavailableError
 from joinery.state.offerings import OfferingKey
 from simulator.world import World
+from tests.functional.overtaken import Overtaken
 from tests.functional.stand import APART, Stand
 
 
@@ -40,16 +47,50 @@ def test_a_launch_without_an_answer_is_repeated_with_the_same_token(stand: Stand
     assert len(stand.alive) == 1
 
 
-def test_a_refused_launch_is_tried_again_as_another_one(stand: Stand) -> None:
-    """EC2 would repeat its answer for the old token."""
+def test_a_refused_launch_is_tried_again_with_the_same_token(stand: Stand) -> None:
+    """EC2 remembers no refusal, and somebody else may be making the same call: two tokens would launch twice."""
     stand.pods(1)
     stand.world.cloud.fail_next("launch", ConfigurationError("UnauthorizedOperation: no"))
     with pytest.raises(ConfigurationError):
         stand.provision()
-    assert stand.claim.metadata.annotations[LAUNCH_TOKEN] == f"{stand.claim.metadata.name}/2"
+    assert stand.claim.metadata.annotations[LAUNCH_TOKEN] == stand.claim.metadata.name
     stand.live()
     assert stand.claim.is_true("Launched")
     assert len(stand.alive) == 1
+
+
+def test_two_doors_that_launch_one_claim_get_one_instance(stand: Stand) -> None:
+    """A call of lifecycle is slow. Meanwhile provisioning is refused once, and tries again."""
+    stand.pods(1)
+    stand.world.cloud.fail_next("launch", UnavailableError("timed out"))
+    with pytest.raises(UnavailableError):
+        stand.provision()
+
+    def meanwhile() -> None:
+        stand.world.cloud.fail_next("launch", ConfigurationError("UnauthorizedOperation: no"))
+        stand.provision()
+        stand.provision()
+
+    slow = cast("Cloud", Overtaken(stand.gateways.cloud, "launch", meanwhile))
+    with pytest.raises(ConflictError):
+        LifecycleController(replace(stand.gateways, cloud=slow)).reconcile(stand.invocation())
+    assert stand.claim.is_true("Launched")
+    assert len(stand.alive) == 1
+
+
+def test_a_claim_is_not_launched_while_those_planned_with_it_are_being_written(stand: Stand) -> None:
+    """The claims of one call are its token, so a door that sees half of them would make another call."""
+    stand.pods(1)
+    stand.world.cloud.fail_next("launch", UnavailableError("timed out"))
+    with pytest.raises(UnavailableError):
+        stand.provision()
+    lease = stand.world.cluster.acquire_lease(LEASE, holder="a run that writes claims", seconds=60)
+    stand.live()
+    assert not stand.claim.is_true("Launched")
+    assert Bell.LIFECYCLE in stand.rung()
+    stand.world.cluster.release_lease(lease)
+    stand.live()
+    assert stand.claim.is_true("Launched")
 
 
 def test_pools_that_ec2_is_out_of_are_left_out_of_the_next_plan(stand: Stand) -> None:

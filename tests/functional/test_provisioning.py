@@ -1,6 +1,5 @@
 """Pods that fit nowhere get nodes."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, cast
 
@@ -12,15 +11,16 @@ from joinery.apis.labels import (
     TERMINATION_FINALIZER,
 )
 from joinery.apis.quantity import amounts
-from joinery.cluster.gateway import Cluster
+from joinery.cloudprovider.gateway import Cloud
 from joinery.controllers.invocation import Invocation
-from joinery.controllers.provisioning import LEASE, ProvisioningController
+from joinery.controllers.lease import LEASE
+from joinery.controllers.provisioning import ProvisioningController
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, ConflictError, RefusedError, UnavailableError
 from joinery.state.plans import planned_pods
-from joinery.state.snapshot import Snapshot
 from simulator import builders
 from simulator.world import World
+from tests.functional.overtaken import Overtaken
 from tests.functional.stand import APART, Stand
 
 
@@ -98,23 +98,6 @@ def test_only_one_decides_at_a_time(stand: Stand) -> None:
     assert stand.claims == []
 
 
-class _Overtaken:
-    """A cluster that, when it has been read for the first time, lets another run come in between."""
-
-    def __init__(self, cluster: Cluster, meanwhile: Callable[[], object]) -> None:
-        self._cluster = cluster
-        self._meanwhile = [meanwhile]
-
-    def snapshot(self) -> Snapshot:
-        snapshot = self._cluster.snapshot()
-        while self._meanwhile:
-            self._meanwhile.pop()()
-        return snapshot
-
-    def __getattr__(self, method: str) -> Any:
-        return getattr(self._cluster, method)
-
-
 def test_two_runs_of_one_door_do_not_buy_for_the_same_pods(stand: Stand) -> None:
     """SQS delivers a message again when it becomes visible, also while its first run is still at work."""
     stand.pods(2, labels={"app": "web"}, affinity=APART)
@@ -126,8 +109,8 @@ def test_two_runs_of_one_door_do_not_buy_for_the_same_pods(stand: Stand) -> None
             stand.provision()
         refusals.append(str(refused.value))
 
-    overtaken = cast("Cluster", _Overtaken(stand.gateways.cluster, meanwhile))
-    first = ProvisioningController(replace(stand.gateways, cluster=overtaken), stand.settings)
+    slow = cast("Cloud", Overtaken(stand.gateways.cloud, "instance_types", meanwhile))
+    first = ProvisioningController(replace(stand.gateways, cloud=slow), stand.settings)
     first.reconcile(Invocation("the first"))
     assert refusals == [f"Lease {LEASE} is held by provisioning/the first"]
     assert (len(stand.claims), len(stand.alive)) == (2, 2)

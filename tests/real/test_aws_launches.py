@@ -10,7 +10,7 @@ from joinery.aws import Clients
 from joinery.cloudprovider.gateway import LaunchRequest, LaunchResult, Override
 from joinery.cloudprovider.launch.create_fleet import CreateFleet
 from joinery.cloudprovider.launch.facts import ClusterFacts
-from joinery.errors import CapacityError, ConfigurationError
+from joinery.errors import CapacityError, ConfigurationError, UnavailableError
 from joinery.state.offerings import OfferingKey
 from tests.real.answers import ERRORS, REAL, answering, node_class, read
 
@@ -157,3 +157,16 @@ def test_a_token_that_was_used_gives_what_it_has_launched(clients: Clients) -> N
     answers = (("create_fleet", refused), ("describe_instances", read("describe-instances")))
     result = launched(clients, request("m5.large", capacity_type="spot"), *answers)
     assert len(result.instances) == 5
+
+
+def test_a_token_whose_instances_are_not_seen_yet_is_asked_again(clients: Clients) -> None:
+    """DescribeInstances shows them late: an answer without instances would be paid for with a second launch."""
+    refused = ERRORS["ec2:CreateFleet IdempotentParameterMismatch"]
+    none: dict[str, Any] = {"Reservations": []}
+    with pytest.raises(UnavailableError, match="not seen yet"):
+        launched(
+            clients,
+            request("m5.large", capacity_type="spot"),
+            ("create_fleet", refused),
+            ("describe_instances", none),
+        )

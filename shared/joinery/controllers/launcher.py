@@ -17,7 +17,7 @@ from joinery.cloudprovider.gateway import LaunchedInstance, LaunchRequest, Launc
 from joinery.commands import Command
 from joinery.controllers.actor import Actor
 from joinery.controllers.supply import Supply, read_supply
-from joinery.errors import CapacityError, JoineryError, UnavailableError
+from joinery.errors import CapacityError, JoineryError
 from joinery.gateways import Gateways
 from joinery.lifecycle.fleet_groups import (
     FleetGroup,
@@ -108,13 +108,11 @@ class Launcher:
         return Launched(is_short=True)
 
     def _postpone(self, group: FleetGroup, error: JoineryError) -> None:
-        # EC2 remembers a refusal by its token, so the next call needs a new one. Where EC2 did not answer at all,
-        # instances may have been launched: then the next call must have the same token, to get these.
-        renew = not isinstance(error, UnavailableError)
+        # The token stays. EC2 remembers it of requests that succeeded (EC2 API, "Ensuring idempotency"): a refused call
+        # can be repeated with it, one without an answer must be. And whoever launches these claims at this moment, from
+        # an older snapshot, does so with this token, so that both get the same instances.
         self._actor.note("a launch failed", error)
-        self._actor.carry_out(
-            *(postponed(claim, "LaunchFailed", str(error), self._now, renew=renew) for claim in group.waiting)
-        )
+        self._actor.carry_out(*(postponed(claim, "LaunchFailed", str(error), self._now) for claim in group.waiting))
 
 
 def finish_launches(

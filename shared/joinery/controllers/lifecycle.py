@@ -10,13 +10,16 @@ from typing import Any
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass, NodeClassStatus
 from joinery.controllers.actor import Actor
+from joinery.controllers.invocation import Invocation
 from joinery.controllers.launcher import Launched, finish_launches
+from joinery.controllers.lease import deciding
 from joinery.doorbell.gateway import Bell
-from joinery.errors import JoineryError
+from joinery.errors import ConflictError, JoineryError
 from joinery.gateways import Gateways
 from joinery.lifecycle.decision import LifecycleDecision, decide
 from joinery.lifecycle.view import View, view_of
 from joinery.observability import REASON, logger, said
+from joinery.state.claims import awaits_launch
 from joinery.state.snapshot import Invalid
 
 
@@ -26,7 +29,7 @@ class LifecycleController:
     def __init__(self, gateways: Gateways) -> None:
         self._gateways = gateways
 
-    def reconcile(self) -> Mapping[str, Any]:
+    def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Read, decide, act. Raises what failed when everything else is done."""
         view, unlisted = self._read()
         actor = Actor(self._gateways, view.snapshot.now)
@@ -34,7 +37,7 @@ class LifecycleController:
             actor.note("the instances could not be listed; what needs them waits", unlisted)
         statuses = self._resolve(view.snapshot.node_classes, actor)
         decision = decide(view, statuses)
-        self._act(view, decision, actor)
+        self._act(decision, actor, invocation)
         actor.conclude()
         return {
             "claims": len(view.snapshot.managed_claims),
@@ -64,12 +67,12 @@ class LifecycleController:
                 actor.note(f"{node_class.kind} {node_class.metadata.name} could not be resolved", error)
         return statuses
 
-    def _act(self, view: View, decision: LifecycleDecision, actor: Actor) -> None:
+    def _act(self, decision: LifecycleDecision, actor: Actor, invocation: Invocation) -> None:
         for failure in decision.failures:
             actor.note(failure.what, failure.error)
         actor.carry_out(*decision.readiness, *(step.commands for step in decision.steps))
         actor.carry_out(*(step.tagging for step in decision.steps))
-        launched = self._launch(view, decision.launches, actor)
+        launched = self._launch(decision.launches, actor, invocation)
         # Last of all, because there may be thousands: a pod that is let in late finds its node kept for it.
         actor.carry_out(*decision.garbage, *((invitation,) for invitation in decision.invitations))
         if decision.in_progress:
@@ -77,16 +80,31 @@ class LifecycleController:
         if decision.wakes_provisioning or launched.is_short:
             self._ring(Bell.PROVISIONING, actor)
 
-    def _launch(self, view: View, left_behind: Sequence[NodeClaim], actor: Actor) -> Launched:
-        """Launch claims that were left behind, unless it is not known whether they have instances already."""
-        if left_behind and view.are_instances_known:
-            with actor.noting("claims that were left behind could not be launched"):
-                return finish_launches(self._gateways, actor, view.snapshot, left_behind, view.instances.values())
-        return Launched()
-
     def _ring(self, bell: Bell, actor: Actor) -> None:
         with actor.noting(f"the bell of {bell.value} was not rung"):
             self._gateways.doorbell.ring(bell)
+
+    def _launch(self, waiting: Sequence[NodeClaim], actor: Actor, invocation: Invocation) -> Launched:
+        """Launch the claims that wait, unless a plan is being written at this moment.
+
+        Claims of one call must be seen together, because their token and their share of the instances depend on all of
+        them. So they are read once more, by the Lease: then every plan that is seen has been written to the end.
+        """
+        if not waiting:
+            return Launched()
+        with actor.noting("claims that were left behind could not be launched"):
+            try:
+                with deciding(self._gateways.cluster, "lifecycle", invocation):
+                    snapshot = self._gateways.cluster.snapshot()
+            except ConflictError as error:
+                logger.info("launches are left to whoever decides", extra=said(**{REASON: str(error)}))
+                return Launched()
+            names = {claim.metadata.name for claim in waiting}
+            left_behind = [c for c in snapshot.managed_claims if c.metadata.name in names and awaits_launch(c)]
+            # Without knowing the instances nothing is launched: some of these claims may have theirs already.
+            instances = self._gateways.cloud.instances()
+            return finish_launches(self._gateways, actor, snapshot, left_behind, instances)
+        return Launched()
 
 
 def _log_invalid(objects: Iterable[Invalid]) -> None:

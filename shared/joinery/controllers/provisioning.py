@@ -10,8 +10,7 @@ at fault (``joinery.planning``). A claim that the API server refuses is isolated
 (``joinery.controllers.claim_writer``).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -21,6 +20,7 @@ from joinery.controllers.actor import Actor
 from joinery.controllers.claim_writer import ClaimWriter
 from joinery.controllers.invocation import Invocation
 from joinery.controllers.launcher import Launched, Launcher, finish_launches
+from joinery.controllers.lease import deciding
 from joinery.controllers.record import decision_document
 from joinery.controllers.supply import Supply, read_supply
 from joinery.controllers.telling import tell
@@ -37,9 +37,6 @@ from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
 from joinery.state.snapshot import Snapshot
 
-LEASE = "joinery-decisions"
-#: Longer than the function's timeout (60 s), so that a killed holder is fenced: it is dead before another may decide.
-LEASE_SECONDS = 90
 #: How many plans one run makes at most, because the API server refuses claims of the one before.
 _MOST_PLANS = 5
 #: How many violations a refusal quotes.
@@ -79,7 +76,7 @@ class ProvisioningController:
 
         Raises ``ConflictError`` if another decides, ``RefusedError`` for a plan that must not be acted upon.
         """
-        with self._lease(invocation):
+        with deciding(self._gateways.cluster, "provisioning", invocation):
             snapshot = self._finish_launches(self._gateways.cluster.snapshot())
             problem, supply = self._read(snapshot)
             decision = decide(problem, supply, self._settings)
@@ -89,24 +86,13 @@ class ProvisioningController:
         writer.actor.conclude()
         return _outcome(decision.packing, writer, launched)
 
-    @contextmanager
-    def _lease(self, invocation: Invocation) -> Iterator[None]:
-        # A holder may take its own Lease again. So its name must be this run's alone: SQS delivers a message twice at
-        # times, and a run may outlive the visibility of its message.
-        holder = f"provisioning/{invocation.id}"
-        lease = self._gateways.cluster.acquire_lease(LEASE, holder=holder, seconds=LEASE_SECONDS)
-        try:
-            yield
-        finally:
-            self._gateways.cluster.release_lease(lease)
-
     # --- before anything is decided ---
 
     def _finish_launches(self, snapshot: Snapshot) -> Snapshot:
         """Launch the claims that a killed run left behind. Returns the cluster as it is after that.
 
-        Only then is it known how much room their nodes have. Nobody else is launching them: whoever wrote a claim held
-        the Lease, and its bells are answered one after the other.
+        Only then is it known how much room their nodes have. Another run may be launching the same claims at this
+        moment: both calls have one token, and get the same instances.
         """
         left_behind = [claim for claim in snapshot.managed_claims if awaits_launch(claim)]
         if not left_behind:

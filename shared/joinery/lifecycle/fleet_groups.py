@@ -3,7 +3,7 @@
 Claims that were planned alike carry the same launch token, an annotation; all claims with one token are one call. The
 ``ClientToken`` that EC2 gets derives from that annotation and from the claims' UIDs. So whoever repeats the call after
 a crash asks with the same token, and gets the same instances (EC2 API CreateFleet, "Ensuring idempotency"). EC2 repeats
-a failure as well, therefore a claim whose launch failed for another reason than capacity gets a new annotation.
+the answer that a fleet was made without instances, too. Therefore its claims get a new annotation before the next try.
 
 Instances are written to their claims before any claim is deleted, so that a repeated call finds them taken.
 """
@@ -139,7 +139,7 @@ def _without_efa(instance_type: InstanceType) -> InstanceType:
 
 def _unserved(claim: NodeClaim, outcome: FleetOutcome, now: datetime) -> tuple[Command, ...]:
     if outcome.problem:
-        return postponed(claim, "LaunchFailed", outcome.problem, now)
+        return postponed(claim, "LaunchFailed", outcome.problem, now, renew=True)
     ec2s_words = f": {outcome.shortage}" if outcome.shortage else ""
     return insufficient(claim, _shown(f"EC2 is out of every instance type that it may use{ec2s_words}"))
 
@@ -154,10 +154,14 @@ def _shown(message: str) -> str:
     return message if len(message) <= _LONGEST_MESSAGE else f"{message[:_LONGEST_MESSAGE]}..."
 
 
-def postponed(claim: NodeClaim, reason: str, message: str, now: datetime, *, renew: bool = True) -> tuple[Command, ...]:
+def postponed(
+    claim: NodeClaim, reason: str, message: str, now: datetime, *, renew: bool = False
+) -> tuple[Command, ...]:
     """What to write on a claim whose launch is tried again, until the launch timeout (``lifecycle.liveness``).
 
-    ``renew``: EC2 has answered, and would repeat that answer, so the next call gets a token of its own.
+    ``renew``: EC2 has made the fleet and launched nothing for this claim. It would repeat that answer, so the next call
+    gets a token of its own. In any other case the old token may still launch something, and two tokens would launch
+    twice.
     """
     shown = _shown(message)
     after = with_condition(claim, unknown(LAUNCHED, reason, shown, observed(claim, now)))
@@ -179,7 +183,7 @@ def unlaunchable(claim: NodeClaim, node_class: NodeClass | None, now: datetime) 
         return insufficient(claim, f"{subject} does not exist or is being deleted")
     ready = node_class.ready
     if ready is None or ready.status == "Unknown":
-        return postponed(claim, "NodeClassReadinessUnknown", f"{subject}: not known to be ready", now, renew=False)
+        return postponed(claim, "NodeClassReadinessUnknown", f"{subject}: not known to be ready", now)
     if ready.status == "False" or ready.observed_generation not in (None, node_class.metadata.generation):
         return (DeleteClaim(claim, f"{subject} is not ready: {ready.message}"),)
     return ()

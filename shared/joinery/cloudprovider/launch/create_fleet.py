@@ -75,7 +75,7 @@ class CreateFleet:
             # The whole call was refused, so EC2 was out of everything that it was asked for.
             raise CapacityError(str(refused), request.pools) from refused
         if answer is None:
-            return LaunchResult(self._launched_before(request.token))
+            return self._launched_before(request)
         return self._completed(result(request, answer, images))
 
     def _completed(self, answered: LaunchResult) -> LaunchResult:
@@ -116,13 +116,13 @@ class CreateFleet:
             self._ensure(templates)
             return self._clients.ec2.create_fleet(**call)
 
-    def _launched_before(self, token: str) -> tuple[LaunchedInstance, ...]:
-        """The instances of an earlier call with this token, whose answer was lost.
+    def _launched_before(self, request: LaunchRequest) -> LaunchResult:
+        """The instances of another call with this token: its answer was lost, or it is still under way.
 
-        Prices or stock have changed the request since.
+        Prices or stock have changed the request since. Raises ``UnavailableError`` while there are none to be seen.
         """
-        instances = described(self._clients, Filters=[{"Name": f"tag:{labels.LAUNCH_TOKEN}", "Values": [token]}])
-        return tuple(
+        filters = [{"Name": f"tag:{labels.LAUNCH_TOKEN}", "Values": [request.token]}]
+        launched = tuple(
             LaunchedInstance(
                 instance_id=instance.instance_id,
                 instance_type=instance.instance_type,
@@ -131,9 +131,15 @@ class CreateFleet:
                 image_id=instance.image_id,
                 reservation=instance.reservation,
             )
-            for instance in instances
+            for instance in described(self._clients, Filters=filters)
             if not instance.is_going
         )
+        if not launched:
+            # Not a failure of that call: DescribeInstances shows new instances late (EC2 API, "Eventual consistency").
+            raise UnavailableError(
+                f"EC2 CreateFleet: the instances of an earlier call ({request.token}) are not seen yet"
+            )
+        return LaunchResult(launched)
 
     def _ensure(self, templates: Iterable[Template]) -> None:
         """Make the templates that are not there.

@@ -1,0 +1,27 @@
+"""The Lease that keeps writers of NodeClaims apart.
+
+Whoever writes NodeClaims holds it from reading the snapshot to writing the last of them. Whoever reads a snapshot while
+holding it sees every plan's claims, or none of them.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from joinery.cluster.gateway import Cluster
+from joinery.controllers.invocation import Invocation
+
+LEASE = "joinery-decisions"
+#: Longer than the timeout of a function that takes it (60 s), so that a killed holder is dead before another decides.
+LEASE_SECONDS = 90
+
+
+@contextmanager
+def deciding(cluster: Cluster, door: str, invocation: Invocation) -> Iterator[None]:
+    """Hold the Lease. Raises ``ConflictError`` while another run holds it."""
+    # A holder may take its own Lease again. So its name must be this run's alone: SQS delivers a message twice at
+    # times, and a run may outlive the visibility of its message.
+    lease = cluster.acquire_lease(LEASE, holder=f"{door}/{invocation.id}", seconds=LEASE_SECONDS)
+    try:
+        yield
+    finally:
+        cluster.release_lease(lease)
