@@ -232,7 +232,7 @@ class InMemoryCloud:
 
     def _launch(self, request: LaunchRequest) -> LaunchResult:
         node_class = of_ec2(request.node_class)
-        tags = instance_tags(self.cluster, node_class, request.node_pool)
+        tags = {**instance_tags(self.cluster, node_class, request.node_pool), labels.LAUNCH_TOKEN: request.token}
         images = self._images(node_class)
         launched: list[LaunchedInstance] = []
         failures: list[LaunchFailure] = []

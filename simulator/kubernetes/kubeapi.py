@@ -151,7 +151,10 @@ class KubernetesApi:
         pod = self.cluster.api.get("Pod", place)
         _check_uid(place, body.get("deleteOptions", {}).get("preconditions", {}).get("uid"), to_document(pod))
         if self.cluster.evict(pod) is Eviction.BLOCKED:
-            return _refusal(429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget.")
+            code, status = _refusal(
+                429, "TooManyRequests", "Cannot evict pod as it would violate the pod's disruption budget."
+            )
+            return code, {**status, "details": {"causes": [{"reason": "DisruptionBudget"}]}}
         return 201, {"kind": "Status", "apiVersion": "v1", "status": "Success"}
 
     def _tell(self, body: Document) -> Document:

@@ -286,6 +286,23 @@ def test_more_than_one_budget_blocks_although_the_server_calls_it_an_error() -> 
     assert len(script.asked) == 1
 
 
+@pytest.mark.parametrize("code", [429, 403])
+def test_a_budget_s_refusal_is_told_by_its_cause(code: int) -> None:
+    """403: the budget's controller has too many evictions to confirm, or has not looked at it yet."""
+    causes = [{"reason": "DisruptionBudget", "message": "The disruption budget web needs 2 healthy pods and has 2"}]
+    status = {"message": "Cannot evict pod", "code": code, "details": {"causes": causes}}
+    with scripted(says(code, status)) as script:
+        assert script.cluster.evict(builders.pod()) is Eviction.BLOCKED
+
+
+@pytest.mark.parametrize("body", [b"Too many requests, please try again later.", b'{"message": "busy", "code": 429}'])
+def test_an_overloaded_server_is_not_a_budget(body: bytes) -> None:
+    """API priority and fairness sheds load with the same code; nobody should look for a budget then."""
+    with scripted((429, {"Retry_After": "1"}, body)) as script, pytest.raises(UnavailableError, match="429"):
+        script.cluster.evict(builders.pod())
+    assert len(script.asked) == 1
+
+
 def test_any_other_server_error_of_an_eviction_is_raised() -> None:
     """The tick is repeated by whoever sent it."""
     with scripted(refuses(500, "etcd is down")) as script, pytest.raises(UnavailableError):

@@ -20,7 +20,7 @@ class Eviction(Enum):
     """What the eviction API answered."""
 
     EVICTED = "evicted"
-    BLOCKED = "blocked"  # 429: a PodDisruptionBudget is in the way; or more than one selects the pod
+    BLOCKED = "blocked"  # a PodDisruptionBudget is in the way; or more than one selects the pod
     GONE = "gone"  # 404, or 409 for another pod of the same name
     NOT_ASKED = "not asked"  # observe mode
 
@@ -113,7 +113,7 @@ class Cluster(Protocol):
         ...
 
     def evict(self, pod: Pod) -> Eviction:
-        """Ask the eviction API, for this pod's UID only."""
+        """Ask the eviction API, for this pod's UID only. Asked once: a refusal is not tried again."""
         ...
 
     def delete_pod(self, pod: Pod, *, grace_seconds: int) -> None:

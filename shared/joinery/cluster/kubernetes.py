@@ -157,7 +157,7 @@ class KubernetesCluster:
             return Eviction.EVICTED
         if answer.code in (404, 409):
             return Eviction.GONE
-        if answer.code == 429 or (answer.code == 500 and _MANY_BUDGETS in answer.status.message):
+        if answer.status.is_budget or (answer.code == 500 and _MANY_BUDGETS in answer.status.message):
             return Eviction.BLOCKED
         raise refusal(f"evict {pod.key}", answer)
 

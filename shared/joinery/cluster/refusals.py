@@ -28,6 +28,7 @@ _CAUSE_CHARS = 160
 
 
 class _Cause(msgspec.Struct):
+    reason: str = ""
     field: str = ""
     message: str = ""
 
@@ -44,6 +45,14 @@ class Status(msgspec.Struct):
     reason: str = ""
     code: int = 0
     details: _Details | None = None
+
+    @property
+    def is_budget(self) -> bool:
+        """Whether a PodDisruptionBudget refuses an eviction (policy/v1 ``DisruptionBudgetCause``).
+
+        The code does not tell: 429 is also what an overloaded server answers, and a budget may answer 403.
+        """
+        return any(cause.reason == "DisruptionBudget" for cause in (self.details.causes if self.details else ()))
 
 
 @dataclass(frozen=True, slots=True)

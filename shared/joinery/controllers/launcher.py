@@ -79,7 +79,7 @@ class Launcher:
         if node_class is None or unlaunchable(group.claims[0], node_class, self._now):
             return self._give_up(unlaunchable(claim, node_class, self._now) for claim in group.waiting)
         if free := group.free(launched_before):
-            return self._settle(group, FleetOutcome(instances=free), node_class)
+            return self._settle(group, _found(free), node_class)
         filtered_types = filtered(group.claims[0], self._types.get(node_class.metadata.name, ()), group.requests)
         if filtered_types is None:
             return self._give_up(insufficient(claim, _SOLD_OUT) for claim in group.waiting)
@@ -131,6 +131,15 @@ def finish_launches(
         return Launched()
     supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
     return Launcher(gateways, actor, snapshot, supply).launch(left_behind, snapshot.node_claims, instances)
+
+
+def _found(instances: tuple[Instance, ...]) -> FleetOutcome:
+    """The outcome of a call whose instances were there already: those that EC2 is ending serve nobody."""
+    ended = ", ".join(instance.instance_id for instance in instances if instance.is_going)
+    return FleetOutcome(
+        instances=tuple(instance for instance in instances if not instance.is_going),
+        loss=f"EC2 ended {ended} before any claim knew of it" if ended else "",
+    )
 
 
 def _request(group: FleetGroup, node_class: NodeClass, filtered_types: FilteredTypes) -> LaunchRequest:

@@ -73,13 +73,15 @@ class FleetOutcome:
 
     ``instances``: all that the call has launched, now or when it was made before. ``out_of``: the capacity pools that
     EC2 had nothing left in, and ``shortage`` its words for that. ``problem``: its words for anything else that kept it
-    from launching; empty if there was none.
+    from launching; empty if there was none. ``loss``: what became of instances that the call had launched and that are
+    of no use any more; empty if there are none.
     """
 
     instances: tuple[Instance, ...] = ()
     out_of: frozenset[OfferingKey] = frozenset()
     shortage: str = ""
     problem: str = ""
+    loss: str = ""
 
 
 def launch_token(claim: NodeClaim) -> str:
@@ -138,6 +140,10 @@ def _without_efa(instance_type: InstanceType) -> InstanceType:
 
 
 def _unserved(claim: NodeClaim, outcome: FleetOutcome, now: datetime) -> tuple[Command, ...]:
+    if outcome.loss:
+        # Given up, and not launched again: EC2 would answer a repeated call with the same instances. The pods are
+        # planned anew, and their next claim has a token of its own.
+        return Announce("InstanceGone", outcome.loss, claim, warning=True), DeleteClaim(claim, outcome.loss)
     if outcome.problem:
         return postponed(claim, "LaunchFailed", outcome.problem, now, renew=True)
     ec2s_words = f": {outcome.shortage}" if outcome.shortage else ""

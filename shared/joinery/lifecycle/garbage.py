@@ -1,68 +1,86 @@
 """Garbage: claims whose instance is gone, and instances without a claim (Karpenter nodeclaim/garbagecollection).
 
 An instance without a claim is a leak that costs money, unless its claim is about to learn of it: EC2 has accepted the
-launch, and whoever asked was stopped before it could write that down. So instances without a claim are left alone while
-a claim of the same NodePool waits for its instance, which is five minutes at most (``lifecycle.liveness``).
+launch, and whoever asked was stopped before it could write that down. Such an instance carries the token of a call
+whose claims still wait, so it is left alone until they have it or are given up (``lifecycle.liveness``).
 """
 
 from collections.abc import Iterable
 from datetime import timedelta
 
-from joinery.apis.labels import NODE_POOL
+from joinery.apis.labels import LAUNCH_TOKEN, NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, DeleteNode, TerminateInstance
+from joinery.lifecycle.fleet_groups import fleet_groups
 from joinery.lifecycle.liveness import LAUNCH_TIMEOUT
 from joinery.lifecycle.view import View, is_ready
-from joinery.state.claims import REGISTERED, awaits_launch
+from joinery.state.claims import LAUNCHED, REGISTERED, awaits_launch
 from joinery.state.instances import INSTANCE_CLAIM_TAG, Instance, instance_id
 from joinery.state.snapshot import Invalid, Snapshot
 
 #: How long an instance may be without a claim: EC2 lists it before the launch is written to its claim.
 GRACE = timedelta(seconds=30)
+#: How long EC2 may take to list an instance that it has launched (EC2 API "Eventual consistency": seconds, as a rule).
+UNLISTED = timedelta(minutes=1)
 
 
 def lost_instance(view: View, claim: NodeClaim) -> tuple[Command, ...]:
-    """Give up a registered claim whose instance EC2 no longer lists.
+    """Give up a claim whose instance EC2 is ending, or no longer lists.
 
-    A Node that is ready proves that the list is wrong.
+    An instance that is missing from the list may be there all the same: it is young, or its Node is ready.
     """
-    if not claim.is_true(REGISTERED) or not view.is_gone(claim):
+    instance, name = view.instance_of(claim), instance_id(claim.status.provider_id)
+    if instance is not None and instance.is_going:
+        text = f"its instance {name} is {instance.state}"
+    elif name and view.is_gone(claim) and not _may_be_there(view, claim):
+        text = f"its instance {name} is gone"
+    else:
         return ()
-    if any(is_ready(node) for node in view.nodes_of(claim)):
-        return ()
-    text = f"its instance {instance_id(claim.status.provider_id)} is gone"
     return Announce("InstanceGone", text, claim, warning=True), DeleteClaim(claim, text)
+
+
+def _may_be_there(view: View, claim: NodeClaim) -> bool:
+    launched = claim.condition(LAUNCHED)
+    since = launched.last_transition_time if launched else None
+    is_young = not claim.is_true(REGISTERED) and since is not None and view.snapshot.now - since < UNLISTED
+    return is_young or any(is_ready(node) for node in view.nodes_of(claim))
 
 
 def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:
     """Terminate every instance that has no claim, and delete the Node it may have made.
 
     A claim that cannot be read still protects its instance, as far as anything can be told of it: by its provider ID,
-    by the instance's tag with the claim's name, or by its NodePool.
+    by the instance's tag with the claim's name, or, while it may be waiting for its instance, by its NodePool.
     """
     unreadable = [invalid for invalid in view.snapshot.invalid if invalid.kind == NodeClaim.kind]
     provider_ids = {claim.status.provider_id for claim in view.snapshot.node_claims}
     provider_ids |= {invalid.provider_id for invalid in unreadable}
     claimed = {instance_id(provider_id) for provider_id in provider_ids}
     unreadable_names = {invalid.name for invalid in unreadable}
-    waiting_pools = _waiting_pools(view.snapshot, unreadable)
+    waiting_pools, tokens = _waiting_pools(view.snapshot, unreadable), _awaited_tokens(view.snapshot)
     for instance in view.instances.values():
         tags = instance.tags or {}
         is_claimed = instance.instance_id in claimed or tags.get(INSTANCE_CLAIM_TAG) in unreadable_names
-        if not is_claimed and not instance.is_going and tags.get(NODE_POOL, "") not in waiting_pools:
+        is_awaited = tags.get(LAUNCH_TOKEN) in tokens or tags.get(NODE_POOL, "") in waiting_pools
+        if not is_claimed and not is_awaited and not instance.is_going:
             yield from _collect(view, instance)
 
 
+def _awaited_tokens(snapshot: Snapshot) -> set[str]:
+    """The tokens of the calls that may have launched the instances that claims still wait for."""
+    waiting = [claim for claim in snapshot.managed_claims if awaits_launch(claim)]
+    return {group.token for group in fleet_groups(waiting, snapshot.node_claims)}
+
+
 def _waiting_pools(snapshot: Snapshot, unreadable: Iterable[Invalid]) -> set[str]:
-    """The NodePools with claims that may be about to learn of their instance.
+    """The NodePools with unreadable claims that may be about to learn of their instance: their tokens are not known.
 
     A claim that cannot be read is never given up, so it counts as waiting for as long as another claim would wait.
     """
-    waiting = {claim.metadata.labels.get(NODE_POOL, "") for claim in snapshot.managed_claims if awaits_launch(claim)}
     young = (
         invalid for invalid in unreadable if invalid.created is None or snapshot.now - invalid.created < LAUNCH_TIMEOUT
     )
-    return waiting | {invalid.node_pool for invalid in young if not invalid.provider_id}
+    return {invalid.node_pool for invalid in young if not invalid.provider_id}
 
 
 def _collect(view: View, instance: Instance) -> Iterable[tuple[Command, ...]]:

@@ -93,6 +93,13 @@ def test_without_capacity_a_claim_is_given_up() -> None:
     assert isinstance(command, DeleteClaim)
 
 
+def test_a_claim_whose_instance_is_lost_is_given_up_and_its_neighbour_served() -> None:
+    """A repeated call would bring the lost instance again, and a new token a second one for whoever still has it."""
+    found = _settle(FleetGroup((_claim("a"), _claim("b"))), instances=(_instance(1),), loss="EC2 ended i-2")
+    assert [type(command) for command in found] == [UpdateClaim, DeleteClaim]
+    assert found[1].reason == "EC2 ended i-2"
+
+
 def test_another_problem_is_written_down_and_tried_again_with_a_new_token() -> None:
     """EC2 would repeat its failure for the old one."""
     claim = _claim("a", token="default-x")

@@ -5,9 +5,10 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from joinery.apis.core import Node
-from joinery.apis.labels import NODE_POOL
+from joinery.apis.labels import LAUNCH_TOKEN, NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import TerminateInstance
+from joinery.lifecycle.fleet_groups import fleet_groups
 from joinery.lifecycle.garbage import unknown_instances
 from joinery.lifecycle.view import view_of
 from joinery.state.instances import INSTANCE_CLAIM_TAG, Instance
@@ -76,10 +77,15 @@ def test_a_known_young_or_going_instance_is_left_alone() -> None:
 
 
 def test_an_instance_that_a_claim_is_waiting_for_is_left_alone() -> None:
-    """EC2 accepted the launch and whoever asked was stopped: the claim will find it by its token."""
+    """EC2 accepted the launch and whoever asked was stopped: the claim will find it by its token.
+
+    One that another call has launched is not waited for, although it is of the same pool.
+    """
     waiting = builders.node_claim(conditions=())
-    assert _collected([_instance()], waiting) == []
-    assert _collected([_instance(pool="other")], waiting) == ["TerminateInstance"]
+    (group,) = fleet_groups([waiting], [waiting])
+    awaited = replace(_instance(), tags={NODE_POOL: "default", LAUNCH_TOKEN: group.token})
+    assert _collected([awaited], waiting) == []
+    assert _collected([awaited, _instance("leak")], waiting) == ["TerminateInstance"]
 
 
 def test_a_claim_that_goes_waits_for_nothing() -> None:
