@@ -49,6 +49,8 @@ class Count(StrEnum):
     NOTICES_HANDLED = "NoticesHandled"
     NOTICES_FAILED = "NoticesFailed"
     NOTICES_IGNORED = "NoticesIgnored"
+    NOTICES_EARLY = "NoticesEarly"
+    NOTICES_OF_OTHERS = "NoticesOfOthers"
     SWEEPS = "Sweeps"
     SWEEPS_FAILED = "SweepsFailed"
 

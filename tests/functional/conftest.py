@@ -1,7 +1,10 @@
 """What the controllers' tests stand on."""
 
+from collections.abc import Callable
+
 import pytest
 
+from joinery.observability import metrics
 from simulator.world import World
 from tests.functional.stand import Stand
 
@@ -12,3 +15,10 @@ def stand(world: World) -> Stand:
     found = Stand(world).with_defaults()
     found.rung()
     return found
+
+
+@pytest.fixture
+def counted() -> Callable[[], dict[str, float]]:
+    """What was counted in this test, by metric."""
+    metrics.provider.clear_metrics()
+    return lambda: {name: sum(found["Value"]) for name, found in metrics.provider.metric_set.items()}

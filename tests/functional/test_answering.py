@@ -19,7 +19,7 @@ from joinery.errors import (
 )
 from joinery.interruption.fields import MalformedNoticeError
 from joinery.interruption.notice import Notice, parse
-from joinery.observability import metrics
+from joinery.interruption.ownership import EarlyNoticeError
 from joinery.settings import Settings
 from simulator.aws import InMemoryDoorbell
 from simulator.clock import START, Clock
@@ -37,13 +37,6 @@ def doorbell() -> InMemoryDoorbell:
 def answering(doorbell: InMemoryDoorbell) -> Answering:
     """What every door but the webhook answers with."""
     return Answering(doorbell, Settings(cluster="blue"))
-
-
-@pytest.fixture
-def counted() -> Callable[[], dict[str, float]]:
-    """What was counted in this test, by metric."""
-    metrics.provider.clear_metrics()
-    return lambda: {name: sum(found["Value"]) for name, found in metrics.provider.metric_set.items()}
 
 
 Run = Callable[[], dict[str, Any]]
@@ -167,6 +160,18 @@ def test_only_the_message_that_failed_is_delivered_again(
     assert failures(answer) == [event["Records"][1]["messageId"]]
     assert len(handled) == 3
     assert counted() == {"NoticesHandled": 2, "NoticesFailed": 1}
+
+
+def test_a_notice_that_comes_too_early_is_no_failure(
+    answering: Answering, counted: Callable[[], dict[str, float]]
+) -> None:
+    """It is delivered again, and counted by itself: nothing went wrong."""
+    event = batch("spot_warning")
+
+    answer = answering.deliver(event, parse, lambda notices: [EarlyNoticeError("no claim knows i-1")])
+
+    assert failures(answer) == [event["Records"][0]["messageId"]]
+    assert counted() == {"NoticesEarly": 1}
 
 
 def test_what_fails_for_all_is_delivered_again_for_all(

@@ -1,5 +1,7 @@
 """One warning of EC2, followed through the controllers."""
 
+from collections.abc import Callable
+
 import pytest
 
 from joinery.apis.labels import DISRUPTED_TAINT, INTERRUPTED_AT, REPLACEMENT_LAUNCHED, SPOT
@@ -7,6 +9,7 @@ from joinery.controllers.interruption import InterruptionController
 from joinery.doorbell.gateway import Bell
 from joinery.errors import UnavailableError
 from joinery.interruption.notice import Notice, NoticeKind
+from joinery.interruption.ownership import EarlyNoticeError
 from joinery.state.instances import instance_id
 from tests.functional.fuse import READS, Fuse
 from tests.functional.stand import Stand
@@ -175,3 +178,50 @@ def test_one_notice_that_fails_costs_the_others_of_its_batch_nothing(stand: Stan
     assert [isinstance(outcome, UnavailableError) for outcome in outcomes] == [True, False]
     assert {name for name, claim in stand.world.cluster.node_claims.items() if claim.is_deleting} == {claims[second]}
     assert stand.rung() == {Bell.PROVISIONING, Bell.LIFECYCLE}
+
+
+@pytest.fixture
+def unaware(stand: Stand) -> Stand:
+    """An instance was launched, and its claim could not be told."""
+    stand.pods(1)
+    whole, fuse = stand.gateways, Fuse(failing="cluster.update_node_claim", error=UnavailableError("timed out"))
+    stand.gateways = fuse.protect(whole)
+    with pytest.raises(UnavailableError):
+        stand.provision()
+    stand.gateways = whole
+    return stand
+
+
+def _lost(stand: Stand, instance: str) -> Notice:
+    return Notice(NoticeKind.INSTANCE_TERMINATED, (instance,), at=stand.world.clock.now())
+
+
+def test_a_notice_that_comes_before_its_claim_knows_its_instance_is_tried_again(unaware: Stand) -> None:
+    """Dropped, its claim would wait for a dead instance for fifteen minutes."""
+    (instance,) = unaware.alive
+    notice = _lost(unaware, instance)
+    for _ in range(2):
+        with pytest.raises(EarlyNoticeError, match=instance):
+            unaware.notify(notice)
+        unaware.wait(36)
+        unaware.live()
+    unaware.notify(notice)
+    assert unaware.claim.is_deleting
+
+
+def test_an_instance_that_never_was_ours_is_counted_and_dropped(
+    unaware: Stand, counted: Callable[[], dict[str, float]]
+) -> None:
+    """It may be taken for ours while claims wait, but never for so long that it ends among the dead letters."""
+    notice = _lost(unaware, "i-0aaaaaaaaaaaaaaaa")
+    with pytest.raises(EarlyNoticeError):
+        unaware.notify(notice)
+    unaware.wait(120)
+    assert unaware.notify(notice)["claims"] == 0
+    assert counted() == {"NoticesOfOthers": 1}
+
+
+def test_nothing_is_tried_again_while_no_claim_waits(running: Stand, counted: Callable[[], dict[str, float]]) -> None:
+    """A claim is written before its instance is launched, so the instance is somebody else's."""
+    assert running.notify(_lost(running, "i-0aaaaaaaaaaaaaaaa"))["claims"] == 0
+    assert counted() == {"NoticesOfOthers": 1}

@@ -21,6 +21,7 @@ from joinery.doorbell.gateway import Bell, Doorbell
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError, RefusedError
 from joinery.interruption.envelope import Ignored, detail_type, is_event, opened
 from joinery.interruption.fields import MalformedNoticeError
+from joinery.interruption.ownership import EarlyNoticeError
 from joinery.observability import (
     BELL,
     DETAIL_TYPE,
@@ -194,5 +195,9 @@ def _answers(notices: Sequence[Notice], handle: Handle[Notice]) -> Sequence[Outc
 
 
 def _failed(error: Exception) -> None:
+    if isinstance(error, EarlyNoticeError):
+        count(Count.NOTICES_EARLY)
+        logger.info("too early; the queue delivers it again", extra={REASON: str(error)})
+        return
     count(Count.NOTICES_FAILED)
     logger.error("failed; the queue delivers it again", exc_info=error, extra={ERROR: str(error)})

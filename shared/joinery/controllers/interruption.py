@@ -18,9 +18,11 @@ from joinery.errors import JoineryError, NotFoundError
 from joinery.gateways import Gateways
 from joinery.interruption.fields import MalformedNoticeError
 from joinery.interruption.notice import Notice, NoticeKind
+from joinery.interruption.ownership import EarlyNoticeError, may_become_known, unknown_instances
 from joinery.interruption.response import concerned, respond
-from joinery.observability import ERROR, NODE_CLAIM, logger, said
+from joinery.observability import ERROR, NODE_CLAIM, Count, count, logger, said
 from joinery.state.claims import with_metadata
+from joinery.state.snapshot import ClaimsSnapshot
 
 Outcome = Mapping[str, Any]
 
@@ -43,7 +45,8 @@ class InterruptionController:
         retired: set[str] = set()
         outcomes = []
         for notice, of_notice in zip(notices, names, strict=True):
-            outcomes.append(self._carry_out(notice, [claims[name] for name in of_notice], nodes, snapshot.now))
+            outcome = self._carry_out(notice, [claims[name] for name in of_notice], nodes, snapshot.now)
+            outcomes.append(outcome if isinstance(outcome, JoineryError) else _answered(notice, snapshot, outcome))
             if notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION:
                 retired.update(of_notice)
                 # The next notice of the batch may be about the same claims, and finds them as this one leaves them.
@@ -89,6 +92,16 @@ class InterruptionController:
             return MalformedNoticeError(notice.unread)
         about = said(instances=list(notice.instances), reservation=notice.reservation)
         return {"notice": notice.kind.value, **about, "claims": len(claims)}
+
+
+def _answered(notice: Notice, snapshot: ClaimsSnapshot, outcome: Outcome) -> Outcome | JoineryError:
+    """What came of a notice that was acted upon as far as claims know its instances."""
+    unknown = unknown_instances(notice, snapshot.node_claims)
+    if unknown and may_become_known(notice, snapshot.managed_claims, snapshot.now):
+        return EarlyNoticeError(f"no claim knows {', '.join(unknown)}, and claims wait for their instances")
+    if unknown:
+        count(Count.NOTICES_OF_OTHERS)
+    return outcome
 
 
 def _deleted(claim: NodeClaim, now: datetime) -> NodeClaim:

@@ -7,13 +7,15 @@ messages).
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import datetime
 from enum import Enum
 from typing import Any
 
 from joinery.interruption import health
 from joinery.interruption.envelope import Ignored, detail_type
 from joinery.interruption.fields import mapping, text
+from joinery.state.claims import moment
 
 
 class NoticeKind(Enum):
@@ -34,12 +36,14 @@ class Notice:
 
     ``instances``: their ids; or ``reservation``: the id of the capacity reservation in which all instances are
     concerned. ``unread``: what of the event could not be read, to be raised once the rest is done. Usually empty.
+    ``at``: when it was sent, in UTC; None if the event does not say.
     """
 
     kind: NoticeKind
     instances: tuple[str, ...] = ()
     reservation: str = ""
     unread: str = ""
+    at: datetime | None = None
 
 
 Reader = Callable[[Mapping[str, Any]], Notice | Ignored]
@@ -62,7 +66,13 @@ def parse(event: Mapping[str, Any]) -> Notice | Ignored:
     reader = READERS.get((source, kind)) if isinstance(source, str) else None
     if reader is None:
         return Ignored("nobody acts on an event of this kind")
-    return reader(mapping(event.get("detail"), "detail"))
+    notice = reader(mapping(event.get("detail"), "detail"))
+    return notice if isinstance(notice, Ignored) else replace(notice, at=_sent_at(event))
+
+
+def _sent_at(event: Mapping[str, Any]) -> datetime | None:
+    time = event.get("time")
+    return moment(time) if isinstance(time, str) else None
 
 
 def _of_one(kind: NoticeKind) -> Reader:

@@ -1,6 +1,7 @@
 """Reading EventBridge's envelopes."""
 
 from contextlib import suppress
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -161,3 +162,19 @@ def test_nothing_that_arrives_breaks_the_reader(key: tuple[str, str], detail: An
     source, kind = key
     with suppress(MalformedNoticeError):
         parse({"version": "0", "source": source, "detail-type": kind, "detail": detail})
+
+
+@pytest.mark.parametrize(
+    ("time", "at"),
+    [("2026-11-21T12:00:00Z", datetime(2026, 11, 21, 12, tzinfo=UTC)), (None, None), ("yesterday", None), (7, None)],
+)
+def test_a_notice_says_when_it_was_sent(time: object, at: datetime | None) -> None:
+    """Its age tells how long an instance that nobody knows may still become known."""
+    detail = {"instance-id": "i-1"}
+    event = {
+        "source": "aws.ec2",
+        "detail-type": "EC2 Spot Instance Interruption Warning",
+        "time": time,
+        "detail": detail,
+    }
+    assert parse(event) == Notice(NoticeKind.SPOT_INTERRUPTED, ("i-1",), at=at)
