@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 from joinery.optimizer.effort import Effort
 from joinery.scheduling.constraints.podclasses import PodClass
@@ -86,20 +87,45 @@ class Attempt:
             weaknesses=self.bounds.weaknesses,
         )
 
-    def rank(self, *, by_price: bool = True) -> tuple[object, ...]:
-        """The better, the less. What a plan owes its users comes in this order: spreads that hold, pods placed,
-        preferences kept, existing capacity used, heavy pools used before light ones, and if it is to decide, price.
+    def rank(self, *, by_price: bool = True) -> "Rank":
+        """How this packing compares with others of the same problem.
+
+        ``by_price``: whether price is to decide at last.
         """
         packing = self.packing
-        given_up = sum(len(relaxed.dropped) for relaxed in packing.relaxed)
         weights = Counter[int]()
         for node in self.packer.bought:
             weights[node.pool.weight] += len(node.pods)
-        lightest_last = [(-weight, -count) for weight, count in sorted(weights.items(), reverse=True)]
-        on_existing = sum(len(placement.pods) for placement in packing.existing)
-        cost = round(packing.hourly + packing.resilience_cost, 9) if by_price else 0
-        is_wrong = bool(self.unforeseen) or self.is_uneven
-        return is_wrong, self.left, given_up, -on_existing, lightest_last, cost, len(packing.launches) * by_price
+        return Rank(
+            is_wrong=bool(self.unforeseen) or self.is_uneven,
+            left=self.left,
+            given_up=sum(len(relaxed.dropped) for relaxed in packing.relaxed),
+            not_on_existing=-sum(len(placement.pods) for placement in packing.existing),
+            by_weight=[(-weight, -count) for weight, count in sorted(weights.items(), reverse=True)],
+            cost=round(packing.hourly + packing.resilience_cost, 9) if by_price else 0,
+            nodes=len(packing.launches) if by_price else 0,
+        )
+
+
+class Rank(NamedTuple):
+    """What a plan owes its users, in the order of importance. The better, the less.
+
+    is_wrong          whether a spread may not hold
+    left              pods without a place: (-priority, count), highest priority first
+    given_up          preferences that were dropped
+    not_on_existing   less one for each pod on existing capacity
+    by_weight         pods on new nodes: (-weight, -count) of their NodePools, heaviest first
+    cost              $/h, with what preferred node sizes and a choice of types for spot add; 0 if it is not to decide
+    nodes             how many are bought; 0 likewise
+    """
+
+    is_wrong: bool
+    left: list[tuple[int, int]]
+    given_up: int
+    not_on_existing: int
+    by_weight: list[tuple[int, int]]
+    cost: float
+    nodes: int
 
 
 def attempt(problem: Problem, strategy: Strategy, effort: Effort) -> Attempt:
