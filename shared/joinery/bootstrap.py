@@ -76,7 +76,7 @@ def expiration() -> "ExpirationController":
 def lifecycle() -> "LifecycleController":
     from joinery.controllers.lifecycle import LifecycleController
 
-    return LifecycleController(_gateways_for("lifecycle"))
+    return LifecycleController(_gateways_for("lifecycle"), settings("lifecycle"))
 
 
 @cache

@@ -52,7 +52,7 @@ class CapacityError(JoineryError):
 
 
 class RefusedError(JoineryError):
-    """A decision that must not be acted upon: it failed verification, or it exceeds a cap."""
+    """A decision that must not be acted upon, or not as a whole: it failed verification, or it exceeds a cap."""
 
 
 class UnavailableError(JoineryError):

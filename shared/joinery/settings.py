@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
+from joinery.apis.caps import Caps
 from joinery.apis.sizes import BALANCED, SIZES
 from joinery.errors import ConfigurationError
 
@@ -24,7 +25,7 @@ class Settings:
     ``cluster``: the EKS cluster's name. ``region``: its region.
     ``mode``: ``act``, or ``observe`` to decide, record and emit Events and change nothing.
     ``enabled``: a door's off-switch; a door that is off completes what wakes it and does nothing.
-    ``max_launches`` and ``max_hourly``: more than that in one run is refused, loudly ($/h).
+    ``max_launches`` and ``max_hourly``: how many nodes a run launches at most, and for how many $/h.
     ``node_size``: ``cheapest``, ``balanced`` or ``small``, for NodePools that do not say.
     ``provisioning_queue`` and ``lifecycle_queue``: the URLs of the bells' queues.
     ``bucket``: catalogue and decision records. ``table``: offerings that EC2 was out of lately.
@@ -55,6 +56,11 @@ class Settings:
         _demand(":" in self.gateways, "gateways", f"is {self.gateways!r}: expected module:function")
 
     @property
+    def caps(self) -> Caps:
+        """What a run may buy, when it begins."""
+        return Caps(max_launches=self.max_launches, max_hourly=self.max_hourly)
+
+    @property
     def observing(self) -> bool:
         """Whether nothing may be changed."""
         return self.mode == OBSERVE
@@ -71,15 +77,15 @@ class Settings:
 _EVERY_DOOR = ("cluster", "region", "enabled")
 _BELLS = ("provisioning_queue", "lifecycle_queue")
 _CONTROLLER = (*_EVERY_DOOR, "mode", *_BELLS, "bucket")
-_LAUNCHES = ("max_launches", "max_hourly", "node_size")
+_CAPS = ("max_launches", "max_hourly")
 
 #: The settings each door reads. The template gives a function these variables and no others.
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "webhook": (*_EVERY_DOOR, *_BELLS, "webhook_token"),
-    "provisioning": (*_CONTROLLER, "table", *_LAUNCHES),
+    "provisioning": (*_CONTROLLER, "table", *_CAPS, "node_size"),
     "interruption": (*_CONTROLLER, "table"),
     "expiration": _CONTROLLER,
-    "lifecycle": (*_CONTROLLER, "table"),
+    "lifecycle": (*_CONTROLLER, "table", *_CAPS),
     "catalog": (*_EVERY_DOOR, "bucket"),
 }
 

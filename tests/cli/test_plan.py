@@ -312,3 +312,14 @@ def test_what_a_node_pool_asks_for_in_vain_is_said(run: Run, write: Write) -> No
     assert "not supported yet: spec.disruption, which NodePool thrifty asks for" in outcome.err
     pool["spec"]["disruption"] = {"consolidateAfter": "Never"}  # type: ignore[index]
     assert "spec.disruption" not in run("plan", "-f", write("pool.yaml", pool)).err
+
+
+def test_caps_leave_pods_out_and_say_so(run: Run, cluster: str, write: Write) -> None:
+    """The command line shows what a stack with these caps would do."""
+    pod = write("pod.json", pod_document())
+    for option in (("--max-launches", "0"), ("--max-hourly", "0")):
+        document = run(*PLAN, *option, "-f", cluster, "-f", pod).document
+        assert document["launch"] == []
+        (unplaced,) = document["unschedulable"]
+        assert [cause["code"] for cause in unplaced["causes"]] == ["Caps"]
+    assert len(run(*PLAN, "--max-launches", "1", "-f", cluster, "-f", pod).document["launch"]) == 1

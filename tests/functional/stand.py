@@ -73,7 +73,7 @@ class Stand:
         return Invocation(f"call-{next(self._invocations)}")
 
     def live(self) -> Mapping[str, Any]:
-        return LifecycleController(self.gateways).reconcile(self.invocation())
+        return LifecycleController(self.gateways, self.settings).reconcile(self.invocation())
 
     def expire(self) -> Mapping[str, Any]:
         return ExpirationController(self.gateways).reconcile()

@@ -1,5 +1,6 @@
 """Nodes that are old enough are replaced and retired."""
 
+from joinery.apis.labels import RETIRED_FOR
 from joinery.doorbell.gateway import Bell
 from tests.functional.stand import Stand
 
@@ -19,6 +20,16 @@ def test_an_old_node_is_replaced_before_it_is_drained(stand: Stand) -> None:
     assert stand.provision()["launched"] == 1
     stand.live()
     assert "Evicted" in stand.told("Pod")
+
+
+def test_an_expired_claim_is_marked_before_it_is_deleted(stand: Stand) -> None:
+    """The mark is what keeps its pods where they are until they have another place."""
+    stand.pods(1)
+    stand.settle()
+    stand.wait(30 * DAY)
+    stand.expire()
+    assert stand.claim.metadata.annotations[RETIRED_FOR] == "Expired"
+    assert stand.claim.is_deleting
 
 
 def test_a_young_node_is_left_alone(stand: Stand) -> None:

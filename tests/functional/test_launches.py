@@ -73,7 +73,7 @@ def test_two_doors_that_launch_one_claim_get_one_instance(stand: Stand) -> None:
 
     slow = cast("Cloud", Overtaken(stand.gateways.cloud, "launch", meanwhile))
     with pytest.raises(ConflictError):
-        LifecycleController(replace(stand.gateways, cloud=slow)).reconcile(stand.invocation())
+        LifecycleController(replace(stand.gateways, cloud=slow), stand.settings).reconcile(stand.invocation())
     assert stand.claim.is_true("Launched")
     assert len(stand.alive) == 1
 

@@ -54,7 +54,7 @@ class Basement:
     def live(self, after: float = 0) -> None:
         """One run of lifecycle, so many seconds later."""
         self.clock.move_to(self.clock.now() + timedelta(seconds=after))
-        LifecycleController(self._gateways).reconcile(Invocation("b"))
+        LifecycleController(self._gateways, Settings(cluster="basement")).reconcile(Invocation("b"))
 
     def provision(self) -> None:
         """One run of provisioning."""

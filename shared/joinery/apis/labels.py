@@ -62,6 +62,8 @@ PLANNED_PODS = f"{OWN_GROUP}/planned-pods"
 PLANNED_NEEDS = f"{OWN_GROUP}/planned-needs"
 #: Set on a claim that EC2 will take away: its replacement starts before its drain does. Value: RFC3339 moment.
 INTERRUPTED_AT = f"{OWN_GROUP}/interrupted-at"
+#: Set on a claim that is retired though nothing forces it: its node keeps its pods until they are replaced. Value: why.
+RETIRED_FOR = f"{OWN_GROUP}/retired-for"
 #: Set on an interrupted or expired claim once CreateFleet accepted what replaces it: the drain may start.
 REPLACEMENT_LAUNCHED = f"{OWN_GROUP}/replacement-launched"
 #: The CreateFleet token of a claim, so that a retry returns the same instance.

@@ -49,6 +49,12 @@ def plan(
         NodeSize,
         typer.Option(help="Prefer the cheapest nodes or smaller ones, for NodePools without the annotation node-size."),
     ] = NodeSize.BALANCED,
+    max_launches: Annotated[
+        int | None, typer.Option(min=0, help="Launch at most so many nodes, as the stack's MaxLaunches does.")
+    ] = None,
+    max_hourly: Annotated[
+        float | None, typer.Option(metavar="DOLLARS", help="Launch for at most so many $/h, as MaxHourly does.")
+    ] = None,
     output: Annotated[PlanFormat, typer.Option("-o", "--output", help="How to print the plan.")] = PlanFormat.TABLE,
     with_pods: Annotated[bool, typer.Option("--pods", help="List in the table where every pod goes.")] = False,
     explained: ExplainOption = None,
@@ -57,6 +63,7 @@ def plan(
 
     Exit status: 0 for a plan, even one that leaves pods pending; 2 for bad input; 1 for anything else.
     """
+    from joinery.apis.caps import Caps
     from joinery.cli.doubts.left_out import not_counted, without_pools
     from joinery.cli.doubts.misnamed import misnamed
     from joinery.cli.doubts.others import others
@@ -70,9 +77,17 @@ def plan(
 
     if time_limit is not None and not 0 < time_limit < math.inf:
         raise ConfigurationError(f"--time-limit {time_limit:g}: must be more than 0 seconds")
+    if max_hourly is not None and not 0 <= max_hourly < math.inf:
+        raise ConfigurationError(f"--max-hourly {max_hourly:g}: must be a number of dollars an hour")
     given = [*(files or ()), *(more_files or ())]
     snapshot, notices = _snapshot(given, moment(now), recursive=recursive)
-    options = Options(only_marked_unschedulable=not given, seed=seed, time_limit=time_limit, node_size=node_size.value)
+    options = Options(
+        only_marked_unschedulable=not given,
+        seed=seed,
+        time_limit=time_limit,
+        node_size=node_size.value,
+        caps=Caps(max_launches=max_launches, max_hourly=max_hourly),
+    )
     place = checked_region(region)
     catalogue, prices = prices_of(load_catalog(catalog_file, place or cluster_region(snapshot)), snapshot, place)
     notices += _told(*prices.notices(), *not_counted(snapshot, catalogue))
@@ -116,16 +131,16 @@ def _solve(
 
     A name that is none is told before solving.
     """
+    from joinery.capping import plan_within_caps
     from joinery.cli.explained import pods_meant
     from joinery.cloudprovider.offline import instance_types
-    from joinery.planning import plan as planned
     from joinery.scheduling.problem import Problem
 
     started = time.perf_counter()
     types = instance_types(snapshot.node_classes, catalogue, snapshot.now)
     problem = Problem(snapshot=snapshot, instance_types=types, options=options)
     pods = pods_meant(explained, problem) if explained else ()
-    made = planned(problem, stopwatch=lambda: time.perf_counter() - started)
+    made = plan_within_caps(problem, stopwatch=lambda: time.perf_counter() - started)
     return problem, pods, made, time.perf_counter() - started
 
 

@@ -6,6 +6,9 @@ from joinery.apis.core import Node, Pod
 from joinery.cluster.gateway import Event, Recorder
 from joinery.commands import Announce, Subject
 
+#: At most so many Events a run of each sort: they are for people, and each is a request to the API server.
+MOST_EVENTS = 100
+
 
 def announce(recorder: Recorder, announcements: Iterable[Announce]) -> None:
     """Send them to the cluster. Never raises, as ``Recorder`` never does."""

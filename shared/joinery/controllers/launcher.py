@@ -5,10 +5,11 @@ that a killed run left behind. Repeating a call is safe: the token makes EC2 ret
 that already carries the token is taken without asking EC2 again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
+from joinery.apis.caps import Caps
 from joinery.apis.labels import LAUNCH_TOKEN, NO_EXECUTE, NODE_POOL, UNREGISTERED_TAINT
 from joinery.apis.meta import Taint
 from joinery.apis.nodeclaim import NodeClaim
@@ -16,6 +17,7 @@ from joinery.apis.nodeclass import NodeClass
 from joinery.cloudprovider.gateway import LaunchedInstance, LaunchRequest, LaunchResult, Override, capacity_pools
 from joinery.commands import Command
 from joinery.controllers.actor import Actor
+from joinery.controllers.announcements import MOST_EVENTS, announce
 from joinery.controllers.supply import Supply, read_supply
 from joinery.errors import CapacityError, JoineryError
 from joinery.gateways import Gateways
@@ -28,7 +30,9 @@ from joinery.lifecycle.fleet_groups import (
     settle,
     unlaunchable,
 )
+from joinery.lifecycle.held_launches import hold_back
 from joinery.lifecycle.instance_filters import FilteredTypes, filtered, tenancy
+from joinery.observability import REASON, logger, said
 from joinery.state.instances import Instance
 from joinery.state.offerings import EFA
 from joinery.state.snapshot import Snapshot
@@ -47,6 +51,14 @@ class Launched:
 
     served: frozenset[str] = frozenset()
     is_short: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """What came of finishing launches, and what is left of the caps."""
+
+    launched: Launched
+    caps: Caps
 
 
 class Launcher:
@@ -120,17 +132,26 @@ def finish_launches(
     actor: Actor,
     snapshot: Snapshot,
     left_behind: Iterable[NodeClaim],
-    instances: Iterable[Instance],
-) -> Launched:
-    """Launch claims that a killed run left behind.
+    *,
+    instances: Collection[Instance],
+    caps: Caps,
+) -> Finished:
+    """Launch claims that a killed run left behind, as far as the caps allow.
 
     It may have asked EC2 for them already. Therefore ``instances``, all that this cluster owns, are looked through
     first. Where nothing may be launched, nothing is decided about them.
     """
     if not gateways.may_launch:
-        return Launched()
+        return Finished(Launched(), caps)
     supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
-    return Launcher(gateways, actor, snapshot, supply).launch(left_behind, snapshot.node_claims, instances)
+    groups = fleet_groups(left_behind, snapshot.node_claims)
+    tokens = {(instance.tags or {}).get(LAUNCH_TOKEN, "") for instance in instances}
+    held = hold_back(groups, caps, snapshot=snapshot, types=supply.types, launched=tokens)
+    if held.announcements:
+        logger.error("launches are held back by a cap", extra=said(**{REASON: held.announcements[0].reason}))
+        announce(gateways.recorder, held.announcements[:MOST_EVENTS])
+    launcher = Launcher(gateways, actor, snapshot, supply)
+    return Finished(launcher.launch(held.admitted, snapshot.node_claims, instances), held.caps)
 
 
 def _found(instances: tuple[Instance, ...]) -> FleetOutcome:

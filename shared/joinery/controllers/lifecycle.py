@@ -19,6 +19,7 @@ from joinery.gateways import Gateways
 from joinery.lifecycle.decision import LifecycleDecision, decide
 from joinery.lifecycle.view import View, view_of
 from joinery.observability import REASON, logger, said
+from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
 from joinery.state.snapshot import Invalid
 
@@ -26,8 +27,9 @@ from joinery.state.snapshot import Invalid
 class LifecycleController:
     """Woken by its own ticks, by other doors, and once a minute by the schedule."""
 
-    def __init__(self, gateways: Gateways) -> None:
+    def __init__(self, gateways: Gateways, settings: Settings) -> None:
         self._gateways = gateways
+        self._settings = settings
 
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Read, decide, act. Raises what failed when everything else is done."""
@@ -103,7 +105,10 @@ class LifecycleController:
             left_behind = [c for c in snapshot.managed_claims if c.metadata.name in names and awaits_launch(c)]
             # Without knowing the instances nothing is launched: some of these claims may have theirs already.
             instances = self._gateways.cloud.instances()
-            return finish_launches(self._gateways, actor, snapshot, left_behind, instances)
+            caps = self._settings.caps
+            return finish_launches(
+                self._gateways, actor, snapshot, left_behind, instances=instances, caps=caps
+            ).launched
         return Launched()
 
 

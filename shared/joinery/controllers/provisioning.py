@@ -4,10 +4,11 @@ The Lease ``joinery-decisions`` is held between reading the snapshot and writing
 for the same pods. A run that does not get it raises, and its door rings again. Claims are complete when they are
 written, so the Lease is given back before EC2 is asked: whatever stops after that, lifecycle or the next run finishes.
 
-A plan is acted upon as a whole or not at all: one that breaks a rule or exceeds a cap is refused, loudly. Two things
-are put right within the run instead. A plan that fails verification is made anew, simpler and at last without the pods
-at fault (``joinery.planning``). A claim that the API server refuses is isolated, and the rest is planned again
-(``joinery.controllers.claim_writer``).
+A plan that breaks a rule is refused as a whole, loudly. Three things are put right within the run instead. A plan that
+fails verification is made anew, simpler and at last without the pods at fault (``joinery.planning``). Of a plan that
+exceeds the caps the most urgent part is carried out, and the other pods are told (``joinery.capping``); the run still
+ends in ``RefusedError``, because a person should look at it. A claim that the API server refuses is isolated, and the
+rest is planned again (``joinery.controllers.claim_writer``).
 """
 
 from collections.abc import Mapping, Sequence
@@ -15,7 +16,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
-from joinery import planning
+from joinery.apis.caps import Caps
+from joinery.capping import plan_within_caps
 from joinery.controllers.actor import Actor
 from joinery.controllers.claim_writer import ClaimWriter
 from joinery.controllers.invocation import Invocation
@@ -33,6 +35,7 @@ from joinery.observability import COST, REASON, RECORD, logger, said
 from joinery.planning import Plan
 from joinery.scheduling.packing import Launch, Packing, Unplaced
 from joinery.scheduling.problem import Options, Problem
+from joinery.scheduling.reason import ReasonCode
 from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
 from joinery.state.snapshot import Snapshot
@@ -74,38 +77,41 @@ class ProvisioningController:
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Finish what a killed run left; then read, decide, act.
 
-        Raises ``ConflictError`` if another decides, ``RefusedError`` for a plan that must not be acted upon.
+        Raises ``ConflictError`` if another decides, ``RefusedError`` for a plan that must not be acted upon, and, when
+        everything else is done, for launches that the caps left out.
         """
         with deciding(self._gateways.cluster, "provisioning", invocation):
-            snapshot = self._finish_launches(self._gateways.cluster.snapshot())
-            problem, supply = self._read(snapshot)
-            decision = decide(problem, supply, self._settings)
+            snapshot, caps = self._finish_launches(self._gateways.cluster.snapshot(), self._settings.caps)
+            problem, supply = self._read(snapshot, caps)
+            decision = decide(problem, supply)
             decision, writer = self._write_claims(decision)
         launched = self._launch(decision, writer)
         self._tell(decision, writer)
         writer.actor.conclude()
+        _refuse_the_rest(decision.packing)
         return _outcome(decision.packing, writer, launched)
 
     # --- before anything is decided ---
 
-    def _finish_launches(self, snapshot: Snapshot) -> Snapshot:
-        """Launch the claims that a killed run left behind. Returns the cluster as it is after that.
+    def _finish_launches(self, snapshot: Snapshot, caps: Caps) -> tuple[Snapshot, Caps]:
+        """Launch the claims that a killed run left behind. Returns the cluster as it is after that, and the caps.
 
         Only then is it known how much room their nodes have. Another run may be launching the same claims at this
         moment: both calls have one token, and get the same instances.
         """
         left_behind = [claim for claim in snapshot.managed_claims if awaits_launch(claim)]
         if not left_behind:
-            return snapshot
+            return snapshot, caps
         actor = Actor(self._gateways, snapshot.now)
         # A failure is logged, and not raised: the claim is tried again, and the other pods should be served now.
         with actor.noting("claims that were left behind could not be launched"):
-            finish_launches(self._gateways, actor, snapshot, left_behind, self._gateways.cloud.instances())
-        return self._gateways.cluster.snapshot()
+            instances = self._gateways.cloud.instances()
+            caps = finish_launches(self._gateways, actor, snapshot, left_behind, instances=instances, caps=caps).caps
+        return self._gateways.cluster.snapshot(), caps
 
-    def _read(self, snapshot: Snapshot) -> tuple[Problem, Supply]:
+    def _read(self, snapshot: Snapshot, caps: Caps) -> tuple[Problem, Supply]:
         supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
-        options = Options(node_size=self._settings.node_size)
+        options = Options(node_size=self._settings.node_size, caps=caps)
         return Problem(snapshot=snapshot, instance_types=supply.types, options=options), supply
 
     # --- acting on the decision ---
@@ -117,14 +123,15 @@ class ProvisioningController:
         them.
         """
         self._refuse_if_objectionable(decision)
+        caps = decision.problem.options.caps
         actor = Actor(self._gateways, decision.snapshot.now)
         writer = ClaimWriter(self._gateways.cluster, actor)
         for _ in range(_MOST_PLANS):
             if not writer.write(decision.problem, decision.packing):
                 break
             self._record_refused(decision, actor)
-            rest, written = writer.rest(decision.problem), writer.launches
-            decision = decide(rest, decision.supply, self._settings, refused=writer.refused, written=written)
+            rest = writer.rest(decision.problem)
+            decision = decide(_having_bought(rest, caps, writer.launches), decision.supply, refused=writer.refused)
             if decision.objection:
                 actor.note("the rest was not planned again", RefusedError(decision.objection))
                 return _without_launches(decision), writer
@@ -175,31 +182,35 @@ class ProvisioningController:
 def decide(
     problem: Problem,
     supply: Supply,
-    settings: Settings,
     *,
     refused: Mapping[str, Unplaced] = MappingProxyType({}),
-    written: Sequence[Launch] = (),
 ) -> Decision:
-    """Make a plan, and say whether it may be acted upon: it must break no rule and exceed no cap of the settings.
+    """Make a plan within the caps of the problem's options, and say whether it may be acted upon.
 
-    ``refused``: by pod (namespace/name), those to leave out. ``written``: launches of the same run, which count against
-    the caps too.
+    ``refused``: by pod (namespace/name), those to leave out.
     """
-    plan = planning.plan(problem, refused=refused)
-    return Decision(problem, supply, plan, _objection(plan, settings, written))
+    plan = plan_within_caps(problem, refused=refused)
+    return Decision(problem, supply, plan, _objection(plan))
 
 
-def _objection(plan: Plan, settings: Settings, written: Sequence[Launch]) -> str:
-    count = len(plan.packing.launches) + len(written)
-    hourly = plan.packing.hourly + sum(launch.offering.price for launch in written)
-    if plan.violations:
-        shown = "; ".join(str(violation) for violation in plan.violations[:_MOST_SHOWN])
-        return f"the plan breaks {len(plan.violations)} rules: {shown}"
-    if count > settings.max_launches:
-        return f"the plan launches {count} nodes: max_launches is {settings.max_launches}"
-    if hourly > settings.max_hourly:
-        return f"the plan costs {hourly:.2f} $/h: max_hourly is {settings.max_hourly:.2f}"
-    return ""
+def _objection(plan: Plan) -> str:
+    if not plan.violations:
+        return ""
+    shown = "; ".join(str(violation) for violation in plan.violations[:_MOST_SHOWN])
+    return f"the plan breaks {len(plan.violations)} rules: {shown}"
+
+
+def _having_bought(problem: Problem, caps: Caps, written: Sequence[Launch]) -> Problem:
+    """The problem with what is left of the caps. ``written``: the launches of the run so far."""
+    rest = caps.after(len(written), sum(launch.offering.price for launch in written))
+    return replace(problem, options=replace(problem.options, caps=rest))
+
+
+def _refuse_the_rest(packing: Packing) -> None:
+    """Raise ``RefusedError`` if the caps left pods out. Their owners read Events; this is for who runs Joinery."""
+    reasons = [reason for unplaced in packing.unplaced for reason in unplaced.reasons if reason.code is ReasonCode.CAPS]
+    if reasons:
+        raise RefusedError(f"the caps leave {len(reasons)} pods without a node: {reasons[0]}")
 
 
 def _without_launches(decision: Decision) -> Decision:

@@ -7,7 +7,7 @@ from typing import TypeVar
 from joinery.apis.core import Pod
 from joinery.cluster.gateway import Recorder
 from joinery.commands import Announce
-from joinery.controllers.announcements import announce
+from joinery.controllers.announcements import MOST_EVENTS, announce
 from joinery.controllers.claim_writer import ClaimWriter
 from joinery.observability import CODE, NODE_POOL, POD, REASON, logger, said
 from joinery.scheduling.explain.elsewhere import also_served, bought_twice, foreign
@@ -16,8 +16,6 @@ from joinery.scheduling.reason import Reason
 from joinery.state.snapshot import Snapshot
 
 T = TypeVar("T")
-#: At most so many Events a run of each sort: they are for people, and each is a request to the API server.
-MOST_EVENTS = 100
 
 
 def tell(recorder: Recorder, snapshot: Snapshot, packing: Packing, writer: ClaimWriter) -> None:

@@ -2,16 +2,18 @@
 
 The rules are those of Karpenter nodeclaim/expiration. The claim's own ``expireAfter`` counts, which was copied from the
 NodePool when the claim was written; what the pool says today does not. Nothing protects an old node: no budget, no
-annotation. Its pods still have time: they count as pending from the deletion on, so that their new node is launched
-before the old one is drained.
+annotation. Its pods still have time: they count as pending from the deletion on, and stay until their new node is
+launched. A capacity block that ends is a deadline of EC2's, so there the drain does not wait for ever
+(``state.retirement``).
 """
 
 from datetime import datetime
 
 from joinery.apis import duration
-from joinery.apis.labels import RESERVATION_ID
+from joinery.apis.labels import RESERVATION_ID, RETIRED_FOR
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Announce, Command, DeleteClaim
+from joinery.commands import Announce, Command, DeleteClaim, UpdateClaim
+from joinery.state.claims import annotated
 from joinery.state.snapshot import Snapshot
 
 
@@ -53,4 +55,7 @@ def _leave_block(claim: NodeClaim) -> tuple[Command, ...]:
 
 def _expire(claim: NodeClaim, at: datetime) -> tuple[Command, ...]:
     text = f"expired at {at.isoformat(timespec='seconds')}, {claim.spec.expire_after} after it was created"
-    return Announce("Expired", text, claim), DeleteClaim(claim, text)
+    retired = annotated(claim, {RETIRED_FOR: "Expired"})
+    # The mark first: a deletion without it would be drained after fifteen seconds.
+    mark = (UpdateClaim(claim, retired, text),) if retired != claim else ()
+    return Announce("Expired", text, claim), *mark, DeleteClaim(claim, text)

@@ -20,6 +20,7 @@ from joinery.interruption.notice import Notice, NoticeKind
 from joinery.state.claims import annotated
 from joinery.state.instances import instance_id
 from joinery.state.offerings import OfferingKey
+from joinery.state.retirement import is_retired
 from joinery.termination.taint import disrupted
 
 #: Kind of notice to the reason of its Event and what it says (Karpenter interruption controller).
@@ -71,6 +72,7 @@ def _chains(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) 
     event, text = _EVENTS[notice.kind]
     yield tuple(_shortage(notice.kind, claim, text))
     if claim.is_deleting:
+        yield from _hurry(notice.kind, claim, text, now)
         return
     subjects: tuple[Subject, ...] = (claim, node) if node else (claim,)
     warning = notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION
@@ -94,3 +96,11 @@ def _shortage(kind: NoticeKind, claim: NodeClaim, text: str) -> Iterable[Command
     short_of = _SHORT_OF.get(kind)
     if short_of and labels.get(INSTANCE_TYPE) and labels.get(ZONE):
         yield MarkUnavailable(OfferingKey(labels[INSTANCE_TYPE], labels[ZONE], short_of), text)
+
+
+def _hurry(kind: NoticeKind, claim: NodeClaim, text: str, now: datetime) -> Iterable[tuple[Command, ...]]:
+    """Mark a claim that waits for its replacement: now its time is short, and its drain must not wait on."""
+    # The end of an instance is what every claim that is deleted comes to, by our own doing.
+    is_loss = kind not in (NoticeKind.REBALANCE_RECOMMENDATION, NoticeKind.INSTANCE_TERMINATED)
+    if is_loss and is_retired(claim):
+        yield (UpdateClaim(claim, annotated(claim, {INTERRUPTED_AT: now.isoformat()}), text),)

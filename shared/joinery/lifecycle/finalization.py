@@ -32,6 +32,7 @@ from joinery.lifecycle.replacement import may_drain
 from joinery.lifecycle.view import Step, View, is_ready
 from joinery.state.claims import REGISTERED, annotated, moment, observed, with_condition, without_finalizer
 from joinery.state.instances import instance_id
+from joinery.state.retirement import is_retired
 from joinery.termination.drain import Drain, grace, plan_drain
 from joinery.termination.taint import disrupted
 from joinery.termination.volumes import blocking_volumes
@@ -43,11 +44,16 @@ SHORTEST_DRAIN = timedelta(seconds=5)
 
 @dataclass(frozen=True)
 class _Pass:
-    """One pass over one claim. ``claim``: as it should be, so far; ``commands``: what else is to be done, so far."""
+    """One pass over one claim.
+
+    ``claim``: as it should be, so far; ``commands``: what else is to be done, so far. ``is_kept``: whether the node
+    keeps its pods until provisioning has a place for them.
+    """
 
     view: View
     claim: NodeClaim
     commands: tuple[Command, ...] = field(default=())
+    is_kept: bool = False
 
     @property
     def now(self) -> datetime:
@@ -66,7 +72,8 @@ def finalize(view: View, claim: NodeClaim) -> Step:
     ended = _end_node(so_far, nodes[0]) if nodes else _end_instance(so_far)
     is_over = TERMINATION_FINALIZER not in ended.claim.metadata.finalizers
     update = () if ended.claim == claim else (UpdateClaim(claim, ended.claim, _progress(ended.claim)),)
-    return Step((*ended.commands, *update), in_progress=not is_over)
+    # Ticks do not help a node that waits for its replacement: the mark rings, and so does the schedule, for a deadline.
+    return Step((*ended.commands, *update), in_progress=not is_over and not ended.is_kept)
 
 
 def finalize_node(view: View, node: Node) -> Step:
@@ -106,8 +113,8 @@ def _end_node(so_far: _Pass, node: Node) -> _Pass:
     so_far = _closed(so_far, node)
     # An empty node has nothing to wait for.
     has_pods = bool(plan_drain(so_far.view.pods_on(node), now=so_far.now, deadline=None).waiting)
-    if has_pods and not may_drain(so_far.claim, so_far.now):
-        return so_far
+    if has_pods and not may_drain(so_far.claim, so_far.view.pods_on(node), so_far.now):
+        return _kept(so_far, node)
     so_far = _drained(so_far, node)
     if so_far.claim.is_true(DRAINED):
         so_far = _detached(so_far, node)
@@ -122,6 +129,14 @@ def _closed(so_far: _Pass, node: Node) -> _Pass:
     if node.metadata.deletion_timestamp is None:
         so_far = so_far.then(DeleteNode(node, "its claim is being deleted"))
     return so_far
+
+
+def _kept(so_far: _Pass, node: Node) -> _Pass:
+    """Leave the pods where they are. Who looks at a node that is retired is told what it waits for."""
+    if not is_retired(so_far.claim):
+        return so_far
+    text = "its pods stay until they have another place: their own Events say what is in the way"
+    return replace(so_far.then(Announce("AwaitingReplacement", text, node)), is_kept=True)
 
 
 def _drained(so_far: _Pass, node: Node) -> _Pass:

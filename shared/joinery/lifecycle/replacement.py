@@ -1,34 +1,32 @@
 """Replacement before drain: how long a node that goes keeps its pods while their next node is being launched.
 
 Provisioning counts the pods of a leaving claim as pending, and buys what they need. Once EC2 has accepted that launch
-it marks the claim, and lifecycle may start the drain. The drain starts anyway after fifteen seconds: a spot instance
-has two minutes left, and a pod that is evicted before its next node is there is still better off than one that is
-killed.
+it marks the claim, and lifecycle may start the drain. A node that is lost is drained after fifteen seconds anyway: a
+spot instance has two minutes left, and a pod that is evicted before its next node is there is still better off than one
+that is killed. A node that is retired though nothing forces us, as for its age, keeps its pods until the mark, or until
+its deadline comes (``state.retirement``).
 """
 
-from collections.abc import Collection
-from datetime import datetime, timedelta
+from collections.abc import Collection, Iterable
+from datetime import datetime
 
+from joinery.apis.core import Pod
 from joinery.apis.labels import REPLACEMENT_LAUNCHED
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import UpdateClaim
 from joinery.scheduling.packing import Packing
 from joinery.state.claims import annotated, leaving_since
 from joinery.state.pods import is_reschedulable
+from joinery.state.retirement import drains_at
 from joinery.state.snapshot import Snapshot
 
-#: How long the drain waits for the replacement to be launched.
-LONGEST_WAIT_FOR_REPLACEMENT = timedelta(seconds=15)
 
-
-def may_drain(claim: NodeClaim, now: datetime) -> bool:
-    """Whether the pods of a leaving claim may be asked to go."""
-    since = leaving_since(claim)
-    return (
-        REPLACEMENT_LAUNCHED in claim.metadata.annotations
-        or since is None
-        or now - since >= LONGEST_WAIT_FOR_REPLACEMENT
-    )
+def may_drain(claim: NodeClaim, pods: Iterable[Pod], now: datetime) -> bool:
+    """Whether the pods of a leaving claim may be asked to go. ``pods``: those on its node."""
+    if REPLACEMENT_LAUNCHED in claim.metadata.annotations or leaving_since(claim) is None:
+        return True
+    at = drains_at(claim, pods)
+    return at is not None and now >= at
 
 
 def replaced(snapshot: Snapshot, packing: Packing, failed: Collection[str]) -> tuple[UpdateClaim, ...]:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from joinery.apis.caps import Caps
 from joinery.apis.sizes import BALANCED
 from joinery.state.offerings import InstanceType
 from joinery.state.snapshot import Snapshot
@@ -24,6 +25,7 @@ class Options:
     time_limit                  seconds after which a plan is no longer improved; None for no limit
     first_fit_only              nodes as first-fit buys them, not optimised: for when the verification refuses the
                                 optimised ones (``planning``)
+    caps                        what the run may buy (``joinery.capping``); ``solve`` itself knows no caps
     """
 
     only_marked_unschedulable: bool = True
@@ -35,6 +37,7 @@ class Options:
     node_size: str = BALANCED
     time_limit: float | None = None
     first_fit_only: bool = False
+    caps: Caps = Caps()
 
 
 @dataclass(frozen=True, kw_only=True)

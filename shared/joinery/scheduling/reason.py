@@ -42,6 +42,7 @@ class ReasonCode(StrEnum):
     NOT_SUPPORTED = "NotSupported"
     HELD_OFF = "HeldOff"
     REFUSED = "Refused"
+    CAPS = "Caps"
 
 
 class SubjectKind(StrEnum):

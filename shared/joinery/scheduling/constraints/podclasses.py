@@ -12,7 +12,7 @@ from functools import cached_property
 
 import msgspec
 
-from joinery.apis.core import Affinity, NodeAffinity, Pod, PodSpec, Toleration
+from joinery.apis.core import Affinity, NodeAffinity, Pod, Toleration
 from joinery.scheduling.constraints.nodeterms import PreferredTerm, alternatives, preferences, selector
 from joinery.scheduling.constraints.pod_validation import invalid
 from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError
@@ -21,9 +21,9 @@ from joinery.scheduling.constraints.taints import TOLERATE_PREFERRED, TaintLike,
 from joinery.scheduling.constraints.volumes import VolumeNeeds, Volumes
 from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.pods import lasting
+from joinery.state.priorities import priority_of
 
 _BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
-_SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-critical": 2_000_001_000}
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -122,7 +122,7 @@ class Classifier:
         labels = tuple(sorted(item for item in pod.metadata.labels.items() if item[0] in self._label_keys))
         namespace = pod.metadata.namespace or "default"
         volumes = self._volume_key(pod, shared) if spec.volumes else ""
-        return namespace, labels, body, self._priority(spec), volumes, self._refused.get(pod.key)
+        return namespace, labels, body, priority_of(spec, self._priorities), volumes, self._refused.get(pod.key)
 
     def _volume_key(self, pod: Pod, shared: frozenset[str]) -> str:
         needs = self._volumes.needs(pod)
@@ -151,7 +151,7 @@ class Classifier:
         """
         taken, late = set(self._in_use), {}
         mounting = (pod for pod in pods if pod.spec.volumes)
-        for pod in sorted(mounting, key=lambda pod: (-self._priority(pod.spec), *_seniority(pod))):
+        for pod in sorted(mounting, key=lambda pod: (-priority_of(pod.spec, self._priorities), *_seniority(pod))):
             exclusive = self._volumes.needs(pod).exclusive
             name = next((name for name in exclusive if name in taken), "")
             if name:
@@ -181,19 +181,13 @@ class Classifier:
                 unbound=tuple(claim for claim in needs.unbound if claim in shared),
                 shared=self._attached_together(example, shared),
             ),
-            priority=self._priority(example.spec),
+            priority=priority_of(example.spec, self._priorities),
             problems=tuple(problems),
         )
 
     def _attached_together(self, pod: Pod, shared: frozenset[str]) -> tuple[tuple[str, str], ...]:
         by_driver = self._volumes.by_driver(pod)
         return tuple(sorted((name, driver) for driver, names in by_driver.items() for name in names & shared))
-
-    def _priority(self, spec: PodSpec) -> int:
-        if spec.priority is not None:
-            return spec.priority
-        priorities = {**_SYSTEM_PRIORITIES, **self._priorities}
-        return priorities.get(spec.priority_class_name, priorities.get("", 0))
 
 
 def _resized(pod: Pod) -> object:

@@ -3,10 +3,9 @@
 Built once for each attempt from the frozen problem. The packing changes what is in here and nothing else.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping
 from functools import cached_property
 
-from joinery.apis.core import PriorityClass
 from joinery.apis.labels import PREFER_NO_SCHEDULE
 from joinery.scheduling.constraints.podclasses import Classifier, PodClass
 from joinery.scheduling.constraints.topology_rules import selector_keys
@@ -28,6 +27,7 @@ from joinery.scheduling.problem import Problem
 from joinery.scheduling.reason import Reason
 from joinery.state.nodes import views
 from joinery.state.plans import needs_of
+from joinery.state.priorities import priorities_of
 
 _LONGEST_CHAIN = 8
 """The search for chains of pod affinity is exponential, so longer ones are ordered only this far."""
@@ -97,7 +97,7 @@ class Workspace:
         bound = [pod for view in self.views for pod in view.pods]
         keys = selector_keys((*self.pending, *bound))
         in_use = frozenset(name for pod in bound for name in self.volumes.needs(pod).claims)
-        priorities = _priorities(self.problem.snapshot.priority_classes)
+        priorities = priorities_of(self.problem.snapshot.priority_classes)
         return Classifier(self.volumes, priorities, keys, in_use).classes(self.pending)
 
     @cached_property
@@ -185,13 +185,6 @@ def _sizes(pod_class: PodClass) -> tuple[int, int, int]:
     """What makes a class hard to place: special resources, then CPU, then memory."""
     special = set(pod_class.requests) - {"cpu", "memory", "pods", "ephemeral-storage"}
     return len(special), pod_class.requests.get("cpu", 0), pod_class.requests.get("memory", 0)
-
-
-def _priorities(classes: Sequence[PriorityClass]) -> dict[str, int]:
-    """The values by name; by the empty name, that of the class for pods that name none."""
-    values = {priority.metadata.name: priority.value for priority in classes}
-    defaults = sorted(priority.metadata.name for priority in classes if priority.global_default)
-    return values | {"": values[defaults[0]]} if defaults else values
 
 
 def _values_of(key: str, pool: Pool, fit: Fit, requests: Amounts, types: Mask) -> set[str]:

@@ -1,0 +1,110 @@
+"""Admission: which purchases a run may make under its caps.
+
+A cap must not keep every pod waiting because one Deployment runs away. So purchases are admitted one by one, the most
+urgent first: those for pods on nodes that are lost whatever we do, those for pods on nodes that we retire, and then
+those for pods that wait, by their priority. A purchase that does not fit beside those before it is passed over, and
+smaller ones after it may still fit.
+
+A purchase is a launch of a plan, or the CreateFleet call of claims that a killed run left behind.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from joinery.apis.caps import Caps
+from joinery.scheduling.packing import Launch, Unplaced
+from joinery.scheduling.reason import Reason, ReasonCode
+from joinery.state.urgency import LEAST_URGENT, Urgency
+
+#: $/h: sums of prices differ by so much, depending on the order of their terms.
+_NEGLIGIBLE = 1e-9
+
+
+class Cap(StrEnum):
+    """The cap that a purchase does not fit under; the setting of that name."""
+
+    LAUNCHES = "max_launches"
+    HOURLY = "max_hourly"
+
+
+@dataclass(frozen=True, slots=True)
+class Purchase:
+    """Instances that are bought together or not at all.
+
+    ``hourly``: $/h of all of them. ``urgency``: of the most urgent pod that they are for. ``pods``: how many they are
+    for.
+    """
+
+    instances: int
+    hourly: float
+    urgency: Urgency
+    pods: int
+
+
+def admit(purchases: Sequence[Purchase], caps: Caps) -> tuple[Cap | None, ...]:
+    """For each purchase, in the order given, the cap that it does not fit under; None if it is admitted.
+
+    Among equally urgent purchases those for more pods come first, then the cheaper ones, then in the order given.
+    """
+    verdicts: list[Cap | None] = [None] * len(purchases)
+    for index in sorted(range(len(purchases)), key=lambda index: _rank(purchases[index])):
+        bought = caps.after(purchases[index].instances, purchases[index].hourly)
+        verdicts[index] = _exceeded(bought)
+        if verdicts[index] is None:
+            caps = bought
+    return tuple(verdicts)
+
+
+def _rank(purchase: Purchase) -> tuple[Urgency, int, float]:
+    return purchase.urgency, -purchase.pods, purchase.hourly
+
+
+def _exceeded(caps: Caps) -> Cap | None:
+    if caps.max_launches is not None and caps.launched > caps.max_launches:
+        return Cap.LAUNCHES
+    if caps.max_hourly is not None and caps.hourly > caps.max_hourly + _NEGLIGIBLE:
+        return Cap.HOURLY
+    return None
+
+
+@dataclass(frozen=True)
+class Admission:
+    """The launches of a plan, those that may be made and those that the caps leave out.
+
+    ``unplaced``: the pods of the launches that are left out, each with the cap in its way.
+    """
+
+    launches: tuple[Launch, ...]
+    left_out: tuple[Launch, ...]
+    unplaced: tuple[Unplaced, ...]
+
+    def without_launches(self) -> "Admission":
+        """The same with every launch left out, for the reason of the first that is left out already."""
+        others = (Unplaced(pod, self.unplaced[0].reasons) for launch in self.launches for pod in launch.pods)
+        return Admission((), (*self.launches, *self.left_out), (*self.unplaced, *others))
+
+
+def admit_launches(launches: Sequence[Launch], caps: Caps, urgencies: Mapping[str, Urgency]) -> Admission:
+    """Admit the launches of a plan. ``urgencies``: by pod (namespace/name)."""
+    verdicts = admit([_purchase(launch, urgencies) for launch in launches], caps)
+    judged = list(zip(launches, verdicts, strict=True))
+    return Admission(
+        launches=tuple(launch for launch, cap in judged if cap is None),
+        left_out=tuple(launch for launch, cap in judged if cap is not None),
+        unplaced=tuple(
+            Unplaced(pod, (over(cap, caps),)) for launch, cap in judged if cap is not None for pod in launch.pods
+        ),
+    )
+
+
+def _purchase(launch: Launch, urgencies: Mapping[str, Urgency]) -> Purchase:
+    urgency = min((urgencies.get(pod, LEAST_URGENT) for pod in launch.pods), default=LEAST_URGENT)
+    return Purchase(1, launch.offering.price, urgency, len(launch.pods))
+
+
+def over(cap: Cap, caps: Caps) -> Reason:
+    """Why a pod is left out for a cap."""
+    limit = caps.max_launches if cap is Cap.LAUNCHES else f"{caps.max_hourly:.2f} $/h"
+    template = "its node would exceed {cap} ({limit} a run) beside those that come first; the next run tries again"
+    return Reason.of(ReasonCode.CAPS, template, cap=cap.value, limit=limit or 0)

@@ -1,0 +1,45 @@
+"""When the drain of a claim that is leaving begins though nothing has replaced it.
+
+A claim leaves because it is lost (EC2 takes its instance, a person deletes it), or because we retire it though nothing
+forces us: for its age, or to save money. Pods of the first kind are drained soon, with or without a replacement: a pod
+that is moved late is better off than one that is killed. Pods of the second kind run well where they are, so they stay
+until their next node is launched. Only a deadline ends that: the claim's ``terminationGracePeriod``.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+
+from joinery.apis.core import Pod
+from joinery.apis.labels import INTERRUPTED_AT, RETIRED_FOR, TERMINATION_TIMESTAMP
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.state.claims import leaving_since, moment
+
+#: How long the drain waits for the replacement to be launched.
+LONGEST_WAIT_FOR_REPLACEMENT = timedelta(seconds=15)
+#: How long before its deadline a node is drained without a replacement, beside the time that its pods take to end: as
+#: long as EC2's warning for spot instances is.
+LAST_CALL = timedelta(minutes=2)
+#: What the API server gives a pod that does not say (Kubernetes `DefaultTerminationGracePeriodSeconds`).
+_USUAL_GRACE = 30
+
+
+def is_retired(claim: NodeClaim) -> bool:
+    """Whether the claim is retired though nothing forces us. An interruption that comes later does."""
+    annotations = claim.metadata.annotations
+    return RETIRED_FOR in annotations and INTERRUPTED_AT not in annotations
+
+
+def drains_at(claim: NodeClaim, pods: Iterable[Pod]) -> datetime | None:
+    """When the drain begins without a replacement; None for never. ``pods``: those on the claim's node."""
+    since = leaving_since(claim)
+    if since is None:
+        return None
+    soonest = since + LONGEST_WAIT_FOR_REPLACEMENT
+    if not is_retired(claim):
+        return soonest
+    deadline = moment(claim.metadata.annotations.get(TERMINATION_TIMESTAMP, ""))
+    if deadline is None:
+        return None
+    graces = (pod.spec.termination_grace_period_seconds for pod in pods)
+    longest = max((_USUAL_GRACE if grace is None else grace for grace in graces), default=0)
+    return max(soonest, deadline - LAST_CALL - timedelta(seconds=longest))

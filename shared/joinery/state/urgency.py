@@ -1,0 +1,56 @@
+"""How urgently a pod needs a node: what is bought first where not everything may be bought."""
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import NamedTuple
+
+from joinery.state.nodes import views
+from joinery.state.priorities import priorities_of, priority_of
+from joinery.state.retirement import LONGEST_WAIT_FOR_REPLACEMENT, drains_at, is_retired
+from joinery.state.snapshot import Snapshot
+
+
+class Need(IntEnum):
+    """Why a pod needs a node, the most urgent first.
+
+    ``FORCED``: its node is drained soon, with or without a replacement. ``RETIRED``: its node goes once the pod has
+    another place. ``WAITING``: it has no node.
+    """
+
+    FORCED = 0
+    RETIRED = 1
+    WAITING = 2
+
+
+class Urgency(NamedTuple):
+    """Smaller is more urgent. ``rank``: the pod's priority with its sign changed."""
+
+    need: Need
+    rank: int
+
+
+#: Less urgent than any pod: a node for nobody.
+LEAST_URGENT = Urgency(Need.WAITING, 1 << 40)
+
+
+def urgencies(snapshot: Snapshot) -> Mapping[str, Urgency]:
+    """By namespace/name, how urgently each pod of the snapshot would need a new node."""
+    priorities = priorities_of(snapshot.priority_classes)
+    needs = _needs(snapshot)
+    return {
+        pod.key: Urgency(needs.get(pod.spec.node_name, Need.WAITING), -priority_of(pod.spec, priorities))
+        for pod in snapshot.pods
+    }
+
+
+def _needs(snapshot: Snapshot) -> dict[str, Need]:
+    """By the name of a node that is leaving, why its pods need another one."""
+    claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
+    leaving = [view for view in views(snapshot) if view.is_leaving and view.node]
+    needs = {}
+    for view in leaving:
+        claim = claims.get(view.claim)
+        at = drains_at(claim, view.pods) if claim and is_retired(claim) else snapshot.now
+        is_soon = at is not None and at - snapshot.now <= LONGEST_WAIT_FOR_REPLACEMENT
+        needs[view.node] = Need.FORCED if is_soon else Need.RETIRED
+    return needs

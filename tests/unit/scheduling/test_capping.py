@@ -1,0 +1,147 @@
+"""A plan within the caps: the most urgent part of it, verified as the whole was."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from joinery.apis.caps import Caps
+from joinery.apis.core import Pod
+from joinery.apis.labels import INTERRUPTED_AT, RETIRED_FOR, TERMINATION_TIMESTAMP
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.capping import plan_within_caps, within_caps
+from joinery.planning import Plan
+from joinery.scheduling.packing import Launch, Packing, PlacedOffering, Unplaced
+from joinery.scheduling.problem import Options, Problem
+from joinery.scheduling.reason import ReasonCode
+from joinery.state.snapshot import Snapshot
+from joinery.state.urgency import Need, urgencies
+from joinery.verification.verify import verify
+from simulator import builders
+from simulator.clock import START
+from tests.unit.verification.plans import problem
+
+LOST = {INTERRUPTED_AT: START.isoformat()}
+RETIRED = {RETIRED_FOR: "Expired"}
+
+
+def _capped(asked: Problem, **caps: float) -> Problem:
+    return replace(asked, options=replace(asked.options, caps=Caps(**caps)))  # type: ignore[arg-type]
+
+
+def _codes(packing: Packing) -> dict[str, set[ReasonCode]]:
+    return {unplaced.pod: {reason.code for reason in unplaced.reasons} for unplaced in packing.unplaced}
+
+
+def test_a_plan_within_the_caps_is_the_plan() -> None:
+    """Nobody pays for a cap that is not in the way: the bounds are proven still."""
+    asked = problem(builders.node_pool(), builders.pod("web"))
+    assert plan_within_caps(_capped(asked, max_launches=1)) == plan_within_caps(asked)
+
+
+def test_a_part_of_a_plan_is_right_by_itself() -> None:
+    """What a pod's affinity looks for may be left out: then it is not bought a node that it cannot go to."""
+    follower = builders.pod(
+        "follower",
+        cpu="3",
+        priority=10,
+        affinity={
+            "podAffinity": {
+                "requiredDuringSchedulingIgnoredDuringExecution": [
+                    {"topologyKey": "topology.kubernetes.io/zone", "labelSelector": {"matchLabels": {"app": "leader"}}}
+                ]
+            }
+        },
+    )
+    leader = builders.pod("leader", cpu="3", labels={"app": "leader"})
+    pool = builders.node_pool(requirements=["karpenter.k8s.aws/instance-size=xlarge"])
+    asked = _capped(problem(pool, follower, leader), max_launches=1)
+    plan = plan_within_caps(asked)
+    assert plan.violations == ()
+    assert verify(asked, plan.packing) == ()
+    assert len(plan.packing.launches) <= 1
+    assert "default/follower" in _codes(plan.packing)
+
+
+@pytest.mark.parametrize("most", range(5))
+def test_every_pod_is_placed_or_told(most: int) -> None:
+    """And never more is launched than the cap allows."""
+    pool = builders.node_pool(requirements=["karpenter.k8s.aws/instance-size=xlarge"])
+    pods = [builders.pod(f"pod-{number}", cpu="3", priority=number) for number in range(4)]
+    packing = plan_within_caps(_capped(problem(pool, *pods), max_launches=most)).packing
+    placed = {pod for launch in packing.launches for pod in launch.pods}
+    assert placed == {pod.key for pod in pods[4 - most :]}
+    assert _codes(packing) == {pod.key: {ReasonCode.CAPS} for pod in pods[: 4 - most]}
+
+
+def _launch(price: float, *pods: str) -> Launch:
+    return Launch(
+        name="launch",
+        node_pool="default",
+        requirements=(),
+        labels={},
+        taints=(),
+        startup_taints=(),
+        requests={},
+        instance_types=("m5.large",),
+        offering=PlacedOffering("m5.large", "us-east-1a", "spot", price),
+        pods=pods,
+    )
+
+
+def _planner(left_out: Mapping[str, Unplaced]) -> Plan:
+    """One node for all pods that are planned, for a dollar a pod."""
+    planned = [pod for pod in ("default/lost", "default/web-0", "default/web-1") if pod not in left_out]
+    launches = (_launch(len(planned), *planned),) if planned else ()
+    return Plan(packing=Packing(launches=launches, unplaced=tuple(left_out.values())))
+
+
+def _with_a_lost_node(**caps: float) -> Problem:
+    claim = builders.node_claim("claim-1", node="node-1", annotations=LOST)
+    node = builders.node("node-1", provider_id=claim.status.provider_id)
+    pods = (builders.pod("lost", node="node-1"), builders.pod("web-0"), builders.pod("web-1"))
+    snapshot = Snapshot(now=START, pods=pods, nodes=(node,), node_claims=(claim,))
+    return Problem(snapshot=snapshot, instance_types={}, options=Options(caps=Caps(**caps)))  # type: ignore[arg-type]
+
+
+def test_pods_that_wait_give_way_on_a_node_that_they_would_share() -> None:
+    """Together they need a node that no cap lets in; alone, the pod of the node that is lost gets its own."""
+    packing = within_caps(_with_a_lost_node(max_hourly=2.0), _planner).packing
+    assert [launch.pods for launch in packing.launches] == [("default/lost",)]
+    assert _codes(packing) == {"default/web-0": {ReasonCode.CAPS}, "default/web-1": {ReasonCode.CAPS}}
+
+
+def test_nobody_gives_way_for_what_cannot_be_bought() -> None:
+    """A replacement dearer than the cap must not keep the others waiting for ever."""
+
+    def planner(left_out: Mapping[str, Unplaced]) -> Plan:
+        plan = _planner(left_out)
+        price = 1.0 if "default/lost" in left_out else 9.0
+        launches = tuple(_launch(price, *launch.pods) for launch in plan.packing.launches)
+        return Plan(packing=replace(plan.packing, launches=launches))
+
+    packing = within_caps(_with_a_lost_node(max_hourly=2.0), planner).packing
+    assert [launch.pods for launch in packing.launches] == [("default/web-0", "default/web-1")]
+    assert _codes(packing) == {"default/lost": {ReasonCode.CAPS}}
+
+
+def _need(annotations: dict[str, str], **claim: Any) -> Need:
+    node_claim: NodeClaim = builders.node_claim("claim-1", node="node-1", annotations=annotations, **claim)
+    node = builders.node("node-1", provider_id=node_claim.status.provider_id)
+    pod: Pod = builders.pod("a", node="node-1")
+    snapshot = Snapshot(now=START, pods=(pod,), nodes=(node,), node_claims=(node_claim,))
+    return urgencies(snapshot)["default/a"].need
+
+
+def test_how_urgently_a_pod_needs_a_node_depends_on_when_its_own_is_drained() -> None:
+    """Lost, or deleted by a person: soon. Retired for its age: when it is replaced, or when its deadline comes."""
+    soon, late = START + timedelta(minutes=1), START + timedelta(hours=1)
+    assert _need({}) is Need.WAITING
+    assert _need(LOST) is Need.FORCED
+    assert _need({}, deleted=START) is Need.FORCED
+    assert _need(RETIRED, deleted=START) is Need.RETIRED
+    assert _need({**RETIRED, **LOST}, deleted=START) is Need.FORCED
+    assert _need({**RETIRED, TERMINATION_TIMESTAMP: late.isoformat()}, deleted=START) is Need.RETIRED
+    assert _need({**RETIRED, TERMINATION_TIMESTAMP: soon.isoformat()}, deleted=START) is Need.FORCED
