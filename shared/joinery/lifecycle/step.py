@@ -25,10 +25,12 @@ from joinery.lifecycle.garbage import lost_instance
 from joinery.lifecycle.initialization import initialize
 from joinery.lifecycle.liveness import REGISTRATION_TIMEOUT, overdue
 from joinery.lifecycle.registration import register
+from joinery.lifecycle.reprieve import reprieved
 from joinery.lifecycle.steering import Steered, steer
 from joinery.lifecycle.view import Step, View
 from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, annotated, settled, with_metadata
 from joinery.state.instances import INSTANCE_CLAIM_TAG, instance_id
+from joinery.termination.taint import is_disrupted
 
 #: How long provisioning has for the launch of the claims that it wrote. Longer than its function's timeout (60 s):
 #: nobody is launching an older claim any more. Shorter than the Lease of a killed provisioning (90 s): its claims are
@@ -73,12 +75,12 @@ def may_launch(claim: NodeClaim, now: datetime) -> bool:
 
 
 def _living(view: View, claim: NodeClaim) -> Step:
-    """Registration, initialization, demotion, steering and adoption, each from where the one before left it."""
+    """Registration, initialization, demotion, reprieve, steering, adoption, each from where the one before left it."""
     after, node, before_node = _joined(view, claim)
     if after.is_true(REGISTERED) and not after.is_true(INITIALIZED):
         after, node = initialize(view, after, node)
     if claim.is_true(INITIALIZED):
-        after, node = demoted(view, after, node)
+        after, node = reprieved(view, *demoted(view, after, node))
     steered = steer(view, after, node)
     after = adopted(view, settled(after, view.snapshot.now))
     is_young = not after.is_true(INITIALIZED) and _is_young(after, view.snapshot.now)
@@ -118,7 +120,8 @@ def _written(view: View, before: NodeClaim, after: NodeClaim, steered: Steered) 
     """The writes that make the Node and the claim what they should be, the Node before the claim that says so."""
     node, current = steered.node, next(iter(view.nodes_of(before)), None)
     if node is not None and current is not None and node != current:
-        yield UpdateNode(current, node, steered.ended or f"it belongs to {before.metadata.name}")
+        forgotten = "no command disrupts it any more" if is_disrupted(current) and not is_disrupted(node) else ""
+        yield UpdateNode(current, node, steered.ended or forgotten or f"it belongs to {before.metadata.name}")
     if after != before:
         yield UpdateClaim(before, after, _progress(after))
 

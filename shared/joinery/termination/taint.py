@@ -6,6 +6,8 @@ from joinery.apis.core import Node, Taint
 from joinery.apis.labels import DISRUPTED_TAINT, EXCLUDE_FROM_LOAD_BALANCERS, NO_SCHEDULE
 
 DISRUPTED = Taint(key=DISRUPTED_TAINT, effect=NO_SCHEDULE)
+#: The value of the label that says who has set it (Karpenter `Terminator.Taint`).
+_EXCLUDED_BY = "karpenter"
 
 
 def is_disrupted(node: Node) -> bool:
@@ -19,5 +21,13 @@ def disrupted(node: Node) -> Node:
     if not is_disrupted(node):
         # A taint of the same key with another effect is replaced.
         taints = [*(taint for taint in taints if taint.key != DISRUPTED_TAINT), DISRUPTED]
-    labels = {**node.metadata.labels, EXCLUDE_FROM_LOAD_BALANCERS: "karpenter"}
+    labels = {**node.metadata.labels, EXCLUDE_FROM_LOAD_BALANCERS: _EXCLUDED_BY}
+    return replace(node, metadata=replace(node.metadata, labels=labels), spec=replace(node.spec, taints=taints))
+
+
+def undisrupted(node: Node) -> Node:
+    """The node without the taint, and without the label unless somebody else has set it."""
+    taints = [taint for taint in node.spec.taints if (taint.key, taint.effect) != (DISRUPTED_TAINT, NO_SCHEDULE)]
+    ours = (EXCLUDE_FROM_LOAD_BALANCERS, _EXCLUDED_BY)
+    labels = dict(item for item in node.metadata.labels.items() if item != ours)
     return replace(node, metadata=replace(node.metadata, labels=labels), spec=replace(node.spec, taints=taints))
