@@ -20,6 +20,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.cluster.gateway import Event, Eviction, Lease
+from joinery.cluster.patches import may_still_be_sent
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
 from joinery.state.snapshot import ClaimsSnapshot, Snapshot
 from simulator.clock import Clock
@@ -182,8 +183,10 @@ class InMemoryCluster:
         self.api.delete(claim)
 
     def update_node(self, before: Node, after: Node) -> Node:
-        current = self._at_version(before)
-        spec = with_fields(current.spec, taints=after.spec.taints, unschedulable=after.spec.unschedulable)
+        current = self.api.current(before)
+        if not may_still_be_sent(before, after, current):
+            raise ConflictError(f"Node {before.metadata.name} was modified since it was read")
+        spec = _taken(current.spec, before.spec, after.spec, "taints", "unschedulable")
         meta = _taken(
             current.metadata, before.metadata, after.metadata, "labels", "annotations", "finalizers", "owner_references"
         )
@@ -308,9 +311,21 @@ class InMemoryCluster:
 
 
 def _taken(current: Any, before: Any, after: Any, *fields: str) -> Any:
-    """The current metadata with the fields that a write may change, where it did change them."""
-    changed = {name: getattr(after, name) for name in fields if getattr(after, name) != getattr(before, name)}
+    """The current part of an object with the fields that a write may change, where it did change them."""
+    changed = {
+        name: _merged(getattr(current, name), getattr(before, name), getattr(after, name))
+        for name in fields
+        if getattr(after, name) != getattr(before, name)
+    }
     return with_fields(current, **changed)
+
+
+def _merged(current: Any, before: Any, after: Any) -> Any:
+    """A changed value as a merge patch leaves it: a mapping key by key, anything else as a whole."""
+    if not isinstance(after, dict):
+        return after
+    kept = {key: value for key, value in current.items() if key in after or key not in before}
+    return kept | {key: value for key, value in after.items() if before.get(key) != value}
 
 
 def _grace(pod: Pod) -> int:

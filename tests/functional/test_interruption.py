@@ -1,16 +1,23 @@
 """One warning of EC2, followed through the controllers."""
 
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import replace
+from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace as changed
 
+from joinery.apis.core import Node
 from joinery.apis.labels import DISRUPTED_TAINT, INTERRUPTED_AT, REPLACEMENT_LAUNCHED, SPOT
+from joinery.cluster.gateway import Cluster
 from joinery.controllers.interruption import InterruptionController
 from joinery.doorbell.gateway import Bell
-from joinery.errors import UnavailableError
+from joinery.errors import ConflictError, UnavailableError
 from joinery.interruption.notice import Notice, NoticeKind
 from joinery.interruption.ownership import EarlyNoticeError
 from joinery.state.instances import instance_id
+from simulator.kubernetes.cluster import InMemoryCluster
 from tests.functional.fuse import READS, Fuse
 from tests.functional.stand import Stand
 
@@ -225,3 +232,81 @@ def test_nothing_is_tried_again_while_no_claim_waits(running: Stand, counted: Ca
     """A claim is written before its instance is launched, so the instance is somebody else's."""
     assert running.notify(_lost(running, "i-0aaaaaaaaaaaaaaaa"))["claims"] == 0
     assert counted() == {"NoticesOfOthers": 1}
+
+
+class BusyKubelet:
+    """A cluster in which the kubelet writes its Node right before anybody else does."""
+
+    def __init__(self, cluster: InMemoryCluster) -> None:
+        self._cluster = cluster
+
+    def update_node(self, before: Node, after: Node) -> Node:
+        """The write, after the kubelet's."""
+        node = self._cluster.node(before.metadata.name)
+        beat = {**node.metadata.annotations, "heartbeat": str(self._cluster.api.resource_version)}
+        self._cluster.api.update(changed(node, metadata=changed(node.metadata, annotations=beat)))
+        return self._cluster.update_node(before, after)
+
+    def __getattr__(self, method: str) -> Any:
+        return getattr(self._cluster, method)
+
+
+def _has_taint(stand: Stand) -> bool:
+    (node,) = stand.world.cluster.nodes.values()
+    return DISRUPTED_TAINT in {taint.key for taint in node.spec.taints}
+
+
+def test_a_kubelet_s_write_costs_an_interruption_nothing(running: Stand) -> None:
+    """It is no reason to wait for the queue: that would take 36 of the 120 seconds."""
+    running.gateways = replace(running.gateways, cluster=cast("Cluster", BusyKubelet(running.world.cluster)))
+    running.receive("interruption_spot_warning", running.alive[0])
+    assert running.claim.is_deleting
+    assert _has_taint(running)
+
+
+@pytest.mark.parametrize("refused", ["update_node", "update_node_claim", "node"])
+def test_the_deletion_waits_neither_for_the_taint_nor_for_the_mark(running: Stand, refused: str) -> None:
+    """The replacement is on its way at once; lifecycle taints the node of what is being deleted."""
+    fuse = Fuse(failing=f"cluster.{refused}", error=ConflictError("somebody else was first"))
+    whole, running.gateways = running.gateways, fuse.protect(running.gateways)
+    with suppress(ConflictError):
+        running.receive("interruption_spot_warning", running.alive[0])
+    assert running.claim.is_deleting
+    assert running.rung() == {Bell.PROVISIONING, Bell.LIFECYCLE}
+    running.gateways = whole
+    running.live()
+    assert _has_taint(running)
+
+
+def test_what_is_marked_and_was_not_deleted_lifecycle_deletes(running: Stand) -> None:
+    """After its last try a message rests among the dead letters; the instance goes all the same."""
+    (old,) = running.alive
+    fuse = Fuse(failing="cluster.delete_node_claim", error=UnavailableError("the API server is busy"))
+    whole, running.gateways = running.gateways, fuse.protect(running.gateways)
+    with pytest.raises(UnavailableError):
+        running.receive("interruption_spot_warning", old)
+    assert not running.claim.is_deleting
+    running.gateways = whole
+    running.rung()
+    running.live()
+    assert running.claim.is_deleting
+    assert running.rung() == {Bell.PROVISIONING, Bell.LIFECYCLE}
+    for _ in range(12):
+        running.wait(5)
+        running.live()
+    assert running.alive == []
+
+
+def test_a_dead_letter_that_is_sent_again_does_no_harm(running: Stand) -> None:
+    """Whoever sends them again need not look at each: what is done is done, and what is gone is gone."""
+    (old,) = running.alive
+    notice = _lost(running, old)
+    running.notify(notice)
+    claim = running.claim
+    running.wait(3600)
+    running.notify(notice)
+    assert running.claim == claim
+    for _ in range(12):
+        running.wait(5)
+        running.live()
+    assert (running.claims, running.notify(notice)["claims"]) == ([], 0)

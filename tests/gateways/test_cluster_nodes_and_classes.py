@@ -56,13 +56,45 @@ def test_another_s_taint_keeps_its_age(form: Form) -> None:
     assert Taint(key="storage", effect=NO_EXECUTE, time_added=START) in updated.spec.taints
 
 
-def test_a_stale_node_update_is_a_conflict(form: Form) -> None:
-    """The kubelet and others write nodes too: nothing of theirs is overwritten."""
+def annotated(node: Node, **annotations: str) -> Node:
+    """The node with other annotations."""
+    return replace(node, metadata=replace(node.metadata, annotations=annotations))
+
+
+def tainted(node: Node, *taints: Taint) -> Node:
+    """The node with these taints."""
+    return replace(node, spec=replace(node.spec, taints=list(taints)))
+
+
+def test_a_write_beside_somebody_else_s_is_no_conflict(form: Form) -> None:
+    """The kubelet and others write nodes all the time: what they wrote stays, and the taint is there at once."""
     form.put(builders.node("n1"))
     node = read_node(form)
-    form.cluster.update_node(node, replace(node, metadata=replace(node.metadata, annotations={"a": "1"})))
+    form.cluster.update_node(node, annotated(node, a="1"))
+    form.cluster.update_node(node, tainted(node, DISRUPTED))
+    assert read_node(form).metadata.annotations["a"] == "1"
+    assert read_node(form).spec.taints == [DISRUPTED]
+    form.cluster.update_node(node, annotated(node, b="2"))
+    assert {"a": "1", "b": "2"}.items() <= read_node(form).metadata.annotations.items()
+
+
+def test_a_write_over_somebody_else_s_is_a_conflict(form: Form) -> None:
+    """Taints are one list: whoever decides about it has to see the other's."""
+    form.put(builders.node("n1"))
+    node = read_node(form)
+    form.cluster.update_node(node, tainted(node, Taint(key="theirs", effect=NO_SCHEDULE)))
     with pytest.raises(ConflictError):
-        form.cluster.update_node(node, replace(node, spec=replace(node.spec, taints=[DISRUPTED])))
+        form.cluster.update_node(node, tainted(node, DISRUPTED))
+    assert [taint.key for taint in read_node(form).spec.taints] == ["theirs"]
+
+
+def test_a_write_to_a_node_that_was_deleted_meanwhile_is_a_conflict(form: Form) -> None:
+    """What was decided about a living node does not hold for one that goes."""
+    form.put(builders.node("n1"))
+    node = read_node(form)
+    form.cluster.delete_node(node)
+    with pytest.raises(ConflictError):
+        form.cluster.update_node(node, annotated(node, a="1"))
 
 
 def test_a_deleted_node_stays_until_its_finalizer_goes(form: Form) -> None:

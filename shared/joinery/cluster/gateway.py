@@ -86,7 +86,9 @@ class Cluster(Protocol):
         ...
 
     def update_node(self, before: Node, after: Node) -> Node:
-        """Send changed metadata and taints. ``ConflictError``, ``NotFoundError``."""
+        """Send changed metadata and taints. ``NotFoundError``; ``ConflictError`` only if somebody has changed the same,
+        or deleted the Node, since it was read: a Node's kubelet and controllers write to it all the time.
+        """
         ...
 
     def delete_node(self, node: Node) -> None:

@@ -23,7 +23,7 @@ from joinery.apis.stored import part
 from joinery.cluster import leases, lists
 from joinery.cluster.gateway import Eviction, Lease
 from joinery.cluster.lists import NODE_CLAIMS, NODE_POOLS
-from joinery.cluster.patches import Document, changes, document, guarded
+from joinery.cluster.patches import Document, changes, document, guarded, may_still_be_sent
 from joinery.cluster.refusals import refusal
 from joinery.cluster.transport import JSON_PATCH, MERGE_PATCH, Transport
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
@@ -34,6 +34,8 @@ M = TypeVar("M", bound=CustomResource)
 READERS = 4
 #: How many pods are written to at once: a plan may be about thousands, and a function has a minute.
 WRITERS = 8
+#: How often a write to a Node is sent again after a conflict that does not concern it.
+CONFLICTS = 3
 _MANY_BUDGETS = "more than one PodDisruptionBudget"
 
 
@@ -102,7 +104,16 @@ class KubernetesCluster:
     def update_node(self, before: Node, after: Node) -> Node:
         patch, status = changes(before, after)
         path = f"/api/v1/nodes/{before.metadata.name}"
-        body = self._patch(path, patch, status, before.metadata.resource_version)
+        current = before
+        for is_last in (*[False] * CONFLICTS, True):
+            try:
+                body = self._patch(path, patch, status, current.metadata.resource_version)
+            except ConflictError:
+                current = self.node(before.metadata.name)
+                if is_last or not may_still_be_sent(before, after, current):
+                    raise
+            else:
+                break
         return decode(body, Node) if body else after
 
     def delete_node(self, node: Node) -> None:

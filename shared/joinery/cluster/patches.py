@@ -62,3 +62,29 @@ def guarded(patch: Document, version: str) -> Document:
     if not version:
         return patch
     return {**patch, "metadata": {**patch.get("metadata", {}), "resourceVersion": version}}
+
+
+def may_still_be_sent(before: Any, after: Any, current: Any) -> bool:
+    """Whether a write that met a conflict may be sent again as it is.
+
+    Nobody has changed in between what it changes, and the object is neither another one nor being deleted since. A
+    kubelet writes its Node's status every few seconds, which is no reason to decide anew about a taint. ``current`` is
+    the object as it is now.
+    """
+    was, now = before.metadata, current.metadata
+    if (was.uid, was.deletion_timestamp) != (now.uid, now.deletion_timestamp):
+        return False
+    return _is_unchanged(_writable(before), _writable(current), difference(_writable(before), _writable(after)))
+
+
+def _is_unchanged(before: Document, current: Document, patch: Document) -> bool:
+    """Whether two documents are the same in all that a patch of the first one touches."""
+    for key, change in patch.items():
+        old, new = before.get(key), current.get(key)
+        if isinstance(change, dict) and isinstance(old, dict | None) and isinstance(new, dict | None):
+            # A part that is empty is absent: its keys are what counts.
+            if not _is_unchanged(old or {}, new or {}, change):
+                return False
+        elif old != new:
+            return False
+    return True

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from joinery.apis.core import Node
-from joinery.apis.labels import INSTANCE_TAGGED, TERMINATION_FINALIZER
+from joinery.apis.labels import INSTANCE_TAGGED, INTERRUPTED_AT, TERMINATION_FINALIZER
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.lifecycle.adoption import adopted
@@ -58,6 +58,9 @@ def _ended(view: View, claim: NodeClaim) -> tuple[Command, ...]:
         return Announce("GivenUp", given_up, claim, warning=True), DeleteClaim(claim, given_up)
     if any(node.metadata.deletion_timestamp for node in view.nodes_of(claim)):
         return (DeleteClaim(claim, "its Node is being deleted"),)
+    # Whoever marked it was to delete it as well, and was stopped before that.
+    if INTERRUPTED_AT in claim.metadata.annotations:
+        return (DeleteClaim(claim, "EC2 takes its instance away"),)
     return lost_instance(view, claim)
 
 
