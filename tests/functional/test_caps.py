@@ -221,3 +221,21 @@ def test_the_caps_of_a_decision_are_recorded(world: World) -> None:
     (launch,) = document["result"]["launches"]
     assert len(launch["pods"]) + len(document["result"]["unplaced"]) == 6
     assert {reason["code"] for pod in document["result"]["unplaced"] for reason in pod["reasons"]} == {"Caps"}
+
+
+def test_a_replacement_that_waits_for_its_launch_replaces_nothing_yet(world: World) -> None:
+    """Its claim was written by a run that EC2 refused; until it is launched, the expired node keeps its pods."""
+    stand = _running_apart(world, 1)
+    stand.wait(30 * DAY)
+    stand.expire()
+    stand.world.cloud.fail_next("launch", UnavailableError("throttled"))
+    with pytest.raises(UnavailableError):
+        stand.provision()
+    held = _capped(stand, max_launches=0)
+    held.provision()
+    held.live()
+    assert "LaunchHeldBack" in stand.told("NodeClaim")
+    assert "Evicted" not in stand.told()
+    stand.provision()
+    stand.live()
+    assert "Evicted" in stand.told("Pod")

@@ -152,7 +152,7 @@ class ProvisioningController:
         launched = Launcher(self._gateways, actor, snapshot, decision.supply).launch(claims, claims)
         planned = {pod for launch in (*writer.launches, *packing.launches) for pod in launch.pods}
         housed = {pod for written in writer.written if written.name in launched.served for pod in written.launch.pods}
-        marks = replaced(snapshot, packing, planned - housed)
+        marks = replaced(snapshot, packing, planned - housed, launched.served)
         actor.carry_out(*((update,) for update in (*marks, *promises(snapshot, packing))))
         if writer.written or marks:
             self._gateways.doorbell.ring(Bell.LIFECYCLE)

@@ -15,7 +15,7 @@ from joinery.apis.labels import REPLACEMENT_LAUNCHED
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import UpdateClaim
 from joinery.scheduling.packing import Packing
-from joinery.state.claims import annotated, leaving_since
+from joinery.state.claims import annotated, awaits_launch, leaving_since
 from joinery.state.pods import is_reschedulable
 from joinery.state.retirement import drains_at
 from joinery.state.snapshot import Snapshot
@@ -29,12 +29,17 @@ def may_drain(claim: NodeClaim, pods: Iterable[Pod], now: datetime) -> bool:
     return at is not None and now >= at
 
 
-def replaced(snapshot: Snapshot, packing: Packing, failed: Collection[str]) -> tuple[UpdateClaim, ...]:
+def replaced(
+    snapshot: Snapshot, packing: Packing, failed: Collection[str], served: Collection[str] = ()
+) -> tuple[UpdateClaim, ...]:
     """Mark every leaving claim whose pods all have a place: EC2 accepted the launch, or there is room elsewhere.
 
-    ``failed`` are the pods of launches that EC2 did not accept.
+    ``failed`` are the pods of launches that EC2 did not accept, ``served`` the names of claims that this run launched.
+    A claim that was written before and waits for its launch still is a plan, and no place.
     """
     homeless = {unplaced.pod for unplaced in packing.unplaced} | set(failed)
+    unlaunched = {claim.metadata.name for claim in snapshot.managed_claims if awaits_launch(claim)} - set(served)
+    homeless |= {pod for place in packing.existing if place.node_claim in unlaunched for pod in place.pods}
     moving: dict[str, set[str]] = {}
     for pod in snapshot.pods:
         if pod.spec.node_name and is_reschedulable(pod):
