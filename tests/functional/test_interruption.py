@@ -169,7 +169,8 @@ def test_two_notices_of_one_batch_about_one_instance_are_both_heard(running: Sta
     assert len(running.world.unavailable.at(running.world.clock.now())) == 1
 
 
-def test_one_notice_that_fails_costs_the_others_of_its_batch_nothing(stand: Stand) -> None:
+@pytest.mark.parametrize("error", [UnavailableError("the API server is busy"), KeyError("a bug")])
+def test_one_notice_that_fails_costs_the_others_of_its_batch_nothing(stand: Stand, error: Exception) -> None:
     """Each has its own answer, and the bells ring for those that went well."""
     stand.pods(6)
     stand.settle()
@@ -178,11 +179,11 @@ def test_one_notice_that_fails_costs_the_others_of_its_batch_nothing(stand: Stan
     claims = {instance_id(claim.status.provider_id): claim.metadata.name for claim in stand.claims}
     fuse = Fuse(
         failing="cluster.delete_node_claim",
-        error=UnavailableError("the API server is busy"),
+        error=error,
         about=lambda claim: claim.metadata.name == claims[first],
     )
     outcomes = InterruptionController(fuse.protect(stand.gateways)).reconcile(_spot(first, second))
-    assert [isinstance(outcome, UnavailableError) for outcome in outcomes] == [True, False]
+    assert [isinstance(outcome, Exception) for outcome in outcomes] == [True, False]
     assert {name for name, claim in stand.world.cluster.node_claims.items() if claim.is_deleting} == {claims[second]}
     assert stand.rung() == {Bell.PROVISIONING, Bell.LIFECYCLE}
 

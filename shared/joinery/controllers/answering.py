@@ -101,7 +101,8 @@ class Answering:
             return {_FAILURES: []}
         records = event.get("Records")
         if _are_messages(records):
-            return {_FAILURES: [{"itemIdentifier": each} for each in self._batch(records, parse, handle)]}
+            failed = self._batch(records, parse, handle)
+            return {_FAILURES: [{"itemIdentifier": message_id} for message_id in failed]}
         if is_event(event):
             return self._single(event, parse, handle)
         count(Count.NOTICES_FAILED)

@@ -8,6 +8,7 @@ once, and Nodes one by one where a claim of ours is concerned.
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import chain
 from typing import Any
 
 from joinery.apis.core import Node
@@ -33,7 +34,7 @@ class InterruptionController:
     def __init__(self, gateways: Gateways) -> None:
         self._gateways = gateways
 
-    def reconcile(self, notices: Sequence[Notice]) -> tuple[Outcome | JoineryError, ...]:
+    def reconcile(self, notices: Sequence[Notice]) -> tuple[Outcome | Exception, ...]:
         """Read, decide, act. For each notice what came of it, or what went wrong with it alone.
 
         Raises what concerns them all: the claims cannot be read, a bell cannot be rung.
@@ -41,12 +42,12 @@ class InterruptionController:
         snapshot = self._gateways.cluster.claims_snapshot()
         claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
         names = [[claim.metadata.name for claim in concerned(notice, claims.values())] for notice in notices]
-        nodes = self._nodes_of(claims[name] for name in set().union(*names))
+        nodes = self._nodes_of(claims[name] for name in dict.fromkeys(chain.from_iterable(names)))
         retired: set[str] = set()
         outcomes = []
         for notice, of_notice in zip(notices, names, strict=True):
             outcome = self._carry_out(notice, [claims[name] for name in of_notice], nodes, snapshot.now)
-            outcomes.append(outcome if isinstance(outcome, JoineryError) else _answered(notice, snapshot, outcome))
+            outcomes.append(outcome if isinstance(outcome, Exception) else _answered(notice, snapshot, outcome))
             if notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION:
                 retired.update(of_notice)
                 # The next notice of the batch may be about the same claims, and finds them as this one leaves them.
@@ -80,12 +81,12 @@ class InterruptionController:
 
     def _carry_out(
         self, notice: Notice, claims: Sequence[NodeClaim], nodes: Mapping[str, Node], now: datetime
-    ) -> Outcome | JoineryError:
+    ) -> Outcome | Exception:
         actor = Actor(self._gateways, now)
-        actor.carry_out(*respond(notice, claims, nodes, now))
         try:
+            actor.carry_out(*respond(notice, claims, nodes, now))
             actor.conclude()
-        except JoineryError as error:
+        except Exception as error:  # whatever is wrong with one notice, the others of its batch go on
             return error
         if notice.unread:
             # What could be read of the event is done; the rest must not be lost without a person's knowing.
@@ -94,7 +95,7 @@ class InterruptionController:
         return {"notice": notice.kind.value, **about, "claims": len(claims)}
 
 
-def _answered(notice: Notice, snapshot: ClaimsSnapshot, outcome: Outcome) -> Outcome | JoineryError:
+def _answered(notice: Notice, snapshot: ClaimsSnapshot, outcome: Outcome) -> Outcome | Exception:
     """What came of a notice that was acted upon as far as claims know its instances."""
     unknown = unknown_instances(notice, snapshot.node_claims)
     if unknown and may_become_known(notice, snapshot.managed_claims, snapshot.now):
