@@ -8,6 +8,7 @@ happened.
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache, cached_property
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from joinery.answers import Tell, at, needed, silent
@@ -91,6 +92,9 @@ def _session(region: str) -> "Session":
     return Session(region_name=region)
 
 
+_MAKING = Lock()
+
+
 class Clients:
     """The clients of one region. Endpoints and credentials are boto3's own business (``AWS_ENDPOINT_URL``, roles).
 
@@ -99,6 +103,12 @@ class Clients:
 
     def __init__(self, region: str, tell: Tell = silent) -> None:
         self.region, self.tell = region, tell
+
+    def _client(self, service: str, region: str) -> Any:
+        # Clients may be shared by threads, a session may not (boto3, "Multithreading or multiprocessing"). Where two
+        # threads are first at once, both get a client.
+        with _MAKING:
+            return self._session.client(service, region_name=region, config=self._config)  # type: ignore[call-overload]
 
     @property
     def _session(self) -> "Session":
@@ -112,32 +122,38 @@ class Clients:
 
     @cached_property
     def ec2(self) -> "EC2Client":
-        return self._session.client("ec2", config=self._config)
+        client: EC2Client = self._client("ec2", self.region)
+        return client
 
     @cached_property
     def eks(self) -> "EKSClient":
-        return self._session.client("eks", config=self._config)
+        client: EKSClient = self._client("eks", self.region)
+        return client
 
     @cached_property
     def ssm(self) -> "SSMClient":
-        return self._session.client("ssm", config=self._config)
+        client: SSMClient = self._client("ssm", self.region)
+        return client
 
     @cached_property
     def iam(self) -> Any:
-        return self._session.client("iam", config=self._config)
+        return self._client("iam", self.region)
 
     @cached_property
     def s3(self) -> "S3Client":
-        return self._session.client("s3", config=self._config)
+        client: S3Client = self._client("s3", self.region)
+        return client
 
     @cached_property
     def dynamodb(self) -> "DynamoDBClient":
-        return self._session.client("dynamodb", config=self._config)
+        client: DynamoDBClient = self._client("dynamodb", self.region)
+        return client
 
     @cached_property
     def pricing(self) -> "PricingClient":
         """The price list is answered from a few regions only (Price List API, endpoints)."""
-        return self._session.client("pricing", region_name=pricing_region(self.region), config=self._config)
+        client: PricingClient = self._client("pricing", pricing_region(self.region))
+        return client
 
 
 def pricing_region(region: str) -> str:

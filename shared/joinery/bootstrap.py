@@ -11,6 +11,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import cache, cached_property
 from importlib import import_module
+from threading import Lock
 from typing import TYPE_CHECKING, Any, cast
 
 from joinery import settings as settings_module
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
     from joinery.store.gateway import Store
     from joinery.unavailable.gateway import UnavailableOfferings
 
+#: How many calls are made at a time: as many as botocore keeps connections (``max_pool_connections``).
+_WORKERS = 10
 #: The gateways of Lambda.
 AWS = "joinery.bootstrap:aws"
 
@@ -98,7 +101,7 @@ def invocation(context: Any) -> "Invocation":
     """What a run may know of its call. ``context`` is Lambda's."""
     from joinery.controllers.invocation import Invocation
 
-    return Invocation(context.aws_request_id)
+    return Invocation(context.aws_request_id, lambda: context.get_remaining_time_in_millis() / 1000)
 
 
 def _gateways_for(door: str) -> "Gateways":
@@ -124,6 +127,7 @@ def gateways() -> "Gateways":
 def aws(given: Settings) -> "Gateways":
     """The real gateways. Nothing is imported, opened or asked before it is first used."""
     from joinery.gateways import Gateways
+    from joinery.workers import Threads
 
     cluster = cast("KubernetesCluster", _Deferred(lambda: _kubernetes(given)))
     return Gateways(
@@ -133,6 +137,7 @@ def aws(given: Settings) -> "Gateways":
         doorbell=_doorbell(),
         store=cast("Store", _Deferred(lambda: _s3(given))),
         unavailable=cast("UnavailableOfferings", _Deferred(lambda: _dynamodb(given))),
+        workers=Threads(_WORKERS),
     )
 
 
@@ -144,12 +149,19 @@ class _Deferred:
 
     def __init__(self, build: Callable[[], object]) -> None:
         self._build = build
+        self._lock = Lock()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._built, name)
 
-    @cached_property
+    @property
     def _built(self) -> object:
+        # Two threads must not build two: cached_property has no lock.
+        with self._lock:
+            return self._once
+
+    @cached_property
+    def _once(self) -> object:
         return self._build()
 
 

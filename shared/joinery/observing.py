@@ -38,6 +38,7 @@ def read_only(gateways: Gateways) -> Gateways:
         doorbell=SilentDoorbell(),
         store=gateways.store,
         unavailable=ReadOnlyUnavailableOfferings(gateways.unavailable),
+        workers=gateways.workers,
     )
 
 

@@ -45,8 +45,8 @@ class Fuse:
 
     def protect(self, gateways: Gateways) -> Gateways:
         """The same gateways, behind this fuse."""
-        wired = {name: _Wire(self, name, gateway) for name, gateway in vars(gateways).items()}
-        return Gateways(**cast("dict[str, Any]", wired))
+        wired = {name: _Wire(self, name, gateway) for name, gateway in vars(gateways).items() if name != "workers"}
+        return Gateways(**cast("dict[str, Any]", wired), workers=gateways.workers)
 
     def replace(self) -> None:
         """A new process, which nothing kills."""

@@ -85,7 +85,7 @@ def test_a_right_that_is_missing_for_one_pool_does_not_keep_the_other_from_launc
     stand.live()
     stand.pods(15, node_selector={NODE_POOL: denied})
     stand.world.cluster.add(builders.pod("served", node_selector={NODE_POOL: served}))
-    with pytest.raises(UnavailableError, match="3 failed"):
+    with pytest.raises(UnavailableError, match="failed, first: POST"):
         stand.provision()
     assert stand.claim.metadata.labels[NODE_POOL] == served
     assert len(stand.alive) == 1

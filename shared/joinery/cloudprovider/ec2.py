@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from threading import Lock
 from typing import Any
 
 from joinery.answers import Tell, needed, silent
@@ -41,6 +42,7 @@ class Ec2Cloud:
     def __init__(self, cluster: str, region: str, *, now: Callable[[], datetime], tell: Tell = silent) -> None:
         self._cluster, self._now = cluster, now
         self._clients = Clients(region, tell)
+        self._describing = Lock()
         self._create_fleet = CreateFleet(self._clients)
         self._profiles = Profiles(self._clients, cluster)
 
@@ -87,7 +89,9 @@ class Ec2Cloud:
         }
 
     def launch(self, request: LaunchRequest) -> LaunchResult:
-        return self._create_fleet.launch(request, self.facts)
+        with self._describing:
+            facts = self.facts
+        return self._create_fleet.launch(request, facts)
 
     def instances(self) -> tuple[Instance, ...]:
         filters = [

@@ -50,6 +50,8 @@ def for_eks(cluster: str, region: str, *, now: Callable[[], datetime]) -> Any:
     """
     description = _describe(cluster, region)
     configuration = configuration_type()(host=description["endpoint"])
+    # As many as there are threads that ask (``bootstrap``): urllib3 throws away what is beyond, with its handshake.
+    configuration.connection_pool_maxsize = 10
     if description["endpoint"].startswith("https:"):
         configuration.ca_cert_data = base64.b64decode(description["certificateAuthority"]["data"]).decode()
     token = Token(cluster, region, now=now)

@@ -5,7 +5,9 @@ called.
 """
 
 from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster.gateway import Cluster
@@ -16,10 +18,13 @@ from joinery.lifecycle.new_claims import claims_of
 from joinery.observability import NODE_CLAIM, REASON, logger, said
 from joinery.scheduling.packing import Launch, Packing, Unplaced
 from joinery.scheduling.problem import Problem
+from joinery.workers import Workers
 
 #: How many failures that are no claim's own fault end the writing. An unwell server concerns all claims, and may take
 #: seconds for each. A refused right concerns the claims of one NodePool: more of them would only fill the log.
 _MOST_FAILURES = 3
+#: How many claims are written before the answers are looked at.
+_WAVE = 10
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,7 @@ class ClaimWriter:
     """
 
     cluster: Cluster
+    workers: Workers
     actor: Actor
     written: list[Written] = field(default_factory=list)
     observed: list[Launch] = field(default_factory=list)
@@ -70,21 +76,21 @@ class ClaimWriter:
         Returns whether some were refused for a cause of their own: then the rest must be planned again.
         """
         is_any_refused = False
-        for launch, claim in zip(packing.launches, claims_of(packing, problem.snapshot), strict=True):
-            if launch.node_pool in self._refused.pools or self._denied[launch.node_pool] >= _MOST_FAILURES:
-                continue
-            try:
-                self._create(launch, claim)
-            except ConfigurationError as error:
-                is_any_refused = True
-                self._refused.isolate(self.rest(problem), launch, claim, error)
-            except DeniedError as error:
-                self._denied[launch.node_pool] += 1
-                self._note(claim, error)
-            except JoineryError as error:
-                self._note(claim, error)
-                if self._is_hopeless(error):
-                    return False
+        claims = zip(packing.launches, claims_of(packing, problem.snapshot), strict=True)
+        for wave in _waves(claims):
+            asked = [(launch, claim) for launch, claim in wave if not self._is_closed(launch.node_pool)]
+            answers = self.workers.run([partial(self.cluster.create_node_claim, claim) for _, claim in asked])
+            is_hopeless = False
+            for (launch, claim), answer in zip(asked, answers, strict=True):
+                if isinstance(answer, ConfigurationError):
+                    is_any_refused = True
+                    self._isolate(problem, launch, claim, answer)
+                elif isinstance(answer, JoineryError):
+                    is_hopeless |= self._is_hopeless(launch, claim, answer)
+                else:
+                    self._keep(launch, answer)
+            if is_hopeless:
+                return False
         return is_any_refused
 
     def rest(self, problem: Problem) -> Problem:
@@ -104,21 +110,42 @@ class ClaimWriter:
         )
         return replace(problem, snapshot=left)
 
-    def _create(self, launch: Launch, claim: NodeClaim) -> None:
-        stored = self.cluster.create_node_claim(claim)
+    def _is_closed(self, node_pool: str) -> bool:
+        return node_pool in self._refused.pools or self._denied[node_pool] >= _MOST_FAILURES
+
+    def _isolate(self, problem: Problem, launch: Launch, claim: NodeClaim, error: ConfigurationError) -> None:
+        # The NodePool of a claim of the same wave may have been found at fault already.
+        if launch.node_pool not in self._refused.pools:
+            self._refused.isolate(self.rest(problem), launch, claim, error)
+
+    def _keep(self, launch: Launch, stored: NodeClaim) -> None:
         if not stored.metadata.uid:
             self.observed.append(launch)
             return
         self.written.append(Written(launch, stored))
         text = f"{len(launch.pods)} pods, {launch.offering.instance_type} or better at {launch.offering.price} $/h"
-        logger.info("claim written", extra=said(**{NODE_CLAIM: claim.metadata.name, REASON: text}))
+        logger.info("claim written", extra=said(**{NODE_CLAIM: stored.metadata.name, REASON: text}))
 
-    def _note(self, claim: NodeClaim, error: JoineryError) -> None:
+    def _is_hopeless(self, launch: Launch, claim: NodeClaim, error: JoineryError) -> bool:
+        """Note the failure.
+
+        Returns whether to write no more: nobody answers, or the same answer comes again and again.
+        """
         self.actor.note(f"claim {claim.metadata.name} was not written", error)
-
-    def _is_hopeless(self, error: JoineryError) -> bool:
-        """Whether to write no more: nobody answers, or the same answer comes again and again."""
+        self._denied[launch.node_pool] += isinstance(error, DeniedError)
         if not isinstance(error, UnavailableError):
             return False
         self._failures += 1
         return not error.is_answer or self._failures >= _MOST_FAILURES
+
+
+def _waves(claims: Iterable[tuple[Launch, NodeClaim]]) -> Iterator[list[tuple[Launch, NodeClaim]]]:
+    """What is written side by side: one claim of each NodePool first, because it tells most about the others."""
+    first: dict[str, tuple[Launch, NodeClaim]] = {}
+    others = []
+    for launch, claim in claims:
+        if first.setdefault(launch.node_pool, (launch, claim))[1] is not claim:
+            others.append((launch, claim))
+    for part in (list(first.values()), others):
+        for start in range(0, len(part), _WAVE):
+            yield part[start : start + _WAVE]

@@ -8,6 +8,7 @@ that already carries the token is taken without asking EC2 again.
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 from joinery.apis.caps import Caps
 from joinery.apis.labels import LAUNCH_TOKEN, NO_EXECUTE, NODE_POOL, UNREGISTERED_TAINT
@@ -18,6 +19,7 @@ from joinery.cloudprovider.gateway import LaunchedInstance, LaunchRequest, Launc
 from joinery.commands import Command
 from joinery.controllers.actor import Actor
 from joinery.controllers.announcements import MOST_EVENTS, announce
+from joinery.controllers.invocation import Invocation
 from joinery.controllers.supply import Supply, read_supply
 from joinery.errors import CapacityError, JoineryError
 from joinery.gateways import Gateways
@@ -38,6 +40,8 @@ from joinery.state.offerings import EFA
 from joinery.state.snapshot import Snapshot
 
 _UNREGISTERED = Taint(key=UNREGISTERED_TAINT, effect=NO_EXECUTE)
+#: Seconds that a CreateFleet call and what is written about it may take. With less left, none is begun.
+_CALL_SECONDS = 10.0
 _SOLD_OUT = "all requested instance types were unavailable during launch"
 
 
@@ -61,11 +65,25 @@ class Finished:
     caps: Caps
 
 
-class Launcher:
-    """Launches claims of one snapshot, out of what can be bought at that moment."""
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A CreateFleet call, and the claims that it is for."""
 
-    def __init__(self, gateways: Gateways, actor: Actor, snapshot: Snapshot, supply: Supply) -> None:
+    group: FleetGroup
+    request: LaunchRequest
+
+
+class Launcher:
+    """Launches claims of one snapshot, out of what can be bought at that moment.
+
+    The calls are made side by side (``Gateways.workers``): CreateFleet takes seconds, and a plan may need dozens.
+    """
+
+    def __init__(
+        self, gateways: Gateways, actor: Actor, snapshot: Snapshot, supply: Supply, invocation: Invocation
+    ) -> None:
         self._gateways = gateways
+        self._remaining = invocation.remaining
         self._actor = actor
         self._now = snapshot.now
         self._node_classes = {node_class.metadata.name: node_class for node_class in snapshot.node_classes}
@@ -82,11 +100,18 @@ class Launcher:
         by_token: dict[str, list[Instance]] = {}
         for instance in instances:
             by_token.setdefault((instance.tags or {}).get(LAUNCH_TOKEN, ""), []).append(instance)
-        launched = [self._launch(group, by_token.get(group.token, ())) for group in fleet_groups(wanted, claims)]
+        launched: list[Launched] = []
+        calls: list[_Call] = []
+        for group in fleet_groups(wanted, claims):
+            step = self._without_asking(group, by_token.get(group.token, ()))
+            calls.append(step) if isinstance(step, _Call) else launched.append(step)
+        answers = self._gateways.workers.run([partial(self._ask, call.request) for call in calls])
+        launched += [self._answered(call, answer) for call, answer in zip(calls, answers, strict=True)]
         served = frozenset(name for group in launched for name in group.served)
         return Launched(served, is_short=any(group.is_short for group in launched))
 
-    def _launch(self, group: FleetGroup, launched_before: Iterable[Instance]) -> Launched:
+    def _without_asking(self, group: FleetGroup, launched_before: Iterable[Instance]) -> "Launched | _Call":
+        """What can be done for a group without EC2, or the call that it needs."""
         node_class = self._node_classes.get(group.claims[0].spec.node_class_ref.name)
         if node_class is None or unlaunchable(group.claims[0], node_class, self._now):
             return self._give_up(unlaunchable(claim, node_class, self._now) for claim in group.waiting)
@@ -95,19 +120,26 @@ class Launcher:
         filtered_types = filtered(group.claims[0], self._types.get(node_class.metadata.name, ()), group.requests)
         if filtered_types is None:
             return self._give_up(insufficient(claim, _SOLD_OUT) for claim in group.waiting)
-        outcome = self._ask(group, node_class, filtered_types)
-        return self._settle(group, outcome, node_class) if outcome else Launched()
+        return _Call(group, _request(group, node_class, filtered_types))
 
-    def _ask(self, group: FleetGroup, node_class: NodeClass, filtered_types: FilteredTypes) -> FleetOutcome | None:
-        """One CreateFleet call. None if its outcome is not known: the claims are left for another try."""
-        try:
-            result = self._gateways.cloud.launch(_request(group, node_class, filtered_types))
-        except CapacityError as error:
-            return FleetOutcome(out_of=error.pools, shortage=str(error))
-        except JoineryError as error:
-            self._postpone(group, error)
-            return None
-        return _outcome(result, self._now) if result.was_asked else None
+    def _ask(self, request: LaunchRequest) -> LaunchResult:
+        """One CreateFleet call, beside others; none where it might not end in time."""
+        if self._remaining() < _CALL_SECONDS:
+            return LaunchResult(instances=(), was_asked=False)
+        return self._gateways.cloud.launch(request)
+
+    def _answered(self, call: "_Call", answer: LaunchResult | JoineryError) -> Launched:
+        """What comes of a call. Claims are left for another try if EC2 was not asked, or its answer is not known."""
+        if isinstance(answer, CapacityError):
+            outcome = FleetOutcome(out_of=answer.pools, shortage=str(answer))
+        elif isinstance(answer, JoineryError):
+            self._postpone(call.group, answer)
+            return Launched()
+        elif not answer.was_asked:
+            return Launched()
+        else:
+            outcome = _outcome(answer, self._now)
+        return self._settle(call.group, outcome, call.request.node_class)
 
     def _settle(self, group: FleetGroup, outcome: FleetOutcome, node_class: NodeClass) -> Launched:
         types = {instance_type.name: instance_type for instance_type in self._types.get(node_class.metadata.name, ())}
@@ -135,6 +167,7 @@ def finish_launches(
     *,
     instances: Collection[Instance],
     caps: Caps,
+    invocation: Invocation,
 ) -> Finished:
     """Launch claims that a killed run left behind, as far as the caps allow.
 
@@ -150,7 +183,7 @@ def finish_launches(
     if held.announcements:
         logger.error("launches are held back by a cap", extra=said(**{REASON: held.announcements[0].reason}))
         announce(gateways.recorder, held.announcements[:MOST_EVENTS])
-    launcher = Launcher(gateways, actor, snapshot, supply)
+    launcher = Launcher(gateways, actor, snapshot, supply, invocation)
     return Finished(launcher.launch(held.admitted, snapshot.node_claims, instances), held.caps)
 
 

@@ -105,9 +105,14 @@ class LifecycleController:
             left_behind = [c for c in snapshot.managed_claims if c.metadata.name in names and awaits_launch(c)]
             # Without knowing the instances nothing is launched: some of these claims may have theirs already.
             instances = self._gateways.cloud.instances()
-            caps = self._settings.caps
             return finish_launches(
-                self._gateways, actor, snapshot, left_behind, instances=instances, caps=caps
+                self._gateways,
+                actor,
+                snapshot,
+                left_behind,
+                instances=instances,
+                caps=self._settings.caps,
+                invocation=invocation,
             ).launched
         return Launched()
 

@@ -36,10 +36,13 @@ from joinery.planning import Plan
 from joinery.scheduling.packing import Launch, Packing, Unplaced
 from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.reason import ReasonCode
+from joinery.scheduling.solve import Stopwatch
 from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
 from joinery.state.snapshot import Snapshot
 
+#: Seconds that are kept for what follows a plan: its check, writing its claims, and launching them.
+_ACTING_SECONDS = 30.0
 #: How many plans one run makes at most, because the API server refuses claims of the one before.
 _MOST_PLANS = 5
 #: How many violations a refusal quotes.
@@ -81,11 +84,12 @@ class ProvisioningController:
         everything else is done, for launches that the caps left out.
         """
         with deciding(self._gateways.cluster, "provisioning", invocation):
-            snapshot, caps = self._finish_launches(self._gateways.cluster.snapshot(), self._settings.caps)
-            problem, supply = self._read(snapshot, caps)
-            decision = decide(problem, supply)
-            decision, writer = self._write_claims(decision)
-        launched = self._launch(decision, writer)
+            snapshot, caps = self._finish_launches(self._gateways.cluster.snapshot(), invocation)
+            problem, supply = self._read(snapshot, caps, invocation)
+            stopwatch = invocation.stopwatch()
+            decision = decide(problem, supply, stopwatch=stopwatch)
+            decision, writer = self._write_claims(decision, stopwatch)
+        launched = self._launch(decision, writer, invocation)
         self._tell(decision, writer)
         writer.actor.conclude()
         _refuse_the_rest(decision.packing)
@@ -93,12 +97,13 @@ class ProvisioningController:
 
     # --- before anything is decided ---
 
-    def _finish_launches(self, snapshot: Snapshot, caps: Caps) -> tuple[Snapshot, Caps]:
+    def _finish_launches(self, snapshot: Snapshot, invocation: Invocation) -> tuple[Snapshot, Caps]:
         """Launch the claims that a killed run left behind. Returns the cluster as it is after that, and the caps.
 
         Only then is it known how much room their nodes have. Another run may be launching the same claims at this
         moment: both calls have one token, and get the same instances.
         """
+        caps = self._settings.caps
         left_behind = [claim for claim in snapshot.managed_claims if awaits_launch(claim)]
         if not left_behind:
             return snapshot, caps
@@ -106,17 +111,21 @@ class ProvisioningController:
         # A failure is logged, and not raised: the claim is tried again, and the other pods should be served now.
         with actor.noting("claims that were left behind could not be launched"):
             instances = self._gateways.cloud.instances()
-            caps = finish_launches(self._gateways, actor, snapshot, left_behind, instances=instances, caps=caps).caps
+            finished = finish_launches(
+                self._gateways, actor, snapshot, left_behind, instances=instances, caps=caps, invocation=invocation
+            )
+            caps = finished.caps
         return self._gateways.cluster.snapshot(), caps
 
-    def _read(self, snapshot: Snapshot, caps: Caps) -> tuple[Problem, Supply]:
+    def _read(self, snapshot: Snapshot, caps: Caps, invocation: Invocation) -> tuple[Problem, Supply]:
         supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
-        options = Options(node_size=self._settings.node_size, caps=caps)
+        limit = max(0.0, round(invocation.remaining() - _ACTING_SECONDS, 1))
+        options = Options(node_size=self._settings.node_size, caps=caps, time_limit=limit)
         return Problem(snapshot=snapshot, instance_types=supply.types, options=options), supply
 
     # --- acting on the decision ---
 
-    def _write_claims(self, decision: Decision) -> tuple[Decision, ClaimWriter]:
+    def _write_claims(self, decision: Decision, stopwatch: Stopwatch) -> tuple[Decision, ClaimWriter]:
         """Create the claims of the plan. Where some are refused, plan the rest again without what is at fault.
 
         Returns the last decision, whose snapshot has the claims that were written before, and the writer with all of
@@ -125,13 +134,13 @@ class ProvisioningController:
         self._refuse_if_objectionable(decision)
         caps = decision.problem.options.caps
         actor = Actor(self._gateways, decision.snapshot.now)
-        writer = ClaimWriter(self._gateways.cluster, actor)
+        writer = ClaimWriter(self._gateways.cluster, self._gateways.workers, actor)
         for _ in range(_MOST_PLANS):
             if not writer.write(decision.problem, decision.packing):
                 break
             self._record_refused(decision, actor)
-            rest = writer.rest(decision.problem)
-            decision = decide(_having_bought(rest, caps, writer.launches), decision.supply, refused=writer.refused)
+            rest = _having_bought(writer.rest(decision.problem), caps, writer.launches)
+            decision = decide(rest, decision.supply, stopwatch=stopwatch, refused=writer.refused)
             if decision.objection:
                 actor.note("the rest was not planned again", RefusedError(decision.objection))
                 return _without_launches(decision), writer
@@ -145,11 +154,12 @@ class ProvisioningController:
             self._record(decision, "refused")
             raise RefusedError(decision.objection)
 
-    def _launch(self, decision: Decision, writer: ClaimWriter) -> Launched:
+    def _launch(self, decision: Decision, writer: ClaimWriter, invocation: Invocation) -> Launched:
         """Ask EC2 for the instances, and tell the claims that go which of them are replaced."""
         snapshot, packing, actor = decision.snapshot, decision.packing, writer.actor
         claims = [written.claim for written in writer.written]
-        launched = Launcher(self._gateways, actor, snapshot, decision.supply).launch(claims, claims)
+        launcher = Launcher(self._gateways, actor, snapshot, decision.supply, invocation)
+        launched = launcher.launch(claims, claims)
         planned = {pod for launch in (*writer.launches, *packing.launches) for pod in launch.pods}
         housed = {pod for written in writer.written if written.name in launched.served for pod in written.launch.pods}
         marks = replaced(snapshot, packing, planned - housed, launched.served)
@@ -183,13 +193,14 @@ def decide(
     problem: Problem,
     supply: Supply,
     *,
+    stopwatch: Stopwatch = lambda: 0.0,
     refused: Mapping[str, Unplaced] = MappingProxyType({}),
 ) -> Decision:
     """Make a plan within the caps of the problem's options, and say whether it may be acted upon.
 
     ``refused``: by pod (namespace/name), those to leave out.
     """
-    plan = plan_within_caps(problem, refused=refused)
+    plan = plan_within_caps(problem, stopwatch=stopwatch, refused=refused)
     return Decision(problem, supply, plan, _objection(plan))
 
 

@@ -6,6 +6,7 @@ becomes a few templates, each with its own pools. EC2 chooses freely among the p
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from threading import Lock
 from typing import Any, NamedTuple
 
 from joinery.answers import entries
@@ -49,18 +50,22 @@ class TemplateKey(NamedTuple):
 class CreateFleet:
     """Launches.
 
-    It remembers the templates that it has made and the types that it has read, so that a warm launch is one call.
+    It remembers the templates that it has made and the types that it has read, so that a warm launch is one call. Safe
+    to use from several threads.
     """
 
     def __init__(self, clients: Clients) -> None:
         self._clients = clients
         self._made: set[str] = set()
         self._descriptions: dict[str, Description] = {}
+        self._describing = Lock()
 
     def launch(self, request: LaunchRequest, facts: ClusterFacts) -> LaunchResult:
         """What ``Cloud.launch`` promises. ``facts`` are about the cluster that the instances will join."""
         node_class = of_ec2(request.node_class)
-        images = self._images(request, node_class)
+        # One launch reads the types, and those beside it find them read.
+        with self._describing:
+            images = self._images(request, node_class)
         configs = [
             (_template(request, node_class, facts, key, self._clients.region), pools)
             for key, pools in _by_template(request.overrides, images).items()
