@@ -55,7 +55,7 @@ def test_where_nobody_answers_an_eviction_the_other_pods_of_the_node_wait(stand:
     fuse = Fuse(failing="cluster.evict", error=UnavailableError("timed out"), about=count)
     with pytest.raises(UnavailableError, match="timed out"):
         _behind(_draining(stand), fuse).live()
-    assert len(asked) == 1
+    assert (len(asked), stand.messages("FailedEviction")) == (1, {})
 
 
 def test_a_refused_tag_does_not_keep_the_node_for_its_pods(stand: Stand) -> None:

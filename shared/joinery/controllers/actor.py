@@ -3,8 +3,8 @@
 Commands come in chains, one chain an object. Within a chain the first failure stops the rest, because what follows
 relies on it; other chains go on. Only a pod that cannot be made to go stops nothing behind it: its neighbours can be
 asked all the same, and how far a drain has come is read from the pods that are left. Deleting what is gone already
-counts as done. Failures are logged one by one, and
-raised together at the end (``conclude``), so that the door rings again or redelivers.
+counts as done. Failures are logged one by one, and raised together at the end (``conclude``), so that the door rings
+again or redelivers.
 
 What is logged as decided is also carried out, unless the line says mode ``observe``: then the gateways do not write
 (``joinery.observing``).
@@ -139,8 +139,11 @@ class Actor:
         try:
             answer = self._gateways.cluster.evict(command.pod)
         except JoineryError as error:
-            text = f"its node {command.node.metadata.name} is being drained, but it was not evicted: {_cause(error)}"
-            announce(self._gateways.recorder, [Announce("FailedEviction", text, command.pod, warning=True)])
+            if not _is_silence(error):
+                text = (
+                    f"its node {command.node.metadata.name} is being drained, but it was not evicted: {_cause(error)}"
+                )
+                announce(self._gateways.recorder, [Announce("FailedEviction", text, command.pod, warning=True)])
             raise
         match answer:
             case Eviction.EVICTED:
@@ -162,8 +165,12 @@ def _fails_alone(command: Command, error: JoineryError) -> bool:
 
     Not where nobody answers: each of the node's pods would wait for that as long as this one did.
     """
-    is_silence = isinstance(error, UnavailableError) and not error.is_answer
-    return isinstance(command, Evict | DeletePod) and not is_silence
+    return isinstance(command, Evict | DeletePod) and not _is_silence(error)
+
+
+def _is_silence(error: JoineryError) -> bool:
+    """Whether nobody answered, so that the next request would wait as long and probably for nothing."""
+    return isinstance(error, UnavailableError) and not error.is_answer
 
 
 def _cause(error: JoineryError) -> str:
