@@ -311,3 +311,12 @@ def test_a_dead_letter_that_is_sent_again_does_no_harm(running: Stand) -> None:
         running.wait(5)
         running.live()
     assert (running.claims, running.notify(notice)["claims"]) == ([], 0)
+
+
+def test_a_conflict_on_the_mark_is_decided_anew_at_once(running: Stand) -> None:
+    """Two notices of one batch both mark a claim that waits for its replacement, the second from an old version."""
+    (instance,) = running.alive
+    running.wait(3600 * 24 * 365)
+    running.expire()
+    running.notify(Notice(NoticeKind.INSTANCE_STOPPED, (instance,)), *_spot(instance))
+    assert INTERRUPTED_AT in running.claim.metadata.annotations

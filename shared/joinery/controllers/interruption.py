@@ -15,7 +15,7 @@ from joinery.apis.core import Node
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.controllers.actor import Actor
 from joinery.doorbell.gateway import Bell
-from joinery.errors import JoineryError, NotFoundError
+from joinery.errors import ConflictError, JoineryError, NotFoundError
 from joinery.gateways import Gateways
 from joinery.interruption.fields import MalformedNoticeError
 from joinery.interruption.notice import Notice, NoticeKind
@@ -39,12 +39,22 @@ class InterruptionController:
 
         Raises what concerns them all: the claims cannot be read, a bell cannot be rung.
         """
+        outcomes = list(self._answer(notices))
+        # A conflict is decided anew at once: the queue would bring it again after a third of a spot warning's time.
+        conflicts = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, ConflictError)]
+        if conflicts:
+            again = self._answer([notices[number] for number in conflicts])
+            for number, outcome in zip(conflicts, again, strict=True):
+                outcomes[number] = outcome
+        return tuple(outcomes)
+
+    def _answer(self, notices: Sequence[Notice]) -> Sequence[Outcome | Exception]:
         snapshot = self._gateways.cluster.claims_snapshot()
         claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
         names = [[claim.metadata.name for claim in concerned(notice, claims.values())] for notice in notices]
         nodes = self._nodes_of(claims[name] for name in dict.fromkeys(chain.from_iterable(names)))
         retired: set[str] = set()
-        outcomes = []
+        outcomes: list[Outcome | Exception] = []
         for notice, of_notice in zip(notices, names, strict=True):
             outcome = self._carry_out(notice, [claims[name] for name in of_notice], nodes, snapshot.now)
             outcomes.append(outcome if isinstance(outcome, Exception) else _answered(notice, snapshot, outcome))
@@ -56,7 +66,7 @@ class InterruptionController:
         if retired:
             self._gateways.doorbell.ring(Bell.PROVISIONING)
             self._gateways.doorbell.ring(Bell.LIFECYCLE)
-        return tuple(outcomes)
+        return outcomes
 
     def _nodes_of(self, claims: Iterable[NodeClaim]) -> Mapping[str, Node]:
         """By the claim's name, the Nodes of claims that may have to be retired.
