@@ -5,9 +5,11 @@ over real HTTP, from a server that gives them out in order.
 """
 
 import json
+import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -24,6 +26,7 @@ from joinery.cluster.client import configuration_type
 from joinery.cluster.events import KubernetesRecorder
 from joinery.cluster.gateway import Event, Eviction
 from joinery.cluster.kubernetes import KubernetesCluster
+from joinery.cluster.refusals import Response
 from joinery.cluster.transport import ATTEMPTS, Transport
 from joinery.errors import ConfigurationError, UnavailableError
 from joinery.state.nodes import views
@@ -348,3 +351,43 @@ def test_the_whole_client_can_still_be_imported_afterwards() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["load_kube_config", "CoreV1Api"]
+
+
+class _Silent(Transport):
+    """Requests to a server that gives its nodes and answers nothing else."""
+
+    def __init__(self) -> None:
+        pass
+
+    def ask(self, method: str, path: str, body: object = None, **options: Any) -> Response:
+        """Raises ``UnavailableError`` for whatever is not nodes."""
+        if path.startswith("/api/v1/nodes"):
+            return Response(200, b'{"items": []}')
+        raise UnavailableError(f"{method} {path}: read timed out")
+
+
+def test_a_list_that_is_not_answered_ends_the_reading() -> None:
+    """A dozen lists that each wait for their time would outlast the function."""
+    with pytest.raises(UnavailableError, match="timed out"):
+        KubernetesCluster(_Silent(), now=Clock().now, node_class=EC2NodeClass).snapshot()
+
+
+def test_a_server_that_hangs_is_given_up_in_time() -> None:
+    """All attempts together take no longer than a request may: the function must live to ring again."""
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        host = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        transport = Transport(configuration_type()(host=host), sleep=lambda _: None, patience=0.2)
+        before = time.monotonic()
+        with pytest.raises(UnavailableError, match="ReadTimeout"):
+            transport.request("PATCH", PODS, {})
+        assert time.monotonic() - before < 5
+
+
+def test_nothing_is_tried_again_when_the_time_is_over() -> None:
+    """Two answers of a busy server, a wait that would be too long, and the refusal is the answer."""
+    with scripted(refuses(503, "busy")) as script:
+        seconds = iter([0.0, 0.0, 1.0, 9.0, 9.9])
+        transport = Transport(configuration_type()(host=script.url), sleep=lambda _: None, clock=lambda: next(seconds))
+        with pytest.raises(UnavailableError, match="busy"):
+            transport.get(PODS)
+        assert len(script.asked) == 2

@@ -75,7 +75,12 @@ class KubernetesCluster:
                 for custom in self._customs.values()
                 if self._is_listed(custom)
             }
-        listed |= {field: begun.result() for field, begun in reading.items()}
+            try:
+                listed |= {field: begun.result() for field, begun in reading.items()}
+            except BaseException:
+                # With a server that does not answer, each of the others would wait for its time to be over, too.
+                readers.shutdown(wait=False, cancel_futures=True)
+                raise
         objects: dict[str, Any] = {field: kind.objects for field, kind in listed.items()}
         invalid = tuple(bad for kind in listed.values() for bad in kind.invalid)
         return Snapshot(now=now, invalid=invalid, node_class_kind=self._node_class, **objects)

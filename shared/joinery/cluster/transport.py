@@ -19,7 +19,10 @@ from joinery.errors import UnavailableError
 
 JSON, MERGE_PATCH, JSON_PATCH = "application/json", "application/merge-patch+json", "application/json-patch+json"
 ATTEMPTS = 4
-CONNECT_SECONDS, READ_SECONDS = 3.0, 30.0
+CONNECT_SECONDS = 3.0
+#: Seconds that a request may take, all attempts together. The shortest function that reads the cluster has 30 s: with a
+#: server that does not answer it must still have the time to say so, and to ring again.
+PATIENCE = 10.0
 LONGEST_WAIT = 5.0  # seconds: a function pays for every second that it sleeps, and has a timeout
 _FIRST_WAIT = 0.2
 _BUSY = frozenset({429, 500, 502, 503, 504})
@@ -28,13 +31,21 @@ _BUSY = frozenset({429, 500, 502, 503, 504})
 class Transport:
     """Requests over one pool of connections. Safe to use from several threads.
 
-    ``configuration``: of ``joinery.cluster.auth``. ``sleep`` is how it waits between attempts.
+    ``configuration``: of ``joinery.cluster.auth``. ``sleep`` is how it waits between attempts, ``clock`` tells the
+    seconds since some beginning, and ``patience`` is how many of them a request may take.
     """
 
-    def __init__(self, configuration: Any, *, sleep: Callable[[float], None] = time.sleep) -> None:
+    def __init__(
+        self,
+        configuration: Any,
+        *,
+        sleep: Callable[[float], None] = time.sleep,
+        clock: Callable[[], float] = time.monotonic,
+        patience: float = PATIENCE,
+    ) -> None:
         self._configuration = configuration
         self._pool = rest_type()(configuration).pool_manager
-        self._sleep = sleep
+        self._sleep, self._clock, self._patience = sleep, clock, patience
 
     def get(self, path: str) -> bytes:
         """The body of a GET. Raises ``NotFoundError``, ``UnavailableError``."""
@@ -54,24 +65,28 @@ class Transport:
     ) -> Response:
         """The answer, refusal or not. Raises ``UnavailableError`` only where there is none."""
         payload = None if body is None else msgspec.json.encode(body)
-        for attempt in range(1, attempts):
+        end = self._clock() + self._patience
+        for attempt in range(1, attempts + 1):
+            answer = None
             try:
-                answer = self._once(method, path, payload, content_type)
-            except _RepeatableError:
-                answer = None
+                answer = self._once(method, path, payload, content_type, seconds=end - self._clock())
+            except _RepeatableError as error:
+                failure = error
             if answer is not None and not _is_worth_retrying(method, answer):
                 return answer
-            self._sleep(_wait(attempt, answer))
-        try:
-            return self._once(method, path, payload, content_type)
-        except _RepeatableError as error:
-            raise UnavailableError(str(error)) from error
+            wait = _wait(attempt, answer)
+            if attempt == attempts or self._clock() + wait >= end:
+                break
+            self._sleep(wait)
+        if answer is not None:
+            return answer
+        raise UnavailableError(str(failure)) from failure
 
-    def _once(self, method: str, path: str, payload: bytes | None, content_type: str) -> Response:
+    def _once(self, method: str, path: str, payload: bytes | None, content_type: str, *, seconds: float) -> Response:
         from urllib3 import Timeout
         from urllib3.exceptions import HTTPError, NewConnectionError
 
-        timeout = Timeout(connect=CONNECT_SECONDS, read=READ_SECONDS)
+        timeout = Timeout(connect=CONNECT_SECONDS, read=max(seconds, 0.1))
         try:
             answer = self._pool.request(
                 method,
