@@ -34,6 +34,8 @@ sys.path[:0] = sys.argv[2:]
 import app, json
 class Context:
     function_name, memory_limit_in_mb, invoked_function_arn, aws_request_id = "door", 1769, "arn", "id"
+    def get_remaining_time_in_millis(self):
+        return 60_000
 print(started, worked, flush=True)
 app.handler(json.load(open(sys.argv[1])), Context())
 """

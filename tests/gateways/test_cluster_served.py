@@ -22,6 +22,8 @@ sys.path.insert(0, sys.argv[1])
 import app
 class Context:
     function_name, memory_limit_in_mb, invoked_function_arn, aws_request_id = "door", 1769, "arn", "id"
+    def get_remaining_time_in_millis(self):
+        return 60_000
 print(json.dumps(app.handler(json.load(open(sys.argv[2])), Context())))
 """
 
