@@ -71,14 +71,16 @@ class Buyer:
         """
         if not names:
             return 0
-        opened, placed = self.nodes.opened, 0
+        opened, placed, waiting = self.nodes.opened, 0, names
         prices = {pool.name: self.nodes.fair_price_in(pool, demand) for pool in pools}
         for index in opened.promising(demand, len(names), prices):
             if reserved and not opened.nodes[int(index)].reservation:
                 continue
-            placed += self._into_open(int(index), demand, domains, names[placed:])
-            if placed == len(names):
-                break
+            if more := self._into_open(int(index), demand, domains, waiting):
+                placed += more
+                waiting = names[placed:]  # not before: most nodes refuse, and thousands of names take time to copy
+                if not waiting:
+                    break
         return placed
 
     def _into_open(self, index: int, demand: Demand, domains: Domains, names: Sequence[str]) -> int:
