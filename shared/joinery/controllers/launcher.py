@@ -11,7 +11,7 @@ from datetime import datetime
 from functools import partial
 
 from joinery.apis.caps import Caps
-from joinery.apis.labels import LAUNCH_TOKEN, NO_EXECUTE, NODE_POOL, UNREGISTERED_TAINT
+from joinery.apis.labels import NO_EXECUTE, NODE_POOL, UNREGISTERED_TAINT
 from joinery.apis.meta import Taint
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
@@ -99,7 +99,7 @@ class Launcher:
         """
         by_token: dict[str, list[Instance]] = {}
         for instance in instances:
-            by_token.setdefault((instance.tags or {}).get(LAUNCH_TOKEN, ""), []).append(instance)
+            by_token.setdefault(instance.launch_token, []).append(instance)
         launched: list[Launched] = []
         calls: list[_Call] = []
         for group in fleet_groups(wanted, claims):
@@ -178,7 +178,7 @@ def finish_launches(
         return Finished(Launched(), caps)
     supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
     groups = fleet_groups(left_behind, snapshot.node_claims)
-    tokens = {(instance.tags or {}).get(LAUNCH_TOKEN, "") for instance in instances}
+    tokens = {instance.launch_token for instance in instances}
     held = hold_back(groups, caps, snapshot=snapshot, types=supply.types, launched=tokens)
     if held.announcements:
         logger.error("launches are held back by a cap", extra=said(**{REASON: held.announcements[0].reason}))

@@ -8,7 +8,7 @@ whose claims still wait, so it is left alone until they have it or are given up 
 from collections.abc import Iterable
 from datetime import timedelta
 
-from joinery.apis.labels import LAUNCH_TOKEN, NODE_POOL
+from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, DeleteNode, TerminateInstance
 from joinery.lifecycle.fleet_groups import fleet_groups
@@ -61,7 +61,7 @@ def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:
     for instance in view.instances.values():
         tags = instance.tags or {}
         is_claimed = instance.instance_id in claimed or tags.get(INSTANCE_CLAIM_TAG) in unreadable_names
-        is_awaited = tags.get(LAUNCH_TOKEN) in tokens or tags.get(NODE_POOL, "") in waiting_pools
+        is_awaited = instance.launch_token in tokens or tags.get(NODE_POOL, "") in waiting_pools
         if not is_claimed and not is_awaited and not instance.is_going:
             yield from _collect(view, instance)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from joinery.apis.labels import CORE_GROUP
+from joinery.apis.labels import CORE_GROUP, LAUNCH_TOKEN
 
 #: The tag that names an instance's claim, once it has joined the cluster.
 INSTANCE_CLAIM_TAG = f"{CORE_GROUP}/nodeclaim"
@@ -37,6 +37,11 @@ class Instance:
     @property
     def provider_id(self) -> str:
         return f"{self.provider}:///{self.zone}/{self.instance_id}"
+
+    @property
+    def launch_token(self) -> str:
+        """The token of the call that launched it; empty without the tag."""
+        return (self.tags or {}).get(LAUNCH_TOKEN, "")
 
     @property
     def is_going(self) -> bool:
