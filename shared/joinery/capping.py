@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from joinery import planning
 from joinery.planning import Plan
-from joinery.scheduling.admission import Admission, admit_launches
+from joinery.scheduling.admission import Admission, admit_launches, fits
 from joinery.scheduling.packing import Launch, Unplaced
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import Stopwatch
@@ -47,9 +47,11 @@ def within_caps(problem: Problem, planner: Planner) -> Plan:
     urgency_of: Mapping[str, Urgency] = {}
     for rounds_left in reversed(range(_ROUNDS)):
         plan = planner({**left_out, **gave_way})
+        if plan.violations or fits(plan.packing.launches, problem.options.caps):
+            return plan
         urgency_of = urgency_of or urgencies(problem.snapshot)
         admission = admit_launches(plan.packing.launches, problem.options.caps, urgency_of)
-        if plan.violations or not admission.left_out:
+        if not admission.left_out:
             return plan
         if rounds_left and (crowd := _crowd(plan.packing.launches, admission, urgency_of)):
             gave_way |= crowd

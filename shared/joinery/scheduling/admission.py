@@ -68,6 +68,11 @@ def _exceeded(caps: Caps) -> Cap | None:
     return None
 
 
+def fits(launches: Sequence[Launch], caps: Caps) -> bool:
+    """Whether all launches of a plan fit under the caps, so that it does not matter which come first."""
+    return _exceeded(caps.after(len(launches), sum(launch.offering.price for launch in launches))) is None
+
+
 @dataclass(frozen=True)
 class Admission:
     """The launches of a plan, those that may be made and those that the caps leave out.

@@ -9,8 +9,8 @@ _SYSTEM_PRIORITIES = {"system-cluster-critical": 2_000_000_000, "system-node-cri
 
 
 def priorities_of(classes: Sequence[PriorityClass]) -> dict[str, int]:
-    """The values by name; by the empty name, that of the class for pods that name none."""
-    values = {priority.metadata.name: priority.value for priority in classes}
+    """The values by name, with those of every cluster; by the empty name, that of the class for pods that name none."""
+    values = _SYSTEM_PRIORITIES | {priority.metadata.name: priority.value for priority in classes}
     defaults = sorted(priority.metadata.name for priority in classes if priority.global_default)
     return values | {"": values[defaults[0]]} if defaults else values
 
@@ -19,5 +19,4 @@ def priority_of(spec: PodSpec, priorities: Mapping[str, int]) -> int:
     """The pod's priority; larger ones are placed first. ``priorities``: see ``priorities_of``."""
     if spec.priority is not None:
         return spec.priority
-    values = {**_SYSTEM_PRIORITIES, **priorities}
-    return values.get(spec.priority_class_name, values.get("", 0))
+    return priorities.get(spec.priority_class_name, priorities.get("", 0))
