@@ -177,7 +177,7 @@ def test_a_null_where_a_list_belongs_is_an_empty_list() -> None:
     ]
     with scripted(says(200, {"metadata": {}, "items": items})) as script:
         listed = lists.read(script.transport, CSI_NODES, CSINode)
-    assert [(each.metadata.name, len(each.spec.drivers)) for each in listed.objects] == [("bare", 0), ("ebs", 1)]
+    assert [(node.metadata.name, len(node.spec.drivers)) for node in listed.objects] == [("bare", 0), ("ebs", 1)]
     assert listed.invalid == ()
 
 
@@ -216,9 +216,12 @@ def test_a_pool_that_does_not_validate_is_reported_and_the_others_go_on() -> Non
         cluster.reject("NodePool", "bad", read.invalid[0].reason)
 
     assert [pool.metadata.name for pool in read.node_pools] == ["good"]
-    assert [(found.kind, found.name) for found in read.invalid] == [("NodePool", "bad")]
+    assert [(invalid.kind, invalid.name) for invalid in read.invalid] == [("NodePool", "bad")]
     assert "nodeClassRef" in read.invalid[0].reason
-    told = {each["type"]: each["status"] for each in memory.document("NodePool", "bad")["status"]["conditions"]}
+    told = {
+        condition["type"]: condition["status"]
+        for condition in memory.document("NodePool", "bad")["status"]["conditions"]
+    }
     assert told == {"ValidationSucceeded": "False", "Ready": "False"}
 
 

@@ -5,9 +5,9 @@ from hypothesis import strategies as st
 
 from joinery.apis.caps import Caps
 from joinery.scheduling.admission import Cap, Purchase, admit, admit_launches
-from joinery.scheduling.packing import Launch, PlacedOffering
 from joinery.scheduling.reason import ReasonCode
 from joinery.state.urgency import LEAST_URGENT, Need, Urgency
+from tests.unit.scheduling.launches import priced_launch
 
 _URGENCIES = st.builds(Urgency, st.sampled_from(Need), st.integers(-3, 3))
 _PURCHASES = st.lists(
@@ -77,27 +77,12 @@ def test_without_caps_everything_is_admitted() -> None:
     assert admit([Purchase(1000, 1e6, LEAST_URGENT, 0)], Caps()) == (None,)
 
 
-def _launch(number: int, price: float, pods: tuple[str, ...]) -> Launch:
-    return Launch(
-        name=f"launch-{number}",
-        node_pool="default",
-        requirements=(),
-        labels={},
-        taints=(),
-        startup_taints=(),
-        requests={},
-        instance_types=("m5.large",),
-        offering=PlacedOffering("m5.large", "us-east-1a", "spot", price),
-        pods=pods,
-    )
-
-
 @given(st.lists(st.tuples(st.integers(1, 8), st.lists(_URGENCIES, min_size=1, max_size=3)), max_size=8), _CAPS)
 def test_every_pod_of_a_launch_that_is_left_out_is_told(drawn: list[tuple[int, list[Urgency]]], caps: Caps) -> None:
     """Once, with the cap by name and in figures; nobody else is."""
     urgencies = {f"default/{i}-{j}": urgency for i, (_, pods) in enumerate(drawn) for j, urgency in enumerate(pods)}
     launches = [
-        _launch(i, price / 4, tuple(f"default/{i}-{j}" for j in range(len(pods))))
+        priced_launch(price / 4, *(f"default/{i}-{j}" for j in range(len(pods))), name=f"launch-{i}")
         for i, (price, pods) in enumerate(drawn)
     ]
     admission = admit_launches(launches, caps, urgencies)

@@ -13,7 +13,7 @@ from joinery.apis.labels import INTERRUPTED_AT, RETIRED_FOR, TERMINATION_TIMESTA
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.capping import plan_within_caps, within_caps
 from joinery.planning import Plan
-from joinery.scheduling.packing import Launch, Packing, PlacedOffering, Unplaced
+from joinery.scheduling.packing import Packing, Unplaced
 from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.reason import ReasonCode
 from joinery.state.snapshot import Snapshot
@@ -21,6 +21,7 @@ from joinery.state.urgency import Need, urgencies
 from joinery.verification.verify import verify
 from simulator import builders
 from simulator.clock import START
+from tests.unit.scheduling.launches import priced_launch
 from tests.unit.verification.plans import problem
 
 LOST = {INTERRUPTED_AT: START.isoformat()}
@@ -76,25 +77,10 @@ def test_every_pod_is_placed_or_told(most: int) -> None:
     assert _codes(packing) == {pod.key: {ReasonCode.CAPS} for pod in pods[: 4 - most]}
 
 
-def _launch(price: float, *pods: str) -> Launch:
-    return Launch(
-        name="launch",
-        node_pool="default",
-        requirements=(),
-        labels={},
-        taints=(),
-        startup_taints=(),
-        requests={},
-        instance_types=("m5.large",),
-        offering=PlacedOffering("m5.large", "us-east-1a", "spot", price),
-        pods=pods,
-    )
-
-
 def _planner(left_out: Mapping[str, Unplaced]) -> Plan:
     """One node for all pods that are planned, for a dollar a pod."""
     planned = [pod for pod in ("default/lost", "default/web-0", "default/web-1") if pod not in left_out]
-    launches = (_launch(len(planned), *planned),) if planned else ()
+    launches = (priced_launch(len(planned), *planned),) if planned else ()
     return Plan(packing=Packing(launches=launches, unplaced=tuple(left_out.values())))
 
 
@@ -119,7 +105,7 @@ def test_nobody_gives_way_for_what_cannot_be_bought() -> None:
     def planner(left_out: Mapping[str, Unplaced]) -> Plan:
         plan = _planner(left_out)
         price = 1.0 if "default/lost" in left_out else 9.0
-        launches = tuple(_launch(price, *launch.pods) for launch in plan.packing.launches)
+        launches = tuple(priced_launch(price, *launch.pods) for launch in plan.packing.launches)
         return Plan(packing=replace(plan.packing, launches=launches))
 
     packing = within_caps(_with_a_lost_node(max_hourly=2.0), planner).packing
