@@ -63,10 +63,8 @@ class LifecycleController:
         """What the cloud says of each class, by name; a class that it could not look at is left out."""
         statuses = {}
         for node_class in node_classes:
-            try:
+            with actor.noting(f"{node_class.kind} {node_class.metadata.name} could not be resolved"):
                 statuses[node_class.metadata.name] = self._gateways.cloud.status_of(node_class)
-            except JoineryError as error:
-                actor.note(f"{node_class.kind} {node_class.metadata.name} could not be resolved", error)
         return statuses
 
     def _act(self, decision: LifecycleDecision, actor: Actor, invocation: Invocation) -> None:

@@ -27,7 +27,7 @@ from joinery.controllers.record import decision_document
 from joinery.controllers.supply import Supply, read_supply
 from joinery.controllers.telling import tell
 from joinery.doorbell.gateway import Bell
-from joinery.errors import JoineryError, RefusedError
+from joinery.errors import RefusedError
 from joinery.gateways import Gateways
 from joinery.lifecycle.replacement import replaced
 from joinery.lifecycle.steering import promises
@@ -183,10 +183,8 @@ class ProvisioningController:
         logger.info(what, extra=said(**{RECORD: key, COST: decision.packing.hourly}))
 
     def _record_refused(self, decision: Decision, actor: Actor) -> None:
-        try:
+        with actor.noting("the refused plan was not recorded"):
             self._record(decision, "refused")
-        except JoineryError as error:
-            actor.note("the refused plan was not recorded", error)
 
 
 def decide(
