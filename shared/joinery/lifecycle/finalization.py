@@ -30,14 +30,22 @@ from joinery.commands import (
 )
 from joinery.lifecycle.replacement import may_drain
 from joinery.lifecycle.view import Step, View, is_ready
-from joinery.state.claims import REGISTERED, annotated, moment, observed, with_condition, without_finalizer
+from joinery.state.claims import (
+    INSTANCE_TERMINATING,
+    REGISTERED,
+    annotated,
+    moment,
+    observed,
+    with_condition,
+    without_finalizer,
+)
 from joinery.state.instances import instance_id
 from joinery.state.retirement import is_retired
 from joinery.termination.drain import Drain, grace, plan_drain
 from joinery.termination.taint import disrupted
 from joinery.termination.volumes import blocking_volumes
 
-DRAINED, DETACHED, TERMINATING = "Drained", "VolumesDetached", "InstanceTerminating"
+DRAINED, DETACHED = "Drained", "VolumesDetached"
 #: A drain lasts at least this long: pods bound before the scheduler saw the taint are still to come.
 SHORTEST_DRAIN = timedelta(seconds=5)
 
@@ -194,12 +202,12 @@ def _end_instance(so_far: _Pass, node: Node | None = None) -> _Pass:
     instance = so_far.view.instance_of(claim)
     # An instance that is missing before it was asked to terminate may only be missing from the list, so it is asked all
     # the same.
-    if so_far.view.is_gone(claim) and claim.is_true(TERMINATING):
+    if so_far.view.is_gone(claim) and claim.is_true(INSTANCE_TERMINATING):
         return _let_go(so_far, node, "its instance is terminated")
     if instance is None or not instance.is_going:
         text = "its claim is being deleted"
         so_far = so_far.then(TerminateInstance(instance_id(claim.status.provider_id), text))
-    return so_far.then(claim=with_condition(claim, true(TERMINATING, observed(claim, so_far.now))))
+    return so_far.then(claim=with_condition(claim, true(INSTANCE_TERMINATING, observed(claim, so_far.now))))
 
 
 def _let_go(so_far: _Pass, node: Node | None, reason: str) -> _Pass:
@@ -217,5 +225,5 @@ def _progress(claim: NodeClaim) -> str:
     """How far the end has come, for the log."""
     if TERMINATION_FINALIZER not in claim.metadata.finalizers:
         return "its instance is gone"
-    reached = [kind for kind in (DRAINED, DETACHED, TERMINATING) if claim.is_true(kind)]
+    reached = [kind for kind in (DRAINED, DETACHED, INSTANCE_TERMINATING) if claim.is_true(kind)]
     return f"reached: {reached[-1]}" if reached else "its end has begun"

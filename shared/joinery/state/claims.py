@@ -13,6 +13,8 @@ from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
 
 LAUNCHED, REGISTERED, INITIALIZED = NODE_CLAIM_DEPENDENTS
+#: The condition of a claim whose instance EC2 was asked to end.
+INSTANCE_TERMINATING = "InstanceTerminating"
 
 
 def awaits_launch(claim: NodeClaim) -> bool:

@@ -26,6 +26,7 @@ from joinery.apis.labels import (
 )
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import Resources, amounts
+from joinery.state.claims import INSTANCE_TERMINATING
 from joinery.state.plans import expected, is_kept, planned_pods
 from joinery.state.pods import is_terminal
 from joinery.state.snapshot import Snapshot
@@ -43,7 +44,8 @@ class NodeView:
     driver is about to add. ``taints``: those that a pod has to tolerate. ``capacity``, ``allocatable``: before the
     launch, what the claim requests.
 
-    ``is_initialized``: it is fit for pods. ``is_leaving``: it takes no more pods, and those it has need another place.
+    ``is_initialized``: it is fit for pods. ``is_ready``: its kubelet says so now. ``is_leaving``: it takes no more
+    pods, and those it has need another place. ``is_terminating``: its instance is being ended.
     ``is_unlaunched``: its claim is not launched yet, so its room is for ``planned`` only. ``pods``: those bound to it
     or nominated for it. ``planned``: the pods (namespace/name) that its claim is there for now.
     """
@@ -56,7 +58,9 @@ class NodeView:
     capacity: Resources
     allocatable: Resources
     is_initialized: bool
+    is_ready: bool
     is_leaving: bool
+    is_terminating: bool
     is_unlaunched: bool
     pods: tuple[Pod, ...]
     planned: tuple[str, ...]
@@ -100,7 +104,7 @@ def is_leaving(node: Node | None, claim: NodeClaim | None) -> bool:
     """Whether the node is being deleted, or EC2 has told us that it will take it away."""
     if claim is None:
         return node is not None and node.metadata.deletion_timestamp is not None
-    return claim.is_deleting or claim.is_true("InstanceTerminating") or INTERRUPTED_AT in claim.metadata.annotations
+    return claim.is_deleting or claim.is_true(INSTANCE_TERMINATING) or INTERRUPTED_AT in claim.metadata.annotations
 
 
 def node_view(node: Node, claim: NodeClaim | None, pods: tuple[Pod, ...] = ()) -> NodeView:
@@ -127,7 +131,9 @@ def node_view(node: Node, claim: NodeClaim | None, pods: tuple[Pod, ...] = ()) -
         capacity=capacity,
         allocatable=allocatable,
         is_initialized=initialized,
+        is_ready=any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions),
         is_leaving=is_leaving(node, claim),
+        is_terminating=claim is not None and claim.is_true(INSTANCE_TERMINATING),
         is_unlaunched=False,
         pods=pods,
         planned=planned_pods(claim),
@@ -151,7 +157,9 @@ def _of_claim(claim: NodeClaim) -> NodeView:
         capacity=amounts(claim.status.capacity) if launched else reserved,
         allocatable=amounts(claim.status.allocatable) if launched else reserved,
         is_initialized=False,
+        is_ready=False,
         is_leaving=is_leaving(None, claim),
+        is_terminating=claim.is_true(INSTANCE_TERMINATING),
         is_unlaunched=not launched,
         pods=(),
         planned=planned_pods(claim),

@@ -1,0 +1,114 @@
+"""Disruption budgets: how many nodes of a NodePool may be disrupted now, for a given reason.
+
+The rules are Karpenter's (NodePool `MustGetAllowedDisruptions`, disruption `BuildDisruptionBudgetMapping`). Of the
+budgets that are for the reason and whose window is open, the strictest counts. What is already disrupted, whatever the
+cause, uses it up. A budget that cannot be read closes the pool for every reason: someone meant to limit something.
+
+Budgets bind what Joinery chooses to do: drift, emptiness, consolidation. They do not bind what happens to a node
+(interruption, expiration, repair) nor what a person asks for (deleting a node, scaling a static pool down).
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+from joinery.apis import duration
+from joinery.apis.nodepool import Budget, NodePool
+from joinery.disruption import cron
+from joinery.state.nodes import NodeView
+
+#: What is allowed where no budget is in force (Karpenter: `math.MaxInt32`).
+UNLIMITED = 2**31 - 1
+
+
+class DisruptionReason(StrEnum):
+    """What a node is disrupted for. The spelling is that of ``spec.disruption.budgets[].reasons``."""
+
+    UNDERUTILIZED = "Underutilized"
+    EMPTY = "Empty"
+    DRIFTED = "Drifted"
+
+
+@dataclass(frozen=True, slots=True)
+class PoolNodes:
+    """The nodes of one NodePool as its budgets count them.
+
+    ``total``: the initialised ones whose instance is not being terminated; what a percentage is of. ``disrupted``:
+    those of them that are going, are chosen to go, or are not ready.
+    """
+
+    total: int = 0
+    disrupted: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """How many more nodes may be disrupted, and ``why`` not more, as a sentence about the NodePool."""
+
+    allowed: int
+    why: str
+
+
+def pool_nodes(views: Iterable[NodeView]) -> Mapping[str, PoolNodes]:
+    """The counts by the name of the NodePool. Nodes that are not ours count nowhere."""
+    totals: dict[str, int] = defaultdict(int)
+    disrupted: dict[str, int] = defaultdict(int)
+    for view in views:
+        if view.claim and view.is_initialized and not view.is_terminating:
+            totals[view.pool] += 1
+            disrupted[view.pool] += view.is_leaving or not view.is_ready
+    return {pool: PoolNodes(total, disrupted[pool]) for pool, total in totals.items()}
+
+
+def allowed(pool: NodePool, reason: DisruptionReason, nodes: PoolNodes, now: datetime) -> Allowance:
+    """How many more of the pool's nodes may be disrupted now for the reason. ``now`` in UTC."""
+    limits: list[tuple[int, Budget]] = []
+    for budget in pool.spec.disruption.budgets:
+        try:
+            is_in_force = _is_open(budget, now)
+        except ValueError as error:
+            return Allowance(0, f"it has a budget that cannot be read, which closes it: {error}")
+        if is_in_force and (budget.reasons is None or reason.value in budget.reasons):
+            limits.append((_limit(budget, nodes.total), budget))
+    if not limits:
+        return Allowance(UNLIMITED, f"no budget limits disruption for {reason.value} now")
+    limit, strictest = min(limits, key=lambda entry: entry[0])
+    why = f"the budget {_words(strictest)} allows {limit} of {nodes.total} nodes, and {nodes.disrupted} are disrupted"
+    return Allowance(max(0, limit - nodes.disrupted), why)
+
+
+def _limit(budget: Budget, total: int) -> int:
+    """How many nodes the budget lets be disrupted at once; percentages are rounded up."""
+    percent = budget.nodes.removesuffix("%")
+    return math.ceil(total * int(percent) / 100) if percent != budget.nodes else int(budget.nodes)
+
+
+def _is_open(budget: Budget, now: datetime) -> bool:
+    """Whether the budget is in force: always without a schedule, else from each of its times for its duration.
+
+    A window ends before the moment that is ``duration`` after its beginning. A schedule that never comes counts as in
+    force: nobody writes a limit in order not to have it.
+
+    Raises ``ValueError`` for a schedule or a duration that cannot be read.
+    """
+    if budget.schedule is None and budget.duration is None:
+        return True
+    if budget.schedule is None or budget.duration is None:
+        raise ValueError("'schedule' and 'duration' must be given together")
+    try:
+        schedule = cron.parse(budget.schedule)
+    except ValueError as error:
+        raise ValueError(f"schedule {budget.schedule!r}: {error}") from error
+    length = duration.parse(budget.duration)
+    if length is None:
+        raise ValueError(f"duration {budget.duration!r} does not end")
+    begins = schedule.next_after(now - length)
+    return begins is None or begins <= now
+
+
+def _words(budget: Budget) -> str:
+    window = f" (from {budget.schedule} for {budget.duration})" if budget.schedule else ""
+    return f"{budget.nodes}{window}"
