@@ -15,4 +15,5 @@ from joinery.observability import logger, metrics
 @logger.inject_lambda_context(clear_state=True)
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    return bootstrap.answering().sweep(lambda: bootstrap.expiration().reconcile())
+    invocation = bootstrap.invocation(context)
+    return bootstrap.answering().sweep(lambda: bootstrap.expiration().reconcile(invocation))

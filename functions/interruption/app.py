@@ -18,4 +18,5 @@ from joinery.observability import logger, metrics
 @logger.inject_lambda_context(clear_state=True)
 @metrics.log_metrics(capture_cold_start_metric=True)
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
-    return bootstrap.answering().deliver(event, parse, lambda notices: bootstrap.interruption().reconcile(notices))
+    invocation, door = bootstrap.invocation(context), bootstrap.answering()
+    return door.deliver(event, parse, lambda notices: bootstrap.interruption().reconcile(notices, invocation))

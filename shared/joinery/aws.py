@@ -26,6 +26,12 @@ if TYPE_CHECKING:
     from mypy_boto3_ssm import SSMClient
 
 
+#: How long a call may take: so many attempts, and a wait of at most a second between two of them (botocore, "Standard
+#: retry mode"). Together less than ``cloudprovider.gateway.LONGEST_CALL``, which no run outlasts. A CreateFleet call
+#: that takes longer is repeated with its token, and gets what the first one got.
+ATTEMPTS, CONNECT_SECONDS, READ_SECONDS = 2, 2, 10
+
+
 def error(code: str, message: str, *, doing: str, status: int = 400) -> JoineryError:
     """Our error for one of AWS's. ``doing`` says what was tried; ``status`` is HTTP's."""
     text = f"{doing}: {code}: {message}"
@@ -118,7 +124,11 @@ class Clients:
     def _config(self) -> "Config":
         from botocore.config import Config
 
-        return Config(connect_timeout=3, read_timeout=60, retries={"mode": "standard", "max_attempts": 3})
+        return Config(
+            connect_timeout=CONNECT_SECONDS,
+            read_timeout=READ_SECONDS,
+            retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
+        )
 
     @cached_property
     def ec2(self) -> "EC2Client":

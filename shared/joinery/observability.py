@@ -51,6 +51,7 @@ class Count(StrEnum):
     NOTICES_IGNORED = "NoticesIgnored"
     NOTICES_EARLY = "NoticesEarly"
     NOTICES_OF_OTHERS = "NoticesOfOthers"
+    RUNS_CUT_SHORT = "RunsCutShort"
     SWEEPS = "Sweeps"
     SWEEPS_FAILED = "SweepsFailed"
 

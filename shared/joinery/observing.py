@@ -91,7 +91,7 @@ class ReadOnlyCluster:
     def reject(self, kind: str, name: str, reason: str) -> None:
         pass
 
-    def tolerate(self, pods: Sequence[Pod], toleration: Toleration) -> None:
+    def tolerate(self, pod: Pod, toleration: Toleration) -> None:
         pass
 
     def evict(self, pod: Pod) -> Eviction:

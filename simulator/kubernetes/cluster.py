@@ -4,8 +4,7 @@ What a controller may do goes through the Protocol's methods and meets the same 
 the simulated actors (scheduler, kubelets, workload controllers) also put, look at and remove objects directly.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -215,12 +214,10 @@ class InMemoryCluster:
         if told != stored.status.conditions:
             self.api.update(with_fields(stored, status=with_fields(stored.status, conditions=told)))
 
-    def tolerate(self, pods: Sequence[Pod], toleration: Toleration) -> None:
-        for pod in pods:
-            with suppress(NotFoundError):
-                stored = self._pod(pod)
-                tolerations = [*stored.spec.tolerations, toleration]
-                self.api.update(with_fields(stored, spec=with_fields(stored.spec, tolerations=tolerations)))
+    def tolerate(self, pod: Pod, toleration: Toleration) -> None:
+        stored = self._pod(pod)
+        tolerations = [*stored.spec.tolerations, toleration]
+        self.api.update(with_fields(stored, spec=with_fields(stored.spec, tolerations=tolerations)))
 
     def evict(self, pod: Pod) -> Eviction:
         try:

@@ -76,7 +76,7 @@ class Stand:
         return LifecycleController(self.gateways, self.settings).reconcile(self.invocation())
 
     def expire(self) -> Mapping[str, Any]:
-        return ExpirationController(self.gateways).reconcile()
+        return ExpirationController(self.gateways).reconcile(self.invocation())
 
     def refresh(self) -> Mapping[str, Any]:
         return CatalogController(self.gateways).reconcile()
@@ -95,7 +95,7 @@ class Stand:
 
     def notify(self, *notices: Notice) -> Mapping[str, Any]:
         """A batch of notices: what came of the first. Raises what went wrong with any."""
-        outcomes = InterruptionController(self.gateways).reconcile(notices)
+        outcomes = InterruptionController(self.gateways).reconcile(notices, self.invocation())
         for outcome in outcomes:
             if isinstance(outcome, Exception):
                 raise outcome

@@ -182,7 +182,7 @@ def test_one_notice_that_fails_costs_the_others_of_its_batch_nothing(stand: Stan
         error=error,
         about=lambda claim: claim.metadata.name == claims[first],
     )
-    outcomes = InterruptionController(fuse.protect(stand.gateways)).reconcile(_spot(first, second))
+    outcomes = InterruptionController(fuse.protect(stand.gateways)).reconcile(_spot(first, second), stand.invocation())
     assert [isinstance(outcome, Exception) for outcome in outcomes] == [True, False]
     assert {name for name, claim in stand.world.cluster.node_claims.items() if claim.is_deleting} == {claims[second]}
     assert stand.rung() == {Bell.PROVISIONING, Bell.LIFECYCLE}

@@ -155,17 +155,32 @@ def test_a_budget_keeps_a_pod_and_says_so(stand: Stand) -> None:
 
 
 def test_one_bad_claim_does_not_stop_the_others(stand: Stand) -> None:
-    """EC2 fails for one; the other is retired all the same, and the door is told to ring again."""
+    """EC2 refuses to end one. The call for both is repeated for each, and the other is retired all the same."""
     for name in ("claim-1", "claim-2"):
         stand.world.cluster.add(
             builders.node_claim(name, conditions=("Launched",), provider_id=f"aws:///us-east-1a/i-{name}")
         )
     for claim in stand.claims:
         stand.world.cluster.delete_node_claim(claim)
-    stand.world.cloud.fail_next("terminate", UnavailableError("throttled"))
-    with pytest.raises(UnavailableError, match="throttled"):
-        stand.live()
+    protected = ConfigurationError("OperationNotPermitted: i-claim-1 may not be terminated")
+    fuse = Fuse(failing="cloud.terminate", error=protected, about=lambda instance_ids: "i-claim-1" in instance_ids)
+    with pytest.raises(ConfigurationError, match="i-claim-1"):
+        Stand(stand.world, gateways=fuse.protect(stand.gateways)).live()
     assert [claim.is_true("InstanceTerminating") for claim in stand.claims] == [False, True]
+
+
+def test_a_throttled_call_for_many_is_not_repeated_for_each(stand: Stand) -> None:
+    """That would be throttled the more. The next tick asks again, and the door is told to ring."""
+    for name in ("claim-1", "claim-2"):
+        stand.world.cluster.add(
+            builders.node_claim(name, conditions=("Launched",), provider_id=f"aws:///us-east-1a/i-{name}")
+        )
+    for claim in stand.claims:
+        stand.world.cluster.delete_node_claim(claim)
+    fuse = Fuse(failing="cloud.terminate", error=UnavailableError("throttled"))
+    with pytest.raises(UnavailableError, match="throttled"):
+        Stand(stand.world, gateways=fuse.protect(stand.gateways)).live()
+    assert fuse.calls.count("cloud.terminate") == 1
 
 
 def test_a_class_that_cannot_be_resolved_does_not_stop_the_others(stand: Stand) -> None:

@@ -33,9 +33,9 @@ def test_a_pod_gains_a_toleration(form: Form) -> None:
     """It is added to those that the pod has, and nothing else changes."""
     form.put(builders.pod("p1"))
     pod = read_pod(form)
-    form.cluster.tolerate([pod], OURS)
+    form.cluster.tolerate(pod, OURS)
     other = replace(OURS, value="default-2")
-    form.cluster.tolerate([read_pod(form)], other)
+    form.cluster.tolerate(read_pod(form), other)
     assert read_pod(form).spec == replace(pod.spec, tolerations=[*pod.spec.tolerations, OURS, other])
 
 
@@ -44,26 +44,18 @@ def test_a_pod_that_is_gone_gains_none(form: Form) -> None:
     form.put(builders.pod("p1"))
     pod = read_pod(form)
     form.remove(pod)
-    form.cluster.tolerate([pod], OURS)
+    with pytest.raises(NotFoundError):
+        form.cluster.tolerate(pod, OURS)
     form.put(builders.pod("p1"))
-    form.cluster.tolerate([pod], OURS)
+    with pytest.raises(NotFoundError):
+        form.cluster.tolerate(pod, OURS)
     assert OURS not in read_pod(form).spec.tolerations
-
-
-def test_a_pod_that_is_gone_keeps_no_other_from_its_toleration(form: Form) -> None:
-    """All are tried."""
-    form.put(builders.pod("p1"))
-    pod = read_pod(form)
-    form.remove(pod)
-    form.put(builders.pod("p2"))
-    form.cluster.tolerate([pod, read_pod(form)], OURS)
-    assert OURS in read_pod(form).spec.tolerations
 
 
 def test_a_pod_that_was_bound_meanwhile_is_none_the_worse(form: Form) -> None:
     """The scheduler was faster."""
     form.put(builders.pod("p1", node="n1"))
-    form.cluster.tolerate([read_pod(form)], OURS)
+    form.cluster.tolerate(read_pod(form), OURS)
     assert OURS in read_pod(form).spec.tolerations
 
 

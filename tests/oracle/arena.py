@@ -126,7 +126,8 @@ class Arena:
         (before,) = world.nodes_of(claim)
         pods = invited(world, claim)
         if pods is not None:
-            self._cluster.tolerate(pods.pods, pods.toleration)
+            for pod in pods.pods:
+                self._cluster.tolerate(pod, pods.toleration)
         _, node, _ = register(world, claim)
         return node is not None and self._update(before, node)
 

@@ -21,6 +21,10 @@ from joinery.state.instances import AWS
 from joinery.state.instances import Instance as Instance
 from joinery.state.offerings import InstanceType, OfferingKey, Reservation
 
+#: Seconds after which a call has ended, with an answer or without. A run begins none that might take longer than it has
+#: left.
+LONGEST_CALL = 25.0
+
 
 @dataclass(frozen=True, slots=True)
 class Override:

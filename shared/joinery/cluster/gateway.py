@@ -4,7 +4,7 @@ Writes take the object as it was read and as it should be; the difference is sen
 was read. Every method may raise ``UnavailableError`` (throttled, timed out, server error).
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -14,6 +14,10 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.state.snapshot import ClaimsSnapshot, Snapshot
+
+#: Seconds after which a request to the API server has ended, with an answer or without. A run begins none that might
+#: take longer than it has left.
+LONGEST_CALL = 10.0
 
 
 class Eviction(Enum):
@@ -107,11 +111,8 @@ class Cluster(Protocol):
         """Write ``ValidationSucceeded=False`` on a custom resource that does not even parse."""
         ...
 
-    def tolerate(self, pods: Sequence[Pod], toleration: Toleration) -> None:
-        """Add a toleration, which is all that Kubernetes lets a pod gain. Pods that are gone are left out.
-
-        Every pod is tried; what was wrong with the first that was refused is raised at the end.
-        """
+    def tolerate(self, pod: Pod, toleration: Toleration) -> None:
+        """Add a toleration, which is all that Kubernetes lets a pod gain. ``NotFoundError`` if the pod is gone."""
         ...
 
     def evict(self, pod: Pod) -> Eviction:

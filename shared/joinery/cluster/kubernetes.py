@@ -5,7 +5,7 @@ so an object whose metadata and status both changed takes two requests.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, TypeVar
@@ -32,8 +32,6 @@ from joinery.state.snapshot import ClaimsSnapshot, Snapshot
 M = TypeVar("M", bound=CustomResource)
 #: How many lists are read at once. The API server answers them side by side; decoding holds the interpreter.
 READERS = 4
-#: How many pods are written to at once: a plan may be about thousands, and a function has a minute.
-WRITERS = 8
 #: How often a write to a Node is sent again after a conflict that does not concern it.
 CONFLICTS = 3
 _MANY_BUDGETS = "more than one PodDisruptionBudget"
@@ -140,14 +138,7 @@ class KubernetesCluster:
         if after != before:
             self._send(f"{path}/status", {"status": {"conditions": after}}, stored["metadata"]["resourceVersion"])
 
-    def tolerate(self, pods: Sequence[Pod], toleration: Toleration) -> None:
-        with ThreadPoolExecutor(WRITERS) as writers:
-            writing = [writers.submit(self._tolerate, pod, toleration) for pod in pods]
-        for written in writing:
-            with contextlib.suppress(NotFoundError):
-                written.result()
-
-    def _tolerate(self, pod: Pod, toleration: Toleration) -> None:
+    def tolerate(self, pod: Pod, toleration: Toleration) -> None:
         # Appended to the list as it is now: the one that was read may be out of date, and the API server lets none be
         # removed.
         added = msgspec.to_builtins(toleration)

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from joinery.cluster.client import rest_type
+from joinery.cluster.gateway import LONGEST_CALL
 from joinery.cluster.refusals import MESSAGE_CHARS, Response, refusal
 from joinery.errors import UnavailableError
 
@@ -22,7 +23,7 @@ ATTEMPTS = 4
 CONNECT_SECONDS = 3.0
 #: Seconds that a request may take, all attempts together. The shortest function that reads the cluster has 30 s: with a
 #: server that does not answer it must still have the time to say so, and to ring again.
-PATIENCE = 10.0
+PATIENCE = LONGEST_CALL
 LONGEST_WAIT = 5.0  # seconds: a function pays for every second that it sleeps, and has a timeout
 _FIRST_WAIT = 0.2
 _BUSY = frozenset({429, 500, 502, 503, 504})

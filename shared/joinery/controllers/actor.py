@@ -1,20 +1,31 @@
-"""The actor: it carries commands out through the gateways, one call a command.
+"""The actor: it carries commands out through the gateways, many chains at a time.
 
-Commands come in chains, one chain an object. Within a chain the first failure stops the rest, because what follows
-relies on it; other chains go on. Only a pod that cannot be made to go stops nothing behind it: its neighbours can be
-asked all the same, and how far a drain has come is read from the pods that are left. Deleting what is gone already
-counts as done. Failures are logged one by one, and raised together at the end (``conclude``), so that the door rings
-again or redelivers.
+Commands come in chains, one chain an object. Within a chain they are carried out in order, and the first failure stops
+the rest, because what follows relies on it; other chains go on. Only a pod that cannot be made to go stops nothing
+behind it: its neighbours can be asked all the same, and how far a drain has come is read from the pods that are left.
+Deleting what is gone already counts as done. Failures are logged one by one, and raised together at the end
+(``conclude``), so that the door rings again or redelivers.
+
+Chains are worked on side by side (``Gateways.workers``). Where several have come to a command that EC2 or DynamoDB
+takes for many objects, one call serves them all; one that is refused is repeated for each of them alone, so that an
+object at fault stops only itself. Threads make calls and nothing else: the log, the Events and the failures come
+afterwards, in the order of the chains.
+
+No call is begun that might outlast the run (``Invocation.has_time_for``). What is left then is left to the next run,
+which reads the world anew; ``is_cut_short`` says so.
 
 What is logged as decided is also carried out, unless the line says mode ``observe``: then the gateways do not write
 (``joinery.observing``).
 """
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from typing import assert_never
 
+from joinery.cluster import gateway as cluster_gateway
 from joinery.cluster.gateway import Eviction
 from joinery.commands import (
     Announce,
@@ -35,9 +46,20 @@ from joinery.commands import (
     UpdatePool,
 )
 from joinery.controllers.announcements import announce
+from joinery.controllers.chain import (
+    Chain,
+    Together,
+    batches,
+    is_a_judgement,
+    is_done_when_gone,
+    is_silence,
+    longest,
+    subject,
+)
+from joinery.controllers.invocation import Invocation, TimeIsOverError
 from joinery.errors import ConfigurationError, ConflictError, JoineryError, NotFoundError, UnavailableError
 from joinery.gateways import Gateways
-from joinery.observability import COMMAND, ERROR, REASON, logger, said
+from joinery.observability import COMMAND, ERROR, REASON, Count, count, logger, said
 
 
 class Actor:
@@ -46,29 +68,45 @@ class Actor:
     ``attempted``: how many commands were tried so far, Events not counted.
     """
 
-    def __init__(self, gateways: Gateways, now: datetime) -> None:
+    def __init__(self, gateways: Gateways, now: datetime, invocation: Invocation) -> None:
         self._gateways = gateways
-        self._now = now
+        self.now = now
+        self._invocation = invocation
         self._failures: list[Exception] = []
+        self._left = 0
         self.attempted = 0
+
+    @property
+    def is_cut_short(self) -> bool:
+        """Whether something was left undone because the run's time was over."""
+        return self._left > 0
 
     def carry_out(self, *chains: Iterable[Command]) -> None:
         """Carry out each chain as far as it goes. Never raises: see ``conclude``."""
-        for chain in chains:
-            for command in chain:
-                try:
-                    self._carry_out(command)
-                except JoineryError as error:
-                    logger.error("a command failed", extra=_line(command) | {ERROR: str(error)})
-                    self._failures.append(error)
-                    if not _fails_alone(command, error):
-                        break
+        begun = [Chain(deque(chain)) for chain in chains]
+        under_way: Sequence[Chain] = begun
+        while under_way:
+            self._gateways.workers.run([partial(self._advance, chain) for chain in under_way])
+            self._carry_out_together(under_way)
+            for chain in under_way:
+                self._log(chain)
+            under_way = [chain for chain in under_way if not chain.is_over]
+        self.leave(sum(chain.is_left for chain in begun))
+        announce(self._gateways, self._invocation, [news for chain in begun for news in chain.news])
+
+    def leave(self, number: int) -> None:
+        """Take note that so many things are left to the next run, because this one has no time for them."""
+        self._left += number
 
     def conclude(self) -> None:
         """Raise what went wrong, if anything did, as one error that tells the door what to do about it.
 
-        If all failures are of one kind that needs no retry, it is that kind; otherwise ``UnavailableError``.
+        If all failures are of one kind that needs no retry, it is that kind; otherwise ``UnavailableError``. That the
+        run was cut short is no failure: it is logged and counted.
         """
+        if self._left:
+            count(Count.RUNS_CUT_SHORT)
+            logger.warning("the run ended in time", extra={REASON: f"{self._left} chains are left to the next run"})
         if not self._failures:
             return
         text = f"{len(self._failures)} failed, first: {self._failures[0]}"
@@ -90,20 +128,48 @@ class Actor:
         except JoineryError as error:
             self.note(what, error)
 
-    def _carry_out(self, command: Command) -> None:
-        if isinstance(command, Announce):
-            announce(self._gateways.recorder, [command])
-            return
-        logger.info("decided", extra=_line(command))
-        self.attempted += 1
-        try:
-            self._change(command)
-        except NotFoundError as error:
-            if not _is_done_when_gone(command):
-                # It was there when it was read, so the decision is out of date.
-                raise ConflictError(f"{_subject(command)} is gone") from error
+    # --- in the threads of the workers ---
 
-    def _change(self, command: Change) -> None:  # noqa: C901 - one flat table, a line a command
+    def _advance(self, chain: Chain) -> None:
+        """Carry out commands of a chain, up to the first that is carried out together with those of other chains."""
+        while not chain.is_over and chain.awaited is None:
+            command = chain.commands[0]
+            if isinstance(command, Announce):
+                chain.news.append(chain.commands.popleft())  # type: ignore[arg-type]
+            else:
+                chain.tried(command, self._error_of(partial(self._change, command, chain.news), command))
+
+    def _ask(self, batch: Sequence[Chain]) -> Sequence[Chain]:
+        """Carry out what these chains have come to, by one call.
+
+        Returns the chains to be asked for one by one, because the call was refused and may do for some of them.
+        """
+        commands = [command for chain in batch if (command := chain.awaited)]
+        error = self._error_of(partial(self._change_together, commands), commands[0])
+        if error is not None and len(batch) > 1 and is_a_judgement(error):
+            return batch
+        for chain, command in zip(batch, commands, strict=True):
+            chain.tried(command, error)
+        return ()
+
+    def _error_of(self, call: partial[None], command: Change) -> JoineryError | None:
+        """Make a call for a command, if there is time for it; what went wrong, or None."""
+        if not self._invocation.has_time_for(longest(command)):
+            return TimeIsOverError(f"no time is left for {subject(command)}")
+        try:
+            call()
+        except NotFoundError as error:
+            if is_done_when_gone(command):
+                return None
+            # It was there when it was read, so the decision is out of date.
+            gone = ConflictError(f"{subject(command)} is gone")
+            gone.__cause__ = error
+            return gone
+        except JoineryError as error:
+            return error
+        return None
+
+    def _change(self, command: Change, news: list[Announce]) -> None:  # noqa: C901 - one flat table, a line a command
         cluster = self._gateways.cluster
         match command:
             case UpdateClaim(before, after):
@@ -120,57 +186,79 @@ class Actor:
                 cluster.update_node_class(before_class, after_class)
             case Reject(kind, name, reason):
                 cluster.reject(kind, name, reason)
-            case Tolerate(pods, toleration):
-                cluster.tolerate(pods, toleration)
+            case Tolerate():
+                self._tolerate(command)
             case Evict():
-                self._evict(command)
+                self._evict(command, news)
             case DeletePod(pod, seconds):
                 cluster.delete_pod(pod, grace_seconds=seconds)
-            case TerminateInstance(instance_id):
-                self._gateways.cloud.terminate([instance_id])
             case TagInstance(instance_id, tags):
                 self._gateways.cloud.tag(instance_id, tags)
-            case MarkUnavailable(offering, reason):
-                self._gateways.unavailable.mark([offering], now=self._now, reason=reason)
+            case TerminateInstance() | MarkUnavailable():
+                self._change_together([command])
             case _:
                 assert_never(command)
 
-    def _evict(self, command: Evict) -> None:
+    def _change_together(self, commands: Sequence[Together]) -> None:
+        """Make one call for commands of one kind, and of one reason where the call carries it."""
+        instances = [command.instance_id for command in commands if isinstance(command, TerminateInstance)]
+        offerings = [command.offering for command in commands if isinstance(command, MarkUnavailable)]
+        if instances:
+            self._gateways.cloud.terminate(instances)
+        if offerings:
+            self._gateways.unavailable.mark(offerings, now=self.now, reason=commands[0].reason)
+
+    def _tolerate(self, command: Tolerate) -> None:
+        """Try every pod, unless nobody answers. Raises what was wrong with the first that was refused."""
+        refused = None
+        for pod in command.pods:
+            if not self._invocation.has_time_for(cluster_gateway.LONGEST_CALL):
+                raise TimeIsOverError(f"no time is left for pod {pod.key}")
+            try:
+                self._gateways.cluster.tolerate(pod, command.toleration)
+            except NotFoundError:
+                continue
+            except JoineryError as error:
+                if is_silence(error):
+                    raise
+                refused = refused or error
+        if refused is not None:
+            raise refused
+
+    def _evict(self, command: Evict, news: list[Announce]) -> None:
         try:
             answer = self._gateways.cluster.evict(command.pod)
         except JoineryError as error:
-            if not _is_silence(error):
-                text = (
-                    f"its node {command.node.metadata.name} is being drained, but it was not evicted: {_cause(error)}"
-                )
-                announce(self._gateways.recorder, [Announce("FailedEviction", text, command.pod, warning=True)])
+            if not is_silence(error):
+                name = command.node.metadata.name
+                text = f"its node {name} is being drained, but it was not evicted: {_cause(error)}"
+                news.append(Announce("FailedEviction", text, command.pod, warning=True))
             raise
         match answer:
             case Eviction.EVICTED:
-                event = Announce("Evicted", f"evicted: {command.reason}", command.pod)
+                news.append(Announce("Evicted", f"evicted: {command.reason}", command.pod))
             case Eviction.BLOCKED:
                 text = f"a disruption budget keeps the pod {command.pod.key}"
-                event = Announce("FailedDraining", text, command.node, warning=True)
+                news.append(Announce("FailedDraining", text, command.node, warning=True))
             case Eviction.GONE | Eviction.NOT_ASKED:
-                return
-        announce(self._gateways.recorder, [event])
+                pass
 
+    # --- between the calls ---
 
-def _is_done_when_gone(command: Change) -> bool:
-    return isinstance(command, DeleteClaim | DeleteNode | DeletePod | TerminateInstance | TagInstance)
+    def _carry_out_together(self, chains: Sequence[Chain]) -> None:
+        refused = self._gateways.workers.run([partial(self._ask, batch) for batch in batches(chains)])
+        alone = [[chain] for batch in refused if not isinstance(batch, JoineryError) for chain in batch]
+        self._gateways.workers.run([partial(self._ask, batch) for batch in alone])
 
-
-def _fails_alone(command: Command, error: JoineryError) -> bool:
-    """Whether what follows in the chain is carried out all the same.
-
-    Not where nobody answers: each of the node's pods would wait for that as long as this one did.
-    """
-    return isinstance(command, Evict | DeletePod) and not _is_silence(error)
-
-
-def _is_silence(error: JoineryError) -> bool:
-    """Whether nobody answered, so that the next request would wait as long and probably for nothing."""
-    return isinstance(error, UnavailableError) and not error.is_answer
+    def _log(self, chain: Chain) -> None:
+        """Log what was carried out of a chain since the last time, and note what failed."""
+        for command, error in chain.outcomes:
+            self.attempted += 1
+            logger.info("decided", extra=_line(command))
+            if error is not None:
+                logger.error("a command failed", extra=_line(command) | {ERROR: str(error)})
+                self._failures.append(error)
+        chain.outcomes.clear()
 
 
 def _cause(error: JoineryError) -> str:
@@ -179,27 +267,4 @@ def _cause(error: JoineryError) -> str:
 
 def _line(command: Command) -> dict[str, object]:
     """The command as the keys of a line of the log."""
-    return {COMMAND: f"{type(command).__name__} {_subject(command)}", REASON: command.reason}
-
-
-def _subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
-    """What the command is about, for a person."""
-    match command:
-        case UpdateClaim(before) | UpdateNode(before) | UpdatePool(before) | UpdateClass(before):
-            return before.metadata.name
-        case DeleteClaim(claim):
-            return claim.metadata.name
-        case DeleteNode(node):
-            return node.metadata.name
-        case Tolerate(pods):
-            return f"{len(pods)} pods, first {pods[0].key}"
-        case Evict(pod) | DeletePod(pod):
-            return pod.key
-        case TerminateInstance(instance_id) | TagInstance(instance_id):
-            return instance_id
-        case Reject(kind, name):
-            return f"{kind} {name}"
-        case MarkUnavailable(offering):
-            return f"{offering.instance_type} {offering.zone} {offering.capacity_type}"
-        case Announce(about):
-            return about
+    return {COMMAND: f"{type(command).__name__} {subject(command)}", REASON: command.reason}

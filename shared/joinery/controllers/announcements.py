@@ -1,18 +1,33 @@
 """Announcements, sent as Kubernetes Events."""
 
 from collections.abc import Iterable
+from functools import partial
 
 from joinery.apis.core import Node, Pod
-from joinery.cluster.gateway import Event, Recorder
+from joinery.cluster.gateway import LONGEST_CALL, Event
 from joinery.commands import Announce, Subject
+from joinery.controllers.invocation import Invocation
+from joinery.gateways import Gateways
 
 #: At most so many Events a run of each sort: they are for people, and each is a request to the API server.
 MOST_EVENTS = 100
 
 
-def announce(recorder: Recorder, announcements: Iterable[Announce]) -> None:
-    """Send them to the cluster. Never raises, as ``Recorder`` never does."""
-    recorder.emit([_event(announcement) for announcement in announcements])
+def announce(gateways: Gateways, invocation: Invocation, announcements: Iterable[Announce]) -> None:
+    """Send them to the cluster, several at a time, as long as the run has time. Never raises, as ``Recorder`` never
+    does.
+
+    Of several about one object that give one reason the first is sent: the others would be told that it exists.
+    """
+    events: dict[tuple[str, str, str, str, str], Event] = {}
+    for event in map(_event, announcements):
+        events.setdefault((event.uid, event.kind, event.namespace, event.name, event.reason), event)
+    gateways.workers.run([partial(_send, gateways, invocation, event) for event in events.values()])
+
+
+def _send(gateways: Gateways, invocation: Invocation, event: Event) -> None:
+    if invocation.has_time_for(LONGEST_CALL):
+        gateways.recorder.emit([event])
 
 
 def _event(announcement: Announce) -> Event:

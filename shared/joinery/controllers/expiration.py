@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from joinery.controllers.actor import Actor
+from joinery.controllers.invocation import Invocation
 from joinery.disruption.expiration import expire
 from joinery.doorbell.gateway import Bell
 from joinery.gateways import Gateways
@@ -15,11 +16,11 @@ class ExpirationController:
     def __init__(self, gateways: Gateways) -> None:
         self._gateways = gateways
 
-    def reconcile(self) -> Mapping[str, Any]:
+    def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Read, decide, act."""
         snapshot = self._gateways.cluster.snapshot()
         expired = expire(snapshot)
-        actor = Actor(self._gateways, snapshot.now)
+        actor = Actor(self._gateways, snapshot.now, invocation)
         actor.carry_out(*expired)
         if actor.attempted:
             self._gateways.doorbell.ring(Bell.PROVISIONING)

@@ -14,6 +14,7 @@ from typing import Any
 from joinery.apis.core import Node
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.controllers.actor import Actor
+from joinery.controllers.invocation import Invocation, TimeIsOverError
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConflictError, JoineryError, NotFoundError
 from joinery.gateways import Gateways
@@ -34,21 +35,21 @@ class InterruptionController:
     def __init__(self, gateways: Gateways) -> None:
         self._gateways = gateways
 
-    def reconcile(self, notices: Sequence[Notice]) -> tuple[Outcome | Exception, ...]:
+    def reconcile(self, notices: Sequence[Notice], invocation: Invocation) -> tuple[Outcome | Exception, ...]:
         """Read, decide, act. For each notice what came of it, or what went wrong with it alone.
 
         Raises what concerns them all: the claims cannot be read, a bell cannot be rung.
         """
-        outcomes = list(self._answer(notices))
+        outcomes = list(self._answer(notices, invocation))
         # A conflict is decided anew at once: the queue would bring it again after a third of a spot warning's time.
         conflicts = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, ConflictError)]
         if conflicts:
-            again = self._answer([notices[number] for number in conflicts])
+            again = self._answer([notices[number] for number in conflicts], invocation)
             for number, outcome in zip(conflicts, again, strict=True):
                 outcomes[number] = outcome
         return tuple(outcomes)
 
-    def _answer(self, notices: Sequence[Notice]) -> Sequence[Outcome | Exception]:
+    def _answer(self, notices: Sequence[Notice], invocation: Invocation) -> Sequence[Outcome | Exception]:
         snapshot = self._gateways.cluster.claims_snapshot()
         claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
         names = [[claim.metadata.name for claim in concerned(notice, claims.values())] for notice in notices]
@@ -56,7 +57,8 @@ class InterruptionController:
         retired: set[str] = set()
         outcomes: list[Outcome | Exception] = []
         for notice, of_notice in zip(notices, names, strict=True):
-            outcome = self._carry_out(notice, [claims[name] for name in of_notice], nodes, snapshot.now)
+            actor = Actor(self._gateways, snapshot.now, invocation)
+            outcome = self._carry_out(notice, [claims[name] for name in of_notice], nodes, actor)
             outcomes.append(outcome if isinstance(outcome, Exception) else _answered(notice, snapshot, outcome))
             if notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION:
                 retired.update(of_notice)
@@ -90,14 +92,17 @@ class InterruptionController:
         return nodes
 
     def _carry_out(
-        self, notice: Notice, claims: Sequence[NodeClaim], nodes: Mapping[str, Node], now: datetime
+        self, notice: Notice, claims: Sequence[NodeClaim], nodes: Mapping[str, Node], actor: Actor
     ) -> Outcome | Exception:
-        actor = Actor(self._gateways, now)
         try:
-            actor.carry_out(*respond(notice, claims, nodes, now))
+            # One after the other, though none relies on another: the mark must be written before the deletion is.
+            for steps in respond(notice, claims, nodes, actor.now):
+                actor.carry_out(steps)
             actor.conclude()
         except Exception as error:  # whatever is wrong with one notice, the others of its batch go on
             return error
+        if actor.is_cut_short:
+            return TimeIsOverError("the run had no time left for it")
         if notice.unread:
             # What could be read of the event is done; the rest must not be lost without a person's knowing.
             return MalformedNoticeError(notice.unread)

@@ -1,11 +1,17 @@
-"""An invocation: what a run may know of the call that it is part of."""
+"""One call of a door: what a controller may know of it, which is not all that it is part of."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from joinery.errors import UnavailableError
+
 
 def _a_minute() -> float:
     return 60.0
+
+
+class TimeIsOverError(UnavailableError):
+    """The run has too little time left to begin a call. Nothing is wrong: the next run goes on from here."""
 
 
 @dataclass(frozen=True)
@@ -13,7 +19,8 @@ class Invocation:
     """One call of a door.
 
     ``id``: Lambda's request id. Every delivery of a message has another, so no two runs that overlap share one.
-    ``remaining``: the seconds until Lambda kills the call. Without it, it is a call of a minute that takes no time.
+    ``remaining``: the seconds until Lambda kills the call. Without it, it is a call of a minute that takes no time. It
+    is asked from several threads.
     """
 
     id: str
@@ -23,3 +30,10 @@ class Invocation:
         """What tells the seconds since now."""
         begun = self.remaining()
         return lambda: begun - self.remaining()
+
+    def has_time_for(self, seconds: float) -> bool:
+        """Whether a call that takes so long at most may be begun.
+
+        A second is kept for what the run still has to do when its calls are over: to ring, and to log.
+        """
+        return self.remaining() >= seconds + 1

@@ -182,7 +182,7 @@ def finish_launches(
     held = hold_back(groups, caps, snapshot=snapshot, types=supply.types, launched=tokens)
     if held.announcements:
         logger.error("launches are held back by a cap", extra=said(**{REASON: held.announcements[0].reason}))
-        announce(gateways.recorder, held.announcements[:MOST_EVENTS])
+        announce(gateways, invocation, held.announcements[:MOST_EVENTS])
     launcher = Launcher(gateways, actor, snapshot, supply, invocation)
     return Finished(launcher.launch(held.admitted, snapshot.node_claims, instances), held.caps)
 

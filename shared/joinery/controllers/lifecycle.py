@@ -34,7 +34,7 @@ class LifecycleController:
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Read, decide, act. Raises what failed when everything else is done."""
         view, unlisted = self._read()
-        actor = Actor(self._gateways, view.snapshot.now)
+        actor = Actor(self._gateways, view.snapshot.now, invocation)
         if unlisted is not None:
             actor.note("the instances could not be listed; what needs them waits", unlisted)
         statuses = self._resolve(view.snapshot.node_classes, actor)

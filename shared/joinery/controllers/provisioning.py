@@ -88,9 +88,9 @@ class ProvisioningController:
             problem, supply = self._read(snapshot, caps, invocation)
             stopwatch = invocation.stopwatch()
             decision = decide(problem, supply, stopwatch=stopwatch)
-            decision, writer = self._write_claims(decision, stopwatch)
+            decision, writer = self._write_claims(decision, stopwatch, invocation)
         launched = self._launch(decision, writer, invocation)
-        self._tell(decision, writer)
+        self._tell(decision, writer, invocation)
         writer.actor.conclude()
         _refuse_the_rest(decision.packing)
         return _outcome(decision.packing, writer, launched)
@@ -107,7 +107,7 @@ class ProvisioningController:
         left_behind = [claim for claim in snapshot.managed_claims if awaits_launch(claim)]
         if not left_behind:
             return snapshot, caps
-        actor = Actor(self._gateways, snapshot.now)
+        actor = Actor(self._gateways, snapshot.now, invocation)
         # A failure is logged, and not raised: the claim is tried again, and the other pods should be served now.
         with actor.noting("claims that were left behind could not be launched"):
             instances = self._gateways.cloud.instances()
@@ -125,7 +125,9 @@ class ProvisioningController:
 
     # --- acting on the decision ---
 
-    def _write_claims(self, decision: Decision, stopwatch: Stopwatch) -> tuple[Decision, ClaimWriter]:
+    def _write_claims(
+        self, decision: Decision, stopwatch: Stopwatch, invocation: Invocation
+    ) -> tuple[Decision, ClaimWriter]:
         """Create the claims of the plan. Where some are refused, plan the rest again without what is at fault.
 
         Returns the last decision, whose snapshot has the claims that were written before, and the writer with all of
@@ -133,7 +135,7 @@ class ProvisioningController:
         """
         self._refuse_if_objectionable(decision)
         caps = decision.problem.options.caps
-        actor = Actor(self._gateways, decision.snapshot.now)
+        actor = Actor(self._gateways, decision.snapshot.now, invocation)
         writer = ClaimWriter(self._gateways.cluster, self._gateways.workers, actor)
         for _ in range(_MOST_PLANS):
             if not writer.write(decision.problem, decision.packing):
@@ -170,11 +172,11 @@ class ProvisioningController:
             self._gateways.doorbell.ring(Bell.PROVISIONING)
         return launched
 
-    def _tell(self, decision: Decision, writer: ClaimWriter) -> None:
+    def _tell(self, decision: Decision, writer: ClaimWriter, invocation: Invocation) -> None:
         """Record the decision if it changes something, and send its Events."""
         if decision.packing.launches:
             self._record(decision, "decided")
-        tell(self._gateways.recorder, decision.snapshot, decision.packing, writer)
+        tell(self._gateways, invocation, decision.snapshot, decision.packing, writer)
 
     def _record(self, decision: Decision, what: str) -> None:
         """Keep the decision. One that was refused is what somebody will want to look at."""

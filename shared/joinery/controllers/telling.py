@@ -5,10 +5,11 @@ from itertools import islice
 from typing import TypeVar
 
 from joinery.apis.core import Pod
-from joinery.cluster.gateway import Recorder
 from joinery.commands import Announce
 from joinery.controllers.announcements import MOST_EVENTS, announce
 from joinery.controllers.claim_writer import ClaimWriter
+from joinery.controllers.invocation import Invocation
+from joinery.gateways import Gateways
 from joinery.observability import CODE, NODE_POOL, POD, REASON, logger, said
 from joinery.scheduling.explain.elsewhere import also_served, bought_twice, foreign
 from joinery.scheduling.packing import Launch, Packing, Unplaced
@@ -18,7 +19,7 @@ from joinery.state.snapshot import Snapshot
 T = TypeVar("T")
 
 
-def tell(recorder: Recorder, snapshot: Snapshot, packing: Packing, writer: ClaimWriter) -> None:
+def tell(gateways: Gateways, invocation: Invocation, snapshot: Snapshot, packing: Packing, writer: ClaimWriter) -> None:
     """Tell each pod where it is expected or why it has no node, and the log what concerns many pods."""
     pods = {pod.key: pod for pod in snapshot.pods}
     others = foreign(snapshot)
@@ -30,7 +31,7 @@ def tell(recorder: Recorder, snapshot: Snapshot, packing: Packing, writer: Claim
     _log_unplaced(left)
     claims = {pod: written.claim.metadata.name for written in writer.written for pod in written.launch.pods}
     announcements = (_nominated(packing, claims, pods), _failed(left, pods), _observed(writer.observed, pods))
-    announce(recorder, [news for sort in announcements for news in islice(sort, MOST_EVENTS)])
+    announce(gateways, invocation, [news for sort in announcements for news in islice(sort, MOST_EVENTS)])
 
 
 def _nominated(packing: Packing, claims: Mapping[str, str], pods: Mapping[str, Pod]) -> Iterator[Announce]:
