@@ -116,6 +116,12 @@ class TerminateInstance:
 
 
 @dataclass(frozen=True, slots=True)
+class RebootInstance:
+    instance_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class TagInstance:
     """Add tags to an instance, for people who look at EC2. ``tags``: key to value."""
 
@@ -145,6 +151,7 @@ Change = (
     | Evict
     | DeletePod
     | TerminateInstance
+    | RebootInstance
     | TagInstance
     | MarkUnavailable
 )

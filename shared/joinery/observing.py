@@ -134,6 +134,9 @@ class ReadOnlyCloud:
     def terminate(self, instance_ids: Sequence[str]) -> None:
         pass
 
+    def reboot(self, instance_id: str) -> None:
+        pass
+
     def tag(self, instance_id: str, tags: Mapping[str, str]) -> None:
         pass
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from joinery.apis.caps import Caps
+from joinery.apis.policies import NodeRepair
 from joinery.apis.sizes import BALANCED, SIZES
 from joinery.errors import ConfigurationError
 
@@ -27,6 +28,8 @@ class Settings:
     ``enabled``: a door's off-switch; a door that is off completes what wakes it and does nothing.
     ``max_launches`` and ``max_hourly``: how many nodes a run launches at most, and for how many $/h.
     ``node_size``: ``cheapest``, ``balanced`` or ``small``, for NodePools that do not say.
+    ``node_repair``: what becomes of a node that is unhealthy for too long: ``off`` (nothing), ``replace``, or
+    ``reboot`` (once, and then it is replaced).
     ``provisioning_queue`` and ``lifecycle_queue``: the URLs of the bells' queues.
     ``bucket``: catalogue and decision records. ``table``: offerings that EC2 was out of lately.
     ``webhook_token``: the secret path segment of the webhook's URL.
@@ -40,6 +43,7 @@ class Settings:
     max_launches: int = 500
     max_hourly: float = 1000.0
     node_size: str = BALANCED
+    node_repair: str = NodeRepair.OFF
     provisioning_queue: str = ""
     lifecycle_queue: str = ""
     bucket: str = ""
@@ -53,6 +57,11 @@ class Settings:
         _demand(self.max_launches >= 0, "max_launches", "is negative")
         _demand(self.max_hourly >= 0, "max_hourly", "is negative")
         _demand(self.node_size in SIZES, "node_size", f"is {self.node_size!r}: expected one of {', '.join(SIZES)}")
+        _demand(
+            self.node_repair in list(NodeRepair),
+            "node_repair",
+            f"is {self.node_repair!r}: expected one of {', '.join(NodeRepair)}",
+        )
         _demand(":" in self.gateways, "gateways", f"is {self.gateways!r}: expected module:function")
 
     @property
@@ -85,7 +94,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "provisioning": (*_CONTROLLER, "table", *_CAPS, "node_size"),
     "interruption": (*_CONTROLLER, "table"),
     "expiration": _CONTROLLER,
-    "lifecycle": (*_CONTROLLER, "table", *_CAPS),
+    "lifecycle": (*_CONTROLLER, "table", *_CAPS, "node_repair"),
     "catalog": (*_EVERY_DOOR, "bucket"),
 }
 

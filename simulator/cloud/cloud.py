@@ -65,7 +65,7 @@ class InMemoryCloud:
 
     ``requests`` are the launches asked for, in order, for tests to look at. ``stock`` holds the pools that are limited:
     how many instances are left in each. ``reserved`` holds the capacity reservations by id, as they were before any
-    launch.
+    launch. ``rebooted`` are the ids of the instances that were rebooted, in order.
     """
 
     def __init__(self, clock: Clock, catalog: Catalog, *, cluster: str = "joinery") -> None:
@@ -75,6 +75,7 @@ class InMemoryCloud:
         self.stock: dict[OfferingKey, int] = {}
         self.reserved: dict[str, CapacityReservation] = {}
         self.requests: list[LaunchRequest] = []
+        self.rebooted: list[str] = []
         self._catalog = catalog
         self._machines: dict[str, _Machine] = {}
         self._launched: dict[str, LaunchResult] = {}
@@ -199,6 +200,11 @@ class InMemoryCloud:
             raise NotFoundError(f"none of the instances exists: {', '.join(instance_ids)}")
         for machine in machines:
             self._end(machine, now)
+
+    def reboot(self, instance_id: str) -> None:
+        self._fail("reboot")
+        self._machine(instance_id)
+        self.rebooted.append(instance_id)
 
     def tag(self, instance_id: str, tags: Mapping[str, str]) -> None:
         self._fail("tag")

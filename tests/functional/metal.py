@@ -121,6 +121,10 @@ class MetalCloud:
             raise NotFoundError(f"no such machine: {', '.join(instance_ids)}")
         self._free.update((machine.instance_type, machine.zone) for machine in gone)
 
+    def reboot(self, instance_id: str) -> None:
+        if instance_id not in self._machines:
+            raise NotFoundError(f"no such machine: {instance_id}")
+
     def tag(self, instance_id: str, tags: Mapping[str, str]) -> None:
         machine = self._machines[instance_id]
         self._machines[instance_id] = replace(machine, tags={**(machine.tags or {}), **tags})

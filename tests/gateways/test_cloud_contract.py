@@ -339,6 +339,17 @@ def test_an_instance_that_never_was_is_not_found(region: Region) -> None:
         region.cloud.terminate([absent])
     with pytest.raises(NotFoundError):
         region.cloud.tag(absent, {"a": "b"})
+    with pytest.raises(NotFoundError):
+        region.cloud.reboot(absent)
+
+
+def test_an_instance_that_is_rebooted_stays(region: Region) -> None:
+    """It is the same instance, and runs."""
+    launched = region.cloud.launch(request_for(region.cloud)).instances[0].instance_id
+    region.cloud.reboot(launched)
+    (instance,) = region.cloud.instances()
+    assert instance.instance_id == launched
+    assert not instance.is_going
 
 
 def test_tags_are_added(region: Region) -> None:

@@ -21,6 +21,7 @@ def test_every_variable_is_read() -> None:
         "JOINERY_MAX_LAUNCHES": "7",
         "JOINERY_MAX_HOURLY": "12.5",
         "JOINERY_NODE_SIZE": "small",
+        "JOINERY_NODE_REPAIR": "reboot",
         "JOINERY_GATEWAYS": "simulator.world:gateways",
         "UNRELATED": "x",
     }
@@ -33,6 +34,7 @@ def test_every_variable_is_read() -> None:
         max_launches=7,
         max_hourly=12.5,
         node_size="small",
+        node_repair="reboot",
         gateways="simulator.world:gateways",
     )
 
@@ -48,6 +50,7 @@ def test_every_variable_is_read() -> None:
         ("MAX_HOURLY", "nan"),
         ("MAX_HOURLY", "cheap"),
         ("NODE_SIZE", "huge"),
+        ("NODE_REPAIR", "restart"),
         ("GATEWAYS", "simulator.world"),
     ],
 )
@@ -63,6 +66,7 @@ def test_a_door_says_which_address_it_lacks(door: str) -> None:
     full = {variable(name): "true" if name == "enabled" else "9" * 40 for name in NEEDS[door]} | {
         "JOINERY_MODE": "act",
         "JOINERY_NODE_SIZE": "small",
+        "JOINERY_NODE_REPAIR": "replace",
     }
     assert read(full).check(door)
 

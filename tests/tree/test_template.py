@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from joinery.apis.policies import NodeRepair
 from joinery.controllers.lease import LEASE_SECONDS
 from joinery.doorbell.gateway import DELAYS, Bell
 from joinery.interruption.envelope import detail_type
@@ -100,6 +101,8 @@ def test_the_template_s_defaults_are_the_code_s() -> None:
     assert parameters["MaxLaunches"]["Default"] == defaults.max_launches
     assert parameters["MaxHourly"]["Default"] == defaults.max_hourly
     assert parameters["NodeSize"]["Default"] == defaults.node_size
+    assert parameters["NodeRepair"]["Default"] == defaults.node_repair
+    assert parameters["NodeRepair"]["AllowedValues"] == list(NodeRepair)
 
 
 def test_each_door_has_an_off_switch_of_its_own() -> None:

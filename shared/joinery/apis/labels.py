@@ -66,6 +66,9 @@ INTERRUPTED_AT = f"{OWN_GROUP}/interrupted-at"
 RETIRED_FOR = f"{OWN_GROUP}/retired-for"
 #: Set on an interrupted or expired claim once CreateFleet accepted what replaces it: the drain may start.
 REPLACEMENT_LAUNCHED = f"{OWN_GROUP}/replacement-launched"
+#: Set on a claim whose instance was rebooted because its node was unhealthy: it is not rebooted twice. Value: RFC3339
+#: moment.
+REBOOTED_AT = f"{OWN_GROUP}/rebooted-at"
 #: The CreateFleet token of a claim, so that a retry returns the same instance.
 LAUNCH_TOKEN = f"{OWN_GROUP}/launch-token"
 

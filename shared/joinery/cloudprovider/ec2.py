@@ -110,6 +110,10 @@ class Ec2Cloud:
         except NotFoundError:
             self._terminate_each(instance_ids)
 
+    def reboot(self, instance_id: str) -> None:
+        with translated(f"rebooting instance {instance_id}"):
+            self._clients.ec2.reboot_instances(InstanceIds=[instance_id])
+
     def tag(self, instance_id: str, tags: Mapping[str, str]) -> None:
         with translated(f"tagging instance {instance_id}"):
             pairs: Any = [{"Key": key, "Value": value} for key, value in sorted(tags.items())]

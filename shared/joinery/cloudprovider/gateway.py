@@ -147,6 +147,10 @@ class Cloud(Protocol):
         """Terminate them. Repeating it is harmless. Raises ``NotFoundError`` if none of them exists."""
         ...
 
+    def reboot(self, instance_id: str) -> None:
+        """Restart its operating system, soon. The instance keeps its addresses and disks. Raises ``NotFoundError``."""
+        ...
+
     def tag(self, instance_id: str, tags: Mapping[str, str]) -> None:
         """Add tags to an instance. Raises ``NotFoundError``."""
         ...

@@ -36,6 +36,7 @@ from joinery.commands import (
     DeletePod,
     Evict,
     MarkUnavailable,
+    RebootInstance,
     Reject,
     TagInstance,
     TerminateInstance,
@@ -192,6 +193,8 @@ class Actor:
                 self._evict(command, news)
             case DeletePod(pod, seconds):
                 cluster.delete_pod(pod, grace_seconds=seconds)
+            case RebootInstance(instance_id):
+                self._gateways.cloud.reboot(instance_id)
             case TagInstance(instance_id, tags):
                 self._gateways.cloud.tag(instance_id, tags)
             case TerminateInstance() | MarkUnavailable():

@@ -19,6 +19,7 @@ from joinery.commands import (
     DeletePod,
     Evict,
     MarkUnavailable,
+    RebootInstance,
     Reject,
     TagInstance,
     TerminateInstance,
@@ -91,13 +92,15 @@ def batches(chains: Iterable[Chain]) -> list[list[Chain]]:
 
 def longest(command: Change) -> float:
     """Seconds that the call for a command may take."""
-    is_of_the_cloud = isinstance(command, TerminateInstance | TagInstance | MarkUnavailable)
+    is_of_the_cloud = isinstance(command, TerminateInstance | RebootInstance | TagInstance | MarkUnavailable)
     return cloud.LONGEST_CALL if is_of_the_cloud else cluster.LONGEST_CALL
 
 
 def is_done_when_gone(command: Change) -> bool:
     """Whether nothing is left to do where the command's object does not exist any more."""
-    return isinstance(command, DeleteClaim | DeleteNode | DeletePod | Tolerate | TerminateInstance | TagInstance)
+    return isinstance(
+        command, DeleteClaim | DeleteNode | DeletePod | Tolerate | TerminateInstance | RebootInstance | TagInstance
+    )
 
 
 def is_silence(error: JoineryError) -> bool:
@@ -126,7 +129,7 @@ def subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
             return f"{len(pods)} pods, first {pods[0].key}"
         case Evict(pod) | DeletePod(pod):
             return pod.key
-        case TerminateInstance(instance_id) | TagInstance(instance_id):
+        case TerminateInstance(instance_id) | RebootInstance(instance_id) | TagInstance(instance_id):
             return instance_id
         case Reject(kind, name):
             return f"{kind} {name}"

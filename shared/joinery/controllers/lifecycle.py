@@ -9,6 +9,7 @@ from typing import Any
 
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass, NodeClassStatus
+from joinery.apis.policies import NodeRepair
 from joinery.controllers.actor import Actor
 from joinery.controllers.invocation import Invocation
 from joinery.controllers.launcher import Launched, finish_launches
@@ -38,7 +39,7 @@ class LifecycleController:
         if unlisted is not None:
             actor.note("the instances could not be listed; what needs them waits", unlisted)
         statuses = self._resolve(view.snapshot.node_classes, actor)
-        decision = decide(view, statuses)
+        decision = decide(view, statuses, node_repair=NodeRepair(self._settings.node_repair))
         self._act(decision, actor, invocation)
         actor.conclude()
         return {
@@ -71,7 +72,7 @@ class LifecycleController:
         for failure in decision.failures:
             actor.note(failure.what, failure.error)
         actor.carry_out(*decision.readiness, *(step.commands for step in decision.steps))
-        actor.carry_out(*(step.tagging for step in decision.steps))
+        actor.carry_out(*(step.tagging for step in decision.steps), decision.blocked_repairs)
         launched = self._launch(decision.launches, actor, invocation)
         # Last of all, because there may be thousands: a pod that is let in late finds its node kept for it.
         actor.carry_out(*decision.garbage, *((invitation,) for invitation in decision.invitations))

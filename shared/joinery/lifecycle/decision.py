@@ -7,10 +7,12 @@ from functools import partial
 from joinery.apis.core import Node
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClassStatus
+from joinery.apis.policies import NodeRepair
 from joinery.commands import Command, DeleteClaim, Tolerate, UpdateClass, UpdatePool
 from joinery.lifecycle.finalization import finalize_node, is_ours
 from joinery.lifecycle.garbage import unknown_instances
 from joinery.lifecycle.readiness import readiness
+from joinery.lifecycle.repair import Repairs, repairs
 from joinery.lifecycle.step import advance
 from joinery.lifecycle.view import Step, View
 
@@ -32,12 +34,14 @@ class LifecycleDecision:
     ``readiness``: for each NodePool, node class and invalid resource whose status changes. ``steps``: one for each
     claim of ours, and for each Node of ours that is being deleted without a claim. ``garbage``: for each instance that
     has no claim. ``failures``: the claims and Nodes whose step could not be decided.
+    ``blocked_repairs``: Events about unhealthy nodes that are not repaired (``lifecycle.repair``).
     """
 
     readiness: tuple[Chain, ...]
     steps: tuple[Step, ...]
     garbage: tuple[Chain, ...]
     failures: tuple[Failure, ...]
+    blocked_repairs: Chain = ()
 
     @property
     def launches(self) -> tuple[NodeClaim, ...]:
@@ -65,12 +69,23 @@ class LifecycleDecision:
         )
 
 
-def decide(view: View, statuses: Mapping[str, NodeClassStatus]) -> LifecycleDecision:
-    """Decide about everything in the view. ``statuses``: by name of a node class, what the cloud says of it now."""
+def decide(
+    view: View,
+    statuses: Mapping[str, NodeClassStatus],
+    *,
+    node_repair: NodeRepair = NodeRepair.OFF,
+    shifted: frozenset[str] = frozenset(),
+) -> LifecycleDecision:
+    """Decide about everything in the view.
+
+    ``statuses``: by name of a node class, what the cloud says of it now. ``node_repair``: what becomes of unhealthy
+    nodes. ``shifted``: the ids of the zones that traffic is shifted away from.
+    """
+    repaired = repairs(view, node_repair, shifted)
     steps: list[Step] = []
     failures: list[Failure] = []
     owners: list[tuple[NodeClaim | Node, Callable[[], Step]]] = [
-        *((claim, partial(advance, view, claim)) for claim in view.snapshot.managed_claims),
+        *((claim, partial(_next_step, view, claim, repaired)) for claim in view.snapshot.managed_claims),
         *((node, partial(finalize_node, view, node)) for node in _nodes_without_claim(view)),
     ]
     for owner, next_step in owners:
@@ -84,7 +99,13 @@ def decide(view: View, statuses: Mapping[str, NodeClassStatus]) -> LifecycleDeci
         steps=tuple(steps),
         garbage=tuple(unknown_instances(view)),
         failures=tuple(failures),
+        blocked_repairs=repaired.blocked,
     )
+
+
+def _next_step(view: View, claim: NodeClaim, repaired: Repairs) -> Step:
+    chain = repaired.chains.get(claim.metadata.name)
+    return Step(chain, in_progress=True) if chain else advance(view, claim)
 
 
 def _nodes_without_claim(view: View) -> Iterable[Node]:
