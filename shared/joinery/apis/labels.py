@@ -62,13 +62,18 @@ PLANNED_PODS = f"{OWN_GROUP}/planned-pods"
 PLANNED_NEEDS = f"{OWN_GROUP}/planned-needs"
 #: Set on a claim that EC2 will take away: its replacement starts before its drain does. Value: RFC3339 moment.
 INTERRUPTED_AT = f"{OWN_GROUP}/interrupted-at"
-#: Set on a claim that is retired though nothing forces it: its node keeps its pods until they are replaced. Value: why.
+#: Set on a claim that is retired though nothing forces it: its node keeps its pods until they are replaced. Value: a
+#: ``DisruptionReason``.
 RETIRED_FOR = f"{OWN_GROUP}/retired-for"
 #: Set on an interrupted or expired claim once CreateFleet accepted what replaces it: the drain may start.
 REPLACEMENT_LAUNCHED = f"{OWN_GROUP}/replacement-launched"
 #: Set on a claim whose instance was rebooted because its node was unhealthy: it is not rebooted twice. Value: RFC3339
 #: moment.
 REBOOTED_AT = f"{OWN_GROUP}/rebooted-at"
+#: On each candidate of a disruption command, the command itself: a JSON object (``state.disruption.CommandRecord``).
+DISRUPTION_COMMAND = f"{OWN_GROUP}/disruption-command"
+#: On each replacement of such a command, what it replaces: a JSON object (``state.disruption.Replaces``).
+REPLACES = f"{OWN_GROUP}/replaces"
 #: The CreateFleet token of a claim, so that a retry returns the same instance.
 LAUNCH_TOKEN = f"{OWN_GROUP}/launch-token"
 

@@ -10,6 +10,7 @@ launched. A capacity block that ends is a deadline of EC2's, so there the drain 
 from datetime import datetime
 
 from joinery.apis import duration
+from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import RESERVATION_ID, RETIRED_FOR
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, UpdateClaim
@@ -55,7 +56,7 @@ def _leave_block(claim: NodeClaim) -> tuple[Command, ...]:
 
 def _expire(claim: NodeClaim, at: datetime) -> tuple[Command, ...]:
     text = f"expired at {at.isoformat(timespec='seconds')}, {claim.spec.expire_after} after it was created"
-    retired = annotated(claim, {RETIRED_FOR: "Expired"})
+    retired = annotated(claim, {RETIRED_FOR: DisruptionReason.EXPIRED.value})
     # The mark first: a deletion without it would be drained after fifteen seconds.
     mark = (UpdateClaim(claim, retired, text),) if retired != claim else ()
-    return Announce("Expired", text, claim), *mark, DeleteClaim(claim, text)
+    return Announce(DisruptionReason.EXPIRED.value, text, claim), *mark, DeleteClaim(claim, text)

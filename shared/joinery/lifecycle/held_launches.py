@@ -53,7 +53,7 @@ def hold_back(
     purchases = [
         _purchase(
             group,
-            None if group.token in launched else _price(group, types),
+            None if group.token in launched else cheapest(group, types),
             [urgency_of.get(pod, LEAST_URGENT) for claim in group.waiting for pod in pods_of[claim.metadata.name]],
         )
         for group in groups
@@ -81,7 +81,7 @@ def _purchase(group: FleetGroup, price: float | None, urgencies_of_pods: Sequenc
     )
 
 
-def _price(group: FleetGroup, types: Mapping[str, Sequence[InstanceType]]) -> float | None:
+def cheapest(group: FleetGroup, types: Mapping[str, Sequence[InstanceType]]) -> float | None:
     """$/h of the cheapest instance that the call may get; None if nothing that it allows is on sale."""
     claim = group.claims[0]
     choice = filtered(claim, types.get(claim.spec.node_class_ref.name, ()), group.requests)

@@ -5,7 +5,8 @@ in memory only. A Karpenter that was scaled down in the middle of a command leav
 money and takes no pod. Karpenter removes such taints whenever it looks for candidates (disruption controller,
 `Reconcile`); here lifecycle does, as soon as no command can be alive any more.
 
-A claim that is being deleted, or that EC2 has warned of, goes for good, and keeps its taint.
+A claim that is being deleted, or that EC2 has warned of, goes for good, and keeps its taint. Candidates of our own
+commands keep it too: ``lifecycle.orchestration`` sees to them.
 """
 
 from datetime import timedelta
@@ -15,10 +16,9 @@ from joinery.apis.core import Node
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.lifecycle.view import View
 from joinery.state.claims import leaving_since, with_status
+from joinery.state.disruption import DISRUPTION_REASON, is_candidate
 from joinery.termination.taint import is_disrupted, undisrupted
 
-#: Karpenter's condition of a claim whose command has begun.
-DISRUPTION_REASON = "DisruptionReason"
 #: How long a command of Karpenter lasts at most, unless thousands of nodes are in its queue (disruption queue,
 #: `maxRetryDuration`).
 #: A user who scales Karpenter down a little after Joinery was deployed loses no command by that.
@@ -27,7 +27,7 @@ LONGEST_COMMAND = timedelta(minutes=10)
 
 def reprieved(view: View, claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, Node | None]:
     """The claim without the condition and its node without the taint, if they were left behind."""
-    if leaving_since(claim) is not None or _may_be_alive(view, claim):
+    if leaving_since(claim) is not None or is_candidate(claim) or _may_be_alive(view, claim):
         return claim, node
     after = with_status(claim, conditions=drop(claim.status.conditions, DISRUPTION_REASON))
     return after, undisrupted(node) if node is not None and is_disrupted(node) else node

@@ -6,7 +6,8 @@ registers with a taint that only they tolerate. In whatever order the scheduler 
 another.
 
 The taint is removed as soon as none of these pods waits any more, or when their time is over. Pods that still wait then
-are planned anew; plans use free room first.
+are planned anew; plans use free room first. A replacement of a disruption command is kept for as long as its pods still
+run on the node that goes (``lifecycle.orchestration``).
 """
 
 from collections.abc import Iterable
@@ -20,6 +21,7 @@ from joinery.apis.labels import NO_EXECUTE, NO_SCHEDULE
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Tolerate, UpdateClaim
 from joinery.lifecycle.initialization import not_yet
+from joinery.lifecycle.orchestration import is_held
 from joinery.lifecycle.view import View
 from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.packing import Packing
@@ -87,8 +89,8 @@ def invited(view: View, claim: NodeClaim) -> Tolerate | None:
 
 
 def kept(view: View, claim: NodeClaim, node: Node) -> Node:
-    """The node with the taint that keeps it for its claim's pods, if any of these waits."""
-    if not _waiting(view, claim):
+    """The node with the taint that keeps it for its claim's pods, if any of these waits or still has to move."""
+    if not _waiting(view, claim) and not _awaits_moves(view, claim):
         return node
     return replace(node, spec=replace(node.spec, taints=[*node.spec.taints, kept_by(claim)]))
 
@@ -105,10 +107,10 @@ def is_steered(node: Node) -> bool:
 
 def ended(view: View, claim: NodeClaim, node: Node) -> str:
     """Why the node is not to be kept any longer; empty while it is."""
-    waiting = len(_waiting(view, claim))
-    if not waiting:
+    waiting, is_early = len(_waiting(view, claim)), _awaits_moves(view, claim)
+    if not waiting and not is_early:
         return "none of the pods it was bought for waits any more"
-    if _is_over(view, claim):
+    if _is_over(view, claim) and not is_early:
         return f"{waiting} pods it was bought for had their time to bind"
     blocked = _blocked(view, claim, node)
     return f"DaemonSet {blocked} must run before it is fit, and does not tolerate its taint" if blocked else ""
@@ -193,6 +195,11 @@ def _hard(taints: Iterable[Taint]) -> list[Taint]:
 
 def _waiting(view: View, claim: NodeClaim) -> list[Pod]:
     return [view.waiting[key] for key in view.expected.get(claim.metadata.name, ()) if key in view.waiting]
+
+
+def _awaits_moves(view: View, claim: NodeClaim) -> bool:
+    """Whether pods that the claim was bought for still run on a node that it replaces."""
+    return bool(planned_pods(claim)) and is_held(view, claim)
 
 
 def _waits(pod: Pod) -> bool:

@@ -24,6 +24,7 @@ from joinery.lifecycle.finalization import finalize
 from joinery.lifecycle.garbage import lost_instance
 from joinery.lifecycle.initialization import initialize
 from joinery.lifecycle.liveness import REGISTRATION_TIMEOUT, overdue
+from joinery.lifecycle.orchestration import is_candidate_in, orchestrated, retired
 from joinery.lifecycle.registration import register
 from joinery.lifecycle.reprieve import reprieved
 from joinery.lifecycle.steering import Steered, steer
@@ -61,7 +62,7 @@ def _ended(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     # Whoever marked it was to delete it as well, and was stopped before that.
     if INTERRUPTED_AT in claim.metadata.annotations:
         return (DeleteClaim(claim, "EC2 takes its instance away"),)
-    return lost_instance(view, claim)
+    return lost_instance(view, claim) or retired(view, claim)
 
 
 def _launching(view: View, claim: NodeClaim) -> Step:
@@ -82,15 +83,16 @@ def _living(view: View, claim: NodeClaim) -> Step:
     after, node, before_node = _joined(view, claim)
     if after.is_true(REGISTERED) and not after.is_true(INITIALIZED):
         after, node = initialize(view, after, node)
+    after, node, events = orchestrated(view, after, node)
     if claim.is_true(INITIALIZED):
         after, node = reprieved(view, *demoted(view, after, node))
     steered = steer(view, after, node)
     after = adopted(view, settled(after, view.snapshot.now))
     is_young = not after.is_true(INITIALIZED) and _is_young(after, view.snapshot.now)
     return Step(
-        (*before_node, *_written(view, claim, after, steered)),
+        (*before_node, *events, *_written(view, claim, after, steered)),
         tagging=_tagging(claim) if after == claim else (),
-        in_progress=is_young or steered.is_kept,
+        in_progress=is_young or steered.is_kept or is_candidate_in(view, claim),
         invited=steered.invited,
         is_short=steered.is_short,
     )

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from joinery.apis.core import Node, Pod
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Command, Tolerate
+from joinery.lifecycle.second_look import Look, standard_look
+from joinery.lifecycle.verdict import Disruptions, disruptions_of
 from joinery.state.instances import Instance, instance_id
 from joinery.state.plans import expected
 from joinery.state.pods import is_active
@@ -46,7 +48,8 @@ class View:
     ``instances``: by id, those that EC2 has not forgotten. ``are_instances_known``: whether EC2 could be asked; if not,
     there are none in the view, and that proves nothing. ``nodes``: by provider ID. ``pods``: by the name of the node
     to which they are bound. ``waiting``: by namespace/name, the live pods without a node. ``expected``: by a claim's
-    name, the pods (namespace/name) that it is there for now (``state.plans.expected``).
+    name, the pods (namespace/name) that it is there for now (``state.plans.expected``). ``disruptions``: the disruption
+    commands that go on, judged.
     """
 
     snapshot: Snapshot
@@ -56,6 +59,7 @@ class View:
     waiting: Mapping[str, Pod]
     expected: Mapping[str, tuple[str, ...]]
     are_instances_known: bool = True
+    disruptions: Disruptions = Disruptions()
 
     def nodes_of(self, claim: NodeClaim) -> tuple[Node, ...]:
         """The Nodes of a claim's instance: one, if all is well."""
@@ -75,8 +79,11 @@ class View:
         return self.are_instances_known and self.instance_of(owner) is None
 
 
-def view_of(snapshot: Snapshot, instances: Iterable[Instance] | None) -> View:
-    """The snapshot joined with the instances that were listed before it was read; None if they could not be listed."""
+def view_of(snapshot: Snapshot, instances: Iterable[Instance] | None, look: Look = standard_look) -> View:
+    """The snapshot joined with the instances that were listed before it was read; None if they could not be listed.
+
+    ``look``: the second look that disruption commands have to pass.
+    """
     nodes: dict[str, list[Node]] = defaultdict(list)
     for node in snapshot.nodes:
         nodes[node.spec.provider_id].append(node)
@@ -91,6 +98,7 @@ def view_of(snapshot: Snapshot, instances: Iterable[Instance] | None) -> View:
         pods={name: tuple(listed) for name, listed in pods.items() if name},
         waiting={pod.key: pod for pod in pods[""] if is_active(pod)},
         expected=expected(snapshot.node_claims, snapshot.nodes, snapshot.pods),
+        disruptions=disruptions_of(snapshot, look),
     )
 
 

@@ -9,6 +9,7 @@ was bought for: plans never see that one.
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 from joinery.apis.core import Node, Pod, Taint
 from joinery.apis.labels import (
@@ -27,6 +28,7 @@ from joinery.apis.labels import (
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import Resources, amounts
 from joinery.state.claims import INSTANCE_TERMINATING
+from joinery.state.disruption import is_candidate, replaces_of
 from joinery.state.plans import expected, is_kept, planned_pods
 from joinery.state.pods import is_terminal
 from joinery.state.snapshot import Snapshot
@@ -48,6 +50,9 @@ class NodeView:
     pods, and those it has need another place. ``is_terminating``: its instance is being ended.
     ``is_unlaunched``: its claim is not launched yet, so its room is for ``planned`` only. ``pods``: those bound to it
     or nominated for it. ``planned``: the pods (namespace/name) that its claim is there for now.
+
+    ``is_candidate``: it is leaving, but only because a disruption command will retire it; its pods need another place
+    only as far as the command has bought one. ``replaces``: the names of the claims that its claim will replace.
     """
 
     node: str
@@ -64,6 +69,8 @@ class NodeView:
     is_unlaunched: bool
     pods: tuple[Pod, ...]
     planned: tuple[str, ...]
+    is_candidate: bool = False
+    replaces: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -101,10 +108,23 @@ def _pods_by_node(pods: Iterable[Pod]) -> Mapping[str, tuple[Pod, ...]]:
 
 
 def is_leaving(node: Node | None, claim: NodeClaim | None) -> bool:
-    """Whether the node is being deleted, or EC2 has told us that it will take it away."""
+    """Whether the node is being deleted, EC2 has told us that it will take it away, or a command will retire it."""
     if claim is None:
         return node is not None and node.metadata.deletion_timestamp is not None
+    return _goes_for_good(claim) or is_candidate(claim)
+
+
+def _goes_for_good(claim: NodeClaim) -> bool:
     return claim.is_deleting or claim.is_true(INSTANCE_TERMINATING) or INTERRUPTED_AT in claim.metadata.annotations
+
+
+def _in_command(claim: NodeClaim | None) -> dict[str, Any]:
+    """The fields of a view that say what disruption commands have to do with the claim."""
+    if claim is None:
+        return {}
+    link = replaces_of(claim)
+    is_only_candidate = is_candidate(claim) and not _goes_for_good(claim)
+    return {"is_candidate": is_only_candidate, "replaces": link.candidates if link else ()}
 
 
 def node_view(node: Node, claim: NodeClaim | None, pods: tuple[Pod, ...] = ()) -> NodeView:
@@ -137,6 +157,7 @@ def node_view(node: Node, claim: NodeClaim | None, pods: tuple[Pod, ...] = ()) -
         is_unlaunched=False,
         pods=pods,
         planned=planned_pods(claim),
+        **_in_command(claim),
     )
 
 
@@ -163,6 +184,7 @@ def _of_claim(claim: NodeClaim) -> NodeView:
         is_unlaunched=not launched,
         pods=(),
         planned=planned_pods(claim),
+        **_in_command(claim),
     )
 
 

@@ -49,6 +49,9 @@ def _needs(snapshot: Snapshot) -> dict[str, Need]:
     leaving = [view for view in views(snapshot) if view.is_leaving and view.node]
     needs = {}
     for view in leaving:
+        if view.is_candidate:
+            needs[view.node] = Need.RETIRED
+            continue
         claim = claims.get(view.claim)
         at = drains_at(claim, view.pods) if claim and is_retired(claim) else snapshot.now
         is_soon = at is not None and at - snapshot.now <= LONGEST_WAIT_FOR_REPLACEMENT

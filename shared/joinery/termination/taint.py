@@ -15,14 +15,19 @@ def is_disrupted(node: Node) -> bool:
     return any(taint.key == DISRUPTED_TAINT and taint.effect == NO_SCHEDULE for taint in node.spec.taints)
 
 
+def tainted(node: Node) -> Node:
+    """The node with the taint alone: it gets no new pods, and those that it has serve on."""
+    if is_disrupted(node):
+        return node
+    # A taint of the same key with another effect is replaced.
+    taints = [*(taint for taint in node.spec.taints if taint.key != DISRUPTED_TAINT), DISRUPTED]
+    return replace(node, spec=replace(node.spec, taints=taints))
+
+
 def disrupted(node: Node) -> Node:
     """The node with the taint and the label (Karpenter `Terminator.Taint`)."""
-    taints = node.spec.taints
-    if not is_disrupted(node):
-        # A taint of the same key with another effect is replaced.
-        taints = [*(taint for taint in taints if taint.key != DISRUPTED_TAINT), DISRUPTED]
     labels = {**node.metadata.labels, EXCLUDE_FROM_LOAD_BALANCERS: _EXCLUDED_BY}
-    return replace(node, metadata=replace(node.metadata, labels=labels), spec=replace(node.spec, taints=taints))
+    return replace(tainted(node), metadata=replace(node.metadata, labels=labels))
 
 
 def undisrupted(node: Node) -> Node:

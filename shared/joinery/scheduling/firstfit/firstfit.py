@@ -111,13 +111,14 @@ class FirstFit:
     def _keep_plans(self) -> None:
         """Pods that a claim was launched for go there, as planned, if that is still right.
 
-        Once its node is complete the plan is history: only pods that still wait are held to it.
+        Once its node is complete the plan is history: only pods that still wait are held to it, and those whose node it
+        will replace.
         """
         planned = {
             name: node
             for node in self._work.nodes
             for name in node.view.planned
-            if not node.view.is_initialized or name in self._work.waiting
+            if not node.view.is_initialized or node.view.replaces or name in self._work.waiting
         }
         for pod_class, names in self.left.items():
             by_node: dict[ExistingNode, Sequence[str]] = {}

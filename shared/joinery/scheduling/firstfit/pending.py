@@ -1,6 +1,7 @@
 """Which pods a plan places: those that wait, and those whose node is about to go (Karpenter `Provisioner.Schedule`)."""
 
-from collections.abc import Container, Iterable
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
 from joinery.apis.core import Pod
@@ -15,14 +16,28 @@ def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
     """The pods to place, by name."""
     only_marked = problem.options.only_marked_unschedulable
     waiting = [pod for pod in problem.snapshot.pods if is_pending(pod, only_marked=only_marked)]
+    nodes = tuple(views)
+    bought_for = _bought_for(nodes)
     moving = [
         pod
-        for view in views
+        for view in nodes
         if view.is_leaving
         for pod in view.pods
         if pod.spec.node_name and _must_move(pod, problem.snapshot)
+        # A candidate's pods run well until the command retires it. They are planned only to keep their next place.
+        if not view.is_candidate or pod.key in bought_for.get(view.claim, ())
     ]
     return tuple(sorted((*waiting, *moving), key=lambda pod: pod.key))
+
+
+def _bought_for(views: Iterable[NodeView]) -> Mapping[str, set[str]]:
+    """By the name of a candidate's claim, the pods (namespace/name) that its replacements were bought for."""
+    pods: dict[str, set[str]] = defaultdict(set)
+    for view in views:
+        if not view.is_leaving:
+            for claim in view.replaces:
+                pods[claim].update(view.planned)
+    return pods
 
 
 def without(views: Iterable[NodeView], planned: Container[str]) -> tuple[NodeView, ...]:

@@ -1,0 +1,185 @@
+"""Starting disruption commands: mark the candidates, write the replacements, launch them.
+
+::
+
+    commands = [NewCommand(reason=DisruptionReason.DRIFTED, candidates=(old,), replacements=(new,))]
+    started = Orchestrator(gateways, actor, snapshot, supply, invocation).start(commands, door="disruption", caps=caps)
+
+- ``snapshot`` is what the commands were decided from. Under the Lease the claims are read once more, and a command
+  whose candidates are not what they were is not started.
+- The Lease is taken and given back in ``start``; whoever calls must not hold it. ``ConflictError`` while another does.
+- Candidates are marked before replacements are written, so that nobody buys for their pods twice, and launches follow
+  when the Lease is given back. A crash in between costs time alone: lifecycle rolls back what was not completed, and
+  launches what was written (``lifecycle.orchestration``, which says how a command goes on).
+- Replacements come from ``lifecycle.new_claims``. For the pods of some candidates: plan from ``as_if_retired``, keep
+  ``for_moves``, and make claims of it (``claims_of``).
+- A call fails by itself: what went wrong is noted with the actor, and the other commands start.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import msgspec
+
+from joinery.apis.caps import Caps
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.cluster.gateway import LONGEST_CALL
+from joinery.commands import Announce
+from joinery.controllers.actor import Actor
+from joinery.controllers.announcements import announce
+from joinery.controllers.invocation import Invocation
+from joinery.controllers.launcher import Launcher
+from joinery.controllers.lease import deciding
+from joinery.controllers.supply import Supply
+from joinery.doorbell.gateway import Bell
+from joinery.errors import JoineryError
+from joinery.gateways import Gateways
+from joinery.lifecycle.fleet_groups import fleet_groups
+from joinery.lifecycle.held_launches import cheapest
+from joinery.lifecycle.new_commands import NewCommand, as_candidate, as_replacement, obstacle, record_for
+from joinery.observability import COMMAND, REASON, logger, said
+from joinery.scheduling.admission import Purchase, admit, over
+from joinery.state.disruption import CommandRecord
+from joinery.state.snapshot import Snapshot
+from joinery.state.urgency import LEAST_URGENT
+from joinery.termination.taint import tainted
+
+#: How many calls one after another starting a command takes: a taint, a mark in two writes, a replacement.
+_CALLS = 4
+
+
+@dataclass(frozen=True)
+class Started:
+    """What became of a new command. ``obstacle``: why it was not started; empty if it was."""
+
+    command: NewCommand
+    record: CommandRecord | None = None
+    obstacle: str = ""
+
+
+class Orchestrator:
+    """Starts commands that were decided from one snapshot. ``supply``: what can be bought, for the launches."""
+
+    def __init__(
+        self, gateways: Gateways, actor: Actor, snapshot: Snapshot, supply: Supply, invocation: Invocation
+    ) -> None:
+        self._gateways = gateways
+        self._actor = actor
+        self._snapshot = snapshot
+        self._supply = supply
+        self._invocation = invocation
+        self._nodes = {node.spec.provider_id: node for node in snapshot.nodes if node.spec.provider_id}
+
+    def start(self, commands: Sequence[NewCommand], *, door: str, caps: Caps) -> tuple[Started, ...]:
+        """Start the commands, in this order; of each what became of it.
+
+        ``caps``: what the run may still buy. A command whose replacements do not fit is not started.
+        """
+        if not commands:
+            return ()
+        written: list[NodeClaim] = []
+        with deciding(self._gateways.cluster, door, self._invocation):
+            current = self._gateways.cluster.claims_snapshot()
+            claims = {claim.metadata.name: claim for claim in current.managed_claims}
+            started = []
+            for command in commands:
+                outcome, replacements, caps = self._start(command, claims, caps)
+                started.append(outcome)
+                written += replacements
+        self._launch(written)
+        for outcome in started:
+            _log(outcome)
+        if any(outcome.record for outcome in started):
+            with self._actor.noting("the bell of lifecycle was not rung"):
+                self._gateways.doorbell.ring(Bell.LIFECYCLE)
+        return tuple(started)
+
+    def _start(
+        self, command: NewCommand, claims: dict[str, NodeClaim], caps: Caps
+    ) -> tuple[Started, list[NodeClaim], Caps]:
+        """Mark and write, by the Lease. Returns what became of it, the claims to launch, and what is left of the caps.
+
+        ``claims``: by name, all that there are; those that are marked are replaced in it.
+        """
+        why = obstacle(command, claims)
+        groups = fleet_groups(command.replacements, command.replacements)
+        hourly = sum((cheapest(group, self._supply.types) or 0.0) * len(group.waiting) for group in groups)
+        purchase = Purchase(len(command.replacements), hourly, LEAST_URGENT, pods=0)
+        cap = admit([purchase], caps)[0]
+        why = why or (str(over(cap, caps)) if cap is not None else "")
+        if not why and not self._invocation.has_time_for(_CALLS * LONGEST_CALL):
+            self._actor.leave(1)
+            why = "the run has no time left for it"
+        if why:
+            return Started(command, obstacle=why), [], caps
+        record = record_for(command, claims.values(), self._snapshot.now)
+        marked, failed = self._mark([claims[candidate.metadata.name] for candidate in command.candidates], record)
+        claims.update({claim.metadata.name: claim for claim in marked})
+        if failed and (command.replacements or not marked):
+            self._take_back(marked, record, f"{failed[0]} could not be marked")
+            return Started(command, obstacle=f"{failed[0]} could not be marked"), [], caps
+        replacements, unwritten = self._write(command, record)
+        if unwritten:
+            self._take_back(marked, record, f"its replacement {unwritten[0]} could not be written")
+            return Started(command, obstacle=f"{unwritten[0]} could not be written"), [], caps
+        return Started(command, record), replacements, caps.after(len(replacements), hourly)
+
+    def _mark(self, candidates: Sequence[NodeClaim], record: CommandRecord) -> tuple[list[NodeClaim], list[str]]:
+        """The candidates that are marked now, and the names of those that could not be."""
+        answers = self._gateways.workers.run([partial(self._mark_one, candidate, record) for candidate in candidates])
+        marked, failed = [], []
+        for candidate, answer in zip(candidates, answers, strict=True):
+            if isinstance(answer, JoineryError):
+                self._actor.note(f"claim {candidate.metadata.name} was not marked for disruption", answer)
+                failed.append(candidate.metadata.name)
+            else:
+                marked.append(answer)
+        return marked, failed
+
+    def _mark_one(self, candidate: NodeClaim, record: CommandRecord) -> NodeClaim:
+        node = self._nodes.get(candidate.status.provider_id)
+        # The taint first: one without a command is removed by lifecycle (``lifecycle.reprieve``), while a command
+        # without its taint would let pods onto a node that goes.
+        if node is not None and (after := tainted(node)) != node:
+            self._gateways.cluster.update_node(node, after)
+        return self._gateways.cluster.update_node_claim(candidate, as_candidate(candidate, record))
+
+    def _write(self, command: NewCommand, record: CommandRecord) -> tuple[list[NodeClaim], list[str]]:
+        """The replacements that are written now, and the names of those that could not be."""
+        wanted = [as_replacement(claim, record) for claim in command.replacements]
+        answers = self._gateways.workers.run(
+            [partial(self._gateways.cluster.create_node_claim, claim) for claim in wanted]
+        )
+        written, failed = [], []
+        for claim, answer in zip(wanted, answers, strict=True):
+            if isinstance(answer, JoineryError):
+                self._actor.note(f"claim {claim.metadata.name} was not written", answer)
+                failed.append(claim.metadata.name)
+            elif answer.metadata.uid:
+                written.append(answer)
+        return written, failed
+
+    def _take_back(self, marked: Sequence[NodeClaim], record: CommandRecord, why: str) -> None:
+        """Have lifecycle roll back a command that could not be started as a whole.
+
+        Where this fails as well, lifecycle notices the missing replacements by itself, only later.
+        """
+        abandoned = msgspec.structs.replace(record, rollback=why)
+        for claim in marked:
+            with self._actor.noting(f"the command of {claim.metadata.name} could not be taken back"):
+                self._gateways.cluster.update_node_claim(claim, as_candidate(claim, abandoned))
+
+    def _launch(self, written: Sequence[NodeClaim]) -> None:
+        if not written:
+            return
+        events = [Announce("DisruptionLaunching", "it replaces a node that is to go", claim) for claim in written]
+        announce(self._gateways, self._invocation, events)
+        launcher = Launcher(self._gateways, self._actor, self._snapshot, self._supply, self._invocation)
+        launcher.launch(written, written)
+
+
+def _log(started: Started) -> None:
+    names = ", ".join(candidate.metadata.name for candidate in started.command.candidates)
+    about = said(**{COMMAND: f"disrupt {names}", REASON: started.obstacle or started.command.reason.value})
+    logger.info("not started" if started.obstacle else "decided", extra=about)

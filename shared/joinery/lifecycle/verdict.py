@@ -1,0 +1,80 @@
+"""The verdict on a disruption command: whether it waits, retires its candidates, or is rolled back."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from enum import Enum, auto
+
+from joinery.lifecycle.second_look import Look, standard_look
+from joinery.state.claims import INITIALIZED, LAUNCHED
+from joinery.state.disruption import DisruptionCommand, Readiness, commands_of
+from joinery.state.snapshot import Snapshot
+
+#: How long a replacement may be absent because its claim is still to be written: longer than the function that writes
+#: it can live (60 s).
+WRITING = timedelta(seconds=65)
+_SHORTEST, _LONGEST = timedelta(minutes=10), timedelta(hours=1)
+_PER_CANDIDATE = timedelta(milliseconds=80)
+
+
+class Outlook(Enum):
+    """What becomes of a command in this run."""
+
+    WAIT = auto()
+    FINISH = auto()
+    ROLL_BACK = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """``why``: for a rollback, in words for an Event; else empty."""
+
+    outlook: Outlook
+    why: str = ""
+
+
+@dataclass(frozen=True)
+class Disruptions:
+    """All commands of a snapshot, and the verdict on each, by their ids."""
+
+    commands: Mapping[str, DisruptionCommand] = field(default_factory=dict)
+    verdicts: Mapping[str, Verdict] = field(default_factory=dict)
+
+
+def disruptions_of(snapshot: Snapshot, look: Look = standard_look) -> Disruptions:
+    """The commands that the claims of the snapshot carry, judged."""
+    commands = commands_of(snapshot.managed_claims)
+    return Disruptions(commands, {name: judge(command, snapshot, look) for name, command in commands.items()})
+
+
+def judge(command: DisruptionCommand, snapshot: Snapshot, look: Look = standard_look) -> Verdict:
+    """What becomes of one command now."""
+    record, now = command.record, snapshot.now
+    if record.rollback:
+        return Verdict(Outlook.ROLL_BACK, record.rollback)
+    if not command.candidates:
+        # All of them go by themselves already. Their replacements are there for their pods.
+        return Verdict(Outlook.WAIT)
+    missing = [*command.lost, *(command.absent if now - record.started >= WRITING else ())]
+    if missing:
+        return Verdict(Outlook.ROLL_BACK, f"its replacement {missing[0]} was lost")
+    unready = [*command.absent, *(c.metadata.name for c in command.replacements if not c.is_true(_goal(command)))]
+    if unready:
+        if now < record.deadline:
+            return Verdict(Outlook.WAIT)
+        limit = record.deadline - record.started
+        return Verdict(Outlook.ROLL_BACK, f"its replacement {unready[0]} was not ready within {limit}")
+    why = look(snapshot, command)
+    return Verdict(Outlook.ROLL_BACK, why) if why else Verdict(Outlook.FINISH)
+
+
+def deadline(started: datetime, candidates: int) -> datetime:
+    """When a command that is not ready is given up (Karpenter disruption queue, `getMaxRetryDuration`).
+
+    ``candidates``: how many nodes all commands together are about.
+    """
+    return started + min(max(_PER_CANDIDATE * candidates, _SHORTEST), _LONGEST)
+
+
+def _goal(command: DisruptionCommand) -> str:
+    return LAUNCHED if command.record.waits_for is Readiness.LAUNCHED else INITIALIZED

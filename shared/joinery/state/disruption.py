@@ -1,0 +1,146 @@
+"""Disruption commands, as NodeClaims carry them: which nodes go, and what has to be there before they do.
+
+A command survives any crash because it is kept in the objects that it is about. Each candidate carries the whole
+command (``joinery.dev/disruption-command``), each replacement says whom it replaces (``joinery.dev/replaces``). Both
+are written by whoever starts the command (``controllers.orchestration``); from then on lifecycle carries it out
+(``lifecycle.orchestration``).
+
+A claim has one annotation, so it is in at most one command. Users may edit annotations: one that cannot be read stands
+for no command.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+
+import msgspec
+
+from joinery.apis.decoding import decoder
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.labels import DISRUPTION_COMMAND, INTERRUPTED_AT, REPLACES
+from joinery.apis.nodeclaim import NodeClaim
+
+#: The condition of a claim whose command has begun; its reason is the command's (Karpenter disruption queue).
+DISRUPTION_REASON = "DisruptionReason"
+
+
+class Readiness(StrEnum):
+    """What replacements must have reached before their candidates go.
+
+    ``INITIALIZED``: they are fit for pods; for voluntary commands, which have time. ``LAUNCHED``: EC2 has accepted
+    their launch; for forced ones, whose candidates may be gone before a node can boot.
+    """
+
+    INITIALIZED = "Initialized"
+    LAUNCHED = "Launched"
+
+
+class CommandRecord(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """A disruption command. ``state.disruption.DisruptionCommand`` joins it with the claims that it names.
+
+    ``id``: unlike any other command's. ``started``, ``deadline``: moments with a time zone; a command whose
+    replacements are not ready at the deadline is rolled back. ``candidates``, ``replacements``: names of NodeClaims.
+    ``waits_for``: what the replacements must have reached. ``rollback``: why the command is being rolled back; empty
+    while it goes on.
+    """
+
+    id: str
+    reason: DisruptionReason
+    started: datetime
+    deadline: datetime
+    candidates: tuple[str, ...]
+    replacements: tuple[str, ...] = ()
+    waits_for: Readiness = Readiness.INITIALIZED
+    rollback: str = ""
+
+
+class Replaces(msgspec.Struct, frozen=True):
+    """Whom a claim replaces. ``command``: the id of its command. ``candidates``: names of NodeClaims."""
+
+    command: str
+    candidates: tuple[str, ...]
+
+
+def record_of(claim: NodeClaim | None) -> CommandRecord | None:
+    """The command that the claim is a candidate of; None without one that can be read."""
+    text = claim.metadata.annotations.get(DISRUPTION_COMMAND) if claim else None
+    if claim is None or text is None:
+        return None
+    try:
+        record: CommandRecord = decoder(CommandRecord).decode(text)
+    except msgspec.DecodeError:
+        return None
+    has_zones = record.started.tzinfo is not None and record.deadline.tzinfo is not None
+    # One that names other candidates only was copied from them.
+    return record if has_zones and claim.metadata.name in record.candidates else None
+
+
+def replaces_of(claim: NodeClaim | None) -> Replaces | None:
+    """Whom the claim replaces; None for a claim that replaces nobody, or whose annotation cannot be read."""
+    text = claim.metadata.annotations.get(REPLACES) if claim else None
+    if text is None:
+        return None
+    try:
+        link: Replaces = decoder(Replaces).decode(text)
+    except msgspec.DecodeError:
+        return None
+    return link
+
+
+def is_candidate(claim: NodeClaim | None) -> bool:
+    """Whether a command that goes on will retire the claim."""
+    record = record_of(claim)
+    return record is not None and not record.rollback
+
+
+def encoded(record: CommandRecord | Replaces) -> str:
+    """The value of the annotation."""
+    return msgspec.json.encode(record).decode()
+
+
+@dataclass(frozen=True)
+class DisruptionCommand:
+    """A command, joined with the claims that it names.
+
+    ``record``: the command; its ``rollback`` is set if that of any candidate is. ``candidates``: those that carry the
+    command and stay until it retires them. ``departing``: those that carry it and are leaving already, for whatever
+    reason. ``replacements``: those that are there and stay. ``absent``: the names of those that are not there.
+    ``lost``: the names of those that are there and leaving.
+    """
+
+    record: CommandRecord
+    candidates: tuple[NodeClaim, ...]
+    departing: tuple[NodeClaim, ...]
+    replacements: tuple[NodeClaim, ...]
+    absent: tuple[str, ...]
+    lost: tuple[str, ...]
+
+
+def commands_of(claims: Iterable[NodeClaim]) -> Mapping[str, DisruptionCommand]:
+    """By their ids, the commands that these claims carry."""
+    by_name = {claim.metadata.name: claim for claim in claims}
+    carriers: dict[str, list[tuple[CommandRecord, NodeClaim]]] = defaultdict(list)
+    for claim in by_name.values():
+        if (record := record_of(claim)) is not None:
+            carriers[record.id].append((record, claim))
+    return {command: _joined(carried, by_name) for command, carried in carriers.items()}
+
+
+def _joined(carried: list[tuple[CommandRecord, NodeClaim]], claims: Mapping[str, NodeClaim]) -> DisruptionCommand:
+    record = next((record for record, _ in carried if record.rollback), carried[0][0])
+    there = [claims[name] for name in record.replacements if name in claims]
+    return DisruptionCommand(
+        record=record,
+        candidates=tuple(claim for _, claim in carried if not _goes_by_itself(claim)),
+        departing=tuple(claim for _, claim in carried if _goes_by_itself(claim)),
+        replacements=tuple(claim for claim in there if not _goes_by_itself(claim)),
+        absent=tuple(name for name in record.replacements if name not in claims),
+        lost=tuple(claim.metadata.name for claim in there if _goes_by_itself(claim)),
+    )
+
+
+def _goes_by_itself(claim: NodeClaim) -> bool:
+    """Whether the claim is leaving whatever becomes of the command."""
+    return claim.is_deleting or INTERRUPTED_AT in claim.metadata.annotations
