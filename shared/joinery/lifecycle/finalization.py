@@ -10,8 +10,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
-import msgspec
-
 from joinery.apis import duration
 from joinery.apis.conditions import false, true, unknown
 from joinery.apis.core import Node
@@ -32,14 +30,15 @@ from joinery.lifecycle.replacement import may_drain
 from joinery.lifecycle.view import Step, View, is_ready
 from joinery.state.claims import (
     INSTANCE_TERMINATING,
-    REGISTERED,
     annotated,
+    has_joined,
     moment,
     observed,
     with_condition,
     without_finalizer,
 )
 from joinery.state.instances import instance_id
+from joinery.state.nodes import unfinalized
 from joinery.state.retirement import is_retired
 from joinery.termination.drain import Drain, grace, plan_drain
 from joinery.termination.taint import disrupted
@@ -76,7 +75,7 @@ def finalize(view: View, claim: NodeClaim) -> Step:
     if TERMINATION_FINALIZER not in claim.metadata.finalizers:
         return Step()
     so_far = _with_deadline(_Pass(view, claim))
-    nodes = view.nodes_of(claim) if claim.is_true(REGISTERED) else ()
+    nodes = view.nodes_of(claim) if has_joined(claim) else ()
     ended = _end_node(so_far, nodes[0]) if nodes else _end_instance(so_far)
     is_over = TERMINATION_FINALIZER not in ended.claim.metadata.finalizers
     update = () if ended.claim == claim else (UpdateClaim(claim, ended.claim, _progress(ended.claim)),)
@@ -88,7 +87,7 @@ def finalize_node(view: View, node: Node) -> Step:
     """One pass over a Node of ours that is being deleted and has no claim: it is drained, and its finalizer removed."""
     drain = plan_drain(view.pods_on(node), now=view.snapshot.now, deadline=None)
     if (not is_ready(node) and view.is_gone(node)) or not drain.waiting:
-        return Step((UpdateNode(node, _released(node), "nothing keeps it any more"),))
+        return Step((UpdateNode(node, unfinalized(node), "nothing keeps it any more"),))
     tainted = disrupted(node)
     taint = (UpdateNode(node, tainted, "it is being deleted"),) if tainted != node else ()
     return Step((*taint, *_drain_commands(view, node, drain, None)), in_progress=True)
@@ -212,13 +211,8 @@ def _end_instance(so_far: _Pass, node: Node | None = None) -> _Pass:
 
 def _let_go(so_far: _Pass, node: Node | None, reason: str) -> _Pass:
     if node is not None and TERMINATION_FINALIZER in node.metadata.finalizers:
-        so_far = so_far.then(UpdateNode(node, _released(node), reason))
+        so_far = so_far.then(UpdateNode(node, unfinalized(node), reason))
     return so_far.then(claim=without_finalizer(so_far.claim))
-
-
-def _released(node: Node) -> Node:
-    kept = [finalizer for finalizer in node.metadata.finalizers if finalizer != TERMINATION_FINALIZER]
-    return msgspec.structs.replace(node, metadata=msgspec.structs.replace(node.metadata, finalizers=kept))
 
 
 def _progress(claim: NodeClaim) -> str:

@@ -50,12 +50,13 @@ def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:
     """Terminate every instance that has no claim, and delete the Node it may have made.
 
     A claim that cannot be read still protects its instance, as far as anything can be told of it: by its provider ID,
-    by the instance's tag with the claim's name, or, while it may be waiting for its instance, by its NodePool.
+    by the instance's tag with the claim's name, or, while it may be waiting for its instance, by its NodePool. So does
+    a claim that the instance's Node names as its owner.
     """
     unreadable = [invalid for invalid in view.snapshot.invalid if invalid.kind == NodeClaim.kind]
     provider_ids = {claim.status.provider_id for claim in view.snapshot.node_claims}
     provider_ids |= {invalid.provider_id for invalid in unreadable}
-    claimed = {instance_id(provider_id) for provider_id in provider_ids}
+    claimed = {instance_id(provider_id) for provider_id in provider_ids} | _owned(view)
     unreadable_names = {invalid.name for invalid in unreadable}
     waiting_pools, tokens = _waiting_pools(view.snapshot, unreadable), _awaited_tokens(view.snapshot)
     for instance in view.instances.values():
@@ -64,6 +65,20 @@ def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:
         is_awaited = instance.launch_token in tokens or tags.get(NODE_POOL, "") in waiting_pools
         if not is_claimed and not is_awaited and not instance.is_going:
             yield from _collect(view, instance)
+
+
+def _owned(view: View) -> set[str]:
+    """The instances whose Nodes name a claim that is there as their owner, whatever that claim says of itself.
+
+    Its provider ID may have been changed (``lifecycle.membership``).
+    """
+    uids = {claim.metadata.uid for claim in view.snapshot.node_claims}
+    nodes = (node for nodes in view.nodes.values() for node in nodes)
+    return {
+        instance_id(node.spec.provider_id)
+        for node in nodes
+        if any(owner.uid in uids for owner in node.metadata.owner_references)
+    }
 
 
 def _awaited_tokens(snapshot: Snapshot) -> set[str]:

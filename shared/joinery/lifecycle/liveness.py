@@ -2,6 +2,10 @@
 
 The timeouts are those of Karpenter nodeclaim/lifecycle, Liveness. Both run from the claim's creation, since when its
 conditions are Unknown. Giving up deletes the claim; its pods are planned anew.
+
+A claim whose Node has vanished gets the time of a new instance once more, from then on: it may be a metal one that
+starts again. It costs no more than the instance's price, because its room does not count meanwhile
+(``lifecycle.membership``).
 """
 
 from datetime import datetime, timedelta
@@ -19,9 +23,11 @@ def overdue(claim: NodeClaim, now: datetime) -> str | None:
         return None
     if not claim.is_true(LAUNCHED) and now - _since(claim, LAUNCHED, now) >= LAUNCH_TIMEOUT:
         return "launch timeout: EC2 gave it no instance within 5 minutes"
-    if now - _since(claim, REGISTERED, now) >= REGISTRATION_TIMEOUT:
-        return "registration timeout: its instance did not join the cluster within 15 minutes"
-    return None
+    if now - _since(claim, REGISTERED, now) < REGISTRATION_TIMEOUT:
+        return None
+    if claim.status.node_name:
+        return f"its Node {claim.status.node_name} is gone and did not come back within 15 minutes"
+    return "registration timeout: its instance did not join the cluster within 15 minutes"
 
 
 def _since(claim: NodeClaim, kind: str, now: datetime) -> datetime:

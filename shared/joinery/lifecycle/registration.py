@@ -3,7 +3,8 @@
 The rules are those of Karpenter nodeclaim/lifecycle, Registration. A node boots with the ``unregistered`` taint, which
 keeps every pod away. One write gives it what its claim says of it (labels, annotations, taints, owner) and replaces
 that taint by the one that keeps the node for the pods that it was bought for (``lifecycle.steering``). This is done
-once: what somebody changes on the node later stays as it is.
+once: what somebody changes on the node later stays as it is. A Node that was removed and is registered anew by its
+kubelet is bare, and is registered as a new one is.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,7 +27,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command
 from joinery.lifecycle.steering import kept
 from joinery.lifecycle.view import View
-from joinery.state.claims import REGISTERED, observed, with_condition, with_status
+from joinery.state.claims import INITIALIZED, REGISTERED, observed, with_condition, with_status
 
 
 def register(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
@@ -36,8 +37,7 @@ def register(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tupl
     """
     nodes, at = view.nodes_of(claim), observed(claim, view.snapshot.now)
     if not nodes:
-        waiting = unknown(REGISTERED, "NodeNotFound", "the instance has not joined the cluster yet", at)
-        return with_condition(claim, waiting), None, ()
+        return unjoined(view, claim)
     if len(nodes) > 1:
         message = f"{len(nodes)} nodes have the provider ID {claim.status.provider_id}"
         return with_condition(claim, false(REGISTERED, "MultipleNodesFound", message, at)), None, ()
@@ -46,6 +46,17 @@ def register(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tupl
     if _is_registered(node):
         return joined, node, ()
     return joined, kept(view, claim, synced(node, claim)), tuple(_warnings(node, claim))
+
+
+def unjoined(view: View, claim: NodeClaim) -> tuple[NodeClaim, None, tuple[Command, ...]]:
+    """The claim without a Node. One that had a Node goes back to where it was before that joined."""
+    at, name = observed(claim, view.snapshot.now), claim.status.node_name
+    text = f"its Node {name} is gone" if name else "the instance has not joined the cluster yet"
+    after = with_condition(claim, unknown(REGISTERED, "NodeNotFound", text, at))
+    if not claim.is_true(REGISTERED):
+        return after, None, ()
+    after = with_condition(after, unknown(INITIALIZED, "NodeNotFound", text, at))
+    return after, None, (Announce("NodeVanished", f"{text}: no pods are planned onto it", claim, warning=True),)
 
 
 def synced(node: Node, claim: NodeClaim) -> Node:

@@ -26,7 +26,7 @@ from joinery.lifecycle.view import View
 from joinery.scheduling.constraints.taints import first_untolerated
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.pools.daemonsets import read_daemons
-from joinery.state.claims import INITIALIZED, REGISTERED, annotated
+from joinery.state.claims import INITIALIZED, REGISTERED, annotated, has_joined
 from joinery.state.nodes import node_view
 from joinery.state.plans import is_kept, kept_by, planned_pods, remembered
 from joinery.state.pods import is_active
@@ -68,7 +68,7 @@ class Steered:
 def steer(view: View, claim: NodeClaim, node: Node | None) -> Steered:
     """One step: let pods onto the node that is on its way or kept for them, or keep it no longer."""
     if node is None:
-        return Steered(None, None if claim.is_true(REGISTERED) else invited(view, claim))
+        return Steered(None, None if has_joined(claim) else invited(view, claim))
     if not is_steered(node):
         return Steered(node)
     why = ended(view, claim, node)
@@ -163,6 +163,8 @@ def _may_be_awaited(claim: NodeClaim, by: datetime, now: datetime) -> bool:
     created, fit = claim.metadata.creation_timestamp, _since(claim, INITIALIZED)
     if claim.is_deleting or created is None or created > by or not planned_pods(claim):
         return False
+    if has_joined(claim) and not claim.is_true(REGISTERED):
+        return False  # its Node is gone
     return fit is None or now - fit < TIME_TO_BIND
 
 

@@ -24,12 +24,13 @@ from joinery.lifecycle.finalization import finalize
 from joinery.lifecycle.garbage import lost_instance
 from joinery.lifecycle.initialization import initialize
 from joinery.lifecycle.liveness import REGISTRATION_TIMEOUT, overdue
+from joinery.lifecycle.membership import left_behind, restored
 from joinery.lifecycle.orchestration import is_candidate_in, orchestrated, retired
-from joinery.lifecycle.registration import register
+from joinery.lifecycle.registration import register, unjoined
 from joinery.lifecycle.reprieve import reprieved
 from joinery.lifecycle.steering import Steered, steer
 from joinery.lifecycle.view import Step, View
-from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, annotated, settled, with_metadata
+from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, annotated, has_lost_node, settled, with_metadata
 from joinery.state.instances import INSTANCE_CLAIM_TAG, instance_id
 from joinery.termination.taint import is_disrupted
 
@@ -41,6 +42,9 @@ LAUNCHING = timedelta(seconds=65)
 
 def advance(view: View, claim: NodeClaim) -> Step:
     """What to do about one claim now."""
+    rightful = restored(view, claim)
+    if rightful:
+        return Step(rightful, in_progress=True)
     if claim.is_deleting:
         return finalize(view, claim)
     if TERMINATION_FINALIZER not in claim.metadata.finalizers:
@@ -57,7 +61,8 @@ def _ended(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     given_up = overdue(claim, view.snapshot.now)
     if given_up is not None:
         return Announce("GivenUp", given_up, claim, warning=True), DeleteClaim(claim, given_up)
-    if any(node.metadata.deletion_timestamp for node in view.nodes_of(claim)):
+    # The first is the live one: what its kubelet has left behind under another name may go.
+    if any(node.metadata.deletion_timestamp for node in view.nodes_of(claim)[:1]):
         return (DeleteClaim(claim, "its Node is being deleted"),)
     # Whoever marked it was to delete it as well, and was stopped before that.
     if INTERRUPTED_AT in claim.metadata.annotations:
@@ -90,7 +95,7 @@ def _living(view: View, claim: NodeClaim) -> Step:
     after = adopted(view, settled(after, view.snapshot.now))
     is_young = not after.is_true(INITIALIZED) and _is_young(after, view.snapshot.now)
     return Step(
-        (*before_node, *events, *_written(view, claim, after, steered)),
+        (*before_node, *events, *_written(view, claim, after, steered), *left_behind(view, claim)),
         tagging=_tagging(claim) if after == claim else (),
         in_progress=is_young or steered.is_kept or is_candidate_in(view, claim),
         invited=steered.invited,
@@ -100,11 +105,12 @@ def _living(view: View, claim: NodeClaim) -> Step:
 
 def _joined(view: View, claim: NodeClaim) -> tuple[NodeClaim, Node | None, tuple[Command, ...]]:
     """The claim, its node if it has one, and what to do before they are written. Registers the node if it is new."""
-    registered = claim.condition(REGISTERED)
-    if registered is None or registered.status == "Unknown":
+    if not claim.is_true(REGISTERED):
         return register(view, claim)
     nodes = view.nodes_of(claim)
-    return claim, nodes[0] if len(nodes) == 1 else None, ()
+    if nodes:
+        return claim, nodes[0], ()
+    return unjoined(view, claim) if has_lost_node(claim, view.snapshot.now) else (claim, None, ())
 
 
 def _tagging(claim: NodeClaim) -> tuple[Command, ...]:

@@ -9,6 +9,7 @@ claim of every instance that is listed is in the snapshot then, unless it is gon
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from joinery.apis.core import Node, Pod
 from joinery.apis.nodeclaim import NodeClaim
@@ -16,6 +17,8 @@ from joinery.commands import Command, Tolerate
 from joinery.lifecycle.second_look import Look, standard_look
 from joinery.lifecycle.verdict import Disruptions, disruptions_of
 from joinery.state.instances import Instance, instance_id
+from joinery.state.nodes import is_ready as is_ready
+from joinery.state.nodes import nodes_by_provider_id
 from joinery.state.plans import expected
 from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot
@@ -62,8 +65,19 @@ class View:
     disruptions: Disruptions = Disruptions()
 
     def nodes_of(self, claim: NodeClaim) -> tuple[Node, ...]:
-        """The Nodes of a claim's instance: one, if all is well."""
+        """The Nodes of a claim's instance, the live one first: one, if all is well."""
         return self.nodes.get(claim.status.provider_id, ()) if claim.status.provider_id else ()
+
+    def owned_node(self, claim: NodeClaim) -> Node | None:
+        """The Node by the name that the claim knows, if it says itself that it is the claim's."""
+        node = self._nodes_by_name.get(claim.status.node_name)
+        if node is None or claim.metadata.uid not in [owner.uid for owner in node.metadata.owner_references]:
+            return None
+        return node
+
+    @cached_property
+    def _nodes_by_name(self) -> Mapping[str, Node]:
+        return {node.metadata.name: node for node in self.snapshot.nodes}
 
     def pods_on(self, node: Node) -> tuple[Pod, ...]:
         """The pods bound to a node."""
@@ -84,9 +98,6 @@ def view_of(snapshot: Snapshot, instances: Iterable[Instance] | None, look: Look
 
     ``look``: the second look that disruption commands have to pass.
     """
-    nodes: dict[str, list[Node]] = defaultdict(list)
-    for node in snapshot.nodes:
-        nodes[node.spec.provider_id].append(node)
     pods: dict[str, list[Pod]] = defaultdict(list)
     for pod in snapshot.pods:
         pods[pod.spec.node_name].append(pod)
@@ -94,14 +105,9 @@ def view_of(snapshot: Snapshot, instances: Iterable[Instance] | None, look: Look
         snapshot=snapshot,
         instances={instance.instance_id: instance for instance in instances or ()},
         are_instances_known=instances is not None,
-        nodes={provider_id: tuple(listed) for provider_id, listed in nodes.items() if provider_id},
+        nodes=nodes_by_provider_id(snapshot.nodes),
         pods={name: tuple(listed) for name, listed in pods.items() if name},
         waiting={pod.key: pod for pod in pods[""] if is_active(pod)},
         expected=expected(snapshot.node_claims, snapshot.nodes, snapshot.pods),
         disruptions=disruptions_of(snapshot, look),
     )
-
-
-def is_ready(node: Node) -> bool:
-    """Whether its kubelet lives and says so."""
-    return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)

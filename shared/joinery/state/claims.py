@@ -4,7 +4,7 @@ A claim is frozen: each function returns a new one, to be handed to the cluster 
 """
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
 from joinery.apis.conditions import NODE_CLAIM_DEPENDENTS, Observation, awaiting, find, put, with_ready
@@ -15,11 +15,31 @@ from joinery.apis.nodeclaim import NodeClaim
 LAUNCHED, REGISTERED, INITIALIZED = NODE_CLAIM_DEPENDENTS
 #: The condition of a claim whose instance EC2 was asked to end.
 INSTANCE_TERMINATING = "InstanceTerminating"
+#: How long after its registration a Node may be missing from a snapshot although it is there. The lists of a snapshot
+#: are read one after another, and an API server may answer from a cache that lags.
+UNLISTED_NODE = timedelta(minutes=1)
 
 
 def awaits_launch(claim: NodeClaim) -> bool:
     """Whether the claim still waits for its instance."""
     return not claim.status.provider_id and not claim.is_deleting
+
+
+def has_joined(claim: NodeClaim) -> bool:
+    """Whether the claim has, or once had, a Node."""
+    return claim.is_true(REGISTERED) or bool(claim.status.node_name)
+
+
+def has_lost_node(claim: NodeClaim, now: datetime) -> bool:
+    """Of a claim for which a snapshot holds no Node: whether it had one that is gone.
+
+    If not, its Node is on its way, or has joined too short a while ago to be in every list.
+    """
+    registered = claim.condition(REGISTERED)
+    if registered is None or registered.status != "True":
+        return has_joined(claim)
+    since = registered.last_transition_time
+    return since is None or now - since >= UNLISTED_NODE
 
 
 def awaited_reservations(claim: NodeClaim) -> tuple[str, ...]:

@@ -4,12 +4,18 @@ Until a node is registered, the labels, taints and estimated resources of its cl
 startup taints and the taints of booting are left out, and where the kubelet still reports no resources the claim's
 estimate counts. From then on everything is as the node says, except for the taint that keeps it for the pods that it
 was bought for: plans never see that one.
+
+A claim that had a Node and has lost it is no node on its way: its instance may never join again
+(``lifecycle.membership``). Until then its room does not count, and neither does it against the limits of its pool.
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from typing import Any
+
+from msgspec.structs import replace as with_fields
 
 from joinery.apis.core import Node, Pod, Taint
 from joinery.apis.labels import (
@@ -22,12 +28,13 @@ from joinery.apis.labels import (
     NODE_POOL,
     PROVISIONER_NAME,
     REGISTERED,
+    TERMINATION_FINALIZER,
     ZONE,
     with_aliases,
 )
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import Resources, amounts
-from joinery.state.claims import INSTANCE_TERMINATING
+from joinery.state.claims import INSTANCE_TERMINATING, has_lost_node
 from joinery.state.disruption import is_candidate, replaces_of
 from joinery.state.plans import expected, is_kept, planned_pods
 from joinery.state.pods import is_terminal
@@ -85,17 +92,52 @@ def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
     on_node = _pods_by_node(snapshot.pods)
     ours = snapshot.managed_claims
     claims = {claim.status.provider_id: claim for claim in ours if claim.status.provider_id}
+    nodes = nodes_by_provider_id(snapshot.nodes)
     joined: set[str] = set()
     merged = []
     for node in snapshot.nodes:
         claim = claims.get(node.spec.provider_id) if node.spec.provider_id else None
         if claim is not None:
             joined.add(claim.metadata.name)
-        merged.append(node_view(node, claim, on_node.get(node.metadata.name, ())))
-    merged += [_of_claim(claim) for claim in ours if claim.metadata.name not in joined]
+        view = node_view(node, claim, on_node.get(node.metadata.name, ()))
+        is_double = claim is not None and node is not nodes[node.spec.provider_id][0]
+        merged.append(replace(view, capacity={}, allocatable={}) if is_double else view)
+    merged += [_of_claim(claim, snapshot.now) for claim in ours if claim.metadata.name not in joined]
     planned = expected(ours, snapshot.nodes, snapshot.pods)
     merged = [replace(view, planned=planned[view.claim]) if planned.get(view.claim) else view for view in merged]
     return tuple(sorted(merged, key=lambda view: (not view.is_initialized, view.name)))
+
+
+def nodes_by_provider_id(nodes: Iterable[Node]) -> Mapping[str, tuple[Node, ...]]:
+    """The Nodes of each instance, the live one first.
+
+    An instance has one kubelet. Where it has several Nodes, its kubelet was started under another name, and the others
+    are what it left behind: they have no room.
+    """
+    by_id: dict[str, list[Node]] = defaultdict(list)
+    for node in nodes:
+        by_id[node.spec.provider_id].append(node)
+    return {
+        provider_id: tuple(sorted(doubles, key=_liveness, reverse=True))
+        for provider_id, doubles in by_id.items()
+        if provider_id
+    }
+
+
+def _liveness(node: Node) -> tuple[bool, datetime, str]:
+    """Larger is likelier to be the Node of the kubelet that runs."""
+    return is_ready(node), node.metadata.creation_timestamp or datetime.min.replace(tzinfo=UTC), node.metadata.name
+
+
+def is_ready(node: Node) -> bool:
+    """Whether its kubelet lives and says so."""
+    return any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions)
+
+
+def unfinalized(node: Node) -> Node:
+    """The Node without our finalizer, so that the API server can remove it."""
+    kept = [finalizer for finalizer in node.metadata.finalizers if finalizer != TERMINATION_FINALIZER]
+    return with_fields(node, metadata=with_fields(node.metadata, finalizers=kept))
 
 
 def _pods_by_node(pods: Iterable[Pod]) -> Mapping[str, tuple[Pod, ...]]:
@@ -151,7 +193,7 @@ def node_view(node: Node, claim: NodeClaim | None, pods: tuple[Pod, ...] = ()) -
         capacity=capacity,
         allocatable=allocatable,
         is_initialized=initialized,
-        is_ready=any(condition.type == "Ready" and condition.status == "True" for condition in node.status.conditions),
+        is_ready=is_ready(node),
         is_leaving=is_leaving(node, claim),
         is_terminating=claim is not None and claim.is_true(INSTANCE_TERMINATING),
         is_unlaunched=False,
@@ -161,7 +203,7 @@ def node_view(node: Node, claim: NodeClaim | None, pods: tuple[Pod, ...] = ()) -
     )
 
 
-def _of_claim(claim: NodeClaim) -> NodeView:
+def _of_claim(claim: NodeClaim, now: datetime) -> NodeView:
     # A requirement that leaves one value is as good as a label: the node will carry it.
     decided = {
         rule.key: rule.values[0] for rule in claim.spec.requirements if rule.operator == "In" and len(rule.values) == 1
@@ -179,7 +221,7 @@ def _of_claim(claim: NodeClaim) -> NodeView:
         allocatable=amounts(claim.status.allocatable) if launched else reserved,
         is_initialized=False,
         is_ready=False,
-        is_leaving=is_leaving(None, claim),
+        is_leaving=is_leaving(None, claim) or has_lost_node(claim, now),
         is_terminating=claim.is_true(INSTANCE_TERMINATING),
         is_unlaunched=not launched,
         pods=(),

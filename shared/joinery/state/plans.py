@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from joinery.apis.core import Node, Pod, Taint
 from joinery.apis.labels import NO_SCHEDULE, PLANNED_NEEDS, PLANNED_PODS, PLANNED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.state.claims import INITIALIZED, REGISTERED
+from joinery.state.claims import INITIALIZED, has_joined
 from joinery.state.pods import is_active, is_reschedulable, lasting
 
 #: The most that the two annotations together may take, in bytes: the API server takes 256 KiB of all annotations of an
@@ -150,7 +150,7 @@ def _still_for_their_pods(claims: Iterable[NodeClaim], nodes: Iterable[Node]) ->
     """Claims whose node is on its way or kept for its pods. Once it is open to all, its plan no longer counts."""
     kept = {node.spec.provider_id for node in nodes if any(map(is_kept, node.spec.taints))}
     for claim in sorted(claims, key=lambda claim: (claim.is_true(INITIALIZED), claim.metadata.name)):
-        is_open = claim.is_true(REGISTERED) and claim.status.provider_id not in kept
+        is_open = has_joined(claim) and claim.status.provider_id not in kept
         if not claim.is_deleting and not is_open:
             yield claim
 

@@ -186,7 +186,8 @@ def test_a_claim_that_never_got_an_instance_goes_at_once() -> None:
 
 def test_an_instance_that_never_joined_is_terminated_without_a_drain() -> None:
     """No pod can be on a node that was never registered."""
-    step = _finalize(_claim(conditions=("Launched",)), builders.node("node-1"))
+    unjoined = with_status(_claim(conditions=("Launched",)), node_name="")
+    step = _finalize(unjoined, builders.node("node-1"))
     assert _kinds(step) == ["TerminateInstance", "UpdateClaim"]
 
 

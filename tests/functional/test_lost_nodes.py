@@ -1,0 +1,276 @@
+"""Nodes that vanish, come back, have doubles: no pod is planned onto a ghost, and no instance leaks."""
+
+from datetime import timedelta
+
+from msgspec.structs import replace
+
+from joinery.apis.core import Condition, Node
+from joinery.apis.labels import DISRUPTED_TAINT, INITIALIZED, REGISTERED, TERMINATION_FINALIZER
+from joinery.doorbell.gateway import Bell
+from joinery.state.claims import with_status
+from simulator import builders
+from tests.functional.stand import Stand
+
+
+def _settled(stand: Stand) -> Node:
+    """The Node of a claim whose pod has run for an hour; there is room for two more pods."""
+    stand.pods(1)
+    stand.settle()
+    stand.wait(3600)
+    return _node(stand)
+
+
+def _node(stand: Stand) -> Node:
+    (node,) = stand.world.cluster.nodes.values()
+    return node
+
+
+def _vanish(stand: Stand) -> Node:
+    """Somebody removed the Node, finalizer and all; the garbage collector of pods has taken its pods."""
+    node = _settled(stand)
+    stand.world.cluster.remove(node)
+    for pod in list(stand.world.cluster.pods.values()):
+        stand.world.cluster.remove(pod)
+    return node
+
+
+def test_no_pod_is_planned_onto_a_node_that_vanished(stand: Stand) -> None:
+    """Its claim is registered, but nothing of it is on its way."""
+    _vanish(stand)
+    stand.pods(1)
+    assert stand.provision()["launches"] == 1
+    assert len(stand.claims) == 2
+
+
+def test_a_node_that_joined_a_moment_ago_may_only_be_missing_from_the_list(stand: Stand) -> None:
+    """The lists of a snapshot are read one after another: no second node is bought for it."""
+    stand.pods(1)
+    stand.provision()
+    stand.boot()
+    stand.live()
+    node = _node(stand)
+    stand.world.cluster.remove(node)
+    stand.live()
+    assert stand.claim.is_true("Ready")
+    assert stand.provision()["launches"] == 0
+
+
+def test_a_claim_whose_node_vanished_is_not_ready_and_says_so(stand: Stand) -> None:
+    """Whoever looks at the claim learns what is wrong with it."""
+    _vanish(stand)
+    stand.live()
+    states = {kind: stand.claim.condition(kind) for kind in ("Registered", "Initialized", "Ready")}
+    assert {condition and condition.status for condition in states.values()} == {"Unknown"}
+    assert "NodeVanished" in stand.told("NodeClaim")
+
+
+def test_a_node_that_comes_back_is_made_ours_again(stand: Stand) -> None:
+    """Its kubelet was started anew and has registered a bare Node: it gets labels, taints and finalizer again."""
+    _vanish(stand)
+    stand.live()
+    stand.boot()
+    assert REGISTERED not in _node(stand).metadata.labels
+    stand.live()
+    node = _node(stand)
+    assert node.metadata.labels[REGISTERED] == node.metadata.labels[INITIALIZED] == "true"
+    assert TERMINATION_FINALIZER in node.metadata.finalizers
+    assert [owner.uid for owner in node.metadata.owner_references] == [stand.claim.metadata.uid]
+    assert node.spec.taints == []
+    assert stand.claim.is_true("Ready")
+    stand.pods(1)
+    assert stand.provision()["launches"] == 0
+    stand.wait(16 * 60)
+    stand.live()
+    assert not stand.claim.is_deleting
+
+
+def test_a_node_that_was_only_missing_from_a_stale_list_loses_nothing(stand: Stand) -> None:
+    """The next list shows it, as it was; its pods never noticed."""
+    node = _settled(stand)
+    stand.world.cluster.remove(node)
+    stand.live()
+    assert not stand.claim.is_true("Registered")
+    stand.world.cluster.add(node)
+    stand.live()
+    assert (stand.claim.is_true("Ready"), len(stand.alive)) == (True, 1)
+    found = _node(stand)
+    assert (found.metadata.labels, found.spec, found.metadata.finalizers) == (
+        node.metadata.labels, node.spec, node.metadata.finalizers,
+    )  # fmt: skip
+
+
+def test_a_node_that_does_not_come_back_is_replaced(stand: Stand) -> None:
+    """It gets as long as a new instance has to join: fifteen minutes. Then claim and instance go."""
+    _vanish(stand)
+    stand.live()
+    stand.wait(15 * 60 - 1)
+    stand.live()
+    assert not stand.claim.is_deleting
+    stand.wait(1)
+    stand.live()
+    assert stand.claim.is_deleting
+    assert "did not come back" in stand.messages("GivenUp")[stand.claim.metadata.name]
+    stand.live()
+    assert stand.alive == []
+    stand.wait(31)
+    stand.live()
+    assert stand.claims == []
+
+
+def test_a_claim_without_node_and_instance_goes_at_once(stand: Stand) -> None:
+    """Nothing is left that could come back."""
+    _vanish(stand)
+    stand.world.cloud.terminate(stand.alive)
+    stand.wait(31)
+    stand.live()
+    assert stand.claim.is_deleting
+    stand.live()
+    stand.live()
+    assert stand.claims == []
+
+
+def test_other_new_nodes_do_not_wait_for_the_pods_of_one_that_vanished(stand: Stand) -> None:
+    """Steering gives pods of nodes that are on their way together their time; a ghost is on no way."""
+    _vanish(stand)
+    stand.live()
+    stand.pods(1)
+    stand.provision()
+    stand.wait(10)
+    stand.kubelets.become_ready(stand.kubelets.register(stand.alive[-1]).metadata.name)
+    stand.live()
+    stand.wait(30)
+    stand.live()
+    assert _node(stand).spec.taints == []
+
+
+def test_a_node_that_came_back_is_drained_before_its_instance_goes(stand: Stand) -> None:
+    """Its claim is deleted before lifecycle has met it again: a pod may already be there."""
+    _vanish(stand)
+    stand.live()
+    stand.boot()
+    stand.world.cluster.add(builders.pod("again", node=_node(stand).metadata.name, phase="Running"))
+    stand.world.cluster.delete_node_claim(stand.claim)
+    stand.wait(16)
+    stand.live()
+    assert "Evicted" in stand.told("Pod")
+    assert len(stand.alive) == 1
+
+
+# --- doubles: two Nodes with one provider ID ---
+
+
+def _doubled(stand: Stand) -> tuple[Node, Node]:
+    """A kubelet was started under another name: the Node that it left behind, not ready any more, and the live one."""
+    left = _settled(stand)
+    old = replace(left, status=replace(left.status, conditions=[_ready("Unknown", stand)]))
+    live = replace(left, metadata=replace(left.metadata, name="renamed", uid="", resource_version=""))
+    stand.world.cluster.add(old, live)
+    return _stored(stand, left.metadata.name), _stored(stand, "renamed")
+
+
+def _ready(status: str, stand: Stand) -> Condition:
+    return Condition(type="Ready", status=status, last_transition_time=stand.world.clock.now())
+
+
+def _stored(stand: Stand, name: str) -> Node:
+    return stand.world.cluster.nodes[name]
+
+
+def test_the_room_of_two_nodes_of_one_instance_counts_once(stand: Stand) -> None:
+    """An instance has one kubelet: a plan must not fill the machine twice."""
+    _doubled(stand)
+    stand.pods(7)
+    for pod in list(stand.world.cluster.pods.values()):
+        stand.world.cluster.remove(pod)
+    stand.pods(6)
+    assert stand.provision()["launches"] == 1
+
+
+def test_what_a_kubelet_left_behind_under_another_name_is_deleted(stand: Stand) -> None:
+    """After five minutes; the claim, its instance and the live Node stay."""
+    left, live = _doubled(stand)
+    stand.live()
+    stand.wait(5 * 60)
+    stand.live()
+    assert list(stand.world.cluster.nodes) == [live.metadata.name]
+    assert (stand.claim.is_deleting, len(stand.alive)) == (False, 1)
+    assert left.metadata.name not in stand.world.cluster.nodes
+
+
+def test_deleting_what_a_kubelet_left_behind_does_not_retire_the_claim(stand: Stand) -> None:
+    """A person cleans up: only the live Node stands for the machine."""
+    left, _ = _doubled(stand)
+    stand.world.cluster.delete_node(left)
+    stand.live()
+    assert not stand.claim.is_deleting
+
+
+def test_a_new_claim_with_two_nodes_is_registered_once_one_is_left(stand: Stand) -> None:
+    """It is not given up for what somebody has mended."""
+    stand.pods(1)
+    stand.provision()
+    stand.boot()
+    node = _node(stand)
+    double = replace(node, metadata=replace(node.metadata, name="double", uid="", resource_version=""))
+    stand.world.cluster.add(double)
+    stand.live()
+    condition = stand.claim.condition("Registered")
+    assert condition is not None
+    assert condition.reason == "MultipleNodesFound"
+    stand.world.cluster.remove(_stored(stand, "double"))
+    stand.live()
+    assert stand.claim.is_true("Registered")
+
+
+# --- provider IDs that change ---
+
+
+def test_a_claim_whose_provider_id_was_changed_gets_it_back_from_its_node(stand: Stand) -> None:
+    """A Node's provider ID never changes: what the claim says is wrong, and its instance is no garbage."""
+    _settled(stand)
+    right, before = stand.claim.status.provider_id, stand.alive
+    stand.world.cluster.update_node_claim(stand.claim, with_status(stand.claim, provider_id="aws:///us-east-1a/i-0bad"))
+    stand.live()
+    assert (stand.claim.status.provider_id, stand.claim.is_deleting) == (right, False)
+    assert stand.alive == before
+    assert "ProviderIDRestored" in stand.told("NodeClaim")
+    stand.live()
+    assert stand.claim.is_true("Ready")
+
+
+def test_a_deleted_claim_whose_provider_id_was_changed_still_drains_its_node(stand: Stand) -> None:
+    """Otherwise the instance would be terminated as garbage, with its pods."""
+    _settled(stand)
+    stand.world.cluster.update_node_claim(stand.claim, with_status(stand.claim, provider_id="aws:///us-east-1a/i-0bad"))
+    stand.world.cluster.delete_node_claim(stand.claim)
+    stand.live()
+    stand.wait(16)
+    stand.live()
+    assert "Evicted" in stand.told("Pod")
+    assert len(stand.alive) == 1
+
+
+def test_a_node_of_the_same_name_with_another_provider_id_is_not_the_claims(stand: Stand) -> None:
+    """Another instance got the address, and so the name: the old claim is as if its Node were gone."""
+    node = _vanish(stand)
+    stranger = builders.node(node.metadata.name, node_pool="", provider_id="aws:///us-east-1a/i-stranger")
+    stand.world.cluster.add(stranger)
+    stand.live()
+    assert not stand.claim.is_true("Registered")
+    stand.wait(15 * 60)
+    for _ in range(2):
+        stand.live()
+    assert stand.alive == []
+    kept = _stored(stand, node.metadata.name)
+    assert (kept.metadata.deletion_timestamp, [taint.key for taint in kept.spec.taints]) == (None, [])
+    assert DISRUPTED_TAINT not in {taint.key for taint in kept.spec.taints}
+
+
+def test_giving_up_a_lost_node_wakes_provisioning(stand: Stand) -> None:
+    """Pods may have been waiting for its room."""
+    _vanish(stand)
+    stand.live()
+    stand.wait(timedelta(minutes=15).total_seconds())
+    stand.rung()
+    stand.live()
+    assert Bell.PROVISIONING in stand.rung()
