@@ -5,6 +5,9 @@ PYTHON ?= python3
 # What `make build` builds; the template's defaults. `host` is this machine's own.
 RUNTIME ?= python3.13
 ARCHITECTURE ?= arm64
+# How long `make soak` takes, and what its random choices come from.
+STEPS ?= 10000
+SEED ?= 0
 
 UV_VERSION := 0.13.9
 SAM_VERSION := 1.170.0
@@ -20,7 +23,7 @@ export AWS_DEFAULT_REGION ?= us-east-1
 export AWS_EC2_METADATA_DISABLED := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz lint types format check-build build build-host smoke bench bench-small judge webhook-bench oracle controlplane sam-local deploy
+.PHONY: help setup demo test fuzz soak lint types format check-build build build-host smoke bench bench-small judge webhook-bench oracle controlplane sam-local deploy
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -43,6 +46,10 @@ test: setup $(SAM) .venv-ric/.current ## Everything: lint, types, contracts, dri
 
 fuzz: setup ## Every property with new examples, 25 times as many as in `make test` (hours; FUZZ="tests/unit/verification --hypothesis-seed=7")
 	@.venv/bin/pytest -n 2 -m hypothesis --hypothesis-profile=fuzz $(FUZZ)
+
+soak: setup ## A node's life under fire: random faults, every call failing, every two doors interleaved (STEPS=10000 SEED=0)
+	@assets=$${KUBEBUILDER_ASSETS:-}; if [ -z "$$assets" ] && command -v go >/dev/null; then assets=$$(tools/controlplane/build) || exit 1; fi; \
+	KUBEBUILDER_ASSETS=$$assets .venv/bin/pytest -n 2 -m soak --soak=$(STEPS) --soak-seed=$(SEED) $(SOAK)
 
 lint: setup ## Format, lint, import contracts, and whatever is generated and may have drifted
 	.venv/bin/ruff format --check --quiet . || { .venv/bin/ruff format --diff --quiet . | head -40; exit 1; }

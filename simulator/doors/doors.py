@@ -54,6 +54,10 @@ class Call:
     log: str = ""
 
 
+class Killed(BaseException):
+    """The process is killed: no handler of errors sees it, and nothing that it kept in memory survives."""
+
+
 class Doors:
     """Invokes doors in one world. ``calls`` is every invocation so far, ``active`` the door that is at work now."""
 
@@ -79,7 +83,10 @@ class Doors:
             _restore(before)
 
     def invoke(self, door: str, event: dict[str, Any]) -> Call:
-        """Call a door's handler. What it raises is what Lambda would see: it is in ``error``."""
+        """Call a door's handler. What it raises is what Lambda would see: it is in ``error``.
+
+        After a kill the next invocation is a cold start.
+        """
         context = Context(f"joinery-{door}", f"00000000-0000-4000-8000-{len(self.calls):012x}")
         printed = io.StringIO()
         result, error = None, ""
@@ -89,6 +96,9 @@ class Doors:
                 result = handler(door)(event, context)
             except Exception as problem:
                 error = f"{type(problem).__name__}: {problem}"
+            except Killed:
+                error = "killed"
+                bootstrap.reset()
         self.active = ""
         call = Call(self.world.clock.now(), door, event, result, error, printed.getvalue())
         self.calls.append(call)

@@ -9,19 +9,24 @@ from simulator.story.simulation import Simulation
 
 def leaks(simulation: Simulation) -> tuple[str, ...]:
     """Everything that leaked by now, a sentence each. The product promises that there is nothing."""
+    return *left_behind(simulation), *_messages(simulation)
+
+
+def left_behind(simulation: Simulation) -> tuple[str, ...]:
+    """Every object, instance and pod that is not as it should be once all is quiet, a sentence each."""
     return tuple(
         [
-            *_instances(simulation),
+            *unowned_instances(simulation),
             *_claims(simulation),
             *_nodes(simulation),
             *_pods(simulation),
             *_volumes(simulation),
-            *_messages(simulation),
         ]
     )
 
 
-def _instances(simulation: Simulation) -> Iterator[str]:
+def unowned_instances(simulation: Simulation) -> Iterator[str]:
+    """The instances that cost money and that no NodeClaim knows."""
     claimed = {claim.status.provider_id for claim in simulation.world.cluster.node_claims.values()}
     for instance_id in simulation.instances:
         instance, ends_at = simulation.world.cloud.look(instance_id)

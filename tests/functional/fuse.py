@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from joinery.gateways import Gateways
+from simulator.doors.doors import Killed
 
 WRITES = frozenset(
     {
@@ -16,8 +17,14 @@ WRITES = frozenset(
 READS = frozenset({"snapshot", "claims_snapshot", "node", "catalog", "status_of", "instance_types", "instances", "at"})
 
 
-class Crash(BaseException):
-    """The process is killed: no handler of errors sees it, and what still runs cannot reach anything."""
+Through = Callable[[str, Callable[[], Any], Any], Any]
+"""What every call goes through: its name as ``gateway.method``, the call itself, and its first argument."""
+
+
+def wired(gateways: Gateways, through: Through) -> Gateways:
+    """The same gateways, whose every call goes through that."""
+    wires = {name: _Wire(name, gateway, through) for name, gateway in vars(gateways).items() if name != "workers"}
+    return Gateways(**cast("dict[str, Any]", wires), workers=gateways.workers)
 
 
 class Fuse:
@@ -45,8 +52,7 @@ class Fuse:
 
     def protect(self, gateways: Gateways) -> Gateways:
         """The same gateways, behind this fuse."""
-        wired = {name: _Wire(self, name, gateway) for name, gateway in vars(gateways).items() if name != "workers"}
-        return Gateways(**cast("dict[str, Any]", wired), workers=gateways.workers)
+        return wired(gateways, self.through)
 
     def replace(self) -> None:
         """A new process, which nothing kills."""
@@ -55,7 +61,7 @@ class Fuse:
     def through(self, name: str, call: Callable[[], Any], about: Any = None) -> Any:
         """One call, if the process still lives. ``about``: its first argument."""
         if self.is_blown:
-            raise Crash
+            raise Killed
         self.calls.append(name)
         if self._error is not None and name == self._failing and self._about(about):
             raise self._error
@@ -64,18 +70,18 @@ class Fuse:
             self.writes.append(name)
             self.is_blown = len(self.writes) == self._after
         if self.is_blown:
-            raise Crash
+            raise Killed
         return answer
 
 
 class _Wire:
-    def __init__(self, fuse: Fuse, name: str, gateway: Any) -> None:
-        self._fuse = fuse
+    def __init__(self, name: str, gateway: Any, through: Through) -> None:
         self._name = name
         self._gateway = gateway
+        self._through = through
 
     def __getattr__(self, method: str) -> Any:
-        found = getattr(self._gateway, method)
-        return lambda *args, **kwargs: self._fuse.through(
-            f"{self._name}.{method}", lambda: found(*args, **kwargs), next(iter(args), None)
+        call = getattr(self._gateway, method)
+        return lambda *args, **kwargs: self._through(
+            f"{self._name}.{method}", lambda: call(*args, **kwargs), next(iter(args), None)
         )

@@ -15,8 +15,9 @@ from simulator import builders
 from simulator.actors.base import Stage
 from simulator.actors.kubescheduler.scheduler import KubeScheduler
 from simulator.actors.workloads import Caretakers, WorkloadControllers, workload
+from simulator.doors.doors import Killed
 from simulator.world import World
-from tests.functional.fuse import Crash, Fuse
+from tests.functional.fuse import Fuse
 from tests.functional.stand import APART, Stand
 
 PODS = 3
@@ -78,7 +79,7 @@ class Story:
         """Whether it ended well; one that did not will be called again."""
         try:
             door()
-        except Crash:
+        except Killed:
             self.fuse.replace()
             return False
         except JoineryError:

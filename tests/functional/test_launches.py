@@ -7,13 +7,14 @@ import pytest
 
 from joinery.apis.labels import CAPACITY_TYPE, LAUNCH_TOKEN, ON_DEMAND, REPLACEMENT_LAUNCHED, SPOT
 from joinery.cloudprovider.gateway import Cloud
+from joinery.cluster.gateway import Cluster
 from joinery.controllers.lease import LEASE
 from joinery.controllers.lifecycle import LifecycleController
 from joinery.doorbell.gateway import Bell
 from joinery.errors import CapacityError, ConfigurationError, ConflictError, UnavailableError
 from joinery.state.offerings import OfferingKey
 from simulator.world import World
-from tests.functional.overtaken import Overtaken
+from tests.functional.overtaken import LostAnswer, Overtaken
 from tests.functional.stand import APART, Stand
 
 
@@ -45,6 +46,18 @@ def test_a_launch_without_an_answer_is_repeated_with_the_same_token(stand: Stand
     stand.live()
     assert stand.claim.is_true("Launched")
     assert len(stand.alive) == 1
+
+
+def test_a_claim_that_may_have_been_written_is_launched_with_its_siblings(stand: Stand) -> None:
+    """Launched without it, they would be launched once more with it: the token of a call depends on all its claims."""
+    stand.pods(3, labels={"app": "web"}, affinity=APART)
+    lost = LostAnswer(stand.gateways.cluster, "create_node_claim", UnavailableError("timed out"))
+    with pytest.raises(UnavailableError):
+        Stand(stand.world, gateways=replace(stand.gateways, cluster=cast("Cluster", lost))).provision()
+    assert stand.alive == []
+    stand.provision()
+    assert [claim.is_true("Launched") for claim in stand.claims] == [True] * 3
+    assert len(stand.alive) == 3
 
 
 def test_a_refused_launch_is_tried_again_with_the_same_token(stand: Stand) -> None:

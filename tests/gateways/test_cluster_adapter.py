@@ -292,6 +292,21 @@ def test_more_than_one_budget_blocks_although_the_server_calls_it_an_error() -> 
     assert len(script.asked) == 1
 
 
+@pytest.mark.parametrize(
+    ("code", "message", "is_answer"),
+    [
+        (503, "busy", True),
+        (500, "etcdserver: request timed out", False),
+        (504, "Timeout: request did not complete", False),
+    ],
+)
+def test_a_server_that_gave_up_waiting_has_not_answered(code: int, message: str, is_answer: bool) -> None:
+    """What it was asked for may have been done, and the next request may take as long."""
+    with scripted(refuses(code, message)) as script, pytest.raises(UnavailableError) as refused:
+        script.cluster.create_node_claim(builders.node_claim())
+    assert refused.value.is_answer is is_answer
+
+
 @pytest.mark.parametrize("code", [429, 403])
 def test_a_budget_s_refusal_is_told_by_its_cause(code: int) -> None:
     """403: the budget's controller has too many evictions to confirm, or has not looked at it yet."""

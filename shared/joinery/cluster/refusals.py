@@ -79,6 +79,9 @@ _TOO_LARGE = "request is too large"
 _WEBHOOK_DOWN = "failed calling webhook"
 #: A webhook with side effects was to judge a dry run (apiserver admission): nothing is said about the object.
 _NO_DRY_RUN = "does not support dry run"
+#: The API server gave up waiting, for etcd or for itself. The request may have had its effect, and the next one would
+#: wait as long: that is as good as no answer.
+_TIMED_OUT = re.compile(r"timed out|timeout|deadline exceeded", re.IGNORECASE)
 _DENIED = re.compile(
     r"""admission webhook "[^"]*" denied the request"""
     r"""|[^'"]*("[^"]*")? is forbidden: \w+AdmissionPolicy '[^']*' with binding '[^']*' denied request"""
@@ -104,7 +107,7 @@ def refusal(what: str, response: Response) -> JoineryError:
         case 403:
             return DeniedError(f"{reason} (403)")
         case _:
-            return UnavailableError(f"{reason} ({response.code})", is_answer=True)
+            return UnavailableError(f"{reason} ({response.code})", is_answer=not _TIMED_OUT.search(status.message))
 
 
 def _is_about_the_object(what: str, code: int, message: str) -> bool:

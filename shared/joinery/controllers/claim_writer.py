@@ -14,6 +14,7 @@ from joinery.cluster.gateway import Cluster
 from joinery.controllers.actor import Actor
 from joinery.controllers.refused_claims import RefusedClaims
 from joinery.errors import ConfigurationError, DeniedError, JoineryError, UnavailableError
+from joinery.lifecycle.fleet_groups import launch_token
 from joinery.lifecycle.new_claims import claims_of
 from joinery.observability import NODE_CLAIM, REASON, logger, said
 from joinery.scheduling.packing import Launch, Packing, Unplaced
@@ -45,8 +46,8 @@ class ClaimWriter:
     """Writes the claims of one run, plan after plan.
 
     ``written``: those that the API server has stored. ``observed``: the launches for which nothing was written, because
-    of ``observe`` mode. Failures that are no claim's fault are noted with the actor, which raises them when what was
-    written is taken care of.
+    of ``observe`` mode. ``unanswered``: claims that the API server may have stored, or not. Failures that are no
+    claim's fault are noted with the actor, which raises them when what was written is taken care of.
     """
 
     cluster: Cluster
@@ -54,6 +55,7 @@ class ClaimWriter:
     actor: Actor
     written: list[Written] = field(default_factory=list)
     observed: list[Launch] = field(default_factory=list)
+    unanswered: list[NodeClaim] = field(default_factory=list)
     _denied: Counter[str] = field(default_factory=Counter)
     _failures: int = 0
 
@@ -64,6 +66,16 @@ class ClaimWriter:
     def launches(self) -> tuple[Launch, ...]:
         """Those whose claim was written."""
         return tuple(written.launch for written in self.written)
+
+    @property
+    def launchable(self) -> tuple[NodeClaim, ...]:
+        """The written claims of the CreateFleet calls whose claims are all known.
+
+        The token and the count of a call depend on all of its claims. A claim that was stored without our knowing would
+        join the call of its siblings later, and that call, with another token, would launch for all of them once more.
+        """
+        doubtful = {launch_token(claim) for claim in self.unanswered}
+        return tuple(written.claim for written in self.written if launch_token(written.claim) not in doubtful)
 
     @property
     def refused(self) -> dict[str, Unplaced]:
@@ -135,6 +147,8 @@ class ClaimWriter:
         self._denied[launch.node_pool] += isinstance(error, DeniedError)
         if not isinstance(error, UnavailableError):
             return False
+        if not error.is_answer:
+            self.unanswered.append(claim)
         self._failures += 1
         return not error.is_answer or self._failures >= _MOST_FAILURES
 

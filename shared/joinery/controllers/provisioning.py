@@ -159,7 +159,8 @@ class ProvisioningController:
     def _launch(self, decision: Decision, writer: ClaimWriter, invocation: Invocation) -> Launched:
         """Ask EC2 for the instances, and tell the claims that go which of them are replaced."""
         snapshot, packing, actor = decision.snapshot, decision.packing, writer.actor
-        claims = [written.claim for written in writer.written]
+        # The others wait for the next run, which reads all claims there are.
+        claims = writer.launchable
         launcher = Launcher(self._gateways, actor, snapshot, decision.supply, invocation)
         launched = launcher.launch(claims, claims)
         planned = {pod for launch in (*writer.launches, *packing.launches) for pod in launch.pods}

@@ -1,0 +1,195 @@
+"""The stories: for each door what it does, as short as it can be told.
+
+A new one is a ``Story`` in ``STORIES``: what there is, and what happens. Everything that can go wrong is tried on it.
+"""
+
+from typing import Any
+
+from joinery.apis import labels as keys
+from joinery.cloudprovider.gateway import LaunchRequest, Override
+from simulator.actors.workloads import workload
+from simulator.kubernetes.resources import from_document
+from simulator.story.scenario import Running
+from simulator.story.simulation import Simulation
+from tests.fire.telling import Document, Story
+
+_TERMS = [{"tags": {"karpenter.sh/discovery": "simulated"}}]
+NODE_CLASS: Document = {
+    "apiVersion": "karpenter.k8s.aws/v1",
+    "kind": "EC2NodeClass",
+    "metadata": {"name": "default"},
+    "spec": {
+        "role": "joinery-node",
+        "amiSelectorTerms": [{"alias": "al2023@latest"}],
+        "subnetSelectorTerms": _TERMS,
+        "securityGroupSelectorTerms": _TERMS,
+    },
+}
+APART = {
+    "podAntiAffinity": {
+        "requiredDuringSchedulingIgnoredDuringExecution": [
+            {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": {"app": "web"}}}
+        ]
+    }
+}
+STORAGE_CLASS: Document = {
+    "apiVersion": "storage.k8s.io/v1",
+    "kind": "StorageClass",
+    "metadata": {"name": "gp3"},
+    "provisioner": "ebs.csi.aws.com",
+    "volumeBindingMode": "WaitForFirstConsumer",
+}
+
+
+def node_pool(name: str = "default", capacity_type: str = "spot", **template: Any) -> Document:
+    """A NodePool of one capacity type."""
+    wanted = {"key": keys.CAPACITY_TYPE, "operator": "In", "values": [capacity_type]}
+    reference = {"group": "karpenter.k8s.aws", "kind": "EC2NodeClass", "name": "default"}
+    spec = {"nodeClassRef": reference, "requirements": [wanted], **template}
+    return {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": name},
+        "spec": {"template": {"spec": spec}},
+    }
+
+
+def pods(replicas: int = 2, *, kind: str = "Deployment", name: str = "web", **spec: Any) -> Document:
+    """A workload of pods of one vCPU. ``spec``: more of their specs."""
+    resources = {"requests": {"cpu": "1", "memory": "1Gi"}}
+    template = {
+        "metadata": {"labels": {"app": name}},
+        "spec": {"containers": [{"name": name, "resources": resources}], **spec},
+    }
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": {"name": name},
+        "spec": {"replicas": replicas, "template": template},
+    }
+
+
+def budget(name: str = "web") -> Document:
+    """A PodDisruptionBudget that lets go of one pod at a time."""
+    selector = {"matchLabels": {"app": name}}
+    return {
+        "apiVersion": "policy/v1",
+        "kind": "PodDisruptionBudget",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"maxUnavailable": 1, "selector": selector},
+    }
+
+
+def volume_claim(name: str) -> Document:
+    """A PersistentVolumeClaim that is bound when its pod is."""
+    return {
+        "apiVersion": "v1",
+        "kind": "PersistentVolumeClaim",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"storageClassName": "gp3", "accessModes": ["ReadWriteOnce"]},
+    }
+
+
+def _volume(claim: str) -> Document:
+    return {"name": claim, "persistentVolumeClaim": {"claimName": claim}}
+
+
+def running(age: str = "1h", capacity_type: str = "spot", zone: str = "us-east-1a") -> Running:
+    """A node of four vCPUs."""
+    return Running(instance_type="m6a.xlarge", zone=zone, capacity_type=capacity_type, age=age)
+
+
+# --- what happens -----------------------------------------------------------------------------------------------------
+
+
+def apply(simulation: Simulation, *documents: Document) -> None:
+    """``kubectl apply``."""
+    for document in documents:
+        if document["kind"] in ("Deployment", "StatefulSet"):
+            simulation.workloads.apply(workload(document))
+        else:
+            simulation.world.cluster.add(from_document(document["kind"], document))
+
+
+def interrupt(simulation: Simulation) -> None:
+    """A spot warning for the first instance."""
+    simulation.ec2.interrupt(simulation.instances[0])
+
+
+def delete_claim(simulation: Simulation) -> None:
+    """``kubectl delete nodeclaim`` of the first."""
+    simulation.world.cluster.delete_node_claim(next(iter(simulation.world.cluster.node_claims.values())))
+
+
+def delete_node(simulation: Simulation) -> None:
+    """``kubectl delete node`` of the first."""
+    simulation.world.cluster.delete_node(next(iter(simulation.world.cluster.nodes.values())))
+
+
+def end_instance(simulation: Simulation) -> None:
+    """Somebody terminates the first instance by hand."""
+    simulation.world.cloud.terminate(simulation.instances[:1])
+
+
+def launch_unknown(simulation: Simulation) -> None:
+    """An instance with the cluster's tags that no claim knows, as a lost answer leaves behind."""
+    (node_class,) = simulation.world.cluster.node_classes.values()
+    simulation.world.cloud.launch(
+        LaunchRequest(
+            token="nobody-knows",
+            count=1,
+            node_pool="default",
+            node_class=node_class,
+            capacity_type="spot",
+            overrides=(Override("m6a.large", "us-east-1a", 0.04, 29),),
+            labels={},
+        )
+    )
+
+
+STORIES = (
+    Story(
+        "two pods apart get two nodes",
+        lambda simulation: apply(simulation, pods(affinity=APART)),
+        (NODE_CLASS, node_pool()),
+    ),
+    Story(
+        "a spot warning replaces a node before it drains",
+        interrupt,
+        (NODE_CLASS, node_pool(), pods(2)),
+        (running(),),
+    ),
+    Story(
+        "an old node is replaced",
+        lambda _: None,
+        (NODE_CLASS, node_pool(capacity_type="on-demand"), pods(2)),
+        (running("719h59m", "on-demand"),),
+    ),
+    Story(
+        "kubectl delete nodeclaim drains by budgets, and volumes are detached first",
+        delete_claim,
+        (
+            NODE_CLASS,
+            node_pool(),
+            STORAGE_CLASS,
+            budget(),
+            volume_claim("data"),
+            pods(2),
+            pods(1, kind="StatefulSet", name="db", volumes=[_volume("data")]),
+        ),
+        (running(),),
+    ),
+    Story("kubectl delete node replaces it", delete_node, (NODE_CLASS, node_pool(), pods(2)), (running(),)),
+    Story(
+        "an instance that somebody terminated is replaced",
+        end_instance,
+        (NODE_CLASS, node_pool(), pods(2)),
+        (running(),),
+    ),
+    Story(
+        "an instance that nobody knows is terminated",
+        launch_unknown,
+        (NODE_CLASS, node_pool(), pods(2)),
+        (running(),),
+    ),
+)  # fmt: skip
