@@ -7,6 +7,7 @@ Every app is called ``app``, so they are loaded by path. Settings come from the 
 
 import io
 import os
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
@@ -91,7 +92,9 @@ class Doors:
         printed = io.StringIO()
         result, error = None, ""
         self.active = door
-        with redirect_stdout(printed):
+        with redirect_stdout(printed), warnings.catch_warnings():
+            # Powertools warns of a run that counted nothing: one that was killed.
+            warnings.filterwarnings("ignore", "No application metrics")
             try:
                 result = handler(door)(event, context)
             except Exception as problem:

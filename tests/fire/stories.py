@@ -163,7 +163,7 @@ STORIES = (
         "an old node is replaced",
         lambda _: None,
         (NODE_CLASS, node_pool(capacity_type="on-demand"), pods(2)),
-        (running("719h59m", "on-demand"),),
+        (running("720h1m", "on-demand"),),
     ),
     Story(
         "kubectl delete nodeclaim drains by budgets, and volumes are detached first",
