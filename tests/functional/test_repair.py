@@ -10,8 +10,9 @@ from joinery.apis.core import Condition
 from joinery.apis.labels import REBOOTED_AT
 from joinery.doorbell.gateway import Bell
 from joinery.errors import JoineryError, UnavailableError
+from simulator.doors.doors import Killed
 from simulator.world import World
-from tests.functional.fuse import Crash, Fuse
+from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
 
 
@@ -121,7 +122,7 @@ def test_a_run_that_is_killed_is_simply_repeated(world: World, mode: str, after:
         stand.wait(seconds)
         try:
             victim.live()
-        except Crash:
+        except Killed:
             fuse.replace()
         stand.provision()
     assert old not in stand.alive
