@@ -1,92 +1,353 @@
 """Disruption commands: replacements first, then the nodes that they replace, whatever happens in between."""
 
-from typing import Any
+import pytest
 
-from joinery.apis.caps import Caps
+from joinery.apis.core import Node, Pod
 from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import DISRUPTED_TAINT, RETIRED_FOR
+from joinery.apis.labels import (
+    DISRUPTION_COMMAND,
+    DO_NOT_DISRUPT,
+    EXCLUDE_FROM_LOAD_BALANCERS,
+    PLANNED_TAINT,
+    REPLACEMENT_LAUNCHED,
+    REPLACES,
+    RETIRED_FOR,
+)
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.controllers.actor import Actor
-from joinery.controllers.orchestration import Orchestrator, Started
-from joinery.controllers.supply import read_supply
-from joinery.lifecycle.new_claims import claims_of
-from joinery.lifecycle.new_commands import NewCommand, as_if_retired, for_moves
-from joinery.planning import plan
-from joinery.scheduling.problem import Options, Problem
+from joinery.doorbell.gateway import Bell
+from joinery.errors import CapacityError, UnavailableError
+from joinery.state.claims import annotated, with_metadata
+from joinery.state.disruption import DISRUPTION_REASON, Readiness, record_of
+from simulator import builders
+from tests.functional.disrupting import disrupt, is_tainted, now, others, running
 from tests.functional.stand import APART, Stand
 
 
-def _running(stand: Stand, count: int = 1) -> list[NodeClaim]:
-    """So many pods, each on a node of its own that has settled."""
-    stand.pods(count, labels={"app": "web"}, affinity=APART)
-    stand.settle()
-    stand.live()
-    assert len(stand.alive) == count
-    return stand.claims
-
-
-def _start(stand: Stand, *candidates: NodeClaim, with_replacements: bool = True, **given: Any) -> tuple[Started, ...]:
-    """Start one command over the candidates, with replacements for their pods."""
-    gateways = stand.gateways
-    snapshot = gateways.cluster.snapshot()
-    names = [claim.metadata.name for claim in candidates]
-    supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
-    problem = Problem(
-        snapshot=as_if_retired(snapshot, names), instance_types=supply.types, options=Options(caps=Caps())
-    )
-    packing = for_moves(plan(problem).packing, snapshot, names)
-    command = NewCommand(
-        reason=given.pop("reason", DisruptionReason.DRIFTED),
-        candidates=tuple(candidates),
-        replacements=claims_of(packing, snapshot) if with_replacements else (),
-        **given,
-    )
-    invocation = stand.invocation()
-    actor = Actor(gateways, snapshot.now, invocation)
-    orchestrator = Orchestrator(gateways, actor, snapshot, supply, invocation)
-    started = orchestrator.start([command], door="test", caps=stand.settings.caps)
-    actor.conclude()
-    return started
-
-
-def _old(stand: Stand, before: NodeClaim) -> NodeClaim:
-    return stand.world.cluster.node_claims[before.metadata.name]
-
-
-def _new(stand: Stand, *before: NodeClaim) -> list[NodeClaim]:
-    names = {claim.metadata.name for claim in before}
-    return [claim for claim in stand.claims if claim.metadata.name not in names]
-
-
-def _is_tainted(stand: Stand, claim: NodeClaim) -> bool:
-    node = stand.world.cluster.nodes[claim.status.node_name]
-    return DISRUPTED_TAINT in {taint.key for taint in node.spec.taints}
-
-
-def _through(stand: Stand) -> None:
-    """Until the old nodes are gone: evicted pods are made anew and bound."""
-    for _ in range(20):
-        stand.provision()
-        stand.live()
-        stand.bind()
-        stand.wait(10)
-
-
-def test_a_node_is_retired_once_its_replacement_is_initialised(stand: Stand) -> None:
-    """Until then it keeps its pods, and no pod is planned onto it."""
-    stand.with_defaults()
-    (old,) = _running(stand)
-    (started,) = _start(stand, old)
-    assert started.obstacle == ""
-    assert _is_tainted(stand, old)
-    (new,) = _new(stand, old)
-    assert new.is_true("Launched")
-    stand.live()
-    assert not _old(stand, old).is_deleting
+def _ready(stand: Stand) -> None:
+    """Let what was launched boot, and lifecycle see it."""
     stand.boot()
     stand.live()
     stand.live()
-    assert _old(stand, old).is_deleting
-    assert _old(stand, old).metadata.annotations[RETIRED_FOR] == "Drifted"
+
+
+def _stays(stand: Stand, claim: NodeClaim) -> bool:
+    """Whether the node is as if no command had ever been."""
+    after = now(stand, claim)
+    marks = {DISRUPTION_COMMAND, RETIRED_FOR} & set(after.metadata.annotations)
+    return not (after.is_deleting or marks or after.condition(DISRUPTION_REASON) or is_tainted(stand, claim))
+
+
+def _pod(stand: Stand, name: str = "pod-0") -> Pod:
+    return next(pod for pod in stand.world.cluster.pods.values() if pod.metadata.name == name)
+
+
+def _node(stand: Stand, claim: NodeClaim) -> Node:
+    return stand.world.cluster.nodes[now(stand, claim).status.node_name]
+
+
+# --- as planned ---
+
+
+def test_a_node_is_retired_once_its_replacement_is_initialised(stand: Stand) -> None:
+    """Until then it keeps its pods and its traffic, and says why it is tainted."""
+    (old,) = running(stand)
+    stand.rung()
+    assert disrupt(stand, old).obstacle == ""
+    assert Bell.LIFECYCLE in stand.rung()
+    assert is_tainted(stand, old)
+    assert EXCLUDE_FROM_LOAD_BALANCERS not in _node(stand, old).metadata.labels
+    reason = now(stand, old).condition(DISRUPTION_REASON)
+    assert reason is not None
+    assert reason.reason == "Underutilized"
+    (new,) = others(stand, [old])
+    assert new.is_true("Launched")
+    assert stand.live()["in_progress"] == 2
+    assert not now(stand, old).is_deleting
+    _ready(stand)
+    assert now(stand, old).is_deleting
+    assert now(stand, old).metadata.annotations[RETIRED_FOR] == "Underutilized"
     assert "DisruptionTerminating" in stand.told("Node") & stand.told("NodeClaim")
-    assert len(stand.claims) == 2
+    assert {"DisruptionLaunching", "DisruptionWaitingReadiness"} <= stand.told("NodeClaim")
+
+
+def test_the_pods_of_a_retired_node_move_to_its_replacement(stand: Stand) -> None:
+    """Nothing else is bought for them, before or after their eviction, and one node is left."""
+    (old,) = running(stand, owner="web")
+    disrupt(stand, old)
+    assert stand.provision()["launches"] == 0
+    _ready(stand)
+    assert stand.provision()["launches"] == 0
+    assert REPLACEMENT_LAUNCHED in now(stand, old).metadata.annotations
+    stand.live()
+    assert "Evicted" in stand.told("Pod")
+    stand.world.cluster.add(builders.pod("pod-9", cpu="900m", labels={"app": "web"}, affinity=APART, owner="web"))
+    assert stand.provision()["launches"] == 0
+    for _ in range(6):
+        stand.live()
+        stand.bind()
+        stand.wait(10)
+    assert len(stand.alive) == 1
+    (new,) = stand.claims
+    assert _pod(stand, "pod-9").spec.node_name == new.status.node_name
+    assert REPLACES not in new.metadata.annotations
+
+
+def test_a_replacement_is_kept_for_the_pods_that_will_move(stand: Stand) -> None:
+    """While a second replacement boots, pods that wait are not let onto the first, nor onto the node that goes."""
+    old = running(stand, 2)
+    disrupt(stand, *old)
+    (first, second) = others(stand, old)
+    stand.wait(10)
+    node = stand.kubelets.register(first.status.provider_id.rpartition("/")[2])
+    stand.kubelets.become_ready(node.metadata.name)
+    stand.live()
+    stand.wait(60)
+    stand.live()
+    assert PLANNED_TAINT in {taint.key for taint in _node(stand, first).spec.taints}
+    assert not any(now(stand, claim).is_deleting for claim in old)
+    stand.world.cluster.add(builders.pod("newcomer", cpu="3500m"))
+    assert stand.provision()["launches"] == 1
+
+
+def test_no_pod_is_planned_onto_a_candidate(stand: Stand) -> None:
+    """Its free room is about to go."""
+    (old,) = running(stand)
+    disrupt(stand, old, with_replacements=False)
+    stand.world.cluster.add(builders.pod("newcomer", cpu="100m"))
+    assert stand.provision()["launches"] == 1
+
+
+def test_a_forced_command_waits_for_launches_only(stand: Stand) -> None:
+    """A spot node with a bad forecast may be gone before another can boot."""
+    (old,) = running(stand)
+    disrupt(stand, old, reason=DisruptionReason.REBALANCE, waits_for=Readiness.LAUNCHED)
+    stand.live()
+    assert now(stand, old).metadata.annotations[RETIRED_FOR] == "Rebalance"
+    stand.provision()
+    stand.live()
+    assert "Evicted" in stand.told("Pod")
+
+
+def test_a_command_without_replacements_goes_on_at_once(stand: Stand) -> None:
+    """An empty node waits for nobody."""
+    (old,) = running(stand)
+    stand.world.cluster.api.delete(_pod(stand))
+    disrupt(stand, old, reason=DisruptionReason.EMPTY, with_replacements=False)
+    stand.live()
+    assert now(stand, old).is_deleting
+
+
+# --- as not planned ---
+
+
+def test_a_pod_that_must_not_be_disrupted_saves_its_node(stand: Stand) -> None:
+    """It came while the replacement booted. The replacement, which nobody needs, goes."""
+    (old,) = running(stand)
+    disrupt(stand, old)
+    guard = builders.pod("guard", cpu="100m", node=old.status.node_name, annotations={DO_NOT_DISRUPT: "true"})
+    stand.world.cluster.add(guard)
+    _ready(stand)
+    stand.live()
+    assert _stays(stand, old)
+    assert "default/guard" in stand.messages("DisruptionRolledBack")[old.metadata.name]
+    (new,) = others(stand, [old])
+    assert new.is_deleting
+    for _ in range(4):
+        stand.wait(10)
+        stand.live()
+    assert len(stand.alive) == 1
+
+
+@pytest.mark.parametrize(("period", "goes"), [(None, False), ("1h", True)])
+def test_drift_is_stopped_by_pods_only_where_nothing_promises_an_end(
+    stand: Stand, period: str | None, goes: bool
+) -> None:
+    """A ``terminationGracePeriod`` says that the node can be replaced whatever its pods say (Karpenter)."""
+    (old,) = running(stand)
+    spec = old.spec.model_copy(update={"termination_grace_period": period})
+    stand.world.cluster.api.update(old.model_copy(update={"spec": spec}))
+    disrupt(stand, now(stand, old), reason=DisruptionReason.DRIFTED)
+    guard = builders.pod("guard", cpu="100m", node=old.status.node_name, annotations={DO_NOT_DISRUPT: "true"})
+    stand.world.cluster.add(guard)
+    _ready(stand)
+    assert now(stand, old).is_deleting is goes
+
+
+def test_a_used_up_budget_saves_the_node(stand: Stand) -> None:
+    """The eviction would be refused: the node would stand half drained."""
+    (old,) = running(stand)
+    disrupt(stand, old)
+    stand.world.cluster.add(builders.pdb("web", labels={"app": "web"}))
+    _ready(stand)
+    stand.live()
+    assert _stays(stand, old)
+    assert "web" in stand.messages("DisruptionRolledBack")[old.metadata.name]
+
+
+def test_a_replacement_that_never_gets_ready_is_given_up_at_the_deadline(stand: Stand) -> None:
+    """After ten minutes, before the registration timeout ends it by itself."""
+    (old,) = running(stand)
+    disrupt(stand, old)
+    stand.wait(599)
+    stand.live()
+    assert is_tainted(stand, old)
+    stand.wait(1)
+    stand.live()
+    stand.live()
+    assert _stays(stand, old)
+    assert "was not ready within 0:10:00" in stand.messages("DisruptionRolledBack")[old.metadata.name]
+    assert others(stand, [old])[0].is_deleting
+
+
+def test_a_replacement_that_ec2_has_no_capacity_for_frees_the_node(stand: Stand) -> None:
+    """Its claim is given up at once, and so is the command."""
+    (old,) = running(stand)
+    stand.world.cloud.fail_next("launch", CapacityError("out of everything"))
+    disrupt(stand, old)
+    stand.live()
+    stand.live()
+    assert _stays(stand, old)
+    assert "was lost" in stand.messages("DisruptionRolledBack")[old.metadata.name]
+
+
+def test_replacements_that_nobody_wrote_are_lost_after_a_minute(stand: Stand) -> None:
+    """Whoever was to write them may still be at it until its function is killed."""
+    (old,) = running(stand)
+    disrupt(stand, old)
+    (new,) = others(stand, [old])
+    stand.world.cluster.api.delete(new)
+    stand.world.cluster.update_node_claim(now(stand, new), with_metadata(now(stand, new), finalizers=[]))
+    stand.live()
+    assert is_tainted(stand, old)
+    stand.wait(65)
+    stand.live()
+    stand.live()
+    assert _stays(stand, old)
+
+
+def test_a_launch_that_failed_is_tried_again_by_lifecycle(stand: Stand) -> None:
+    """The claim is written; the command waits for it."""
+    (old,) = running(stand)
+    stand.world.cloud.fail_next("launch", UnavailableError("throttled"))
+    with pytest.raises(UnavailableError):
+        disrupt(stand, old)
+    stand.live()
+    (new,) = others(stand, [old])
+    assert new.is_true("Launched")
+    _ready(stand)
+    assert now(stand, old).is_deleting
+
+
+def test_an_interrupted_candidate_drops_out_and_its_replacement_stays(stand: Stand) -> None:
+    """Its pods need it all the more. The other candidate is replaced as planned."""
+    first, second = old = running(stand, 2)
+    disrupt(stand, *old)
+    stand.receive("interruption_spot_warning", first.status.provider_id.rpartition("/")[2])
+    assert stand.provision()["launches"] == 0
+    stand.live()
+    assert "Evicted" in stand.told("Pod")
+    assert not now(stand, second).is_deleting
+    _ready(stand)
+    assert now(stand, second).is_deleting
+    assert not any(claim.is_deleting for claim in others(stand, old))
+
+
+def test_an_interrupted_replacement_rolls_the_command_back(stand: Stand) -> None:
+    """What it was to replace stays where it is."""
+    (old,) = running(stand)
+    disrupt(stand, old)
+    (new,) = others(stand, [old])
+    stand.receive("interruption_spot_warning", new.status.provider_id.rpartition("/")[2])
+    stand.live()
+    stand.live()
+    assert _stays(stand, old)
+    assert stand.provision()["launches"] == 0
+
+
+@pytest.mark.parametrize("text", ["", "{", "{}", "[]", "null", '{"id": "x", "candidates": ["y"]}'])
+def test_a_command_that_cannot_be_read_is_rolled_back(stand: Stand, text: str) -> None:
+    """Somebody edited it. The node takes pods again, and its replacement goes."""
+    (old,) = running(stand)
+    disrupt(stand, old)
+    stand.world.cluster.update_node_claim(now(stand, old), annotated(now(stand, old), {DISRUPTION_COMMAND: text}))
+    stand.live()
+    assert _stays(stand, old)
+    assert "cannot be read" in stand.messages("DisruptionRolledBack")[old.metadata.name]
+    assert others(stand, [old])[0].is_deleting
+
+
+def test_a_candidate_whose_annotation_somebody_removes_stays(stand: Stand) -> None:
+    """That is how a person takes a node out of a command; the other one goes on."""
+    first, second = old = running(stand, 2)
+    disrupt(stand, *old)
+    marks = {key: value for key, value in now(stand, first).metadata.annotations.items() if key != DISRUPTION_COMMAND}
+    stand.world.cluster.update_node_claim(now(stand, first), with_metadata(now(stand, first), annotations=marks))
+    _ready(stand)
+    assert now(stand, second).is_deleting
+    stand.wait(600)
+    stand.live()
+    assert _stays(stand, first)
+
+
+def test_a_command_copied_to_another_claim_is_none(stand: Stand) -> None:
+    """Its candidates do not name that claim."""
+    first, second = running(stand, 2)
+    disrupt(stand, first)
+    copied = now(stand, first).metadata.annotations[DISRUPTION_COMMAND]
+    stand.world.cluster.update_node_claim(second, annotated(second, {DISRUPTION_COMMAND: copied}))
+    stand.live()
+    assert _stays(stand, second)
+    assert record_of(now(stand, first)) is not None
+
+
+def test_a_replacement_that_pods_use_outlives_the_rollback(stand: Stand) -> None:
+    """It becomes an ordinary node."""
+    (old,) = running(stand)
+    disrupt(stand, old)
+    stand.boot()
+    (new,) = others(stand, [old])
+    node = next(n for n in stand.world.cluster.nodes.values() if n.spec.provider_id == new.status.provider_id)
+    stand.world.cluster.add(builders.pod("user", cpu="100m", node=node.metadata.name))
+    stand.world.cluster.add(
+        builders.pod("guard", cpu="100m", node=old.status.node_name, annotations={DO_NOT_DISRUPT: "true"})
+    )
+    for _ in range(3):
+        stand.live()
+    assert _stays(stand, old)
+    assert not now(stand, new).is_deleting
+    assert REPLACES not in now(stand, new).metadata.annotations
+
+
+# --- starting ---
+
+
+def test_a_claim_is_in_one_command_at_most(stand: Stand) -> None:
+    """A second door that decided from the same snapshot does not start."""
+    (old,) = running(stand)
+    disrupt(stand, old)
+    claims = len(stand.claims)
+    assert "in a command already" in disrupt(stand, old).obstacle
+    assert len(stand.claims) == claims
+
+
+def test_a_claim_that_goes_is_no_candidate(stand: Stand) -> None:
+    """Whoever deleted it has a reason of its own."""
+    (old,) = running(stand)
+    stand.world.cluster.delete_node_claim(old)
+    assert "leaving already" in disrupt(stand, old).obstacle
+
+
+def test_replacements_are_bought_under_the_caps(stand: Stand) -> None:
+    """A command that does not fit is not started, and nothing is marked."""
+    (old,) = running(stand)
+    capped = Stand(stand.world, gateways=stand.gateways, max_launches=0)
+    assert "max_launches" in disrupt(capped, old).obstacle
+    assert _stays(stand, old)
+
+
+def test_observe_mode_starts_nothing(stand: Stand) -> None:
+    """It decides, and writes nowhere."""
+    (old,) = running(stand)
+    disrupt(stand.observing(), old)
+    assert _stays(stand, old)
+    assert len(stand.claims) == len(stand.alive) == 1

@@ -1,11 +1,11 @@
 """Every pending pod is in the plan exactly once, and no other pod is; no pod lands on a node that takes none."""
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from joinery.apis.core import Pod
 from joinery.apis.labels import DO_NOT_DISRUPT, NODE_POOL
-from joinery.state.nodes import views
+from joinery.state.nodes import NodeView, views
 from joinery.state.pods import is_pending, is_reschedulable
 from joinery.verification.final_state import FinalState
 from joinery.verification.predicates import selector_matches
@@ -54,14 +54,22 @@ def _expected(state: FinalState) -> tuple[dict[str, None], set[str]]:
                 may.add(pod.key)
             else:
                 must[pod.key] = None
-    for view in views(state.problem.snapshot):
-        if view.is_leaving:
-            for pod in view.pods:
-                if is_reschedulable(pod) and _may_stay(state, pod):
-                    may.add(pod.key)
-                elif is_reschedulable(pod):
-                    must[pod.key] = None
+    all_views = views(state.problem.snapshot)
+    replacements = [view for view in all_views if view.replaces and not view.is_leaving]
+    for view in all_views:
+        for pod in view.pods if view.is_leaving else ():
+            if not is_reschedulable(pod) or (view.is_candidate and not _is_replaced(pod, view, replacements)):
+                continue
+            if _may_stay(state, pod):
+                may.add(pod.key)
+            else:
+                must[pod.key] = None
     return must, may
+
+
+def _is_replaced(pod: Pod, candidate: NodeView, replacements: Iterable[NodeView]) -> bool:
+    """Whether the disruption command of the pod's node has bought a place for it."""
+    return any(candidate.claim in view.replaces and pod.key in view.planned for view in replacements)
 
 
 def _may_be_left_out(pod: Pod) -> bool:

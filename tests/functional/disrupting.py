@@ -1,0 +1,68 @@
+"""A door that starts disruption commands, for tests: the claims that they name are replaced by what their pods need."""
+
+from collections.abc import Collection
+from typing import Any
+
+from joinery.apis.caps import Caps
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.labels import DISRUPTED_TAINT
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.controllers.actor import Actor
+from joinery.controllers.orchestration import Orchestrator, Started
+from joinery.controllers.supply import read_supply
+from joinery.lifecycle.new_claims import claims_of
+from joinery.lifecycle.new_commands import NewCommand, as_if_retired, for_moves
+from joinery.planning import plan
+from joinery.scheduling.problem import Options, Problem
+from tests.functional.stand import APART, Stand
+
+
+def running(stand: Stand, count: int = 1, **given: Any) -> list[NodeClaim]:
+    """So many pods, each on a node of its own that has settled: their claims."""
+    stand.pods(count, labels={"app": "web"}, affinity=APART, **given)
+    stand.settle()
+    stand.live()
+    assert len(stand.alive) == count
+    return stand.claims
+
+
+def disrupt(
+    stand: Stand,
+    *candidates: NodeClaim,
+    reason: DisruptionReason = DisruptionReason.UNDERUTILIZED,
+    with_replacements: bool = True,
+    **given: Any,
+) -> Started:
+    """Start one command, with replacements for the candidates' pods. ``given``: fields of ``NewCommand``."""
+    gateways, invocation = stand.gateways, stand.invocation()
+    snapshot = gateways.cluster.snapshot()
+    names = [claim.metadata.name for claim in candidates]
+    supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
+    problem = Problem(
+        snapshot=as_if_retired(snapshot, names), instance_types=supply.types, options=Options(caps=Caps())
+    )
+    packing = for_moves(plan(problem).packing, snapshot, names)
+    replacements = claims_of(packing, snapshot) if with_replacements else ()
+    command = NewCommand(reason=reason, candidates=tuple(candidates), replacements=replacements, **given)
+    actor = Actor(gateways, snapshot.now, invocation)
+    orchestrator = Orchestrator(gateways, actor, snapshot, supply, invocation)
+    (started,) = orchestrator.start([command], door="test", caps=stand.settings.caps)
+    actor.conclude()
+    return started
+
+
+def now(stand: Stand, before: NodeClaim) -> NodeClaim:
+    """The claim as it is now."""
+    return stand.world.cluster.node_claims[before.metadata.name]
+
+
+def others(stand: Stand, before: Collection[NodeClaim]) -> list[NodeClaim]:
+    """The claims that came since."""
+    names = {claim.metadata.name for claim in before}
+    return [claim for claim in stand.claims if claim.metadata.name not in names]
+
+
+def is_tainted(stand: Stand, claim: NodeClaim) -> bool:
+    """Whether the claim's node takes no pods, because it is disrupted."""
+    node = stand.world.cluster.nodes[claim.status.node_name]
+    return DISRUPTED_TAINT in {taint.key for taint in node.spec.taints}
