@@ -78,11 +78,11 @@ class Telling:
     def launched(self) -> int:
         return len(self.simulation.instances)
 
-    def begin(self) -> None:
-        """Let happen what the story is about."""
+    def begin(self, length: timedelta = timedelta(seconds=1)) -> None:
+        """Let happen what the story is about, and what follows in that time."""
         engine = self.simulation.engine
         engine.after(timedelta(seconds=1), Turn.SCENARIO, lambda: self.story.begin(self.simulation))
-        engine.run_for(timedelta(seconds=2))
+        engine.run_for(timedelta(seconds=1) + length)
 
     def finish(self) -> "Telling":
         """Go on until nothing is in progress. Fails if that does not come."""
