@@ -211,4 +211,4 @@ def _resolved(node_class: EC2NodeClass, clock: Clock) -> EC2NodeClass:
     """The class with the status that its selectors have in the account, as the NodeClass door would write it."""
     from joinery.cloudprovider.ec2 import Ec2Cloud
 
-    return node_class.model_copy(update={"status": Ec2Cloud(CLUSTER, REGION, now=clock.now).status_of(node_class)})
+    return node_class.model_copy(update={"status": Ec2Cloud(CLUSTER, REGION, now=clock.now).prepare(node_class)})

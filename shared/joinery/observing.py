@@ -120,6 +120,9 @@ class ReadOnlyCloud:
     def status_of(self, node_class: NodeClass) -> NodeClassStatus:
         return self._cloud.status_of(node_class)
 
+    def prepare(self, node_class: NodeClass) -> NodeClassStatus:
+        return self._cloud.status_of(node_class)
+
     def instance_types(
         self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime
     ) -> Mapping[str, tuple[InstanceType, ...]]:

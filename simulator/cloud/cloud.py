@@ -159,6 +159,9 @@ class InMemoryCloud:
         reserved = selected(asked.spec.capacity_reservation_selector_terms, self.reserved.values(), now)
         return status(asked, replace(self.network.find(asked), capacity_reservations=reserved), now)
 
+    def prepare(self, node_class: NodeClass) -> EC2NodeClassStatus:
+        return self.status_of(node_class)
+
     def instance_types(
         self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime
     ) -> Mapping[str, tuple[InstanceType, ...]]:

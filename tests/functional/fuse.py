@@ -10,7 +10,7 @@ WRITES = frozenset(
     {
         "create_node_claim", "update_node_claim", "delete_node_claim", "update_node", "delete_node", "update_node_pool",
         "update_node_class", "reject", "tolerate", "evict", "delete_pod", "acquire_lease", "release_lease", "emit",
-        "launch", "terminate", "reboot", "tag", "ring", "put_catalog", "record", "mark",
+        "prepare", "launch", "terminate", "reboot", "tag", "ring", "put_catalog", "record", "mark",
     }
 )  # fmt: skip
 #: The methods of the gateways that change nothing.

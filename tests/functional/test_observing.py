@@ -1,6 +1,7 @@
 """In observe mode everything is read and decided, and nothing but Events and records is written."""
 
-from typing import get_type_hints
+from inspect import Parameter, signature
+from typing import Any, cast, get_type_hints
 
 from joinery.apis.labels import INSTANCE_TYPE
 from joinery.gateways import Gateways
@@ -124,3 +125,33 @@ def test_every_method_of_a_gateway_is_known_to_read_or_to_write() -> None:
     protocols = [protocol for name, protocol in get_type_hints(Gateways).items() if name != "workers"]
     methods = {name for protocol in protocols for name in vars(protocol) if not name.startswith("_")}
     assert methods == WRITES | READS
+
+
+def test_no_write_of_any_gateway_gets_through() -> None:
+    """Method by method, whoever may call it one day: only Events, records and the catalogue do."""
+    reached: list[str] = []
+    protocols = {name: protocol for name, protocol in get_type_hints(Gateways).items() if name != "workers"}
+    bundle = read_only(Gateways(**{name: cast("Any", _Heard(name, reached)) for name in protocols}))
+    for name, protocol in protocols.items():
+        for method in (method for method in vars(protocol) if not method.startswith("_")):
+            call = getattr(getattr(bundle, name), method)
+            asked = signature(call).parameters.values()
+            given = {each.name: _Heard(each.name, reached) for each in asked}
+            call(
+                *(given[each.name] for each in asked if each.kind is not Parameter.KEYWORD_ONLY),
+                **{each.name: given[each.name] for each in asked if each.kind is Parameter.KEYWORD_ONLY},
+            )
+    assert {call for call in reached if call.partition(".")[2] not in READS} == TOLD_AND_KEPT
+
+
+class _Heard:
+    """Stands for a gateway, and for anything that may be handed to one: it writes down what is asked of it."""
+
+    def __init__(self, name: str, reached: list[str]) -> None:
+        self._name, self._reached = name, reached
+
+    def __getattr__(self, method: str) -> Any:
+        def heard(*given: Any, **named: Any) -> None:
+            self._reached.append(f"{self._name}.{method}")
+
+        return heard

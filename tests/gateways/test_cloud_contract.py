@@ -126,7 +126,7 @@ def node_class(**spec: Any) -> EC2NodeClass:
 
 def resolved(cloud: Cloud, found: EC2NodeClass) -> EC2NodeClass:
     """The class with its status written."""
-    return found.model_copy(update={"status": cloud.status_of(found)})
+    return found.model_copy(update={"status": cloud.prepare(found)})
 
 
 def request_for(cloud: Cloud, *, count: int = 1, token: str = "t-1") -> LaunchRequest:
@@ -144,12 +144,12 @@ def request_for(cloud: Cloud, *, count: int = 1, token: str = "t-1") -> LaunchRe
 
 def conditions(cloud: Cloud, found: EC2NodeClass) -> dict[str, tuple[str, str]]:
     """Condition type to status and reason."""
-    return {c.type: (c.status, c.reason) for c in cloud.status_of(found).conditions}
+    return {c.type: (c.status, c.reason) for c in cloud.prepare(found).conditions}
 
 
 def test_a_class_that_selects_something_of_everything_is_ready(region: Region) -> None:
     """Its status lists what a launch needs, and the generation it speaks of."""
-    status = region.cloud.status_of(node_class())
+    status = region.cloud.prepare(node_class())
     assert {subnet.zone for subnet in status.subnets} == set(ZONES)
     assert len(status.security_groups) == 1
     assert {rule.values[0] for ami in status.amis for rule in ami.requirements if rule.values} == {"amd64", "arm64"}
@@ -209,7 +209,7 @@ def test_terms_select_active_capacity_reservations(region: Region, terms: list[A
         _reservation("cr-2", InstanceMatchCriteria="open", Tags=[{"Key": "team", "Value": "b"}]),
         _reservation("cr-3", State="expired"),
     )
-    status = region.cloud.status_of(node_class(capacityReservationSelectorTerms=terms))
+    status = region.cloud.prepare(node_class(capacityReservationSelectorTerms=terms))
     assert [found.id for found in status.capacity_reservations] == expected
     told = {c.type: c.status for c in status.conditions}
     assert (told["CapacityReservationsReady"], told["Ready"]) == ("True", "True")
@@ -245,7 +245,7 @@ def test_a_launch_in_a_reservation_says_so(region: Region) -> None:
 def test_a_condition_that_did_not_change_keeps_its_time(region: Region) -> None:
     """Resolving again tells a watcher nothing new."""
     first = resolved(region.cloud, node_class())
-    assert region.cloud.status_of(first).conditions == first.status.conditions
+    assert region.cloud.prepare(first).conditions == first.status.conditions
 
 
 def test_a_launch_takes_the_cheapest_pool_in_stock(region: Region) -> None:

@@ -113,7 +113,7 @@ def launch(cloud: Ec2Cloud, token: str = "t-1", *kinds: str) -> LaunchRequest:
         token=token,
         count=1,
         node_pool="general",
-        node_class=found.model_copy(update={"status": cloud.status_of(found)}),
+        node_class=found.model_copy(update={"status": cloud.prepare(found)}),
         capacity_type="on-demand",
         overrides=tuple(Override(kind, "us-east-1a", 0.1 + n, 29 + n) for n, kind in enumerate(kinds or ("m5.large",))),
         labels={},
@@ -145,8 +145,8 @@ def test_without_a_price_list_there_is_no_catalogue(cloud: Ec2Cloud) -> None:
 
 def test_subnets_come_by_id_or_by_tags(cloud: Ec2Cloud) -> None:
     """Terms are alternatives, and the results are united."""
-    every = [subnet.id for subnet in cloud.status_of(node_class()).subnets]
-    one = cloud.status_of(node_class(subnetSelectorTerms=[{"id": every[0]}, {"tags": {"a": "b"}}])).subnets
+    every = [subnet.id for subnet in cloud.prepare(node_class()).subnets]
+    one = cloud.prepare(node_class(subnetSelectorTerms=[{"id": every[0]}, {"tags": {"a": "b"}}])).subnets
     assert len(every) == 6
     assert [subnet.id for subnet in one] == every[:1]
 
@@ -155,27 +155,27 @@ def test_images_come_by_name_id_or_parameter(cloud: Ec2Cloud) -> None:
     """Without an alias only the architecture limits which types an image is for."""
     path = "/aws/service/eks/optimized-ami/1.33/amazon-linux-2023/arm64/standard/recommended/image_id"
     for term in ({"id": "ami-al2023arm64standard"}, {"name": "ami-al2023arm64st*"}, {"ssmParameter": path}):
-        (ami,) = cloud.status_of(node_class(amiSelectorTerms=[term], amiFamily="AL2023")).amis
+        (ami,) = cloud.prepare(node_class(amiSelectorTerms=[term], amiFamily="AL2023")).amis
         assert ami.id == "ami-al2023arm64standard"
         assert [(rule.key, rule.values) for rule in ami.requirements] == [("kubernetes.io/arch", ["arm64"])]
 
 
 def test_an_alias_without_images_is_explained(cloud: Ec2Cloud) -> None:
     """AL2 ended with Kubernetes 1.33, and the condition says so."""
-    conditions = {c.type: c for c in cloud.status_of(node_class(amiSelectorTerms=[{"alias": "al2@latest"}])).conditions}
+    conditions = {c.type: c for c in cloud.prepare(node_class(amiSelectorTerms=[{"alias": "al2@latest"}])).conditions}
     assert conditions["AMIsReady"].reason == "UnsupportedAlias"
     assert "no images for Kubernetes 1.33" in conditions["AMIsReady"].message
 
 
 def test_a_role_gets_an_instance_profile_of_its_own(cloud: Ec2Cloud) -> None:
     """Made once, with the cluster's tags, and found again; another class has another."""
-    name = cloud.status_of(node_class()).instance_profile
+    name = cloud.prepare(node_class()).instance_profile
     profile = boto3.client("iam").get_instance_profile(InstanceProfileName=name)["InstanceProfile"]
     assert [role["RoleName"] for role in profile["Roles"]] == ["nodes"]
     assert profile["Path"] == "/karpenter/us-east-1/joinery/0a1b/"
     assert {"Key": "kubernetes.io/cluster/joinery", "Value": "owned"} in profile["Tags"]
-    assert cloud.status_of(node_class()).instance_profile == name
-    assert cloud.status_of(node_class(uid="2c3d")).instance_profile != name
+    assert cloud.prepare(node_class()).instance_profile == name
+    assert cloud.prepare(node_class(uid="2c3d")).instance_profile != name
 
 
 def test_a_profile_that_another_controller_made_is_kept(cloud: Ec2Cloud) -> None:
@@ -184,14 +184,14 @@ def test_a_profile_that_another_controller_made_is_kept(cloud: Ec2Cloud) -> None
     iam.create_instance_profile(InstanceProfileName="theirs")
     iam.add_role_to_instance_profile(InstanceProfileName="theirs", RoleName="nodes")
     adopted = node_class().model_copy(
-        update={"status": cloud.status_of(node_class()).model_copy(update={"instance_profile": "theirs"})}
+        update={"status": cloud.prepare(node_class()).model_copy(update={"instance_profile": "theirs"})}
     )
-    assert cloud.status_of(adopted).instance_profile == "theirs"
+    assert cloud.prepare(adopted).instance_profile == "theirs"
 
 
 def test_a_role_that_does_not_exist_is_named(cloud: Ec2Cloud) -> None:
     """The class is not Ready until there is one."""
-    conditions = {c.type: c for c in cloud.status_of(node_class(role="absent")).conditions}
+    conditions = {c.type: c for c in cloud.prepare(node_class(role="absent")).conditions}
     assert (conditions["InstanceProfileReady"].status, conditions["InstanceProfileReady"].reason) == (
         "False",
         "RoleNotFound",
@@ -205,7 +205,7 @@ def test_a_given_instance_profile_is_taken_as_it_is(cloud: Ec2Cloud) -> None:
         "metadata": {"name": "default"},
         "spec": node_class().spec.model_dump(by_alias=True, exclude={"role"}) | {"instanceProfile": "mine"},
     })  # fmt: skip
-    assert cloud.status_of(found).instance_profile == "mine"
+    assert cloud.prepare(found).instance_profile == "mine"
 
 
 def test_pools_are_grouped_by_the_template_they_need(cloud: Ec2Cloud) -> None:

@@ -60,10 +60,15 @@ class Ec2Cloud:
         return listing.read(self._clients, self._now())
 
     def status_of(self, node_class: NodeClass) -> EC2NodeClassStatus:
-        ec2_class = of_ec2(node_class)
+        return self._status(of_ec2(node_class), self._profiles.find)
+
+    def prepare(self, node_class: NodeClass) -> EC2NodeClassStatus:
+        return self._status(of_ec2(node_class), self._profiles.ensure)
+
+    def _status(self, ec2_class: EC2NodeClass, profile_of: Callable[[EC2NodeClass], str]) -> EC2NodeClassStatus:
         spec = ec2_class.spec
         amis, ami_problem = self._amis(ec2_class)
-        profile, profile_problem = self._profile(ec2_class)
+        profile, profile_problem = _profile(ec2_class, profile_of)
         selection = Selection(
             subnets=discovery.subnets(self._clients, spec.subnet_selector_terms),
             security_groups=discovery.security_groups(self._clients, spec.security_group_selector_terms),
@@ -133,14 +138,6 @@ class Ec2Cloud:
         """Kubernetes' minor version of the cluster, such as 1.33."""
         return str(needed({"version": self.facts.version}, "version", call=f"EKS DescribeCluster {self._cluster}"))
 
-    def _profile(self, node_class: EC2NodeClass) -> tuple[str, Unmet | None]:
-        if node_class.spec.instance_profile:
-            return node_class.spec.instance_profile, None
-        try:
-            return self._profiles.ensure(node_class), None
-        except NotFoundError as error:
-            return "", Unmet("RoleNotFound", f"spec.role {node_class.spec.role}: {error}")
-
     def _terminate(self, instance_ids: Sequence[str]) -> None:
         with translated("terminating instances"):
             self._clients.ec2.terminate_instances(InstanceIds=list(instance_ids))
@@ -155,3 +152,13 @@ class Ec2Cloud:
                 missing += 1
         if missing == len(instance_ids):
             raise NotFoundError(f"none of the instances exists: {', '.join(instance_ids)}")
+
+
+def _profile(node_class: EC2NodeClass, profile_of: Callable[[EC2NodeClass], str]) -> tuple[str, Unmet | None]:
+    """The name of the class's instance profile, and what is wrong with it. ``profile_of``: for a class with a role."""
+    if node_class.spec.instance_profile:
+        return node_class.spec.instance_profile, None
+    try:
+        return profile_of(node_class), None
+    except NotFoundError as error:
+        return "", Unmet("RoleNotFound", f"spec.role {node_class.spec.role}: {error}")

@@ -116,7 +116,14 @@ class Cloud(Protocol):
 
     def status_of(self, node_class: NodeClass) -> NodeClassStatus:
         """The status that the class should have now: what its selectors select (subnets, security groups, AMIs,
-        capacity reservations, instance profile), and conditions that say what is missing.
+        capacity reservations, instance profile), and conditions that say what is missing. It is only read.
+        """
+        ...
+
+    def prepare(self, node_class: NodeClass) -> NodeClassStatus:
+        """The status of the class, once what it lacks and we may make is made (on AWS, its instance profile).
+
+        Repeating it is harmless.
         """
         ...
 

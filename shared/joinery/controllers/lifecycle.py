@@ -65,7 +65,7 @@ class LifecycleController:
         statuses = {}
         for node_class in node_classes:
             with actor.noting(f"{node_class.kind} {node_class.metadata.name} could not be resolved"):
-                statuses[node_class.metadata.name] = self._gateways.cloud.status_of(node_class)
+                statuses[node_class.metadata.name] = self._gateways.cloud.prepare(node_class)
         return statuses
 
     def _act(self, decision: LifecycleDecision, actor: Actor, invocation: Invocation) -> None:

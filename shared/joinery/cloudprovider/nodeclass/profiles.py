@@ -30,16 +30,26 @@ class Profiles:
     def __init__(self, clients: Clients, cluster: str) -> None:
         self._clients, self._cluster = clients, cluster
 
-    def ensure(self, node_class: EC2NodeClass) -> str:
-        """The name of a profile with the class's role. Raises ``NotFoundError`` if there is no such role."""
-        name = profile_name(self._cluster, self._clients.region, node_class)
-        current = node_class.status.instance_profile
+    def find(self, node_class: EC2NodeClass) -> str:
+        """The name of a profile with the class's role; empty if there is none."""
+        current, own = node_class.status.instance_profile, self._name(node_class)
         # Karpenter names profiles by a hash of its own. The one in the status is kept if it has the class's role.
-        for candidate in dict.fromkeys(filter(None, (current, name))):
+        for candidate in dict.fromkeys(filter(None, (current, own))):
             if self._role(candidate) == _base(node_class.spec.role):
                 return candidate
+        return ""
+
+    def ensure(self, node_class: EC2NodeClass) -> str:
+        """The same, but one that does not exist is made. Raises ``NotFoundError`` if there is no such role."""
+        existing = self.find(node_class)
+        if existing:
+            return existing
+        name = self._name(node_class)
         self._create(name, node_class)
         return name
+
+    def _name(self, node_class: EC2NodeClass) -> str:
+        return profile_name(self._cluster, self._clients.region, node_class)
 
     def _role(self, name: str) -> str | None:
         """The name of the role in a profile, None where there is no such profile or no role in it."""
