@@ -3,7 +3,7 @@
 Invoked by the interruption queue, fed by six EventBridge rules: Spot interruption warnings, rebalance recommendations,
 AWS Health scheduled changes, instance state changes, capacity reservation interruptions and capacity blocks that end.
 The cluster is read once a batch. Each message is answered by itself: those that fail are reported, and the queue
-delivers them again.
+delivers them again. Once a minute a schedule invokes it without a queue, to ask EC2 what is wrong with instances.
 """
 
 from typing import Any

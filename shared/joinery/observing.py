@@ -24,6 +24,7 @@ from joinery.cloudprovider.gateway import Cloud, Instance, LaunchRequest, Launch
 from joinery.cluster.gateway import Cluster, Eviction, Lease
 from joinery.doorbell.gateway import Bell
 from joinery.gateways import Gateways
+from joinery.state.instances import InstanceStatus
 from joinery.state.offerings import InstanceType, OfferingKey
 from joinery.state.snapshot import ClaimsSnapshot, Snapshot
 from joinery.unavailable.gateway import UnavailableOfferings
@@ -133,6 +134,9 @@ class ReadOnlyCloud:
 
     def instances(self) -> tuple[Instance, ...]:
         return self._cloud.instances()
+
+    def impaired(self) -> tuple[InstanceStatus, ...]:
+        return self._cloud.impaired()
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
         pass

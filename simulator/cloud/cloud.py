@@ -31,6 +31,7 @@ from joinery.cloudprovider.nodeclass.readiness import status
 from joinery.cloudprovider.nodeclass.reservations import selected
 from joinery.cloudprovider.nodeclass.tags import instance_tags
 from joinery.errors import ConfigurationError, NotFoundError
+from joinery.state.instances import InstanceStatus
 from joinery.state.offerings import InstanceType, OfferingKey
 from simulator.clock import Clock
 from simulator.cloud.network import Network
@@ -65,7 +66,8 @@ class InMemoryCloud:
 
     ``requests`` are the launches asked for, in order, for tests to look at. ``stock`` holds the pools that are limited:
     how many instances are left in each. ``reserved`` holds the capacity reservations by id, as they were before any
-    launch. ``rebooted`` are the ids of the instances that were rebooted, in order.
+    launch. ``rebooted`` are the ids of the instances that were rebooted, in order. ``statuses``: by id, what is wrong
+    with instances, ours and others'.
     """
 
     def __init__(self, clock: Clock, catalog: Catalog, *, cluster: str = "joinery") -> None:
@@ -76,6 +78,7 @@ class InMemoryCloud:
         self.reserved: dict[str, CapacityReservation] = {}
         self.requests: list[LaunchRequest] = []
         self.rebooted: list[str] = []
+        self.statuses: dict[str, InstanceStatus] = {}
         self._catalog = catalog
         self._machines: dict[str, _Machine] = {}
         self._launched: dict[str, LaunchResult] = {}
@@ -194,6 +197,12 @@ class InMemoryCloud:
         now = self.clock.now()
         seen = (self._seen(machine, now) for machine in self._machines.values())
         return tuple(instance for instance in seen if instance.state != "terminated")
+
+    def impaired(self) -> tuple[InstanceStatus, ...]:
+        self._fail("impaired")
+        now = self.clock.now()
+        ended = {name for name, machine in self._machines.items() if machine.state(now) != "running"}
+        return tuple(status for name, status in self.statuses.items() if name not in ended)
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
         self._fail("terminate")

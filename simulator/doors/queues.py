@@ -1,10 +1,12 @@
 """SQS and EventBridge between those who ring and the doors: delays, batches, redelivery, dead letters, schedules."""
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
+from types import MappingProxyType
 from typing import Any
 
+from joinery.apis.labels import OWN_GROUP
 from joinery.doorbell.gateway import DELAYS, Bell
 from simulator.aws import InMemoryDoorbell
 from simulator.doors.doors import Doors
@@ -16,6 +18,8 @@ CATALOG_EVERY = timedelta(minutes=15)
 TRANSIT = timedelta(milliseconds=400)
 VISIBILITY = timedelta(seconds=36)
 TRIES = 5
+#: What the template's InstanceStatusSchedule sends.
+STATUS_POLL = {"source": OWN_GROUP, "detail-type": "Instance Status Poll", "detail": {}}
 
 
 class BellQueues:
@@ -33,6 +37,7 @@ class BellQueues:
         """Start EventBridge Scheduler's schedules."""
         self._engine.every(MINUTE, Turn.SCHEDULES, self._ring_every_bell)
         self._engine.every(MINUTE, Turn.SCHEDULES, lambda: self._sweep("expiration"))
+        self._engine.every(MINUTE, Turn.SCHEDULES, lambda: self._sweep("interruption", STATUS_POLL))
         self._engine.every(CATALOG_EVERY, Turn.SCHEDULES, lambda: self._sweep("catalog"))
 
     def _plan(self) -> None:
@@ -59,8 +64,8 @@ class BellQueues:
         queue = f"joinery-{bell.value}.fifo"
         self._doors.invoke(bell.value, {"Records": [record(f"bell-{self._number}", queue, body, group="simulated")]})
 
-    def _sweep(self, door: str) -> None:
-        self._doors.invoke(door, self._scheduled())
+    def _sweep(self, door: str, event: Mapping[str, Any] = MappingProxyType({})) -> None:
+        self._doors.invoke(door, {**self._scheduled(), **event})
 
     def _scheduled(self) -> dict[str, str]:
         return {"schedule": self._engine.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")}

@@ -14,7 +14,9 @@ WRITES = frozenset(
     }
 )  # fmt: skip
 #: The methods of the gateways that change nothing.
-READS = frozenset({"snapshot", "claims_snapshot", "node", "catalog", "status_of", "instance_types", "instances", "at"})
+READS = frozenset(
+    {"snapshot", "claims_snapshot", "node", "catalog", "status_of", "instance_types", "instances", "impaired", "at"}
+)
 
 
 Through = Callable[[str, Callable[[], Any], Any], Any]

@@ -19,7 +19,7 @@ from joinery.apis.quantity import amounts
 from joinery.cloudprovider.catalog.document import Catalog, CatalogOffering, Zone, entry
 from joinery.cloudprovider.gateway import LaunchedInstance, LaunchFailure, LaunchRequest, LaunchResult, Override
 from joinery.errors import NotFoundError
-from joinery.state.instances import Instance
+from joinery.state.instances import Instance, InstanceStatus
 from joinery.state.offerings import InstanceType, OfferingKey
 from simulator.clock import Clock
 
@@ -123,6 +123,9 @@ class MetalCloud:
         if not gone:
             raise NotFoundError(f"no such machine: {', '.join(instance_ids)}")
         self._free.update((machine.instance_type, machine.zone) for machine in gone)
+
+    def impaired(self) -> tuple[InstanceStatus, ...]:
+        return ()
 
     def reboot(self, instance_id: str) -> None:
         if instance_id not in self._machines:

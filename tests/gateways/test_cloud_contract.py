@@ -352,6 +352,12 @@ def test_an_instance_that_is_rebooted_stays(region: Region) -> None:
     assert not instance.is_going
 
 
+def test_nothing_is_wrong_with_an_instance_that_runs(region: Region) -> None:
+    """Its checks pass, and nothing is scheduled for it."""
+    region.cloud.launch(request_for(region.cloud))
+    assert region.cloud.impaired() == ()
+
+
 def test_tags_are_added(region: Region) -> None:
     """The node's name, once it is known."""
     launched = region.cloud.launch(request_for(region.cloud)).instances[0].instance_id

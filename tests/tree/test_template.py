@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
+from joinery.apis.labels import OWN_GROUP
 from joinery.apis.policies import NodeRepair
 from joinery.controllers.lease import LEASE_SECONDS
 from joinery.doorbell.gateway import DELAYS, Bell
 from joinery.interruption.envelope import detail_type
-from joinery.interruption.notice import READERS
+from joinery.interruption.notice import READERS, Notice, NoticeKind, parse
 from joinery.observability import Count
 from joinery.settings import NEEDS, Settings, variable
 from joinery.store.gateway import CATALOG_KEY
@@ -178,7 +179,7 @@ def test_six_rules_feed_the_interruption_queue_with_what_is_understood() -> None
     sent = [(source, kind) for pattern in patterns for source in pattern["source"] for kind in pattern["detail-type"]]
 
     assert len(RULES) == 6
-    assert sorted(sent) == sorted(READERS)
+    assert sorted(sent) == sorted(sender for sender in READERS if sender[0] != OWN_GROUP)
     assert all(logical_id(rule["Targets"][0]["Arn"]) == "InterruptionQueue" for rule in RULES.values())
 
 
@@ -222,11 +223,16 @@ SCHEDULES = resources("AWS::Scheduler::Schedule")
 
 
 def test_every_door_but_those_that_others_call_has_a_schedule() -> None:
-    """Whatever was lost, a schedule makes up for: webhook and interruption are called by others alone."""
-    assert {json.loads(s["Target"]["Input"])["door"] for s in SCHEDULES.values()} == set(DOORS) - {
-        "webhook",
-        "interruption",
-    }
+    """Whatever was lost, a schedule makes up for: the webhook is called by others alone."""
+    assert {json.loads(s["Target"]["Input"])["door"] for s in SCHEDULES.values()} == set(DOORS) - {"webhook"}
+
+
+def test_what_the_schedule_sends_to_the_interruption_function_is_a_poll() -> None:
+    """It comes without a queue, as an event of our own."""
+    notice = parse(json.loads(SCHEDULES["InstanceStatusSchedule"]["Target"]["Input"]))
+
+    assert isinstance(notice, Notice)
+    assert notice.kind is NoticeKind.STATUS_POLL
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)

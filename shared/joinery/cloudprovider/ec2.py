@@ -19,6 +19,7 @@ from joinery.cloudprovider.instancetypes.families import FAMILIES
 from joinery.cloudprovider.instancetypes.resolve import resolve
 from joinery.cloudprovider.launch.create_fleet import CreateFleet
 from joinery.cloudprovider.launch.facts import ClusterFacts, cluster_facts
+from joinery.cloudprovider.launch.impaired import impaired
 from joinery.cloudprovider.launch.running import described
 from joinery.cloudprovider.nodeclass import discovery
 from joinery.cloudprovider.nodeclass.imagesearch import ImageSearch
@@ -27,6 +28,7 @@ from joinery.cloudprovider.nodeclass.profiles import Profiles
 from joinery.cloudprovider.nodeclass.readiness import Selection, Unmet, status
 from joinery.cloudprovider.nodeclass.tags import CLUSTER_NAME
 from joinery.errors import ConfigurationError, NotFoundError
+from joinery.state.instances import InstanceStatus
 from joinery.state.offerings import InstanceType
 
 #: The states of an instance that still exists.
@@ -106,6 +108,9 @@ class Ec2Cloud:
             {"Name": "instance-state-name", "Values": list(_HERE)},
         ]
         return described(self._clients, Filters=filters)
+
+    def impaired(self) -> tuple[InstanceStatus, ...]:
+        return impaired(self._clients)
 
     def terminate(self, instance_ids: Sequence[str]) -> None:
         if not instance_ids:

@@ -17,7 +17,7 @@ from joinery.apis.labels import SHARED_TENANCY
 from joinery.apis.meta import Taint
 from joinery.apis.nodeclass import NodeClass, NodeClassStatus
 from joinery.cloudprovider.catalog.document import Catalog
-from joinery.state.instances import AWS
+from joinery.state.instances import AWS, InstanceStatus
 from joinery.state.instances import Instance as Instance
 from joinery.state.offerings import InstanceType, OfferingKey, Reservation
 
@@ -148,6 +148,10 @@ class Cloud(Protocol):
 
     def instances(self) -> tuple[Instance, ...]:
         """All instances that this cluster owns, except those that are terminated."""
+        ...
+
+    def impaired(self) -> tuple[InstanceStatus, ...]:
+        """The running instances that something is wrong with. Some of them may be others': who asks knows its own."""
         ...
 
     def terminate(self, instance_ids: Sequence[str]) -> None:

@@ -22,6 +22,7 @@ from joinery.interruption.fields import MalformedNoticeError
 from joinery.interruption.notice import Notice, NoticeKind
 from joinery.interruption.ownership import EarlyNoticeError, may_become_known, unknown_instances
 from joinery.interruption.response import concerned, respond
+from joinery.interruption.status import notices_of
 from joinery.observability import ERROR, NODE_CLAIM, Count, count, logger, said
 from joinery.state.claims import with_metadata
 from joinery.state.snapshot import ClaimsSnapshot
@@ -40,6 +41,30 @@ class InterruptionController:
 
         Raises what concerns them all: the claims cannot be read, a bell cannot be rung.
         """
+        told = [notice for notice in notices if notice.kind is not NoticeKind.STATUS_POLL]
+        # What EC2 has told us leaves little time, so EC2 is asked afterwards.
+        outcomes = iter(self._answer_again(told, invocation) if told else ())
+        return tuple(
+            self._poll(invocation) if notice.kind is NoticeKind.STATUS_POLL else next(outcomes) for notice in notices
+        )
+
+    def _poll(self, invocation: Invocation) -> Outcome | Exception:
+        """Ask EC2 what is wrong with instances, and answer as if it had told us. The cluster is read only if it is
+        something.
+        """
+        try:
+            statuses = self._gateways.cloud.impaired()
+            snapshot = self._gateways.cluster.claims_snapshot() if statuses else None
+        except JoineryError as error:
+            return error
+        notices = notices_of(statuses, snapshot.managed_claims, snapshot.now) if snapshot else ()
+        answers = self._answer_again(notices, invocation) if notices else ()
+        failed = [answer for answer in answers if isinstance(answer, Exception)]
+        if failed:
+            return failed[0]
+        return {"notice": NoticeKind.STATUS_POLL.value, "statuses": len(statuses), "answers": list(answers)}
+
+    def _answer_again(self, notices: Sequence[Notice], invocation: Invocation) -> Sequence[Outcome | Exception]:
         outcomes = list(self._answer(notices, invocation))
         # A conflict is decided anew at once: the queue would bring it again after a third of a spot warning's time.
         conflicts = [number for number, outcome in enumerate(outcomes) if isinstance(outcome, ConflictError)]
@@ -47,7 +72,7 @@ class InterruptionController:
             again = self._answer([notices[number] for number in conflicts], invocation)
             for number, outcome in zip(conflicts, again, strict=True):
                 outcomes[number] = outcome
-        return tuple(outcomes)
+        return outcomes
 
     def _answer(self, notices: Sequence[Notice], invocation: Invocation) -> Sequence[Outcome | Exception]:
         snapshot = self._gateways.cluster.claims_snapshot()

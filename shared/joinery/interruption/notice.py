@@ -12,6 +12,7 @@ from datetime import datetime
 from enum import Enum
 from typing import Any
 
+from joinery.apis.labels import OWN_GROUP
 from joinery.interruption import health
 from joinery.interruption.envelope import Ignored, detail_type
 from joinery.interruption.fields import mapping, text
@@ -19,7 +20,11 @@ from joinery.state.claims import moment
 
 
 class NoticeKind(Enum):
-    """What is happening to the instances."""
+    """What is happening to the instances.
+
+    The three that end in STATUS are not sent by EC2: it says them when it is asked. STATUS_POLL is the schedule's word
+    that it is time to ask.
+    """
 
     SPOT_INTERRUPTED = "spot_interrupted"
     CAPACITY_RESERVATION_INTERRUPTED = "capacity_reservation_interrupted"
@@ -28,6 +33,10 @@ class NoticeKind(Enum):
     SCHEDULED_CHANGE = "scheduled_change"
     INSTANCE_STOPPED = "instance_stopped"
     INSTANCE_TERMINATED = "instance_terminated"
+    INSTANCE_STATUS = "instance_status"
+    SYSTEM_STATUS = "system_status"
+    EVENT_STATUS = "event_status"
+    STATUS_POLL = "status_poll"
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,4 +121,5 @@ READERS: Mapping[tuple[str, str], Reader] = {
     ("aws.ec2", "Capacity Block Reservation Expiration Warning"): _of_block,
     ("aws.ec2", "Capacity Block Expiration Warning"): _of_block,
     ("aws.health", "AWS Health Event"): _scheduled_change,
+    (OWN_GROUP, "Instance Status Poll"): lambda _: Notice(NoticeKind.STATUS_POLL),
 }

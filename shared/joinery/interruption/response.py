@@ -13,11 +13,19 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from joinery.apis.core import Node
-from joinery.apis.labels import INSTANCE_TYPE, INTERRUPTED_AT, RESERVATION_ID, RESERVED, SPOT, ZONE
+from joinery.apis.labels import (
+    INSTANCE_TYPE,
+    INTERRUPTED_AT,
+    RESERVATION_ID,
+    RESERVED,
+    SPOT,
+    TERMINATION_TIMESTAMP,
+    ZONE,
+)
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, Subject, UpdateClaim, UpdateNode
 from joinery.interruption.notice import Notice, NoticeKind
-from joinery.state.claims import annotated
+from joinery.state.claims import annotated, moment
 from joinery.state.instances import instance_id
 from joinery.state.offerings import OfferingKey
 from joinery.state.retirement import is_retired
@@ -38,6 +46,9 @@ _EVENTS = {
     NoticeKind.SCHEDULED_CHANGE: ("InstanceUnhealthy", "EC2 has scheduled a change of the instance"),
     NoticeKind.INSTANCE_STOPPED: ("InstanceStopping", "the instance is stopping"),
     NoticeKind.INSTANCE_TERMINATED: ("InstanceTerminating", "the instance is shutting down"),
+    NoticeKind.EVENT_STATUS: ("InstanceUnhealthy", "EC2 has scheduled an event for the instance"),
+    NoticeKind.INSTANCE_STATUS: ("InstanceUnhealthy", "EC2's check of the instance has failed for two minutes"),
+    NoticeKind.SYSTEM_STATUS: ("InstanceUnhealthy", "EC2's check of the instance's host has failed for two minutes"),
 }
 
 #: The kinds of notice that mean that EC2 needs the capacity back, and the capacity type of the pool that is short then.
@@ -47,6 +58,11 @@ _SHORT_OF = {
     NoticeKind.CAPACITY_RESERVATION_INTERRUPTED: RESERVED,
     NoticeKind.CAPACITY_BLOCK_EXPIRING: RESERVED,
 }
+
+
+#: The kinds of notice about an instance that does not work any more. Its drain would wait for a kubelet that is silent,
+#: so its deadline is now.
+_BROKEN = (NoticeKind.INSTANCE_STATUS, NoticeKind.SYSTEM_STATUS)
 
 
 def concerned(notice: Notice, claims: Iterable[NodeClaim]) -> tuple[NodeClaim, ...]:
@@ -84,8 +100,9 @@ def _chains(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) 
     # The deletion waits for nothing: without its mark the claim counts as leaving all the same, and lifecycle taints
     # the Node of whatever is being deleted. The mark comes first because it outlives a deletion that fails: lifecycle
     # deletes what is marked.
-    if INTERRUPTED_AT not in claim.metadata.annotations:
-        yield (UpdateClaim(claim, annotated(claim, {INTERRUPTED_AT: now.isoformat()}), text),)
+    marks = _marks(notice.kind, claim, now)
+    if marks:
+        yield (UpdateClaim(claim, annotated(claim, marks), text),)
     if node is not None and (tainted := disrupted(node)) != node:
         yield (UpdateNode(node, tainted, text),)
     yield (DeleteClaim(claim, text),)
@@ -99,8 +116,23 @@ def _shortage(kind: NoticeKind, claim: NodeClaim, text: str) -> Iterable[Command
 
 
 def _hurry(kind: NoticeKind, claim: NodeClaim, text: str, now: datetime) -> Iterable[tuple[Command, ...]]:
-    """Mark a claim that waits for its replacement: now its time is short, and its drain must not wait on."""
+    """Mark a claim that goes already: now its time is short. Its drain must not wait for its replacement any longer,
+    nor for the pods on an instance that does not work.
+    """
     # The end of an instance is what every claim that is deleted comes to, by our own doing.
     is_loss = kind not in (NoticeKind.REBALANCE_RECOMMENDATION, NoticeKind.INSTANCE_TERMINATED)
-    if is_loss and is_retired(claim):
-        yield (UpdateClaim(claim, annotated(claim, {INTERRUPTED_AT: now.isoformat()}), text),)
+    marks = _marks(kind, claim, now)
+    if is_loss and marks and (is_retired(claim) or kind in _BROKEN):
+        yield (UpdateClaim(claim, annotated(claim, marks), text),)
+
+
+def _marks(kind: NoticeKind, claim: NodeClaim, now: datetime) -> dict[str, str]:
+    """The annotations that say since when the claim goes and, for an instance that is broken, that its time is over.
+
+    Empty if it says so already.
+    """
+    marks = {} if INTERRUPTED_AT in claim.metadata.annotations else {INTERRUPTED_AT: now.isoformat()}
+    deadline = moment(claim.metadata.annotations.get(TERMINATION_TIMESTAMP, ""))
+    if kind in _BROKEN and (deadline is None or deadline > now):
+        marks[TERMINATION_TIMESTAMP] = now.isoformat()
+    return marks

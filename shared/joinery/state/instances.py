@@ -49,6 +49,20 @@ class Instance:
         return self.state in GOING
 
 
+@dataclass(frozen=True, slots=True)
+class InstanceStatus:
+    """What EC2 says is wrong with an instance, its own or somebody else's of the account (EC2 API `InstanceStatus`).
+
+    ``instance_failed``, ``system_failed``: since when EC2's check of the instance, or of the host below it, has failed;
+    None if it has not. ``events``: the codes of what EC2 has scheduled for the instance and not done yet.
+    """
+
+    instance_id: str
+    instance_failed: datetime | None = None
+    system_failed: datetime | None = None
+    events: tuple[str, ...] = ()
+
+
 def instance_id(provider_id: str) -> str:
     """The instance id in a provider ID (``aws:///zone/i-…``); empty for a claim that has none yet."""
     return provider_id.rpartition("/")[2]

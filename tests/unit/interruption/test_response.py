@@ -75,7 +75,9 @@ def test_a_rebalance_recommendation_is_only_told() -> None:
     assert len(found) == 2
 
 
-@pytest.mark.parametrize("kind", [kind for kind in NoticeKind if kind is not NoticeKind.REBALANCE_RECOMMENDATION])
+@pytest.mark.parametrize(
+    "kind", [k for k in NoticeKind if k not in (NoticeKind.REBALANCE_RECOMMENDATION, NoticeKind.STATUS_POLL)]
+)
 def test_every_other_notice_retires_the_claim(kind: NoticeKind) -> None:
     """Whatever takes the instance away, its claim goes and its pods are replaced first."""
     assert _kinds(Notice(kind, ("i-node-1",)))[-3:] == ["UpdateClaim", "UpdateNode", "DeleteClaim"]

@@ -1,0 +1,32 @@
+"""Instance status: what EC2 says of instances when it is asked becomes notices, as if it had sent them.
+
+A check that fails has no event at all, and a scheduled event is not always sent by AWS Health. So EC2 is asked once a
+minute (Karpenter for AWS, interruption/instancestatus).
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
+
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.interruption.notice import Notice, NoticeKind
+from joinery.state.instances import InstanceStatus, instance_id
+
+#: How long a check must have failed: an instance that is rebooted fails it for a moment.
+UNHEALTHY_FOR = timedelta(seconds=120)
+
+
+def notices_of(statuses: Iterable[InstanceStatus], claims: Iterable[NodeClaim], now: datetime) -> tuple[Notice, ...]:
+    """The notices about instances of these claims, one for each kind of trouble, those that leave least time first."""
+    ours = {instance_id(claim.status.provider_id) for claim in claims}
+    known = [status for status in statuses if status.instance_id in ours]
+    troubles: dict[NoticeKind, Callable[[InstanceStatus], bool]] = {
+        NoticeKind.SYSTEM_STATUS: lambda status: _has_failed(status.system_failed, now),
+        NoticeKind.INSTANCE_STATUS: lambda status: _has_failed(status.instance_failed, now),
+        NoticeKind.EVENT_STATUS: lambda status: bool(status.events),
+    }
+    concerned = {kind: tuple(s.instance_id for s in known if is_so(s)) for kind, is_so in troubles.items()}
+    return tuple(Notice(kind, instances) for kind, instances in concerned.items() if instances)
+
+
+def _has_failed(since: datetime | None, now: datetime) -> bool:
+    return since is not None and since <= now - UNHEALTHY_FOR
