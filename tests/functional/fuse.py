@@ -41,7 +41,7 @@ class Fuse:
         after: int | None = None,
         *,
         failing: str = "",
-        error: Exception | None = None,
+        error: BaseException | None = None,
         about: Callable[[Any], bool] = lambda _: True,
     ) -> None:
         self.writes: list[str] = []

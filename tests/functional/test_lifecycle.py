@@ -150,6 +150,7 @@ def test_a_budget_keeps_a_pod_and_says_so(stand: Stand) -> None:
     assert "FailedDraining" in stand.told("Node")
     assert list(stand.world.cluster.pods) == ["default/pod-0"]
     stand.world.cluster.add(builders.pdb(labels={"app": "web"}, allowed=1))
+    stand.wait(5)
     stand.live()
     assert "Evicted" in stand.told("Pod")
 

@@ -3,6 +3,7 @@
 import pytest
 
 from joinery.doorbell.gateway import Bell
+from simulator.doors.doors import Killed
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
 
@@ -10,8 +11,8 @@ from tests.functional.stand import Stand
 def _launched_unknown(stand: Stand) -> None:
     """A claim whose instance was launched, and provisioning killed before it could write that down."""
     stand.pods(1)
-    killed = Fuse(failing="cluster.update_node_claim", error=RuntimeError("killed"))
-    with pytest.raises(RuntimeError):
+    killed = Fuse(failing="cluster.update_node_claim", error=Killed())
+    with pytest.raises(Killed):
         Stand(stand.world, gateways=killed.protect(stand.gateways)).provision()
     assert (bool(stand.alive), stand.claim.status.provider_id) == (True, "")
 

@@ -80,7 +80,7 @@ def test_a_run_that_has_no_time_left_asks_ec2_for_nothing(stand: Stand) -> None:
     """Killed in the middle of a call it would not know its outcome. The claims are written, and are launched later."""
     _pods_of_three_pools(stand)
     stand.rung()
-    late = Invocation("late", lambda: 5.0)
+    late = Invocation("late", lambda: 20.0)
     outcome = ProvisioningController(stand.gateways, stand.settings).reconcile(late)
     assert (outcome["launches"], outcome["launched"], stand.alive) == (len(POOLS), 0, [])
     assert Bell.LIFECYCLE in stand.rung()

@@ -91,7 +91,7 @@ class Arena:
         name = f"i-{number:017x}"
         instance = Instance(name, kind, zone, capacity_type, "running", self.now)
         by_name: dict[str, InstanceType] = {kind.name: kind for kind in types()}
-        (chain,) = settle(
+        (chain,), _ = settle(
             FleetGroup((claim,)), FleetOutcome(instances=(instance,)), builders.node_class(), by_name, self.now
         )
         (update,) = (command for command in chain if isinstance(command, UpdateClaim))

@@ -74,6 +74,8 @@ REBOOTED_AT = f"{OWN_GROUP}/rebooted-at"
 DISRUPTION_COMMAND = f"{OWN_GROUP}/disruption-command"
 #: On each replacement of such a command, what it replaces: a JSON object (``state.disruption.Replaces``).
 REPLACES = f"{OWN_GROUP}/replaces"
+#: Set on a claim whose drain waits for its pods: how many, since when, and when they were asked last, as JSON.
+DRAIN_STALLED = f"{OWN_GROUP}/drain-stalled"
 #: The CreateFleet token of a claim, so that a retry returns the same instance.
 LAUNCH_TOKEN = f"{OWN_GROUP}/launch-token"
 

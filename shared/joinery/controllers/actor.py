@@ -82,8 +82,15 @@ class Actor:
         """Whether something was left undone because the run's time was over."""
         return self._left > 0
 
-    def carry_out(self, *chains: Iterable[Command]) -> None:
-        """Carry out each chain as far as it goes. Never raises: see ``conclude``."""
+    def has_time_for(self, seconds: float) -> bool:
+        """Whether a call that takes so long at most may be begun."""
+        return self._invocation.has_time_for(seconds)
+
+    def carry_out(self, *chains: Iterable[Command]) -> list[Sequence[Exception]]:
+        """Carry out each chain as far as it goes. Never raises: see ``conclude``.
+
+        Returns for each what went wrong with it, for a caller whose chains are not about the same thing.
+        """
         begun = [Chain(deque(chain)) for chain in chains]
         under_way: Sequence[Chain] = begun
         while under_way:
@@ -94,27 +101,23 @@ class Actor:
             under_way = [chain for chain in under_way if not chain.is_over]
         self.leave(sum(chain.is_left for chain in begun))
         announce(self._gateways, self._invocation, [news for chain in begun for news in chain.news])
+        return [chain.failures for chain in begun]
 
     def leave(self, number: int) -> None:
         """Take note that so many things are left to the next run, because this one has no time for them."""
         self._left += number
 
-    def conclude(self) -> None:
-        """Raise what went wrong, if anything did, as one error that tells the door what to do about it.
-
-        If all failures are of one kind that needs no retry, it is that kind; otherwise ``UnavailableError``. That the
-        run was cut short is no failure: it is logged and counted.
-        """
+    def end(self) -> None:
+        """Log and count it if the run was cut short, which is no failure."""
         if self._left:
             count(Count.RUNS_CUT_SHORT)
             logger.warning("the run ended in time", extra={REASON: f"{self._left} chains are left to the next run"})
-        if not self._failures:
-            return
-        text = f"{len(self._failures)} failed, first: {self._failures[0]}"
-        for kind in (ConflictError, ConfigurationError, NotFoundError):
-            if all(isinstance(failure, kind) for failure in self._failures):
-                raise kind(text) from self._failures[0]
-        raise UnavailableError(text) from self._failures[0]
+
+    def conclude(self) -> None:
+        """End, and raise what went wrong, if anything did, as one error that tells the door what to do about it."""
+        self.end()
+        if self._failures:
+            raise together(self._failures) from self._failures[0]
 
     def note(self, what: str, error: Exception) -> None:
         """Log a failure outside of a command, to be raised at the end."""
@@ -153,7 +156,7 @@ class Actor:
             chain.tried(command, error)
         return ()
 
-    def _error_of(self, call: partial[None], command: Change) -> JoineryError | None:
+    def _error_of(self, call: partial[None], command: Change) -> Exception | None:
         """Make a call for a command, if there is time for it; what went wrong, or None."""
         if not self._invocation.has_time_for(longest(command)):
             return TimeIsOverError(f"no time is left for {subject(command)}")
@@ -166,7 +169,7 @@ class Actor:
             gone = ConflictError(f"{subject(command)} is gone")
             gone.__cause__ = error
             return gone
-        except JoineryError as error:
+        except Exception as error:  # also a mistake of our own stops no other chain
             return error
         return None
 
@@ -259,9 +262,19 @@ class Actor:
             self.attempted += 1
             logger.info("decided", extra=_line(command))
             if error is not None:
-                logger.error("a command failed", extra=_line(command) | {ERROR: str(error)})
+                bug = None if isinstance(error, JoineryError) else error
+                logger.error("a command failed", exc_info=bug, extra=_line(command) | {ERROR: str(error)})
                 self._failures.append(error)
         chain.outcomes.clear()
+
+
+def together(failures: Sequence[Exception]) -> JoineryError:
+    """One error for several: of their kind, if all are of one that needs no retry."""
+    text = f"{len(failures)} failed, first: {failures[0]}"
+    for kind in (ConflictError, ConfigurationError, NotFoundError):
+        if all(isinstance(failure, kind) for failure in failures):
+            return kind(text)
+    return UnavailableError(text)
 
 
 def _cause(error: JoineryError) -> str:

@@ -30,7 +30,7 @@ from joinery.commands import (
     UpdatePool,
 )
 from joinery.controllers.invocation import TimeIsOverError
-from joinery.errors import DeniedError, JoineryError, UnavailableError
+from joinery.errors import DeniedError, UnavailableError
 
 Together = TerminateInstance | MarkUnavailable
 """Commands that one call carries out for many objects, of whatever chains."""
@@ -44,12 +44,13 @@ class Chain:
     """How far a chain has come.
 
     ``commands``: those still to be carried out. ``outcomes``: of those that were, and are not in the log yet, with the
-    error of each that failed. ``news``: Events to be sent about them. ``is_left``: whether the rest is left to another
-    run, because the time of this one was over.
+    error of each that failed. ``failures``: what went wrong with it, which may be that time was over. ``news``: Events
+    to be sent about it. ``is_left``: whether the rest is left to another run, because the time of this one was over.
     """
 
     commands: deque[Command]
-    outcomes: list[tuple[Change, JoineryError | None]] = field(default_factory=list)
+    outcomes: list[tuple[Change, Exception | None]] = field(default_factory=list)
+    failures: list[Exception] = field(default_factory=list)
     news: list[Announce] = field(default_factory=list)
     is_left: bool = False
 
@@ -63,9 +64,11 @@ class Chain:
         command = self.commands[0] if self.commands else None
         return command if isinstance(command, Together) else None
 
-    def tried(self, command: Change, error: JoineryError | None) -> None:
+    def tried(self, command: Change, error: Exception | None) -> None:
         """Take note of what came of the command that it had come to."""
         self.commands.popleft()
+        if error is not None:
+            self.failures.append(error)
         if isinstance(error, TimeIsOverError):
             self.is_left = True
             self.commands.clear()
@@ -103,17 +106,17 @@ def is_done_when_gone(command: Change) -> bool:
     )
 
 
-def is_silence(error: JoineryError) -> bool:
+def is_silence(error: Exception) -> bool:
     """Whether nobody answered, so that the next request would wait as long and probably for nothing."""
     return isinstance(error, UnavailableError) and not error.is_answer
 
 
-def is_a_judgement(error: JoineryError) -> bool:
+def is_a_judgement(error: Exception) -> bool:
     """Whether the call was refused for what it asks. One for many objects may be right for most of them.
 
     To repeat a call for each of its objects because it was throttled would make that worse.
     """
-    return not isinstance(error, UnavailableError) or isinstance(error, DeniedError)
+    return isinstance(error, DeniedError) or not isinstance(error, UnavailableError)
 
 
 def subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
@@ -139,7 +142,7 @@ def subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
             return about
 
 
-def _fails_alone(command: Change, error: JoineryError) -> bool:
+def _fails_alone(command: Change, error: Exception) -> bool:
     """Whether what follows in the chain is carried out all the same.
 
     Not where nobody answers: each of the node's pods would wait for that as long as this one did.

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.cluster.gateway import Cluster
+from joinery.cluster.gateway import LONGEST_CALL, Cluster
 from joinery.controllers.actor import Actor
 from joinery.controllers.refused_claims import RefusedClaims
 from joinery.errors import ConfigurationError, DeniedError, JoineryError, UnavailableError
@@ -89,7 +89,12 @@ class ClaimWriter:
         """
         is_any_refused = False
         claims = zip(packing.launches, claims_of(packing, problem.snapshot), strict=True)
-        for wave in _waves(claims):
+        waves = list(_waves(claims))
+        for number, wave in enumerate(waves):
+            if not self.actor.has_time_for(LONGEST_CALL):
+                # What is not written is planned again by the next run.
+                self.actor.leave(sum(map(len, waves[number:])))
+                return False
             asked = [(launch, claim) for launch, claim in wave if not self._is_closed(launch.node_pool)]
             answers = self.workers.run([partial(self.cluster.create_node_claim, claim) for _, claim in asked])
             is_hopeless = False

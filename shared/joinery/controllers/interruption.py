@@ -7,14 +7,17 @@ once, and Nodes one by one where a claim of ours is concerned.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from itertools import chain
+from functools import partial
+from itertools import chain, zip_longest
 from typing import Any
 
 from joinery.apis.core import Node
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.controllers.actor import Actor
-from joinery.controllers.invocation import Invocation, TimeIsOverError
+from joinery.commands import Command
+from joinery.controllers.actor import Actor, together
+from joinery.controllers.invocation import Invocation
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConflictError, JoineryError, NotFoundError
 from joinery.gateways import Gateways
@@ -79,70 +82,92 @@ class InterruptionController:
         claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
         names = [[claim.metadata.name for claim in concerned(notice, claims.values())] for notice in notices]
         nodes = self._nodes_of(claims[name] for name in dict.fromkeys(chain.from_iterable(names)))
-        retired: set[str] = set()
-        outcomes: list[Outcome | Exception] = []
+        responses: list[_Response] = []
         for notice, of_notice in zip(notices, names, strict=True):
-            actor = Actor(self._gateways, snapshot.now, invocation)
-            outcome = self._carry_out(notice, [claims[name] for name in of_notice], nodes, actor)
-            outcomes.append(outcome if isinstance(outcome, Exception) else _answered(notice, snapshot, outcome))
-            if notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION:
-                retired.update(of_notice)
+            responses.append(_response(notice, [claims[name] for name in of_notice], nodes, snapshot.now))
+            if responses[-1].is_loss:
                 # The next notice of the batch may be about the same claims, and finds them as this one leaves them.
                 claims |= {name: _deleted(claims[name], snapshot.now) for name in of_notice}
+        _carry_out(responses, Actor(self._gateways, snapshot.now, invocation))
         # Also for claims that are being deleted already: an earlier delivery may have failed before it rang.
-        if retired:
+        if any(response.is_loss for response in responses):
             self._gateways.doorbell.ring(Bell.PROVISIONING)
             self._gateways.doorbell.ring(Bell.LIFECYCLE)
-        return outcomes
+        return [_outcome(response, snapshot) for response in responses]
 
     def _nodes_of(self, claims: Iterable[NodeClaim]) -> Mapping[str, Node]:
         """By the claim's name, the Nodes of claims that may have to be retired.
 
         One that cannot be read is left out: lifecycle taints the Nodes of claims that are being deleted.
         """
+        asked = [claim for claim in claims if claim.status.node_name and not claim.is_deleting]
+        calls = [partial(self._gateways.cluster.node, claim.status.node_name) for claim in asked]
         nodes = {}
-        for claim in claims:
-            if claim.is_deleting or not claim.status.node_name:
-                continue
-            try:
-                node = self._gateways.cluster.node(claim.status.node_name)
-            except NotFoundError:
-                continue
-            except JoineryError as error:
-                about = {NODE_CLAIM: claim.metadata.name, ERROR: str(error)}
+        for claim, answer in zip(asked, self._gateways.workers.run(calls), strict=True):
+            if isinstance(answer, Node):
+                if answer.spec.provider_id == claim.status.provider_id:
+                    nodes[claim.metadata.name] = answer
+            elif not isinstance(answer, NotFoundError):
+                about = {NODE_CLAIM: claim.metadata.name, ERROR: str(answer)}
                 logger.warning("its Node cannot be read, and is left for lifecycle to taint", extra=about)
-                continue
-            if node.spec.provider_id == claim.status.provider_id:
-                nodes[claim.metadata.name] = node
         return nodes
 
-    def _carry_out(
-        self, notice: Notice, claims: Sequence[NodeClaim], nodes: Mapping[str, Node], actor: Actor
-    ) -> Outcome | Exception:
-        try:
-            # One after the other, though none relies on another: the mark must be written before the deletion is.
-            for steps in respond(notice, claims, nodes, actor.now):
-                actor.carry_out(steps)
-            actor.conclude()
-        except Exception as error:  # whatever is wrong with one notice, the others of its batch go on
-            return error
-        if actor.is_cut_short:
-            return TimeIsOverError("the run had no time left for it")
-        if notice.unread:
-            # What could be read of the event is done; the rest must not be lost without a person's knowing.
-            return MalformedNoticeError(notice.unread)
-        about = said(instances=list(notice.instances), reservation=notice.reservation)
-        return {"notice": notice.kind.value, **about, "claims": len(claims)}
+
+@dataclass
+class _Response:
+    """What is done about one notice.
+
+    ``claims``: how many it concerns. ``chains``: for each of them chains of commands, in the order in which they are
+    begun. ``failures``: what went wrong, so far.
+    """
+
+    notice: Notice
+    claims: int
+    chains: list[tuple[tuple[Command, ...], ...]] = field(default_factory=list)
+    failures: list[Exception] = field(default_factory=list)
+
+    @property
+    def is_loss(self) -> bool:
+        """Whether claims of ours lose their instances."""
+        return self.claims > 0 and self.notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION
 
 
-def _answered(notice: Notice, snapshot: ClaimsSnapshot, outcome: Outcome) -> Outcome | Exception:
-    """What came of a notice that was acted upon as far as claims know its instances."""
+def _response(notice: Notice, claims: Sequence[NodeClaim], nodes: Mapping[str, Node], now: datetime) -> _Response:
+    response = _Response(notice, len(claims))
+    try:
+        response.chains = [respond(notice, [claim], nodes, now) for claim in claims]
+    except Exception as error:  # whatever is wrong with one notice, the others of its batch go on
+        response.failures.append(error)
+    return response
+
+
+def _carry_out(responses: Iterable[_Response], actor: Actor) -> None:
+    """Carry them out side by side: the first chains of all claims, then the second, and so on.
+
+    The chains of one claim do not rely on each other, but must not overlap: its mark is written before its deletion.
+    """
+    by_claim = [(response, chains) for response in responses for chains in response.chains]
+    for wave in zip_longest(*(chains for _, chains in by_claim), fillvalue=()):
+        for (response, _), failures in zip(by_claim, actor.carry_out(*wave), strict=True):
+            response.failures += failures
+    actor.end()
+
+
+def _outcome(response: _Response, snapshot: ClaimsSnapshot) -> Outcome | Exception:
+    """What came of a notice."""
+    notice = response.notice
+    if response.failures:
+        return together(response.failures)
+    if notice.unread:
+        # What could be read of the event is done; the rest must not be lost without a person's knowing.
+        return MalformedNoticeError(notice.unread)
     unknown = unknown_instances(notice, snapshot.node_claims)
     if unknown and may_become_known(notice, snapshot.managed_claims, snapshot.now):
         return EarlyNoticeError(f"no claim knows {', '.join(unknown)}, and claims wait for their instances")
     if unknown:
         count(Count.NOTICES_OF_OTHERS)
-    return outcome
+    about = said(instances=list(notice.instances), reservation=notice.reservation)
+    return {"notice": notice.kind.value, **about, "claims": response.claims}
 
 
 def _deleted(claim: NodeClaim, now: datetime) -> NodeClaim:

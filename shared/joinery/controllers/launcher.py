@@ -15,11 +15,18 @@ from joinery.apis.labels import NO_EXECUTE, NODE_POOL, UNREGISTERED_TAINT
 from joinery.apis.meta import Taint
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
-from joinery.cloudprovider.gateway import LaunchedInstance, LaunchRequest, LaunchResult, Override, capacity_pools
+from joinery.cloudprovider.gateway import (
+    LONGEST_CALL,
+    LaunchedInstance,
+    LaunchRequest,
+    LaunchResult,
+    Override,
+    capacity_pools,
+)
 from joinery.commands import Command
 from joinery.controllers.actor import Actor
 from joinery.controllers.announcements import MOST_EVENTS, announce
-from joinery.controllers.invocation import Invocation
+from joinery.controllers.invocation import Invocation, TimeIsOverError
 from joinery.controllers.supply import Supply, read_supply
 from joinery.errors import CapacityError, JoineryError
 from joinery.gateways import Gateways
@@ -40,8 +47,6 @@ from joinery.state.offerings import EFA
 from joinery.state.snapshot import Snapshot
 
 _UNREGISTERED = Taint(key=UNREGISTERED_TAINT, effect=NO_EXECUTE)
-#: Seconds that a CreateFleet call and what is written about it may take. With less left, none is begun.
-_CALL_SECONDS = 10.0
 _SOLD_OUT = "all requested instance types were unavailable during launch"
 
 
@@ -73,6 +78,20 @@ class _Call:
     request: LaunchRequest
 
 
+@dataclass(frozen=True, slots=True)
+class _Result:
+    """What comes of one group.
+
+    ``gains`` and ``losses``: chains of commands, for the claims that got their instance and what EC2 was out of, and
+    for the others. ``served``: the names of the claims that have an instance now. ``is_short``: as ``Launched`` has it.
+    """
+
+    gains: tuple[tuple[Command, ...], ...] = ()
+    losses: tuple[tuple[Command, ...], ...] = ()
+    served: tuple[str, ...] = ()
+    is_short: bool = False
+
+
 class Launcher:
     """Launches claims of one snapshot, out of what can be bought at that moment.
 
@@ -83,7 +102,7 @@ class Launcher:
         self, gateways: Gateways, actor: Actor, snapshot: Snapshot, supply: Supply, invocation: Invocation
     ) -> None:
         self._gateways = gateways
-        self._remaining = invocation.remaining
+        self._invocation = invocation
         self._actor = actor
         self._now = snapshot.now
         self._node_classes = {node_class.metadata.name: node_class for node_class in snapshot.node_classes}
@@ -100,63 +119,66 @@ class Launcher:
         by_token: dict[str, list[Instance]] = {}
         for instance in instances:
             by_token.setdefault(instance.launch_token, []).append(instance)
-        launched: list[Launched] = []
+        results: list[_Result] = []
         calls: list[_Call] = []
         for group in fleet_groups(wanted, claims):
             step = self._without_asking(group, by_token.get(group.token, ()))
-            calls.append(step) if isinstance(step, _Call) else launched.append(step)
+            calls.append(step) if isinstance(step, _Call) else results.append(step)
         answers = self._gateways.workers.run([partial(self._ask, call.request) for call in calls])
-        launched += [self._answered(call, answer) for call, answer in zip(calls, answers, strict=True)]
-        served = frozenset(name for group in launched for name in group.served)
-        return Launched(served, is_short=any(group.is_short for group in launched))
+        results += [self._answered(call, answer) for call, answer in zip(calls, answers, strict=True)]
+        # Instances are written to their claims before any claim is given up: a repeated call finds them taken.
+        self._actor.carry_out(*(chain for result in results for chain in result.gains))
+        self._actor.carry_out(*(chain for result in results for chain in result.losses))
+        served = frozenset(name for result in results for name in result.served)
+        return Launched(served, is_short=any(result.is_short for result in results))
 
-    def _without_asking(self, group: FleetGroup, launched_before: Iterable[Instance]) -> "Launched | _Call":
+    def _without_asking(self, group: FleetGroup, launched_before: Iterable[Instance]) -> "_Result | _Call":
         """What can be done for a group without EC2, or the call that it needs."""
         node_class = self._node_classes.get(group.claims[0].spec.node_class_ref.name)
         if node_class is None or unlaunchable(group.claims[0], node_class, self._now):
-            return self._give_up(unlaunchable(claim, node_class, self._now) for claim in group.waiting)
+            return _given_up(unlaunchable(claim, node_class, self._now) for claim in group.waiting)
         if free := group.free(launched_before):
             return self._settle(group, _found(free), node_class)
         filtered_types = filtered(group.claims[0], self._types.get(node_class.metadata.name, ()), group.requests)
         if filtered_types is None:
-            return self._give_up(insufficient(claim, _SOLD_OUT) for claim in group.waiting)
+            return _given_up(insufficient(claim, _SOLD_OUT) for claim in group.waiting)
         return _Call(group, _request(group, node_class, filtered_types))
 
     def _ask(self, request: LaunchRequest) -> LaunchResult:
         """One CreateFleet call, beside others; none where it might not end in time."""
-        if self._remaining() < _CALL_SECONDS:
-            return LaunchResult(instances=(), was_asked=False)
+        if not self._invocation.has_time_for(LONGEST_CALL):
+            raise TimeIsOverError("no time is left for a CreateFleet call")
         return self._gateways.cloud.launch(request)
 
-    def _answered(self, call: "_Call", answer: LaunchResult | JoineryError) -> Launched:
+    def _answered(self, call: "_Call", answer: LaunchResult | JoineryError) -> "_Result":
         """What comes of a call. Claims are left for another try if EC2 was not asked, or its answer is not known."""
         if isinstance(answer, CapacityError):
             outcome = FleetOutcome(out_of=answer.pools, shortage=str(answer))
+        elif isinstance(answer, TimeIsOverError):
+            self._actor.leave(len(call.group.waiting))
+            return _Result()
         elif isinstance(answer, JoineryError):
-            self._postpone(call.group, answer)
-            return Launched()
+            return self._postponed(call.group, answer)
         elif not answer.was_asked:
-            return Launched()
+            return _Result()
         else:
             outcome = _outcome(answer, self._now)
         return self._settle(call.group, outcome, call.request.node_class)
 
-    def _settle(self, group: FleetGroup, outcome: FleetOutcome, node_class: NodeClass) -> Launched:
+    def _settle(self, group: FleetGroup, outcome: FleetOutcome, node_class: NodeClass) -> "_Result":
         types = {instance_type.name: instance_type for instance_type in self._types.get(node_class.metadata.name, ())}
-        self._actor.carry_out(*settle(group, outcome, node_class, types, self._now))
+        gains, losses = settle(group, outcome, node_class, types, self._now)
         served = group.waiting[: len(group.free(outcome.instances))]
-        return Launched(frozenset(claim.metadata.name for claim in served), is_short=len(served) < len(group.waiting))
+        names = tuple(claim.metadata.name for claim in served)
+        return _Result(gains, losses, names, is_short=len(served) < len(group.waiting))
 
-    def _give_up(self, chains: Iterable[Iterable[Command]]) -> Launched:
-        self._actor.carry_out(*chains)
-        return Launched(is_short=True)
-
-    def _postpone(self, group: FleetGroup, error: JoineryError) -> None:
+    def _postponed(self, group: FleetGroup, error: JoineryError) -> "_Result":
         # The token stays. EC2 remembers it of requests that succeeded (EC2 API, "Ensuring idempotency"): a refused call
         # can be repeated with it, one without an answer must be. And whoever launches these claims at this moment, from
         # an older snapshot, does so with this token, so that both get the same instances.
         self._actor.note("a launch failed", error)
-        self._actor.carry_out(*(postponed(claim, "LaunchFailed", str(error), self._now) for claim in group.waiting))
+        chains = (postponed(claim, "LaunchFailed", str(error), self._now) for claim in group.waiting)
+        return _Result(losses=tuple(chains))
 
 
 def finish_launches(
@@ -185,6 +207,10 @@ def finish_launches(
         announce(gateways, invocation, held.announcements[:MOST_EVENTS])
     launcher = Launcher(gateways, actor, snapshot, supply, invocation)
     return Finished(launcher.launch(held.admitted, snapshot.node_claims, instances), held.caps)
+
+
+def _given_up(chains: Iterable[tuple[Command, ...]]) -> _Result:
+    return _Result(losses=tuple(chains), is_short=True)
 
 
 def _found(instances: tuple[Instance, ...]) -> FleetOutcome:

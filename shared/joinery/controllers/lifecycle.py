@@ -69,14 +69,19 @@ class LifecycleController:
         return statuses
 
     def _act(self, decision: LifecycleDecision, actor: Actor, invocation: Invocation) -> None:
+        """Carry it out, what others wait for first: the time of a run may not be enough for everything.
+
+        Drains come late, because those that get nowhere are there in every run. A pod that is let onto its node waits
+        for nothing else, and is let in once. Tags are for people.
+        """
         for failure in decision.failures:
             actor.note(failure.what, failure.error)
         actor.carry_out(*decision.readiness, *(step.commands for step in decision.steps))
-        actor.carry_out(*(step.tagging for step in decision.steps), decision.blocked_repairs)
         launched = self._launch(decision.launches, actor, invocation)
-        # Last of all, because there may be thousands: a pod that is let in late finds its node kept for it.
         actor.carry_out(*decision.garbage, *((invitation,) for invitation in decision.invitations))
-        if decision.in_progress:
+        actor.carry_out(*(step.commands for step in decision.ends))
+        actor.carry_out(*(step.tagging for step in decision.steps), decision.blocked_repairs)
+        if decision.in_progress or actor.is_cut_short:
             self._ring(Bell.LIFECYCLE, actor)
         if decision.wakes_provisioning or launched.is_short:
             self._ring(Bell.PROVISIONING, actor)

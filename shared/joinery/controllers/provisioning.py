@@ -169,7 +169,7 @@ class ProvisioningController:
         actor.carry_out(*((update,) for update in (*marks, *promises(snapshot, packing))))
         if writer.written or marks:
             self._gateways.doorbell.ring(Bell.LIFECYCLE)
-        if launched.is_short:
+        if launched.is_short or actor.is_cut_short:
             self._gateways.doorbell.ring(Bell.PROVISIONING)
         return launched
 

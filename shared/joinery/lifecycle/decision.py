@@ -1,8 +1,7 @@
 """What one run of lifecycle decides: the next step of every claim, readiness of pools and classes, and garbage."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import partial
 
 from joinery.apis.core import Node
 from joinery.apis.nodeclaim import NodeClaim
@@ -14,6 +13,7 @@ from joinery.lifecycle.garbage import unknown_instances
 from joinery.lifecycle.readiness import readiness
 from joinery.lifecycle.repair import Repairs, repairs
 from joinery.lifecycle.step import advance
+from joinery.lifecycle.turns import in_turn
 from joinery.lifecycle.view import Step, View
 
 Chain = tuple[Command, ...]
@@ -32,13 +32,15 @@ class LifecycleDecision:
     """Commands come in chains, one chain an object: what follows a command that failed is not tried.
 
     ``readiness``: for each NodePool, node class and invalid resource whose status changes. ``steps``: one for each
-    claim of ours, and for each Node of ours that is being deleted without a claim. ``garbage``: for each instance that
-    has no claim. ``failures``: the claims and Nodes whose step could not be decided.
+    claim of ours that stays. ``ends``: one for each that is being deleted, and for each Node of ours that is being
+    deleted without a claim, in the order in which they should be carried out (``lifecycle.turns``). ``garbage``: for
+    each instance that has no claim. ``failures``: the claims and Nodes whose step could not be decided.
     ``blocked_repairs``: Events about unhealthy nodes that are not repaired (``lifecycle.repair``).
     """
 
     readiness: tuple[Chain, ...]
     steps: tuple[Step, ...]
+    ends: tuple[Step, ...]
     garbage: tuple[Chain, ...]
     failures: tuple[Failure, ...]
     blocked_repairs: Chain = ()
@@ -56,12 +58,12 @@ class LifecycleDecision:
     @property
     def in_progress(self) -> int:
         """How many objects want another step soon."""
-        return sum(step.in_progress for step in self.steps)
+        return sum(step.in_progress for step in (*self.steps, *self.ends))
 
     @property
     def wakes_provisioning(self) -> bool:
         """Whether pods have to be planned: some lost their place, or a pool or class became ready or unready."""
-        commands = (command for step in self.steps for command in step.commands)
+        commands = (command for step in (*self.steps, *self.ends) for command in step.commands)
         return (
             any(isinstance(command, DeleteClaim) for command in commands)
             or any(step.is_short for step in self.steps)
@@ -82,30 +84,28 @@ def decide(
     nodes. ``shifted``: the ids of the zones that traffic is shifted away from.
     """
     repaired = repairs(view, node_repair, shifted)
-    steps: list[Step] = []
     failures: list[Failure] = []
-    owners: list[tuple[NodeClaim | Node, Callable[[], Step]]] = [
-        *((claim, partial(_next_step, view, claim, repaired)) for claim in view.snapshot.managed_claims),
-        *((node, partial(finalize_node, view, node)) for node in _nodes_without_claim(view)),
-    ]
-    for owner, next_step in owners:
-        try:
-            steps.append(next_step())
-        except Exception as error:  # whatever is wrong with one of them, the others go on
-            failures.append(Failure(f"{type(owner).__name__} {owner.metadata.name} could not be decided", error))
-            steps.append(Step(in_progress=True))
+    claims = view.snapshot.managed_claims
+    leaving = in_turn([*(claim for claim in claims if claim.is_deleting), *_nodes_without_claim(view)], view)
     return LifecycleDecision(
         readiness=tuple(readiness(view.snapshot, statuses)),
-        steps=tuple(steps),
+        steps=tuple(_step(view, claim, failures, repaired) for claim in claims if not claim.is_deleting),
+        ends=tuple(_step(view, owner, failures, repaired) for owner in leaving),
         garbage=tuple(unknown_instances(view)),
         failures=tuple(failures),
         blocked_repairs=repaired.blocked,
     )
 
 
-def _next_step(view: View, claim: NodeClaim, repaired: Repairs) -> Step:
-    chain = repaired.chains.get(claim.metadata.name)
-    return Step(chain, in_progress=True) if chain else advance(view, claim)
+def _step(view: View, owner: NodeClaim | Node, failures: list[Failure], repaired: Repairs) -> Step:
+    try:
+        if isinstance(owner, Node):
+            return finalize_node(view, owner)
+        chain = repaired.chains.get(owner.metadata.name)
+        return Step(chain, in_progress=True) if chain else advance(view, owner)
+    except Exception as error:  # whatever is wrong with one of them, the others go on
+        failures.append(Failure(f"{type(owner).__name__} {owner.metadata.name} could not be decided", error))
+        return Step(in_progress=True)
 
 
 def _nodes_without_claim(view: View) -> Iterable[Node]:

@@ -10,6 +10,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace as changed
+
 from joinery.apis import duration
 from joinery.apis.conditions import false, true, unknown
 from joinery.apis.core import Node
@@ -26,6 +28,7 @@ from joinery.commands import (
     UpdateClaim,
     UpdateNode,
 )
+from joinery.lifecycle import stall
 from joinery.lifecycle.replacement import may_drain
 from joinery.lifecycle.view import Step, View, is_ready
 from joinery.state.claims import (
@@ -54,13 +57,14 @@ class _Pass:
     """One pass over one claim.
 
     ``claim``: as it should be, so far; ``commands``: what else is to be done, so far. ``is_kept``: whether the node
-    keeps its pods until provisioning has a place for them.
+    keeps its pods until provisioning has a place for them. ``is_slow``: whether nothing is going to change soon.
     """
 
     view: View
     claim: NodeClaim
     commands: tuple[Command, ...] = field(default=())
     is_kept: bool = False
+    is_slow: bool = False
 
     @property
     def now(self) -> datetime:
@@ -80,7 +84,8 @@ def finalize(view: View, claim: NodeClaim) -> Step:
     is_over = TERMINATION_FINALIZER not in ended.claim.metadata.finalizers
     update = () if ended.claim == claim else (UpdateClaim(claim, ended.claim, _progress(ended.claim)),)
     # Ticks do not help a node that waits for its replacement: the mark rings, and so does the schedule, for a deadline.
-    return Step((*ended.commands, *update), in_progress=not is_over and not ended.is_kept)
+    # Nor do they help one whose drain is stalled (``lifecycle.stall``).
+    return Step((*ended.commands, *update), in_progress=not (is_over or ended.is_kept or ended.is_slow))
 
 
 def finalize_node(view: View, node: Node) -> Step:
@@ -88,9 +93,13 @@ def finalize_node(view: View, node: Node) -> Step:
     drain = plan_drain(view.pods_on(node), now=view.snapshot.now, deadline=None)
     if (not is_ready(node) and view.is_gone(node)) or not drain.waiting:
         return Step((UpdateNode(node, unfinalized(node), "nothing keeps it any more"),))
-    tainted = disrupted(node)
-    taint = (UpdateNode(node, tainted, "it is being deleted"),) if tainted != node else ()
-    return Step((*taint, *_drain_commands(view, node, drain, None)), in_progress=True)
+    pace = stall.pace(node.metadata.annotations, len(drain.waiting), view.snapshot.now)
+    closed = disrupted(node)
+    annotations = {**node.metadata.annotations, **pace.stall.annotation}
+    closed = changed(closed, metadata=changed(closed.metadata, annotations=annotations))
+    update = (UpdateNode(node, closed, "it is being deleted"),) if closed != node else ()
+    commands = _drain_commands(view, node, drain, None) if pace.is_due else ()
+    return Step((*update, *commands), in_progress=pace.is_worth_ticks(view.snapshot.now))
 
 
 def is_ours(node: Node, kind: NodeClassKind) -> bool:
@@ -151,13 +160,30 @@ def _drained(so_far: _Pass, node: Node) -> _Pass:
         return so_far
     at, deadline = observed(so_far.claim, so_far.now), _deadline(so_far.claim)
     drain = plan_drain(so_far.view.pods_on(node), now=so_far.now, deadline=deadline)
-    so_far = so_far.then(*_drain_commands(so_far.view, node, drain, deadline))
+    if drain.waiting:
+        so_far = _asked(so_far, node, drain, deadline)
     draining = so_far.claim.condition(DRAINED)
     since = draining.last_transition_time if draining else None
     if drain.waiting or since is None or so_far.now - since < SHORTEST_DRAIN:
         message = f"{len(drain.waiting)} pods are waiting to be evicted"
         return so_far.then(claim=with_condition(so_far.claim, unknown(DRAINED, "Draining", message, at)))
     return so_far.then(claim=with_condition(so_far.claim, true(DRAINED, at)))
+
+
+def _asked(so_far: _Pass, node: Node, drain: Drain, deadline: datetime | None) -> _Pass:
+    """Ask the pods to go, unless they were asked in vain a moment ago. What a deadline forces waits for nothing."""
+    annotations, now = so_far.claim.metadata.annotations, so_far.now
+    pace = stall.pace(annotations, len(drain.waiting), now)
+    is_slow = not (
+        pace.is_worth_ticks(now)
+        or stall.is_hurried(annotations, now)
+        or stall.is_deadline_near(deadline, drain.waiting, now)
+    )
+    if not pace.is_due:
+        drain = replace(drain, evict=())
+    commands = _drain_commands(so_far.view, node, drain, deadline) if pace.is_due or drain.force else ()
+    asked = annotated(so_far.claim, pace.stall.annotation)
+    return replace(so_far.then(*commands, claim=asked), is_slow=is_slow)
 
 
 def _drain_commands(view: View, node: Node, drain: Drain, deadline: datetime | None) -> Iterable[Command]:
@@ -181,7 +207,15 @@ def _detached(so_far: _Pass, node: Node) -> _Pass:
         return so_far.then(claim=with_condition(so_far.claim, late))
     waiting = unknown(DETACHED, "AwaitingVolumeDetachment", f"still attached: {shown}", at)
     event = Announce("AwaitingVolumeDetachment", f"waiting for volumes to be detached: {shown}", node)
-    return so_far.then(event, claim=with_condition(so_far.claim, waiting))
+    is_slow = _has_waited(so_far.claim, DETACHED, at.now) and not stall.is_deadline_near(deadline, (), at.now)
+    return replace(so_far.then(event, claim=with_condition(so_far.claim, waiting)), is_slow=is_slow)
+
+
+def _has_waited(claim: NodeClaim, kind: str, now: datetime) -> bool:
+    """Whether a condition is what it is for so long that ticks are not worth their reads any more."""
+    condition = claim.condition(kind)
+    since = condition.last_transition_time if condition else None
+    return since is not None and now - since >= stall.WORTH_TICKS
 
 
 def _is_past_volumes(claim: NodeClaim) -> bool:
@@ -206,7 +240,9 @@ def _end_instance(so_far: _Pass, node: Node | None = None) -> _Pass:
     if instance is None or not instance.is_going:
         text = "its claim is being deleted"
         so_far = so_far.then(TerminateInstance(instance_id(claim.status.provider_id), text))
-    return so_far.then(claim=with_condition(claim, true(INSTANCE_TERMINATING, observed(claim, so_far.now))))
+    is_slow = _has_waited(claim, INSTANCE_TERMINATING, so_far.now)
+    ending = with_condition(claim, true(INSTANCE_TERMINATING, observed(claim, so_far.now)))
+    return replace(so_far.then(claim=ending), is_slow=is_slow)
 
 
 def _let_go(so_far: _Pass, node: Node | None, reason: str) -> _Pass:

@@ -108,22 +108,23 @@ def _name(claim: NodeClaim) -> str:
 
 def settle(
     group: FleetGroup, outcome: FleetOutcome, node_class: NodeClass, types: Mapping[str, InstanceType], now: datetime
-) -> tuple[tuple[Command, ...], ...]:
+) -> tuple[tuple[tuple[Command, ...], ...], tuple[tuple[Command, ...], ...]]:
     """What to do about the answer, one chain of commands for each claim and pool.
 
-    First the claims that are served, then the pools that EC2 is out of, then the claims that got nothing. ``types``:
-    the instance types of the node class, by name.
+    The first chains are about the claims that are served and the pools that EC2 is out of. The second are about the
+    claims that got nothing, and are carried out after the first. ``types``: the instance types of the node class, by
+    name.
     """
     free = group.free(outcome.instances)
     served = list(zip(group.waiting, free, strict=False))
     unserved = group.waiting[len(served) :]
     if not _has_efa(group, node_class):
         types = {name: _without_efa(instance_type) for name, instance_type in types.items()}
-    return (
+    gains = (
         *(_served(claim, instance, node_class, types.get(instance.instance_type), now) for claim, instance in served),
         *((MarkUnavailable(pool, "EC2 is out of it"),) for pool in sorted(outcome.out_of)),
-        *(_unserved(claim, outcome, now) for claim in unserved),
     )
+    return gains, tuple(_unserved(claim, outcome, now) for claim in unserved)
 
 
 def _has_efa(group: FleetGroup, node_class: NodeClass) -> bool:

@@ -207,7 +207,7 @@ def test_a_claim_without_our_finalizer_is_not_ours_to_end() -> None:
 def test_a_node_without_a_claim_is_drained_and_let_go() -> None:
     """Its finalizer would keep it for ever; its instance is collected as garbage."""
     world = view_of(Snapshot(now=START, nodes=(_going(),), pods=(builders.pod("a", node="node-1"),)), (RUNNING,))
-    assert _kinds(finalize_node(world, _going())) == ["Evict"]
+    assert _kinds(finalize_node(world, _going())) == ["UpdateNode", "Evict"]
     empty = view_of(Snapshot(now=START, nodes=(_going(),)), (RUNNING,))
     (let_go,) = finalize_node(empty, _going()).commands
     assert isinstance(let_go, UpdateNode)

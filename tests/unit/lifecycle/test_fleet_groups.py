@@ -25,7 +25,8 @@ def _instance(number: int) -> Instance:
 
 
 def _settle(group: FleetGroup, **outcome: Any) -> list[Any]:
-    chains = settle(group, FleetOutcome(**outcome), CLASS, {"m7a.large": KIND}, START)
+    gains, losses = settle(group, FleetOutcome(**outcome), CLASS, {"m7a.large": KIND}, START)
+    chains = (*gains, *losses)
     return [command for chain in chains for command in chain if not hasattr(command, "event")]
 
 
@@ -133,5 +134,5 @@ def test_a_class_that_nobody_has_looked_at_is_waited_for() -> None:
 def test_a_claim_that_is_given_up_says_what_ec2_said() -> None:
     """A quota is for a person to raise, an empty pool is not: EC2's words tell them apart."""
     shortage = "VcpuLimitExceeded: You have requested more vCPU capacity than your current vCPU limit of 64 allows"
-    told, _ = next(iter(settle(FleetGroup((_claim("a"),)), FleetOutcome(shortage=shortage), CLASS, {}, START)))
+    _, ((told, _),) = settle(FleetGroup((_claim("a"),)), FleetOutcome(shortage=shortage), CLASS, {}, START)
     assert told.reason == f"EC2 is out of every instance type that it may use: {shortage}"
