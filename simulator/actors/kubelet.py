@@ -30,7 +30,10 @@ STOPS_SLOWLY = "simulator.joinery.dev/stops-in"
 
 
 class Kubelets:
-    """All kubelets of the cluster. ``boot`` is called when an instance runs."""
+    """All kubelets of the cluster. ``boot`` is called when an instance runs.
+
+    ``lateness``: how much longer than usual the next instances take to register.
+    """
 
     def __init__(self, stage: Stage, catalog: Catalog) -> None:
         self._stage = stage
@@ -39,10 +42,12 @@ class Kubelets:
         self._rng = stage.engine.rng("kubelet")
         self._types: dict[str, dict[str, InstanceType]] = {}
         self._addresses = 0
+        self.lateness = timedelta(0)
         self._cluster.api.watch(self._notice)
 
     def boot(self, instance_id: str) -> None:
-        self._later(BOOTS_IN, partial(self._register, instance_id))
+        late = self.lateness.total_seconds()
+        self._later((BOOTS_IN[0] + late, BOOTS_IN[1] + late), partial(self._register, instance_id))
 
     def register(self, instance_id: str) -> Node:
         """Create the Node of an instance at once, as its kubelet does after booting."""

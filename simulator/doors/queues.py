@@ -1,7 +1,7 @@
 """SQS and EventBridge between those who ring and the doors: delays, batches, redelivery, dead letters, schedules."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
@@ -74,7 +74,9 @@ class BellQueues:
 class InterruptionQueue:
     """A standard queue with partial batch responses.
 
-    A message that failed is delivered again, and after five tries it is among the ``dead_letters``.
+    A message that failed is delivered again, and after five tries it is among the ``dead_letters``. ``journeys`` says
+    of the next message how long each of its copies is on the way: usually there is one, but a standard queue may
+    deliver a message twice, late, or after a later one.
     """
 
     def __init__(self, engine: Engine, doors: Doors) -> None:
@@ -82,11 +84,13 @@ class InterruptionQueue:
         self._doors = doors
         self._number = 0
         self.dead_letters: list[dict[str, Any]] = []
+        self.journeys: Callable[[], Sequence[timedelta]] = lambda: (TRANSIT,)
 
     def send(self, envelope: dict[str, Any]) -> None:
         self._number += 1
         message = record(f"message-{self._number}", "joinery-interruptions", envelope)
-        self._engine.after(TRANSIT, Turn.DOORS, lambda: self._deliver(message, 1))
+        for journey in self.journeys():
+            self._engine.after(journey, Turn.DOORS, lambda: self._deliver(message, 1))
 
     def _deliver(self, message: dict[str, Any], tries: int) -> None:
         call = self._doors.invoke("interruption", {"Records": [message]})

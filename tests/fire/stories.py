@@ -94,9 +94,11 @@ def _volume(claim: str) -> Document:
     return {"name": claim, "persistentVolumeClaim": {"claimName": claim}}
 
 
-def running(age: str = "1h", capacity_type: str = "spot", zone: str = "us-east-1a") -> Running:
+def running(
+    age: str = "1h", capacity_type: str = "spot", *, pool: str = "default", zone: str = "us-east-1a"
+) -> Running:
     """A node of four vCPUs."""
-    return Running(instance_type="m6a.xlarge", zone=zone, capacity_type=capacity_type, age=age)
+    return Running(instance_type="m6a.xlarge", node_pool=pool, zone=zone, capacity_type=capacity_type, age=age)
 
 
 # --- what happens -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,39 @@
+"""Whatever happens to a cluster, in whatever order, it comes to rest with every pod placed and nothing left behind."""
+
+from collections import Counter
+
+import pytest
+from hypothesis import Phase, seed, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from tests.fire.conftest import Tally
+from tests.fire.life import Life
+
+#: How many lives there are at the same time in `make soak`, for several workers; steps of one life.
+_PARTS, _LONGEST = 4, 50
+#: Steps of each part in `make test`.
+_FEW = 100
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(_PARTS))
+def test_a_life_under_fire_comes_to_rest(part: int, pytestconfig: pytest.Config, tally: Tally) -> None:
+    """Users, EC2, kubelets and queues do what they like, and calls go wrong."""
+    steps = (pytestconfig.getoption("soak") or _FEW * _PARTS) // _PARTS
+    counted: Counter[str] = Counter()
+
+    @seed(pytestconfig.getoption("soak_seed") * _PARTS + part)
+    class Machine(Life):
+        struck = counted
+
+    run_state_machine_as_test(
+        Machine,
+        settings=settings(
+            max_examples=max(1, steps // _LONGEST),
+            stateful_step_count=_LONGEST,
+            derandomize=False,
+            phases=[Phase.generate],
+        ),
+    )
+    for what, number in counted.items():
+        tally(what, number)
