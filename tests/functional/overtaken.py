@@ -5,16 +5,16 @@ from typing import Any
 
 
 class Overtaken:
-    """The gateway. Before the first call of ``method``, ``meanwhile`` happens."""
+    """The gateway. Before the first calls of ``method``, what is ``meanwhile`` happens, one for each call."""
 
-    def __init__(self, gateway: Any, method: str, meanwhile: Callable[[], object]) -> None:
+    def __init__(self, gateway: Any, method: str, *meanwhile: Callable[[], object]) -> None:
         self._gateway = gateway
         self._method = method
-        self._meanwhile = [meanwhile]
+        self._meanwhile = list(meanwhile)
 
     def __getattr__(self, method: str) -> Any:
-        while method == self._method and self._meanwhile:
-            self._meanwhile.pop()()
+        if method == self._method and self._meanwhile:
+            self._meanwhile.pop(0)()
         return getattr(self._gateway, method)
 
 

@@ -1,6 +1,7 @@
 """Pods that fit nowhere get nodes."""
 
 from dataclasses import replace
+from itertools import count
 from typing import Any, cast
 
 import pytest
@@ -12,6 +13,7 @@ from joinery.apis.labels import (
 )
 from joinery.apis.quantity import amounts
 from joinery.cloudprovider.gateway import Cloud
+from joinery.cluster.gateway import Lease
 from joinery.controllers.invocation import Invocation
 from joinery.controllers.lease import LEASE
 from joinery.controllers.provisioning import ProvisioningController
@@ -101,19 +103,59 @@ def test_only_one_decides_at_a_time(stand: Stand) -> None:
 def test_two_runs_of_one_door_do_not_buy_for_the_same_pods(stand: Stand) -> None:
     """SQS delivers a message again when it becomes visible, also while its first run is still at work."""
     stand.pods(2, labels={"app": "web"}, affinity=APART)
-    refusals: list[str] = []
+    outcomes: list[Any] = []
 
     def meanwhile() -> None:
         stand.wait(1)
-        with pytest.raises(ConflictError) as refused:
-            stand.provision()
-        refusals.append(str(refused.value))
+        outcomes.append(stand.provision())
 
     slow = cast("Cloud", Overtaken(stand.gateways.cloud, "instance_types", meanwhile))
     first = ProvisioningController(replace(stand.gateways, cloud=slow), stand.settings)
+    outcomes.append(first.reconcile(Invocation("the first")))
+    assert [outcome["launches"] for outcome in outcomes] == [2, 0]
+    assert (len(stand.claims), len(stand.alive)) == (2, 2)
+
+
+def test_a_run_that_is_overtaken_again_and_again_plans_by_the_lease(stand: Stand) -> None:
+    """Whoever comes meanwhile is refused then, so that the run ends with what it came for."""
+    stand.pods(1)
+    refusals: list[str] = []
+    numbers = count(1)
+
+    def meanwhile() -> None:
+        number = next(numbers)
+        stand.wait(1)
+        stand.world.cluster.add(builders.pod(f"other-{number}", cpu="3500m"))
+        try:
+            stand.provision()
+        except ConflictError as error:
+            refusals.append(str(error))
+        stand.world.cluster.add(builders.pod(f"more-{number}", cpu="3500m"))
+
+    slow = cast("Cloud", Overtaken(stand.gateways.cloud, "instance_types", *[meanwhile] * 5))
+    first = ProvisioningController(replace(stand.gateways, cloud=slow), stand.settings)
     first.reconcile(Invocation("the first"))
     assert refusals == [f"Lease {LEASE} is held by provisioning/the first"]
-    assert (len(stand.claims), len(stand.alive)) == (2, 2)
+    # All but the two pods that came while the last plan was made.
+    assert len(stand.claims) == len(stand.alive) == 5
+
+
+def test_others_may_write_while_a_plan_is_made(stand: Stand) -> None:
+    """A plan takes seconds, and a plan without launches needs no Lease at all."""
+    stand.pods(1)
+    leases: list[Lease] = []
+
+    def meanwhile() -> None:
+        leases.append(stand.world.cluster.acquire_lease(LEASE, holder="another", seconds=60))
+        stand.world.cluster.release_lease(leases[0])
+
+    slow = cast("Cloud", Overtaken(stand.gateways.cloud, "instance_types", meanwhile))
+    ProvisioningController(replace(stand.gateways, cloud=slow), stand.settings).reconcile(stand.invocation())
+    assert (len(leases), len(stand.alive)) == (1, 1)
+    stand.boot()
+    stand.live()
+    stand.world.cluster.acquire_lease(LEASE, holder="another", seconds=60)
+    assert stand.provision()["launches"] == 0
 
 
 @pytest.mark.parametrize("error", [UnavailableError("throttled"), ConfigurationError("no permission")])

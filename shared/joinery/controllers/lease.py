@@ -1,7 +1,8 @@
 """The Lease that keeps writers of NodeClaims apart.
 
-Whoever writes NodeClaims holds it from reading the snapshot to writing the last of them. Whoever reads a snapshot while
-holding it sees every plan's claims, or none of them.
+Whoever writes NodeClaims holds it from checking that the claims are as its plan assumed to writing the last new one.
+Whoever reads claims while holding it sees every plan's claims, or none of them. Plans themselves take seconds, and are
+made without it.
 """
 
 from collections.abc import Iterator

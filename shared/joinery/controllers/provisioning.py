@@ -1,8 +1,9 @@
 """Pods that fit nowhere get nodes: read the cluster, plan, write the NodeClaims, launch them.
 
-The Lease ``joinery-decisions`` is held between reading the snapshot and writing the claims, so that no two deciders buy
-for the same pods. A run that does not get it raises, and its door rings again. Claims are complete when they are
-written, so the Lease is given back before EC2 is asked: whatever stops after that, lifecycle or the next run finishes.
+The Lease ``joinery-decisions`` is held for writing the claims, so that no two deciders buy for the same pods. A plan is
+made before, and acted upon if the claims that it relied on have not changed (``state.claim_changes``). A run that does
+not get the Lease raises, and its door rings again. Claims are complete when they are written, so the Lease is given
+back before EC2 is asked: whatever stops after that, lifecycle or the next run finishes.
 
 A plan that breaks a rule is refused as a whole, loudly. Three things are put right within the run instead. A plan that
 fails verification is made anew, simpler and at last without the pods at fault (``joinery.planning``). Of a plan that
@@ -12,6 +13,7 @@ rest is planned again (``joinery.controllers.claim_writer``).
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -38,6 +40,7 @@ from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.reason import ReasonCode
 from joinery.scheduling.solve import Stopwatch
 from joinery.settings import Settings
+from joinery.state.claim_changes import changed_claims
 from joinery.state.claims import awaits_launch
 from joinery.state.snapshot import Snapshot
 
@@ -45,6 +48,8 @@ from joinery.state.snapshot import Snapshot
 _ACTING_SECONDS = 30.0
 #: How many plans one run makes at most, because the API server refuses claims of the one before.
 _MOST_PLANS = 5
+#: How many plans of a run may be out of date before one is made by the Lease.
+_PLANS_WITHOUT_LEASE = 2
 #: How many violations a refusal quotes.
 _MOST_SHOWN = 5
 
@@ -83,19 +88,38 @@ class ProvisioningController:
         Raises ``ConflictError`` if another decides, ``RefusedError`` for a plan that must not be acted upon, and, when
         everything else is done, for launches that the caps left out.
         """
-        with deciding(self._gateways.cluster, "provisioning", invocation):
-            snapshot, caps = self._finish_launches(self._gateways.cluster.snapshot(), invocation)
-            problem, supply = self._read(snapshot, caps, invocation)
-            stopwatch = invocation.stopwatch()
-            decision = decide(problem, supply, stopwatch=stopwatch)
-            decision, writer = self._write_claims(decision, stopwatch, invocation)
+        decision, writer = self._decide(invocation)
         launched = self._launch(decision, writer, invocation)
         self._tell(decision, writer, invocation)
         writer.actor.conclude()
         _refuse_the_rest(decision.packing)
         return _outcome(decision.packing, writer, launched)
 
-    # --- before anything is decided ---
+    # --- deciding ---
+
+    def _decide(self, invocation: Invocation) -> tuple[Decision, ClaimWriter]:
+        """Plan without the Lease, and write the claims by it if those that there are have not changed meanwhile.
+
+        A plan may take seconds, for which nobody else could write. Where claims change under plan after plan, the last
+        one is made by the Lease, so that every run gets somewhere.
+        """
+        snapshot, caps = self._finish_launches(self._gateways.cluster.snapshot(), invocation)
+        for _ in range(_PLANS_WITHOUT_LEASE):
+            decision = self._plan(snapshot, caps, invocation)
+            if not decision.packing.launches:
+                return decision, self._writer(decision, invocation)
+            with self._deciding(invocation):
+                changed = changed_claims(snapshot, self._gateways.cluster.claims_snapshot())
+                if not changed:
+                    return self._write_claims(decision, invocation)
+            text = f"{len(changed)} claims have changed since the plan was made, first {changed[0]}"
+            logger.info("planned again", extra=said(**{REASON: text}))
+            snapshot = self._gateways.cluster.snapshot()
+        with self._deciding(invocation):
+            return self._write_claims(self._plan(self._gateways.cluster.snapshot(), caps, invocation), invocation)
+
+    def _deciding(self, invocation: Invocation) -> AbstractContextManager[None]:
+        return deciding(self._gateways.cluster, "provisioning", invocation)
 
     def _finish_launches(self, snapshot: Snapshot, invocation: Invocation) -> tuple[Snapshot, Caps]:
         """Launch the claims that a killed run left behind. Returns the cluster as it is after that, and the caps.
@@ -104,9 +128,12 @@ class ProvisioningController:
         moment: both calls have one token, and get the same instances.
         """
         caps = self._settings.caps
-        left_behind = [claim for claim in snapshot.managed_claims if awaits_launch(claim)]
-        if not left_behind:
+        if not self._gateways.may_launch or not any(map(awaits_launch, snapshot.managed_claims)):
             return snapshot, caps
+        # Claims of one call must be seen together, as in lifecycle. So they are read once more, by the Lease.
+        with self._deciding(invocation):
+            snapshot = self._gateways.cluster.snapshot()
+        left_behind = [claim for claim in snapshot.managed_claims if awaits_launch(claim)]
         actor = Actor(self._gateways, snapshot.now, invocation)
         # A failure is logged, and not raised: the claim is tried again, and the other pods should be served now.
         with actor.noting("claims that were left behind could not be launched"):
@@ -117,6 +144,13 @@ class ProvisioningController:
             caps = finished.caps
         return self._gateways.cluster.snapshot(), caps
 
+    def _plan(self, snapshot: Snapshot, caps: Caps, invocation: Invocation) -> Decision:
+        """A plan that may be acted upon. Raises ``RefusedError`` for one that may not."""
+        problem, supply = self._read(snapshot, caps, invocation)
+        decision = decide(problem, supply, stopwatch=invocation.stopwatch())
+        self._refuse_if_objectionable(decision)
+        return decision
+
     def _read(self, snapshot: Snapshot, caps: Caps, invocation: Invocation) -> tuple[Problem, Supply]:
         supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
         limit = max(0.0, round(invocation.remaining() - _ACTING_SECONDS, 1))
@@ -125,26 +159,28 @@ class ProvisioningController:
 
     # --- acting on the decision ---
 
-    def _write_claims(
-        self, decision: Decision, stopwatch: Stopwatch, invocation: Invocation
-    ) -> tuple[Decision, ClaimWriter]:
-        """Create the claims of the plan. Where some are refused, plan the rest again without what is at fault.
+    def _writer(self, decision: Decision, invocation: Invocation) -> ClaimWriter:
+        actor = Actor(self._gateways, decision.snapshot.now, invocation)
+        return ClaimWriter(self._gateways.cluster, self._gateways.workers, actor)
+
+    def _write_claims(self, decision: Decision, invocation: Invocation) -> tuple[Decision, ClaimWriter]:
+        """Create the claims of the plan, by the Lease.
+
+        Where some are refused, the rest is planned again without what is at fault.
 
         Returns the last decision, whose snapshot has the claims that were written before, and the writer with all of
         them.
         """
-        self._refuse_if_objectionable(decision)
-        caps = decision.problem.options.caps
-        actor = Actor(self._gateways, decision.snapshot.now, invocation)
-        writer = ClaimWriter(self._gateways.cluster, self._gateways.workers, actor)
+        caps, stopwatch = decision.problem.options.caps, invocation.stopwatch()
+        writer = self._writer(decision, invocation)
         for _ in range(_MOST_PLANS):
             if not writer.write(decision.problem, decision.packing):
                 break
-            self._record_refused(decision, actor)
+            self._record_refused(decision, writer.actor)
             rest = _having_bought(writer.rest(decision.problem), caps, writer.launches)
             decision = decide(rest, decision.supply, stopwatch=stopwatch, refused=writer.refused)
             if decision.objection:
-                actor.note("the rest was not planned again", RefusedError(decision.objection))
+                writer.actor.note("the rest was not planned again", RefusedError(decision.objection))
                 return _without_launches(decision), writer
         return decision, writer
 
