@@ -101,7 +101,7 @@ class Narrator:
             if stored.event.uid not in self._heard:
                 self._heard.add(stored.event.uid)
                 self._moment.waiting.append(stored)
-        elif stored.reason == "FailedDraining" and "budget" in stored.message:
+        elif stored.reason == "FailedEviction" and "budget" in stored.message:
             self.say("lifecycle", "waits", short(stored.name), stored.message)
 
     def _notice(self, change: Change) -> None:

@@ -148,6 +148,7 @@ def test_a_budget_keeps_a_pod_and_says_so(stand: Stand) -> None:
     stand.wait(15)
     stand.live()
     assert "FailedDraining" in stand.told("Node")
+    assert "a disruption budget keeps it" in stand.messages("FailedEviction")["pod-0"]
     assert list(stand.world.cluster.pods) == ["default/pod-0"]
     stand.world.cluster.add(builders.pdb(labels={"app": "web"}, allowed=1))
     stand.wait(5)

@@ -1,7 +1,8 @@
 """The recorder: decisions as Kubernetes Events (events.k8s.io/v1), where people look for them.
 
 An Event's name derives from what it is about, its reason and a slot of two minutes, so the same news within a slot is
-the same object: the second writer, in whatever function, is told that it exists already.
+the same object: the second writer, in whatever function, is told that it exists already. What this function has told
+in the slot is not even sent: a drain that stalls has the same news with every tick.
 """
 
 import hashlib
@@ -31,15 +32,27 @@ class KubernetesRecorder:
         self._transport = transport
         self._now = now
         self._instance = instance
+        self._slot, self._told = 0, set[str]()
 
     def emit(self, events: Iterable[Event]) -> None:
         for event in events:
+            now = self._now()
+            if name(event, now) in self._told_in(_slot(now)):
+                continue
             try:
                 self._publish(event)
             except ConflictError:
-                continue  # already told
+                pass  # another function has told it
             except JoineryError:
                 self.failures += 1
+                continue
+            self._told.add(name(event, now))
+
+    def _told_in(self, slot: int) -> set[str]:
+        """The names of the Events that this function has told in the slot."""
+        if slot != self._slot:
+            self._slot, self._told = slot, set()
+        return self._told
 
     def _publish(self, event: Event) -> None:
         namespace = event.namespace or "default"
@@ -68,9 +81,12 @@ class KubernetesRecorder:
 def name(event: Event, now: datetime) -> str:
     """The Event's name: the same for the same object and reason within one slot of two minutes."""
     about = event.uid or f"{event.kind}/{event.namespace}/{event.name}"
-    slot = int(now.timestamp()) // SLOT_SECONDS
-    digest = hashlib.sha256(f"{about}/{event.kind}/{event.reason}/{slot}".encode()).hexdigest()[:16]
+    digest = hashlib.sha256(f"{about}/{event.kind}/{event.reason}/{_slot(now)}".encode()).hexdigest()[:16]
     return f"{event.name[:_NAME_CHARS]}.{digest}"
+
+
+def _slot(now: datetime) -> int:
+    return int(now.timestamp()) // SLOT_SECONDS
 
 
 def _shortened(message: str) -> str:

@@ -196,6 +196,7 @@ class Actor:
                 self._evict(command, news)
             case DeletePod(pod, seconds):
                 cluster.delete_pod(pod, grace_seconds=seconds)
+                news.append(Announce("Disrupted", command.reason, pod))
             case RebootInstance(instance_id):
                 self._gateways.cloud.reboot(instance_id)
             case TagInstance(instance_id, tags):
@@ -244,8 +245,9 @@ class Actor:
             case Eviction.EVICTED:
                 news.append(Announce("Evicted", f"evicted: {command.reason}", command.pod))
             case Eviction.BLOCKED:
-                text = f"a disruption budget keeps the pod {command.pod.key}"
-                news.append(Announce("FailedDraining", text, command.node, warning=True))
+                # On the pod: its node has an Event of that reason already, and a second one would be dropped.
+                text = f"its node {command.node.metadata.name} is being drained, but a disruption budget keeps it"
+                news.append(Announce("FailedEviction", text, command.pod, warning=True))
             case Eviction.GONE | Eviction.NOT_ASKED:
                 pass
 

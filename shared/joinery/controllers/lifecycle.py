@@ -11,6 +11,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass, NodeClassStatus
 from joinery.apis.policies import NodeRepair
 from joinery.controllers.actor import Actor
+from joinery.controllers.announcements import MOST_EVENTS, announce
 from joinery.controllers.invocation import Invocation
 from joinery.controllers.launcher import Launched, finish_launches
 from joinery.controllers.lease import deciding
@@ -85,6 +86,8 @@ class LifecycleController:
             self._ring(Bell.LIFECYCLE, actor)
         if decision.wakes_provisioning or launched.is_short:
             self._ring(Bell.PROVISIONING, actor)
+        # Behind all that matters: these Events are one for each pod of a node that goes.
+        announce(self._gateways, invocation, [news for sort in decision.told.values() for news in sort[:MOST_EVENTS]])
 
     def _ring(self, bell: Bell, actor: Actor) -> None:
         with actor.noting(f"the bell of {bell.value} was not rung"):

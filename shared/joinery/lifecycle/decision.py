@@ -1,13 +1,14 @@
 """What one run of lifecycle decides: the next step of every claim, readiness of pools and classes, and garbage."""
 
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from joinery.apis.core import Node
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClassStatus
 from joinery.apis.policies import NodeRepair
-from joinery.commands import Command, DeleteClaim, Tolerate, UpdateClass, UpdatePool
+from joinery.commands import Announce, Command, DeleteClaim, Tolerate, UpdateClass, UpdatePool
 from joinery.lifecycle.finalization import finalize_node, is_ours
 from joinery.lifecycle.garbage import unknown_instances
 from joinery.lifecycle.readiness import readiness
@@ -54,6 +55,15 @@ class LifecycleDecision:
     def invitations(self) -> tuple[Tolerate, ...]:
         """Which pods to let onto the nodes that are kept for them."""
         return tuple(step.invited for step in self.steps if step.invited)
+
+    @property
+    def told(self) -> Mapping[str, Sequence[Announce]]:
+        """Events for pods, by their reason."""
+        by_reason: dict[str, list[Announce]] = defaultdict(list)
+        for step in self.ends:
+            for news in step.told:
+                by_reason[news.event].append(news)
+        return by_reason
 
     @property
     def in_progress(self) -> int:

@@ -29,6 +29,7 @@ from joinery.commands import (
     UpdateNode,
 )
 from joinery.lifecycle import stall
+from joinery.lifecycle.pod_events import pod_events
 from joinery.lifecycle.replacement import may_drain
 from joinery.lifecycle.view import Step, View, is_ready
 from joinery.state.claims import (
@@ -85,7 +86,9 @@ def finalize(view: View, claim: NodeClaim) -> Step:
     update = () if ended.claim == claim else (UpdateClaim(claim, ended.claim, _progress(ended.claim)),)
     # Ticks do not help a node that waits for its replacement: the mark rings, and so does the schedule, for a deadline.
     # Nor do they help one whose drain is stalled (``lifecycle.stall``).
-    return Step((*ended.commands, *update), in_progress=not (is_over or ended.is_kept or ended.is_slow))
+    told = pod_events(view, ended.claim, nodes[0]) if nodes else ()
+    in_progress = not (is_over or ended.is_kept or ended.is_slow)
+    return Step((*ended.commands, *update), in_progress=in_progress, told=told)
 
 
 def finalize_node(view: View, node: Node) -> Step:
@@ -99,7 +102,8 @@ def finalize_node(view: View, node: Node) -> Step:
     closed = changed(closed, metadata=changed(closed.metadata, annotations=annotations))
     update = (UpdateNode(node, closed, "it is being deleted"),) if closed != node else ()
     commands = _drain_commands(view, node, drain, None) if pace.is_due else ()
-    return Step((*update, *commands), in_progress=pace.is_worth_ticks(view.snapshot.now))
+    in_progress = pace.is_worth_ticks(view.snapshot.now)
+    return Step((*update, *commands), in_progress=in_progress, told=pod_events(view, None, node))
 
 
 def is_ours(node: Node, kind: NodeClassKind) -> bool:

@@ -13,7 +13,7 @@ from functools import cached_property
 
 from joinery.apis.core import Node, Pod
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Command, Tolerate
+from joinery.commands import Announce, Command, Tolerate
 from joinery.lifecycle.second_look import Look, standard_look
 from joinery.lifecycle.verdict import Disruptions, disruptions_of
 from joinery.state.instances import Instance, instance_id
@@ -32,6 +32,7 @@ class Step:
     ``commands``, because a tag that is refused must not stop a node. ``launch``: the claim, if it is to be
     launched. Claims that share a CreateFleet call are launched together, after all steps. ``invited``: pods to be let
     onto its node. It is no part of ``commands``, because a pod that is refused must not stop the others.
+    ``told``: Events for its pods, which are sent after everything else, as far as there is time.
     ``in_progress``: whether it will need another step soon. ``is_short``: pods that it was bought for have no place
     after all, and have to be planned anew.
     """
@@ -41,6 +42,7 @@ class Step:
     launch: NodeClaim | None = None
     in_progress: bool = False
     invited: Tolerate | None = None
+    told: tuple[Announce, ...] = ()
     is_short: bool = False
 
 
