@@ -150,6 +150,11 @@ class Clients:
         return self._client("iam", self.region)
 
     @cached_property
+    def arc(self) -> Any:
+        """Application Recovery Controller, which knows zonal shifts."""
+        return self._client("arc-zonal-shift", self.region)
+
+    @cached_property
     def s3(self) -> "S3Client":
         client: S3Client = self._client("s3", self.region)
         return client

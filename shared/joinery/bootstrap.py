@@ -184,7 +184,7 @@ def _recorder(cluster: "KubernetesCluster") -> "Recorder":
 def _ec2(given: Settings) -> "Cloud":
     from joinery.cloudprovider.ec2 import Ec2Cloud
 
-    return Ec2Cloud(given.cluster, given.region, now=_now, tell=_left_out)
+    return Ec2Cloud(given.cluster, given.region, now=_now, tell=_left_out, zonal_shift=given.zonal_shift)
 
 
 def _left_out(line: str) -> None:

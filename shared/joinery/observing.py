@@ -132,6 +132,9 @@ class ReadOnlyCloud:
     def launch(self, request: LaunchRequest) -> LaunchResult:
         return LaunchResult(instances=(), was_asked=False)
 
+    def shifted_zones(self) -> frozenset[str]:
+        return self._cloud.shifted_zones()
+
     def instances(self) -> tuple[Instance, ...]:
         return self._cloud.instances()
 

@@ -30,6 +30,7 @@ class Settings:
     ``node_size``: ``cheapest``, ``balanced`` or ``small``, for NodePools that do not say.
     ``node_repair``: what becomes of a node that is unhealthy for too long: ``off`` (nothing), ``replace``, or
     ``reboot`` (once, and then it is replaced).
+    ``zonal_shift``: whether zones that ARC shifts traffic away from are left alone.
     ``provisioning_queue`` and ``lifecycle_queue``: the URLs of the bells' queues.
     ``bucket``: catalogue and decision records. ``table``: offerings that EC2 was out of lately.
     ``webhook_token``: the secret path segment of the webhook's URL.
@@ -44,6 +45,7 @@ class Settings:
     max_hourly: float = 1000.0
     node_size: str = BALANCED
     node_repair: str = NodeRepair.OFF
+    zonal_shift: bool = False
     provisioning_queue: str = ""
     lifecycle_queue: str = ""
     bucket: str = ""
@@ -91,10 +93,10 @@ _CAPS = ("max_launches", "max_hourly")
 #: The settings each door reads. The template gives a function these variables and no others.
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "webhook": (*_EVERY_DOOR, *_BELLS, "webhook_token"),
-    "provisioning": (*_CONTROLLER, "table", *_CAPS, "node_size"),
+    "provisioning": (*_CONTROLLER, "table", *_CAPS, "node_size", "zonal_shift"),
     "interruption": (*_CONTROLLER, "table"),
     "expiration": _CONTROLLER,
-    "lifecycle": (*_CONTROLLER, "table", *_CAPS, "node_repair"),
+    "lifecycle": (*_CONTROLLER, "table", *_CAPS, "node_repair", "zonal_shift"),
     "catalog": (*_EVERY_DOOR, "bucket"),
 }
 

@@ -67,7 +67,7 @@ class InMemoryCloud:
     ``requests`` are the launches asked for, in order, for tests to look at. ``stock`` holds the pools that are limited:
     how many instances are left in each. ``reserved`` holds the capacity reservations by id, as they were before any
     launch. ``rebooted`` are the ids of the instances that were rebooted, in order. ``statuses``: by id, what is wrong
-    with instances, ours and others'.
+    with instances, ours and others'. ``shifted``: the ids of the zones that traffic is shifted away from.
     """
 
     def __init__(self, clock: Clock, catalog: Catalog, *, cluster: str = "joinery") -> None:
@@ -79,6 +79,7 @@ class InMemoryCloud:
         self.requests: list[LaunchRequest] = []
         self.rebooted: list[str] = []
         self.statuses: dict[str, InstanceStatus] = {}
+        self.shifted: set[str] = set()
         self._catalog = catalog
         self._machines: dict[str, _Machine] = {}
         self._launched: dict[str, LaunchResult] = {}
@@ -191,6 +192,10 @@ class InMemoryCloud:
         if request.token not in self._launched:
             self._launched[request.token] = self._launch(request)
         return self._launched[request.token]
+
+    def shifted_zones(self) -> frozenset[str]:
+        self._fail("shifted_zones")
+        return frozenset(self.shifted)
 
     def instances(self) -> tuple[Instance, ...]:
         self._fail("instances")

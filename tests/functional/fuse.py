@@ -15,7 +15,18 @@ WRITES = frozenset(
 )  # fmt: skip
 #: The methods of the gateways that change nothing.
 READS = frozenset(
-    {"snapshot", "claims_snapshot", "node", "catalog", "status_of", "instance_types", "instances", "impaired", "at"}
+    {
+        "snapshot",
+        "claims_snapshot",
+        "node",
+        "catalog",
+        "status_of",
+        "instance_types",
+        "instances",
+        "impaired",
+        "shifted_zones",
+        "at",
+    }
 )
 
 

@@ -115,6 +115,9 @@ class MetalCloud:
         )  # fmt: skip
         return launched
 
+    def shifted_zones(self) -> frozenset[str]:
+        return frozenset()
+
     def instances(self) -> tuple[Instance, ...]:
         return tuple(self._machines.values())
 

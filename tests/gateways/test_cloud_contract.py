@@ -358,6 +358,11 @@ def test_nothing_is_wrong_with_an_instance_that_runs(region: Region) -> None:
     assert region.cloud.impaired() == ()
 
 
+def test_no_zone_is_shifted_away_from(region: Region) -> None:
+    """Where nobody has asked to look, and where there is no shift."""
+    assert region.cloud.shifted_zones() == frozenset()
+
+
 def test_tags_are_added(region: Region) -> None:
     """The node's name, once it is known."""
     launched = region.cloud.launch(request_for(region.cloud)).instances[0].instance_id

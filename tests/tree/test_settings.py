@@ -22,6 +22,7 @@ def test_every_variable_is_read() -> None:
         "JOINERY_MAX_HOURLY": "12.5",
         "JOINERY_NODE_SIZE": "small",
         "JOINERY_NODE_REPAIR": "reboot",
+        "JOINERY_ZONAL_SHIFT": "true",
         "JOINERY_GATEWAYS": "simulator.world:gateways",
         "UNRELATED": "x",
     }
@@ -35,6 +36,7 @@ def test_every_variable_is_read() -> None:
         max_hourly=12.5,
         node_size="small",
         node_repair="reboot",
+        zonal_shift=True,
         gateways="simulator.world:gateways",
     )
 
@@ -51,6 +53,7 @@ def test_every_variable_is_read() -> None:
         ("MAX_HOURLY", "cheap"),
         ("NODE_SIZE", "huge"),
         ("NODE_REPAIR", "restart"),
+        ("ZONAL_SHIFT", "away"),
         ("GATEWAYS", "simulator.world"),
     ],
 )
@@ -63,7 +66,7 @@ def test_a_wrong_variable_is_named(name: str, text: str) -> None:
 @pytest.mark.parametrize("door", NEEDS)
 def test_a_door_says_which_address_it_lacks(door: str) -> None:
     """A door over the real gateways refuses to start without an address that it needs."""
-    full = {variable(name): "true" if name == "enabled" else "9" * 40 for name in NEEDS[door]} | {
+    full = {variable(name): "true" if name in ("enabled", "zonal_shift") else "9" * 40 for name in NEEDS[door]} | {
         "JOINERY_MODE": "act",
         "JOINERY_NODE_SIZE": "small",
         "JOINERY_NODE_REPAIR": "replace",

@@ -103,6 +103,7 @@ def test_the_template_s_defaults_are_the_code_s() -> None:
     assert parameters["MaxHourly"]["Default"] == defaults.max_hourly
     assert parameters["NodeSize"]["Default"] == defaults.node_size
     assert parameters["NodeRepair"]["Default"] == defaults.node_repair
+    assert parameters["ZonalShift"]["Default"] == str(defaults.zonal_shift).lower()
     assert parameters["NodeRepair"]["AllowedValues"] == list(NodeRepair)
 
 

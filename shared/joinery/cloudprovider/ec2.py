@@ -21,6 +21,7 @@ from joinery.cloudprovider.launch.create_fleet import CreateFleet
 from joinery.cloudprovider.launch.facts import ClusterFacts, cluster_facts
 from joinery.cloudprovider.launch.impaired import impaired
 from joinery.cloudprovider.launch.running import described
+from joinery.cloudprovider.launch.shifts import ZonalShifts
 from joinery.cloudprovider.nodeclass import discovery
 from joinery.cloudprovider.nodeclass.imagesearch import ImageSearch
 from joinery.cloudprovider.nodeclass.kind import of_ec2
@@ -38,15 +39,25 @@ _HERE = ("pending", "running", "stopping", "stopped", "shutting-down")
 class Ec2Cloud:
     """Implements ``Cloud``. Making one asks AWS nothing: the cluster is described at the first launch.
 
-    ``tell`` hears of what is left out of AWS's answers.
+    ``tell`` hears of what is left out of AWS's answers. ``zonal_shift``: whether ARC is asked for zonal shifts, which
+    takes a right and a cluster that is registered there.
     """
 
-    def __init__(self, cluster: str, region: str, *, now: Callable[[], datetime], tell: Tell = silent) -> None:
+    def __init__(
+        self,
+        cluster: str,
+        region: str,
+        *,
+        now: Callable[[], datetime],
+        tell: Tell = silent,
+        zonal_shift: bool = False,
+    ) -> None:
         self._cluster, self._now = cluster, now
         self._clients = Clients(region, tell)
         self._describing = Lock()
         self._create_fleet = CreateFleet(self._clients)
         self._profiles = Profiles(self._clients, cluster)
+        self._shifts = ZonalShifts(self._clients, now) if zonal_shift else None
 
     @cached_property
     def facts(self) -> ClusterFacts:
@@ -99,6 +110,9 @@ class Ec2Cloud:
         with self._describing:
             facts = self.facts
         return self._create_fleet.launch(request, facts)
+
+    def shifted_zones(self) -> frozenset[str]:
+        return self._shifts.zones(self.facts.arn) if self._shifts else frozenset()
 
     def instances(self) -> tuple[Instance, ...]:
         filters = [

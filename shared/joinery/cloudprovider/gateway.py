@@ -146,6 +146,10 @@ class Cloud(Protocol):
         """
         ...
 
+    def shifted_zones(self) -> frozenset[str]:
+        """The ids of the zones that traffic is shifted away from; empty where the user has not asked to look."""
+        ...
+
     def instances(self) -> tuple[Instance, ...]:
         """All instances that this cluster owns, except those that are terminated."""
         ...

@@ -15,6 +15,7 @@ from joinery.controllers.announcements import MOST_EVENTS, announce
 from joinery.controllers.invocation import Invocation
 from joinery.controllers.launcher import Launched, finish_launches
 from joinery.controllers.lease import deciding
+from joinery.controllers.supply import shifted_zones
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConflictError, JoineryError
 from joinery.gateways import Gateways
@@ -59,7 +60,7 @@ class LifecycleController:
             unlisted = error
         snapshot = self._gateways.cluster.snapshot()
         _log_invalid(snapshot.invalid)
-        return view_of(snapshot, instances), unlisted
+        return view_of(snapshot, instances, shifted=shifted_zones(self._gateways)), unlisted
 
     def _resolve(self, node_classes: Iterable[NodeClass], actor: Actor) -> Mapping[str, NodeClassStatus]:
         """What the cloud says of each class, by name; a class that it could not look at is left out."""

@@ -1,23 +1,28 @@
 """The supply: what can be bought now.
 
-That is the catalogue as each node class has it, less what EC2 was out of lately.
+That is the catalogue as each node class has it, less what EC2 was out of lately, and less what is sold in zones that
+traffic is shifted away from.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import chain
 
 from joinery.apis.nodeclass import NodeClass
 from joinery.controllers.catalog import current
+from joinery.errors import JoineryError
 from joinery.gateways import Gateways
-from joinery.state.offerings import InstanceType, OfferingKey, without
+from joinery.observability import ERROR, logger
+from joinery.state.offerings import InstanceType, OfferingKey, offered_in, without
 
 
 @dataclass(frozen=True)
 class Supply:
     """``types``: by the name of a node class, the instance types that its nodes may be of, with their offerings.
 
-    ``unavailable``: the capacity pools that EC2 was out of lately. Their offerings are marked unavailable in ``types``.
+    ``unavailable``: the capacity pools that EC2 was out of lately, and those of zones that traffic is shifted away
+    from. Their offerings are marked unavailable in ``types``.
     """
 
     types: Mapping[str, tuple[InstanceType, ...]]
@@ -28,4 +33,16 @@ def read_supply(gateways: Gateways, node_classes: Sequence[NodeClass], now: date
     """Read the catalogue, what is left of capacity reservations, and what EC2 was out of. Costs about 40 ms a class."""
     types = gateways.cloud.instance_types(node_classes, current(gateways), now)
     unavailable = gateways.unavailable.at(now)
+    # A plan that may buy in an impaired zone is better than no plan.
+    if shifted := shifted_zones(gateways):
+        unavailable |= offered_in(chain.from_iterable(types.values()), shifted)
     return Supply({name: without(listed, unavailable) for name, listed in types.items()}, unavailable)
+
+
+def shifted_zones(gateways: Gateways) -> frozenset[str] | None:
+    """The ids of the zones that traffic is shifted away from; None, and a line in the log, if nobody can say."""
+    try:
+        return gateways.cloud.shifted_zones()
+    except JoineryError as error:
+        logger.error("zonal shifts cannot be learned", extra={ERROR: str(error)})
+        return None

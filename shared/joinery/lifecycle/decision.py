@@ -86,19 +86,18 @@ def decide(
     statuses: Mapping[str, NodeClassStatus],
     *,
     node_repair: NodeRepair = NodeRepair.OFF,
-    shifted: frozenset[str] = frozenset(),
 ) -> LifecycleDecision:
     """Decide about everything in the view.
 
     ``statuses``: by name of a node class, what the cloud says of it now. ``node_repair``: what becomes of unhealthy
-    nodes. ``shifted``: the ids of the zones that traffic is shifted away from.
+    nodes.
     """
-    repaired = repairs(view, node_repair, shifted)
+    repaired = repairs(view, node_repair)
     failures: list[Failure] = []
     claims = view.snapshot.managed_claims
     leaving = in_turn([*(claim for claim in claims if claim.is_deleting), *_nodes_without_claim(view)], view)
     return LifecycleDecision(
-        readiness=tuple(readiness(view.snapshot, statuses)),
+        readiness=tuple(readiness(view.snapshot, statuses, view.shifted)),
         steps=tuple(_step(view, claim, failures, repaired) for claim in claims if not claim.is_deleting),
         ends=tuple(_step(view, owner, failures, repaired) for owner in leaving),
         garbage=tuple(unknown_instances(view)),

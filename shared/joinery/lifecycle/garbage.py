@@ -27,7 +27,8 @@ UNLISTED = timedelta(minutes=1)
 def lost_instance(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     """Give up a claim whose instance EC2 is ending, or no longer lists.
 
-    An instance that is missing from the list may be there all the same: it is young, or its Node is ready.
+    An instance that is missing from the list may be there all the same: it is young, its Node is ready, or its zone is
+    impaired.
     """
     instance, name = view.instance_of(claim), instance_id(claim.status.provider_id)
     if instance is not None and instance.is_going:
@@ -43,7 +44,7 @@ def _may_be_there(view: View, claim: NodeClaim) -> bool:
     launched = claim.condition(LAUNCHED)
     since = launched.last_transition_time if launched else None
     is_young = not claim.is_true(REGISTERED) and since is not None and view.snapshot.now - since < UNLISTED
-    return is_young or any(is_ready(node) for node in view.nodes_of(claim))
+    return is_young or any(is_ready(node) or view.is_shifted(node) for node in view.nodes_of(claim))
 
 
 def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:

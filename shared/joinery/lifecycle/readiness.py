@@ -24,6 +24,7 @@ from joinery.apis.quantity import amounts, texts, total
 from joinery.apis.support import UNTIL_THEN, disruption_in_vain
 from joinery.apis.validation import validate
 from joinery.commands import Command, Reject, UpdateClass, UpdatePool
+from joinery.lifecycle.zonal_shift import shift_events, with_shift
 from joinery.state.snapshot import Snapshot
 
 #: Not part of ``Ready``: the pool is used, and only its disruption does not act.
@@ -33,10 +34,13 @@ _VALID, _CLASS_READY = NODE_POOL_DEPENDENTS
 _ALWAYS = ("cpu", "memory", "pods", "ephemeral-storage")
 
 
-def readiness(snapshot: Snapshot, statuses: Mapping[str, NodeClassStatus]) -> Iterable[tuple[Command, ...]]:
+def readiness(
+    snapshot: Snapshot, statuses: Mapping[str, NodeClassStatus], shifted: frozenset[str] | None = frozenset()
+) -> Iterable[tuple[Command, ...]]:
     """A chain of commands for each NodePool, node class and invalid resource whose status has changed.
 
     ``statuses``: by the class's name, what the cloud says of it. A class that it could not look at is left as it is.
+    ``shifted``: the ids of the zones that traffic is shifted away from; None if that could not be learned.
     """
     # Kinds whose status says what is wrong with them.
     with_conditions = (NodePool.kind, NodeClaim.kind, snapshot.node_class_kind.kind)
@@ -53,9 +57,9 @@ def readiness(snapshot: Snapshot, statuses: Mapping[str, NodeClassStatus]) -> It
         if after != before:
             yield (UpdateClass(before, after, _why(after.status.conditions)),)
     for pool in filter(snapshot.serves, snapshot.node_pools):
-        ready = _pool(pool, classes, snapshot)
+        ready = _pool(pool, classes, snapshot, shifted)
         if ready != pool:
-            yield (UpdatePool(pool, ready, _why(ready.status.conditions)),)
+            yield UpdatePool(pool, ready, _why(ready.status.conditions)), *shift_events(pool, ready)
 
 
 def _used_classes(snapshot: Snapshot) -> set[str]:
@@ -83,13 +87,15 @@ def _class(node_class: NodeClass, status: NodeClassStatus | None, *, is_used: bo
     )
 
 
-def _pool(pool: NodePool, classes: Mapping[str, NodeClass], snapshot: Snapshot) -> NodePool:
+def _pool(
+    pool: NodePool, classes: Mapping[str, NodeClass], snapshot: Snapshot, shifted: frozenset[str] | None
+) -> NodePool:
     at = Observation(now=snapshot.now, generation=pool.metadata.generation)
     conditions = put(pool.status.conditions, _valid(pool, at))
     ref = pool.spec.template.spec.node_class_ref
     node_class = classes.get(ref.name)
     conditions = put(conditions, _class_ready(node_class, at) if node_class else _no_class(ref, snapshot, at))
-    conditions = _with_not_done_yet(conditions, pool, at)
+    conditions = with_shift(_with_not_done_yet(conditions, pool, at), pool, node_class, shifted, at)
     claims = [claim for claim in snapshot.managed_claims if _counts(claim, pool)]
     status = pool.status.model_copy(
         update={

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from joinery.apis.core import Condition, Node
-from joinery.apis.labels import NODE_POOL, REBOOTED_AT, TERMINATION_TIMESTAMP, ZONE_ID
+from joinery.apis.labels import NODE_POOL, REBOOTED_AT, TERMINATION_TIMESTAMP
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.policies import NodeRepair
 from joinery.commands import Announce, Command, DeleteClaim, RebootInstance, UpdateClaim
@@ -71,19 +71,16 @@ class Repairs:
     blocked: tuple[Announce, ...] = ()
 
 
-def repairs(view: View, mode: NodeRepair, shifted: frozenset[str] = frozenset()) -> Repairs:
-    """What to do about the unhealthy nodes of our claims.
-
-    ``shifted``: the ids of the zones that traffic is shifted away from.
-    """
-    if mode is NodeRepair.OFF:
+def repairs(view: View, mode: NodeRepair) -> Repairs:
+    """What to do about the unhealthy nodes of our claims: nothing while zonal shifts cannot be learned."""
+    if mode is NodeRepair.OFF or view.shifted is None:
         return Repairs()
-    brake = Brake(node for node in view.snapshot.nodes if node.metadata.labels.get(ZONE_ID) not in shifted)
+    brake = Brake(node for node in view.snapshot.nodes if not view.is_shifted(node))
     chains: dict[str, tuple[Command, ...]] = {}
     blocked: list[Announce] = []
     for claim in view.snapshot.managed_claims:
         node = next(iter(view.nodes_of(claim)), None)
-        ailing = ailment(node, claim) if node and node.metadata.labels.get(ZONE_ID) not in shifted else None
+        ailing = ailment(node, claim) if node and not view.is_shifted(node) else None
         if node is None or ailing is None or view.snapshot.now < ailing.due:
             continue
         chain = tuple(_chain(view, claim, node, mode, ailing))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from joinery.apis.core import Node, Pod
+from joinery.apis.labels import ZONE_ID
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, Tolerate
 from joinery.lifecycle.second_look import Look, standard_look
@@ -54,7 +55,8 @@ class View:
     there are none in the view, and that proves nothing. ``nodes``: by provider ID. ``pods``: by the name of the node
     to which they are bound. ``waiting``: by namespace/name, the live pods without a node. ``expected``: by a claim's
     name, the pods (namespace/name) that it is there for now (``state.plans.expected``). ``disruptions``: the disruption
-    commands that go on, judged.
+    commands that go on, judged. ``shifted``: the ids of the zones that traffic is shifted away from; None if that could
+    not be learned.
     """
 
     snapshot: Snapshot
@@ -64,6 +66,7 @@ class View:
     waiting: Mapping[str, Pod]
     expected: Mapping[str, tuple[str, ...]]
     are_instances_known: bool = True
+    shifted: frozenset[str] | None = frozenset()
     disruptions: Disruptions = Disruptions()
 
     def nodes_of(self, claim: NodeClaim) -> tuple[Node, ...]:
@@ -81,6 +84,10 @@ class View:
     def _nodes_by_name(self) -> Mapping[str, Node]:
         return {node.metadata.name: node for node in self.snapshot.nodes}
 
+    def is_shifted(self, node: Node) -> bool:
+        """Whether traffic is shifted away from the node's zone."""
+        return node.metadata.labels.get(ZONE_ID) in (self.shifted or ())
+
     def pods_on(self, node: Node) -> tuple[Pod, ...]:
         """The pods bound to a node."""
         return self.pods.get(node.metadata.name, ())
@@ -95,10 +102,16 @@ class View:
         return self.are_instances_known and self.instance_of(owner) is None
 
 
-def view_of(snapshot: Snapshot, instances: Iterable[Instance] | None, look: Look = standard_look) -> View:
+def view_of(
+    snapshot: Snapshot,
+    instances: Iterable[Instance] | None,
+    look: Look = standard_look,
+    *,
+    shifted: frozenset[str] | None = frozenset(),
+) -> View:
     """The snapshot joined with the instances that were listed before it was read; None if they could not be listed.
 
-    ``look``: the second look that disruption commands have to pass.
+    ``look``: the second look that disruption commands have to pass. ``shifted``: as in ``View``.
     """
     pods: dict[str, list[Pod]] = defaultdict(list)
     for pod in snapshot.pods:
@@ -112,4 +125,5 @@ def view_of(snapshot: Snapshot, instances: Iterable[Instance] | None, look: Look
         waiting={pod.key: pod for pod in pods[""] if is_active(pod)},
         expected=expected(snapshot.node_claims, snapshot.nodes, snapshot.pods),
         disruptions=disruptions_of(snapshot, look),
+        shifted=shifted,
     )

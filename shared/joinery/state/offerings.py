@@ -109,3 +109,13 @@ def without(types: Iterable[InstanceType], unavailable: frozenset[OfferingKey]) 
         )
         for instance_type in types
     )
+
+
+def offered_in(types: Iterable[InstanceType], zone_ids: frozenset[str]) -> frozenset[OfferingKey]:
+    """What is sold in these zones."""
+    return frozenset(
+        OfferingKey(instance_type.name, offering.zone, offering.capacity_type)
+        for instance_type in types
+        for offering in instance_type.offerings
+        if offering.zone_id in zone_ids
+    )

@@ -40,12 +40,18 @@ def _claim(name: str, *, pool: str = "default", **given: Any) -> NodeClaim:
     return builders.node_claim(f"claim-{name}", node=name, node_pool=pool, created=SINCE - timedelta(days=1), **given)
 
 
-def _view(now: datetime, claims: Sequence[NodeClaim], nodes: Sequence[Node], state: str = "running") -> View:
+def _view(
+    now: datetime,
+    claims: Sequence[NodeClaim],
+    nodes: Sequence[Node],
+    state: str = "running",
+    shifted: frozenset[str] | None = frozenset(),
+) -> View:
     instances = [
         Instance(claim.status.provider_id.rpartition("/")[2], "m7a.xlarge", "us-east-1a", "on-demand", state, SINCE)
         for claim in claims
     ]
-    return view_of(Snapshot(now=now, node_claims=tuple(claims), nodes=tuple(nodes)), instances)
+    return view_of(Snapshot(now=now, node_claims=tuple(claims), nodes=tuple(nodes)), instances, shifted=shifted)
 
 
 def _of_one(
@@ -65,7 +71,7 @@ def _fleet(unhealthy: int, healthy: int, pool: str) -> tuple[list[NodeClaim], li
 def _of_fleets(*fleets: tuple[list[NodeClaim], list[Node]], after: timedelta = 30 * MINUTE, **given: Any) -> Repairs:
     claims = [claim for claims, _ in fleets for claim in claims]
     nodes = [node for _, nodes in fleets for node in nodes]
-    return repairs(_view(SINCE + after, claims, nodes), NodeRepair.REPLACE, **given)
+    return repairs(_view(SINCE + after, claims, nodes, **given), NodeRepair.REPLACE)
 
 
 def _kinds(commands: Sequence[Command]) -> list[str]:
@@ -254,3 +260,4 @@ def test_nodes_of_a_zone_that_is_shifted_away_from_are_neither_repaired_nor_coun
 
     assert not _of_fleets(away, here).chains
     assert list(_of_fleets(away, here, shifted=frozenset({"use1-az2"})).chains) == ["claim-here"]
+    assert _of_fleets(away, here, shifted=None) == Repairs()

@@ -20,6 +20,7 @@ class ClusterFacts:
     ca: str
     service_cidr: str
     version: str
+    arn: str = ""
     ipv6: bool = False
 
 
@@ -32,5 +33,6 @@ def cluster_facts(cluster: dict[str, Any]) -> ClusterFacts:
         ca=at(cluster, "certificateAuthority.data") or "",
         service_cidr=at(network, "serviceIpv4Cidr") or at(network, "serviceIpv6Cidr") or "",
         version=at(cluster, "version") or "",
+        arn=at(cluster, "arn") or "",
         ipv6=at(network, "ipFamily") == "ipv6",
     )
