@@ -233,7 +233,7 @@ def _launches(work: Workspace, nodes: Sequence[NewNode]) -> tuple[Launch, ...]:
         name = names.next(node.pool.name)
         recipe = node.recipe
         if recipe not in by_recipe:
-            by_recipe[recipe] = launch_of(node, name, work, slack)
+            by_recipe[recipe] = launch_of(node, name, work.axis, slack)
         launches.append(replace(by_recipe[recipe], name=name, pods=node.pods))
     return tuple(launches)
 

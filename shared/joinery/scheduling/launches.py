@@ -17,9 +17,8 @@ from joinery.apis.labels import (
 from joinery.apis.meta import Requirement
 from joinery.scheduling.constraints.requirements import Requirements, one_of, written
 from joinery.scheduling.firstfit.targets import NewNode
-from joinery.scheduling.firstfit.workspace import Workspace
 from joinery.scheduling.packing import Launch, PlacedOffering
-from joinery.scheduling.pools.market import OFFERING_KEYS, Mask
+from joinery.scheduling.pools.market import OFFERING_KEYS, Axis, Mask
 from joinery.scheduling.pools.pool import Pool
 from joinery.scheduling.pools.type_choice import choose_types
 
@@ -32,8 +31,11 @@ class _Choice:
     column: int
 
 
-def launch_of(node: NewNode, name: str, work: Workspace, slack: "Slack") -> Launch:
-    """The launch request for a node, with every type that can hold its pods, up to the request's limit."""
+def launch_of(node: NewNode, name: str, axis: Axis, slack: "Slack") -> Launch:
+    """The launch request for a node, with every type that can hold its pods, up to the request's limit.
+
+    ``axis``: the resources of the node's amounts.
+    """
     choice = _choose(node, slack)
     market = node.pool.market
     cheapest = market.types[choice.rows[0]]
@@ -46,7 +48,7 @@ def launch_of(node: NewNode, name: str, work: Workspace, slack: "Slack") -> Laun
         labels=_labels(node),
         taints=node.pool.taints,
         startup_taints=node.pool.startup_taints,
-        requests={resource: int(amount) for resource, amount in zip(work.axis.names, requested, strict=True) if amount},
+        requests={resource: int(amount) for resource, amount in zip(axis.names, requested, strict=True) if amount},
         instance_types=tuple(market.types[row].name for row in choice.rows),
         offering=PlacedOffering(
             cheapest.name,

@@ -1,4 +1,4 @@
-"""NodePools that may launch nothing for pending pods (Karpenter `NodePool` readiness and `Provisioner.Schedule`)."""
+"""NodePools that may launch nothing: at all, or for pending pods (Karpenter `Provisioner.Schedule`)."""
 
 from joinery.apis import labels as keys
 from joinery.apis.nodeclass import NodeClassRef
@@ -10,9 +10,12 @@ from joinery.verification.predicates import allows, possible_values
 
 def why_closed(state: FinalState, pool: NodePool) -> str:
     """Why the pool may launch nothing for pending pods, or the empty string."""
+    return "the NodePool is static" if pool.is_static else why_unusable(state, pool)
+
+
+def why_unusable(state: FinalState, pool: NodePool) -> str:
+    """Why the pool may launch nothing at all, or the empty string."""
     name = pool.metadata.name
-    if pool.is_static:
-        return "the NodePool is static"
     if pool.metadata.deletion_timestamp is not None:
         return "the NodePool is being deleted"
     if validate(pool) or any(bad.kind == "NodePool" and bad.name == name for bad in state.problem.snapshot.invalid):

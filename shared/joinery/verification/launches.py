@@ -12,7 +12,7 @@ from joinery.scheduling.packing import Launch
 from joinery.scheduling.reason import Figure
 from joinery.state.offerings import InstanceType
 from joinery.verification.choices import Choice, Choices
-from joinery.verification.closed_pools import why_closed
+from joinery.verification.closed_pools import why_unusable
 from joinery.verification.final_state import FinalState
 from joinery.verification.nodes import (
     FinalNode,
@@ -28,13 +28,14 @@ PRICE_TOLERANCE = 1e-6
 
 def check_launches(state: FinalState, choices: Choices) -> Iterator[Violation]:
     """Every launch, one rule after another. Launches identical to one that is right are skipped."""
-    closed = {name: why_closed(state, state.pools[name]) for name in {launch.node_pool for launch, _ in state.launched}}
+    pools = {launch.node_pool for launch, _ in state.launched}
+    unusable = {name: why_unusable(state, state.pools[name]) for name in pools}
     right: set[Hashable] = set()
     for launch, node in state.launched:
         likeness = _likeness(launch, node)
         if likeness not in right:
             violations = [*_check_launch(state, launch, node), *_check_choices(state, launch, node, choices=choices)]
-            if why := closed[launch.node_pool]:
+            if why := unusable[launch.node_pool]:
                 violations.insert(0, Violation(ViolationCode.NODE_POOL, why, of_launch(launch)))
             yield from violations
             if not violations:
@@ -59,9 +60,12 @@ def _likeness(launch: Launch, node: FinalNode) -> Hashable:
 
 def _check_launch(state: FinalState, launch: Launch, node: FinalNode) -> Iterator[Violation]:
     pool = state.pools[launch.node_pool]
+    # A static NodePool launches for its replicas, the others for pods, and none for both.
+    if launch.pods and pool.is_static:
+        yield Violation(ViolationCode.NODE_POOL, "the NodePool is static", of_launch(launch))
     yield from _check_template(launch, node, pool)
     yield from _check_offering(launch, state.types_of(pool))
-    if not launch.pods:
+    if not launch.pods and not pool.is_static:
         yield Violation(ViolationCode.LAUNCH, "the launch is for no pods", of_launch(launch))
 
 

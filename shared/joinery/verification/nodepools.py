@@ -1,5 +1,6 @@
-"""NodePools as a whole: limits, minValues, and that no pool of higher weight is passed over."""
+"""NodePools as a whole: limits, replicas, minValues, and that no pool of higher weight is passed over."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -10,6 +11,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, amounts, total
 from joinery.scheduling.packing import Launch
 from joinery.scheduling.reason import Figure, Subject
+from joinery.state.nodes import views
 from joinery.verification.affinity import anti_affinity_terms
 from joinery.verification.census import Census
 from joinery.verification.choices import Choice, Choices
@@ -39,6 +41,20 @@ def check_limits(state: FinalState, choices: Choices) -> Iterator[Violation]:
                 figures: dict[str, Figure] = {"resource": resource, "used": most, "when": when}
                 figures |= {"limit": limits[resource]}
                 yield Violation.of(ViolationCode.LIMITS, template, Subject.node_pool(name), **figures)
+
+
+def check_replicas(state: FinalState) -> Iterator[Violation]:
+    """No static NodePool grows over its replicas. Nodes that are leaving do not count; what replaces them does."""
+    new = Counter(launch.node_pool for launch, _ in state.launched if state.pools[launch.node_pool].is_static)
+    for name in sorted(new):
+        nodes = new[name] + sum(
+            view.pool == name and bool(view.claim) and not view.is_leaving for view in views(state.problem.snapshot)
+        )
+        replicas = state.pools[name].spec.replicas or 0
+        if nodes > replicas:
+            template = "{nodes} nodes with this plan, and replicas is {replicas}"
+            figures: dict[str, Figure] = {"nodes": nodes, "replicas": replicas}
+            yield Violation.of(ViolationCode.REPLICAS, template, Subject.node_pool(name), **figures)
 
 
 def _more_by_choice(state: FinalState, choices: Choices, launch: Launch, resource: str) -> int:

@@ -24,7 +24,7 @@ in the order of reading:
 ``choices``        what EC2 may pick for a launch
 ``launches``       each launch against its NodePool and the catalogue
 ``alternatives``   what else EC2 may pick of a launch
-``nodepools``      limits, minimal values, weights
+``nodepools``      limits, replicas, minimal values, weights
 ``reservations``   what each capacity reservation still takes
 =================  =========================================================================================
 
@@ -43,7 +43,7 @@ from joinery.verification.census import Census
 from joinery.verification.choices import Choices
 from joinery.verification.final_state import FinalState, final_state
 from joinery.verification.launches import check_launches
-from joinery.verification.nodepools import check_limits, check_min_values, check_weights
+from joinery.verification.nodepools import check_limits, check_min_values, check_replicas, check_weights
 from joinery.verification.placements import check_placements
 from joinery.verification.purchasable import Purchasable
 from joinery.verification.reservations import check_reservations
@@ -76,6 +76,7 @@ def _checks(state: FinalState) -> Iterator[Violation]:
     yield from check_launches(state, choices)
     yield from check_alternatives(state, census, choices=choices, purchasable=purchasable)
     yield from check_limits(state, choices)
+    yield from check_replicas(state)
     yield from check_min_values(state, choices)
     yield from check_weights(state, purchasable, census)
     yield from check_reservations(state, choices)

@@ -51,6 +51,7 @@ class ViolationCode(StrEnum):
     RESERVATION = "Reservation"
     # NodePools and the plan as a whole.
     LIMITS = "Limits"
+    REPLICAS = "Replicas"
     MIN_VALUES = "MinValues"
     WEIGHT = "Weight"
     COST = "Cost"

@@ -15,7 +15,7 @@ from joinery.scheduling.pools.daemonsets import Daemon
 from joinery.scheduling.pools.market import OFFERING_KEYS, Amounts, Axis, Market, Mask, market_of
 from joinery.scheduling.pools.node_size import most_pods
 from joinery.scheduling.pools.pool import Fit, HostPorts, Pool, Resident
-from joinery.scheduling.pools.rejections import nothing_for_sale, unmet_min_values, unusable
+from joinery.scheduling.pools.rejections import STATIC, nothing_for_sale, unmet_min_values, unusable
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.reason import Reason, ReasonCode, Subject
 from joinery.state.nodes import NodeView
@@ -28,7 +28,7 @@ _Running = Sequence[tuple[Daemon, Sequence[Fit]]]
 def build_pools(
     problem: Problem, axis: Axis, daemons: Sequence[Daemon], nodes: Sequence[NodeView], pending: int = 0
 ) -> tuple[tuple[Pool, ...], tuple[Reason, ...]]:
-    """The NodePools that may launch, and a reason for each of the others.
+    """The NodePools that may launch for pods, and a reason for each of the others.
 
     ``nodes``: those that exist or are on their way; they count against limits. ``pending``: how many pods wait.
     Pools come heaviest first; among equal weights the last by name comes first (Karpenter `OrderByWeight`).
@@ -43,12 +43,28 @@ def build_pools(
     ]
     by_name = sorted(snapshot.node_pools, key=lambda node_pool: node_pool.metadata.name, reverse=True)
     for node_pool in sorted(by_name, key=lambda node_pool: -(node_pool.spec.weight or 0)):
-        outcome = builder.build(node_pool)
+        outcome = STATIC if node_pool.is_static else builder.build(node_pool)
         if isinstance(outcome, Pool):
             pools.append(outcome)
         else:
             rejections.append(replace(outcome, subject=Subject.node_pool(node_pool.metadata.name)))
     return tuple(pools), tuple(rejections)
+
+
+def build_static_pools(
+    problem: Problem, axis: Axis, daemons: Sequence[Daemon], nodes: Sequence[NodeView], *, names: Iterable[str]
+) -> tuple[tuple[Pool, ...], tuple[Reason, ...]]:
+    """Of the static NodePools of these names those that may launch, by name, and a reason for each of the others."""
+    builder = _Builder(problem, axis, daemons, nodes, pending=0)
+    node_pools = {pool.metadata.name: pool for pool in problem.snapshot.node_pools}
+    outcomes = {name: builder.build(node_pools[name]) for name in sorted(names)}
+    pools = tuple(outcome for outcome in outcomes.values() if isinstance(outcome, Pool))
+    rejections = tuple(
+        replace(outcome, subject=Subject.node_pool(name))
+        for name, outcome in outcomes.items()
+        if isinstance(outcome, Reason)
+    )
+    return pools, rejections
 
 
 class _Builder:

@@ -8,11 +8,12 @@ from joinery.scheduling.pools.reserved import used_up
 from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.snapshot import Snapshot
 
+#: A static NodePool launches no nodes for pods; its nodes take pods like others (``scheduling.replicas``).
+STATIC = Reason(ReasonCode.STATIC, "it has a fixed number of replicas, and launches no nodes for pending pods")
+
 
 def unusable(node_pool: NodePool, snapshot: Snapshot) -> Reason | None:
     """What in the NodePool itself or its node class keeps it from launching; None if nothing does."""
-    if node_pool.is_static:
-        return Reason(ReasonCode.STATIC, "it has a fixed number of replicas and takes no pending pods")
     if node_pool.metadata.deletion_timestamp is not None:
         return Reason(ReasonCode.DELETING, "it is being deleted")
     if problems := validate(node_pool):
