@@ -44,6 +44,7 @@ SHARED_TENANCY, DEDICATED = "default", "dedicated"
 
 # --- annotations ---
 BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
+POD_DELETION_COST = "controller.kubernetes.io/pod-deletion-cost"
 DO_NOT_DISRUPT = f"{CORE_GROUP}/do-not-disrupt"
 NODE_POOL_HASH = f"{CORE_GROUP}/nodepool-hash"
 NODE_POOL_HASH_VERSION = f"{CORE_GROUP}/nodepool-hash-version"

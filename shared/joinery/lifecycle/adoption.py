@@ -14,7 +14,7 @@ from joinery.apis.labels import (
 )
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.lifecycle.view import View
-from joinery.state.claims import annotated
+from joinery.state.claims import DRIFTED, annotated
 
 
 def adopted(view: View, claim: NodeClaim) -> NodeClaim:
@@ -35,4 +35,4 @@ def _stamped(claim: NodeClaim, key: str, version_key: str, value: str) -> NodeCl
     if claim.metadata.annotations.get(version_key) == HASH_VERSION:
         return claim
     stamp = {version_key: HASH_VERSION}
-    return annotated(claim, stamp if claim.is_true("Drifted") else {**stamp, key: value})
+    return annotated(claim, stamp if claim.is_true(DRIFTED) else {**stamp, key: value})

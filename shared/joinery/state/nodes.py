@@ -48,10 +48,10 @@ class NodeView:
     ``node``: the Node's name, empty while there is only a claim. ``claim``: the NodeClaim's, empty for a node that is
     not ours. ``pool``: the NodePool's, empty if there is none.
 
-    ``labels``: until the node is initialised, a label that has several names stands under each of them. From then on
-    they are the node's, as kube-scheduler sees them; while it is kept for its pods, with the zone that its EBS CSI
-    driver is about to add. ``taints``: those that a pod has to tolerate. ``capacity``, ``allocatable``: before the
-    launch, what the claim requests.
+    ``annotations``: the Node's, or the claim's while there is no Node. ``labels``: until the node is initialised, a
+    label that has several names stands under each of them. From then on they are the node's, as kube-scheduler sees
+    them; while it is kept for its pods, with the zone that its EBS CSI driver is about to add. ``taints``: those that a
+    pod has to tolerate. ``capacity``, ``allocatable``: before the launch, what the claim requests.
 
     ``is_initialized``: it is fit for pods. ``is_ready``: its kubelet says so now. ``is_leaving``: it takes no more
     pods, and those it has need another place. ``is_terminating``: its instance is being ended.
@@ -65,6 +65,7 @@ class NodeView:
     node: str
     claim: str
     pool: str
+    annotations: Mapping[str, str]
     labels: Mapping[str, str]
     taints: tuple[Taint, ...]
     capacity: Resources
@@ -188,6 +189,7 @@ def node_view(node: Node, claim: NodeClaim | None, pods: tuple[Pod, ...] = ()) -
         node=node.metadata.name,
         claim=claim.metadata.name if claim else "",
         pool=_pool(claim.metadata.labels if claim else labels),
+        annotations=node.metadata.annotations,
         labels=_settled(labels, node, claim) if initialized else with_aliases(labels),
         taints=taints + _unschedulable(node),
         capacity=capacity,
@@ -215,6 +217,7 @@ def _of_claim(claim: NodeClaim, now: datetime) -> NodeView:
         node="",
         claim=claim.metadata.name,
         pool=_pool(claim.metadata.labels),
+        annotations=claim.metadata.annotations,
         labels=with_aliases(labels),
         taints=_without_boot_taints(_claim_taints(claim), claim),
         capacity=amounts(claim.status.capacity) if launched else reserved,

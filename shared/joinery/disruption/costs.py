@@ -1,0 +1,52 @@
+"""What it costs to disrupt a node, in evictions, by Karpenter's formulas (Karpenter `disruption.ReschedulingCost`).
+
+The figures have no unit: an ordinary pod counts 1.
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+
+from joinery.apis import duration
+from joinery.apis.core import Pod
+from joinery.apis.labels import POD_DELETION_COST
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.state.priorities import priority_of
+
+_LEAST, _MOST = -10.0, 10.0
+#: How much of either makes a pod count one more (Karpenter `GetPodEvictionCost`).
+_DELETION_COST_UNIT, _PRIORITY_UNIT = 2.0**27, 2.0**25
+
+
+def eviction_cost(pod: Pod, priorities: Mapping[str, int]) -> float:
+    """Of one pod, between -10 and 10. ``priorities``: see ``state.priorities.priorities_of``.
+
+    It grows with the pod's priority and with ``controller.kubernetes.io/pod-deletion-cost``. A deletion cost that is no
+    number counts as none.
+    """
+    deletion_cost = _number(pod.metadata.annotations.get(POD_DELETION_COST, "0"))
+    cost = 1.0 + deletion_cost / _DELETION_COST_UNIT + priority_of(pod.spec, priorities) / _PRIORITY_UNIT
+    return min(max(cost, _LEAST), _MOST)
+
+
+def _number(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        return 0.0
+    return number if math.isfinite(number) else 0.0
+
+
+def rescheduling_cost(pods: Iterable[Pod], priorities: Mapping[str, int]) -> float:
+    """Of all pods on a node together."""
+    return sum(eviction_cost(pod, priorities) for pod in pods)
+
+
+def lifetime_remaining(claim: NodeClaim, now: datetime) -> float:
+    """The share of its ``expireAfter`` that the claim has left: 1 for a new one, or one that never expires."""
+    lifetime, created = duration.parse(claim.spec.expire_after), claim.metadata.creation_timestamp
+    if lifetime is None or created is None:
+        return 1.0
+    if not lifetime:
+        return 0.0
+    return min(max(1.0 - (now - created) / lifetime, 0.0), 1.0)
