@@ -9,7 +9,7 @@
     ├── CapacityError           EC2 is out of these pools               -> remember them, plan again
     ├── RefusedError            a plan failed verification or a cap     -> act on nothing, tell a person
     └── UnavailableError        throttled, timed out, 5xx               -> raise; the event source retries
-        └── DeniedError         a right is missing                      -> the same, but others may be allowed
+        └── DeniedError         a right is missing                      -> no ring; but others may be allowed
 
 A pod that fits nowhere is a result (``packing.unplaced``), not an error.
 """
@@ -71,3 +71,8 @@ class DeniedError(UnavailableError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, is_answer=True)
+
+
+#: What only a person can mend, or time: trying again in a second would fail again. The schedule's ring is enough.
+#: A cap, a user's mistake, a right that is missing, something that is not there yet (the catalogue of a new stack).
+A_PERSON_MUST_ACT = (RefusedError, ConfigurationError, NotFoundError, DeniedError)

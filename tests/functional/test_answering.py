@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from joinery.controllers.actor import together
 from joinery.controllers.answering import Answering
 from joinery.doorbell.gateway import Bell
 from joinery.errors import (
     ConfigurationError,
     ConflictError,
+    DeniedError,
     JoineryError,
     NotFoundError,
     RefusedError,
@@ -96,7 +98,13 @@ def test_whoever_gives_up_the_lease_rings_again(
 
 
 @pytest.mark.parametrize(
-    "error", [RefusedError("above the cap"), ConfigurationError("no such bucket"), NotFoundError("no catalogue yet")]
+    "error",
+    [
+        RefusedError("above the cap"),
+        ConfigurationError("no such bucket"),
+        NotFoundError("no catalogue yet"),
+        DeniedError("joinery may not list pods (403)"),
+    ],
 )
 def test_what_would_fail_again_waits_for_the_schedule(
     error: JoineryError, answering: Answering, doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
@@ -107,6 +115,21 @@ def test_what_would_fail_again_waits_for_the_schedule(
     assert answer == {"outcome": "refused", "error": str(error)}
     assert not doorbell.rings
     assert counted() == {"Refusals": 1}
+
+
+@pytest.mark.parametrize(
+    ("errors", "kind"),
+    [
+        ([ConfigurationError("no right to tag"), DeniedError("no right to evict")], ConfigurationError),
+        ([ConfigurationError("no right to tag"), ConflictError("written meanwhile")], UnavailableError),
+        ([ConfigurationError("no right to tag"), UnavailableError("throttled")], UnavailableError),
+        ([DeniedError("no right to evict")], DeniedError),
+        ([KeyError("a bug")], UnavailableError),
+    ],
+)
+def test_what_a_person_must_mend_does_not_make_a_run_worth_repeating(errors: list[Exception], kind: type) -> None:
+    """A tag that is refused for good would have the bell rung every five seconds, for good."""
+    assert type(together(errors)) is kind
 
 
 class BrokenDoorbell:

@@ -4,8 +4,8 @@ Three things wake a door, and each fails in its own way:
 
 - a **bell** carries no data, so none is worth blocking a queue for. A failed run is logged and counted, the message is
   completed, and the bell is rung again; the queue's delay keeps that from being a busy loop. What would fail again in
-  the same way (a cap, a user's mistake, a catalogue that is not there yet) is left to the schedule, which rings the
-  bell every minute.
+  the same way (a cap, a user's mistake, a missing right, a catalogue that is not there yet) is left to the schedule,
+  which rings the bell every minute.
 - a **message** carries data (an interruption). A failure is reported for that one message, its queue delivers it again,
   and after some tries it rests in the dead-letter queue until a person has looked. An event that comes without a queue
   is raised where it fails: Lambda tries it again.
@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeGuard, TypeVar
 
 from joinery.doorbell.gateway import Bell, Doorbell
-from joinery.errors import ConfigurationError, ConflictError, NotFoundError, RefusedError
+from joinery.errors import A_PERSON_MUST_ACT, ConflictError
 from joinery.interruption.envelope import Ignored, detail_type, is_event, opened
 from joinery.interruption.fields import MalformedNoticeError
 from joinery.interruption.ownership import EarlyNoticeError
@@ -37,10 +37,6 @@ from joinery.observability import (
     said,
 )
 from joinery.settings import Settings
-
-#: A cap, a user's mistake, or something that is not there yet (the catalogue of a new stack): trying again in a second
-#: would fail again.
-_A_PERSON_MUST_ACT = (RefusedError, ConfigurationError, NotFoundError)
 
 Outcome = Mapping[str, Any]
 Notice = TypeVar("Notice")
@@ -64,7 +60,7 @@ class Answering:
             return {OUTCOME: "off"}
         try:
             return self._done(Count.BELLS_ANSWERED, run())
-        except _A_PERSON_MUST_ACT as error:
+        except A_PERSON_MUST_ACT as error:
             count(Count.REFUSALS)
             logger.exception("refused", extra={BELL: bell.value, ERROR: str(error)})
             return {OUTCOME: "refused", ERROR: str(error)}
