@@ -9,6 +9,7 @@ from joinery.apis.meta import is_label_key
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.validation import explain
 from joinery.cli.reading.validity import wrong_metadata
+from joinery.cluster.lists import unreadable
 from joinery.errors import ConfigurationError
 from joinery.state.snapshot import Invalid
 from simulator.kubernetes.resources import from_document
@@ -40,7 +41,7 @@ def invalid(kind: str, name: str, document: dict[str, Any]) -> Invalid:
     try:
         from_document(kind, document)
     except ValidationError as error:
-        return Invalid(kind, name, explain(error))
+        return unreadable(document, kind, explain(error))
     except msgspec.ValidationError as error:
-        return Invalid(kind, name, str(error))
+        return unreadable(document, kind, str(error))
     return Invalid(kind, name, "")

@@ -320,3 +320,50 @@ def test_a_conflict_on_the_mark_is_decided_anew_at_once(running: Stand) -> None:
     running.expire()
     running.notify(Notice(NoticeKind.INSTANCE_STOPPED, (instance,)), *_spot(instance))
     assert INTERRUPTED_AT in running.claim.metadata.annotations
+
+
+def _unreadable(stand: Stand) -> str:
+    """The claim of a running pod's node becomes one that cannot be read; the instance's id."""
+    stand.pods(1)
+    stand.settle()
+    claim = stand.claim
+    document = claim.model_dump(mode="json", by_alias=True) | {"kind": "NodeClaim"}
+    document["spec"]["requirements"] = "none"
+    stand.world.cluster.remove(claim)
+    stand.world.cluster.add_document(document)
+    stand.rung()
+    return stand.alive[0]
+
+
+def test_a_node_whose_claim_cannot_be_read_is_drained_all_the_same(
+    stand: Stand, counted: Callable[[], dict[str, float]]
+) -> None:
+    """A replacement is bought, its pods are evicted, and the warning is no stranger's."""
+    instance = _unreadable(stand)
+    outcome = stand.receive("interruption_spot_warning", instance)
+    assert (outcome["claims"], stand.rung()) == (1, {Bell.PROVISIONING, Bell.LIFECYCLE})
+    assert "NoticesOfOthers" not in counted()
+    (node,) = stand.world.cluster.nodes.values()
+    assert DISRUPTED_TAINT in {taint.key for taint in node.spec.taints}
+    assert "cannot be read" in stand.messages("SpotInterrupted")[node.metadata.name]
+    assert stand.provision()["launches"] == 1
+    stand.live()
+    assert "Evicted" in stand.told("Pod")
+
+
+def test_a_node_that_nothing_holds_is_not_deleted_under_its_pods(stand: Stand) -> None:
+    """Without our finalizer it would be gone at once: it only takes no more pods."""
+    instance = _unreadable(stand)
+    (node,) = stand.world.cluster.nodes.values()
+    stand.world.cluster.update_node(node, changed(node, metadata=changed(node.metadata, finalizers=[])))
+    stand.receive("interruption_spot_warning", instance)
+    (node,) = stand.world.cluster.nodes.values()
+    assert (node.metadata.deletion_timestamp, len(node.spec.taints)) == (None, 1)
+
+
+def test_an_unreadable_claim_without_its_node_is_said_and_left(stand: Stand) -> None:
+    """Nothing can be retired, and a second delivery would not change that."""
+    instance = _unreadable(stand)
+    (node,) = stand.world.cluster.nodes.values()
+    stand.world.cluster.remove(node)
+    assert stand.receive("interruption_spot_warning", instance)["claims"] == 1

@@ -196,6 +196,7 @@ def unreadable(document: Mapping[str, Any], kind: str, reason: str) -> Invalid:
         f"{namespace}/{name}" if namespace else name,
         reason,
         provider_id=_text(part(document, "status").get("providerID")),
+        node_name=_text(part(document, "status").get("nodeName")),
         node_pool=_text(part(metadata, "labels").get(NODE_POOL)),
         node_class=_text(part(document, "spec", "nodeClassRef").get("name")),
         created=moment(_text(metadata.get("creationTimestamp"))),

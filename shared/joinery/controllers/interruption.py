@@ -26,7 +26,8 @@ from joinery.interruption.notice import Notice, NoticeKind
 from joinery.interruption.ownership import EarlyNoticeError, may_become_known, unknown_instances
 from joinery.interruption.response import concerned, respond
 from joinery.interruption.status import notices_of
-from joinery.observability import ERROR, NODE_CLAIM, Count, count, logger, said
+from joinery.interruption.unreadable import respond_without_claim, unreadable
+from joinery.observability import ERROR, NODE_CLAIM, REASON, Count, count, logger, said
 from joinery.state.claims import with_metadata
 from joinery.state.snapshot import ClaimsSnapshot
 
@@ -85,6 +86,7 @@ class InterruptionController:
         responses: list[_Response] = []
         for notice, of_notice in zip(notices, names, strict=True):
             responses.append(_response(notice, [claims[name] for name in of_notice], nodes, snapshot.now))
+            self._add_unreadable(responses[-1], snapshot)
             if responses[-1].is_loss:
                 # The next notice of the batch may be about the same claims, and finds them as this one leaves them.
                 claims |= {name: _deleted(claims[name], snapshot.now) for name in of_notice}
@@ -94,6 +96,22 @@ class InterruptionController:
             self._gateways.doorbell.ring(Bell.PROVISIONING)
             self._gateways.doorbell.ring(Bell.LIFECYCLE)
         return [_outcome(response, snapshot) for response in responses]
+
+    def _add_unreadable(self, response: "_Response", snapshot: ClaimsSnapshot) -> None:
+        """Add what is done about instances whose claims cannot be read (``interruption.unreadable``)."""
+        for claim in unreadable(response.notice, snapshot.invalid):
+            response.claims += 1
+            about = {NODE_CLAIM: claim.name, REASON: claim.reason}
+            logger.warning("EC2 takes an instance whose NodeClaim cannot be read: only its Node goes", extra=about)
+            try:
+                node = self._gateways.cluster.node(claim.node_name) if claim.node_name else None
+            except NotFoundError:
+                continue
+            except JoineryError as error:
+                response.failures.append(error)
+                continue
+            if node is not None and node.spec.provider_id == claim.provider_id:
+                response.chains.append(respond_without_claim(response.notice, claim, node))
 
     def _nodes_of(self, claims: Iterable[NodeClaim]) -> Mapping[str, Node]:
         """By the claim's name, the Nodes of claims that may have to be retired.
@@ -161,7 +179,7 @@ def _outcome(response: _Response, snapshot: ClaimsSnapshot) -> Outcome | Excepti
     if notice.unread:
         # What could be read of the event is done; the rest must not be lost without a person's knowing.
         return MalformedNoticeError(notice.unread)
-    unknown = unknown_instances(notice, snapshot.node_claims)
+    unknown = unknown_instances(notice, snapshot)
     if unknown and may_become_known(notice, snapshot.managed_claims, snapshot.now):
         return EarlyNoticeError(f"no claim knows {', '.join(unknown)}, and claims wait for their instances")
     if unknown:

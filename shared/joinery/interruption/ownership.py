@@ -17,6 +17,7 @@ from joinery.errors import JoineryError
 from joinery.interruption.notice import Notice, NoticeKind
 from joinery.state.claims import awaits_launch
 from joinery.state.instances import instance_id
+from joinery.state.snapshot import ClaimsSnapshot
 
 #: How long a notice is tried again. Longer than a launch that was left behind takes to be finished, and shorter than
 #: the five tries of its queue: a notice about somebody else's instance never ends among the dead letters.
@@ -29,9 +30,10 @@ class EarlyNoticeError(JoineryError):
     """A notice of an instance that may be ours, and that no claim knows yet. It is to be delivered again."""
 
 
-def unknown_instances(notice: Notice, claims: Iterable[NodeClaim]) -> tuple[str, ...]:
-    """The instances of the notice that no claim knows."""
-    known = {instance_id(claim.status.provider_id) for claim in claims}
+def unknown_instances(notice: Notice, snapshot: ClaimsSnapshot) -> tuple[str, ...]:
+    """The instances of the notice that no claim knows, whether or not it can be read."""
+    known = {instance_id(claim.status.provider_id) for claim in snapshot.node_claims}
+    known |= {instance_id(claim.provider_id) for claim in snapshot.invalid}
     return tuple(instance for instance in notice.instances if instance not in known)
 
 

@@ -32,7 +32,7 @@ from joinery.state.retirement import is_retired
 from joinery.termination.taint import disrupted
 
 #: Kind of notice to the reason of its Event and what it says (Karpenter interruption controller).
-_EVENTS = {
+EVENTS = {
     NoticeKind.SPOT_INTERRUPTED: ("SpotInterrupted", "EC2 will reclaim the spot instance"),
     NoticeKind.CAPACITY_RESERVATION_INTERRUPTED: (
         "CapacityReservationInstanceInterrupted",
@@ -85,7 +85,7 @@ def respond(
 
 
 def _chains(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) -> Iterable[tuple[Command, ...]]:
-    event, text = _EVENTS[notice.kind]
+    event, text = EVENTS[notice.kind]
     yield tuple(_shortage(notice.kind, claim, text))
     if claim.is_deleting:
         yield from _hurry(notice.kind, claim, text, now)

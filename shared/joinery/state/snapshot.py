@@ -71,14 +71,15 @@ class Invalid:
 
     ``kind``, ``name``: which it is (namespace/name where it has a namespace). ``reason``: why it cannot be read. The
     rest is what could be read of a NodeClaim all the same, empty where it could not: its instance (``provider_id``),
-    the names of its NodePool and node class, and when it was ``created``. With it lifecycle neither takes the claim's
-    instance for garbage nor its class for unused.
+    the names of its Node, NodePool and node class, and when it was ``created``. With it lifecycle neither takes the
+    claim's instance for garbage nor its class for unused.
     """
 
     kind: str
     name: str
     reason: str
     provider_id: str = ""
+    node_name: str = ""
     node_pool: str = ""
     node_class: str = ""
     created: datetime | None = None
