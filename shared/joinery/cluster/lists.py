@@ -3,6 +3,9 @@
 A page is decoded as a whole; only one that holds what does not fit is taken apart. An object that cannot be read is
 reported, and the others go on: neither a newer API server nor one odd object may stop every decision. Custom resources
 are decoded one by one, because a user may have stored some that our models refuse.
+
+A kind that we have no right to list fails the snapshot, because a decision made without it would be wrong. Two kinds
+can be done without (``DISPENSABLE``): they are reported as if none of their objects could be read.
 """
 
 from collections.abc import Mapping
@@ -24,9 +27,9 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amounts
 from joinery.apis.stored import is_foreign, part, salvage
 from joinery.apis.validation import explain
-from joinery.cluster.refusals import Response, refusal
+from joinery.cluster.refusals import MESSAGE_CHARS, Response, refusal
 from joinery.cluster.transport import Transport
-from joinery.errors import ConfigurationError, UnavailableError
+from joinery.errors import ConfigurationError, DeniedError, UnavailableError
 from joinery.state.claims import moment
 from joinery.state.snapshot import Invalid
 
@@ -34,6 +37,7 @@ T = TypeVar("T")
 M = TypeVar("M", bound=CustomResource)
 PAGE = 500
 _EXPIRED = 410  # the continue token is older than etcd remembers
+_FORBIDDEN = 403
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +80,14 @@ CORE: tuple[tuple[str, str, Any], ...] = (
 )
 
 
+#: The kinds without which decisions are a little worse, and not wrong. The API server has written its PriorityClass's
+#: value into every pod that is stored (admission plugin Priority). Without CSINodes we do not know how many volumes a
+#: node takes; kube-scheduler does, and sends no pod where a volume is too many.
+DISPENSABLE = frozenset({"/apis/scheduling.k8s.io/v1/priorityclasses", "/apis/storage.k8s.io/v1/csinodes"})
+#: The name that stands for all objects of a kind.
+ALL = "(all)"
+
+
 class _ListMeta(msgspec.Struct, rename={"continue_": "continue"}):
     continue_: str | None = None
 
@@ -97,7 +109,8 @@ class Listed(NamedTuple):
 def read(transport: Transport, path: str, struct: Any) -> Listed:
     """All objects at a path, as that struct.
 
-    Raises ``ConfigurationError`` for a kind that is not installed, ``UnavailableError``.
+    Raises ``ConfigurationError`` for a kind that is not installed, ``DeniedError`` for one that we may not list,
+    ``UnavailableError``.
     """
     objects: list[Any] = []
     invalid: list[Invalid] = []
@@ -107,6 +120,8 @@ def read(transport: Transport, path: str, struct: Any) -> Listed:
         if answer.code == _EXPIRED and token:
             objects, invalid, token = [], [], ""
             continue
+        if answer.code == _FORBIDDEN and path in DISPENSABLE:
+            return Listed((), (Invalid(struct.__name__, ALL, str(_denied(path, answer))),))
         page, unread = _decoded(path, _body(path, answer), struct)
         objects += page.items or []
         invalid += unread
@@ -215,6 +230,16 @@ def _page(transport: Transport, path: str, token: str) -> Response:
 def _body(path: str, answer: Response) -> bytes:
     if answer.code == 404:
         raise ConfigurationError(f"{path}: not installed in this cluster: apply the custom resource definitions")
+    if answer.code == _FORBIDDEN:
+        raise _denied(path, answer)
     if answer.code >= 400:
         raise refusal(f"GET {path}", answer)
     return answer.body
+
+
+def _denied(path: str, answer: Response) -> DeniedError:
+    """The error that names the right that is missing, as a ClusterRole would: the resource and its API group."""
+    *_, group, _, plural = path.split("/")
+    resource = plural if path.startswith("/api/") else f"{plural}.{group}"
+    said = answer.status.message[:MESSAGE_CHARS]
+    return DeniedError(f"the right to list {resource} is missing: apply manifests/rbac.yaml again ({said})")

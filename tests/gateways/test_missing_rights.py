@@ -1,0 +1,60 @@
+"""A list that the API server refuses with 403: what decisions can do without is missing, the rest names the right."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.cluster.kubernetes import KubernetesCluster
+from joinery.cluster.refusals import Response
+from joinery.cluster.transport import Transport
+from joinery.errors import DeniedError
+from simulator import builders
+from simulator.clock import Clock
+from simulator.kubernetes.cluster import InMemoryCluster
+from simulator.kubernetes.kubeapi import KubernetesApi
+
+
+class Forbidding(Transport):
+    """An API server whose authorizer refuses one list, in its own words."""
+
+    def __init__(self, cluster: InMemoryCluster, plural: str) -> None:
+        self._api, self._plural = KubernetesApi(cluster), plural
+
+    def ask(self, method: str, path: str, body: object = None, **options: Any) -> Response:
+        if path.partition("?")[0].endswith(f"/{self._plural}"):
+            text = f'{self._plural} is forbidden: User "joinery" cannot list resource "{self._plural}"'
+            return Response(403, msgspec.json.encode({"kind": "Status", "code": 403, "message": text}))
+        code, answer = self._api.answer(method, path, {} if body is None else body)  # type: ignore[arg-type]
+        return Response(code, msgspec.json.encode(answer))
+
+
+def _without(plural: str) -> KubernetesCluster:
+    clock = Clock()
+    cluster = InMemoryCluster(clock, builders.node(), builders.pod())
+    return KubernetesCluster(Forbidding(cluster, plural), now=clock.now, node_class=EC2NodeClass)
+
+
+@pytest.mark.parametrize(("plural", "kind"), [("priorityclasses", "PriorityClass"), ("csinodes", "CSINode")])
+def test_what_decisions_can_do_without_is_missing_and_said(plural: str, kind: str) -> None:
+    """The rest of the snapshot is there, and every run logs what is not."""
+    snapshot = _without(plural).snapshot()
+    assert (len(snapshot.nodes), len(snapshot.pods)) == (1, 1)
+    ((missing, name, reason),) = [(each.kind, each.name, each.reason) for each in snapshot.invalid]
+    assert (missing, name) == (kind, "(all)")
+    assert f"the right to list {plural}." in reason
+
+
+@pytest.mark.parametrize(
+    ("plural", "resource"),
+    [
+        ("pods", "pods"), ("nodes", "nodes"), ("daemonsets", "daemonsets.apps"),
+        ("poddisruptionbudgets", "poddisruptionbudgets.policy"), ("nodeclaims", "nodeclaims.karpenter.sh"),
+        ("volumeattachments", "volumeattachments.storage.k8s.io"),
+    ],
+)  # fmt: skip
+def test_what_decisions_need_is_an_error_that_names_the_right(plural: str, resource: str) -> None:
+    """A plan that knows no pods, or a drain that knows no volumes, would be wrong."""
+    with pytest.raises(DeniedError, match=f"the right to list {resource} is missing: apply manifests/rbac.yaml again"):
+        _without(plural).snapshot()
