@@ -156,10 +156,11 @@ STORIES = (
         (NODE_CLASS, node_pool()),
     ),
     Story(
+        # A pod for each node: what replaces one is one node, whichever pool EC2 still has.
         "a spot warning replaces a node before it drains",
         interrupt,
-        (NODE_CLASS, node_pool(), pods(2)),
-        (running(),),
+        (NODE_CLASS, node_pool(), pods(affinity=APART)),
+        (running(), running(zone="us-east-1b")),
     ),
     Story(
         "an old node is replaced",

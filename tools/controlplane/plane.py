@@ -6,6 +6,7 @@ It is ready in about three seconds and takes 0.3 GB; scheduler and controller-ma
 
 import base64
 import contextlib
+import json
 import socket
 import ssl
 import subprocess
@@ -15,6 +16,7 @@ import urllib.request
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from tools.controlplane.assets import binary
 
@@ -50,6 +52,7 @@ class ControlPlane:
     etcd: str
     users: tuple[User, ...]
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    _commands: dict[str, list[str]] = field(default_factory=dict)
 
     @property
     def certificate(self) -> Path:
@@ -80,10 +83,35 @@ class ControlPlane:
 
     def run(self, name: str, *flags: object) -> None:
         """Start one more process; its output goes to ``<name>.log``."""
-        with (self.folder / f"{name}.log").open("wb") as log:
-            self.processes[name] = subprocess.Popen(
-                [binary(name), *map(str, flags)], stdout=log, stderr=subprocess.STDOUT
-            )
+        self._commands[name] = [str(binary(name)), *map(str, flags)]
+        self._start(name)
+
+    @contextlib.contextmanager
+    def without_api_server(self) -> Iterator[None]:
+        """Stop the API server for the length of a ``with``, and start it again with what etcd holds."""
+        name = "kube-apiserver"
+        process = self.processes.pop(name)
+        process.terminate()
+        process.wait()
+        try:
+            yield
+        finally:
+            self._start(name)
+            self.wait(f"{self.server}/readyz")
+
+    def compact(self) -> None:
+        """Let etcd forget every revision before this one, as kube-apiserver asks it to every five minutes."""
+        revision = self._ask_etcd("range", {"key": base64.b64encode(b"/").decode()})["header"]["revision"]
+        self._ask_etcd("compaction", {"revision": revision, "physical": True})
+
+    def _ask_etcd(self, what: str, body: object) -> Any:
+        request = urllib.request.Request(f"{self.etcd}/v3/kv/{what}", data=json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=START_SECONDS) as answer:
+            return json.load(answer)
+
+    def _start(self, name: str) -> None:
+        with (self.folder / f"{name}.log").open("ab") as log:
+            self.processes[name] = subprocess.Popen(self._commands[name], stdout=log, stderr=subprocess.STDOUT)
 
     def wait(self, url: str) -> None:
         """Return when that URL answers 200. Raises ``RuntimeError`` when a process died or a minute has passed."""
