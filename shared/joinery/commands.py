@@ -15,6 +15,7 @@ from joinery.apis.core import Node, Pod, Toleration
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
+from joinery.apis.rollouts import Deployment
 from joinery.state.offerings import OfferingKey
 
 Subject = Pod | Node | NodeClaim | NodePool | NodeClass
@@ -101,6 +102,16 @@ class Evict:
 
 
 @dataclass(frozen=True, slots=True)
+class RestartDeployment:
+    """Have a Deployment make its pods anew by a rollout, so that the successor of ``pod`` is Ready before it ends."""
+
+    before: Deployment
+    after: Deployment
+    pod: Pod
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class DeletePod:
     """Delete a pod past every budget, because its node's deadline comes. ``grace``: in seconds, at least one."""
 
@@ -149,6 +160,7 @@ Change = (
     | Reject
     | Tolerate
     | Evict
+    | RestartDeployment
     | DeletePod
     | TerminateInstance
     | RebootInstance

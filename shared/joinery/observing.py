@@ -19,6 +19,7 @@ from joinery.apis.core import Node, Pod, Toleration
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass, NodeClassStatus
 from joinery.apis.nodepool import NodePool
+from joinery.apis.rollouts import Deployment, ReplicaSet
 from joinery.cloudprovider.catalog.document import Catalog
 from joinery.cloudprovider.gateway import Cloud, Instance, LaunchRequest, LaunchResult
 from joinery.cluster.gateway import Cluster, Eviction, Lease
@@ -67,6 +68,15 @@ class ReadOnlyCluster:
 
     def node(self, name: str) -> Node:
         return self._cluster.node(name)
+
+    def replica_set(self, namespace: str, name: str) -> ReplicaSet:
+        return self._cluster.replica_set(namespace, name)
+
+    def deployment(self, namespace: str, name: str) -> Deployment:
+        return self._cluster.deployment(namespace, name)
+
+    def restart(self, before: Deployment, after: Deployment) -> None:
+        pass
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
         return claim

@@ -31,6 +31,8 @@ class Settings:
     ``node_repair``: what becomes of a node that is unhealthy for too long: ``off`` (nothing), ``replace``, or
     ``reboot`` (once, and then it is replaced).
     ``zonal_shift``: whether zones that ARC shifts traffic away from are left alone.
+    ``surge_single_replicas``: whether the only replica of a Deployment, whose disruption budget allows no eviction, is
+    kept on a node that goes until its successor is Ready, as if it had asked for it.
     ``provisioning_queue`` and ``lifecycle_queue``: the URLs of the bells' queues.
     ``bucket``: catalogue and decision records. ``table``: offerings that EC2 was out of lately.
     ``webhook_token``: the secret path segment of the webhook's URL.
@@ -46,6 +48,7 @@ class Settings:
     node_size: str = BALANCED
     node_repair: str = NodeRepair.OFF
     zonal_shift: bool = False
+    surge_single_replicas: bool = False
     provisioning_queue: str = ""
     lifecycle_queue: str = ""
     bucket: str = ""
@@ -96,7 +99,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "provisioning": (*_CONTROLLER, "table", *_CAPS, "node_size", "zonal_shift"),
     "interruption": (*_CONTROLLER, "table"),
     "expiration": _CONTROLLER,
-    "lifecycle": (*_CONTROLLER, "table", *_CAPS, "node_repair", "zonal_shift"),
+    "lifecycle": (*_CONTROLLER, "table", *_CAPS, "node_repair", "zonal_shift", "surge_single_replicas"),
     "catalog": (*_EVERY_DOOR, "bucket"),
 }
 

@@ -4,7 +4,6 @@ A Deployment's pod is replaced as soon as it is asked to go, under a new name; a
 under its own. A DaemonSet has a pod on every node that it tolerates.
 """
 
-import random
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import partial
@@ -28,11 +27,14 @@ from joinery.apis.core import (
     Taint,
     Toleration,
 )
+from joinery.apis.rollouts import DeploymentStrategy
 from simulator.actors.base import Alarm, Stage
+from simulator.actors.deployments import Deployments, suffix
 from simulator.actors.kubescheduler.filters import matches_node_affinity
 from simulator.actors.kubescheduler.view import NodeInfo, tolerates
 from simulator.engine import Turn
 from simulator.kubernetes.apiserver import Change
+from simulator.kubernetes.budgets import is_ready
 from simulator.kubernetes.resources import with_fields
 
 LATENCY = timedelta(milliseconds=200)
@@ -40,7 +42,6 @@ LATENCY = timedelta(milliseconds=200)
 ORPHANS_KEPT = timedelta(seconds=20)
 #: How long the cloud controller takes to delete the Node of an instance that is gone.
 NODE_KEPT = timedelta(seconds=10)
-_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 _DAEMONS_TOLERATE = [
     Toleration(key=f"node.kubernetes.io/{name}", operator="Exists", effect=effect)
     for name, effect in (
@@ -56,29 +57,25 @@ _DAEMONS_TOLERATE = [
 
 @dataclass(frozen=True)
 class Workload:
-    """A Deployment, which stands for its ReplicaSet too, or a StatefulSet."""
+    """A Deployment or a StatefulSet. ``strategy`` and ``paused`` are a Deployment's."""
 
     kind: str
     name: str
     namespace: str
     replicas: int
     template: PodTemplateSpec
+    strategy: DeploymentStrategy = DeploymentStrategy()
+    paused: bool = False
 
     @property
     def uid(self) -> str:
-        return f"uid-{self.owner_kind.lower()}-{self.namespace}-{self.name}"
-
-    @property
-    def owner_kind(self) -> str:
-        return "StatefulSet" if self.kind == "StatefulSet" else "ReplicaSet"
+        return f"uid-{self.kind.lower()}-{self.namespace}-{self.name}"
 
     def owns(self, pod: Pod) -> bool:
         return any(owner.uid == self.uid for owner in pod.metadata.owner_references)
 
     def pod(self, name: str) -> Pod:
-        owner = OwnerReference(
-            api_version="apps/v1", kind=self.owner_kind, name=self.name, uid=self.uid, controller=True
-        )
+        owner = OwnerReference(api_version="apps/v1", kind=self.kind, name=self.name, uid=self.uid, controller=True)
         return _pod(self.template, name, self.namespace, owner)
 
 
@@ -100,30 +97,30 @@ class WorkloadControllers:
         self._stage = stage
         self._cluster = stage.cluster
         self._rng = stage.engine.rng("workloads")
-        self._workloads: dict[str, Workload] = {}
+        self._deployments = Deployments(stage.cluster, self._rng)
+        self._stateful_sets: dict[str, Workload] = {}
         self._alarm = Alarm(stage.engine, Turn.WORKLOADS, LATENCY, self.reconcile)
         self._cluster.api.watch(self._notice)
 
     def apply(self, workload: Workload) -> None:
         """Create it, or change its number of replicas."""
-        self._workloads[workload.uid] = workload
-        self._cluster.scale(workload.uid, workload.replicas)
+        if workload.kind == "StatefulSet":
+            self._stateful_sets[workload.uid] = workload
+            self._cluster.scale(workload.uid, workload.replicas)
+        else:
+            self._deployments.apply(
+                ObjectMeta(name=workload.name, namespace=workload.namespace, uid=workload.uid),
+                workload.replicas,
+                workload.template,
+                strategy=workload.strategy,
+                paused=workload.paused,
+            )
         self._alarm.set()
 
     def reconcile(self) -> None:
-        for workload in self._workloads.values():
-            owned = [pod for pod in self._cluster.pods.values() if workload.owns(pod)]
-            if workload.kind == "StatefulSet":
-                self._keep_in_order(workload, owned)
-            else:
-                self._keep_number(workload, owned)
-
-    def _keep_number(self, workload: Workload, owned: list[Pod]) -> None:
-        active = [pod for pod in owned if pod.metadata.deletion_timestamp is None]
-        for _ in range(workload.replicas - len(active)):
-            self._cluster.api.create(workload.pod(f"{workload.name}-{suffix(self._rng)}"))
-        for pod in active[workload.replicas :]:
-            self._cluster.delete_pod(pod, grace_seconds=30)
+        self._deployments.reconcile()
+        for workload in self._stateful_sets.values():
+            self._keep_in_order(workload, [pod for pod in self._cluster.pods.values() if workload.owns(pod)])
 
     def _keep_in_order(self, workload: Workload, owned: list[Pod]) -> None:
         there = {pod.metadata.name for pod in owned}
@@ -132,8 +129,22 @@ class WorkloadControllers:
                 self._cluster.api.create(workload.pod(f"{workload.name}-{number}"))
 
     def _notice(self, change: Change) -> None:
-        if change.kind == "Pod" and (change.after is None or change.after.metadata.deletion_timestamp is not None):
+        if change.kind == "Deployment":
+            is_due = change.before is not None and change.before.spec != change.after.spec
+        elif change.kind == "Pod":
+            is_due = _is_going(change) or _became_ready(change)
+        else:
+            is_due = False
+        if is_due:
             self._alarm.set()
+
+
+def _is_going(change: Change) -> bool:
+    return change.after is None or change.after.metadata.deletion_timestamp is not None
+
+
+def _became_ready(change: Change) -> bool:
+    return change.before is not None and not is_ready(change.before) and is_ready(change.after)
 
 
 class DaemonSetController:
@@ -241,10 +252,6 @@ class Caretakers:
                 self._cluster.remove(pod)
 
 
-def suffix(rng: random.Random) -> str:
-    return "".join(rng.choice(_LETTERS) for _ in range(5))
-
-
 def workload(document: dict[str, Any]) -> Workload:
     """A Deployment or StatefulSet document. Raises ``KeyError`` or ``msgspec.ValidationError`` for what is neither."""
     import msgspec
@@ -252,5 +259,11 @@ def workload(document: dict[str, Any]) -> Workload:
     meta, spec = document["metadata"], document["spec"]
     template = msgspec.convert(spec["template"], PodTemplateSpec)
     return Workload(
-        document["kind"], meta["name"], meta.get("namespace", "default"), int(spec.get("replicas", 1)), template
+        document["kind"],
+        meta["name"],
+        meta.get("namespace", "default"),
+        int(spec.get("replicas", 1)),
+        template,
+        strategy=msgspec.convert(spec.get("strategy", {}), DeploymentStrategy),
+        paused=bool(spec.get("paused", False)),
     )

@@ -5,8 +5,15 @@ from datetime import datetime
 from typing import Any
 
 from joinery.apis import core
+from joinery.apis.labels import REVISION
 from simulator.builders.structs import as_fields, as_struct, as_structs
 from simulator.kubernetes import shapes
+from simulator.kubernetes.resources import (
+    StoredDeployment,
+    StoredDeploymentSpec,
+    StoredReplicaSet,
+    StoredReplicaSetSpec,
+)
 
 
 def pod(
@@ -105,6 +112,31 @@ def daemon_set(
             template=core.PodTemplateSpec(metadata=core.ObjectMeta(labels={"app": name}), spec=template.spec),
         ),
     ))  # fmt: skip
+
+
+def deployment(name: str = "web", *, namespace: str = "default", replicas: int = 1, **spec: Any) -> StoredDeployment:
+    """A Deployment. ``spec``: further fields of DeploymentSpec by their Python names."""
+    meta = core.ObjectMeta(name=name, namespace=namespace, uid=f"uid-deployment-{name}")
+    fields = as_fields(spec, StoredDeploymentSpec)
+    return StoredDeployment(
+        metadata=meta, spec=StoredDeploymentSpec(replicas=replicas, template=_template(name), **fields)
+    )
+
+
+def replica_set(name: str = "web-1", *, namespace: str = "default", revision: str = "1") -> StoredReplicaSet:
+    """A ReplicaSet, of the Deployment with whose name its own begins."""
+    parent = name.rpartition("-")[0]
+    return StoredReplicaSet(
+        metadata=core.ObjectMeta(
+            name=name, namespace=namespace, annotations={REVISION: revision},
+            owner_references=[owner("Deployment", parent)],
+        ),
+        spec=StoredReplicaSetSpec(template=_template(name)),
+    )  # fmt: skip
+
+
+def _template(name: str) -> core.PodTemplateSpec:
+    return core.PodTemplateSpec(metadata=core.ObjectMeta(labels={"app": name}), spec=pod(name).spec)
 
 
 def pdb(

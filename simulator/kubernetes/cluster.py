@@ -18,6 +18,7 @@ from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
+from joinery.apis.rollouts import Deployment, ReplicaSet
 from joinery.cluster.gateway import Event, Eviction, Lease
 from joinery.cluster.patches import may_still_be_sent
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
@@ -34,6 +35,7 @@ from simulator.kubernetes.resources import (
     kind_of,
     to_document,
     with_fields,
+    with_metadata,
 )
 from simulator.kubernetes.validation import invalid, metadata_problem, validated
 
@@ -169,6 +171,19 @@ class InMemoryCluster:
         found: Node = self.api.get("Node", name)
         return found
 
+    def replica_set(self, namespace: str, name: str) -> ReplicaSet:
+        return msgspec.convert(to_document(self.api.get("ReplicaSet", f"{namespace}/{name}")), ReplicaSet)
+
+    def deployment(self, namespace: str, name: str) -> Deployment:
+        return msgspec.convert(to_document(self.api.get("Deployment", f"{namespace}/{name}")), Deployment)
+
+    def restart(self, before: Deployment, after: Deployment) -> None:
+        stored = self.api.get("Deployment", f"{before.metadata.namespace}/{before.metadata.name}")
+        annotations = after.spec.template.metadata.annotations
+        template = with_metadata(stored.spec.template, annotations=annotations)
+        changed = with_fields(stored, spec=with_fields(stored.spec, template=template))
+        self.api.update(changed, version=before.metadata.resource_version)
+
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
         wanted = with_fields(validated(claim), status=type(claim.status)())
         if problem := metadata_problem(claim):
@@ -302,7 +317,14 @@ class InMemoryCluster:
 
     def _observed(self, budget: PodDisruptionBudget) -> PodDisruptionBudget:
         covered = [pod for pod in self.pods.values() if budgets.covers(budget, pod)]
-        owners = {owner.uid for pod in covered for owner in pod.metadata.owner_references}
+        # The scale of a Deployment counts once, however many ReplicaSets it has in a rollout.
+        parents = {
+            item.metadata.uid: owner.uid
+            for item in self.api.objects("ReplicaSet").values()
+            for owner in item.metadata.owner_references
+        }
+        uids = {owner.uid for pod in covered for owner in pod.metadata.owner_references}
+        owners = {parents.get(uid, uid) for uid in uids}
         replicas = [self._replicas[uid] for uid in owners if uid in self._replicas]
         return budgets.observed(budget, covered, sum(replicas) if replicas else None)
 

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 from pydantic import BaseModel
 
-from joinery.apis import core
+from joinery.apis import core, rollouts
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
@@ -35,6 +35,27 @@ class LeaseObject(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tru
     spec: LeaseSpec = LeaseSpec()
 
 
+class StoredDeploymentSpec(rollouts.DeploymentSpec, frozen=True, kw_only=True):
+    template: core.PodTemplateSpec = core.PodTemplateSpec()  # type: ignore[assignment]
+
+
+class StoredDeployment(rollouts.Deployment, frozen=True, kw_only=True):
+    """apps/v1 Deployment with its whole pod template, as the API server keeps it."""
+
+    spec: StoredDeploymentSpec = StoredDeploymentSpec()
+
+
+class StoredReplicaSetSpec(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    replicas: int = 0
+    template: core.PodTemplateSpec = core.PodTemplateSpec()
+
+
+class StoredReplicaSet(rollouts.ReplicaSet, frozen=True, kw_only=True):
+    """apps/v1 ReplicaSet with what it makes pods from."""
+
+    spec: StoredReplicaSetSpec = StoredReplicaSetSpec()
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """One row of the API: what ``kubectl api-resources`` would print, and the struct that holds the object."""
@@ -55,6 +76,8 @@ KINDS = {
         Kind("PersistentVolumeClaim", core.PersistentVolumeClaim, "v1", "persistentvolumeclaims", True),
         Kind("PersistentVolume", core.PersistentVolume, "v1", "persistentvolumes"),
         Kind("DaemonSet", core.DaemonSet, "apps/v1", "daemonsets", True),
+        Kind("Deployment", StoredDeployment, "apps/v1", "deployments", True),
+        Kind("ReplicaSet", StoredReplicaSet, "apps/v1", "replicasets", True),
         Kind("StorageClass", core.StorageClass, "storage.k8s.io/v1", "storageclasses"),
         Kind("CSINode", core.CSINode, "storage.k8s.io/v1", "csinodes"),
         Kind("VolumeAttachment", core.VolumeAttachment, "storage.k8s.io/v1", "volumeattachments"),

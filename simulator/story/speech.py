@@ -37,7 +37,10 @@ def pods_by_owner(pods: Iterable[Pod]) -> str:
 
 
 def _owner(pod: Pod) -> str:
-    return next((owner.name for owner in pod.metadata.owner_references), pod.metadata.name)
+    """Its workload's name. A Deployment's ReplicaSets have its name and an end of their own."""
+    for owner in pod.metadata.owner_references:
+        return owner.name.rpartition("-")[0] if owner.kind == "ReplicaSet" else owner.name
+    return pod.metadata.name
 
 
 def place(claim: NodeClaim) -> str:

@@ -21,8 +21,8 @@ MANIFESTS = Path(__file__).parents[2] / "manifests"
 WAIT_SECONDS = 20
 #: What a test may leave behind, in the order in which it goes.
 _SWEPT = (
-    "Pod", "PodDisruptionBudget", "DaemonSet", "NodeClaim", "NodePool", "EC2NodeClass", "Node", "CSINode",
-    "VolumeAttachment", "PersistentVolumeClaim", "PersistentVolume", "StorageClass",
+    "Deployment", "ReplicaSet", "Pod", "PodDisruptionBudget", "DaemonSet", "NodeClaim", "NodePool", "EC2NodeClass",
+    "Node", "CSINode", "VolumeAttachment", "PersistentVolumeClaim", "PersistentVolume", "StorageClass",
 )  # fmt: skip
 _SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "generation", "ownerReferences")
 
@@ -113,6 +113,14 @@ def _daemon_set(document: Document) -> None:
     _pod(spec["template"])
 
 
+def _owner_of_pods(document: Document) -> None:
+    labels = {"app": document["metadata"]["name"]}
+    document["spec"] |= {"selector": {"matchLabels": labels}}
+    template = document["spec"].setdefault("template", {})
+    template["metadata"] = {"labels": labels, **template.get("metadata", {})}
+    _pod(template)
+
+
 def _volume_claim(document: Document) -> None:
     document["spec"].setdefault("resources", {"requests": {"storage": "1Gi"}})
 
@@ -131,6 +139,8 @@ def _budget(document: Document) -> None:
 _FINISH = {
     "Pod": _pod,
     "DaemonSet": _daemon_set,
+    "Deployment": _owner_of_pods,
+    "ReplicaSet": _owner_of_pods,
     "PersistentVolumeClaim": _volume_claim,
     "PersistentVolume": _volume,
     "PodDisruptionBudget": _budget,

@@ -9,6 +9,7 @@ import pytest
 from joinery.apis.labels import PLANNED_TAINT
 from joinery.cluster.transport import JSON_PATCH, Transport
 from simulator import builders
+from simulator.kubernetes.resources import with_fields, with_metadata
 from tests.controlplane.objects import MANIFESTS, connect, install, put, remove
 from tools.controlplane.plane import JOINERY, ControlPlane
 
@@ -34,6 +35,9 @@ NEEDED = [f"list {resource}" for resource in READ] + [
     "patch pods",
     "delete pods",
     "create pods/eviction",
+    "get replicasets.apps",
+    "get deployments.apps",
+    "patch deployments.apps",
     "create events",
     "patch events",
     "create events.events.k8s.io",
@@ -43,6 +47,12 @@ OWNER = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}
 REFUSED = [
     "list secrets",
     "list configmaps",
+    "list deployments.apps",
+    "update deployments.apps",
+    "delete deployments.apps",
+    "patch deployments.apps/scale",
+    "patch replicasets.apps",
+    "patch statefulsets.apps",
     "create pods",
     "update pods",
     "patch pods/status",
@@ -154,6 +164,56 @@ def test_a_pod_is_safe_from_a_stolen_role(operation: dict[str, Any], place: str,
 def test_a_door_may_let_a_pod_onto_the_node_that_is_kept_for_it(place: str, api_server: ControlPlane) -> None:
     """The one change that the policy lets through."""
     assert refusal(connect(api_server, JOINERY), place, toleration()) == ""
+
+
+FORBIDDEN_OF_DEPLOYMENTS: list[dict[str, Any]] = [
+    {"op": "replace", "path": "/spec/template/spec/containers/0/image", "value": "other"},
+    {"op": "add", "path": "/spec/template/spec/hostNetwork", "value": True},
+    {"op": "add", "path": "/spec/template/spec/serviceAccountName", "value": "admin"},
+    {"op": "add", "path": "/spec/template/metadata/labels/team", "value": "red"},
+    {"op": "add", "path": "/spec/template/metadata/annotations/note", "value": "x"},
+    {"op": "replace", "path": "/spec/template/metadata/annotations/kept", "value": "x"},
+    {"op": "remove", "path": "/spec/template/metadata/annotations/kept"},
+    {"op": "replace", "path": "/spec/replicas", "value": 0},
+    {"op": "add", "path": "/spec/paused", "value": True},
+    {"op": "replace", "path": "/spec/strategy", "value": {"type": "Recreate"}},
+    {"op": "add", "path": "/metadata/labels", "value": {"app": "web"}},
+    {"op": "add", "path": "/metadata/annotations", "value": {"note": "x"}},
+    {"op": "add", "path": "/metadata/finalizers", "value": ["example.com/never"]},
+]
+RESTART = {
+    "op": "add",
+    "path": "/spec/template/metadata/annotations/kubectl.kubernetes.io~1restartedAt",
+    "value": "now",
+}
+
+
+@pytest.fixture(scope="module")
+def deployed(
+    transport: Transport, api_server: ControlPlane, until: Callable[[Callable[[], Any]], Any]
+) -> Iterator[str]:
+    """Where a Deployment is, once the API server enforces its policy."""
+    deployment = builders.deployment("fenced")
+    template = with_metadata(deployment.spec.template, annotations={"kept": "y"})
+    put(transport, with_fields(deployment, spec=with_fields(deployment.spec, template=template)))
+    path, ours = "/apis/apps/v1/namespaces/default/deployments/fenced", connect(api_server, JOINERY)
+    until(lambda: refusal(ours, path, FORBIDDEN_OF_DEPLOYMENTS[-1]))
+    yield path
+    remove(transport, deployment)
+
+
+@pytest.mark.parametrize("operation", FORBIDDEN_OF_DEPLOYMENTS, ids=lambda operation: str(operation["path"]))
+def test_a_deployment_is_safe_from_a_stolen_role(
+    operation: dict[str, Any], deployed: str, api_server: ControlPlane
+) -> None:
+    """The right to patch Deployments, which a restart needs, is fenced in by a policy too."""
+    denied = refusal(connect(api_server, JOINERY), deployed, operation)
+    assert "ValidatingAdmissionPolicy 'joinery-deployments'" in denied
+
+
+def test_a_door_may_restart_a_deployment(deployed: str, api_server: ControlPlane) -> None:
+    """The one change that the policy lets through."""
+    assert refusal(connect(api_server, JOINERY), deployed, RESTART) == ""
 
 
 def test_nobody_else_is_fenced_in(place: str, transport: Transport) -> None:

@@ -9,25 +9,17 @@ from simulator.doors.doors import Killed
 WRITES = frozenset(
     {
         "create_node_claim", "update_node_claim", "delete_node_claim", "update_node", "delete_node", "update_node_pool",
-        "update_node_class", "reject", "tolerate", "evict", "delete_pod", "acquire_lease", "release_lease", "emit",
-        "prepare", "launch", "terminate", "reboot", "tag", "ring", "put_catalog", "record", "mark",
+        "update_node_class", "reject", "tolerate", "evict", "restart", "delete_pod", "acquire_lease", "release_lease",
+        "emit", "prepare", "launch", "terminate", "reboot", "tag", "ring", "put_catalog", "record", "mark",
     }
 )  # fmt: skip
 #: The methods of the gateways that change nothing.
 READS = frozenset(
     {
-        "snapshot",
-        "claims_snapshot",
-        "node",
-        "catalog",
-        "status_of",
-        "instance_types",
-        "instances",
-        "impaired",
-        "shifted_zones",
-        "at",
+        "snapshot", "claims_snapshot", "node", "replica_set", "deployment", "catalog", "status_of", "instance_types",
+        "instances", "impaired", "shifted_zones", "at",
     }
-)
+)  # fmt: skip
 
 
 Through = Callable[[str, Callable[[], Any], Any], Any]
@@ -70,6 +62,10 @@ class Fuse:
     def replace(self) -> None:
         """A new process, which nothing kills."""
         self.is_blown, self._after = False, None
+
+    def kill_after(self, writes: int) -> None:
+        """Kill the process right after so many writes from here on."""
+        self._after = len(self.writes) + writes
 
     def through(self, name: str, call: Callable[[], Any], about: Any = None) -> Any:
         """One call, if the process still lives. ``about``: its first argument."""

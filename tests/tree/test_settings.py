@@ -23,6 +23,7 @@ def test_every_variable_is_read() -> None:
         "JOINERY_NODE_SIZE": "small",
         "JOINERY_NODE_REPAIR": "reboot",
         "JOINERY_ZONAL_SHIFT": "true",
+        "JOINERY_SURGE_SINGLE_REPLICAS": "true",
         "JOINERY_GATEWAYS": "simulator.world:gateways",
         "UNRELATED": "x",
     }
@@ -37,6 +38,7 @@ def test_every_variable_is_read() -> None:
         node_size="small",
         node_repair="reboot",
         zonal_shift=True,
+        surge_single_replicas=True,
         gateways="simulator.world:gateways",
     )
 
@@ -54,6 +56,7 @@ def test_every_variable_is_read() -> None:
         ("NODE_SIZE", "huge"),
         ("NODE_REPAIR", "restart"),
         ("ZONAL_SHIFT", "away"),
+        ("SURGE_SINGLE_REPLICAS", "sometimes"),
         ("GATEWAYS", "simulator.world"),
     ],
 )
@@ -66,7 +69,8 @@ def test_a_wrong_variable_is_named(name: str, text: str) -> None:
 @pytest.mark.parametrize("door", NEEDS)
 def test_a_door_says_which_address_it_lacks(door: str) -> None:
     """A door over the real gateways refuses to start without an address that it needs."""
-    full = {variable(name): "true" if name in ("enabled", "zonal_shift") else "9" * 40 for name in NEEDS[door]} | {
+    switches = ("enabled", "zonal_shift", "surge_single_replicas")
+    full = {variable(name): "true" if name in switches else "9" * 40 for name in NEEDS[door]} | {
         "JOINERY_MODE": "act",
         "JOINERY_NODE_SIZE": "small",
         "JOINERY_NODE_REPAIR": "replace",

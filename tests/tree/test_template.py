@@ -105,6 +105,7 @@ def test_the_template_s_defaults_are_the_code_s() -> None:
     assert parameters["NodeRepair"]["Default"] == defaults.node_repair
     assert parameters["ZonalShift"]["Default"] == str(defaults.zonal_shift).lower()
     assert parameters["NodeRepair"]["AllowedValues"] == list(NodeRepair)
+    assert parameters["SurgeSingleReplicas"]["Default"] == str(defaults.surge_single_replicas).lower()
 
 
 def test_each_door_has_an_off_switch_of_its_own() -> None:

@@ -77,8 +77,17 @@ DISRUPTION_COMMAND = f"{OWN_GROUP}/disruption-command"
 REPLACES = f"{OWN_GROUP}/replaces"
 #: Set on a claim whose drain waits for its pods: how many, since when, and when they were asked last, as JSON.
 DRAIN_STALLED = f"{OWN_GROUP}/drain-stalled"
+#: Set by a user on pods, ``true``: a drain waits for the pod's successor to be Ready before it evicts the pod.
+SURGE_BEFORE_EVICTION = f"{OWN_GROUP}/surge-before-eviction"
+#: Set on a claim that is leaving: the pods of its node that a rollout replaces, as a JSON list of namespace/name. Plans
+#: do not look for another node for them, because their successors are pods of their own.
+SURGED_PODS = f"{OWN_GROUP}/surged-pods"
 #: The CreateFleet token of a claim, so that a retry returns the same instance.
 LAUNCH_TOKEN = f"{OWN_GROUP}/launch-token"
+
+#: What ``kubectl rollout restart`` writes into a pod template, and the number of a rollout (Kubernetes Deployments).
+RESTARTED_AT = "kubectl.kubernetes.io/restartedAt"
+REVISION = "deployment.kubernetes.io/revision"
 
 # --- finalizers and taints ---
 TERMINATION_FINALIZER = f"{CORE_GROUP}/termination"

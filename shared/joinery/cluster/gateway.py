@@ -13,6 +13,7 @@ from joinery.apis.core import Node, Pod, Toleration
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
+from joinery.apis.rollouts import Deployment, ReplicaSet
 from joinery.state.snapshot import ClaimsSnapshot, Snapshot
 
 #: Seconds after which a request to the API server has ended, with an answer or without. A run begins none that might
@@ -69,6 +70,20 @@ class Cluster(Protocol):
 
     def node(self, name: str) -> Node:
         """One Node as it is now. ``NotFoundError``."""
+        ...
+
+    def replica_set(self, namespace: str, name: str) -> ReplicaSet:
+        """One ReplicaSet as it is now. ``NotFoundError``."""
+        ...
+
+    def deployment(self, namespace: str, name: str) -> Deployment:
+        """One Deployment as it is now. ``NotFoundError``."""
+        ...
+
+    def restart(self, before: Deployment, after: Deployment) -> None:
+        """Send the changed annotations of the pod template. ``ConflictError`` if somebody has written to it since it
+        was read, ``NotFoundError``.
+        """
         ...
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:

@@ -19,6 +19,7 @@ from joinery.apis.meta import CustomResource
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
+from joinery.apis.rollouts import Deployment, ReplicaSet
 from joinery.apis.stored import part
 from joinery.cluster import leases, lists
 from joinery.cluster.gateway import Eviction, Lease
@@ -92,6 +93,16 @@ class KubernetesCluster:
 
     def node(self, name: str) -> Node:
         return decode(self.transport.get(f"/api/v1/nodes/{name}"), Node)
+
+    def replica_set(self, namespace: str, name: str) -> ReplicaSet:
+        return decode(self.transport.get(_apps_path(namespace, "replicasets", name)), ReplicaSet)
+
+    def deployment(self, namespace: str, name: str) -> Deployment:
+        return decode(self.transport.get(_apps_path(namespace, "deployments", name)), Deployment)
+
+    def restart(self, before: Deployment, after: Deployment) -> None:
+        path = _apps_path(before.metadata.namespace, "deployments", before.metadata.name)
+        self._send(path, changes(before, after)[0], before.metadata.resource_version)
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
         body = {"apiVersion": NODE_CLAIMS.api_version, "kind": NODE_CLAIMS.kind, **_creation(claim)}
@@ -213,6 +224,10 @@ class KubernetesCluster:
 
 def _path(pod: Pod) -> str:
     return f"/api/v1/namespaces/{pod.metadata.namespace or 'default'}/pods/{pod.metadata.name}"
+
+
+def _apps_path(namespace: str, plural: str, name: str) -> str:
+    return f"/apis/apps/v1/namespaces/{namespace or 'default'}/{plural}/{name}"
 
 
 def _of_uid(uid: str) -> Document:

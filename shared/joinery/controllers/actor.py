@@ -38,6 +38,7 @@ from joinery.commands import (
     MarkUnavailable,
     RebootInstance,
     Reject,
+    RestartDeployment,
     TagInstance,
     TerminateInstance,
     Tolerate,
@@ -203,6 +204,8 @@ class Actor:
                 self._tolerate(command)
             case Evict():
                 self._evict(command, news)
+            case RestartDeployment():
+                self._restart(command, news)
             case DeletePod(pod, seconds):
                 cluster.delete_pod(pod, grace_seconds=seconds)
                 news.append(Announce("Disrupted", command.reason, pod))
@@ -259,6 +262,14 @@ class Actor:
                 news.append(Announce("FailedEviction", text, command.pod, warning=True))
             case Eviction.GONE | Eviction.NOT_ASKED:
                 pass
+
+    def _restart(self, command: RestartDeployment, news: list[Announce]) -> None:
+        try:
+            self._gateways.cluster.restart(command.before, command.after)
+        except (ConfigurationError, DeniedError) as error:
+            text = f"its Deployment {command.before.metadata.name} was not restarted: {_cause(error)}"
+            news.append(Announce("FailedSurge", text, command.pod, warning=True))
+            raise
 
     # --- between the calls ---
 

@@ -21,6 +21,7 @@ from joinery.commands import (
     MarkUnavailable,
     RebootInstance,
     Reject,
+    RestartDeployment,
     TagInstance,
     TerminateInstance,
     Tolerate,
@@ -132,6 +133,8 @@ def subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
             return f"{len(pods)} pods, first {pods[0].key}"
         case Evict(pod) | DeletePod(pod):
             return pod.key
+        case RestartDeployment(deployment):
+            return f"{deployment.metadata.namespace}/{deployment.metadata.name}"
         case TerminateInstance(instance_id) | RebootInstance(instance_id) | TagInstance(instance_id):
             return instance_id
         case Reject(kind, name):

@@ -5,6 +5,7 @@ something is in progress the run rings its own bell, whose queue is delayed; the
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from joinery.apis.nodeclaim import NodeClaim
@@ -15,11 +16,13 @@ from joinery.controllers.announcements import MOST_EVENTS, announce
 from joinery.controllers.invocation import Invocation
 from joinery.controllers.launcher import Launched, finish_launches
 from joinery.controllers.lease import deciding
+from joinery.controllers.owners import read_owners
 from joinery.controllers.supply import shifted_zones
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConflictError, JoineryError
 from joinery.gateways import Gateways
 from joinery.lifecycle.decision import LifecycleDecision, decide
+from joinery.lifecycle.surging import candidates, surges
 from joinery.lifecycle.view import View, view_of
 from joinery.observability import REASON, logger, said
 from joinery.settings import Settings
@@ -40,6 +43,7 @@ class LifecycleController:
         actor = Actor(self._gateways, view.snapshot.now, invocation)
         if unlisted is not None:
             actor.note("the instances could not be listed; what needs them waits", unlisted)
+        view = self._with_surges(view, actor, invocation)
         statuses = self._resolve(view.snapshot.node_classes, actor)
         decision = decide(view, statuses, node_repair=NodeRepair(self._settings.node_repair))
         self._act(decision, actor, invocation)
@@ -61,6 +65,12 @@ class LifecycleController:
         snapshot = self._gateways.cluster.snapshot()
         _log_invalid(snapshot.invalid)
         return view_of(snapshot, instances, shifted=shifted_zones(self._gateways)), unlisted
+
+    def _with_surges(self, view: View, actor: Actor, invocation: Invocation) -> View:
+        """The view with what becomes of pods whose successors are to come first."""
+        listed = candidates(view, single_replicas=self._settings.surge_single_replicas)
+        owners = read_owners(self._gateways, [candidate.pod for candidate in listed], actor, invocation)
+        return replace(view, surges=surges(view, listed, owners))
 
     def _resolve(self, node_classes: Iterable[NodeClass], actor: Actor) -> Mapping[str, NodeClassStatus]:
         """What the cloud says of each class, by name; a class that it could not look at is left out."""

@@ -12,7 +12,6 @@ from datetime import datetime, timedelta
 
 from msgspec.structs import replace as changed
 
-from joinery.apis import duration
 from joinery.apis.conditions import false, true, unknown
 from joinery.apis.core import Node
 from joinery.apis.labels import TERMINATION_FINALIZER, TERMINATION_TIMESTAMP
@@ -31,19 +30,19 @@ from joinery.commands import (
 from joinery.lifecycle import stall
 from joinery.lifecycle.pod_events import pod_events
 from joinery.lifecycle.replacement import may_drain
+from joinery.lifecycle.surging import begun, surge_events
 from joinery.lifecycle.view import Step, View, is_ready
 from joinery.state.claims import (
     INSTANCE_TERMINATING,
     annotated,
     has_joined,
-    moment,
     observed,
     with_condition,
     without_finalizer,
 )
 from joinery.state.instances import instance_id
 from joinery.state.nodes import unfinalized
-from joinery.state.retirement import is_retired
+from joinery.state.retirement import deadline, is_retired
 from joinery.termination.drain import Drain, grace, plan_drain
 from joinery.termination.taint import disrupted
 from joinery.termination.volumes import blocking_volumes
@@ -81,12 +80,13 @@ def finalize(view: View, claim: NodeClaim) -> Step:
         return Step()
     so_far = _with_deadline(_Pass(view, claim))
     nodes = view.nodes_of(claim) if has_joined(claim) else ()
-    ended = _end_node(so_far, nodes[0]) if nodes else _end_instance(so_far)
+    ended = _surged(_end_node(so_far, nodes[0]), nodes[0]) if nodes else _end_instance(so_far)
     is_over = TERMINATION_FINALIZER not in ended.claim.metadata.finalizers
     update = () if ended.claim == claim else (UpdateClaim(claim, ended.claim, _progress(ended.claim)),)
     # Ticks do not help a node that waits for its replacement: the mark rings, and so does the schedule, for a deadline.
     # Nor do they help one whose drain is stalled (``lifecycle.stall``).
     told = pod_events(view, ended.claim, nodes[0]) if nodes else ()
+    told += surge_events(view, view.pods_on(nodes[0])) if nodes else ()
     in_progress = not (is_over or ended.is_kept or ended.is_slow)
     return Step((*ended.commands, *update), in_progress=in_progress, told=told)
 
@@ -114,16 +114,12 @@ def is_ours(node: Node, kind: NodeClassKind) -> bool:
 def _with_deadline(so_far: _Pass) -> _Pass:
     """Stamp the moment by which everything must be over, once: the deletion and the claim's grace period."""
     claim = so_far.claim
-    period, deleted = claim.spec.termination_grace_period, claim.metadata.deletion_timestamp
-    if period is None or deleted is None or TERMINATION_TIMESTAMP in claim.metadata.annotations:
+    ends = deadline(claim)
+    if ends is None or TERMINATION_TIMESTAMP in claim.metadata.annotations:
         return so_far
-    at = (deleted + (duration.parse(period) or timedelta())).isoformat()
+    at = ends.isoformat()
     warning = Announce("TerminationGracePeriodExpiring", f"all of its pods will be gone by {at}", claim, warning=True)
     return so_far.then(warning, claim=annotated(claim, {TERMINATION_TIMESTAMP: at}))
-
-
-def _deadline(claim: NodeClaim) -> datetime | None:
-    return moment(claim.metadata.annotations.get(TERMINATION_TIMESTAMP, ""))
 
 
 def _end_node(so_far: _Pass, node: Node) -> _Pass:
@@ -159,13 +155,21 @@ def _kept(so_far: _Pass, node: Node) -> _Pass:
     return replace(so_far.then(Announce("AwaitingReplacement", text, node)), is_kept=True)
 
 
+def _surged(so_far: _Pass, node: Node) -> _Pass:
+    """Have the successors of pods made that ask for it, as long as their node is drained."""
+    if TERMINATION_FINALIZER not in so_far.claim.metadata.finalizers or so_far.claim.is_true(DRAINED):
+        return so_far
+    commands, claim = begun(so_far.view, so_far.claim, so_far.view.pods_on(node))
+    return so_far.then(*commands, claim=claim)
+
+
 def _drained(so_far: _Pass, node: Node) -> _Pass:
     if so_far.claim.is_true(DRAINED):
         return so_far
-    at, deadline = observed(so_far.claim, so_far.now), _deadline(so_far.claim)
-    drain = plan_drain(so_far.view.pods_on(node), now=so_far.now, deadline=deadline)
+    at, ends = observed(so_far.claim, so_far.now), deadline(so_far.claim)
+    drain = plan_drain(so_far.view.pods_on(node), now=so_far.now, deadline=ends)
     if drain.waiting:
-        so_far = _asked(so_far, node, drain, deadline)
+        so_far = _asked(so_far, node, drain, ends)
     draining = so_far.claim.condition(DRAINED)
     since = draining.last_transition_time if draining else None
     if drain.waiting or since is None or so_far.now - since < SHORTEST_DRAIN:
@@ -174,44 +178,44 @@ def _drained(so_far: _Pass, node: Node) -> _Pass:
     return so_far.then(claim=with_condition(so_far.claim, true(DRAINED, at)))
 
 
-def _asked(so_far: _Pass, node: Node, drain: Drain, deadline: datetime | None) -> _Pass:
+def _asked(so_far: _Pass, node: Node, drain: Drain, ends: datetime | None) -> _Pass:
     """Ask the pods to go, unless they were asked in vain a moment ago. What a deadline forces waits for nothing."""
     annotations, now = so_far.claim.metadata.annotations, so_far.now
     pace = stall.pace(annotations, len(drain.waiting), now)
     is_slow = not (
         pace.is_worth_ticks(now)
         or stall.is_hurried(annotations, now)
-        or stall.is_deadline_near(deadline, drain.waiting, now)
+        or stall.is_deadline_near(ends, drain.waiting, now)
     )
     if not pace.is_due:
         drain = replace(drain, evict=())
-    commands = _drain_commands(so_far.view, node, drain, deadline) if pace.is_due or drain.force else ()
+    commands = _drain_commands(so_far.view, node, drain, ends) if pace.is_due or drain.force else ()
     asked = annotated(so_far.claim, pace.stall.annotation)
     return replace(so_far.then(*commands, claim=asked), is_slow=is_slow)
 
 
-def _drain_commands(view: View, node: Node, drain: Drain, deadline: datetime | None) -> Iterable[Command]:
+def _drain_commands(view: View, node: Node, drain: Drain, ends: datetime | None) -> Iterable[Command]:
     if drain.waiting:
         text = f"{len(drain.waiting)} pods are waiting to be evicted"
         yield Announce("FailedDraining", text, node, warning=True)
-    if deadline is not None:
-        text = f"its node must be gone by {deadline.isoformat()}"
-        yield from (DeletePod(pod, grace(view.snapshot.now, deadline), text) for pod in drain.force)
-    yield from (Evict(pod, node, "its node is being drained") for pod in drain.evict)
+    if ends is not None:
+        text = f"its node must be gone by {ends.isoformat()}"
+        yield from (DeletePod(pod, grace(view.snapshot.now, ends), text) for pod in drain.force)
+    yield from (Evict(pod, node, "its node is being drained") for pod in drain.evict if not view.is_held(pod))
 
 
 def _detached(so_far: _Pass, node: Node) -> _Pass:
-    at, deadline = observed(so_far.claim, so_far.now), _deadline(so_far.claim)
+    at, ends = observed(so_far.claim, so_far.now), deadline(so_far.claim)
     volumes = blocking_volumes(so_far.view.snapshot, node.metadata.name, so_far.view.pods_on(node))
     if not volumes:
         return so_far.then(claim=with_condition(so_far.claim, true(DETACHED, at)))
     shown = ", ".join(volumes[:5])
-    if deadline is not None and so_far.now > deadline:
+    if ends is not None and so_far.now > ends:
         late = false(DETACHED, "TerminationGracePeriodElapsed", f"still attached: {shown}", at)
         return so_far.then(claim=with_condition(so_far.claim, late))
     waiting = unknown(DETACHED, "AwaitingVolumeDetachment", f"still attached: {shown}", at)
     event = Announce("AwaitingVolumeDetachment", f"waiting for volumes to be detached: {shown}", node)
-    is_slow = _has_waited(so_far.claim, DETACHED, at.now) and not stall.is_deadline_near(deadline, (), at.now)
+    is_slow = _has_waited(so_far.claim, DETACHED, at.now) and not stall.is_deadline_near(ends, (), at.now)
     return replace(so_far.then(event, claim=with_condition(so_far.claim, waiting)), is_slow=is_slow)
 
 

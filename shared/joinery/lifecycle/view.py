@@ -8,7 +8,7 @@ claim of every instance that is listed is in the snapshot then, unless it is gon
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from joinery.apis.core import Node, Pod
@@ -23,6 +23,7 @@ from joinery.state.nodes import nodes_by_provider_id
 from joinery.state.plans import expected
 from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot
+from joinery.termination.surge import Surge
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +57,8 @@ class View:
     to which they are bound. ``waiting``: by namespace/name, the live pods without a node. ``expected``: by a claim's
     name, the pods (namespace/name) that it is there for now (``state.plans.expected``). ``disruptions``: the disruption
     commands that go on, judged. ``shifted``: the ids of the zones that traffic is shifted away from; None if that could
-    not be learned.
+    not be learned. ``surges``: by namespace/name, pods of nodes that go whose successors are to come first
+    (``lifecycle.surging``).
     """
 
     snapshot: Snapshot
@@ -68,6 +70,7 @@ class View:
     are_instances_known: bool = True
     shifted: frozenset[str] | None = frozenset()
     disruptions: Disruptions = Disruptions()
+    surges: Mapping[str, Surge] = field(default_factory=dict)
 
     def nodes_of(self, claim: NodeClaim) -> tuple[Node, ...]:
         """The Nodes of a claim's instance, the live one first: one, if all is well."""
@@ -91,6 +94,11 @@ class View:
     def pods_on(self, node: Node) -> tuple[Pod, ...]:
         """The pods bound to a node."""
         return self.pods.get(node.metadata.name, ())
+
+    def is_held(self, pod: Pod) -> bool:
+        """Whether the pod is not evicted for now, because its successor is to come first."""
+        surge = self.surges.get(pod.key)
+        return surge is not None and surge.is_held
 
     def instance_of(self, owner: NodeClaim | Node) -> Instance | None:
         """The instance behind a claim or a Node; None if EC2 does not list it, or could not be asked."""

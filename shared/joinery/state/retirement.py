@@ -9,6 +9,7 @@ until their next node is launched. Only a deadline ends that: the claim's ``term
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
+from joinery.apis import duration
 from joinery.apis.core import Pod
 from joinery.apis.labels import INTERRUPTED_AT, RETIRED_FOR, TERMINATION_TIMESTAMP
 from joinery.apis.nodeclaim import NodeClaim
@@ -20,13 +21,25 @@ LONGEST_WAIT_FOR_REPLACEMENT = timedelta(seconds=15)
 #: long as EC2's warning for spot instances is.
 LAST_CALL = timedelta(minutes=2)
 #: What the API server gives a pod that does not say (Kubernetes `DefaultTerminationGracePeriodSeconds`).
-_USUAL_GRACE = 30
+USUAL_GRACE = 30
 
 
 def is_retired(claim: NodeClaim) -> bool:
     """Whether the claim is retired though nothing forces us. An interruption that comes later does."""
     annotations = claim.metadata.annotations
     return RETIRED_FOR in annotations and INTERRUPTED_AT not in annotations
+
+
+def deadline(claim: NodeClaim) -> datetime | None:
+    """By when the node of a claim that is being deleted must be gone; None if it has time.
+
+    It is stamped on the claim once. Before that it follows from the deletion and the claim's grace period.
+    """
+    stamped = moment(claim.metadata.annotations.get(TERMINATION_TIMESTAMP, ""))
+    period, deleted = claim.spec.termination_grace_period, claim.metadata.deletion_timestamp
+    if stamped is not None or period is None or deleted is None:
+        return stamped
+    return deleted + (duration.parse(period) or timedelta())
 
 
 def drains_at(claim: NodeClaim, pods: Iterable[Pod]) -> datetime | None:
@@ -37,9 +50,9 @@ def drains_at(claim: NodeClaim, pods: Iterable[Pod]) -> datetime | None:
     soonest = since + LONGEST_WAIT_FOR_REPLACEMENT
     if not is_retired(claim):
         return soonest
-    deadline = moment(claim.metadata.annotations.get(TERMINATION_TIMESTAMP, ""))
-    if deadline is None:
+    ends = deadline(claim)
+    if ends is None:
         return None
     graces = (pod.spec.termination_grace_period_seconds for pod in pods)
-    longest = max((_USUAL_GRACE if grace is None else grace for grace in graces), default=0)
-    return max(soonest, deadline - LAST_CALL - timedelta(seconds=longest))
+    longest = max((USUAL_GRACE if grace is None else grace for grace in graces), default=0)
+    return max(soonest, ends - LAST_CALL - timedelta(seconds=longest))

@@ -7,6 +7,7 @@ from joinery.apis.core import Pod
 from joinery.apis.labels import DO_NOT_DISRUPT, NODE_POOL
 from joinery.state.nodes import NodeView, views
 from joinery.state.pods import is_pending, is_reschedulable
+from joinery.state.surged import all_surged_pods
 from joinery.verification.final_state import FinalState
 from joinery.verification.predicates import selector_matches
 from joinery.verification.violation import Violation, ViolationCode, of_pod
@@ -54,11 +55,14 @@ def _expected(state: FinalState) -> tuple[dict[str, None], set[str]]:
                 may.add(pod.key)
             else:
                 must[pod.key] = None
+    surged = all_surged_pods(state.problem.snapshot.node_claims)
     all_views = views(state.problem.snapshot)
     replacements = [view for view in all_views if view.replaces and not view.is_leaving]
     for view in all_views:
         for pod in view.pods if view.is_leaving else ():
             if not is_reschedulable(pod) or (view.is_candidate and not _is_replaced(pod, view, replacements)):
+                continue
+            if pod.key in surged:
                 continue
             if _may_stay(state, pod):
                 may.add(pod.key)

@@ -5,11 +5,12 @@ from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
 from joinery.apis.core import Pod
-from joinery.scheduling.constraints.selectors import read
+from joinery.scheduling.constraints.budgets import covering
 from joinery.scheduling.problem import Problem
 from joinery.state.nodes import NodeView
 from joinery.state.pods import is_fully_blocking, is_pending, is_protected, is_reschedulable
 from joinery.state.snapshot import Snapshot
+from joinery.state.surged import all_surged_pods
 
 
 def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
@@ -18,12 +19,13 @@ def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
     waiting = [pod for pod in problem.snapshot.pods if is_pending(pod, only_marked=only_marked)]
     nodes = tuple(views)
     bought_for = _bought_for(nodes)
+    surged = all_surged_pods(problem.snapshot.node_claims)
     moving = [
         pod
         for view in nodes
         if view.is_leaving
         for pod in view.pods
-        if pod.spec.node_name and _must_move(pod, problem.snapshot)
+        if pod.spec.node_name and pod.key not in surged and _must_move(pod, problem.snapshot)
         # A candidate's pods run well until the command retires it. They are planned only to keep their next place.
         if not view.is_candidate or pod.key in bought_for.get(view.claim, ())
     ]
@@ -63,10 +65,5 @@ def _is_blocked(pod: Pod, snapshot: Snapshot) -> bool:
 
     The API server refuses one for a pod with several PodDisruptionBudgets.
     """
-    matching = [
-        budget
-        for budget in snapshot.disruption_budgets
-        if budget.metadata.namespace == pod.metadata.namespace
-        and read(budget.spec.selector).matches(pod.metadata.labels)
-    ]
+    matching = covering(snapshot.disruption_budgets, pod)
     return len(matching) > 1 or any(is_fully_blocking(budget) for budget in matching)
