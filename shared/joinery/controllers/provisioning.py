@@ -26,6 +26,7 @@ from joinery.controllers.invocation import Invocation
 from joinery.controllers.launcher import Launched, Launcher, finish_launches
 from joinery.controllers.lease import deciding
 from joinery.controllers.record import decision_document
+from joinery.controllers.static_capacity import StaticCapacity
 from joinery.controllers.supply import Supply, read_supply
 from joinery.controllers.telling import tell
 from joinery.doorbell.gateway import Bell
@@ -88,22 +89,28 @@ class ProvisioningController:
         Raises ``ConflictError`` if another decides, ``RefusedError`` for a plan that must not be acted upon, and, when
         everything else is done, for launches that the caps left out.
         """
-        decision, writer = self._decide(invocation)
+        snapshot = self._gateways.cluster.snapshot()
+        static = StaticCapacity(self._gateways, snapshot, invocation)
+        decision, writer = self._decide(static.adjust(snapshot, self._settings.caps), invocation)
+        # Where claims were refused, those before them are counted twice; then static NodePools get less in this run.
+        rest = _having_bought(writer.rest(decision.problem), decision.problem.options.caps, writer.launches)
+        static.fill_up(rest, decision.supply, writer)
         launched = self._launch(decision, writer, invocation)
         self._tell(decision, writer, invocation)
         writer.actor.conclude()
         _refuse_the_rest(decision.packing)
-        return _outcome(decision.packing, writer, launched)
+        static.conclude()
+        return {**_outcome(decision.packing, writer, launched), "added": static.added, "removed": static.removed}
 
     # --- deciding ---
 
-    def _decide(self, invocation: Invocation) -> tuple[Decision, ClaimWriter]:
+    def _decide(self, snapshot: Snapshot, invocation: Invocation) -> tuple[Decision, ClaimWriter]:
         """Plan without the Lease, and write the claims by it if those that there are have not changed meanwhile.
 
         A plan may take seconds, for which nobody else could write. Where claims change under plan after plan, the last
         one is made by the Lease, so that every run gets somewhere.
         """
-        snapshot, caps = self._finish_launches(self._gateways.cluster.snapshot(), invocation)
+        snapshot, caps = self._finish_launches(snapshot, invocation)
         for _ in range(_PLANS_WITHOUT_LEASE):
             decision = self._plan(snapshot, caps, invocation)
             if not decision.packing.launches:
@@ -122,10 +129,11 @@ class ProvisioningController:
         return deciding(self._gateways.cluster, "provisioning", invocation)
 
     def _finish_launches(self, snapshot: Snapshot, invocation: Invocation) -> tuple[Snapshot, Caps]:
-        """Launch the claims that a killed run left behind. Returns the cluster as it is after that, and the caps.
+        """Launch the claims that wait: those that a killed run left behind, and those that static NodePools lacked.
 
-        Only then is it known how much room their nodes have. Another run may be launching the same claims at this
-        moment: both calls have one token, and get the same instances.
+        Returns the cluster as it is after that, and what is left of the caps. Only then is it known how much room their
+        nodes have. Another run may be launching the same claims at this moment: both calls have one token, and get the
+        same instances.
         """
         caps = self._settings.caps
         if not self._gateways.may_launch or not any(map(awaits_launch, snapshot.managed_claims)):
@@ -136,12 +144,14 @@ class ProvisioningController:
         left_behind = [claim for claim in snapshot.managed_claims if awaits_launch(claim)]
         actor = Actor(self._gateways, snapshot.now, invocation)
         # A failure is logged, and not raised: the claim is tried again, and the other pods should be served now.
-        with actor.noting("claims that were left behind could not be launched"):
+        with actor.noting("claims that waited could not be launched"):
             instances = self._gateways.cloud.instances()
             finished = finish_launches(
                 self._gateways, actor, snapshot, left_behind, instances=instances, caps=caps, invocation=invocation
             )
             caps = finished.caps
+            if finished.launched.is_short:
+                self._gateways.doorbell.ring(Bell.PROVISIONING)
         return self._gateways.cluster.snapshot(), caps
 
     def _plan(self, snapshot: Snapshot, caps: Caps, invocation: Invocation) -> Decision:

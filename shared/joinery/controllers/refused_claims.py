@@ -57,6 +57,10 @@ class RefusedClaims:
             self._refuse_pool(launch.node_pool, refusal)
             return
         sorts = _sorts(launch, rest.snapshot)
+        if not sorts:
+            # For a static NodePool: there is no pod to blame. The next run asks again.
+            self.actor.note(f"claim {claim.metadata.name} was not written", error)
+            return
         refusals = self._refusals(rest, sorts)
         if not refusals and len(sorts) > 1:
             self._let_half_give_way(sorts, launch, error)

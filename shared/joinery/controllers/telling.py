@@ -13,7 +13,7 @@ from joinery.gateways import Gateways
 from joinery.observability import CODE, NODE_POOL, POD, REASON, logger, said
 from joinery.scheduling.explain.elsewhere import also_served, bought_twice, foreign
 from joinery.scheduling.packing import Launch, Packing, Unplaced
-from joinery.scheduling.reason import Reason
+from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -68,10 +68,10 @@ def _failed(left: Iterable[Unplaced], pods: Mapping[str, Pod]) -> Iterator[Annou
 
 
 def _log_pools(packing: Packing, snapshot: Snapshot) -> None:
-    """Which of our NodePools take no part. That another provider's take none is how it should be."""
+    """Which of our NodePools take no part. That another provider's and static ones take none is how it should be."""
     theirs = {pool.metadata.name for pool in snapshot.node_pools if not snapshot.serves(pool)}
     for reason in packing.pool_reasons:
-        if reason.subject and reason.subject.name not in theirs:
+        if reason.subject and reason.subject.name not in theirs and reason.code is not ReasonCode.STATIC:
             why = {NODE_POOL: reason.subject.name, CODE: reason.code, REASON: reason.message}
             logger.warning("a NodePool takes no part", extra=said(**why))
 

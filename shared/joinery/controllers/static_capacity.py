@@ -1,0 +1,176 @@
+"""Static NodePools, as one run of provisioning keeps them at their ``replicas``.
+
+It is a part of provisioning because that is who writes NodeClaims, under the Lease: whoever counts a pool's claims
+there sees all of them, so two runs cannot both make up for one missing node. A claim that was written counts, launched
+or not. So a run that is killed anywhere has bought nothing twice; the next one launches what it left.
+
+Static NodePools come before the pods that wait, because these may go to the nodes that are launched here. Only where
+the caps leave no room for all of their nodes the pods come first: a node that nobody waits for is the least urgent one.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+
+from joinery.apis.caps import Caps
+from joinery.commands import Announce
+from joinery.controllers.actor import Actor
+from joinery.controllers.announcements import announce
+from joinery.controllers.claim_writer import ClaimWriter
+from joinery.controllers.invocation import Invocation
+from joinery.controllers.lease import deciding
+from joinery.controllers.record import decision_document
+from joinery.controllers.supply import Supply, read_supply
+from joinery.disruption.scale_down import scale_down
+from joinery.doorbell.gateway import Bell
+from joinery.errors import RefusedError
+from joinery.gateways import Gateways
+from joinery.observability import CODE, COST, NODE_POOL, REASON, RECORD, logger, said
+from joinery.scheduling.admission import admit_launches, fits
+from joinery.scheduling.packing import Launch, Packing
+from joinery.scheduling.problem import Options, Problem
+from joinery.scheduling.reason import Reason
+from joinery.scheduling.replicas import replenish
+from joinery.state.claims import awaits_launch
+from joinery.state.replicas import static_pools
+from joinery.state.snapshot import Snapshot
+from joinery.verification.verify import verify
+
+
+class StaticCapacity:
+    """The static NodePools of one run. It takes the Lease itself, and raises ``ConflictError`` while another has it.
+
+    ``added``, ``removed``: how many nodes were asked for and given up.
+    """
+
+    def __init__(self, gateways: Gateways, snapshot: Snapshot, invocation: Invocation) -> None:
+        self._gateways = gateways
+        self._invocation = invocation
+        self._actor = Actor(gateways, snapshot.now, invocation)
+        self._refused = ""
+        self._is_postponed = False
+        self.added = self.removed = 0
+
+    def adjust(self, snapshot: Snapshot, caps: Caps) -> Snapshot:
+        """Give up what is too much, and write the claims that are lacking, if the caps have room for all of them.
+
+        Returns the cluster as it is after that. Its new claims wait for their launch. The Lease is taken only where
+        there is something to do, and then the cluster is read once more by it.
+        """
+        if not any(pool.lacking for pool in static_pools(snapshot).values()):
+            return snapshot
+        with self._deciding():
+            return self._adjusted(self._gateways.cluster.snapshot(), caps)
+
+    def _deciding(self) -> AbstractContextManager[None]:
+        return deciding(self._gateways.cluster, "provisioning", self._invocation)
+
+    def _adjusted(self, snapshot: Snapshot, caps: Caps) -> Snapshot:
+        snapshot = self._scaled_down(snapshot)
+        if not any(pool.lacking > 0 for pool in static_pools(snapshot).values()):
+            return snapshot
+        supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
+        waiting = sum(map(awaits_launch, snapshot.managed_claims))
+        problem = Problem(
+            snapshot=snapshot, instance_types=supply.types, options=Options(caps=caps.after(waiting, 0.0))
+        )
+        packing = self._planned(problem, supply)
+        if not fits(packing.launches, problem.options.caps):
+            self._is_postponed = True
+            return snapshot
+        writer = ClaimWriter(self._gateways.cluster, self._gateways.workers, self._actor)
+        self._write(problem, packing, supply, writer)
+        return writer.rest(problem).snapshot
+
+    def fill_up(self, problem: Problem, supply: Supply, writer: ClaimWriter) -> None:
+        """Where the pods came first: write as many claims as the caps have room for beside theirs.
+
+        ``problem``: with the claims that were written for pods, and what these left of the caps. ``writer``: theirs;
+        what it has written is launched by the caller.
+        """
+        if not self._is_postponed:
+            return
+        with self._deciding():
+            current = self._gateways.cluster.claims_snapshot()
+            snapshot = replace(problem.snapshot, node_claims=current.node_claims)
+            self._fill_up(replace(problem, snapshot=snapshot), supply, writer)
+
+    def _fill_up(self, problem: Problem, supply: Supply, writer: ClaimWriter) -> None:
+        packing = self._planned(problem, supply)
+        admission = admit_launches(packing.launches, problem.options.caps, {})
+        self._write(problem, replace(packing, launches=admission.launches), supply, writer)
+        if admission.left_out:
+            lacking = Counter(launch.node_pool for launch in admission.left_out)
+            text = "the caps leave no room for {} of the nodes that it lacks; the next run tries again"
+            self._announce(problem.snapshot, {name: text.format(count) for name, count in lacking.items()})
+            self._refused = f"the caps leave out {lacking.total()} nodes of static NodePools"
+
+    def conclude(self) -> None:
+        """Raise what went wrong, if anything did; ``RefusedError`` for what must not be launched now."""
+        self._actor.conclude()
+        if self._refused:
+            raise RefusedError(self._refused)
+
+    def _scaled_down(self, snapshot: Snapshot) -> Snapshot:
+        chains = scale_down(snapshot)
+        if not chains:
+            return snapshot
+        self.removed = len(chains)
+        self._actor.carry_out(*chains)
+        self._gateways.doorbell.ring(Bell.LIFECYCLE)
+        # The pods of these nodes need another place now, and their room must not be counted on.
+        return self._gateways.cluster.snapshot()
+
+    def _planned(self, problem: Problem, supply: Supply) -> Packing:
+        """The launches that are lacking, verified; none if verification refuses them."""
+        packing = replenish(problem)
+        for reason in packing.pool_reasons:
+            self._tell(problem.snapshot, reason)
+        without_pods = replace(problem, snapshot=replace(problem.snapshot, pods=()))
+        violations = verify(without_pods, packing)
+        if not violations:
+            return packing
+        self._record(problem, packing, supply, "refused")
+        self._refused = f"the plan for static NodePools breaks {len(violations)} rules: {violations[0]}"
+        return replace(packing, launches=())
+
+    def _write(self, problem: Problem, packing: Packing, supply: Supply, writer: ClaimWriter) -> None:
+        if not packing.launches:
+            return
+        writer.write(problem, packing)
+        self._gateways.doorbell.ring(Bell.LIFECYCLE)
+        self.added = len(packing.launches)
+        self._record(problem, packing, supply, "decided")
+        self._announce(problem.snapshot, dict(_texts(packing.launches)), warning=False)
+
+    def _record(self, problem: Problem, packing: Packing, supply: Supply, what: str) -> None:
+        with self._actor.noting("the decision about static NodePools was not recorded"):
+            record = decision_document(problem, packing, supply.unavailable)
+            key = self._gateways.store.record("replicas", problem.snapshot.now, record)
+            logger.info(what, extra=said(**{RECORD: key, COST: packing.hourly}))
+
+    def _tell(self, snapshot: Snapshot, reason: Reason) -> None:
+        """Why a pool has fewer nodes than it should."""
+        if reason.subject:
+            why = {NODE_POOL: reason.subject.name, CODE: reason.code, REASON: reason.message}
+            logger.warning("a static NodePool lacks nodes", extra=said(**why))
+            self._announce(snapshot, {reason.subject.name: f"it does not reach its replicas: {reason.message}"})
+
+    def _announce(self, snapshot: Snapshot, texts: dict[str, str], *, warning: bool = True) -> None:
+        """Events about NodePools, by name."""
+        event = "ReplicasNotReached" if warning else "ScaledUp"
+        pools = {pool.metadata.name: pool for pool in snapshot.node_pools}
+        news = [Announce(event, text, pools[name], warning=warning) for name, text in texts.items()]
+        announce(self._gateways, self._invocation, news)
+
+
+def _texts(launches: Iterable[Launch]) -> Iterable[tuple[str, str]]:
+    """By NodePool, what is decided for it."""
+    by_pool: dict[str, list[Launch]] = {}
+    for launch in launches:
+        by_pool.setdefault(launch.node_pool, []).append(launch)
+    for pool, own in by_pool.items():
+        zones = Counter(launch.offering.zone for launch in own)
+        where = ", ".join(f"{zones[zone]} in {zone}" for zone in sorted(zones))
+        yield pool, f"{len(own)} nodes to reach its replicas ({where}), {own[0].offering.instance_type} or better"
