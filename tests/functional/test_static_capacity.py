@@ -13,8 +13,9 @@ from joinery.errors import ConfigurationError, ConflictError, JoineryError, Refu
 from joinery.lifecycle.step import LAUNCHING
 from joinery.state.offerings import OfferingKey
 from simulator import builders
+from simulator.doors.doors import Killed
 from simulator.world import World
-from tests.functional.fuse import Crash, Fuse
+from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
 
 XLARGE = "karpenter.k8s.aws/instance-size=xlarge"
@@ -242,7 +243,7 @@ def _tell(fuse: Fuse, launched: set[str]) -> Stand:
             for door in (stand.provision, stand.live):
                 try:
                     door()
-                except Crash:
+                except Killed:
                     fuse.replace()
                     stand.wait(LAUNCHING / timedelta(seconds=1) + 30)
                 except (ConflictError, UnavailableError):

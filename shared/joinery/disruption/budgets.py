@@ -13,23 +13,15 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from enum import StrEnum
 
 from joinery.apis import duration
+from joinery.apis.disruption import DisruptionReason
 from joinery.apis.nodepool import Budget, NodePool
 from joinery.disruption import cron
 from joinery.state.nodes import NodeView
 
 #: What is allowed where no budget is in force (Karpenter: `math.MaxInt32`).
 UNLIMITED = 2**31 - 1
-
-
-class DisruptionReason(StrEnum):
-    """What a node is disrupted for. The spelling is that of ``spec.disruption.budgets[].reasons``."""
-
-    UNDERUTILIZED = "Underutilized"
-    EMPTY = "Empty"
-    DRIFTED = "Drifted"
 
 
 @dataclass(frozen=True, slots=True)

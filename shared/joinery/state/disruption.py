@@ -133,14 +133,14 @@ def _joined(carried: list[tuple[CommandRecord, NodeClaim]], claims: Mapping[str,
     there = [claims[name] for name in record.replacements if name in claims]
     return DisruptionCommand(
         record=record,
-        candidates=tuple(claim for _, claim in carried if not _goes_by_itself(claim)),
-        departing=tuple(claim for _, claim in carried if _goes_by_itself(claim)),
-        replacements=tuple(claim for claim in there if not _goes_by_itself(claim)),
+        candidates=tuple(claim for _, claim in carried if not goes_by_itself(claim)),
+        departing=tuple(claim for _, claim in carried if goes_by_itself(claim)),
+        replacements=tuple(claim for claim in there if not goes_by_itself(claim)),
         absent=tuple(name for name in record.replacements if name not in claims),
-        lost=tuple(claim.metadata.name for claim in there if _goes_by_itself(claim)),
+        lost=tuple(claim.metadata.name for claim in there if goes_by_itself(claim)),
     )
 
 
-def _goes_by_itself(claim: NodeClaim) -> bool:
+def goes_by_itself(claim: NodeClaim) -> bool:
     """Whether the claim is leaving whatever becomes of the command."""
     return claim.is_deleting or INTERRUPTED_AT in claim.metadata.annotations

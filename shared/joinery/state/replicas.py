@@ -1,12 +1,12 @@
 """Static NodePools (``spec.replicas``): which of their claims count towards the number of nodes that they keep."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
-from joinery.state.nodes import is_leaving
+from joinery.state.disruption import goes_by_itself, is_candidate, record_of, replaces_of
 from joinery.state.snapshot import Snapshot
 
 
@@ -14,7 +14,8 @@ from joinery.state.snapshot import Snapshot
 class StaticPool:
     """A static NodePool of ours that is not being deleted.
 
-    ``staying``: its claims, launched or not, but for those that are going. ``unreadable``: how many claims of it cannot
+    ``staying``: its claims, launched or not, but for those that are going or handed over to a replacement.
+    ``unreadable``: how many claims of it cannot
     be read. Their nodes are there all the same, so they count.
     """
 
@@ -37,10 +38,33 @@ def static_pools(snapshot: Snapshot) -> Mapping[str, StaticPool]:
     }
     if not pools:
         return {}
-    staying: dict[str, list[NodeClaim]] = {name: [] for name in pools}
+    by_pool: dict[str, list[NodeClaim]] = {name: [] for name in pools}
     for claim in snapshot.managed_claims:
         name = claim.metadata.labels.get(NODE_POOL, "")
-        if name in staying and not is_leaving(None, claim):
-            staying[name].append(claim)
+        if name in by_pool and not goes_by_itself(claim):
+            by_pool[name].append(claim)
     unreadable = [invalid.node_pool for invalid in snapshot.invalid if invalid.kind == NodeClaim.kind]
-    return {name: StaticPool(pools[name], tuple(staying[name]), unreadable.count(name)) for name in sorted(pools)}
+    return {
+        name: StaticPool(pools[name], _each_once(by_pool[name]), unreadable.count(name)) for name in sorted(by_pool)
+    }
+
+
+def _each_once(claims: Sequence[NodeClaim]) -> tuple[NodeClaim, ...]:
+    """The claims, but of a candidate of a disruption command and its replacement only one.
+
+    That is the replacement once it is written, and the candidate again when the command is rolled back. So a command
+    that is stopped anywhere makes a pool neither lack a node nor have one too many.
+    """
+    names = {claim.metadata.name for claim in claims}
+    handed_over = {claim.metadata.name for claim in claims if is_candidate(claim) and names & _replacements(claim)}
+    counted = names - handed_over
+    return tuple(
+        claim
+        for claim in claims
+        if claim.metadata.name in counted and not ((link := replaces_of(claim)) and counted & set(link.candidates))
+    )
+
+
+def _replacements(candidate: NodeClaim) -> set[str]:
+    record = record_of(candidate)
+    return set(record.replacements) if record else set()

@@ -11,7 +11,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import Resources, amounts, total
 from joinery.scheduling.packing import Launch
 from joinery.scheduling.reason import Figure, Subject
-from joinery.state.nodes import views
+from joinery.state.replicas import static_pools
 from joinery.verification.affinity import anti_affinity_terms
 from joinery.verification.census import Census
 from joinery.verification.choices import Choice, Choices
@@ -44,16 +44,15 @@ def check_limits(state: FinalState, choices: Choices) -> Iterator[Violation]:
 
 
 def check_replicas(state: FinalState) -> Iterator[Violation]:
-    """No static NodePool grows over its replicas. Nodes that are leaving do not count; what replaces them does."""
-    new = Counter(launch.node_pool for launch, _ in state.launched if state.pools[launch.node_pool].is_static)
+    """No static NodePool grows over its replicas."""
+    static = static_pools(state.problem.snapshot)
+    new = Counter(launch.node_pool for launch, _ in state.launched if launch.node_pool in static)
     for name in sorted(new):
-        nodes = new[name] + sum(
-            view.pool == name and bool(view.claim) and not view.is_leaving for view in views(state.problem.snapshot)
-        )
-        replicas = state.pools[name].spec.replicas or 0
-        if nodes > replicas:
-            template = "{nodes} nodes with this plan, and replicas is {replicas}"
-            figures: dict[str, Figure] = {"nodes": nodes, "replicas": replicas}
+        lacking = static[name].lacking
+        if new[name] > lacking:
+            template = "{launches} launches, and it lacks {lacking} of its {replicas} replicas"
+            figures: dict[str, Figure] = {"launches": new[name], "lacking": lacking}
+            figures |= {"replicas": static[name].pool.spec.replicas or 0}
             yield Violation.of(ViolationCode.REPLICAS, template, Subject.node_pool(name), **figures)
 
 
