@@ -39,7 +39,7 @@ from joinery.verification.verify import verify
 
 
 class StaticCapacity:
-    """The static NodePools of one run. It takes the Lease itself, and raises ``ConflictError`` while another has it.
+    """The static NodePools of one run. It takes the Lease itself.
 
     ``added``, ``removed``: how many nodes were asked for and given up.
     """
@@ -56,7 +56,7 @@ class StaticCapacity:
         """Give up what is too much, and write the claims that are lacking, if the caps have room for all of them.
 
         Returns the cluster as it is after that. Its new claims wait for their launch. The Lease is taken only where
-        there is something to do, and then the cluster is read once more by it.
+        there is something to do, and then the cluster is read once more by it; ``ConflictError`` while another has it.
         """
         if not any(pool.lacking for pool in static_pools(snapshot).values()):
             return snapshot
@@ -91,7 +91,8 @@ class StaticCapacity:
         """
         if not self._is_postponed:
             return
-        with self._deciding():
+        # What was written for pods is launched all the same where another run has the Lease now.
+        with self._actor.noting("the replicas are left to the next run"), self._deciding():
             current = self._gateways.cluster.claims_snapshot()
             snapshot = replace(problem.snapshot, node_claims=current.node_claims)
             self._fill_up(replace(problem, snapshot=snapshot), supply, writer)
