@@ -1,8 +1,8 @@
 """An AWS account in moto: what the adapters need and moto lacks.
 
-moto's CreateFleet takes the first override always, never runs out of a pool and knows no tokens; it has no capacity
-reservations; its SSM has no EKS parameters and its images are of 2017. ``Account`` puts that right from the inside, so
-it works in the process that serves moto. Nothing of Joinery's own is touched.
+moto's CreateFleet takes the first override always, never runs out of a pool, knows no tokens, and gives instances no
+profile; it has no capacity reservations; its SSM has no EKS parameters and its images are of 2017. ``Account`` puts
+that right from the inside, so it works in the process that serves moto. Nothing of Joinery's own is touched.
 """
 
 from collections.abc import Callable, Iterator
@@ -163,11 +163,22 @@ def _choosing(account: Account, create_fleet: Callable[..., Any]) -> Callable[..
             if OfferingKey(override["InstanceType"], override["AvailabilityZone"], bought_as) in account.out_of:
                 account.errors.append(_error(config, override))
                 continue
-            return create_fleet(backend, **{**asked, "launch_template_configs": [{**config, "Overrides": [override]}]})
+            chosen = [{**config, "Overrides": [override]}]
+            return _with_profiles(backend, create_fleet(backend, **{**asked, "launch_template_configs": chosen}))
         none = {**asked["target_capacity_specification"], "TotalTargetCapacity": 0}
         return create_fleet(backend, **{**asked, "target_capacity_specification": none})
 
     return choose
+
+
+def _with_profiles(backend: Any, fleet: Any) -> Any:
+    """The fleet, whose instances say which instance profile of their launch template they have."""
+    # moto keeps the template's {"Name": ...} where an ARN belongs.
+    profiles = [spec.iam_instance_profile["Arn"]["Name"] for spec in fleet.launch_specs if spec.iam_instance_profile]
+    for instance in backend.all_instances() if profiles else ():
+        if not isinstance((instance.iam_instance_profile or {}).get("Arn"), str):
+            instance.iam_instance_profile = {"Arn": f"arn:aws:iam::{ACCOUNT}:instance-profile/{profiles[0]}"}
+    return fleet
 
 
 def _error(config: dict[str, Any], override: dict[str, Any]) -> dict[str, Any]:

@@ -26,6 +26,7 @@ from joinery.cloudprovider.gateway import (
 )
 from joinery.cloudprovider.instancetypes.compatibility import image_for
 from joinery.cloudprovider.instancetypes.resolve import resolve
+from joinery.cloudprovider.launch.fleet import subnets_by_zone
 from joinery.cloudprovider.nodeclass.kind import of_ec2
 from joinery.cloudprovider.nodeclass.readiness import status
 from joinery.cloudprovider.nodeclass.reservations import selected
@@ -264,7 +265,9 @@ class InMemoryCloud:
             wanted = request.count - len(launched)
             within = override.reservation.id if override.reservation else ""
             got = self._take(pool, min(wanted, self._left_in(within)) if within else wanted)
-            launched += [self._start(pool, override, images(override.instance_type), tags) for _ in range(got)]
+            launched += [
+                self._start(pool, override, node_class, images(override.instance_type), tags) for _ in range(got)
+            ]
             if got == wanted:
                 break
             failures.append(_out_of(pool))
@@ -284,7 +287,9 @@ class InMemoryCloud:
         running = sum(machine.state(now) in ("pending", "running") for machine in inside)
         return max(((known.available_instance_count or 0) if known else 0) - running, 0)
 
-    def _start(self, pool: OfferingKey, override: Override, image: str, tags: Mapping[str, str]) -> LaunchedInstance:
+    def _start(
+        self, pool: OfferingKey, override: Override, node_class: EC2NodeClass, image: str, tags: Mapping[str, str]
+    ) -> LaunchedInstance:
         instance_id = f"i-{len(self._machines) + 1:017x}"
         instance = Instance(
             instance_id=instance_id,
@@ -296,6 +301,9 @@ class InMemoryCloud:
             image_id=image,
             tags=dict(tags),
             reservation=override.reservation.id if override.reservation else "",
+            subnet_id=subnets_by_zone(node_class).get(pool.zone, ""),
+            security_groups=frozenset(group.id for group in node_class.status.security_groups),
+            instance_profile=node_class.status.instance_profile,
         )
         self._machines[instance_id] = _Machine(instance=instance, price=override.price)
         self._tell(instance_id)

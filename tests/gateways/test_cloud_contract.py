@@ -306,6 +306,19 @@ def test_an_instance_carries_the_tags_that_say_whose_it_is(region: Region) -> No
     assert instance.capacity_type == "spot"
 
 
+def test_an_instance_says_what_it_was_made_of(region: Region) -> None:
+    """What drift compares with what the class selects today."""
+    request = request_for(region.cloud)
+    region.cloud.launch(request)
+    (instance,) = region.cloud.instances()
+    status = request.node_class.status
+    assert isinstance(status, EC2NodeClassStatus)
+    assert instance.subnet_id in {subnet.id for subnet in status.subnets if subnet.zone == instance.zone}
+    assert instance.security_groups == {group.id for group in status.security_groups}
+    assert instance.instance_profile == status.instance_profile
+    assert instance.image_id in {ami.id for ami in status.amis}
+
+
 def test_the_users_tags_are_kept_and_ours_are_not_the_users_to_set(region: Region) -> None:
     """A class that sets an ownership tag is refused, by name and field."""
     tagged = resolved(region.cloud, node_class(tags={"team": "a", "Name": "node"}))

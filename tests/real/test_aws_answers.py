@@ -49,6 +49,11 @@ def test_instances_say_how_they_were_bought(clients: Clients) -> None:
         ("8a57", "running", "reserved", "cr-0a1b2c3d4e5f60719"),
         ("5f5f", "running", "reserved", "cr-0a1b2c3d4e5f60720"),
     ]
+    assert [(i.subnet_id[-2:], i.security_groups, i.instance_profile) for i in instances[1:4]] == [
+        ("03", {"sg-0f1e2d3c4b5a69788"}, "prod_14107402741353021"),
+        ("", frozenset(), ""),
+        ("01", {"sg-0f1e2d3c4b5a69788"}, "prod_14107402741353021"),
+    ]
     assert instances[0].launched_at == datetime(2026, 11, 20, 7, 34, 1, tzinfo=UTC)
 
 

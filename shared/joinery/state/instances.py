@@ -21,6 +21,9 @@ class Instance:
     ``capacity_type``: reserved, spot or on-demand. ``state``: EC2's word for it (``pending``, ``running``, ...).
     ``launched_at``: in UTC. ``image_id``: of its AMI. ``reservation``: the id of the capacity reservation in which it
     was launched, empty if there was none. ``provider``: what provider IDs of its cloud begin with.
+
+    ``subnet_id``, ``security_groups`` (ids): of its primary network interface. ``instance_profile``: the profile's
+    name. They are empty where EC2 does not say, as of an instance that is terminated.
     """
 
     instance_id: str
@@ -33,6 +36,9 @@ class Instance:
     tags: Mapping[str, str] | None = None
     reservation: str = ""
     provider: str = AWS
+    subnet_id: str = ""
+    security_groups: frozenset[str] = frozenset()
+    instance_profile: str = ""
 
     @property
     def provider_id(self) -> str:

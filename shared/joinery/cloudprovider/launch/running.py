@@ -49,6 +49,12 @@ def as_ours(entry: Mapping[str, Any]) -> Instance:
         image_id=at(entry, "ImageId") or "",
         tags={tag["Key"]: tag.get("Value") or "" for tag in entries(entry, "Tags", "Key", call=_CALL)},
         reservation=(at(entry, "CapacityReservationId") or "") if _capacity_type(entry) == labels.RESERVED else "",
+        subnet_id=at(entry, "SubnetId") or "",
+        security_groups=frozenset(
+            group["GroupId"] for group in entries(entry, "SecurityGroups", "GroupId", call=_CALL)
+        ),
+        # arn:aws:iam::111122223333:instance-profile/path/name
+        instance_profile=(at(entry, "IamInstanceProfile.Arn") or "").rpartition("/")[2],
     )
 
 
