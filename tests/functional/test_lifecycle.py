@@ -15,7 +15,7 @@ def test_a_new_pool_is_ready_after_one_run_and_wakes_provisioning(stand: Stand) 
     stand.world.cluster.add(builders.node_pool("second", ready=False))
     stand.live()
     ready = {found.type: found.status for found in stand.world.cluster.node_pools["second"].status.conditions}
-    assert ready == {"ValidationSucceeded": "True", "NodeClassReady": "True", "Ready": "True"}
+    assert {"ValidationSucceeded": "True", "NodeClassReady": "True", "Ready": "True"}.items() <= ready.items()
     assert Bell.PROVISIONING in stand.rung()
 
 

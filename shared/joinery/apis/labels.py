@@ -82,6 +82,8 @@ SURGE_BEFORE_EVICTION = f"{OWN_GROUP}/surge-before-eviction"
 #: Set on a claim that is leaving: the pods of its node that a rollout replaces, as a JSON list of namespace/name. Plans
 #: do not look for another node for them, because their successors are pods of their own.
 SURGED_PODS = f"{OWN_GROUP}/surged-pods"
+#: What became of a NodePool's last launches, while one of them has failed: JSON (``lifecycle.registration_health``).
+REGISTRATIONS = f"{OWN_GROUP}/registrations"
 #: The CreateFleet token of a claim, so that a retry returns the same instance.
 LAUNCH_TOKEN = f"{OWN_GROUP}/launch-token"
 

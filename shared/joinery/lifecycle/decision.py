@@ -12,6 +12,7 @@ from joinery.commands import Announce, Command, DeleteClaim, Tolerate, UpdateCla
 from joinery.lifecycle.finalization import finalize_node, is_ours
 from joinery.lifecycle.garbage import unknown_instances
 from joinery.lifecycle.readiness import readiness
+from joinery.lifecycle.registration_health import REGISTRATION_HEALTHY
 from joinery.lifecycle.repair import Repairs, repairs
 from joinery.lifecycle.step import advance
 from joinery.lifecycle.turns import in_turn
@@ -129,5 +130,8 @@ def _changes_readiness(command: Command) -> bool:
     """Whether a condition has changed, and not only a figure of the status."""
     if not isinstance(command, UpdatePool | UpdateClass):
         return False
-    before = {condition.type: condition.status for condition in command.before.status.conditions}
-    return before != {condition.type: condition.status for condition in command.after.status.conditions}
+    before, after = (
+        {it.type: it.status for it in read.status.conditions if it.type != REGISTRATION_HEALTHY}
+        for read in (command.before, command.after)
+    )
+    return before != after

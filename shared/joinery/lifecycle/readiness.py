@@ -24,6 +24,7 @@ from joinery.apis.quantity import amounts, texts, total
 from joinery.apis.support import UNTIL_THEN, disruption_in_vain
 from joinery.apis.validation import validate
 from joinery.commands import Command, Reject, UpdateClass, UpdatePool
+from joinery.lifecycle.registration_health import with_registration_health
 from joinery.lifecycle.zonal_shift import shift_events, with_shift
 from joinery.state.snapshot import Snapshot
 
@@ -91,9 +92,10 @@ def _pool(
     pool: NodePool, classes: Mapping[str, NodeClass], snapshot: Snapshot, shifted: frozenset[str] | None
 ) -> NodePool:
     at = Observation(now=snapshot.now, generation=pool.metadata.generation)
-    conditions = put(pool.status.conditions, _valid(pool, at))
     ref = pool.spec.template.spec.node_class_ref
     node_class = classes.get(ref.name)
+    pool = with_registration_health(pool, snapshot.managed_claims, node_class, snapshot.now)
+    conditions = put(pool.status.conditions, _valid(pool, at))
     conditions = put(conditions, _class_ready(node_class, at) if node_class else _no_class(ref, snapshot, at))
     conditions = with_shift(_with_not_done_yet(conditions, pool, at), pool, node_class, shifted, at)
     claims = [claim for claim in snapshot.managed_claims if _counts(claim, pool)]

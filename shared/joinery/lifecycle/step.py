@@ -19,6 +19,7 @@ from joinery.apis.labels import INSTANCE_TAGGED, INTERRUPTED_AT, TERMINATION_FIN
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.lifecycle.adoption import adopted
+from joinery.lifecycle.consistency import checked
 from joinery.lifecycle.demotion import demoted
 from joinery.lifecycle.finalization import finalize
 from joinery.lifecycle.garbage import lost_instance
@@ -91,11 +92,12 @@ def _living(view: View, claim: NodeClaim) -> Step:
     after, node, events = orchestrated(view, after, node)
     if claim.is_true(INITIALIZED):
         after, node = reprieved(view, *demoted(view, after, node))
+    after, too_small = checked(view, after, node)
     steered = steer(view, after, node)
     after = adopted(view, settled(after, view.snapshot.now))
     is_young = not after.is_true(INITIALIZED) and _is_young(after, view.snapshot.now)
     return Step(
-        (*before_node, *events, *_written(view, claim, after, steered), *left_behind(view, claim)),
+        (*before_node, *events, *too_small, *_written(view, claim, after, steered), *left_behind(view, claim)),
         tagging=_tagging(claim) if after == claim else (),
         in_progress=is_young or steered.is_kept or is_candidate_in(view, claim),
         invited=steered.invited,
