@@ -6,6 +6,8 @@ marked Drifted already keeps the hash that it has: with today's it would look as
 nodepool/hash, nodeclass/hash).
 """
 
+from collections.abc import Callable
+
 from joinery.apis.hashing import HASH_VERSION, node_pool_hash
 from joinery.apis.labels import (
     NODE_POOL,
@@ -19,20 +21,23 @@ from joinery.state.claims import DRIFTED, annotated
 
 def adopted(view: View, claim: NodeClaim) -> NodeClaim:
     """The claim with hashes of our version, as far as its NodePool and its node class are there."""
-    pools = {pool.metadata.name: pool for pool in view.snapshot.node_pools}
-    node_classes = {node_class.metadata.name: node_class for node_class in view.snapshot.node_classes}
-    pool = pools.get(claim.metadata.labels.get(NODE_POOL, ""))
-    node_class = node_classes.get(claim.spec.node_class_ref.name)
+    snapshot = view.snapshot
+    pool_name, class_name = claim.metadata.labels.get(NODE_POOL, ""), claim.spec.node_class_ref.name
+    pool = next((pool for pool in snapshot.node_pools if pool.metadata.name == pool_name), None)
+    node_class = next(
+        (node_class for node_class in snapshot.node_classes if node_class.metadata.name == class_name), None
+    )
     if pool is not None:
-        claim = _stamped(claim, NODE_POOL_HASH, NODE_POOL_HASH_VERSION, node_pool_hash(pool))
+        claim = _stamped(claim, NODE_POOL_HASH, NODE_POOL_HASH_VERSION, lambda: node_pool_hash(pool))
     if node_class is not None:
         kind = node_class.identity()
-        claim = _stamped(claim, kind.hash_annotation, kind.hash_version_annotation, node_class.static_hash)
+        claim = _stamped(claim, kind.hash_annotation, kind.hash_version_annotation, lambda: node_class.static_hash)
     return claim
 
 
-def _stamped(claim: NodeClaim, key: str, version_key: str, value: str) -> NodeClaim:
+def _stamped(claim: NodeClaim, key: str, version_key: str, value: Callable[[], str]) -> NodeClaim:
+    """``value``: works out the hash, which takes most of a claim's step and which hardly any claim needs."""
     if claim.metadata.annotations.get(version_key) == HASH_VERSION:
         return claim
     stamp = {version_key: HASH_VERSION}
-    return annotated(claim, stamp if claim.is_true(DRIFTED) else {**stamp, key: value})
+    return annotated(claim, stamp if claim.is_true(DRIFTED) else {**stamp, key: value()})

@@ -163,6 +163,8 @@ def _replaced_by(view: View, claim: NodeClaim) -> Iterator[NodeClaim]:
     """The claims that are still there of those that the claim replaces."""
     link = replaces_of(claim)
     names = link.candidates if link else ()
+    if not names:
+        return iter(())
     return (other for other in view.snapshot.managed_claims if other.metadata.name in names)
 
 

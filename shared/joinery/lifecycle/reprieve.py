@@ -29,7 +29,9 @@ def reprieved(view: View, claim: NodeClaim, node: Node | None) -> tuple[NodeClai
     """The claim without the condition and its node without the taint, if they were left behind."""
     if leaving_since(claim) is not None or is_candidate(claim) or _may_be_alive(view, claim):
         return claim, node
-    after = with_status(claim, conditions=drop(claim.status.conditions, DISRUPTION_REASON))
+    after = claim
+    if claim.condition(DISRUPTION_REASON) is not None:
+        after = with_status(claim, conditions=drop(claim.status.conditions, DISRUPTION_REASON))
     return after, undisrupted(node) if node is not None and is_disrupted(node) else node
 
 

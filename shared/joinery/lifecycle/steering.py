@@ -12,7 +12,7 @@ run on the node that goes (``lifecycle.orchestration``).
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from msgspec.structs import replace
 
@@ -20,6 +20,7 @@ from joinery.apis.core import Node, Pod, Taint, Toleration
 from joinery.apis.labels import NO_EXECUTE, NO_SCHEDULE
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Tolerate, UpdateClaim
+from joinery.lifecycle.binding import TIME_TO_BIND, true_since
 from joinery.lifecycle.initialization import not_yet
 from joinery.lifecycle.orchestration import is_held
 from joinery.lifecycle.view import View
@@ -32,10 +33,6 @@ from joinery.state.plans import is_kept, kept_by, planned_pods, remembered
 from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot
 
-#: How long the scheduler has once the node is fit: three of its longest back-offs (kube-scheduler
-#: `podMaxBackoffSeconds`, 10 s). A pod may have to wait for pods of other nodes, because of affinity or a spread. So
-#: the time of nodes that are on their way together ends together (``_is_over``).
-TIME_TO_BIND = timedelta(seconds=30)
 #: How long a node is kept at most, from its registration: it may never become fit, nor the nodes of pods that its pods
 #: wait for.
 LONGEST_KEPT = timedelta(minutes=5)
@@ -147,31 +144,13 @@ def _is_over(view: View, claim: NodeClaim) -> bool:
     It is not while pods of nodes that were on their way with this one still have time: this node's pods may be waiting
     for them.
     """
-    now, registered, fit = view.snapshot.now, _since(claim, REGISTERED), _since(claim, INITIALIZED)
+    now, registered, fit = view.snapshot.now, true_since(claim, REGISTERED), true_since(claim, INITIALIZED)
     if registered is not None and now - registered >= LONGEST_KEPT:
         return True
     if fit is None or now - fit < TIME_TO_BIND:
         return False
-    return not any(_may_be_awaited(other, fit, now) for other in view.snapshot.managed_claims)
-
-
-def _may_be_awaited(claim: NodeClaim, by: datetime, now: datetime) -> bool:
-    """Whether pods of a claim are still to be bound: its node is not fit yet, or has just become so.
-
-    Only claims that existed at the moment ``by`` count.
-    """
-    created, fit = claim.metadata.creation_timestamp, _since(claim, INITIALIZED)
-    if claim.is_deleting or created is None or created > by or not planned_pods(claim):
-        return False
-    if has_joined(claim) and not claim.is_true(REGISTERED):
-        return False  # its Node is gone
-    return fit is None or now - fit < TIME_TO_BIND
-
-
-def _since(claim: NodeClaim, kind: str) -> datetime | None:
-    """Since when a condition is true; None if it is not."""
-    condition = claim.condition(kind)
-    return condition.last_transition_time if condition is not None and condition.status == "True" else None
+    # Only claims that existed when this node became fit count: the pods of others were planned later.
+    return view.awaited_since is None or view.awaited_since > fit
 
 
 def _blocked(view: View, claim: NodeClaim, node: Node) -> str:

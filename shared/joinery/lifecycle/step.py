@@ -132,10 +132,10 @@ def _tagging(claim: NodeClaim) -> tuple[Command, ...]:
 def _written(view: View, before: NodeClaim, after: NodeClaim, steered: Steered) -> Iterable[Command]:
     """The writes that make the Node and the claim what they should be, the Node before the claim that says so."""
     node, current = steered.node, next(iter(view.nodes_of(before)), None)
-    if node is not None and current is not None and node != current:
+    if node is not None and current is not None and node is not current and node != current:
         forgotten = "no command disrupts it any more" if is_disrupted(current) and not is_disrupted(node) else ""
         yield UpdateNode(current, node, steered.ended or forgotten or f"it belongs to {before.metadata.name}")
-    if after != before:
+    if after is not before and after != before:
         yield UpdateClaim(before, after, _progress(after))
 
 

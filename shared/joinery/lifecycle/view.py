@@ -9,12 +9,14 @@ claim of every instance that is listed is in the snapshot then, unless it is gon
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cached_property
 
 from joinery.apis.core import Node, Pod
 from joinery.apis.labels import ZONE_ID
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, Tolerate
+from joinery.lifecycle.binding import awaited_since
 from joinery.lifecycle.second_look import Look, standard_look
 from joinery.lifecycle.verdict import Disruptions, disruptions_of
 from joinery.state.instances import Instance, instance_id
@@ -71,6 +73,11 @@ class View:
     shifted: frozenset[str] | None = frozenset()
     disruptions: Disruptions = Disruptions()
     surges: Mapping[str, Surge] = field(default_factory=dict)
+
+    @cached_property
+    def awaited_since(self) -> datetime | None:
+        """``lifecycle.binding.awaited_since`` of all claims: every kept node asks."""
+        return awaited_since(self.snapshot.managed_claims, self.snapshot.now)
 
     def nodes_of(self, claim: NodeClaim) -> tuple[Node, ...]:
         """The Nodes of a claim's instance, the live one first: one, if all is well."""

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
-from joinery.apis.conditions import NODE_CLAIM_DEPENDENTS, Observation, awaiting, find, put, with_ready
+from joinery.apis.conditions import NODE_CLAIM_DEPENDENTS, READY, Observation, awaiting, find, is_true, put, with_ready
 from joinery.apis.labels import INTERRUPTED_AT, RESERVATION_ID, TERMINATION_FINALIZER
 from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
@@ -108,9 +108,24 @@ def settled(claim: NodeClaim, now: datetime) -> NodeClaim:
 
     Of these, any that is missing is added as Unknown since the claim's creation.
     """
+    if _is_settled(claim):
+        return claim
     born = Observation(now=claim.metadata.creation_timestamp or now, generation=claim.metadata.generation)
     conditions = list(claim.status.conditions)
     for kind in NODE_CLAIM_DEPENDENTS:
         if find(conditions, kind) is None:
             conditions = put(conditions, awaiting(kind, born))
     return with_status(claim, conditions=with_ready(conditions, NODE_CLAIM_DEPENDENTS, observed(claim, now)))
+
+
+def _is_settled(claim: NodeClaim) -> bool:
+    """Whether it is ready, and nothing is to be derived anew: so it is with nearly all claims in nearly every run."""
+    generation = claim.metadata.generation
+    ready = claim.condition(READY)
+    return (
+        ready is not None
+        and (ready.reason, ready.message, ready.observed_generation) == (READY, "", generation)
+        and all(
+            is_true(claim.status.conditions, kind, generation=generation) for kind in (READY, *NODE_CLAIM_DEPENDENTS)
+        )
+    )

@@ -81,9 +81,10 @@ def expected(
     all_claims = tuple(claims)
     by_claim = {claim.metadata.name: list(planned_pods(claim)) for claim in all_claims}
     planned = {name for names in by_claim.values() for name in names}
-    vacancies = list(
-        _vacancies(_still_for_their_pods(all_claims, nodes), {pod.key for pod in pods if _holds_place(pod)})
-    )
+    awaited = list(_still_for_their_pods(all_claims, nodes))
+    # Most claims are old, and most runs find none that is awaited: then all these pods need not be looked at.
+    held = {pod.key for pod in pods if _holds_place(pod)} if any(map(_groups, awaited)) else set()
+    vacancies = list(_vacancies(awaited, held))
     successors = _successors(pods, {vacancy.owner for vacancy in vacancies}, planned)
     for vacancy in vacancies:
         if waiting := successors.get(vacancy.group):

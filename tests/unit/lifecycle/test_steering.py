@@ -9,7 +9,8 @@ from joinery.apis.core import Node, Pod, Toleration
 from joinery.apis.labels import PLANNED_PODS, PLANNED_TAINT, UNREGISTERED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import UpdateNode
-from joinery.lifecycle.steering import LONGEST_KEPT, TIME_TO_BIND, promises
+from joinery.lifecycle.binding import TIME_TO_BIND
+from joinery.lifecycle.steering import LONGEST_KEPT, promises
 from joinery.lifecycle.step import advance
 from joinery.lifecycle.view import Step, view_of
 from joinery.scheduling.packing import ExistingPlacement, Packing
