@@ -63,9 +63,10 @@ def provisioning() -> "ProvisioningController":
 
 @cache
 def interruption() -> "InterruptionController":
+    from joinery.apis.policies import Rebalance
     from joinery.controllers.interruption import InterruptionController
 
-    return InterruptionController(_gateways_for("interruption"))
+    return InterruptionController(_gateways_for("interruption"), Rebalance(settings("interruption").rebalance))
 
 
 @cache

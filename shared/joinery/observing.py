@@ -78,6 +78,9 @@ class ReadOnlyCluster:
     def restart(self, before: Deployment, after: Deployment) -> None:
         pass
 
+    def node_pool(self, name: str) -> NodePool:
+        return self._cluster.node_pool(name)
+
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
         return claim
 

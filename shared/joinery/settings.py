@@ -9,7 +9,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from joinery.apis.caps import Caps
-from joinery.apis.policies import NodeRepair
+from joinery.apis.policies import NodeRepair, Rebalance
 from joinery.apis.sizes import BALANCED, SIZES
 from joinery.errors import ConfigurationError
 
@@ -33,6 +33,8 @@ class Settings:
     ``zonal_shift``: whether zones that ARC shifts traffic away from are left alone.
     ``surge_single_replicas``: whether the only replica of a Deployment, whose disruption budget allows no eviction, is
     kept on a node that goes until its successor is Ready, as if it had asked for it.
+    ``rebalance``: what is done about rebalance recommendations: ``off`` (they are told), ``drain`` or ``replace``, for
+    NodePools that do not say.
     ``provisioning_queue`` and ``lifecycle_queue``: the URLs of the bells' queues.
     ``bucket``: catalogue and decision records. ``table``: offerings that EC2 was out of lately.
     ``webhook_token``: the secret path segment of the webhook's URL.
@@ -49,6 +51,7 @@ class Settings:
     node_repair: str = NodeRepair.OFF
     zonal_shift: bool = False
     surge_single_replicas: bool = False
+    rebalance: str = Rebalance.OFF
     provisioning_queue: str = ""
     lifecycle_queue: str = ""
     bucket: str = ""
@@ -62,6 +65,11 @@ class Settings:
         _demand(self.max_launches >= 0, "max_launches", "is negative")
         _demand(self.max_hourly >= 0, "max_hourly", "is negative")
         _demand(self.node_size in SIZES, "node_size", f"is {self.node_size!r}: expected one of {', '.join(SIZES)}")
+        _demand(
+            self.rebalance in list(Rebalance),
+            "rebalance",
+            f"is {self.rebalance!r}: expected one of {', '.join(Rebalance)}",
+        )
         _demand(
             self.node_repair in list(NodeRepair),
             "node_repair",
@@ -97,7 +105,7 @@ _CAPS = ("max_launches", "max_hourly")
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "webhook": (*_EVERY_DOOR, *_BELLS, "webhook_token"),
     "provisioning": (*_CONTROLLER, "table", *_CAPS, "node_size", "zonal_shift"),
-    "interruption": (*_CONTROLLER, "table"),
+    "interruption": (*_CONTROLLER, "table", "rebalance"),
     "expiration": _CONTROLLER,
     "lifecycle": (*_CONTROLLER, "table", *_CAPS, "node_repair", "zonal_shift", "surge_single_replicas"),
     "catalog": (*_EVERY_DOOR, "bucket"),

@@ -184,6 +184,10 @@ class InMemoryCluster:
         changed = with_fields(stored, spec=with_fields(stored.spec, template=template))
         self.api.update(changed, version=before.metadata.resource_version)
 
+    def node_pool(self, name: str) -> NodePool:
+        found: NodePool = self.api.get("NodePool", name)
+        return found
+
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
         wanted = with_fields(validated(claim), status=type(claim.status)())
         if problem := metadata_problem(claim):

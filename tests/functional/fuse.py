@@ -16,7 +16,8 @@ WRITES = frozenset(
 #: The methods of the gateways that change nothing.
 READS = frozenset(
     {
-        "snapshot", "claims_snapshot", "node", "replica_set", "deployment", "catalog", "status_of", "instance_types",
+        "snapshot", "claims_snapshot", "node", "node_pool", "replica_set", "deployment", "catalog", "status_of",
+        "instance_types",
         "instances", "impaired", "shifted_zones", "at",
     }
 )  # fmt: skip

@@ -14,6 +14,7 @@ from msgspec.structs import replace as changed
 from joinery.apis.core import Node, Pod
 from joinery.apis.labels import PLANNED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.policies import Rebalance
 from joinery.controllers.catalog import CatalogController
 from joinery.controllers.expiration import ExpirationController
 from joinery.controllers.interruption import InterruptionController
@@ -95,7 +96,9 @@ class Stand:
 
     def notify(self, *notices: Notice) -> Mapping[str, Any]:
         """A batch of notices: what came of the first. Raises what went wrong with any."""
-        outcomes = InterruptionController(self.gateways).reconcile(notices, self.invocation())
+        outcomes = InterruptionController(self.gateways, Rebalance(self.settings.rebalance)).reconcile(
+            notices, self.invocation()
+        )
         for outcome in outcomes:
             if isinstance(outcome, Exception):
                 raise outcome

@@ -155,3 +155,11 @@ def test_a_pool_is_rejected_in_its_status(form: Form) -> None:
         "False", "ValidationSucceeded=False: spec.weight: must be at most 100",
     )  # fmt: skip
     assert again == rejected
+
+
+def test_one_node_pool_is_read_as_it_is_now(form: Form) -> None:
+    """With its annotations, which say what its user wants."""
+    form.put(builders.node_pool("web"))
+    assert form.cluster.node_pool("web").metadata.name == "web"
+    with pytest.raises(NotFoundError):
+        form.cluster.node_pool("absent")

@@ -24,6 +24,7 @@ def test_every_variable_is_read() -> None:
         "JOINERY_NODE_REPAIR": "reboot",
         "JOINERY_ZONAL_SHIFT": "true",
         "JOINERY_SURGE_SINGLE_REPLICAS": "true",
+        "JOINERY_REBALANCE": "drain",
         "JOINERY_GATEWAYS": "simulator.world:gateways",
         "UNRELATED": "x",
     }
@@ -39,6 +40,7 @@ def test_every_variable_is_read() -> None:
         node_repair="reboot",
         zonal_shift=True,
         surge_single_replicas=True,
+        rebalance="drain",
         gateways="simulator.world:gateways",
     )
 
@@ -57,6 +59,7 @@ def test_every_variable_is_read() -> None:
         ("NODE_REPAIR", "restart"),
         ("ZONAL_SHIFT", "away"),
         ("SURGE_SINGLE_REPLICAS", "sometimes"),
+        ("REBALANCE", "true"),
         ("GATEWAYS", "simulator.world"),
     ],
 )
@@ -74,6 +77,7 @@ def test_a_door_says_which_address_it_lacks(door: str) -> None:
         "JOINERY_MODE": "act",
         "JOINERY_NODE_SIZE": "small",
         "JOINERY_NODE_REPAIR": "replace",
+        "JOINERY_REBALANCE": "off",
     }
     assert read(full).check(door)
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from joinery.apis.labels import OWN_GROUP
-from joinery.apis.policies import NodeRepair
+from joinery.apis.policies import NodeRepair, Rebalance
 from joinery.controllers.lease import LEASE_SECONDS
 from joinery.doorbell.gateway import DELAYS, Bell
 from joinery.interruption.envelope import detail_type
@@ -103,6 +103,8 @@ def test_the_template_s_defaults_are_the_code_s() -> None:
     assert parameters["MaxHourly"]["Default"] == defaults.max_hourly
     assert parameters["NodeSize"]["Default"] == defaults.node_size
     assert parameters["NodeRepair"]["Default"] == defaults.node_repair
+    assert parameters["Rebalance"]["Default"] == defaults.rebalance
+    assert parameters["Rebalance"]["AllowedValues"] == list(Rebalance)
     assert parameters["ZonalShift"]["Default"] == str(defaults.zonal_shift).lower()
     assert parameters["NodeRepair"]["AllowedValues"] == list(NodeRepair)
     assert parameters["SurgeSingleReplicas"]["Default"] == str(defaults.surge_single_replicas).lower()

@@ -84,6 +84,10 @@ SURGE_BEFORE_EVICTION = f"{OWN_GROUP}/surge-before-eviction"
 SURGED_PODS = f"{OWN_GROUP}/surged-pods"
 #: What became of a NodePool's last launches, while one of them has failed: JSON (``lifecycle.registration_health``).
 REGISTRATIONS = f"{OWN_GROUP}/registrations"
+#: On a NodePool, what is done about rebalance recommendations: ``off``, ``drain`` or ``replace``.
+REBALANCE = f"{OWN_GROUP}/rebalance"
+#: Set on a claim that EC2 recommends to rebalance and whose NodePool wants it replaced. Value: RFC3339 moment.
+REBALANCE_RECOMMENDED_AT = f"{OWN_GROUP}/rebalance-recommended-at"
 #: The CreateFleet token of a claim, so that a retry returns the same instance.
 LAUNCH_TOKEN = f"{OWN_GROUP}/launch-token"
 

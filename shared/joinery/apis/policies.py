@@ -13,3 +13,15 @@ class NodeRepair(StrEnum):
     OFF = "off"
     REPLACE = "replace"
     REBOOT = "reboot"
+
+
+class Rebalance(StrEnum):
+    """What is done about EC2's rebalance recommendations (``joinery.interruption.rebalance``).
+
+    ``OFF``: they are told. ``DRAIN``: they are treated as a spot warning. ``REPLACE``: a replacement is bought first,
+    and the node goes once that is initialised.
+    """
+
+    OFF = "off"
+    DRAIN = "drain"
+    REPLACE = "replace"

@@ -15,6 +15,7 @@ from joinery.apis import labels
 from joinery.apis.meta import NUMERIC, Requirement, Taint, is_label_key, is_label_value, is_whole_number
 from joinery.apis.nodepool import NodePool
 from joinery.apis.patterns import in_words
+from joinery.apis.policies import Rebalance
 from joinery.apis.rules import RuleError
 from joinery.apis.sizes import SIZES, share_of
 from joinery.apis.slips import label_meant_by, value_meant_by
@@ -94,7 +95,7 @@ def validate(pool: NodePool) -> tuple[str, ...]:
 def _pool_reasons(pool: NodePool) -> Iterator[str]:
     template = pool.spec.template
     yield from _claim_reasons(pool)
-    yield from _size_reasons(pool.metadata.annotations)
+    yield from _annotation_reasons(pool.metadata.annotations)
     yield from _label_reasons("spec.template.metadata.labels", template.metadata.labels)
     yield from _taint_reasons("spec.template.spec", template.spec.taints, template.spec.startup_taints)
     for index, requirement in enumerate(template.spec.requirements):
@@ -117,7 +118,10 @@ def _claim_reasons(pool: NodePool) -> Iterator[str]:
         yield f"spec.template.metadata.annotations: {size} bytes, and a NodeClaim has room for {MOST_ANNOTATED} of them"
 
 
-def _size_reasons(annotations: Mapping[str, str]) -> Iterator[str]:
+def _annotation_reasons(annotations: Mapping[str, str]) -> Iterator[str]:
+    rebalance = annotations.get(labels.REBALANCE)
+    if rebalance is not None and rebalance not in list(Rebalance):
+        yield f"metadata.annotations[{labels.REBALANCE}]: {rebalance!r} is none of {', '.join(Rebalance)}"
     size, share = annotations.get(labels.NODE_SIZE), annotations.get(labels.MAX_NODE_SHARE)
     if size is not None and size not in SIZES:
         yield f"metadata.annotations[{labels.NODE_SIZE}]: {size!r} is none of {', '.join(SIZES)}"

@@ -86,6 +86,10 @@ class Cluster(Protocol):
         """
         ...
 
+    def node_pool(self, name: str) -> NodePool:
+        """One NodePool as it is now. ``NotFoundError``; ``ConfigurationError`` if it cannot be read."""
+        ...
+
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
         """The claim as stored, with its UID; as given, without one, where nothing is written (``joinery.observing``).
         ``dry_run``: as it would be stored. Raises ``ConflictError`` if the name is taken, ``ConfigurationError`` if it

@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 import msgspec
+from pydantic import ValidationError
 
 from joinery.apis.conditions import Observation, rejected
 from joinery.apis.core import Node, Pod, Toleration
@@ -21,6 +22,7 @@ from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.apis.rollouts import Deployment, ReplicaSet
 from joinery.apis.stored import part
+from joinery.apis.validation import explain
 from joinery.cluster import leases, lists
 from joinery.cluster.gateway import Eviction, Lease
 from joinery.cluster.lists import NODE_CLAIMS, NODE_POOLS
@@ -103,6 +105,13 @@ class KubernetesCluster:
     def restart(self, before: Deployment, after: Deployment) -> None:
         path = _apps_path(before.metadata.namespace, "deployments", before.metadata.name)
         self._send(path, changes(before, after)[0], before.metadata.resource_version)
+
+    def node_pool(self, name: str) -> NodePool:
+        raw = self.transport.get(f"{NODE_POOLS.path}/{name}")
+        try:
+            return decode_model(raw, NodePool)
+        except ValidationError as error:
+            raise ConfigurationError(f"NodePool {name}: {explain(error)}") from error
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
         body = {"apiVersion": NODE_CLAIMS.api_version, "kind": NODE_CLAIMS.kind, **_creation(claim)}

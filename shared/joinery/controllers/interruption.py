@@ -14,7 +14,9 @@ from itertools import chain, zip_longest
 from typing import Any
 
 from joinery.apis.core import Node
+from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.policies import Rebalance
 from joinery.commands import Command
 from joinery.controllers.actor import Actor, together
 from joinery.controllers.invocation import Invocation
@@ -24,6 +26,7 @@ from joinery.gateways import Gateways
 from joinery.interruption.fields import MalformedNoticeError
 from joinery.interruption.notice import Notice, NoticeKind
 from joinery.interruption.ownership import EarlyNoticeError, may_become_known, unknown_instances
+from joinery.interruption.rebalance import mode_of
 from joinery.interruption.response import concerned, respond
 from joinery.interruption.status import notices_of
 from joinery.interruption.unreadable import respond_without_claim, unreadable
@@ -37,8 +40,10 @@ Outcome = Mapping[str, Any]
 class InterruptionController:
     """A batch of notices at a time; the queue repeats those that failed."""
 
-    def __init__(self, gateways: Gateways) -> None:
+    def __init__(self, gateways: Gateways, rebalance: Rebalance = Rebalance.OFF) -> None:
+        """``rebalance``: what is done about recommendations for nodes of NodePools that do not say."""
         self._gateways = gateways
+        self._rebalance = rebalance
 
     def reconcile(self, notices: Sequence[Notice], invocation: Invocation) -> tuple[Outcome | Exception, ...]:
         """Read, decide, act. For each notice what came of it, or what went wrong with it alone.
@@ -61,7 +66,7 @@ class InterruptionController:
             snapshot = self._gateways.cluster.claims_snapshot() if statuses else None
         except JoineryError as error:
             return error
-        notices = notices_of(statuses, snapshot.managed_claims, snapshot.now) if snapshot else ()
+        notices = notices_of(statuses, snapshot) if snapshot else ()
         answers = self._answer_again(notices, invocation) if notices else ()
         failed = [answer for answer in answers if isinstance(answer, Exception)]
         if failed:
@@ -83,16 +88,26 @@ class InterruptionController:
         claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
         names = [[claim.metadata.name for claim in concerned(notice, claims.values())] for notice in notices]
         nodes = self._nodes_of(claims[name] for name in dict.fromkeys(chain.from_iterable(names)))
+        rebalance = self._rebalance_modes(
+            claims[name]
+            for notice, of_notice in zip(notices, names, strict=True)
+            if notice.kind is NoticeKind.REBALANCE_RECOMMENDATION
+            for name in of_notice
+        )
         responses: list[_Response] = []
         for notice, of_notice in zip(notices, names, strict=True):
-            responses.append(_response(notice, [claims[name] for name in of_notice], nodes, snapshot.now))
+            about = [claims[name] for name in of_notice]
+            responses.append(_response(notice, about, nodes, snapshot.now, rebalance))
             self._add_unreadable(responses[-1], snapshot)
-            if responses[-1].is_loss:
-                # The next notice of the batch may be about the same claims, and finds them as this one leaves them.
-                claims |= {name: _deleted(claims[name], snapshot.now) for name in of_notice}
+            # The next notice of the batch may be about the same claims, and finds them as this one leaves them.
+            claims |= {
+                name: _deleted(claims[name], snapshot.now)
+                for name in of_notice
+                if responses[-1].is_loss or rebalance[name] is Rebalance.DRAIN
+            }
         _carry_out(responses, Actor(self._gateways, snapshot.now, invocation))
         # Also for claims that are being deleted already: an earlier delivery may have failed before it rang.
-        if any(response.is_loss for response in responses):
+        if any(response.is_loss for response in responses) or set(rebalance.values()) - {Rebalance.OFF}:
             self._gateways.doorbell.ring(Bell.PROVISIONING)
             self._gateways.doorbell.ring(Bell.LIFECYCLE)
         return [_outcome(response, snapshot) for response in responses]
@@ -130,6 +145,22 @@ class InterruptionController:
                 logger.warning("its Node cannot be read, and is left for lifecycle to taint", extra=about)
         return nodes
 
+    def _rebalance_modes(self, claims: Iterable[NodeClaim]) -> Mapping[str, Rebalance]:
+        """By the claim's name, what its NodePool wants done about a recommendation.
+
+        Where the pool cannot be read, nothing: it may have said so.
+        """
+        pools = {claim.metadata.name: claim.metadata.labels.get(NODE_POOL, "") for claim in claims}
+        asked = list(dict.fromkeys(pools.values()))
+        answers = self._gateways.workers.run([partial(self._gateways.cluster.node_pool, name) for name in asked])
+        modes = {}
+        for name, answer in zip(asked, answers, strict=True):
+            modes[name] = Rebalance.OFF if isinstance(answer, JoineryError) else mode_of(answer, self._rebalance)
+            if isinstance(answer, JoineryError):
+                about = {"node_pool": name, ERROR: str(answer)}
+                logger.warning("a NodePool cannot be read, so a recommendation for its nodes is only told", extra=about)
+        return {name: modes[pool] for name, pool in pools.items()}
+
 
 @dataclass
 class _Response:
@@ -146,14 +177,20 @@ class _Response:
 
     @property
     def is_loss(self) -> bool:
-        """Whether claims of ours lose their instances."""
+        """Whether claims of ours lose their instances. A recommendation is none, whatever is done about it."""
         return self.claims > 0 and self.notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION
 
 
-def _response(notice: Notice, claims: Sequence[NodeClaim], nodes: Mapping[str, Node], now: datetime) -> _Response:
+def _response(
+    notice: Notice,
+    claims: Sequence[NodeClaim],
+    nodes: Mapping[str, Node],
+    now: datetime,
+    rebalance: Mapping[str, Rebalance],
+) -> _Response:
     response = _Response(notice, len(claims))
     try:
-        response.chains = [respond(notice, [claim], nodes, now) for claim in claims]
+        response.chains = [respond(notice, [claim], nodes, now, rebalance) for claim in claims]
     except Exception as error:  # whatever is wrong with one notice, the others of its batch go on
         response.failures.append(error)
     return response

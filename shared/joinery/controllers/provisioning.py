@@ -25,6 +25,7 @@ from joinery.controllers.claim_writer import ClaimWriter
 from joinery.controllers.invocation import Invocation
 from joinery.controllers.launcher import Launched, Launcher, finish_launches
 from joinery.controllers.lease import deciding
+from joinery.controllers.rebalancing import replace_risky_nodes
 from joinery.controllers.record import decision_document
 from joinery.controllers.static_capacity import StaticCapacity
 from joinery.controllers.supply import Supply, read_supply
@@ -97,6 +98,7 @@ class ProvisioningController:
         static.fill_up(rest, decision.supply, writer)
         launched = self._launch(decision, writer, invocation)
         self._tell(decision, writer, invocation)
+        replace_risky_nodes(self._gateways, self._settings, decision.snapshot, invocation, writer.actor)
         writer.actor.conclude()
         _refuse_the_rest(decision.packing)
         static.conclude()

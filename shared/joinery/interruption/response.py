@@ -6,16 +6,18 @@ for a replacement. From the mark on its pods count as pending: provisioning, whi
 need, and lifecycle starts the drain once EC2 has accepted that launch, or after fifteen seconds
 (``lifecycle.replacement``).
 
-A rebalance recommendation becomes Events only: acting on it would cost healthy nodes.
+A rebalance recommendation becomes Events only, unless the NodePool wants more (``interruption.rebalance``).
 """
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from types import MappingProxyType
 
 from joinery.apis.core import Node
 from joinery.apis.labels import (
     INSTANCE_TYPE,
     INTERRUPTED_AT,
+    REBALANCE_RECOMMENDED_AT,
     RESERVATION_ID,
     RESERVED,
     SPOT,
@@ -23,6 +25,7 @@ from joinery.apis.labels import (
     ZONE,
 )
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.policies import Rebalance
 from joinery.commands import Announce, Command, DeleteClaim, MarkUnavailable, Subject, UpdateClaim, UpdateNode
 from joinery.interruption.notice import Notice, NoticeKind
 from joinery.state.claims import annotated, moment
@@ -51,10 +54,11 @@ EVENTS = {
     NoticeKind.SYSTEM_STATUS: ("InstanceUnhealthy", "EC2's check of the instance's host has failed for two minutes"),
 }
 
-#: The kinds of notice that mean that EC2 needs the capacity back, and the capacity type of the pool that is short then.
-#: The replacement must not be launched in that pool.
+#: The kinds of notice that mean that EC2 needs the capacity back, or soon may, and the capacity type of the pool that
+#: is short then. The replacement must not be launched in that pool.
 _SHORT_OF = {
     NoticeKind.SPOT_INTERRUPTED: SPOT,
+    NoticeKind.REBALANCE_RECOMMENDATION: SPOT,
     NoticeKind.CAPACITY_RESERVATION_INTERRUPTED: RESERVED,
     NoticeKind.CAPACITY_BLOCK_EXPIRING: RESERVED,
 }
@@ -73,15 +77,37 @@ def concerned(notice: Notice, claims: Iterable[NodeClaim]) -> tuple[NodeClaim, .
 
 
 def respond(
-    notice: Notice, claims: Iterable[NodeClaim], nodes: Mapping[str, Node], now: datetime
+    notice: Notice,
+    claims: Iterable[NodeClaim],
+    nodes: Mapping[str, Node],
+    now: datetime,
+    rebalance: Mapping[str, Rebalance] = MappingProxyType({}),
 ) -> tuple[tuple[Command, ...], ...]:
     """What to do about the claims that the notice concerns, in chains of commands that do not rely on each other.
 
-    ``nodes``: by the name of a claim, its Node as far as it is there.
+    ``nodes``: by the name of a claim, its Node as far as it is there. ``rebalance``: by the name of a claim, what is
+    done about a recommendation; nothing for one that is not in it.
     """
-    return tuple(
-        chain for claim in claims for chain in _chains(notice, claim, nodes.get(claim.metadata.name), now) if chain
-    )
+    chains: list[tuple[Command, ...]] = []
+    for claim in claims:
+        name = claim.metadata.name
+        mode = rebalance.get(name, Rebalance.OFF)
+        if notice.kind is NoticeKind.REBALANCE_RECOMMENDATION and mode is not Rebalance.DRAIN:
+            chains += _recommended(claim, nodes.get(name), now, mode)
+        else:
+            chains += _chains(notice, claim, nodes.get(name), now)
+    return tuple(chain for chain in chains if chain)
+
+
+def _recommended(claim: NodeClaim, node: Node | None, now: datetime, mode: Rebalance) -> Iterable[tuple[Command, ...]]:
+    """Tell of a recommendation and, where the node is to be replaced, leave that to provisioning."""
+    if claim.is_deleting:
+        return
+    event, text = EVENTS[NoticeKind.REBALANCE_RECOMMENDATION]
+    yield tuple(Announce(event, text, subject) for subject in (claim, node) if subject is not None)
+    if mode is Rebalance.REPLACE:
+        yield tuple(_shortage(NoticeKind.REBALANCE_RECOMMENDATION, claim, text))
+        yield (UpdateClaim(claim, annotated(claim, {REBALANCE_RECOMMENDED_AT: now.isoformat()}), text),)
 
 
 def _chains(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) -> Iterable[tuple[Command, ...]]:
@@ -93,9 +119,6 @@ def _chains(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) 
     subjects: tuple[Subject, ...] = (claim, node) if node else (claim,)
     warning = notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION
     events = tuple(Announce(event, text, subject, warning=warning) for subject in subjects)
-    if notice.kind is NoticeKind.REBALANCE_RECOMMENDATION:
-        yield events
-        return
     yield *events, *(Announce("TerminatingOnInterruption", text, subject, warning=True) for subject in subjects)
     # The deletion waits for nothing: without its mark the claim counts as leaving all the same, and lifecycle taints
     # the Node of whatever is being deleted. The mark comes first because it outlives a deletion that fails: lifecycle

@@ -7,17 +7,22 @@ minute (Karpenter for AWS, interruption/instancestatus).
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 
-from joinery.apis.nodeclaim import NodeClaim
 from joinery.interruption.notice import Notice, NoticeKind
 from joinery.state.instances import InstanceStatus, instance_id
+from joinery.state.snapshot import ClaimsSnapshot
 
 #: How long a check must have failed: an instance that is rebooted fails it for a moment.
 UNHEALTHY_FOR = timedelta(seconds=120)
 
 
-def notices_of(statuses: Iterable[InstanceStatus], claims: Iterable[NodeClaim], now: datetime) -> tuple[Notice, ...]:
-    """The notices about instances of these claims, one for each kind of trouble, those that leave least time first."""
-    ours = {instance_id(claim.status.provider_id) for claim in claims}
+def notices_of(statuses: Iterable[InstanceStatus], snapshot: ClaimsSnapshot) -> tuple[Notice, ...]:
+    """The notices about instances of our claims, one for each kind of trouble, those that leave least time first.
+
+    A claim that cannot be read has an instance all the same.
+    """
+    now = snapshot.now
+    provider_ids = [claim.status.provider_id for claim in snapshot.managed_claims]
+    ours = {instance_id(name) for name in (*provider_ids, *(invalid.provider_id for invalid in snapshot.invalid))}
     known = [status for status in statuses if status.instance_id in ours]
     troubles: dict[NoticeKind, Callable[[InstanceStatus], bool]] = {
         NoticeKind.SYSTEM_STATUS: lambda status: _has_failed(status.system_failed, now),

@@ -1,0 +1,81 @@
+"""Nodes at a higher risk are replaced: a disruption command for each claim that a rebalance recommendation has marked.
+
+The interruption door marks (``interruption.rebalance``) and rings; the rest is done at the end of a run of
+provisioning, which may plan and buy. What follows a start is lifecycle's (``lifecycle.orchestration``).
+"""
+
+from joinery.apis.caps import Caps
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.controllers.actor import Actor
+from joinery.controllers.invocation import Invocation
+from joinery.controllers.orchestration import Orchestrator
+from joinery.controllers.supply import read_supply
+from joinery.doorbell.gateway import Bell
+from joinery.errors import ConflictError
+from joinery.gateways import Gateways
+from joinery.interruption.rebalance import is_to_be_replaced
+from joinery.lifecycle.new_claims import claims_of
+from joinery.lifecycle.new_commands import NewCommand, as_if_retired, for_moves
+from joinery.observability import COMMAND, REASON, logger, said
+from joinery.planning import plan
+from joinery.scheduling.problem import Options, Problem
+from joinery.settings import Settings
+from joinery.state.pods import is_reschedulable
+from joinery.state.snapshot import Snapshot
+
+#: Seconds that starting one command takes at most, with its reads, its plan and its launch.
+_EACH_TAKES = 20.0
+#: Of these, what its plan may take.
+_PLANNING = 5.0
+
+
+def replace_risky_nodes(
+    gateways: Gateways, settings: Settings, before: Snapshot, invocation: Invocation, actor: Actor
+) -> None:
+    """Start the commands, one after another while there is time, and ring for the rest.
+
+    ``before``: what the run has read already. Where no claim of it is marked, nothing more is read.
+    """
+    names = [claim.metadata.name for claim in before.managed_claims if is_to_be_replaced(claim, before.now)]
+    for name in names:
+        if not invocation.has_time_for(_EACH_TAKES):
+            gateways.doorbell.ring(Bell.PROVISIONING)
+            break
+        with actor.noting(f"{name} could not be replaced for its rebalance recommendation"):
+            _start(gateways, settings, name, invocation, actor)
+
+
+def _start(gateways: Gateways, settings: Settings, name: str, invocation: Invocation, actor: Actor) -> None:
+    # Read anew for each: the one before has bought nodes.
+    snapshot = gateways.cluster.snapshot()
+    claim = next((claim for claim in snapshot.managed_claims if claim.metadata.name == name), None)
+    if claim is None or not is_to_be_replaced(claim, snapshot.now):
+        return
+    supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
+    # The caps bind the command as a whole: pods of its node without a place would be no answer.
+    options = Options(node_size=settings.node_size, caps=Caps(), time_limit=_PLANNING)
+    problem = Problem(snapshot=as_if_retired(snapshot, [name]), instance_types=supply.types, options=options)
+    planned = plan(problem, stopwatch=invocation.stopwatch())
+    homeless = _pods_of(snapshot, claim) & {unplaced.pod for unplaced in planned.packing.unplaced}
+    if homeless or planned.violations:
+        why = f"its pod {min(homeless)} would have no place" if homeless else str(planned.violations[0])
+        logger.info("not started", extra=said(**{COMMAND: f"disrupt {name}", REASON: why}))
+        return
+    command = NewCommand(
+        reason=DisruptionReason.REBALANCE,
+        candidates=(claim,),
+        replacements=claims_of(for_moves(planned.packing, snapshot, [name]), snapshot),
+    )
+    orchestrator = Orchestrator(gateways, actor, snapshot, supply, invocation)
+    try:
+        orchestrator.start([command], door="provisioning", caps=settings.caps)
+    except ConflictError:
+        # Somebody else decides at this moment. The mark stays, and the bell brings the next run.
+        gateways.doorbell.ring(Bell.PROVISIONING)
+
+
+def _pods_of(snapshot: Snapshot, claim: NodeClaim) -> set[str]:
+    """The pods of the claim's node that need another one."""
+    node = claim.status.node_name
+    return {pod.key for pod in snapshot.pods if pod.spec.node_name == node and is_reschedulable(pod)}
