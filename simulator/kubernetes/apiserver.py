@@ -50,6 +50,11 @@ class ApiServer:
         """The version of the newest write: a list is consistent with it."""
         return str(self._version)
 
+    def advance(self) -> int:
+        """A version for a change that is no write: what is worked out when somebody asks has become something else."""
+        self._version += 1
+        return self._version
+
     def objects(self, kind: str) -> Mapping[str, Any]:
         """All objects of a kind by key, a live view."""
         return MappingProxyType(self._objects[kind])

@@ -1,9 +1,9 @@
 """The part of the Kubernetes API that Joinery's adapter uses, over an in-memory cluster.
 
 ``KubernetesApi.answer`` is the API without the network: method, path, query and body in, status code and document out.
-It knows lists in pages, single objects, creation, JSON merge patches, the status subresource, deletion with
-preconditions and grace, eviction, Leases and Events. There is no watch, no discovery, no strategic merge and no
-authentication.
+It knows lists in pages, watches, single objects, creation, JSON merge patches, the status subresource, deletion with
+preconditions and grace, eviction, Leases and Events. There is no discovery, no strategic merge and no authentication.
+A watch ends after what is there, with a bookmark (``simulator.kubernetes.journal``).
 """
 
 import json
@@ -18,6 +18,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster.gateway import Event, Eviction
 from joinery.errors import ConfigurationError, ConflictError, JoineryError, NotFoundError
 from simulator.kubernetes.cluster import InMemoryCluster
+from simulator.kubernetes.journal import ExpiredError, Journal
 from simulator.kubernetes.resources import KINDS, Kind, from_document, key, to_document, with_fields
 from simulator.kubernetes.shapes import printed
 
@@ -38,6 +39,7 @@ class KubernetesApi:
         self.cluster = cluster
         self.requests: list[tuple[str, str]] = []
         self._told: set[str] = set()
+        self._journals: dict[str, Journal] = {}
         self._lock = threading.Lock()
 
     def answer(self, method: str, target: str, body: Document) -> tuple[int, Document]:
@@ -52,6 +54,24 @@ class KubernetesApi:
             except ValueError as error:
                 return _refusal(422, "Invalid", str(error))
 
+    def watch(self, target: str) -> tuple[int, list[Document]]:
+        """The status code of a watch, and its events: what has changed since its resource version, and a bookmark."""
+        url = urlsplit(target)
+        match = _PATH.match(url.path)
+        with self._lock:
+            self.requests.append(("WATCH", url.path))
+            if match is None:
+                return 404, [_refusal(404, "NotFound", f"the simulated API server has no {url.path}")[1]]
+            kind = self._kind(match["version"], match["plural"])
+            version, _ = self._look(kind)
+            try:
+                events = self._journals[kind.name].since(int(dict(parse_qsl(url.query))["resourceVersion"]))
+            except ExpiredError as error:
+                return 410, [_refusal(410, "Expired", str(error))[1]]
+        metadata = {"resourceVersion": str(version)}
+        bookmark = {"kind": kind.name, "apiVersion": kind.api_version, "metadata": metadata}
+        return 200, [*events, {"type": "BOOKMARK", "object": bookmark}]
+
     def _route(self, method: str, path: str, query: Mapping[str, str], body: Document) -> tuple[int, Document]:
         match = _PATH.match(path)
         if match is None:
@@ -59,14 +79,18 @@ class KubernetesApi:
         version, namespace, plural, name, part = match.groups(default="")
         if (version, plural) == (_EVENTS, "events"):
             return 201, self._tell(body)
-        kind = _KINDS.get((version, plural))
-        if kind is None:
-            raise NotFoundError(f"the simulated API server has no {plural} of {version}")
+        kind = self._kind(version, plural)
         if part == "eviction":
             return self._evict(key(kind.name, namespace, name), body)
         if not name:
             return self._collection(method, kind, namespace, query, body)
         return self._object(method, kind, (namespace, name, part), body)
+
+    def _kind(self, version: str, plural: str) -> Kind:
+        kind = _KINDS.get((version, plural))
+        if kind is None:
+            raise NotFoundError(f"the simulated API server has no {plural} of {version}")
+        return kind
 
     def _collection(
         self, method: str, kind: Kind, namespace: str, query: Mapping[str, str], body: Document
@@ -90,16 +114,24 @@ class KubernetesApi:
         return _typed(kind, self.cluster.document(kind.name, place))
 
     def _list(self, kind: Kind, namespace: str, query: Mapping[str, str]) -> Document:
+        version, stored = self._look(kind)
         prefix = f"{namespace}/" if namespace else ""
-        names = [name for name in self._names(kind) if name.startswith(prefix)]
+        names = [name for name in stored if name.startswith(prefix)]
         start, size = int(query.get("continue", "0")), int(query.get("limit", "0")) or len(names)
-        more = {"continue": str(start + size)} if start + size < len(names) else {}
+        rest = len(names) - start - size
+        more = {"continue": str(start + size), "remainingItemCount": rest} if rest > 0 else {}
         return {
             "kind": f"{kind.name}List",
             "apiVersion": kind.api_version,
-            "metadata": {"resourceVersion": self.cluster.api.resource_version, **more},
-            "items": [self._item(kind, name) for name in names[start : start + size]],
+            "metadata": {"resourceVersion": str(version), **more},
+            "items": [stored[name] for name in names[start : start + size]],
         }
+
+    def _look(self, kind: Kind) -> tuple[int, Mapping[str, Document]]:
+        """The kind's newest version, and its objects by key."""
+        journal = self._journals.setdefault(kind.name, Journal(self.cluster.api.advance))
+        now = int(self.cluster.api.resource_version)
+        return journal.look(now, {name: self._item(kind, name) for name in self._names(kind)})
 
     def _names(self, kind: Kind) -> list[str]:
         return [*sorted(self.cluster.api.objects(kind.name)), *self._unparsed(kind)]
@@ -249,8 +281,12 @@ def _handler(api: KubernetesApi) -> type[BaseHTTPRequestHandler]:
 
         def _answer(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            code, document = api.answer(self.command, self.path, json.loads(body) if body else {})
-            payload = json.dumps(document).encode()
+            if "watch=1" in self.path:
+                code, documents = api.watch(self.path)
+            else:
+                code, document = api.answer(self.command, self.path, json.loads(body) if body else {})
+                documents = [document]
+            payload = "".join(json.dumps(each) + "\n" for each in documents).encode()
             self.send_response(code)
             self.send_header("Content-Type", "application/json")
             self.send_header("Content-Length", str(len(payload)))
