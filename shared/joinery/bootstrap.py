@@ -173,7 +173,15 @@ def _kubernetes(given: Settings) -> "KubernetesCluster":
     from joinery.cluster.transport import Transport
 
     transport = Transport(for_eks(given.cluster, given.region, now=_now))
-    return KubernetesCluster(transport, now=_now, node_class=EC2NodeClass)
+    return KubernetesCluster(transport, now=_now, node_class=EC2NodeClass, tell=_missed)
+
+
+def _missed(line: str) -> None:
+    """Say that a read of the cluster had missed something, which a later one has found."""
+    from joinery.observability import REASON, Count, count, logger
+
+    count(Count.READS_MISSED)
+    logger.warning("missed", extra={REASON: line})
 
 
 def _recorder(cluster: "KubernetesCluster") -> "Recorder":

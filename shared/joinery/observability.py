@@ -52,6 +52,7 @@ class Count(StrEnum):
     NOTICES_EARLY = "NoticesEarly"
     NOTICES_OF_OTHERS = "NoticesOfOthers"
     RUNS_CUT_SHORT = "RunsCutShort"
+    READS_MISSED = "ReadsMissed"
     SWEEPS = "Sweeps"
     SWEEPS_FAILED = "SweepsFailed"
 

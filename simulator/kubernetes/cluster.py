@@ -163,7 +163,10 @@ class InMemoryCluster:
         return ClaimsSnapshot(
             now=whole.now,
             node_claims=whole.node_claims,
-            invalid=tuple(problem for problem in whole.invalid if problem.kind == NodeClaim.kind),
+            node_classes=whole.node_classes,
+            invalid=tuple(
+                problem for problem in whole.invalid if problem.kind in (NodeClaim.kind, self._node_class.kind)
+            ),
             node_class_kind=whole.node_class_kind,
         )
 

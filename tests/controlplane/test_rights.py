@@ -20,7 +20,7 @@ READ = [
     "priorityclasses.scheduling.k8s.io", "poddisruptionbudgets.policy",
     "nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws",
 ]  # fmt: skip
-NEEDED = [f"list {resource}" for resource in READ] + [
+NEEDED = [f"{verb} {resource}" for verb in ("list", "watch") for resource in READ] + [
     "create nodeclaims.karpenter.sh",
     "patch nodeclaims.karpenter.sh",
     "delete nodeclaims.karpenter.sh",
@@ -46,6 +46,7 @@ NEEDED = [f"list {resource}" for resource in READ] + [
 OWNER = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}
 REFUSED = [
     "list secrets",
+    "watch secrets",
     "list configmaps",
     "list deployments.apps",
     "update deployments.apps",

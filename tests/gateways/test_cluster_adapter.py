@@ -4,19 +4,15 @@ The simulator's cluster never throttles, restarts or forgets. Here the adapter m
 over real HTTP, from a server that gives them out in order.
 """
 
-import json
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from msgspec import Raw
 from msgspec.structs import replace
 
 from joinery.apis.core import CSINode, Pod
@@ -34,81 +30,9 @@ from simulator import builders
 from simulator.clock import Clock
 from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.kubernetes.kubeapi import KubernetesServer
+from tests.gateways.scripted import page, refuses, says, scripted
 
 PODS = "/api/v1/pods"
-
-
-@dataclass
-class Script:
-    """Answers in order, the last one for ever; what was asked; how long the adapter waited in between."""
-
-    answers: list[tuple[int, dict[str, str], bytes]]
-    asked: list[str] = field(default_factory=list)
-    waits: list[float] = field(default_factory=list)
-    url: str = ""
-
-    @property
-    def transport(self) -> Transport:
-        """A transport to the server, which waits in no time."""
-        return Transport(configuration_type()(host=self.url), sleep=self.waits.append)
-
-    @property
-    def cluster(self) -> KubernetesCluster:
-        """The adapter over it."""
-        return KubernetesCluster(self.transport, now=Clock().now, node_class=EC2NodeClass)
-
-
-def says(code: int, document: Any = None, **headers: str) -> tuple[int, dict[str, str], bytes]:
-    """One answer."""
-    return code, headers, json.dumps(document or {}).encode()
-
-
-def refuses(code: int, message: str, **headers: str) -> tuple[int, dict[str, str], bytes]:
-    """A refusal as the API server words it."""
-    return says(code, {"kind": "Status", "status": "Failure", "message": message, "code": code}, **headers)
-
-
-@contextmanager
-def scripted(*answers: tuple[int, dict[str, str], bytes]) -> Iterator[Script]:
-    """A server that gives these answers."""
-    script = Script(list(answers))
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def _answer(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            script.asked.append(f"{self.command} {self.path}")
-            code, headers, body = script.answers.pop(0) if len(script.answers) > 1 else script.answers[0]
-            self.send_response(code)
-            for name, value in headers.items():
-                self.send_header(name.replace("_", "-"), value)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        do_GET = do_POST = do_PATCH = do_DELETE = _answer  # noqa: N815
-
-        def log_message(self, format: str, *args: object) -> None:
-            """Quiet."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True)
-    thread.start()
-    script.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
-        yield script
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
-
-
-def page(*names: str, more: str = "") -> tuple[int, dict[str, str], bytes]:
-    """One page of a list of pods."""
-    return says(200, {"metadata": {"continue": more}, "items": [{"metadata": {"name": name}} for name in names]})
 
 
 # --- lists ------------------------------------------------------------------------------------------------------------
@@ -201,7 +125,7 @@ def test_an_answer_that_is_no_json_is_no_answer() -> None:
 def test_custom_resources_that_are_not_installed_are_named() -> None:
     """A cluster without our definitions is a configuration error, not an empty cluster."""
     with scripted((404, {}, b"404 page not found\n")) as script, pytest.raises(ConfigurationError, match="nodepools"):
-        lists.read_custom(script.transport, lists.NODE_POOLS, EC2NodeClass.identity().group)
+        lists.read(script.transport, lists.NODE_POOLS.path, Raw)
 
 
 def test_a_pool_that_does_not_validate_is_reported_and_the_others_go_on() -> None:
@@ -375,17 +299,23 @@ class _Silent(Transport):
     """Requests to a server that gives its nodes and answers nothing else."""
 
     def __init__(self) -> None:
-        pass
+        super().__init__(configuration_type()(host="http://127.0.0.1:9"))
+        self.waiting = threading.Barrier(len(lists.CORE) + 2, timeout=10)
+
+    def apart(self) -> Transport:
+        """The same."""
+        return self
 
     def ask(self, method: str, path: str, body: object = None, **options: Any) -> Response:
         """Raises ``UnavailableError`` for whatever is not nodes."""
         if path.startswith("/api/v1/nodes"):
             return Response(200, b'{"items": []}')
+        self.waiting.wait()
         raise UnavailableError(f"{method} {path}: read timed out")
 
 
-def test_a_list_that_is_not_answered_ends_the_reading() -> None:
-    """A dozen lists that each wait for their time would outlast the function."""
+def test_lists_that_are_not_answered_wait_side_by_side() -> None:
+    """A dozen lists that each wait for their time in turn would outlast the function."""
     with pytest.raises(UnavailableError, match="timed out"):
         KubernetesCluster(_Silent(), now=Clock().now, node_class=EC2NodeClass).snapshot()
 

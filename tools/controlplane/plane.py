@@ -13,7 +13,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,8 @@ from typing import Any
 from tools.controlplane.assets import binary
 
 START_SECONDS = 60
+#: How many writes etcd takes in one transaction (``--max-txn-ops``).
+_AT_ONCE = 128
 #: The scheduler's own default.
 BACKOFF_SECONDS = 10
 
@@ -101,8 +103,16 @@ class ControlPlane:
 
     def compact(self) -> None:
         """Let etcd forget every revision before this one, as kube-apiserver asks it to every five minutes."""
-        revision = self._ask_etcd("range", {"key": base64.b64encode(b"/").decode()})["header"]["revision"]
-        self._ask_etcd("compaction", {"revision": revision, "physical": True})
+        revision = self._ask_etcd("range", {"key": _base64(b"/")})["header"]["revision"]
+        with contextlib.suppress(urllib.error.HTTPError):  # compacted already
+            self._ask_etcd("compaction", {"revision": revision, "physical": True})
+
+    def store(self, documents: Mapping[str, Mapping[str, Any]]) -> None:
+        """Put objects straight into etcd, by key: thousands a second, and nobody looks at them first."""
+        pairs = [(_base64(key.encode()), _base64(json.dumps(documents[key]).encode())) for key in documents]
+        for start in range(0, len(pairs), _AT_ONCE):
+            puts = [{"requestPut": {"key": key, "value": value}} for key, value in pairs[start : start + _AT_ONCE]]
+            self._ask_etcd("txn", {"success": puts})
 
     def _ask_etcd(self, what: str, body: object) -> Any:
         request = urllib.request.Request(f"{self.etcd}/v3/kv/{what}", data=json.dumps(body).encode())
@@ -209,6 +219,10 @@ def _start_controllers(plane: ControlPlane) -> None:
 
 
 _FAST = ("--leader-elect=false", "--kube-api-qps=1000", "--kube-api-burst=2000")
+
+
+def _base64(text: bytes) -> str:
+    return base64.b64encode(text).decode()
 
 
 def _answers(url: str, token: str) -> bool:

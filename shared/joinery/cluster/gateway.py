@@ -61,11 +61,14 @@ class Cluster(Protocol):
     """The Kubernetes API, in our words."""
 
     def snapshot(self) -> Snapshot:
-        """Everything that decisions look at. Nodes are read before pods."""
+        """Everything that decisions look at, as it is now: what was written before is seen. Nodes are read before pods.
+
+        What has not changed since the last snapshot is the same object as in that.
+        """
         ...
 
     def claims_snapshot(self) -> ClaimsSnapshot:
-        """The NodeClaims alone: one list of some kilobytes a claim, where a snapshot reads every pod."""
+        """The NodeClaims and node classes alone: some kilobytes a claim, where a snapshot reads every pod."""
         ...
 
     def node(self, name: str) -> Node:

@@ -6,7 +6,6 @@ so an object whose metadata and status both changed takes two requests.
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -26,15 +25,15 @@ from joinery.apis.validation import explain
 from joinery.cluster import leases, lists
 from joinery.cluster.gateway import Eviction, Lease
 from joinery.cluster.lists import NODE_CLAIMS, NODE_POOLS
+from joinery.cluster.mirrors import SHORT
 from joinery.cluster.patches import Document, changes, document, guarded, may_still_be_sent
+from joinery.cluster.reads import Reads
 from joinery.cluster.refusals import refusal
 from joinery.cluster.transport import JSON_PATCH, MERGE_PATCH, Transport
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
 from joinery.state.snapshot import ClaimsSnapshot, Snapshot
 
 M = TypeVar("M", bound=CustomResource)
-#: How many lists are read at once. The API server answers them side by side; decoding holds the interpreter.
-READERS = 4
 #: How often a write to a Node is sent again after a conflict that does not concern it.
 CONFLICTS = 3
 _MANY_BUDGETS = "more than one PodDisruptionBudget"
@@ -44,7 +43,8 @@ class KubernetesCluster:
     """Implements ``joinery.cluster.gateway.Cluster``. ``now`` gives the moment of a snapshot and of a Lease, in UTC.
 
     ``node_class``: the model of our cloud's node classes. ``is_listed``: whether a snapshot lists a kind of custom
-    resource. Those of an older Karpenter's cluster may not be installed.
+    resource. Those of an older Karpenter's cluster may not be installed. ``short`` and ``tell``: of
+    ``joinery.cluster.mirrors``.
     """
 
     def __init__(
@@ -54,6 +54,8 @@ class KubernetesCluster:
         now: Callable[[], datetime],
         node_class: type[NodeClass],
         is_listed: Callable[[lists.Custom[Any]], bool] = lambda _: True,
+        short: int = SHORT,
+        tell: Callable[[str], None] = lambda _: None,
     ) -> None:
         self.transport = transport
         self._now = now
@@ -62,36 +64,24 @@ class KubernetesCluster:
         self._customs: Mapping[str, lists.Custom[Any]] = {
             custom.kind: custom for custom in (NODE_CLAIMS, NODE_POOLS, self._node_classes)
         }
+        self._reads = Reads(transport, self._customs.values(), self._node_class.group, short=short, tell=tell)
         self._is_listed = is_listed
+
+    @property
+    def bytes_read(self) -> int:
+        """What all snapshots took on the wire so far."""
+        return self._reads.bytes_read
 
     def snapshot(self) -> Snapshot:
         now = self._now()
-        # Nodes before pods: a pod that is bound in between takes up room on its node. The other way round it would
-        # still count as pending, and the room that it has taken as free.
-        listed = {"nodes": lists.read_nodes(self.transport)}
-        with ThreadPoolExecutor(READERS) as readers:
-            reading = {field: readers.submit(lists.read, self.transport, *which) for field, *which in lists.CORE[1:]}
-            reading |= {
-                custom.field: readers.submit(lists.read_custom, self.transport, custom, self._node_class.group)
-                for custom in self._customs.values()
-                if self._is_listed(custom)
-            }
-            try:
-                listed |= {field: begun.result() for field, begun in reading.items()}
-            except BaseException:
-                # With a server that does not answer, each of the others would wait for its time to be over, too.
-                readers.shutdown(wait=False, cancel_futures=True)
-                raise
-        objects: dict[str, Any] = {field: kind.objects for field, kind in listed.items()}
-        invalid = tuple(bad for kind in listed.values() for bad in kind.invalid)
-        return Snapshot(now=now, invalid=invalid, node_class_kind=self._node_class, **objects)
+        left_out = {custom.field for custom in self._customs.values() if not self._is_listed(custom)}
+        read = self._reads.read(field for field in self._reads.fields if field not in left_out)
+        return Snapshot(now=now, node_class_kind=self._node_class, **read)
 
     def claims_snapshot(self) -> ClaimsSnapshot:
         now = self._now()
-        listed = lists.read_custom(self.transport, NODE_CLAIMS, self._node_class.group)
-        return ClaimsSnapshot(
-            now=now, node_claims=listed.objects, invalid=listed.invalid, node_class_kind=self._node_class
-        )
+        read = self._reads.read([NODE_CLAIMS.field, self._node_classes.field])
+        return ClaimsSnapshot(now=now, node_class_kind=self._node_class, **read)
 
     def node(self, name: str) -> Node:
         return decode(self.transport.get(f"/api/v1/nodes/{name}"), Node)

@@ -88,8 +88,9 @@ DISPENSABLE = frozenset({"/apis/scheduling.k8s.io/v1/priorityclasses", "/apis/st
 ALL = "(all)"
 
 
-class _ListMeta(msgspec.Struct, rename={"continue_": "continue"}):
+class _ListMeta(msgspec.Struct, rename={"continue_": "continue", "version": "resourceVersion"}):
     continue_: str | None = None
+    version: str = ""
 
 
 class Page(msgspec.Struct, Generic[T]):
@@ -100,10 +101,14 @@ class Page(msgspec.Struct, Generic[T]):
 
 
 class Listed(NamedTuple):
-    """What a list holds: the objects that could be read, and what is wrong with the others."""
+    """What a list holds: the objects that could be read, and what is wrong with the others.
+
+    ``version``: the resource version of the list. Its pages all show the cluster as it was then.
+    """
 
     objects: tuple[Any, ...]
     invalid: tuple[Invalid, ...] = ()
+    version: str = ""
 
 
 def read(transport: Transport, path: str, struct: Any) -> Listed:
@@ -115,6 +120,7 @@ def read(transport: Transport, path: str, struct: Any) -> Listed:
     objects: list[Any] = []
     invalid: list[Invalid] = []
     token: str | None = ""
+    meta = _ListMeta()
     while token is not None:
         answer = _page(transport, path, token)
         if answer.code == _EXPIRED and token:
@@ -125,8 +131,9 @@ def read(transport: Transport, path: str, struct: Any) -> Listed:
         page, unread = _decoded(path, _body(path, answer), struct)
         objects += page.items or []
         invalid += unread
-        token = (page.metadata or _ListMeta()).continue_ or None
-    return Listed(tuple(objects), tuple(invalid))
+        meta = page.metadata or _ListMeta()
+        token = meta.continue_ or None
+    return Listed(tuple(objects), tuple(invalid), meta.version)
 
 
 def _decoded(path: str, body: bytes, struct: Any) -> tuple[Page[Any], list[Invalid]]:
@@ -148,22 +155,16 @@ def _decoded(path: str, body: bytes, struct: Any) -> tuple[Page[Any], list[Inval
     return page, invalid
 
 
-def read_nodes(transport: Transport) -> Listed:
-    """All nodes.
+def usable(node: core.Node) -> tuple[core.Node, Invalid | None]:
+    """The node as decisions may use it, and what is wrong with it, if anything is.
 
-    One whose resources cannot be read keeps its pods and has no room for more. It is reported as invalid as well.
+    One whose resources cannot be read keeps its pods and has no room for more.
     """
-    listed = read(transport, *CORE[0][1:])
-    problems = {node.metadata.name: why for node in listed.objects if (why := _unreadable_amounts(node))}
-    if not problems:
-        return listed
-    nodes = (_without_room(node) if node.metadata.name in problems else node for node in listed.objects)
-    invalid = (Invalid("Node", name, why) for name, why in problems.items())
-    return Listed(tuple(nodes), (*listed.invalid, *invalid))
-
-
-def _without_room(node: core.Node) -> core.Node:
-    return replace(node, status=replace(node.status, capacity={}, allocatable={}))
+    why = _unreadable_amounts(node)
+    if not why:
+        return node, None
+    without_room = replace(node, status=replace(node.status, capacity={}, allocatable={}))
+    return without_room, Invalid("Node", node.metadata.name, why)
 
 
 def _unreadable_amounts(node: core.Node) -> str:
@@ -175,22 +176,11 @@ def _unreadable_amounts(node: core.Node) -> str:
     return ""
 
 
-def read_custom(transport: Transport, custom: Custom[Any], group: str) -> Listed:
-    """All custom resources of a kind that are valid, and what is wrong with the others. Raises as ``read`` does.
-
-    ``group``: the API group of our cloud's node classes. What refers to another group is another provider's.
-    """
-    read_as = [as_stored(raw, custom, group) for raw in read(transport, custom.path, msgspec.Raw).objects]
-    return Listed(
-        tuple(item for item in read_as if isinstance(item, custom.model)),
-        tuple(item for item in read_as if isinstance(item, Invalid)),
-    )
-
-
 def as_stored(raw: msgspec.Raw | bytes, custom: Custom[M], group: str) -> M | Invalid | None:
-    """One custom resource, or what is wrong with it. ``group``: as for ``read_custom``.
+    """One custom resource, or what is wrong with it.
 
-    None if it is another provider's and does not fit our model: we do not know that provider's rules.
+    ``group``: the API group of our cloud's node classes. None if it is another provider's and does not fit our model:
+    we do not know that provider's rules.
     """
     try:
         return decode_model(raw, custom.model)

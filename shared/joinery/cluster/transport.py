@@ -1,5 +1,8 @@
 """One request to the API server: bytes in, bytes out, and our errors for its refusals.
 
+Lists come compressed: the API server does so for answers above 128 KB, and pods and nodes are so much alike that a
+tenth is left of them. A watch comes line by line, and its end is for the reader to find (``joinery.cluster.watches``).
+
 Connection, TLS and authentication are the official client's. Its models are not used: see ``joinery.apis.core``.
 
 Reads are tried again a few times when the server is busy, restarting or unreachable. A write is tried again only if the
@@ -8,8 +11,10 @@ have happened must not happen twice, and whoever sent the event will send it aga
 """
 
 import time
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Lock
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -18,6 +23,7 @@ from joinery.cluster.gateway import LONGEST_CALL
 from joinery.cluster.refusals import MESSAGE_CHARS, Response, refusal
 from joinery.errors import UnavailableError
 
+A = TypeVar("A", bound="Response | Stream")
 JSON, MERGE_PATCH, JSON_PATCH = "application/json", "application/merge-patch+json", "application/json-patch+json"
 ATTEMPTS = 4
 CONNECT_SECONDS = 3.0
@@ -25,7 +31,10 @@ CONNECT_SECONDS = 3.0
 #: server that does not answer it must still have the time to say so, and to ring again.
 PATIENCE = LONGEST_CALL
 LONGEST_WAIT = 5.0  # seconds: a function pays for every second that it sleeps, and has a timeout
+#: How long a stream may take to begin. The API server sends its head at once, whether or not there is anything to tell.
+FIRST_SECONDS = 3.0
 _FIRST_WAIT = 0.2
+_CHUNK = 1 << 16
 _BUSY = frozenset({429, 500, 502, 503, 504})
 
 
@@ -33,7 +42,8 @@ class Transport:
     """Requests over one pool of connections. Safe to use from several threads.
 
     ``configuration``: of ``joinery.cluster.auth``. ``sleep`` is how it waits between attempts, ``clock`` tells the
-    seconds since some beginning, and ``patience`` is how many of them a request may take.
+    seconds since some beginning, and ``patience`` is how many of them a request may take. ``bytes_read``: what all
+    answers took on the wire so far, headers and TLS not counted.
     """
 
     def __init__(
@@ -46,7 +56,16 @@ class Transport:
     ) -> None:
         self._configuration = configuration
         self._pool = rest_type()(configuration).pool_manager
-        self._sleep, self._clock, self._patience = sleep, clock, patience
+        self._sleep, self.clock, self._patience = sleep, clock, patience
+        self.bytes_read = 0
+        self._counting = Lock()
+
+    def apart(self) -> "Transport":
+        """Requests to the same server over connections of their own.
+
+        Who uses it from one thread at a time has one connection, and so talks to one API server of several.
+        """
+        return Transport(self._configuration, sleep=self._sleep, clock=self.clock, patience=self._patience)
 
     def get(self, path: str) -> bytes:
         """The body of a GET. Raises ``NotFoundError``, ``UnavailableError``."""
@@ -66,59 +85,170 @@ class Transport:
     ) -> Response:
         """The answer, refusal or not. Raises ``UnavailableError`` only where there is none."""
         payload = None if body is None else msgspec.json.encode(body)
-        end = self._clock() + self._patience
+        return self._patiently(
+            method, lambda seconds: self._once(method, path, payload, content_type, seconds=seconds), attempts
+        )
+
+    @contextmanager
+    def stream(self, path: str) -> Iterator["Stream | Response"]:
+        """The answer to a GET while it is still coming, or its refusal.
+
+        Raises ``BrokenStreamError`` if neither begins to come. The connection is closed afterwards, because the answer
+        may never end.
+        """
+        answer = self._patiently("GET", lambda _: self._begun(path), ATTEMPTS)
+        try:
+            yield answer
+        finally:
+            if isinstance(answer, Stream):
+                self._count(answer.close())
+
+    def _patiently(self, method: str, once: Callable[[float], A], attempts: int) -> A:
+        """The first answer that is not worth another attempt. ``once`` makes one, of so many seconds at most."""
+        end = self.clock() + self._patience
         for attempt in range(1, attempts + 1):
             answer = None
             try:
-                answer = self._once(method, path, payload, content_type, seconds=end - self._clock())
+                answer = once(end - self.clock())
             except _RepeatableError as error:
                 failure = error
             if answer is not None and not _is_worth_retrying(method, answer):
                 return answer
             wait = _wait(attempt, answer)
-            if attempt == attempts or self._clock() + wait >= end:
+            if attempt == attempts or self.clock() + wait >= end:
                 break
             self._sleep(wait)
         if answer is not None:
             return answer
         raise UnavailableError(str(failure)) from failure
 
+    def _begun(self, path: str) -> "Stream | Response":
+        from urllib3.exceptions import HTTPError
+
+        try:
+            answer = self._sent("GET", path, None, JSON, seconds=FIRST_SECONDS, is_stream=True)
+            return Stream(path, answer) if answer.status < 400 else self._whole(answer)
+        except HTTPError as error:
+            raise BrokenStreamError(f"GET {path}: {error}"[:MESSAGE_CHARS]) from error
+
+    def _whole(self, answer: Any) -> Response:
+        body = answer.data
+        self._count(answer.tell())
+        return Response(answer.status, body, _seconds(answer.headers.get("Retry-After")))
+
+    def _count(self, size: int) -> None:
+        with self._counting:
+            self.bytes_read += size
+
     def _once(self, method: str, path: str, payload: bytes | None, content_type: str, *, seconds: float) -> Response:
-        from urllib3 import Timeout
         from urllib3.exceptions import HTTPError, NewConnectionError
 
-        timeout = Timeout(connect=CONNECT_SECONDS, read=max(seconds, 0.1))
         try:
-            answer = self._pool.request(
-                method,
-                self._configuration.host + path,
-                body=payload,
-                headers=self._headers(content_type),
-                timeout=timeout,
-                retries=False,
-            )
+            answer = self._sent(method, path, payload, content_type, seconds=max(seconds, 0.1))
         except HTTPError as error:
             reason = f"{method} {path.partition('?')[0]}: {type(error).__name__}: {error}"[:MESSAGE_CHARS]
             if method == "GET" or isinstance(error, NewConnectionError):
                 raise _RepeatableError(reason) from error
             raise UnavailableError(reason) from error
-        return Response(answer.status, answer.data, _seconds(answer.headers.get("Retry-After")))
+        return self._whole(answer)
+
+    def _sent(
+        self,
+        method: str,
+        path: str,
+        payload: bytes | None,
+        content_type: str,
+        *,
+        seconds: float,
+        is_stream: bool = False,
+    ) -> Any:
+        from urllib3 import Timeout
+
+        return self._pool.request(
+            method,
+            self._configuration.host + path,
+            body=payload,
+            headers=self._headers(content_type),
+            timeout=Timeout(connect=CONNECT_SECONDS, read=seconds),
+            retries=False,
+            preload_content=not is_stream,
+        )
 
     def _headers(self, content_type: str) -> dict[str, str]:
         bearer = self._configuration.auth_settings().get("BearerToken")
         authorization = {"Authorization": bearer["value"]} if bearer else {}
-        return {"Accept": JSON, "Content-Type": content_type, "User-Agent": "joinery", **authorization}
+        return {
+            "Accept": JSON,
+            "Accept-Encoding": "gzip",
+            "Content-Type": content_type,
+            "User-Agent": "joinery",
+            **authorization,
+        }
+
+
+class BrokenStreamError(Exception):
+    """A stream that did not begin, or ended before its reader was done."""
+
+
+class Stream:
+    """An answer that comes line by line. ``code``, ``wait``: as those of a ``Response``."""
+
+    wait = 0.0
+
+    def __init__(self, path: str, answer: Any) -> None:
+        self.code: int = answer.status
+        self._path = path
+        self._answer = answer
+
+    def close(self) -> int:
+        """Hear no more of it. Returns how many bytes came."""
+        self._answer.close()
+        size: int = self._answer.tell()
+        return size
+
+    def lines(self, quiet: float) -> Iterator[bytes]:
+        """Each line as soon as it is complete, until nothing has come for ``quiet`` seconds.
+
+        Raises ``BrokenStreamError`` if the server or the network ends the stream before that.
+        """
+        from urllib3.exceptions import ReadTimeoutError
+
+        socket = getattr(self._answer.connection, "sock", None)
+        if socket is not None:
+            socket.settimeout(quiet)
+        rest = b""
+        while True:
+            try:
+                with self._unbroken():
+                    received = self._answer.read1(_CHUNK)
+            except BrokenStreamError as broken:
+                if isinstance(broken.__cause__, ReadTimeoutError):
+                    return
+                raise
+            if not received:
+                raise BrokenStreamError(f"GET {self._path}: the server ended it")
+            *lines, rest = (rest + received).split(b"\n")
+            yield from lines
+
+    @contextmanager
+    def _unbroken(self) -> Iterator[None]:
+        from urllib3.exceptions import HTTPError
+
+        try:
+            yield
+        except (HTTPError, OSError) as error:
+            raise BrokenStreamError(f"GET {self._path}: {error}"[:MESSAGE_CHARS]) from error
 
 
 class _RepeatableError(Exception):
     """There was no answer, and the request can be repeated: it did nothing, or doing it twice is harmless."""
 
 
-def _is_worth_retrying(method: str, answer: Response) -> bool:
+def _is_worth_retrying(method: str, answer: "Response | Stream") -> bool:
     return answer.code in _BUSY if method == "GET" else answer.code == 429 and answer.wait > 0
 
 
-def _wait(attempt: int, answer: Response | None) -> float:
+def _wait(attempt: int, answer: "Response | Stream | None") -> float:
     asked = answer.wait if answer else 0.0
     return min(max(asked, _FIRST_WAIT * 2.0 ** (attempt - 1)), LONGEST_WAIT)
 

@@ -18,7 +18,7 @@ class ExpirationController:
 
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Read, decide, act."""
-        snapshot = self._gateways.cluster.snapshot()
+        snapshot = self._gateways.cluster.claims_snapshot()
         expired = expire(snapshot)
         actor = Actor(self._gateways, snapshot.now, invocation)
         actor.carry_out(*expired)

@@ -15,10 +15,10 @@ from joinery.apis.labels import RESERVATION_ID, RETIRED_FOR
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, UpdateClaim
 from joinery.state.claims import annotated
-from joinery.state.snapshot import Snapshot
+from joinery.state.snapshot import ClaimsSnapshot
 
 
-def expire(snapshot: Snapshot) -> tuple[tuple[Command, ...], ...]:
+def expire(snapshot: ClaimsSnapshot) -> tuple[tuple[Command, ...], ...]:
     """A chain of commands for each claim to retire: the expired ones, oldest first, then those in ending blocks."""
     expired = [(at, claim) for claim in snapshot.managed_claims if (at := expires_at(claim)) and at <= snapshot.now]
     names = {claim.metadata.name for _, claim in expired}
@@ -42,7 +42,7 @@ def _order(expired: tuple[datetime, NodeClaim]) -> tuple[datetime, str]:
     return at, claim.metadata.name
 
 
-def _is_in_ending_block(claim: NodeClaim, snapshot: Snapshot) -> bool:
+def _is_in_ending_block(claim: NodeClaim, snapshot: ClaimsSnapshot) -> bool:
     """Whether EC2 is about to take the instance back: the class's status says so forty minutes before a block ends."""
     name = claim.metadata.labels.get(RESERVATION_ID)
     if name is None or claim.is_deleting:

@@ -24,15 +24,17 @@ from joinery.apis.nodepool import NodePool
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimsSnapshot:
-    """The NodeClaims alone: all that is needed to tell whose an instance is.
+    """The NodeClaims and their node classes: all that is needed to tell whose an instance is, and how old.
 
     ``now``: the moment at which they were read, in UTC; decisions know no other clock. ``node_class_kind``: the kind of
     node class that our cloud brings; claims that refer to another kind are left to another provider. ``invalid``:
-    objects that cannot be read, and why. They take no part in a decision, and the others go on.
+    objects that cannot be read, and why. They take no part in a decision, and the others go on. All ``node_classes``
+    are of ``node_class_kind``.
     """
 
     now: datetime
     node_claims: tuple[NodeClaim, ...] = ()
+    node_classes: tuple[NodeClass, ...] = ()
     invalid: tuple["Invalid", ...] = ()
     node_class_kind: NodeClassKind = DEFAULT_KIND
 
@@ -44,12 +46,11 @@ class ClaimsSnapshot:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot(ClaimsSnapshot):
-    """Every object that a decision may look at. All ``node_classes`` are of ``node_class_kind``."""
+    """Every object that a decision may look at."""
 
     pods: tuple[Pod, ...] = ()
     nodes: tuple[Node, ...] = ()
     node_pools: tuple[NodePool, ...] = ()
-    node_classes: tuple[NodeClass, ...] = ()
     daemon_sets: tuple[DaemonSet, ...] = ()
     namespaces: tuple[Namespace, ...] = ()
     priority_classes: tuple[PriorityClass, ...] = ()

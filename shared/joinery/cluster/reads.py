@@ -1,0 +1,106 @@
+"""All kinds of a snapshot, read side by side, each by its mirror (``joinery.cluster.mirrors``)."""
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+from joinery.cluster import lists
+from joinery.cluster.lists import Listed
+from joinery.cluster.mirrors import RELIST_SECONDS, SHORT, Core, Custom, Kind, Mirror
+from joinery.cluster.transport import Transport
+
+NODES, PODS = "nodes", "pods"
+#: What is bought and what exists: see ``joinery.cluster.mirrors``.
+_LISTED_ALWAYS = frozenset({lists.NODE_CLAIMS.field})
+
+
+class Reads:
+    """Everything that a snapshot holds. Safe to use from several threads, one read after the other.
+
+    ``customs``: the custom resources among it. ``group``: the API group of our cloud's node classes. ``short``: see
+    ``joinery.cluster.mirrors.SHORT``. ``tell`` is told a line about objects that an earlier read had missed.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        customs: Iterable[lists.Custom[Any]],
+        group: str,
+        *,
+        short: int = SHORT,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:
+        self._transport, self._short, self._tell = transport, short, tell
+        kinds: list[Kind] = [
+            Core(field, path, struct, lists.usable if field == NODES else None) for field, path, struct in lists.CORE
+        ]
+        kinds += [Custom(custom, group) for custom in customs]
+        self._kinds = {kind.field: kind for kind in kinds}
+        self._mirrors: dict[str, Mirror] = {}
+        self._one_at_a_time = threading.Lock()
+
+    @property
+    def bytes_read(self) -> int:
+        """What all lists and watches took on the wire so far."""
+        return sum(mirror.bytes_read for mirror in self._mirrors.values())
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The kinds that there are, by their fields of the snapshot."""
+        return tuple(self._kinds)
+
+    def read(self, fields: Iterable[str]) -> dict[str, Any]:
+        """These kinds as they are now: the values of their fields, and ``invalid``. Raises as ``lists.read`` does."""
+        with self._one_at_a_time:
+            read = self._read([self._mirror(field) for field in fields])
+        objects = {field: listed.objects for field, listed in read.items()}
+        return objects | {"invalid": tuple(bad for listed in read.values() for bad in listed.invalid)}
+
+    def _read(self, mirrors: list[Mirror]) -> Mapping[str, Listed]:
+        oldest = max(mirrors, key=lambda mirror: mirror.age)
+        nodes_fixed: Future[None] = Future()
+
+        def read(mirror: Mirror) -> Listed:
+            verify = mirror is oldest and mirror.age > RELIST_SECONDS
+            if mirror.kind.field == NODES:
+                with _fixing(nodes_fixed) as fixed:
+                    return mirror.read(verify=verify, fixed=fixed)
+            if mirror.kind.field == PODS:
+                # Nodes before pods: a pod that is bound in between takes up room on its node. The other way round it
+                # would still count as pending, and the room that it has taken as free.
+                nodes_fixed.result()
+            return mirror.read(verify=verify)
+
+        # Nearly all of the time is spent waiting, so a thread for each.
+        with ThreadPoolExecutor(len(mirrors)) as readers:
+            reading = {mirror.kind.field: readers.submit(read, mirror) for mirror in mirrors}
+        return {field: begun.result() for field, begun in reading.items()}
+
+    def _mirror(self, field: str) -> Mirror:
+        if field not in self._mirrors:
+            self._mirrors[field] = Mirror(
+                self._transport,
+                self._kinds[field],
+                is_listed_always=field in _LISTED_ALWAYS,
+                short=self._short,
+                tell=self._tell,
+            )
+        return self._mirrors[field]
+
+
+@contextmanager
+def _fixing(nodes: "Future[None]") -> Iterator[Callable[[], None]]:
+    """What to call when the nodes are fixed. Where they cannot be read, whoever waits for that gets the error."""
+
+    def fixed() -> None:
+        if not nodes.done():
+            nodes.set_result(None)
+
+    try:
+        yield fixed
+    except BaseException as error:
+        if not nodes.done():
+            nodes.set_exception(error)
+        raise
