@@ -1,99 +1,147 @@
-"""How long, and how much memory, do 10,000 pods take from the API server's bytes to structs?
+"""What an idle tick of the lifecycle function costs in a large cluster: time, bytes and memory.
 
-    python -m tools.bench_snapshot --pods 10000
+    python -m tools.bench_snapshot [--size NODES PODS]
 
-The pods are as large as real ones (managed fields, volumes, statuses: 5 KB each) and come in pages of 500, as they do
-over the network; only decoding is timed. For comparison the same pages go through ``json.loads``.
+A real API server (``KUBEBUILDER_ASSETS``) holds the cluster. A process of its own plays the function: its first read is
+a cold one, every further one is a warm tick five seconds later, in which only kubelets and a few pods have reported.
+``tick`` is a read and lifecycle's decision about it, by the clock; ``MB`` is what all answers took on the wire.
 """
 
 import argparse
 import json
 import resource
+import statistics
+import subprocess
+import sys
+import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
-from joinery.apis.core import Pod
-from joinery.cluster.lists import PAGE, Page
+from tools.controlplane.assets import MissingBinaryError
+from tools.controlplane.plane import ControlPlane, running
+from tools.large_cluster import LargeCluster
 
+SIZES = ((1000, 30_000), (5000, 100_000))
+TICKS = 9
+TICK_SECONDS = 5
+SETTLED = ("/api/v1/pods", "/api/v1/nodes", "/apis/karpenter.sh/v1/nodeclaims")
+MANIFESTS = Path(__file__).parent.parent / "manifests"
 MIB = 1024  # getrusage counts KiB
+_AT_ONCE = 2000
 
 
-def pages(pods: int) -> Iterator[bytes]:
-    """Pages of a pod list, one at a time."""
-    for start in range(0, pods, PAGE):
-        items = [_pod(number) for number in range(start, min(start + PAGE, pods))]
-        yield json.dumps(
-            {"kind": "PodList", "apiVersion": "v1", "metadata": {"continue": "x"}, "items": items}
-        ).encode()
+@dataclass(frozen=True)
+class Tick:
+    """One tick, in seconds by the clock; ``processor``: what the read took of the function's processor.
+
+    ``megabytes``: read in it. ``peak``: what memory the process has had so far at most, in MiB.
+    """
+
+    read: float
+    decided: float
+    processor: float
+    megabytes: float
+    peak: float
+    pods: int
 
 
-def _pod(number: int) -> dict[str, Any]:
-    name, labels = f"web-7d4b9c6f5-{number:05}", {"app": "web", "pod-template-hash": "7d4b9c6f5", "tier": "front"}
-    owned: dict[str, Any] = {f"f:field-{index}": {".": {}, "f:value": {}} for index in range(60)}
-    requests = {"cpu": "250m", "memory": "512Mi"}
-    tolerations = [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}]
-    container = {
-        "name": "main",
-        "image": "registry.example.com/team/web:1.2.3",
-        "env": [{"name": f"VARIABLE_{index}", "value": "some value " * 3} for index in range(15)],
-        "resources": {"requests": requests, "limits": requests},
-        "volumeMounts": [{"name": "token", "mountPath": "/var/run/secrets", "readOnly": True}],
-    }
-    spread = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
-    return {
-        "metadata": {
-            "name": name,
-            "namespace": "default",
-            "uid": f"00000000-0000-4000-8000-{number:012}",
-            "resourceVersion": "123",
-            "creationTimestamp": "2026-11-21T12:00:00Z",
-            "labels": labels,
-            "ownerReferences": [
-                {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
-            ],
-            "managedFields": [{"manager": "kubelet", "operation": "Update", "fieldsV1": owned}],
-        },
-        "spec": {
-            "nodeName": f"node-{number % 300}",
-            "containers": [container],
-            "tolerations": tolerations,
-            "topologySpreadConstraints": [{**spread, "labelSelector": {"matchLabels": {"app": "web"}}}],
-            "volumes": [{"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}],
-        },
-        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}] * 4},
-    }
+def ticks() -> None:
+    """Be the function: one tick for every line of the standard input."""
+    from joinery.apis.ec2nodeclass import EC2NodeClass
+    from joinery.cluster.auth import from_kubeconfig
+    from joinery.cluster.kubernetes import KubernetesCluster
+    from joinery.cluster.transport import Transport
+    from joinery.lifecycle.decision import decide
+    from joinery.lifecycle.view import view_of
+
+    transport = Transport(from_kubeconfig(sys.argv[-1]))
+    moment = datetime(2026, 11, 21, 13, tzinfo=UTC)
+    cluster = KubernetesCluster(transport, now=lambda: moment, node_class=EC2NodeClass, tell=_complain)
+    for _ in sys.stdin:
+        before, begun, processor = cluster.bytes_read, time.perf_counter(), time.process_time()
+        snapshot = cluster.snapshot()
+        read, processor = time.perf_counter(), time.process_time() - processor
+        # Without a list of instances nothing is terminated or found to be garbage: a tick with nothing to do.
+        decide(view_of(snapshot, None), {item.metadata.name: item.status for item in snapshot.node_classes})
+        decided = time.perf_counter()
+        size = (cluster.bytes_read - before) / 1e6
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB
+        print(json.dumps([read - begun, decided - read, processor, size, peak, len(snapshot.pods)]), flush=True)
 
 
-def measure(name: str, decode: Callable[[bytes], list[Any]], pods: int) -> str:
-    """One row: seconds of decoding, and how much the process grew while all pods were kept."""
-    kept: list[Any] = []
-    size, spent, before = 0, 0.0, _rss()
-    for page in pages(pods):
-        size += len(page)
-        begun = time.perf_counter()
-        kept += decode(page)
-        spent += time.perf_counter() - begun
-    grown = _rss() - before
-    return f"{name:<10} {len(kept):>7} {size / MIB / MIB:>9.1f} {spent:>9.3f} {grown / MIB:>9.1f}"
+def _complain(line: str) -> None:
+    print(line, file=sys.stderr)
 
 
-def _rss() -> int:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+def measure(plane: ControlPlane, cluster: LargeCluster) -> list[Tick]:
+    """The ticks of one function, the cold one first."""
+    _store(plane, cluster.documents())
+    for path in SETTLED:  # what was put into etcd is in the API server's caches
+        plane.wait(f"{plane.server}{path}?limit=1")
+    command = [sys.executable, "-m", "tools.bench_snapshot", "--ticks", str(plane.kubeconfig())]
+    taken = []
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as function:
+        assert function.stdin is not None
+        assert function.stdout is not None
+        for number in range(TICKS + 1):
+            if number:
+                _store(plane, cluster.changes(number, TICK_SECONDS))
+                time.sleep(1)
+            function.stdin.write("\n")
+            function.stdin.flush()
+            taken.append(Tick(*json.loads(function.stdout.readline())))
+        function.stdin.close()
+    return taken
+
+
+def _store(plane: ControlPlane, documents: Iterable[tuple[str, Any]]) -> None:
+    left = iter(documents)
+    while some := dict(islice(left, _AT_ONCE)):
+        plane.store(some)
+
+
+def row(cluster: LargeCluster, taken: list[Tick]) -> str:
+    """The cold read, and the median of the warm ticks."""
+    cold, warm = taken[0], taken[1:]
+    read, decided, processor = (
+        1000 * statistics.median(getattr(tick, name) for tick in warm) for name in ("read", "decided", "processor")
+    )
+    return (
+        f"{cluster.nodes:>6} {cold.pods:>7} {cold.read:>9.1f} {cold.megabytes:>8.1f} {read + decided:>8.0f} "
+        f"{read:>8.0f} {1000 * max(tick.read for tick in warm):>8.0f} {processor:>7.0f} "
+        f"{max(tick.megabytes for tick in warm):>8.2f} {taken[-1].peak:>9.0f}"
+    )
 
 
 def main() -> None:
-    import msgspec
-
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--pods", type=int, default=10_000)
-    pods = parser.parse_args().pods
-    decoder = msgspec.json.Decoder(Page[Pod])
-    for page in pages(PAGE):  # the growth of one page in bytes is not the structs'
-        decoder.decode(page)
-    print(f"{'decoder':<10} {'pods':>7} {'MiB':>9} {'seconds':>9} {'+ MiB':>9}")
-    print(measure("structs", lambda page: decoder.decode(page).items or [], pods))
-    print(measure("json", lambda page: list(json.loads(page)["items"]), pods))
+    parser.add_argument("--size", type=int, nargs=2, metavar=("NODES", "PODS"), action="append")
+    parser.add_argument("--ticks", metavar="KUBECONFIG", help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.ticks:
+        return ticks()
+    print(
+        f"{'nodes':>6} {'pods':>7} {'cold s':>9} {'cold MB':>8} {'tick ms':>8} {'read ms':>8} {'at most':>8} "
+        f"{'cpu ms':>7} {'MB':>8} {'peak MiB':>9}"
+    )
+    for nodes, pods in given.size or SIZES:
+        cluster = LargeCluster(nodes, pods)
+        try:
+            with (
+                tempfile.TemporaryDirectory() as folder,
+                running(Path(folder) / "plane", schedules=False, controls=False) as plane,
+            ):
+                plane.kubectl("apply", "--server-side", "-f", str(MANIFESTS / "crds"))
+                plane.kubectl("wait", "--for=condition=Established", "crd", "--all", "--timeout=20s")
+                print(row(cluster, measure(plane, cluster)), flush=True)
+        except MissingBinaryError as error:
+            return print(f"NOT MEASURED: {error}")
+    return None
 
 
 if __name__ == "__main__":

@@ -1,0 +1,161 @@
+"""A large cluster at rest, as documents for etcd: nodes with their claims, pods, volumes and what the kubelet reports.
+
+The objects are as large as real ones: a pod has managed fields, an environment and statuses (5 KB), a node the fifty
+images that a kubelet lists (10 KB), a claim its requirements and managed fields (5 KB).
+"""
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from joinery.apis import core
+from simulator import builders
+from simulator.kubernetes.resources import KINDS, kind_of, to_document
+from simulator.kubernetes.shapes import printed
+
+Document = dict[str, Any]
+MOMENT = "2026-11-21T12:00:00Z"
+#: Seconds between two reports of a kubelet that has nothing to say (``nodeStatusReportFrequency``).
+_HEARTBEAT_SECONDS = 300
+#: One pod in so many has a volume.
+_PODS_PER_VOLUME = 10
+_ETCD = {
+    "Node": "minions", "Pod": "pods/default", "NodeClaim": "karpenter.sh/nodeclaims",
+    "NodePool": "karpenter.sh/nodepools", "EC2NodeClass": "karpenter.k8s.aws/ec2nodeclasses", "CSINode": "csinodes",
+    "PersistentVolume": "persistentvolumes", "PersistentVolumeClaim": "persistentvolumeclaims/default",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class LargeCluster:
+    """``nodes`` nodes with a claim each, and ``pods`` pods on them."""
+
+    nodes: int
+    pods: int
+
+    def documents(self) -> Iterator[tuple[str, Document]]:
+        """Every object, with its key in etcd."""
+        for item in (builders.node_pool(), builders.node_class()):
+            yield _stored(item)
+        for number in range(self.nodes):
+            name, claim = _node_name(number), f"default-{number:05}"
+            uid = _uid("claim", claim)
+            yield self.node(number)
+            key, document = _stored(builders.node_claim(claim, node=name))
+            yield key, _with(document, uid=uid)
+            yield _stored(_csi_node(name))
+        for number in range(0, self.pods, _PODS_PER_VOLUME):
+            volume = f"pvc-{number:06}"
+            yield _stored(builders.volume(volume))
+            yield _stored(builders.volume_claim(f"data-{number:06}", volume=volume))
+        for number in range(self.pods):
+            yield self.pod(number)
+
+    def changes(self, tick: int, seconds: int) -> Iterator[tuple[str, Document]]:
+        """What changes in so many seconds of rest: heartbeats of kubelets, and as many pods report something."""
+        count = max(1, self.nodes * seconds // _HEARTBEAT_SECONDS)
+        for number in range(tick * count, (tick + 1) * count):
+            key, document = self.node(number % self.nodes)
+            document["status"]["conditions"][0]["lastHeartbeatTime"] = f"2026-11-21T12:{tick % 60:02}:00Z"
+            yield key, document
+            key, document = self.pod(number % self.pods)
+            document["status"]["conditions"][0]["lastProbeTime"] = f"2026-11-21T12:{tick % 60:02}:00Z"
+            yield key, document
+
+    def node(self, number: int) -> tuple[str, Document]:
+        """One node, with its key."""
+        claim = f"default-{number:05}"
+        key, document = _stored(builders.node(_node_name(number), annotations={"node": "a" * 200}))
+        owner = {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": claim, "uid": _uid("claim", claim)}
+        images = [
+            {"names": [f"registry.example.com/{image}@sha256:{image:064}", f"registry.example.com/{image}:1"]}
+            for image in range(50)
+        ]
+        document["status"]["images"] = images
+        return key, _with(document, ownerReferences=[{**owner, "blockOwnerDeletion": True}])
+
+    def pod(self, number: int) -> tuple[str, Document]:
+        """One pod, with its key."""
+        document = pod(number, _node_name(number % self.nodes))
+        if number % _PODS_PER_VOLUME == 0:
+            claim = {"claimName": f"data-{number:06}"}
+            document["spec"]["volumes"].append({"name": "data", "persistentVolumeClaim": claim})
+        return f"/registry/pods/default/{document['metadata']['name']}", document
+
+
+def pod(number: int, node: str) -> Document:
+    """A running pod of a Deployment."""
+    name, labels = f"web-7d4b9c6f5-{number:06}", {"app": "web", "pod-template-hash": "7d4b9c6f5", "tier": "front"}
+    owned: Document = {f"f:field-{index}": {".": {}, "f:value": {}} for index in range(60)}
+    requests = {"cpu": "100m", "memory": "256Mi"}
+    container = {
+        "name": "main",
+        "image": "registry.example.com/team/web:1.2.3",
+        "env": [{"name": f"VARIABLE_{index}", "value": "some value " * 3} for index in range(15)],
+        "resources": {"requests": requests, "limits": requests},
+        "volumeMounts": [{"name": "token", "mountPath": "/var/run/secrets", "readOnly": True}],
+    }
+    spread = {"maxSkew": 1, "topologyKey": "topology.kubernetes.io/zone", "whenUnsatisfiable": "DoNotSchedule"}
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "web", "uid": "u", "controller": True}
+    conditions = ("Ready", "PodScheduled", "Initialized", "ContainersReady")
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {
+            "name": name,
+            "namespace": "default",
+            "uid": f"00000000-0000-4000-8000-{number:012}",
+            "creationTimestamp": MOMENT,
+            "labels": labels,
+            "ownerReferences": [owner],
+            "managedFields": [_managed({"f:metadata": owned})],
+        },
+        "spec": {
+            "nodeName": node,
+            "containers": [container],
+            "tolerations": [{"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoExecute"}],
+            "topologySpreadConstraints": [{**spread, "labelSelector": {"matchLabels": {"app": "web"}}}],
+            "volumes": [{"name": "token", "projected": {"sources": [{"serviceAccountToken": {"path": "token"}}]}}],
+        },
+        "status": {
+            "phase": "Running",
+            "startTime": MOMENT,
+            "conditions": [{"type": kind, "status": "True", "lastTransitionTime": MOMENT} for kind in conditions],
+            "containerStatuses": [{"name": "main", "ready": True, "restartCount": 0, "image": "i", "imageID": "i"}],
+        },
+    }
+
+
+def _node_name(number: int) -> str:
+    return f"ip-10-{number // 65536}-{number // 256 % 256}-{number % 256}.ec2.internal"
+
+
+def _csi_node(name: str) -> core.CSINode:
+    driver = core.CSINodeDriver(name="ebs.csi.aws.com", allocatable=core.VolumeNodeResources(count=25))
+    return core.CSINode(metadata=core.ObjectMeta(name=name), spec=core.CSINodeSpec(drivers=[driver]))
+
+
+def _stored(item: Any) -> tuple[str, Document]:
+    kind = KINDS[kind_of(item)]
+    document = {"apiVersion": kind.api_version, "kind": kind.name, **printed(kind.name, to_document(item))}
+    name = document["metadata"]["name"]
+    owned: Document = {f"f:field-{index}": {".": {}, "f:value": {}} for index in range(40)}
+    uid, managed = _uid(kind.name, name), [_managed({"f:spec": owned})]
+    namespace = {"namespace": "default"} if kind.namespaced else {}
+    metadata = {"uid": uid, "creationTimestamp": MOMENT, "managedFields": managed, **namespace}
+    return f"/registry/{_ETCD[kind.name]}/{name}", _with(document, **metadata)
+
+
+def _with(document: Document, **metadata: Any) -> Document:
+    given = {key: value for key, value in document["metadata"].items() if key != "resourceVersion"}
+    return {**document, "metadata": {**given, **metadata}}
+
+
+def _managed(fields: Document) -> Document:
+    about = {"manager": "kubelet", "operation": "Update", "apiVersion": "v1", "fieldsType": "FieldsV1", "time": MOMENT}
+    return {**about, "fieldsV1": fields}
+
+
+def _uid(*parts: str) -> str:
+    return str(uuid.uuid5(uuid.NAMESPACE_DNS, "/".join(parts)))
