@@ -22,15 +22,23 @@ from simulator.kubernetes.apiserver import Change
 from simulator.story.leaks import unowned_instances
 from simulator.story.simulation import Simulation
 from tests.fire.faults import Fault, Wires, faults_of
-from tests.fire.stories import APART, NODE_CLASS, budget, node_pool, pods, running
+from tests.fire.stories import APART, NODE_CLASS, budget, database, node_pool, pods, running
 from tests.fire.telling import Story, Telling
 
-#: One cluster: a pool of spot nodes and one of on-demand nodes, and three Deployments.
+#: One cluster: a pool of spot nodes and one of on-demand nodes, three Deployments, and a database.
 _WORKLOADS: Mapping[str, Mapping[str, Any]] = {"web": {"affinity": APART}, "api": {}, "job": {}}
 _STORY = Story(
     "a life under fire",
     lambda _: None,
-    (NODE_CLASS, node_pool(), node_pool("steady", "on-demand"), budget("web"), budget("api"), pods(2, name="api")),
+    (
+        NODE_CLASS,
+        node_pool(),
+        node_pool("steady", "on-demand"),
+        budget("web"),
+        budget("api"),
+        pods(2, name="api"),
+        *database(),
+    ),
     (running(), running(capacity_type="on-demand", pool="steady", zone="us-east-1b")),
 )
 #: Which of several, by a number; and how many seconds pass before the next thing happens.
@@ -236,7 +244,7 @@ class Life(RuleBasedStateMachine):
         simulation = self._simulation
         assert list(unowned_instances(simulation)) == []
         assert simulation.interruptions.dead_letters == []
-        wanted = Counter({name: number for name, number in self._replicas.items() if number})
+        wanted = Counter({name: number for name, number in self._replicas.items() if number} | {"db": 1})
         assert Counter(pod.metadata.labels["app"] for pod in simulation.world.cluster.pods.values()) == wanted
         self.nothing_is_asked_for_without_a_cause()
 

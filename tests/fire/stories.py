@@ -90,8 +90,10 @@ def volume_claim(name: str) -> Document:
     }
 
 
-def _volume(claim: str) -> Document:
-    return {"name": claim, "persistentVolumeClaim": {"claimName": claim}}
+def database() -> tuple[Document, ...]:
+    """A StatefulSet of one pod with a volume."""
+    volume = {"name": "data", "persistentVolumeClaim": {"claimName": "data"}}
+    return STORAGE_CLASS, volume_claim("data"), pods(1, kind="StatefulSet", name="db", volumes=[volume])
 
 
 def running(
@@ -126,6 +128,11 @@ def delete_claim(simulation: Simulation) -> None:
 def delete_node(simulation: Simulation) -> None:
     """``kubectl delete node`` of the first."""
     simulation.world.cluster.delete_node(next(iter(simulation.world.cluster.nodes.values())))
+
+
+def lose_node(simulation: Simulation) -> None:
+    """Somebody removes the finalizers of the first Node and deletes it: its kubelet runs on, and nobody sees it."""
+    simulation.world.cluster.remove(next(iter(simulation.world.cluster.nodes.values())))
 
 
 def end_instance(simulation: Simulation) -> None:
@@ -171,15 +178,7 @@ STORIES = (
     Story(
         "kubectl delete nodeclaim drains by budgets, and volumes are detached first",
         delete_claim,
-        (
-            NODE_CLASS,
-            node_pool(),
-            STORAGE_CLASS,
-            budget(),
-            volume_claim("data"),
-            pods(2),
-            pods(1, kind="StatefulSet", name="db", volumes=[_volume("data")]),
-        ),
+        (NODE_CLASS, node_pool(), budget(), pods(2), *database()),
         (running(),),
     ),
     Story("kubectl delete node replaces it", delete_node, (NODE_CLASS, node_pool(), pods(2)), (running(),)),
@@ -189,6 +188,7 @@ STORIES = (
         (NODE_CLASS, node_pool(), pods(2)),
         (running(),),
     ),
+    Story("a Node that vanished is replaced", lose_node, (NODE_CLASS, node_pool(), pods(2)), (running(),)),
     Story(
         "an instance that nobody knows is terminated",
         launch_unknown,

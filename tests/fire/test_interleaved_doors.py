@@ -48,7 +48,7 @@ class Scene:
         return f"{self.first} and {self.second}, {self.seconds:g} s after: {self.story.name}"
 
 
-_LAUNCH, _WARNING, _AGE, _DRAIN, _NODE_DELETED, _ENDED, _UNKNOWN = STORIES[:7]
+_LAUNCH, _WARNING, _AGE, _DRAIN, _NODE_DELETED, _ENDED, _LOST, _UNKNOWN = STORIES[:8]
 SCENES = (
     # Pods wait, nothing is bought.
     Scene(_LAUNCH, 1, "provisioning", "provisioning"),
@@ -73,6 +73,8 @@ SCENES = (
     Scene(_DRAIN, 30, "lifecycle", "lifecycle"),
     Scene(_NODE_DELETED, 0.2, "lifecycle", "provisioning"),
     Scene(_ENDED, 0.2, "lifecycle", "interruption"),
+    Scene(_LOST, 21, "lifecycle", "provisioning"),
+    Scene(_LOST, 21, "provisioning", "lifecycle"),
     Scene(_UNKNOWN, 35, "lifecycle", "lifecycle"),
 )
 
