@@ -105,7 +105,8 @@ class Served(InMemory):
     def __init__(self, url: str, behind: InMemory) -> None:
         self.clock, self.memory = behind.clock, behind.memory
         transport = Transport(configuration_type()(host=url))
-        self.cluster = KubernetesCluster(transport, now=self.clock.now, node_class=EC2NodeClass)
+        # Nothing is short, so that every kind that can be followed is.
+        self.cluster = KubernetesCluster(transport, now=self.clock.now, node_class=EC2NodeClass, short=0)
         self.recorder = KubernetesRecorder(transport, now=self.clock.now)
 
 
