@@ -9,7 +9,14 @@ import pytest
 from joinery.apis.labels import NODE_POOL, PLANNED_TAINT, ZONE
 from joinery.apis.nodepool import NodePool
 from joinery.doorbell.gateway import Bell
-from joinery.errors import ConfigurationError, ConflictError, JoineryError, RefusedError, UnavailableError
+from joinery.errors import (
+    CapacityError,
+    ConfigurationError,
+    ConflictError,
+    JoineryError,
+    RefusedError,
+    UnavailableError,
+)
 from joinery.lifecycle.step import LAUNCHING
 from joinery.state.offerings import OfferingKey
 from simulator import builders
@@ -261,3 +268,99 @@ def test_a_crash_after_any_write_buys_nothing_twice() -> None:
         launched = set()
         stand = _tell(Fuse(after), launched)
         assert (len(stand.alive), len(stand.claims), len(launched)) == (1, 1, 3), after
+
+
+# --- drift ---
+
+
+def _changed(stand: Stand, **labels: str) -> None:
+    """Change the labels of the template, so that every node has drifted."""
+    pool = stand.world.cluster.node_pools["base"]
+    metadata = pool.spec.template.metadata.model_copy(update={"labels": labels})
+    template = pool.spec.template.model_copy(update={"metadata": metadata})
+    spec = pool.spec.model_copy(update={"template": template})
+    stand.world.cluster.api.update(pool.model_copy(update={"spec": spec}))
+
+
+def _drifted(world: World, replicas: int = 3, budget: str = "1", **given: Any) -> Stand:
+    stand = _stand(world, _static(replicas=replicas, budgets=[{"nodes": budget}], **given))
+    _run(stand)
+    _changed(stand, team="web")
+    return stand
+
+
+def test_drifted_nodes_are_replaced_one_for_one_within_budgets(world: World) -> None:
+    """Each replacement is initialised before its candidate goes; in the end all nodes are new."""
+    stand = _drifted(world)
+    assert stand.provision()["replaced"] == 1
+    assert len(stand.alive) == 4
+    assert all(claim.is_true("Drifted") for claim in stand.claims if "team" not in claim.metadata.labels)
+    assert stand.provision()["replaced"] == 0
+    assert not any(claim.is_deleting for claim in stand.claims)
+    most = 0
+    for _ in range(16):
+        stand.boot()
+        stand.live()
+        stand.provision()
+        most = max(most, len(stand.alive))
+    assert len(stand.alive) == len(stand.claims) == 3
+    assert most <= 5
+    assert {claim.metadata.labels.get("team") for claim in stand.claims} == {"web"}
+    assert not any(claim.is_true("Drifted") for claim in stand.claims)
+    assert sorted(Counter(claim.metadata.labels[ZONE] for claim in stand.claims).values()) == [1, 1, 1]
+
+
+def test_a_replacement_that_does_not_come_leaves_the_old_node_as_it_was(world: World) -> None:
+    """The command is rolled back, and the pool has its size all the time."""
+    stand = _drifted(world, replicas=1)
+    old = stand.claim.metadata.name
+    world.cloud.fail_next("launch", CapacityError("out of everything"))
+    assert stand.provision()["replaced"] == 1
+    stand.live()
+    stand.live()
+    claim = world.cluster.node_claims[old]
+    assert not claim.is_deleting
+    assert "was lost" in stand.messages("DisruptionRolledBack")[old]
+    _end(stand)
+    assert stand.alive == [claim.status.provider_id.rpartition("/")[2]]
+
+
+def test_a_pool_whose_limit_is_its_replicas_keeps_its_drifted_nodes_and_says_so(world: World) -> None:
+    """There is no room for a replacement."""
+    stand = _drifted(world, replicas=2, limits={"nodes": "2"})
+    assert stand.provision()["replaced"] == 0
+    assert stand.messages("DisruptionBlocked")["base"] == "drift: limits.nodes has no room for replacements"
+
+
+def test_observe_mode_says_what_has_drifted_and_writes_nothing(world: World) -> None:
+    """Neither the condition nor a mark."""
+    stand = _drifted(world)
+    before = dict(world.cluster.node_claims)
+    stand.observing().provision()
+    assert dict(world.cluster.node_claims) == before
+
+
+def test_a_crash_while_drifted_nodes_are_replaced_costs_time_alone() -> None:
+    """One node, one replacement, whatever write the run is killed after; none is bought for nothing that stays."""
+
+    def told(fuse: Fuse) -> Stand:
+        stand = _drifted(World(seed=9), replicas=1)
+        stand.gateways = fuse.protect(stand.world.gateways)
+        for _ in range(12):
+            for door in (stand.provision, stand.live):
+                try:
+                    door()
+                except Killed:
+                    fuse.replace()
+                    stand.wait(LAUNCHING / timedelta(seconds=1) + 30)
+                except (ConflictError, UnavailableError):
+                    pass
+            stand.boot()
+        return stand
+
+    undisturbed = Fuse()
+    told(undisturbed)
+    for after in range(1, len(undisturbed.writes) + 1):
+        stand = told(Fuse(after))
+        assert len(stand.alive) == len(stand.claims) == 1, after
+        assert stand.claim.metadata.labels.get("team") == "web", after

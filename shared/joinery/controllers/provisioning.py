@@ -99,10 +99,12 @@ class ProvisioningController:
         launched = self._launch(decision, writer, invocation)
         self._tell(decision, writer, invocation)
         replace_risky_nodes(self._gateways, self._settings, decision.snapshot, invocation, writer.actor)
+        caps = _having_bought(decision.problem, decision.problem.options.caps, writer.launches).options.caps
+        static.replace_drifted(decision.snapshot, decision.supply, caps)
         writer.actor.conclude()
         _refuse_the_rest(decision.packing)
         static.conclude()
-        return {**_outcome(decision.packing, writer, launched), "added": static.added, "removed": static.removed}
+        return {**_outcome(decision.packing, writer, launched), **static.outcome}
 
     # --- deciding ---
 

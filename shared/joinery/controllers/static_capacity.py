@@ -9,30 +9,39 @@ the caps leave no room for all of their nodes the pods come first: a node that n
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from joinery.apis.caps import Caps
-from joinery.commands import Announce
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.labels import NODE_POOL
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.commands import Announce, UpdateClaim
 from joinery.controllers.actor import Actor
-from joinery.controllers.announcements import announce
+from joinery.controllers.announcements import MOST_EVENTS, announce
 from joinery.controllers.claim_writer import ClaimWriter
 from joinery.controllers.invocation import Invocation
 from joinery.controllers.lease import deciding
+from joinery.controllers.orchestration import Orchestrator
 from joinery.controllers.record import decision_document
 from joinery.controllers.supply import Supply, read_supply
+from joinery.disruption.drift import DriftDetector, with_drift
 from joinery.disruption.scale_down import scale_down
+from joinery.disruption.static_drift import to_replace
 from joinery.doorbell.gateway import Bell
 from joinery.errors import RefusedError
 from joinery.gateways import Gateways
-from joinery.observability import CODE, COST, NODE_POOL, REASON, RECORD, logger, said
+from joinery.lifecycle.new_claims import claims_of
+from joinery.lifecycle.new_commands import NewCommand, as_if_retired
+from joinery.observability import CODE, COST, REASON, RECORD, logger, said
+from joinery.observability import NODE_POOL as NODE_POOL_FIELD
 from joinery.scheduling.admission import admit_launches, fits
 from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.reason import Reason
 from joinery.scheduling.replicas import replenish
-from joinery.state.claims import awaits_launch
+from joinery.state.claims import DRIFTED, awaits_launch
 from joinery.state.replicas import static_pools
 from joinery.state.snapshot import Snapshot
 from joinery.verification.verify import verify
@@ -41,7 +50,8 @@ from joinery.verification.verify import verify
 class StaticCapacity:
     """The static NodePools of one run. It takes the Lease itself.
 
-    ``added``, ``removed``: how many nodes were asked for and given up.
+    ``added``, ``removed``: how many nodes were asked for and given up. ``replaced``: how many drifted ones are being
+    replaced from now on.
     """
 
     def __init__(self, gateways: Gateways, snapshot: Snapshot, invocation: Invocation) -> None:
@@ -50,7 +60,12 @@ class StaticCapacity:
         self._actor = Actor(gateways, snapshot.now, invocation)
         self._refused = ""
         self._is_postponed = False
-        self.added = self.removed = 0
+        self.added = self.removed = self.replaced = 0
+
+    @property
+    def outcome(self) -> Mapping[str, int]:
+        """The run in figures: nodes of static NodePools."""
+        return {"added": self.added, "removed": self.removed, "replaced": self.replaced}
 
     def adjust(self, snapshot: Snapshot, caps: Caps) -> Snapshot:
         """Give up what is too much, and write the claims that are lacking, if the caps have room for all of them.
@@ -107,6 +122,40 @@ class StaticCapacity:
             self._announce(problem.snapshot, {name: text.format(count) for name, count in lacking.items()})
             self._refused = f"the caps leave out {lacking.total()} nodes of static NodePools"
 
+    def replace_drifted(self, snapshot: Snapshot, supply: Supply, caps: Caps) -> None:
+        """Say which of the pools' nodes have drifted, and start commands that replace them, one for one.
+
+        ``caps``: what the run may still buy. Nodes that run well are the last to be replaced. Lifecycle carries the
+        commands out (``lifecycle.orchestration``).
+        """
+        snapshot = self._judged(snapshot)
+        drift = to_replace(snapshot)
+        announce(self._gateways, self._invocation, drift.announcements[:MOST_EVENTS])
+        if not drift.candidates:
+            return
+        pools = {claim.metadata.labels[NODE_POOL] for claim in drift.candidates}
+        node_pools = tuple(pool for pool in snapshot.node_pools if pool.metadata.name in pools)
+        retired = as_if_retired(snapshot, (claim.metadata.name for claim in drift.candidates))
+        problem = Problem(snapshot=replace(retired, node_pools=node_pools), instance_types=supply.types)
+        packing = self._planned(problem, supply, "its drifted nodes cannot be replaced")
+        commands = tuple(_commands(drift.candidates, claims_of(packing, snapshot)))
+        orchestrator = Orchestrator(self._gateways, self._actor, snapshot, supply, self._invocation)
+        with self._actor.noting("drifted nodes are left to the next run"):
+            started = orchestrator.start(commands, door="provisioning", caps=caps)
+            self.replaced = sum(one.record is not None for one in started)
+            self._record(problem, packing, supply, "decided")
+
+    def _judged(self, snapshot: Snapshot) -> Snapshot:
+        """The snapshot with the condition ``Drifted`` on the claims of static NodePools, which is also written."""
+        static = static_pools(snapshot)
+        if not static:
+            return snapshot
+        changes = with_drift((claim for pool in static.values() for claim in pool.staying), DriftDetector(snapshot))
+        self._actor.carry_out(*((UpdateClaim(before, after, _drift_of(after)),) for before, after in changes))
+        judged = {after.metadata.name: after for _, after in changes}
+        claims = tuple(judged.get(claim.metadata.name, claim) for claim in snapshot.node_claims)
+        return replace(snapshot, node_claims=claims)
+
     def conclude(self) -> None:
         """Raise what went wrong, if anything did; ``RefusedError`` for what must not be launched now."""
         self._actor.conclude()
@@ -123,11 +172,14 @@ class StaticCapacity:
         # The pods of these nodes need another place now, and their room must not be counted on.
         return self._gateways.cluster.snapshot()
 
-    def _planned(self, problem: Problem, supply: Supply) -> Packing:
-        """The launches that are lacking, verified; none if verification refuses them."""
+    def _planned(self, problem: Problem, supply: Supply, otherwise: str = "it does not reach its replicas") -> Packing:
+        """The launches that are lacking, verified; none if verification refuses them.
+
+        ``otherwise``: what it means for a pool that it cannot have them.
+        """
         packing = replenish(problem)
         for reason in packing.pool_reasons:
-            self._tell(problem.snapshot, reason)
+            self._tell(problem.snapshot, reason, otherwise)
         without_pods = replace(problem, snapshot=replace(problem.snapshot, pods=()))
         violations = verify(without_pods, packing)
         if not violations:
@@ -151,12 +203,12 @@ class StaticCapacity:
             key = self._gateways.store.record("replicas", problem.snapshot.now, record)
             logger.info(what, extra=said(**{RECORD: key, COST: packing.hourly}))
 
-    def _tell(self, snapshot: Snapshot, reason: Reason) -> None:
-        """Why a pool has fewer nodes than it should."""
+    def _tell(self, snapshot: Snapshot, reason: Reason, otherwise: str) -> None:
+        """Why a pool does not get the nodes that it should."""
         if reason.subject:
-            why = {NODE_POOL: reason.subject.name, CODE: reason.code, REASON: reason.message}
-            logger.warning("a static NodePool lacks nodes", extra=said(**why))
-            self._announce(snapshot, {reason.subject.name: f"it does not reach its replicas: {reason.message}"})
+            why = {NODE_POOL_FIELD: reason.subject.name, CODE: reason.code, REASON: reason.message}
+            logger.warning(f"a static NodePool gets no nodes: {otherwise}", extra=said(**why))
+            self._announce(snapshot, {reason.subject.name: f"{otherwise}: {reason.message}"})
 
     def _announce(self, snapshot: Snapshot, texts: dict[str, str], *, warning: bool = True) -> None:
         """Events about NodePools, by name."""
@@ -164,6 +216,22 @@ class StaticCapacity:
         pools = {pool.metadata.name: pool for pool in snapshot.node_pools}
         news = [Announce(event, text, pools[name], warning=warning) for name, text in texts.items()]
         announce(self._gateways, self._invocation, news)
+
+
+def _drift_of(claim: NodeClaim) -> str:
+    condition = claim.condition(DRIFTED)
+    return f"{condition.reason}: {condition.message}" if condition else "it is no longer drifted"
+
+
+def _commands(candidates: Iterable[NodeClaim], replacements: Iterable[NodeClaim]) -> Iterator[NewCommand]:
+    """A command for each candidate for which there is a replacement of its pool."""
+    left: dict[str, list[NodeClaim]] = {}
+    for claim in replacements:
+        left.setdefault(claim.metadata.labels[NODE_POOL], []).append(claim)
+    for candidate in candidates:
+        own = left.get(candidate.metadata.labels[NODE_POOL])
+        if own:
+            yield NewCommand(reason=DisruptionReason.DRIFTED, candidates=(candidate,), replacements=(own.pop(0),))
 
 
 def _texts(launches: Iterable[Launch]) -> Iterable[tuple[str, str]]:

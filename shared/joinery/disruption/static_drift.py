@@ -1,0 +1,105 @@
+"""Drifted nodes of static NodePools: which of them are replaced now, one for one.
+
+The rules are Karpenter's (disruption, StaticDrift), and those by which it chooses candidates:
+
+- Budgets bind, for the reason ``Drifted``.
+- A pool first gets its size: while it lacks nodes or has too many, none is replaced.
+- ``limits.nodes`` binds all nodes that there are, those that are going too, because a replacement comes before its
+  candidate goes. So a pool whose limit is its ``replicas`` is never replaced, and says so.
+- The longest drifted go first, and before them those without pods.
+- A node with ``do-not-disrupt``, or with pods that must not be disrupted, stays (``lifecycle.second_look``); unless its
+  claim has a ``terminationGracePeriod``, which promises that it can be replaced.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.labels import NODE_POOL
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodepool import NodePool
+from joinery.apis.quantity import amount
+from joinery.commands import Announce
+from joinery.disruption.budgets import PoolNodes, allowed, pool_nodes
+from joinery.lifecycle.new_commands import NewCommand, obstacle, record_for
+from joinery.lifecycle.second_look import standard_look
+from joinery.state.claims import DRIFTED
+from joinery.state.disruption import DisruptionCommand
+from joinery.state.nodes import views
+from joinery.state.pods import is_reschedulable
+from joinery.state.replicas import StaticPool, static_pools
+from joinery.state.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class StaticDrift:
+    """``candidates``: the claims to replace now, by pool. ``announcements``: why others are not."""
+
+    candidates: tuple[NodeClaim, ...] = ()
+    announcements: tuple[Announce, ...] = ()
+
+
+def to_replace(snapshot: Snapshot) -> StaticDrift:
+    """What of the drifted nodes of static NodePools is to be replaced now. Costs nothing where none has drifted."""
+    drifted = {
+        name: claims
+        for name, pool in static_pools(snapshot).items()
+        if (claims := [claim for claim in pool.staying if claim.is_true(DRIFTED)]) and pool.lacking == 0
+    }
+    if not drifted:
+        return StaticDrift()
+    choice = _Choice(snapshot)
+    chosen = [choice.of(pool, drifted[name]) for name, pool in static_pools(snapshot).items() if name in drifted]
+    return StaticDrift(
+        candidates=tuple(claim for part in chosen for claim in part.candidates),
+        announcements=tuple(news for part in chosen for news in part.announcements),
+    )
+
+
+class _Choice:
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._snapshot = snapshot
+        nodes = views(snapshot)
+        self._nodes = pool_nodes(nodes)
+        self._claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
+        self._used = {view.claim for view in nodes if any(is_reschedulable(pod) for pod in view.pods)}
+
+    def of(self, pool: StaticPool, drifted: Sequence[NodeClaim]) -> StaticDrift:
+        name = pool.pool.metadata.name
+        allowance = allowed(pool.pool, DisruptionReason.DRIFTED, self._nodes.get(name, PoolNodes()), self._snapshot.now)
+        room, why = min(
+            (allowance.allowed, allowance.why), (self._headroom(pool.pool), "limits.nodes has no room for replacements")
+        )
+        if room <= 0:
+            return StaticDrift(announcements=(Announce("DisruptionBlocked", f"drift: {why}", pool.pool),))
+        candidates: list[NodeClaim] = []
+        blocked: list[Announce] = []
+        for claim in sorted(drifted, key=self._order):
+            if len(candidates) == room:
+                break
+            objection = self._objection(claim)
+            if objection:
+                blocked.append(Announce("DisruptionBlocked", f"drift: {objection}", claim))
+            else:
+                candidates.append(claim)
+        return StaticDrift(tuple(candidates), tuple(blocked))
+
+    def _headroom(self, pool: NodePool) -> int:
+        """How many nodes more the limit allows beside all that there are, going or not."""
+        text = pool.spec.limits.get("nodes")
+        there = (c.metadata.labels.get(NODE_POOL) == pool.metadata.name for c in self._snapshot.managed_claims)
+        return len(self._claims) + 1 if text is None else amount("nodes", text) - sum(there)
+
+    def _order(self, claim: NodeClaim) -> tuple[bool, str, str]:
+        condition = claim.condition(DRIFTED)
+        since = condition.last_transition_time if condition else None
+        return claim.metadata.name in self._used, since.isoformat() if since else "", claim.metadata.name
+
+    def _objection(self, claim: NodeClaim) -> str:
+        """Why the node must not be replaced now; empty if it may."""
+        command = NewCommand(reason=DisruptionReason.DRIFTED, candidates=(claim,))
+        if why := obstacle(command, self._claims):
+            return why
+        record = record_for(command, self._claims.values(), self._snapshot.now)
+        alone = DisruptionCommand(record, (claim,), departing=(), replacements=(), absent=(), lost=())
+        return standard_look(self._snapshot, alone)
