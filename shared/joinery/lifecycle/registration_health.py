@@ -85,8 +85,9 @@ def _last(pool: NodePool, claims: Iterable[NodeClaim], now: datetime, since: dat
 
 def _is_of(claim: NodeClaim, pool: NodePool) -> bool:
     """Whether it is of this very pool, and not of one that had the same name."""
-    owners = {owner.uid for owner in claim.metadata.owner_references}
-    return claim.metadata.labels.get(NODE_POOL) == pool.metadata.name and pool.metadata.uid in owners
+    if claim.metadata.labels.get(NODE_POOL) != pool.metadata.name:
+        return False
+    return any(owner.uid == pool.metadata.uid for owner in claim.metadata.owner_references)
 
 
 def _outcome(claim: NodeClaim, now: datetime) -> Outcome | None:
