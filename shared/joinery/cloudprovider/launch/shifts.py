@@ -10,11 +10,12 @@ from typing import Any
 
 from joinery.answers import entries
 from joinery.aws import Clients, translated
-from joinery.errors import UnavailableError
+from joinery.errors import JoineryError, UnavailableError
 
 _CALL = "ARC GetManagedResource"
 _APPLIED = "APPLIED"
 #: How long an answer is used again (Karpenter for AWS, zonal shift, 30 s). That saves calls, and nothing relies on it.
+#: A failure is remembered as long, because a run that waits for ARC in vain has that much less time to buy nodes.
 _FRESH = timedelta(seconds=30)
 
 #: A shifted zone's id, and until when; None for an autoshift, which AWS ends.
@@ -27,7 +28,8 @@ class ZonalShifts:
     def __init__(self, clients: Clients, now: Callable[[], datetime]) -> None:
         self._clients, self._now = clients, now
         self._asked: datetime | None = None
-        self._shifts: tuple[_Shift, ...] = ()
+        self._shifts: tuple[_Shift, ...] | None = None
+        self._failure: JoineryError = UnavailableError(f"{_CALL} has not been asked yet")
 
     def zones(self, cluster_arn: str) -> frozenset[str]:
         """The ids of the zones that are shifted away from now.
@@ -37,13 +39,20 @@ class ZonalShifts:
         """
         now = self._now()
         if self._asked is None or now - self._asked >= _FRESH:
-            try:
-                self._shifts = tuple(_shifts(self._answer(cluster_arn)))
-                self._asked = now
-            except UnavailableError:
-                if self._asked is None:
-                    raise
+            self._asked = now
+            self._ask(cluster_arn)
+        if self._shifts is None:
+            raise self._failure
         return frozenset(zone for zone, until in self._shifts if until is None or until > now)
+
+    def _ask(self, cluster_arn: str) -> None:
+        try:
+            self._shifts = tuple(_shifts(self._answer(cluster_arn)))
+        except UnavailableError as error:
+            self._failure = error
+        except JoineryError as error:
+            # What it said before is out of date: the cluster was taken out of ARC, or the right was.
+            self._shifts, self._failure = None, error
 
     def _answer(self, cluster_arn: str) -> Any:
         with translated(f"asking ARC for zonal shifts of {cluster_arn}"):
