@@ -314,6 +314,23 @@ def test_what_a_node_pool_asks_for_in_vain_is_said(run: Run, write: Write) -> No
     assert "spec.disruption" not in run("plan", "-f", write("pool.yaml", pool)).err
 
 
+def test_static_node_pools_are_told_to_get_their_nodes_elsewhere(run: Run, write: Write) -> None:
+    """A plan is for pods, so it says what it does not show. Nothing of ``spec.disruption`` is in vain there."""
+    pool = {
+        "apiVersion": "karpenter.sh/v1",
+        "kind": "NodePool",
+        "metadata": {"name": "base"},
+        "spec": {
+            "replicas": 3,
+            "template": {"spec": {"nodeClassRef": NODE_CLASS_REF, "requirements": []}},
+            "disruption": {"budgets": [{"nodes": "1"}]},
+        },
+    }
+    outcome = run("plan", "-f", write("pool.yaml", pool))
+    assert "NodePool base is static and gets 3 more nodes to have its 3 replicas" in outcome.err
+    assert "not supported yet" not in outcome.err
+
+
 def test_caps_leave_pods_out_and_say_so(run: Run, cluster: str, write: Write) -> None:
     """The command line shows what a stack with these caps would do."""
     pod = write("pod.json", pod_document())

@@ -15,9 +15,9 @@ UNTIL_THEN = (
 
 def disruption_in_vain(pool: NodePool) -> str:
     """What of its ``spec.disruption`` does not act; empty for a pool that says nothing of it, or ``consolidateAfter:
-    Never``.
+    Never``. A static one is never consolidated, and its drifted nodes are replaced.
     """
     disruption = pool.spec.disruption
-    if not disruption.model_fields_set or disruption.consolidate_after == "Never":
+    if pool.is_static or not disruption.model_fields_set or disruption.consolidate_after == "Never":
         return ""
     return f"spec.disruption: consolidationPolicy {disruption.consolidation_policy}"

@@ -13,6 +13,7 @@ from joinery.cloudprovider.offline import NODE_CLASS, unused_reservations
 from joinery.scheduling.constraints.resources import requests_of
 from joinery.scheduling.packing import Packing
 from joinery.state.pods import FARGATE_SCHEDULER, is_active, is_daemon, is_pending, waits_for_fargate
+from joinery.state.replicas import static_pools
 from joinery.state.snapshot import Snapshot
 
 _OUR_SCHEDULERS = ("", "default-scheduler", FARGATE_SCHEDULER)
@@ -28,6 +29,7 @@ def left_out(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
         if bad.kind != "NodePool":
             yield warning(f"{bad.kind} {bad.name} takes no part: {bad.reason}")
     yield from _in_vain(snapshot)
+    yield from _of_fixed_size(snapshot)
     yield from _gated(snapshot)
     waiting = sum(waits_for_fargate(pod) for pod in snapshot.pods)
     if waiting:
@@ -105,6 +107,17 @@ def _in_vain(snapshot: Snapshot) -> Iterator[Notice]:
     if pools:
         ask = "asks" if len(pools) == 1 else "ask"
         yield warning(f"not supported yet: spec.disruption, which NodePool {some_of(pools)} {ask} for: {UNTIL_THEN}")
+
+
+def _of_fixed_size(snapshot: Snapshot) -> Iterator[Notice]:
+    """Static NodePools that have another number of nodes than they should: a plan for pods does not show that."""
+    for name, pool in static_pools(snapshot).items():
+        if pool.lacking:
+            what = f"{pool.lacking} more nodes" if pool.lacking > 0 else f"{-pool.lacking} nodes less"
+            yield note(
+                f"NodePool {name} is static and gets {what} to have its {pool.pool.spec.replicas} replicas, whatever "
+                "pods need; they are not in this plan"
+            )
 
 
 def not_counted(snapshot: Snapshot, catalogue: Catalog) -> Iterator[Notice]:
