@@ -65,6 +65,8 @@ def test_a_refused_tag_does_not_keep_the_node_for_its_pods(stand: Stand) -> None
     stand.boot()
     stand.live()
     stand.bind()
+    # The claim notes its pods first: the tag comes in a step that writes nothing else.
+    _behind(stand, Fuse(failing="cloud.tag", error=UnavailableError("not authorized"))).live()
     for _ in range(2):
         with pytest.raises(UnavailableError):
             _behind(stand, Fuse(failing="cloud.tag", error=UnavailableError("not authorized"))).live()

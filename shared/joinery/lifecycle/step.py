@@ -27,6 +27,7 @@ from joinery.lifecycle.initialization import initialize
 from joinery.lifecycle.liveness import REGISTRATION_TIMEOUT, overdue
 from joinery.lifecycle.membership import left_behind, restored
 from joinery.lifecycle.orchestration import is_candidate_in, orchestrated, retired
+from joinery.lifecycle.pod_tracking import tracked
 from joinery.lifecycle.registration import register, unjoined
 from joinery.lifecycle.reprieve import reprieved
 from joinery.lifecycle.steering import Steered, steer
@@ -85,7 +86,9 @@ def may_launch(claim: NodeClaim, now: datetime) -> bool:
 
 
 def _living(view: View, claim: NodeClaim) -> Step:
-    """Registration, initialization, demotion, reprieve, steering, adoption, each from where the one before left it."""
+    """Registration, initialization, commands, demotion, reprieve, steering, pod tracking and adoption, each from where
+    the one before left it.
+    """
     after, node, before_node = _joined(view, claim)
     if after.is_true(REGISTERED) and not after.is_true(INITIALIZED):
         after, node = initialize(view, after, node)
@@ -94,7 +97,7 @@ def _living(view: View, claim: NodeClaim) -> Step:
         after, node = reprieved(view, *demoted(view, after, node))
     after, too_small = checked(view, after, node)
     steered = steer(view, after, node)
-    after = adopted(view, settled(after, view.snapshot.now))
+    after = adopted(view, settled(tracked(view, after, node), view.snapshot.now))
     is_young = not after.is_true(INITIALIZED) and _is_young(after, view.snapshot.now)
     return Step(
         (*before_node, *events, *too_small, *_written(view, claim, after, steered), *left_behind(view, claim)),

@@ -1,0 +1,43 @@
+"""When pods last came to a node or went from it: what ``consolidateAfter`` runs from.
+
+Karpenter watches pods, and writes the moment of each event into ``status.lastPodEventTime`` (nodeclaim/podevents). Here
+nobody watches. The claim keeps a digest of the pods that were on its node when somebody last looked, in a condition
+beside that moment; pods have come or gone if the digest is another one now.
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+from hashlib import sha256
+
+from joinery.apis.core import Pod
+from joinery.apis.labels import OWN_GROUP
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.state.pods import is_active, is_daemon, is_mirror
+
+#: The condition whose message is the digest. A condition, because one write of the status holds it and the moment
+#: together, and because the webhook is not called for it.
+PODS_SEEN = f"{OWN_GROUP}/PodsSeen"
+_DIGITS = 16
+
+
+def digest(pods: Iterable[Pod]) -> str:
+    """A digest of which pods run on a node. It changes when one is bound, ends, or is being deleted.
+
+    DaemonSets' pods do not count, nor those of the kubelet itself: they come and go with the node.
+    """
+    running = sorted(
+        f"{pod.key}/{pod.metadata.uid}" for pod in pods if is_active(pod) and not is_daemon(pod) and not is_mirror(pod)
+    )
+    return sha256("\n".join(running).encode()).hexdigest()[:_DIGITS]
+
+
+def last_pod_event(claim: NodeClaim, pods: Iterable[Pod], now: datetime) -> datetime | None:
+    """When pods last came or went, as far as it is known: now, if nobody has noted yet that they did. None if they
+    never did.
+
+    ``pods``: those bound to the claim's node.
+    """
+    seen = claim.condition(PODS_SEEN)
+    if seen is not None and seen.message != digest(pods):
+        return now
+    return claim.status.last_pod_event_time
