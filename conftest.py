@@ -1,11 +1,10 @@
 """For tests of every folder: a real Kubernetes API server and control plane,
-a real browser, and two profiles for properties.
+a real browser, `make soak`, and two profiles for properties.
 """
 
-import pytest
 from hypothesis import HealthCheck, Phase, settings
 
-pytest_plugins = ("tests.browser.fixtures", "tests.controlplane.fixtures")
+pytest_plugins = ("tests.browser.fixtures", "tests.controlplane.fixtures", "tests.fire.soak")
 
 # The gate tries the same examples every time, so that no change fails by chance for what another did, and does not
 # shrink what fails, which may take five minutes a property. `make fuzz` seeks new ones. A busy machine is no wrong
@@ -14,9 +13,3 @@ _PATIENT = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("gate", _PATIENT, derandomize=True, database=None, phases=[Phase.explicit, Phase.generate])
 settings.register_profile("fuzz", _PATIENT, max_examples=2500, print_blob=True)
 settings.load_profile("gate")
-
-
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """`make soak` gives these. Tests with the marker ``soak`` do more then, with other chances for every seed."""
-    parser.addoption("--soak", type=int, default=0, metavar="STEPS", help="steps of each state machine; 0: few hundred")
-    parser.addoption("--soak-seed", type=int, default=0, metavar="SEED", help="what random choices come from")

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.fire.conftest import Tally
 from tests.fire.faults import Fault, Wires, faults_of
+from tests.fire.soak import Tally
 from tests.fire.stories import STORIES
 from tests.fire.telling import Picture, Story, Telling, picture
 from tests.functional.fuse import WRITES

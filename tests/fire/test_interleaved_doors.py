@@ -25,7 +25,7 @@ from joinery.gateways import Gateways
 from joinery.interruption.notice import Notice, parse
 from simulator.actors.ec2 import Envelope
 from simulator.story.simulation import Simulation
-from tests.fire.conftest import Tally
+from tests.fire.soak import Tally
 from tests.fire.stories import STORIES
 from tests.fire.telling import Picture, Story, Telling
 from tests.fire.turns import Door, Run, interleave

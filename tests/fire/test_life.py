@@ -6,8 +6,8 @@ import pytest
 from hypothesis import Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
-from tests.fire.conftest import Tally
 from tests.fire.life import Life
+from tests.fire.soak import Tally
 
 #: How many lives there are at the same time in `make soak`, for several workers; steps of one life.
 _PARTS, _LONGEST = 4, 50

@@ -1,4 +1,4 @@
-"""How much of it is done: a sample in `make test`, all of it in `make soak`."""
+"""`make soak`: its options, and what it says at its end. In `make test` the same tests do a sample of their work."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -8,6 +8,12 @@ import pytest
 
 Tally = Callable[[str, int], None]
 _PREFIX = "soak: "
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """What `make soak` gives. Tests with the marker ``soak`` do more then, with other chances for every seed."""
+    parser.addoption("--soak", type=int, default=0, metavar="STEPS", help="steps of each state machine; 0: few hundred")
+    parser.addoption("--soak-seed", type=int, default=0, metavar="SEED", help="what random choices come from")
 
 
 @pytest.fixture
