@@ -27,10 +27,14 @@ from joinery.cloudprovider.nodeclass.imagesearch import ImageSearch
 from joinery.cloudprovider.nodeclass.kind import of_ec2
 from joinery.cloudprovider.nodeclass.profiles import Profiles
 from joinery.cloudprovider.nodeclass.readiness import Selection, Unmet, status
+from joinery.cloudprovider.nodeclass.selections import Selections
 from joinery.cloudprovider.nodeclass.tags import CLUSTER_NAME
 from joinery.errors import ConfigurationError, NotFoundError
 from joinery.state.instances import InstanceStatus
 from joinery.state.offerings import InstanceType
+
+ProfileOf = Callable[[EC2NodeClass], str]
+"""What tells the name of a class's instance profile."""
 
 #: The states of an instance that still exists.
 _HERE = ("pending", "running", "stopping", "stopped", "shutting-down")
@@ -57,6 +61,7 @@ class Ec2Cloud:
         self._describing = Lock()
         self._create_fleet = CreateFleet(self._clients)
         self._profiles = Profiles(self._clients, cluster)
+        self._selections = Selections(now)
         self._shifts = ZonalShifts(self._clients, now) if zonal_shift else None
 
     @cached_property
@@ -73,16 +78,21 @@ class Ec2Cloud:
         return listing.read(self._clients, self._now())
 
     def status_of(self, node_class: NodeClass) -> EC2NodeClassStatus:
-        return self._status(of_ec2(node_class), self._profiles.find)
+        return self._status(of_ec2(node_class), "find", self._profiles.find)
 
     def prepare(self, node_class: NodeClass) -> EC2NodeClassStatus:
-        return self._status(of_ec2(node_class), self._profiles.ensure)
+        return self._status(of_ec2(node_class), "prepare", self._profiles.ensure)
 
-    def _status(self, ec2_class: EC2NodeClass, profile_of: Callable[[EC2NodeClass], str]) -> EC2NodeClassStatus:
+    def _status(self, ec2_class: EC2NodeClass, purpose: str, profile_of: ProfileOf) -> EC2NodeClassStatus:
+        selection = self._selections.of(ec2_class, purpose, lambda: self._selected(ec2_class, profile_of))
+        return status(ec2_class, selection, self._now())
+
+    def _selected(self, ec2_class: EC2NodeClass, profile_of: ProfileOf) -> Selection:
+        """Nine calls or so: see ``nodeclass.selections``."""
         spec = ec2_class.spec
         amis, ami_problem = self._amis(ec2_class)
         profile, profile_problem = _profile(ec2_class, profile_of)
-        selection = Selection(
+        return Selection(
             subnets=discovery.subnets(self._clients, spec.subnet_selector_terms),
             security_groups=discovery.security_groups(self._clients, spec.security_group_selector_terms),
             amis=amis,
@@ -93,7 +103,6 @@ class Ec2Cloud:
             ami_problem=ami_problem,
             profile_problem=profile_problem,
         )
-        return status(ec2_class, selection, self._now())
 
     def instance_types(
         self, node_classes: Sequence[NodeClass], catalog: Catalog, now: datetime
@@ -109,7 +118,14 @@ class Ec2Cloud:
     def launch(self, request: LaunchRequest) -> LaunchResult:
         with self._describing:
             facts = self.facts
-        return self._create_fleet.launch(request, facts)
+        try:
+            result = self._create_fleet.launch(request, facts)
+        except ConfigurationError:
+            self._selections.forget(request.node_class.metadata.name)
+            raise
+        if not all(failure.is_capacity for failure in result.failures):
+            self._selections.forget(request.node_class.metadata.name)
+        return result
 
     def shifted_zones(self) -> frozenset[str]:
         return self._shifts.zones(self.facts.arn) if self._shifts else frozenset()
@@ -173,7 +189,7 @@ class Ec2Cloud:
             raise NotFoundError(f"none of the instances exists: {', '.join(instance_ids)}")
 
 
-def _profile(node_class: EC2NodeClass, profile_of: Callable[[EC2NodeClass], str]) -> tuple[str, Unmet | None]:
+def _profile(node_class: EC2NodeClass, profile_of: ProfileOf) -> tuple[str, Unmet | None]:
     """The name of the class's instance profile, and what is wrong with it. ``profile_of``: for a class with a role."""
     if node_class.spec.instance_profile:
         return node_class.spec.instance_profile, None

@@ -1,0 +1,81 @@
+"""What a node class selects is asked of AWS once a minute, and at once where that may have changed."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClass, SecurityGroupStatus, SubnetStatus
+from joinery.cloudprovider.nodeclass.readiness import Selection
+from joinery.cloudprovider.nodeclass.selections import Selections
+from joinery.errors import UnavailableError
+from simulator import builders
+from simulator.clock import Clock
+
+WHOLE = Selection(
+    subnets=[SubnetStatus(id="subnet-1", zone="us-east-1a")],
+    security_groups=[SecurityGroupStatus(id="sg-1", name="nodes")],
+    amis=[AMIStatus(id="ami-1", requirements=[])],
+    instance_profile="profile",
+)
+
+
+class _Asked:
+    """Selections by a clock. ``times``: how often AWS was asked. ``selection``: what it answers."""
+
+    def __init__(self) -> None:
+        self.clock, self.times, self.selection = Clock(), 0, WHOLE
+        self.selections = Selections(self.clock.now)
+
+    def __call__(self, node_class: EC2NodeClass | None = None, purpose: str = "find") -> Selection:
+        return self.selections.of(node_class or builders.node_class(), purpose, self._select)
+
+    def _select(self) -> Selection:
+        self.times += 1
+        return self.selection
+
+
+def test_a_class_is_looked_at_once_a_minute() -> None:
+    """Twelve ticks ask AWS once."""
+    asked = _Asked()
+    for _ in range(12):
+        assert asked() is WHOLE
+        asked.clock.advance(timedelta(seconds=5))
+    assert asked.times == 1
+    asked()
+    assert asked.times == 2
+
+
+def test_what_may_have_changed_is_looked_at_anew() -> None:
+    """Another spec, another purpose, a launch that was refused."""
+    asked, node_class = _Asked(), builders.node_class()
+    asked(node_class)
+    asked(node_class.model_copy(update={"spec": node_class.spec.model_copy(update={"role": "another"})}))
+    assert asked.times == 2
+    asked(node_class)
+    asked(node_class, "prepare")
+    assert asked.times == 4
+    asked.selections.forget(node_class.metadata.name)
+    asked(node_class, "prepare")
+    assert asked.times == 5
+
+
+def test_what_is_missing_is_looked_for_each_time() -> None:
+    """A user who has just tagged a subnet is waiting."""
+    asked = _Asked()
+    asked.selection = replace(WHOLE, subnets=())
+    asked()
+    asked()
+    assert asked.times == 2
+
+
+def test_a_failure_is_not_remembered() -> None:
+    """The next run asks again."""
+    asked = _Asked()
+
+    def fail() -> Selection:
+        raise UnavailableError("throttled")
+
+    with pytest.raises(UnavailableError):
+        asked.selections.of(builders.node_class(), "find", fail)
+    assert asked() is WHOLE
