@@ -104,11 +104,12 @@ _MAKING = Lock()
 class Clients:
     """The clients of one region. Endpoints and credentials are boto3's own business (``AWS_ENDPOINT_URL``, roles).
 
-    ``tell`` hears of parts of answers that could not be used.
+    ``tell`` hears of parts of answers that could not be used. ``read_seconds``: how long an answer may take.
     """
 
-    def __init__(self, region: str, tell: Tell = silent) -> None:
+    def __init__(self, region: str, tell: Tell = silent, *, read_seconds: int = READ_SECONDS) -> None:
         self.region, self.tell = region, tell
+        self._read_seconds = read_seconds
 
     def _client(self, service: str, region: str) -> Any:
         # Clients may be shared by threads, a session may not (boto3, "Multithreading or multiprocessing"). Where two
@@ -126,7 +127,7 @@ class Clients:
 
         return Config(
             connect_timeout=CONNECT_SECONDS,
-            read_timeout=READ_SECONDS,
+            read_timeout=self._read_seconds,
             retries={"mode": "standard", "total_max_attempts": ATTEMPTS},
         )
 

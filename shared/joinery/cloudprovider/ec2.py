@@ -36,6 +36,8 @@ from joinery.state.offerings import InstanceType
 ProfileOf = Callable[[EC2NodeClass], str]
 """What tells the name of a class's instance profile."""
 
+#: How long EC2 may take for one page of its instance types.
+_LISTING_SECONDS = 60
 #: The states of an instance that still exists.
 _HERE = ("pending", "running", "stopping", "stopped", "shutting-down")
 
@@ -75,7 +77,9 @@ class Ec2Cloud:
         return cluster_facts(cluster_of(answer, self._cluster))
 
     def catalog(self) -> Catalog:
-        return listing.read(self._clients, self._now())
+        # No run that is short waits for this: the function that lists has minutes, and a person has, too.
+        patient = Clients(self._clients.region, self._clients.tell, read_seconds=_LISTING_SECONDS)
+        return listing.read(patient, self._now())
 
     def status_of(self, node_class: NodeClass) -> EC2NodeClassStatus:
         return self._status(of_ec2(node_class), "find", self._profiles.find)
