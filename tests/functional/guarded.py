@@ -12,10 +12,9 @@ import msgspec
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cluster.kubernetes import KubernetesCluster
 from joinery.cluster.refusals import Response
-from joinery.cluster.transport import Transport
 from simulator.kubernetes.cluster import InMemoryCluster
-from simulator.kubernetes.kubeapi import KubernetesApi
 from simulator.world import World
+from tests.functional.in_process import InProcess
 from tests.functional.stand import Stand
 
 Document = dict[str, Any]
@@ -27,11 +26,11 @@ the code and the message of a refusal; None lets it pass.
 CLAIMS = "/apis/karpenter.sh/v1/nodeclaims"
 
 
-class Guarded(Transport):
+class Guarded(InProcess):
     """Requests to a simulated API server, NodeClaims by way of admission."""
 
     def __init__(self, cluster: InMemoryCluster, admission: Admission) -> None:
-        self._api = KubernetesApi(cluster)
+        super().__init__(cluster)
         self._admission = admission
         self.dry_runs = 0
 
@@ -44,8 +43,7 @@ class Guarded(Transport):
             refused = self._admission(document, bool(query))
             if refused is not None:
                 return Response(refused[0], msgspec.json.encode({"code": refused[0], "message": refused[1]}))
-        code, answered = self._api.answer(method, path, document)
-        return Response(code, msgspec.json.encode(answered))
+        return super().ask(method, path, body, **options)
 
 
 def guarded(admission: Admission) -> tuple[Stand, Guarded]:

@@ -5,29 +5,29 @@ from typing import Any
 import msgspec
 import pytest
 
+from joinery.apis.core import ObjectMeta, PriorityClass
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cluster.kubernetes import KubernetesCluster
 from joinery.cluster.refusals import Response
-from joinery.cluster.transport import Transport
 from joinery.errors import DeniedError
 from simulator import builders
 from simulator.clock import Clock
 from simulator.kubernetes.cluster import InMemoryCluster
-from simulator.kubernetes.kubeapi import KubernetesApi
+from tests.functional.in_process import InProcess
 
 
-class Forbidding(Transport):
+class Forbidding(InProcess):
     """An API server whose authorizer refuses one list, in its own words."""
 
     def __init__(self, cluster: InMemoryCluster, plural: str) -> None:
-        self._api, self._plural = KubernetesApi(cluster), plural
+        super().__init__(cluster)
+        self.plural = plural
 
     def ask(self, method: str, path: str, body: object = None, **options: Any) -> Response:
-        if path.partition("?")[0].endswith(f"/{self._plural}"):
-            text = f'{self._plural} is forbidden: User "joinery" cannot list resource "{self._plural}"'
+        if path.partition("?")[0].endswith(f"/{self.plural}"):
+            text = f'{self.plural} is forbidden: User "joinery" cannot list resource "{self.plural}"'
             return Response(403, msgspec.json.encode({"kind": "Status", "code": 403, "message": text}))
-        code, answer = self._api.answer(method, path, {} if body is None else body)  # type: ignore[arg-type]
-        return Response(code, msgspec.json.encode(answer))
+        return super().ask(method, path, body, **options)
 
 
 def _without(plural: str) -> KubernetesCluster:
@@ -58,3 +58,17 @@ def test_what_decisions_need_is_an_error_that_names_the_right(plural: str, resou
     """A plan that knows no pods, or a drain that knows no volumes, would be wrong."""
     with pytest.raises(DeniedError, match=f"the right to list {resource} is missing: apply manifests/rbac.yaml again"):
         _without(plural).snapshot()
+
+
+def test_a_right_that_is_given_back_is_used_at_once() -> None:
+    """By a warm function too, which remembers what it has read."""
+    clock = Clock()
+    transport = Forbidding(
+        InMemoryCluster(clock, PriorityClass(metadata=ObjectMeta(name="high"), value=7)), "priorityclasses"
+    )
+    cluster = KubernetesCluster(transport, now=clock.now, node_class=EC2NodeClass)
+    for _ in range(2):
+        assert cluster.snapshot().priority_classes == ()
+    transport.plural = "nothing"
+    snapshot = cluster.snapshot()
+    assert ([each.value for each in snapshot.priority_classes], snapshot.invalid) == ([7], ())

@@ -4,12 +4,11 @@ One world in which every door has something to do. The same world in ``act`` mod
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import boto3
-import msgspec
 import pytest
 from botocore.client import BaseClient
 
@@ -19,7 +18,6 @@ from joinery.cloudprovider.ec2 import Ec2Cloud
 from joinery.cluster.events import KubernetesRecorder
 from joinery.cluster.kubernetes import KubernetesCluster
 from joinery.cluster.refusals import Response
-from joinery.cluster.transport import Transport
 from joinery.errors import JoineryError
 from joinery.gateways import Gateways
 from joinery.observing import read_only
@@ -27,8 +25,9 @@ from joinery.store.s3 import S3Store
 from joinery.unavailable.dynamodb import KEY, DynamoUnavailableOfferings
 from simulator import builders
 from simulator.awsserver.account import DISCOVERY, REGION, Account
-from simulator.kubernetes.kubeapi import KubernetesApi
+from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.world import World
+from tests.functional.in_process import InProcess
 from tests.functional.stand import Stand
 
 #: What operations of AWS that change nothing begin with.
@@ -41,19 +40,17 @@ ZONE = "us-east-1a"
 LATER = datetime(2040, 1, 1, tzinfo=UTC)
 
 
-@dataclass
-class Wires(Transport):
+class Wires(InProcess):
     """Requests to the simulated API server, and the calls of boto3: those that change something are remembered."""
 
-    api: KubernetesApi
-    changes: list[str] = field(default_factory=list)
+    def __init__(self, cluster: InMemoryCluster) -> None:
+        super().__init__(cluster)
+        self.changes: list[str] = []
 
     def ask(self, method: str, path: str, body: object = None, **options: Any) -> Response:
         if method != "GET" and not path.startswith(EVENTS):
             self.changes.append(f"{method} {path.partition('?')[0]}")
-        document = {} if body is None else msgspec.json.decode(msgspec.json.encode(body))
-        code, answer = self.api.answer(method, path, document)
-        return Response(code, msgspec.json.encode(answer))
+        return super().ask(method, path, body, **options)
 
     def called(self, service: str, operation: str) -> None:
         """Take note of a call of boto3."""
@@ -96,7 +93,7 @@ def eventful(account: Account, monkeypatch: pytest.MonkeyPatch) -> Eventful:
     world = World(start=LATER)
     instances = _account(account)
     _cluster(world, instances)
-    wires = Wires(KubernetesApi(world.cluster))
+    wires = Wires(world.cluster)
     call = BaseClient._make_api_call  # type: ignore[attr-defined]
 
     def told(client: Any, operation: str, parameters: Any) -> Any:
