@@ -67,6 +67,8 @@ def orchestrated(view: View, claim: NodeClaim, node: Node | None) -> tuple[NodeC
     if DISRUPTION_COMMAND in claim.metadata.annotations and command is None:
         text = f"the annotation {DISRUPTION_COMMAND} cannot be read: it is removed, and the node stays"
         return *_freed(_without(claim, DISRUPTION_COMMAND), node), _rollback_events(claim, node, text)
+    if _is_taken_out(view, claim):
+        return *_freed(claim, node), _rollback_events(claim, node, "somebody took the node out of its command")
     if _is_released(view, claim) or _has_taken_over(view, claim):
         return _without(claim, REPLACES), node, ()
     if is_replacement(view, claim) and not claim.is_true(INITIALIZED):
@@ -149,6 +151,17 @@ def _freed(claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, Node | None]
 def _rollback_events(claim: NodeClaim, node: Node | None, why: str) -> tuple[Command, ...]:
     subjects: tuple[Subject, ...] = (claim, node) if node is not None else (claim,)
     return tuple(Announce("DisruptionRolledBack", why, subject, warning=True) for subject in subjects)
+
+
+def _is_taken_out(view: View, claim: NodeClaim) -> bool:
+    """Whether somebody removed the claim's annotation: its replacements still name it.
+
+    A condition that nobody replaces it for may be Karpenter's (``lifecycle.reprieve``).
+    """
+    if DISRUPTION_COMMAND in claim.metadata.annotations or claim.condition(DISRUPTION_REASON) is None:
+        return False
+    links = map(replaces_of, view.snapshot.managed_claims)
+    return any(link is not None and claim.metadata.name in link.candidates for link in links)
 
 
 def _without(claim: NodeClaim, annotation: str) -> NodeClaim:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from joinery.apis.core import Pod
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import DO_NOT_DISRUPT
-from joinery.scheduling.constraints.selectors import read
+from joinery.scheduling.constraints.budgets import covering
 from joinery.state.disruption import DisruptionCommand, Readiness
 from joinery.state.pods import is_protected
 from joinery.state.snapshot import Snapshot
@@ -47,13 +47,8 @@ def _objections(snapshot: Snapshot, command: DisruptionCommand) -> Iterator[str]
 
 def _budget_objections(pods: Iterable[Pod], snapshot: Snapshot) -> Iterator[str]:
     """The pods that no eviction would be granted for now (Karpenter `pdb.Limits.CanEvictPods`)."""
-    budgets = [(budget, read(budget.spec.selector)) for budget in snapshot.disruption_budgets]
     for pod in pods:
-        matching = [
-            budget
-            for budget, selector in budgets
-            if budget.metadata.namespace == pod.metadata.namespace and selector.matches(pod.metadata.labels)
-        ]
+        matching = covering(snapshot.disruption_budgets, pod)
         if len(matching) > 1:
             # The eviction API refuses such a pod whatever the budgets say.
             yield f"pod {pod.key} has more than one PodDisruptionBudget"
