@@ -20,6 +20,7 @@ from joinery.state.claims import annotated, with_metadata
 from joinery.state.disruption import DISRUPTION_REASON, Readiness, record_of
 from simulator import builders
 from tests.functional.disrupting import disrupt, is_tainted, now, others, running
+from tests.functional.fuse import Fuse
 from tests.functional.stand import APART, Stand
 
 
@@ -314,6 +315,22 @@ def test_a_replacement_that_pods_use_outlives_the_rollback(stand: Stand) -> None
     assert _stays(stand, old)
     assert not now(stand, new).is_deleting
     assert REPLACES not in now(stand, new).metadata.annotations
+
+
+def test_a_candidate_whose_deletion_failed_stays_if_a_budget_is_used_up_meanwhile(stand: Stand) -> None:
+    """Nothing is left of its retirement."""
+    (old,) = running(stand)
+    disrupt(stand, old)
+    stand.boot()
+    stand.live()
+    refused = Fuse(failing="cluster.delete_node_claim", error=UnavailableError("throttled"))
+    with pytest.raises(UnavailableError):
+        Stand(stand.world, gateways=refused.protect(stand.gateways)).live()
+    assert RETIRED_FOR in now(stand, old).metadata.annotations
+    stand.world.cluster.add(builders.pdb("web", labels={"app": "web"}))
+    stand.live()
+    stand.live()
+    assert _stays(stand, old)
 
 
 # --- starting ---

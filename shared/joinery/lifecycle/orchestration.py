@@ -143,8 +143,10 @@ def _rolled_back(
 
 
 def _freed(claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, Node | None]:
-    """The claim without the condition, and its node without the taint."""
-    after = with_status(claim, conditions=drop(claim.status.conditions, DISRUPTION_REASON))
+    """The claim without the marks of a command, and its node without the taint."""
+    # A deletion that failed left the mark of retirement behind.
+    unmarked = _without(claim, RETIRED_FOR)
+    after = with_status(unmarked, conditions=drop(claim.status.conditions, DISRUPTION_REASON))
     return after, undisrupted(node) if node is not None else None
 
 
