@@ -238,6 +238,20 @@ def test_a_claim_that_the_api_server_refuses_fails_the_run_and_not_the_other_poo
     assert len(stand.alive) == 1
 
 
+def _ring(stand: Stand, fuse: Fuse) -> None:
+    """The schedule rings for as long as anything moves. A run that is killed is followed by a new process."""
+    for _ in range(12):
+        for door in (stand.provision, stand.live):
+            try:
+                door()
+            except Killed:
+                fuse.replace()
+                stand.wait(LAUNCHING / timedelta(seconds=1) + 30)
+            except (ConflictError, UnavailableError):
+                pass
+        stand.boot()
+
+
 def _tell(fuse: Fuse, launched: set[str]) -> Stand:
     """Up to three nodes, then down to one; after a crash the schedule rings. ``launched``: every instance that was."""
     world = World(seed=7)
@@ -246,16 +260,7 @@ def _tell(fuse: Fuse, launched: set[str]) -> Stand:
     stand.gateways = fuse.protect(world.gateways)
     for replicas in (3, 1):
         _scaled(stand, replicas)
-        for _ in range(12):
-            for door in (stand.provision, stand.live):
-                try:
-                    door()
-                except Killed:
-                    fuse.replace()
-                    stand.wait(LAUNCHING / timedelta(seconds=1) + 30)
-                except (ConflictError, UnavailableError):
-                    pass
-            stand.boot()
+        _ring(stand, fuse)
     return stand
 
 
@@ -346,16 +351,7 @@ def test_a_crash_while_drifted_nodes_are_replaced_costs_time_alone() -> None:
     def told(fuse: Fuse) -> Stand:
         stand = _drifted(World(seed=9), replicas=1)
         stand.gateways = fuse.protect(stand.world.gateways)
-        for _ in range(12):
-            for door in (stand.provision, stand.live):
-                try:
-                    door()
-                except Killed:
-                    fuse.replace()
-                    stand.wait(LAUNCHING / timedelta(seconds=1) + 30)
-                except (ConflictError, UnavailableError):
-                    pass
-            stand.boot()
+        _ring(stand, fuse)
         return stand
 
     undisturbed = Fuse()

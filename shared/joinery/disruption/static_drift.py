@@ -9,11 +9,14 @@ The rules are Karpenter's (disruption, StaticDrift), and those by which it choos
 - The longest drifted go first, and before them those without pods.
 - A node with ``do-not-disrupt``, or with pods that must not be disrupted, stays (``lifecycle.second_look``); unless its
   claim has a ``terminationGracePeriod``, which promises that it can be replaced.
+- A pool whose new nodes do not register (``lifecycle.registration_health``) keeps the ones that it has, until its
+  launches succeed again or it or its node class is changed.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from joinery.apis.conditions import find
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
@@ -22,6 +25,7 @@ from joinery.apis.quantity import amount
 from joinery.commands import Announce
 from joinery.disruption.budgets import PoolNodes, allowed, pool_nodes
 from joinery.lifecycle.new_commands import NewCommand, obstacle, record_for
+from joinery.lifecycle.registration_health import REGISTRATION_HEALTHY
 from joinery.lifecycle.second_look import standard_look
 from joinery.state.claims import DRIFTED
 from joinery.state.disruption import DisruptionCommand
@@ -70,6 +74,9 @@ class _Choice:
         room, why = min(
             (allowance.allowed, allowance.why), (self._headroom(pool.pool), "limits.nodes has no room for replacements")
         )
+        health = find(pool.pool.status.conditions, REGISTRATION_HEALTHY)
+        if health is not None and health.status == "False":
+            room, why = 0, "its new nodes do not register"
         if room <= 0:
             return StaticDrift(announcements=(Announce("DisruptionBlocked", f"drift: {why}", pool.pool),))
         candidates: list[NodeClaim] = []

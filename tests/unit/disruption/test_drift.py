@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from joinery.apis.conditions import Observation, false
 from joinery.apis.hashing import HASH_VERSION, node_pool_hash
 from joinery.apis.labels import (
     DO_NOT_DISRUPT,
@@ -179,6 +180,16 @@ def test_the_limit_of_nodes_leaves_room_for_replacements_or_not(limit: str, coun
 def test_a_pool_gets_its_size_first(replicas: int) -> None:
     """Neither while it lacks a node, nor while it has one too many."""
     assert _replaced(_world(2, builders.node_pool(replicas=replicas, budgets=[]))) == []
+
+
+def test_a_pool_whose_new_nodes_do_not_register_keeps_the_ones_that_it_has() -> None:
+    """A replacement would be in vain."""
+    pool = builders.node_pool(replicas=2)
+    failing = false("NodeRegistrationHealthy", "RegistrationFailed", "", Observation(now=START, generation=1))
+    status = pool.status.model_copy(update={"conditions": [*pool.status.conditions, failing]})
+    snapshot = _world(2, pool.model_copy(update={"status": status}))
+    assert _replaced(snapshot) == []
+    assert _blocked(snapshot) == {"default": "drift: its new nodes do not register"}
 
 
 def test_nodes_without_pods_come_first() -> None:
