@@ -27,7 +27,7 @@ WORKLOADS: list[tuple[str, int, dict[str, Any]]] = [
 ]
 PODS = 6
 #: How far the doors' clock jumps where only a schedule would ring.
-_JUMP = timedelta(seconds=30)
+_JUMP = timedelta(seconds=10)
 
 
 @dataclass
