@@ -1,15 +1,23 @@
 """A node that cannot take the pods it was bought for is not bought again and again."""
 
 from collections.abc import Callable
+from datetime import timedelta
 
 import pytest
 from msgspec.structs import replace
 
-from joinery.apis.core import Node, Taint
+from joinery.apis.core import Node, Pod, Taint
+from joinery.apis.labels import DEDICATED, TENANCY, UNSERVED_NEEDS
+from joinery.state.plans import is_kept, planned_pods
 from simulator import builders
+from simulator.actors.base import Stage
+from simulator.actors.kubescheduler.scheduler import KubeScheduler
+from simulator.doors.doors import Killed
+from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
 
 RUNS = 8
+AGENT = Taint(key="node.cilium.io/agent-not-ready", effect="NoExecute")
 
 
 def _short_of_memory(node: Node) -> Node:
@@ -30,6 +38,11 @@ def _without_size(node: Node) -> Node:
 
 def _cordoned(node: Node) -> Node:
     return replace(node, spec=replace(node.spec, unschedulable=True))
+
+
+def _on_shared_hardware(node: Node) -> Node:
+    labels = {**node.metadata.labels, TENANCY: "default"}
+    return replace(node, metadata=replace(node.metadata, labels=labels))
 
 
 def _unlike(stand: Stand, change: Callable[[Node], Node], minutes: int) -> None:
@@ -119,3 +132,125 @@ def test_a_node_whose_room_others_took_is_no_broken_promise(stand: Stand) -> Non
     stand.live()
     stand.provision()
     assert len(stand.alive) == 2
+
+
+def test_dedicated_hardware_that_is_not_delivered_is_not_asked_for_in_every_run(stand: Stand) -> None:
+    """The node says that its hardware is shared: eight runs bought eight nodes once."""
+    stand.pods(1, node_selector={TENANCY: DEDICATED}, owner="web")
+    _unlike(stand, _on_shared_hardware, RUNS)
+    assert len(stand.alive) == 2
+    assert f"its label {TENANCY} is default" in _told(stand)[-1]
+
+
+@pytest.mark.parametrize(("agents_take", "nodes"), [(2, 1), (RUNS, 2)], ids=["it goes", "it stays"])
+def test_a_taint_of_an_agent_at_boot_costs_no_node_if_it_goes(stand: Stand, agents_take: int, nodes: int) -> None:
+    """As Cilium's, where the NodePool does not name it as a startup taint: the pods wait for the first node."""
+    stand.pods(1, owner="web")
+    begun = stand.world.clock.now()
+
+    def taint(node: Node) -> Node:
+        kept = [found for found in node.spec.taints if found != AGENT]
+        is_late = stand.world.clock.now() - begun < timedelta(minutes=agents_take)
+        return replace(node, spec=replace(node.spec, taints=[*kept, AGENT] if is_late else kept))
+
+    for _ in range(RUNS):
+        _unlike(stand, taint, 1)
+        for node in list(stand.world.cluster.nodes.values()):
+            stand.world.cluster.api.update(taint(node))
+    assert len(stand.alive) == nodes
+    assert "it has the taint node.cilium.io/agent-not-ready:NoExecute" in _told(stand)[-1]
+
+
+class Opinionated:
+    """A cluster whose scheduler has a plugin that lets the pods of ``web`` go nowhere; others it binds as they come."""
+
+    def __init__(self, stand: Stand) -> None:
+        self.stand = stand
+        self.minutes = 0
+        self.is_mended = False
+        KubeScheduler(Stage(stand.engine, stand.world.cluster, stand.world.cloud), self._plugin)
+        stand.world.cluster.add(builders.pod("web", cpu="3", owner="web"))
+
+    def run(self, minutes: int) -> "Opinionated":
+        """A minute each: all doors, and a pod of somebody else takes each node that is open to all."""
+        for _ in range(minutes):
+            self.minutes += 1
+            self.stand.provision()
+            self.stand.boot()
+            for _ in range(5):
+                self.stand.live()
+                self.stand.wait(10)
+            if not any(
+                is_kept(taint) for node in self.stand.world.cluster.nodes.values() for taint in node.spec.taints
+            ):
+                self.stand.world.cluster.add(builders.pod(f"other-{self.minutes}", cpu="2900m", unschedulable=False))
+                self.stand.wait(1)
+        return self
+
+    def _plugin(self, pod: Pod, node: str) -> str:
+        return "node(s) had no licence" if pod.metadata.name == "web" and not self.is_mended else ""
+
+
+def test_a_scheduler_with_another_opinion_gets_no_third_node_in_a_row(stand: Stand) -> None:
+    """The nodes look right, and others take their room: without a brake every run would buy one more."""
+    Opinionated(stand).run(6)
+    assert len(_nodes_for(stand, "default/web")) == 2
+    assert "it was kept for them, and kube-scheduler bound none of them there" in _told(stand)[-1]
+
+
+def test_the_waits_for_another_opinion_double_too(stand: Stand) -> None:
+    """The second node costs five minutes, the third ten."""
+    Opinionated(stand).run(20)
+    assert len(_nodes_for(stand, "default/web")) == 4
+
+
+def test_a_pod_is_told_what_the_scheduler_has_against_its_node(stand: Stand) -> None:
+    """Nothing is bought while its node has the room; its Event has the scheduler's own words."""
+    cluster = Opinionated(stand)
+    for _ in range(RUNS):
+        stand.provision()
+        stand.boot()
+        stand.live()
+        stand.wait(50)
+        stand.live()
+    assert len(stand.alive) == 1
+    assert cluster.stand.messages("NotBound")["web"].endswith("0/1 nodes are available: 1 node(s) had no licence.")
+
+
+def test_a_node_that_serves_ends_the_row(stand: Stand) -> None:
+    """The plugin is mended: the pod is bound to the next node, and its twins are bought for at once."""
+    cluster = Opinionated(stand).run(3)
+    cluster.is_mended = True
+    cluster.run(8)
+    assert stand.world.cluster.pods["default/web"].spec.node_name
+    stand.world.cluster.add(builders.pod("web-2", cpu="3", owner="web"))
+    stand.provision()
+    assert len(_nodes_for(stand, "default/web-2")) == 1
+
+
+def test_a_crash_does_not_forget_that_a_node_was_kept_in_vain(stand: Stand) -> None:
+    """The claim remembers it before its node is open to all."""
+    Opinionated(stand)
+    stand.provision()
+    stand.boot()
+    stand.live()
+    stand.wait(40)
+    fuse = Fuse(after=1)
+    with pytest.raises(Killed):
+        Stand(stand.world, gateways=fuse.protect(stand.gateways)).live()
+    stand.live()
+    (node,) = stand.world.cluster.nodes.values()
+    assert not any(map(is_kept, node.spec.taints))
+    assert UNSERVED_NEEDS in stand.claim.metadata.annotations
+
+
+def _nodes_for(stand: Stand, pod: str) -> list[str]:
+    return [claim.metadata.name for claim in stand.claims if pod in planned_pods(claim)]
+
+
+def _told(stand: Stand) -> list[str]:
+    return [
+        event.message
+        for event in stand.world.cluster.events
+        if event.reason == "FailedScheduling" and "bought for pods like it" in event.message
+    ]

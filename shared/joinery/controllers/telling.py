@@ -14,6 +14,7 @@ from joinery.observability import CODE, NODE_POOL, POD, REASON, logger, said
 from joinery.scheduling.explain.elsewhere import also_served, bought_twice, foreign
 from joinery.scheduling.packing import Launch, Packing, Unplaced
 from joinery.scheduling.reason import Reason, ReasonCode
+from joinery.state.plans import needs, unserved_needs
 from joinery.state.snapshot import Snapshot
 
 T = TypeVar("T")
@@ -30,7 +31,12 @@ def tell(gateways: Gateways, invocation: Invocation, snapshot: Snapshot, packing
     _log_others(left_to_others, bought_twice(packing, pods, others))
     _log_unplaced(left)
     claims = {pod: written.claim.metadata.name for written in writer.written for pod in written.launch.pods}
-    announcements = (_nominated(packing, claims, pods), _failed(left, pods), _observed(writer.observed, pods))
+    announcements = (
+        _nominated(packing, claims, pods),
+        _failed(left, pods),
+        _observed(writer.observed, pods),
+        _refused(snapshot, packing, pods),
+    )
     announce(gateways, invocation, [news for sort in announcements for news in islice(sort, MOST_EVENTS)])
 
 
@@ -44,6 +50,20 @@ def _nominated(packing: Packing, claims: Mapping[str, str], pods: Mapping[str, P
     places |= {pod: f"nodeclaim/{name}" for pod, name in claims.items()}
     for pod, place in _of_waiting(places.items(), pods):
         yield Announce("Nominated", f"pod should schedule on {place}", pod)
+
+
+def _refused(snapshot: Snapshot, packing: Packing, pods: Mapping[str, Pod]) -> Iterator[Announce]:
+    """Which pods have room on a node that was kept for pods like them, and kube-scheduler bound none of them there."""
+    in_vain = {claim.metadata.name: unserved_needs(claim) for claim in snapshot.managed_claims}
+    places = ((pod, place) for place in packing.existing if in_vain.get(place.node_claim) for pod in place.pods)
+    for pod, place in _of_waiting(places, pods):
+        if needs(pod) in in_vain[place.node_claim]:
+            said = next((condition.message for condition in pod.status.conditions if condition.message), "nothing")
+            text = (
+                f"node/{place.node} fits by all that Joinery knows and was kept for pods like it, but kube-scheduler "
+                f"bound none of them there. It says: {said}"
+            )
+            yield Announce("NotBound", text, pod, warning=True)
 
 
 def _observed(launches: Iterable[Launch], pods: Mapping[str, Pod]) -> Iterator[Announce]:

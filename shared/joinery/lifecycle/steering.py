@@ -29,7 +29,7 @@ from joinery.scheduling.packing import Packing
 from joinery.scheduling.pools.daemonsets import read_daemons
 from joinery.state.claims import INITIALIZED, REGISTERED, annotated, has_joined
 from joinery.state.nodes import node_view
-from joinery.state.plans import is_kept, kept_by, planned_pods, remembered
+from joinery.state.plans import is_kept, kept_by, needs, planned_pods, remembered
 from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot
 
@@ -52,7 +52,9 @@ class Steered:
 
     ``node``: as it should be; None while there is none. ``invited``: pods that get the toleration for it now.
     ``is_kept``: whether the node is still kept for its pods. ``ended``: why it is kept no longer, in the step in which
-    that ends. ``is_short``: it ended although some of its pods still wait.
+    that ends. ``is_short``: it ended although some of its pods still wait. ``unserved``: the needs of pods that had
+    their time and were not bound, in the step in which it ends (``unserved_by``). The claim has to
+    remember them before the node is open to all: after that nobody can tell any more.
     """
 
     node: Node | None
@@ -60,6 +62,7 @@ class Steered:
     is_kept: bool = False
     ended: str = ""
     is_short: bool = False
+    unserved: frozenset[str] = frozenset()
 
 
 def steer(view: View, claim: NodeClaim, node: Node | None) -> Steered:
@@ -70,7 +73,8 @@ def steer(view: View, claim: NodeClaim, node: Node | None) -> Steered:
         return Steered(node)
     why = ended(view, claim, node)
     if why:
-        return Steered(released(node), ended=why, is_short=bool(_waiting(view, claim)))
+        in_vain = unserved_by(view, claim, node)
+        return Steered(released(node), ended=why, is_short=bool(_waiting(view, claim)), unserved=in_vain)
     return Steered(node, invited(view, claim), is_kept=True)
 
 
@@ -136,6 +140,19 @@ def promises(snapshot: Snapshot, packing: Packing) -> tuple[UpdateClaim, ...]:
             promised = annotated(claim, remembered(expected, pods))
             updates.append(UpdateClaim(claim, promised, f"{len(newcomers)} more pods were planned for it"))
     return tuple(updates)
+
+
+def unserved_by(view: View, claim: NodeClaim, node: Node) -> frozenset[str]:
+    """The needs of pods that a fit node was kept for in vain, as digests: some wait on, and it has none of their kind.
+
+    kube-scheduler had the node to itself for these pods, and time. So it has a reason that plans do not know, and the
+    next node would be refused as well. A node that has got one of them serves; that others had no room is another
+    matter.
+    """
+    fit = true_since(claim, INITIALIZED)
+    if fit is None or view.snapshot.now - fit < TIME_TO_BIND:
+        return frozenset()
+    return frozenset(map(needs, _waiting(view, claim))) - frozenset(map(needs, view.pods_on(node)))
 
 
 def _is_over(view: View, claim: NodeClaim) -> bool:

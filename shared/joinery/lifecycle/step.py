@@ -34,6 +34,7 @@ from joinery.lifecycle.steering import Steered, steer
 from joinery.lifecycle.view import Step, View
 from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, annotated, has_lost_node, settled, with_metadata
 from joinery.state.instances import INSTANCE_CLAIM_TAG, instance_id
+from joinery.state.plans import unserved, unserved_needs
 from joinery.termination.taint import is_disrupted
 
 #: How long provisioning has for the launch of the claims that it wrote. Longer than its function's timeout (60 s):
@@ -97,6 +98,8 @@ def _living(view: View, claim: NodeClaim) -> Step:
         after, node = reprieved(view, *demoted(view, after, node))
     after, too_small = checked(view, after, node)
     steered = steer(view, after, node)
+    if steered.unserved:
+        after = annotated(after, unserved(steered.unserved | unserved_needs(after)))
     after = adopted(view, settled(tracked(view, after, node), view.snapshot.now))
     is_young = not after.is_true(INITIALIZED) and _is_young(after, view.snapshot.now)
     return Step(
@@ -133,12 +136,17 @@ def _tagging(claim: NodeClaim) -> tuple[Command, ...]:
 
 
 def _written(view: View, before: NodeClaim, after: NodeClaim, steered: Steered) -> Iterable[Command]:
-    """The writes that make the Node and the claim what they should be, the Node before the claim that says so."""
+    """The writes that make the Node and the claim what they should be, the Node before the claim that says so.
+
+    Only what steering found out is written before the Node shows it no longer.
+    """
     node, current = steered.node, next(iter(view.nodes_of(before)), None)
+    if steered.unserved and after != before:
+        yield UpdateClaim(before, after, "its node was kept for pods that did not come")
     if node is not None and current is not None and node is not current and node != current:
         forgotten = "no command disrupts it any more" if is_disrupted(current) and not is_disrupted(node) else ""
         yield UpdateNode(current, node, steered.ended or forgotten or f"it belongs to {before.metadata.name}")
-    if after is not before and after != before:
+    if after is not before and after != before and not steered.unserved:
         yield UpdateClaim(before, after, _progress(after))
 
 

@@ -16,7 +16,7 @@ import msgspec
 from msgspec.structs import replace
 
 from joinery.apis.core import Node, Pod, Taint
-from joinery.apis.labels import NO_SCHEDULE, PLANNED_NEEDS, PLANNED_PODS, PLANNED_TAINT
+from joinery.apis.labels import NO_SCHEDULE, PLANNED_NEEDS, PLANNED_PODS, PLANNED_TAINT, UNSERVED_NEEDS
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.claims import INITIALIZED, has_joined
 from joinery.state.pods import is_active, is_reschedulable, lasting
@@ -69,6 +69,17 @@ def needs(pod: Pod) -> str:
     )
     namespace = pod.metadata.namespace or "default"
     return sha256(msgspec.json.encode((namespace, bare), order="deterministic")).hexdigest()[:_DIGITS]
+
+
+def unserved_needs(claim: NodeClaim) -> frozenset[str]:
+    """The digests of the needs that its node was kept for in vain; none where the annotation cannot be read."""
+    listed = _read(claim, UNSERVED_NEEDS)
+    return frozenset(map(str, listed)) if isinstance(listed, list) else frozenset()
+
+
+def unserved(digests: Collection[str]) -> dict[str, str]:
+    """The annotation that remembers them."""
+    return {UNSERVED_NEEDS: json.dumps(sorted(digests))}
 
 
 def expected(

@@ -1,6 +1,7 @@
 """The scheduling loop: pods in order of priority and age, filters, scores, bind or say why not."""
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from joinery.apis.core import Condition, Pod
@@ -21,9 +22,13 @@ QUIET = timedelta(seconds=30)
 
 
 class KubeScheduler:
-    """Wakes when pods, nodes or volumes change, and tries every pod that has no node."""
+    """Wakes when pods, nodes or volumes change, and tries every pod that has no node.
 
-    def __init__(self, stage: Stage) -> None:
+    ``plugin``: a filter of the cluster's own, which says why a node cannot take a pod, or nothing.
+    """
+
+    def __init__(self, stage: Stage, plugin: Callable[[Pod, str], str] = lambda pod, node: "") -> None:
+        self._plugin = plugin
         self._cluster = stage.cluster
         self._clock = stage.clock
         self._rng = stage.engine.rng("kube-scheduler")
@@ -49,7 +54,9 @@ class KubeScheduler:
         nominated = [other for other in pending if _reserves(other, pod)]
         topology = Topology(pod, seen)
         reasons = {
-            name: filters.reason(pod, info, topology, seen) or _reserved(pod, name, seen, nominated)
+            name: filters.reason(pod, info, topology, seen)
+            or self._plugin(pod, name)
+            or _reserved(pod, name, seen, nominated)
             for name, info in seen.nodes.items()
         }
         feasible = [name for name, why in reasons.items() if not why]

@@ -26,7 +26,7 @@ from joinery.scheduling.pools.residents import residents_of
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.reason import Reason
 from joinery.state.nodes import views
-from joinery.state.plans import needs_of
+from joinery.state.plans import needs_of, unserved_needs
 from joinery.state.priorities import priorities_of
 
 _LONGEST_CHAIN = 8
@@ -112,7 +112,11 @@ class Workspace:
         snapshot = self.problem.snapshot
         fit = [
             InitializedNode(
-                nodes[claim.metadata.name], since, needs_of(claim), self._room.empty(nodes[claim.metadata.name])
+                nodes[claim.metadata.name],
+                since,
+                needs_of(claim),
+                self._room.empty(nodes[claim.metadata.name]),
+                unserved_needs(claim),
             )
             for claim, since in initialized_since(snapshot.node_claims)
             if claim.metadata.name in nodes

@@ -7,11 +7,18 @@ wait, and the next plan would buy the same node again, run after run.
 So this looks at the initialized nodes that were bought for pods of the same needs. A node that could not take such a
 pod even if it were empty is a broken promise. (A node whose room other pods took is not.) After each broken promise the
 next purchase waits twice as long as after the one before, up to a few hours.
+
+kube-scheduler may also refuse a node for reasons that plans do not know: a plugin, an extender, an admission policy
+that refuses the binding. Such a node looks right, so nothing proves that it was at fault: the pods may have waited for
+others, or the scheduler was busy. What is known is that the node was kept for them, that they had their time, and that
+none of them came (``state.plans.unserved_needs``). The first such node costs no wait. A second one in a row does, so
+that no third is bought at once, whatever the cause.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import takewhile
 
 from joinery.apis.core import Pod
 from joinery.apis.nodeclaim import NodeClaim
@@ -33,6 +40,7 @@ _MAX_DOUBLINGS = 5
 _HEALTH = "node.kubernetes.io/"
 #: A cordon has the same prefix. It is counted, because it does not go away by itself.
 _CORDON = "node.kubernetes.io/unschedulable"
+_NOT_BOUND = "it was kept for them, and kube-scheduler bound none of them there"
 
 
 @dataclass(frozen=True)
@@ -42,12 +50,14 @@ class InitializedNode:
     since   when it was initialized
     needs   fingerprints of what the pods need that it was bought for (``state.plans.needs``)
     room    int64[resources]: its allocatable less what DaemonSets take
+    unserved  those of its needs for which it was kept in vain (``state.plans.unserved_needs``)
     """
 
     view: NodeView
     since: datetime
     needs: frozenset[str]
     room: Amounts
+    unserved: frozenset[str] = frozenset()
 
 
 def initialized_since(claims: Iterable[NodeClaim]) -> Iterator[tuple[NodeClaim, datetime]]:
@@ -68,24 +78,39 @@ def held_off(
     reasons = {}
     for pod_class in classes:
         wanted = {needs(pods[name]) for name in pod_class.names if name in pods} & bought_for
-        broken = [(node, why) for node in nodes if node.needs & wanted and (why := _refusal(node, pod_class, axis))]
-        if broken and (reason := _reason(broken, now)):
+        bought = [node for node in nodes if node.needs & wanted]
+        broken = [(node, why) for node in bought if (why := _refusal(node, pod_class, axis))]
+        in_vain = [] if broken else [(node, _NOT_BOUND) for node in _in_vain(bought, wanted)]
+        # The first of these costs no wait: see the module.
+        if (reason := _reason(broken, len(broken), now) or _reason(in_vain, len(in_vain) - 1, now)) is not None:
             reasons[pod_class] = reason
     return reasons
 
 
-def _reason(broken: list[tuple[InitializedNode, str]], now: datetime) -> Reason | None:
-    """Why nothing is bought yet, by the nodes that broke their promise; None if the wait is over."""
+def _in_vain(bought: Iterable[InitializedNode], wanted: Collection[str]) -> list[InitializedNode]:
+    """The last nodes in a row that were kept in vain for pods of these needs."""
+    newest_first = sorted(bought, key=lambda node: (node.since, node.view.name), reverse=True)
+    return list(takewhile(lambda node: not node.unserved.isdisjoint(wanted), newest_first))
+
+
+def _reason(broken: list[tuple[InitializedNode, str]], waits: int, now: datetime) -> Reason | None:
+    """Why nothing is bought yet, by the nodes that did not serve; None if the wait is over.
+
+    ``waits``: how many waits they cost, each twice as long as the one before.
+    """
+    if waits < 1:
+        return None
     last, why = max(broken, key=lambda promise: (promise[0].since, promise[0].view.name))
-    until = last.since + FIRST_WAIT * 2 ** min(len(broken) - 1, _MAX_DOUBLINGS)
+    until = last.since + FIRST_WAIT * 2 ** min(waits - 1, _MAX_DOUBLINGS)
     if now >= until:
         return None
     count = f"{len(broken)} nodes were" if len(broken) > 1 else "a node was"
     return Reason.of(
         ReasonCode.HELD_OFF,
-        "{count} bought for pods like it and cannot take them (node {node}: {why}); "
+        "{count} bought for pods like it and {verdict} (node {node}: {why}); "
         "nothing more is bought for them before {until}",
         count=count,
+        verdict="did not get them" if why == _NOT_BOUND else "cannot take them",
         node=last.view.name,
         why=why,
         until=f"{until:%Y-%m-%dT%H:%M:%SZ}",
