@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.state.claims import INITIALIZED
+from joinery.state.claims import INITIALIZED, REGISTERED, has_joined
 from joinery.state.plans import planned_pods
 
 #: How long the scheduler has once the node is fit: three of its longest back-offs (kube-scheduler
@@ -22,7 +22,7 @@ def true_since(claim: NodeClaim, kind: str) -> datetime | None:
 def awaited_since(claims: Iterable[NodeClaim], now: datetime) -> datetime | None:
     """When the first of those claims was created whose pods are still to be bound; None if there are none.
 
-    Their node is not fit yet, or has just become so.
+    Their node is not fit yet, or has just become so. Nobody waits for a node that has vanished.
     """
     created = (claim.metadata.creation_timestamp for claim in claims if _is_awaited(claim, now))
     return min((at for at in created if at is not None), default=None)
@@ -31,4 +31,5 @@ def awaited_since(claims: Iterable[NodeClaim], now: datetime) -> datetime | None
 def _is_awaited(claim: NodeClaim, now: datetime) -> bool:
     fit = true_since(claim, INITIALIZED)
     is_young = fit is None or now - fit < TIME_TO_BIND
-    return is_young and not claim.is_deleting and bool(planned_pods(claim))
+    has_vanished = has_joined(claim) and not claim.is_true(REGISTERED)
+    return is_young and not (has_vanished or claim.is_deleting) and bool(planned_pods(claim))
