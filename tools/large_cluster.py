@@ -7,15 +7,32 @@ images that a kubelet lists (10 KB), a claim its requirements and managed fields
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from joinery.apis import core
+from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.commands import UpdateClaim, UpdateClass, UpdateNode, UpdatePool
+from joinery.lifecycle.decision import decide
+from joinery.lifecycle.view import view_of
+from joinery.state.snapshot import Snapshot
 from simulator import builders
-from simulator.kubernetes.resources import KINDS, kind_of, to_document
+from simulator.kubernetes.resources import KINDS, kind_of, to_document, with_metadata
 from simulator.kubernetes.shapes import printed
 
 Document = dict[str, Any]
 MOMENT = "2026-11-21T12:00:00Z"
+_NOW = datetime.fromisoformat(MOMENT)
+#: How many steps lifecycle takes at most, until an object is at rest.
+_ROUNDS = 5
+_UPDATES = (UpdateClaim, UpdateNode, UpdatePool, UpdateClass)
+_FIELDS = {
+    "NodePool": "node_pools",
+    "EC2NodeClass": "node_classes",
+    "NodeClaim": "node_claims",
+    "Node": "nodes",
+}
 #: Seconds between two reports of a kubelet that has nothing to say (``nodeStatusReportFrequency``).
 _HEARTBEAT_SECONDS = 300
 #: One pod in so many has a volume.
@@ -36,15 +53,14 @@ class LargeCluster:
 
     def documents(self) -> Iterator[tuple[str, Document]]:
         """Every object, with its key in etcd."""
-        for item in (builders.node_pool(), builders.node_class()):
+        shared = _at_rest((builders.node_pool(), builders.node_class()))
+        for item in shared:
             yield _stored(item)
         for number in range(self.nodes):
-            name, claim = _node_name(number), f"default-{number:05}"
-            uid = _uid("claim", claim)
-            yield self.node(number)
-            key, document = _stored(builders.node_claim(claim, node=name))
-            yield key, _with(document, uid=uid)
-            yield _stored(_csi_node(name))
+            *_, claim, node = _at_rest((*shared, *self._machine(number)))
+            yield _stored(claim)
+            yield self._node(node)
+            yield _stored(_csi_node(node.metadata.name))
         for number in range(0, self.pods, _PODS_PER_VOLUME):
             volume = f"pvc-{number:06}"
             yield _stored(builders.volume(volume))
@@ -65,15 +81,28 @@ class LargeCluster:
 
     def node(self, number: int) -> tuple[str, Document]:
         """One node, with its key."""
-        claim = f"default-{number:05}"
-        key, document = _stored(builders.node(_node_name(number), annotations={"node": "a" * 200}))
-        owner = {"apiVersion": "karpenter.sh/v1", "kind": "NodeClaim", "name": claim, "uid": _uid("claim", claim)}
-        images = [
+        return self._node(self._machine(number)[1])
+
+    def _machine(self, number: int) -> tuple[NodeClaim, core.Node]:
+        claim = builders.node_claim(f"default-{number:05}", node=_node_name(number))
+        uid = _uid("NodeClaim", claim.metadata.name)
+        owner = core.OwnerReference(
+            api_version="karpenter.sh/v1",
+            kind="NodeClaim",
+            name=claim.metadata.name,
+            uid=uid,
+            block_owner_deletion=True,
+        )
+        node = builders.node(_node_name(number))
+        return with_metadata(claim, uid=uid), with_metadata(node, owner_references=[owner])
+
+    def _node(self, node: core.Node) -> tuple[str, Document]:
+        key, document = _stored(node)
+        document["status"]["images"] = [
             {"names": [f"registry.example.com/{image}@sha256:{image:064}", f"registry.example.com/{image}:1"]}
             for image in range(50)
         ]
-        document["status"]["images"] = images
-        return key, _with(document, ownerReferences=[{**owner, "blockOwnerDeletion": True}])
+        return key, document
 
     def pod(self, number: int) -> tuple[str, Document]:
         """One pod, with its key."""
@@ -82,6 +111,23 @@ class LargeCluster:
             claim = {"claimName": f"data-{number:06}"}
             document["spec"]["volumes"].append({"name": "data", "persistentVolumeClaim": claim})
         return f"/registry/pods/default/{document['metadata']['name']}", document
+
+
+def _at_rest(objects: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The objects when lifecycle has nothing more to do about them."""
+    for _ in range(_ROUNDS):
+        given = {kind: tuple(item for item in objects if kind_of(item) == kind) for kind in _FIELDS}
+        fields = {_FIELDS[kind]: items for kind, items in given.items()}
+        snapshot = Snapshot(now=_NOW, node_class_kind=EC2NodeClass.identity(), **fields)
+        statuses = {item.metadata.name: item.status for item in snapshot.node_classes}
+        decision = decide(view_of(snapshot, None), statuses)
+        commands = [command for chain in decision.readiness for command in chain]
+        commands += [command for step in decision.steps for command in step.commands]
+        after = {id(command.before): command.after for command in commands if isinstance(command, _UPDATES)}
+        if not after:
+            break
+        objects = tuple(after.get(id(item), item) for item in objects)
+    return objects
 
 
 def pod(number: int, node: str) -> Document:
@@ -141,7 +187,7 @@ def _stored(item: Any) -> tuple[str, Document]:
     document = {"apiVersion": kind.api_version, "kind": kind.name, **printed(kind.name, to_document(item))}
     name = document["metadata"]["name"]
     owned: Document = {f"f:field-{index}": {".": {}, "f:value": {}} for index in range(40)}
-    uid, managed = _uid(kind.name, name), [_managed({"f:spec": owned})]
+    uid, managed = item.metadata.uid or _uid(kind.name, name), [_managed({"f:spec": owned})]
     namespace = {"namespace": "default"} if kind.namespaced else {}
     metadata = {"uid": uid, "creationTimestamp": MOMENT, "managedFields": managed, **namespace}
     return f"/registry/{_ETCD[kind.name]}/{name}", _with(document, **metadata)

@@ -2,6 +2,7 @@
 
 from joinery.apis.labels import RETIRED_FOR
 from joinery.doorbell.gateway import Bell
+from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
 
 DAY = 24 * 3600
@@ -39,6 +40,14 @@ def test_a_young_node_is_left_alone(stand: Stand) -> None:
     stand.wait(29 * DAY)
     stand.rung()
     assert (stand.expire(), stand.rung()) == ({"expired": 0}, set())
+
+
+def test_expiration_reads_no_pods(stand: Stand) -> None:
+    """How old a claim is, and when its reservation ends, is written on claims and classes."""
+    fuse = Fuse()
+    stand.gateways = fuse.protect(stand.gateways)
+    stand.expire()
+    assert fuse.calls == ["cluster.claims_snapshot"]
 
 
 def test_a_node_is_expired_once(stand: Stand) -> None:
