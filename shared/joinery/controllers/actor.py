@@ -25,8 +25,7 @@ from datetime import datetime
 from functools import partial
 from typing import assert_never
 
-from joinery.cluster import gateway as cluster_gateway
-from joinery.cluster.gateway import Eviction
+from joinery.cluster.gateway import LONGEST_CALL, Eviction
 from joinery.commands import (
     Announce,
     Change,
@@ -231,7 +230,7 @@ class Actor:
         """Try every pod, unless nobody answers. Raises what was wrong with the first that was refused."""
         refused = None
         for pod in command.pods:
-            if not self._invocation.has_time_for(cluster_gateway.LONGEST_CALL):
+            if not self._invocation.has_time_for(LONGEST_CALL):
                 raise TimeIsOverError(f"no time is left for pod {pod.key}")
             try:
                 self._gateways.cluster.tolerate(pod, command.toleration)
