@@ -62,3 +62,10 @@ def _is_there(name: str) -> bool:
         except ModuleNotFoundError:
             return False
     return True
+
+
+def test_every_decision_has_a_number_of_its_own() -> None:
+    """Others refer to a decision by its number; its page says the same number in its heading."""
+    pages = {path: path.name[:4] for path in (ROOT / "docs/decisions").glob("*.md")}
+    assert sorted(set(pages.values())) == sorted(pages.values())
+    assert [path.name for path, number in pages.items() if not path.read_text().startswith(f"# {int(number)}. ")] == []
