@@ -7,6 +7,7 @@ reads ``720h0m0s``.
 
 import re
 from datetime import timedelta
+from functools import lru_cache
 
 NEVER = "Never"
 
@@ -16,6 +17,7 @@ _SECONDS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-
 _LARGEST = 2**63 / 1e9  # Go counts nanoseconds in 63 bits: 292 years
 
 
+@lru_cache(1024)
 def parse(text: str) -> timedelta | None:
     """The duration, None for ``Never``.
 

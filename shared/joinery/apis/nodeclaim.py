@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from joinery.apis.conditions import find
 from joinery.apis.meta import (
     ClaimRequirements,
     Condition,
@@ -83,7 +84,7 @@ class NodeClaim(CustomResource):
 
     def condition(self, condition_type: str) -> Condition | None:
         """The status condition of that type, if the claim has it."""
-        return next((condition for condition in self.status.conditions if condition.type == condition_type), None)
+        return find(self.status.conditions, condition_type)
 
     def is_true(self, condition_type: str) -> bool:
         """Whether the condition of that type is True."""

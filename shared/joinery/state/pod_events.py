@@ -26,7 +26,7 @@ def digest(pods: Iterable[Pod]) -> str:
     DaemonSets' pods do not count, nor those of the kubelet itself: they come and go with the node.
     """
     running = sorted(
-        f"{pod.key}/{pod.metadata.uid}" for pod in pods if is_active(pod) and not is_daemon(pod) and not is_mirror(pod)
+        pod.metadata.uid or pod.key for pod in pods if is_active(pod) and not is_daemon(pod) and not is_mirror(pod)
     )
     return sha256("\n".join(running).encode()).hexdigest()[:_DIGITS]
 

@@ -28,7 +28,11 @@ def is_active(pod: Pod) -> bool:
 
 def is_owned_by(pod: Pod, api_version: str, kind: str) -> bool:
     """Whether any owner is of that kind."""
-    return (api_version, kind) in [(owner.api_version, owner.kind) for owner in pod.metadata.owner_references]
+    # A loop, because every run asks this of every pod, and it takes half the time of ``any``.
+    for owner in pod.metadata.owner_references:  # noqa: SIM110
+        if owner.kind == kind and owner.api_version == api_version:
+            return True
+    return False
 
 
 def is_daemon(pod: Pod) -> bool:
