@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -91,6 +92,15 @@ class InterruptionQueue:
         message = record(f"message-{self._number}", "joinery-interruptions", envelope)
         for journey in self.journeys():
             self._engine.after(journey, Turn.DOORS, lambda: self._deliver(message, 1))
+
+    def redrive(self) -> int:
+        """Deliver the dead letters again, as a person makes it happen (``aws sqs start-message-move-task``). How many
+        there were.
+        """
+        resting, self.dead_letters = self.dead_letters, []
+        for message in resting:
+            self._engine.after(TRANSIT, Turn.DOORS, partial(self._deliver, message, 1))
+        return len(resting)
 
     def _deliver(self, message: dict[str, Any], tries: int) -> None:
         call = self._doors.invoke("interruption", {"Records": [message]})

