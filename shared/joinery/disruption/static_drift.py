@@ -24,11 +24,10 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amount
 from joinery.commands import Announce
 from joinery.disruption.budgets import PoolNodes, allowed, pool_nodes
-from joinery.lifecycle.new_commands import NewCommand, obstacle, record_for
+from joinery.lifecycle.new_commands import NewCommand, obstacle
 from joinery.lifecycle.registration_health import REGISTRATION_HEALTHY
-from joinery.lifecycle.second_look import standard_look
+from joinery.lifecycle.second_look import SecondLook
 from joinery.state.claims import DRIFTED
-from joinery.state.disruption import DisruptionCommand
 from joinery.state.nodes import views
 from joinery.state.pods import is_reschedulable
 from joinery.state.replicas import StaticPool, static_pools
@@ -63,6 +62,7 @@ def to_replace(snapshot: Snapshot) -> StaticDrift:
 class _Choice:
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
+        self._look = SecondLook(snapshot)
         nodes = views(snapshot)
         self._nodes = pool_nodes(nodes)
         self._claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
@@ -105,8 +105,4 @@ class _Choice:
     def _objection(self, claim: NodeClaim) -> str:
         """Why the node must not be replaced now; empty if it may."""
         command = NewCommand(reason=DisruptionReason.DRIFTED, candidates=(claim,))
-        if why := obstacle(command, self._claims):
-            return why
-        record = record_for(command, self._claims.values(), self._snapshot.now)
-        alone = DisruptionCommand(record, (claim,), departing=(), replacements=(), absent=(), lost=())
-        return standard_look(self._snapshot, alone)
+        return obstacle(command, self._claims) or self._look.objection([claim], DisruptionReason.DRIFTED)

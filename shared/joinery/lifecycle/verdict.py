@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
-from joinery.lifecycle.second_look import Look, standard_look
+from joinery.lifecycle.second_look import SecondLook
 from joinery.state.claims import INITIALIZED, LAUNCHED
 from joinery.state.disruption import DisruptionCommand, Readiness, commands_of
 from joinery.state.snapshot import Snapshot
@@ -41,15 +41,18 @@ class Disruptions:
     verdicts: Mapping[str, Verdict] = field(default_factory=dict)
 
 
-def disruptions_of(snapshot: Snapshot, look: Look = standard_look) -> Disruptions:
+def disruptions_of(snapshot: Snapshot) -> Disruptions:
     """The commands that the claims of the snapshot carry, judged."""
     commands = commands_of(snapshot.managed_claims)
-    return Disruptions(commands, {name: judge(command, snapshot, look) for name, command in commands.items()})
+    if not commands:
+        return Disruptions()
+    look = SecondLook(snapshot)
+    return Disruptions(commands, {name: judge(command, look, snapshot.now) for name, command in commands.items()})
 
 
-def judge(command: DisruptionCommand, snapshot: Snapshot, look: Look = standard_look) -> Verdict:
-    """What becomes of one command now."""
-    record, now = command.record, snapshot.now
+def judge(command: DisruptionCommand, look: SecondLook, now: datetime) -> Verdict:
+    """What becomes of one command now. Nothing stops a forced one: its nodes go all the same."""
+    record = command.record
     if record.rollback:
         return Verdict(Outlook.ROLL_BACK, record.rollback)
     if not command.candidates:
@@ -64,7 +67,8 @@ def judge(command: DisruptionCommand, snapshot: Snapshot, look: Look = standard_
             return Verdict(Outlook.WAIT)
         limit = record.deadline - record.started
         return Verdict(Outlook.ROLL_BACK, f"its replacement {unready[0]} was not ready within {limit}")
-    why = look(snapshot, command)
+    is_forced = record.waits_for is Readiness.LAUNCHED
+    why = "" if is_forced else look.objection(command.candidates, record.reason)
     return Verdict(Outlook.ROLL_BACK, why) if why else Verdict(Outlook.FINISH)
 
 

@@ -17,7 +17,6 @@ from joinery.apis.labels import ZONE_ID
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, Tolerate
 from joinery.lifecycle.binding import awaited_since
-from joinery.lifecycle.second_look import Look, standard_look
 from joinery.lifecycle.verdict import Disruptions, disruptions_of
 from joinery.state.instances import Instance, instance_id
 from joinery.state.nodes import is_ready as is_ready
@@ -120,13 +119,12 @@ class View:
 def view_of(
     snapshot: Snapshot,
     instances: Iterable[Instance] | None,
-    look: Look = standard_look,
     *,
     shifted: frozenset[str] | None = frozenset(),
 ) -> View:
     """The snapshot joined with the instances that were listed before it was read; None if they could not be listed.
 
-    ``look``: the second look that disruption commands have to pass. ``shifted``: as in ``View``.
+    ``shifted``: as in ``View``.
     """
     pods: dict[str, list[Pod]] = defaultdict(list)
     for pod in snapshot.pods:
@@ -139,6 +137,6 @@ def view_of(
         pods={name: tuple(listed) for name, listed in pods.items() if name},
         waiting={pod.key: pod for pod in pods[""] if is_active(pod)},
         expected=expected(snapshot.node_claims, snapshot.nodes, snapshot.pods),
-        disruptions=disruptions_of(snapshot, look),
+        disruptions=disruptions_of(snapshot),
         shifted=shifted,
     )

@@ -1,0 +1,102 @@
+"""What a run takes for many disruption commands: it reads its pods, nodes and claims once, and not once a command."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.labels import DO_NOT_DISRUPT
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.disruption.static_drift import to_replace
+from joinery.lifecycle.new_commands import as_candidate, as_replacement
+from joinery.lifecycle.verdict import Outlook
+from joinery.lifecycle.view import view_of
+from joinery.state.claims import DRIFTED
+from joinery.state.disruption import CommandRecord
+from joinery.state.snapshot import Snapshot
+from simulator import builders
+from simulator.clock import START
+
+FEW, MANY = 2, 20
+
+
+@dataclass
+class Passes:
+    """How often something was gone through from its beginning."""
+
+    count: int = 0
+
+
+class Watched(tuple[Any, ...]):
+    """Counts how often it is gone through, in the ``passes`` that it was given."""
+
+    passes: Passes
+
+    def __iter__(self) -> Iterator[Any]:
+        self.passes.count += 1
+        return super().__iter__()
+
+
+def _watched(items: Any, passes: Passes) -> tuple[Any, ...]:
+    watched = Watched(items)
+    watched.passes = passes
+    return watched
+
+
+def _command(number: int) -> tuple[NodeClaim, NodeClaim]:
+    """A candidate and its replacement, which is ready."""
+    record = CommandRecord(
+        id=f"command-{number}",
+        reason=DisruptionReason.UNDERUTILIZED,
+        started=START,
+        deadline=START + timedelta(minutes=10),
+        candidates=(f"old-{number}",),
+        replacements=(f"new-{number}",),
+    )
+    old, new = (builders.node_claim(f"{kind}-{number}", node=f"node-{kind}-{number}") for kind in ("old", "new"))
+    return as_candidate(old, record), as_replacement(new, record)
+
+
+def _cluster(claims: list[NodeClaim], passes: Passes, **pod: Any) -> Snapshot:
+    """A cluster with a pod on the node of every claim."""
+    names = [claim.status.node_name for claim in claims]
+    return Snapshot(
+        now=START,
+        node_claims=tuple(claims),
+        nodes=_watched((builders.node(name) for name in names), passes),
+        pods=_watched((builders.pod(f"on-{name}", node=name, **pod) for name in names), passes),
+        disruption_budgets=_watched([builders.pdb("web", allowed=1)], passes),
+    )
+
+
+def test_the_second_look_reads_the_cluster_once_for_all_commands() -> None:
+    """Five hundred commands of a cluster with 100,000 pods took fifteen seconds."""
+
+    def passes_for(count: int) -> int:
+        passes = Passes()
+        commands = [claim for number in range(count) for claim in _command(number)]
+        verdicts = view_of(_cluster(commands, passes), ()).disruptions.verdicts.values()
+        assert [verdict.outlook for verdict in verdicts] == [Outlook.FINISH] * count
+        return passes.count
+
+    assert passes_for(MANY) == passes_for(FEW)
+
+
+@pytest.mark.parametrize("value", ["true", "false"])
+def test_drifted_nodes_are_chosen_with_one_look_at_the_cluster(value: str) -> None:
+    """Also where none may go: five thousand drifted nodes with such pods took minutes, and every run was killed."""
+
+    def passes_for(count: int) -> int:
+        passes = Passes()
+        conditions = ("Launched", "Registered", "Initialized", DRIFTED)
+        claims = [builders.node_claim(f"c-{n}", node=f"n-{n}", conditions=conditions) for n in range(count)]
+        snapshot = _cluster(claims, passes, annotations={DO_NOT_DISRUPT: value})
+        pool = builders.node_pool(replicas=count, budgets=[{"nodes": "100%"}])
+        drift = to_replace(Snapshot(**{**vars(snapshot), "node_pools": (pool,)}))
+        assert len(drift.announcements if value == "true" else drift.candidates) == count
+        return passes.count
+
+    assert passes_for(MANY) == passes_for(FEW)
