@@ -162,8 +162,7 @@ def _is_taken_out(view: View, claim: NodeClaim) -> bool:
     """
     if DISRUPTION_COMMAND in claim.metadata.annotations or claim.condition(DISRUPTION_REASON) is None:
         return False
-    links = map(replaces_of, view.snapshot.managed_claims)
-    return any(link is not None and claim.metadata.name in link.candidates for link in links)
+    return claim.metadata.name in view.replaced_names
 
 
 def _without(claim: NodeClaim, annotation: str) -> NodeClaim:
@@ -178,9 +177,7 @@ def _replaced_by(view: View, claim: NodeClaim) -> Iterator[NodeClaim]:
     """The claims that are still there of those that the claim replaces."""
     link = replaces_of(claim)
     names = link.candidates if link else ()
-    if not names:
-        return iter(())
-    return (other for other in view.snapshot.managed_claims if other.metadata.name in names)
+    return (view.claims[name] for name in names if name in view.claims)
 
 
 def _is_released(view: View, claim: NodeClaim) -> bool:

@@ -18,6 +18,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, Tolerate
 from joinery.lifecycle.binding import awaited_since
 from joinery.lifecycle.verdict import Disruptions, disruptions_of
+from joinery.state.disruption import replaces_of
 from joinery.state.instances import Instance, instance_id
 from joinery.state.nodes import is_ready as is_ready
 from joinery.state.nodes import nodes_by_provider_id
@@ -77,6 +78,17 @@ class View:
     def awaited_since(self) -> datetime | None:
         """``lifecycle.binding.awaited_since`` of all claims: every kept node asks."""
         return awaited_since(self.snapshot.managed_claims, self.snapshot.now)
+
+    @cached_property
+    def claims(self) -> Mapping[str, NodeClaim]:
+        """The claims of our cloud, by name."""
+        return {claim.metadata.name: claim for claim in self.snapshot.managed_claims}
+
+    @cached_property
+    def replaced_names(self) -> frozenset[str]:
+        """The names of all claims that others say they replace, whether these are there or not."""
+        links = map(replaces_of, self.snapshot.managed_claims)
+        return frozenset(name for link in links if link is not None for name in link.candidates)
 
     def nodes_of(self, claim: NodeClaim) -> tuple[Node, ...]:
         """The Nodes of a claim's instance, the live one first: one, if all is well."""
