@@ -14,7 +14,7 @@ from simulator import builders
 from simulator.doors.doors import Killed
 from simulator.world import World
 from tests.functional.fuse import Fuse
-from tests.functional.stand import Stand
+from tests.functional.stand import APART, Stand
 
 
 def _node_pool(annotation: str | None) -> NodePool:
@@ -157,6 +157,24 @@ def test_a_replacement_that_the_caps_forbid_leaves_the_node_alone(world: World) 
     (claim,) = stand.claims
     assert record_of(claim) is None
     assert not claim.is_deleting
+
+
+def test_the_caps_bind_all_replacements_of_a_run_together(world: World) -> None:
+    """They bound each command by itself, so a run bought as many nodes as were recommended."""
+    stand = Stand(world, rebalance="replace")
+    world.cluster.add(builders.node_class(), _node_pool(None))
+    stand.live()
+    stand.pods(2, labels={"app": "web"}, affinity=APART)
+    stand.settle()
+    stand.live()
+    assert len(stand.alive) == 2
+    for instance in stand.alive:
+        stand.receive("interruption_rebalance_recommendation", instance)
+    capped = Stand(world, max_launches=1)
+    capped.provision()
+    assert len(stand.claims) == 3
+    capped.provision()
+    assert len(stand.claims) == 4
 
 
 def test_a_warning_that_follows_does_not_wait_for_the_replacement(world: World) -> None:

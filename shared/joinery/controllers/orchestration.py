@@ -51,9 +51,13 @@ _CALLS = 4
 
 @dataclass(frozen=True)
 class Started:
-    """What became of a new command. ``obstacle``: why it was not started; empty if it was."""
+    """What became of a new command.
+
+    ``caps``: what the run may still buy after it. ``obstacle``: why it was not started; empty if it was.
+    """
 
     command: NewCommand
+    caps: Caps
     record: CommandRecord | None = None
     obstacle: str = ""
 
@@ -84,7 +88,8 @@ class Orchestrator:
             claims = {claim.metadata.name: claim for claim in current.managed_claims}
             started = []
             for command in commands:
-                outcome, replacements, caps = self._start(command, claims, caps)
+                outcome, replacements = self._start(command, claims, caps)
+                caps = outcome.caps
                 started.append(outcome)
                 written += replacements
         self._launch(written)
@@ -95,10 +100,8 @@ class Orchestrator:
                 self._gateways.doorbell.ring(Bell.LIFECYCLE)
         return tuple(started)
 
-    def _start(
-        self, command: NewCommand, claims: dict[str, NodeClaim], caps: Caps
-    ) -> tuple[Started, list[NodeClaim], Caps]:
-        """Mark and write, by the Lease. Returns what became of it, the claims to launch, and what is left of the caps.
+    def _start(self, command: NewCommand, claims: dict[str, NodeClaim], caps: Caps) -> tuple[Started, list[NodeClaim]]:
+        """Mark and write, by the Lease. Returns what became of it, and the claims to launch.
 
         ``claims``: by name, all that there are; those that are marked are replaced in it.
         """
@@ -112,18 +115,18 @@ class Orchestrator:
             self._actor.leave(1)
             why = "the run has no time left for it"
         if why:
-            return Started(command, obstacle=why), [], caps
+            return Started(command, caps, obstacle=why), []
         record = record_for(command, claims.values(), self._snapshot.now)
         marked, failed = self._mark([claims[candidate.metadata.name] for candidate in command.candidates], record)
         claims.update({claim.metadata.name: claim for claim in marked})
         if failed and (command.replacements or not marked):
             self._take_back(marked, record, f"{failed[0]} could not be marked")
-            return Started(command, obstacle=f"{failed[0]} could not be marked"), [], caps
+            return Started(command, caps, obstacle=f"{failed[0]} could not be marked"), []
         replacements, unwritten = self._write(command, record)
         if unwritten:
             self._take_back(marked, record, f"its replacement {unwritten[0]} could not be written")
-            return Started(command, obstacle=f"{unwritten[0]} could not be written"), [], caps
-        return Started(command, record), replacements, caps.after(len(replacements), hourly)
+            return Started(command, caps, obstacle=f"{unwritten[0]} could not be written"), []
+        return Started(command, caps.after(len(replacements), hourly), record), replacements
 
     def _mark(self, candidates: Sequence[NodeClaim], record: CommandRecord) -> tuple[list[NodeClaim], list[str]]:
         """The candidates that are marked now, and the names of those that could not be."""

@@ -98,8 +98,8 @@ class ProvisioningController:
         static.fill_up(rest, decision.supply, writer)
         launched = self._launch(decision, writer, invocation)
         self._tell(decision, writer, invocation)
-        replace_risky_nodes(self._gateways, self._settings, decision.snapshot, invocation, writer.actor)
-        caps = _having_bought(decision.problem, decision.problem.options.caps, writer.launches).options.caps
+        options = _having_bought(decision.problem, decision.problem.options.caps, writer.launches).options
+        caps = replace_risky_nodes(self._gateways, options, decision.snapshot, invocation, writer.actor)
         static.replace_drifted(decision.snapshot, decision.supply, caps)
         writer.actor.conclude()
         _refuse_the_rest(decision.packing)

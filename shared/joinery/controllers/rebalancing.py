@@ -4,6 +4,8 @@ The interruption door marks (``interruption.rebalance``) and rings; the rest is 
 provisioning, which may plan and buy. What follows a start is lifecycle's (``lifecycle.orchestration``).
 """
 
+from dataclasses import replace
+
 from joinery.apis.caps import Caps
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.nodeclaim import NodeClaim
@@ -20,7 +22,6 @@ from joinery.lifecycle.new_commands import NewCommand, as_if_retired, for_moves
 from joinery.observability import COMMAND, REASON, logger, said
 from joinery.planning import plan
 from joinery.scheduling.problem import Options, Problem
-from joinery.settings import Settings
 from joinery.state.pods import is_reschedulable
 from joinery.state.snapshot import Snapshot
 
@@ -31,11 +32,12 @@ _PLANNING = 5.0
 
 
 def replace_risky_nodes(
-    gateways: Gateways, settings: Settings, before: Snapshot, invocation: Invocation, actor: Actor
-) -> None:
+    gateways: Gateways, options: Options, before: Snapshot, invocation: Invocation, actor: Actor
+) -> Caps:
     """Start the commands, one after another while there is time, and ring for the rest.
 
-    ``before``: what the run has read already. Where no claim of it is marked, nothing more is read.
+    ``options``: those of the run's plans, with what is left of its caps. ``before``: what the run has read already.
+    Where no claim of it is marked, nothing more is read. Returns what the run may still buy after it.
     """
     names = [claim.metadata.name for claim in before.managed_claims if is_to_be_replaced(claim, before.now)]
     for name in names:
@@ -43,25 +45,26 @@ def replace_risky_nodes(
             gateways.doorbell.ring(Bell.PROVISIONING)
             break
         with actor.noting(f"{name} could not be replaced for its rebalance recommendation"):
-            _start(gateways, settings, name, invocation, actor)
+            options = replace(options, caps=_start(gateways, options, name, invocation, actor))
+    return options.caps
 
 
-def _start(gateways: Gateways, settings: Settings, name: str, invocation: Invocation, actor: Actor) -> None:
+def _start(gateways: Gateways, options: Options, name: str, invocation: Invocation, actor: Actor) -> Caps:
     # Read anew for each: the one before has bought nodes.
     snapshot = gateways.cluster.snapshot()
     claim = next((claim for claim in snapshot.managed_claims if claim.metadata.name == name), None)
     if claim is None or not is_to_be_replaced(claim, snapshot.now):
-        return
+        return options.caps
     supply = read_supply(gateways, snapshot.node_classes, snapshot.now)
     # The caps bind the command as a whole: pods of its node without a place would be no answer.
-    options = Options(node_size=settings.node_size, caps=Caps(), time_limit=_PLANNING)
-    problem = Problem(snapshot=as_if_retired(snapshot, [name]), instance_types=supply.types, options=options)
+    uncapped = replace(options, caps=Caps(), time_limit=_PLANNING)
+    problem = Problem(snapshot=as_if_retired(snapshot, [name]), instance_types=supply.types, options=uncapped)
     planned = plan(problem, stopwatch=invocation.stopwatch())
     homeless = _pods_of(snapshot, claim) & {unplaced.pod for unplaced in planned.packing.unplaced}
     if homeless or planned.violations:
         why = f"its pod {min(homeless)} would have no place" if homeless else str(planned.violations[0])
         logger.info("not started", extra=said(**{COMMAND: f"disrupt {name}", REASON: why}))
-        return
+        return options.caps
     command = NewCommand(
         reason=DisruptionReason.REBALANCE,
         candidates=(claim,),
@@ -69,10 +72,12 @@ def _start(gateways: Gateways, settings: Settings, name: str, invocation: Invoca
     )
     orchestrator = Orchestrator(gateways, actor, snapshot, supply, invocation)
     try:
-        orchestrator.start([command], door="provisioning", caps=settings.caps)
+        (started,) = orchestrator.start([command], door="provisioning", caps=options.caps)
     except ConflictError:
         # Somebody else decides at this moment. The mark stays, and the bell brings the next run.
         gateways.doorbell.ring(Bell.PROVISIONING)
+        return options.caps
+    return started.caps
 
 
 def _pods_of(snapshot: Snapshot, claim: NodeClaim) -> set[str]:
