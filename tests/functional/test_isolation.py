@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace as changed
 
 from joinery.apis.core import Pod
-from joinery.apis.labels import INSTANCE_TAGGED, NODE_POOL, PLANNED_TAINT
+from joinery.apis.labels import DO_NOT_DISRUPT, INSTANCE_TAGGED, NODE_POOL, PLANNED_TAINT
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, DeniedError, JoineryError, UnavailableError
 from simulator import builders
@@ -42,6 +42,24 @@ def test_an_eviction_that_is_refused_does_not_keep_its_neighbours(stand: Stand, 
     assert going == {"default/pod-1", "default/pod-2"}
     assert set(stand.messages("FailedEviction")) == {"pod-0"}
     assert stand.claim.condition("Drained") is not None
+
+
+@pytest.mark.parametrize("lasts", ["99999999h", "99999999999h", "9" * 400 + "h"])
+def test_a_pod_that_asks_to_stay_for_longer_than_calendars_go_stops_nothing(stand: Stand, lasts: str) -> None:
+    """Go knows no such duration, so it protects nothing, and its owner is told. Every user may annotate pods."""
+    stand.pods(2)
+    stand.settle()
+    pod = stand.world.cluster.pods["default/pod-0"]
+    annotated = changed(pod.metadata, annotations={**pod.metadata.annotations, DO_NOT_DISRUPT: lasts})
+    started = changed(pod.status, start_time=stand.world.clock.now())
+    stand.world.cluster.api.update(changed(pod, metadata=annotated, status=started))
+    stand.world.cluster.delete_node_claim(stand.claim)
+    stand.provision()
+    for _ in range(4):
+        stand.live()
+        stand.wait(15)
+    assert {"pod-0", "pod-1"} <= set(stand.messages("Evicted"))
+    assert "pod-0" in stand.messages("InvalidDoNotDisruptAnnotation")
 
 
 def test_where_nobody_answers_an_eviction_the_other_pods_of_the_node_wait(stand: Stand) -> None:

@@ -3,13 +3,13 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from joinery.apis import duration
 from joinery.apis.core import Pod, PodDisruptionBudget, Toleration
 from joinery.apis.labels import DO_NOT_DISRUPT, PLANNED_TAINT
 
 #: The scheduler of pods that a Fargate profile selects; EKS writes its name into them.
 FARGATE_SCHEDULER = "fargate-scheduler"
 _TERMINAL = ("Succeeded", "Failed")
-_UNITS = {"h": 3600.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6, "ns": 1e-9}
 
 
 def is_terminal(pod: Pod) -> bool:
@@ -93,8 +93,8 @@ def is_reschedulable(pod: Pod) -> bool:
 def is_protected(pod: Pod, now: datetime) -> bool:
     """Whether ``karpenter.sh/do-not-disrupt`` is in force: ``true``, or a Go duration since the pod's start."""
     value = pod.metadata.annotations.get(DO_NOT_DISRUPT, "")
-    if value == "true":
-        return True
+    if value in ("", "true"):
+        return value == "true"
     lasts = go_duration(value)
     if lasts is None or lasts <= timedelta(0):
         return False
@@ -102,17 +102,14 @@ def is_protected(pod: Pod, now: datetime) -> bool:
 
 
 def go_duration(text: str) -> timedelta | None:
-    """A Go duration such as ``1h30m`` or ``1.5s``; None for anything else."""
-    rest, seconds = text, 0.0
-    while rest:
-        digits = len(rest) - len(rest.lstrip("0123456789."))
-        number, rest = rest[:digits], rest[digits:]
-        letters = len(rest) - len(rest.lstrip("hmsuµn"))
-        unit, rest = rest[:letters], rest[letters:]
-        if not number or number.count(".") > 1 or number == "." or unit not in _UNITS:
-            return None
-        seconds += float(number) * _UNITS[unit]
-    return timedelta(seconds=seconds) if text else None
+    """A Go duration such as ``1h30m`` or ``1.5s``; None for anything else, and for more than Go can hold (292 years).
+
+    Every user may annotate pods, so no text may raise.
+    """
+    try:
+        return duration.parse(text)
+    except ValueError:
+        return None
 
 
 def is_fully_blocking(budget: PodDisruptionBudget) -> bool:

@@ -43,6 +43,12 @@ def test_anything_else_is_refused_by_name(text: str) -> None:
         parse(text)
 
 
+def test_a_text_that_is_no_duration_is_refused_at_once() -> None:
+    """However long it is: an annotation may have a quarter of a million characters, and any user may write one."""
+    with pytest.raises(ValueError, match="duration"):
+        parse("9" * 250_000)
+
+
 @given(st.integers(0, 10**6), st.integers(0, 10**6), st.integers(0, 10**6))
 def test_hours_minutes_and_seconds_add_up(hours: int, minutes: int, seconds: int) -> None:
     """Values above 59 are allowed, as in Go."""
