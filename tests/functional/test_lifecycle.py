@@ -125,6 +125,20 @@ def test_an_instance_that_never_joins_is_given_up(stand: Stand) -> None:
     assert stand.claims == []
 
 
+def test_nodes_that_joined_while_lifecycle_was_switched_off_are_registered(stand: Stand) -> None:
+    """They serve. Giving them up for a timeout would end them all at once, on the day on which it is switched on."""
+    stand.pods(6)
+    stand.provision()
+    stand.boot()
+    stand.wait(60 * 60)
+    stand.live()
+    assert len(stand.claims) == len(stand.alive) == 2
+    assert all(claim.is_true("Registered") and not claim.is_deleting for claim in stand.claims)
+    stand.live()
+    (pool,) = stand.world.cluster.node_pools.values()
+    assert {found.type: found.status for found in pool.status.conditions}["NodeRegistrationHealthy"] == "True"
+
+
 def test_a_user_retires_a_node_by_deleting_it(stand: Stand) -> None:
     """``kubectl delete node`` drains it, and the instance goes before the Node does."""
     stand.pods(1)

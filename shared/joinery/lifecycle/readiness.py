@@ -5,7 +5,7 @@ cloud has looked. A pool is ready when it is valid and its class is ready. A res
 and its status says why. Pools of another provider's classes are left to that provider.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from joinery.apis.conditions import NODE_POOL_DEPENDENTS, READY, Observation, drop, false, find, put, true, with_ready
@@ -26,6 +26,7 @@ from joinery.apis.validation import validate
 from joinery.commands import Command, Reject, UpdateClass, UpdatePool
 from joinery.lifecycle.registration_health import with_registration_health
 from joinery.lifecycle.zonal_shift import shift_events, with_shift
+from joinery.state.claims import REGISTERED
 from joinery.state.snapshot import Snapshot
 
 #: Not part of ``Ready``: the pool is used, and only its disruption does not act.
@@ -57,8 +58,9 @@ def readiness(
         after = classes[before.metadata.name]
         if after != before:
             yield (UpdateClass(before, after, _why(after.status.conditions)),)
+    launches = _known_launches(snapshot)
     for pool in filter(snapshot.serves, snapshot.node_pools):
-        ready = _pool(pool, classes, snapshot, shifted)
+        ready = _pool(pool, classes, snapshot, launches, shifted)
         if ready != pool:
             yield UpdatePool(pool, ready, _why(ready.status.conditions)), *shift_events(pool, ready)
 
@@ -70,6 +72,16 @@ def _used_classes(snapshot: Snapshot) -> set[str]:
     """
     of_unreadable = {invalid.node_class for invalid in snapshot.invalid if invalid.kind == NodeClaim.kind}
     return of_unreadable | {claim.spec.node_class_ref.name for claim in snapshot.managed_claims}
+
+
+def _known_launches(snapshot: Snapshot) -> Sequence[NodeClaim]:
+    """The claims of ours whose launch may be judged: not those whose Node is there and about to be registered."""
+    there = {node.spec.provider_id for node in snapshot.nodes} - {""}
+    return [
+        claim
+        for claim in snapshot.managed_claims
+        if claim.is_deleting or claim.is_true(REGISTERED) or claim.status.provider_id not in there
+    ]
 
 
 def _class(node_class: NodeClass, status: NodeClassStatus | None, *, is_used: bool) -> NodeClass:
@@ -89,12 +101,16 @@ def _class(node_class: NodeClass, status: NodeClassStatus | None, *, is_used: bo
 
 
 def _pool(
-    pool: NodePool, classes: Mapping[str, NodeClass], snapshot: Snapshot, shifted: frozenset[str] | None
+    pool: NodePool,
+    classes: Mapping[str, NodeClass],
+    snapshot: Snapshot,
+    launches: Iterable[NodeClaim],
+    shifted: frozenset[str] | None,
 ) -> NodePool:
     at = Observation(now=snapshot.now, generation=pool.metadata.generation)
     ref = pool.spec.template.spec.node_class_ref
     node_class = classes.get(ref.name)
-    pool = with_registration_health(pool, snapshot.managed_claims, node_class, snapshot.now)
+    pool = with_registration_health(pool, launches, node_class, snapshot.now)
     conditions = put(pool.status.conditions, _valid(pool, at))
     conditions = put(conditions, _class_ready(node_class, at) if node_class else _no_class(ref, snapshot, at))
     conditions = with_shift(_with_not_done_yet(conditions, pool, at), pool, node_class, shifted, at)

@@ -61,8 +61,10 @@ def advance(view: View, claim: NodeClaim) -> Step:
 
 def _ended(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     """The commands that give the claim up, if there is a reason for it."""
+    # A Node that is there is registered by this very run, however late: lifecycle may have been switched off meanwhile.
+    is_joining = claim.is_true(LAUNCHED) and len(view.nodes_of(claim)) == 1
     given_up = overdue(claim, view.snapshot.now)
-    if given_up is not None:
+    if given_up is not None and not is_joining:
         return Announce("GivenUp", given_up, claim, warning=True), DeleteClaim(claim, given_up)
     # The first is the live one: what its kubelet has left behind under another name may go.
     if any(node.metadata.deletion_timestamp for node in view.nodes_of(claim)[:1]):
