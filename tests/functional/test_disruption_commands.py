@@ -1,5 +1,7 @@
 """Disruption commands: replacements first, then the nodes that they replace, whatever happens in between."""
 
+from typing import Any
+
 import pytest
 
 from joinery.apis.core import Node, Pod
@@ -157,6 +159,22 @@ def test_a_pod_that_must_not_be_disrupted_saves_its_node(stand: Stand) -> None:
         stand.wait(10)
         stand.live()
     assert len(stand.alive) == 1
+
+
+@pytest.mark.parametrize(
+    "pod",
+    [{"tolerations": [{"operator": "Exists"}]}, {"owner": builders.owner("Node", "node", api_version="v1")}],
+    ids=["tolerating", "static"],
+)
+def test_a_protected_pod_that_no_drain_asks_saves_its_node_too(stand: Stand, pod: Any) -> None:
+    """It would end with the node, without a word."""
+    (old,) = running(stand)
+    disrupt(stand, old)
+    guard = builders.pod("guard", cpu="100m", node=old.status.node_name, annotations={DO_NOT_DISRUPT: "true"}, **pod)
+    stand.world.cluster.add(guard)
+    _ready(stand)
+    stand.live()
+    assert _stays(stand, old)
 
 
 @pytest.mark.parametrize(("period", "goes"), [(None, False), ("1h", True)])

@@ -13,7 +13,7 @@ from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import DO_NOT_DISRUPT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.scheduling.constraints.budgets import covering
-from joinery.state.pods import is_protected
+from joinery.state.pods import is_active, is_protected
 from joinery.state.snapshot import Snapshot
 from joinery.termination.drain import is_drainable
 
@@ -49,14 +49,12 @@ class SecondLook:
                 yield f"node {node.metadata.name} has the annotation {DO_NOT_DISRUPT}"
         is_drift = reason is DisruptionReason.DRIFTED
         watched = [claim for claim in candidates if not (is_drift and claim.spec.termination_grace_period)]
-        pods = [
-            pod
-            for claim in watched
-            for pod in self._pods.get(claim.status.node_name, ())
-            if is_drainable(pod, self._now)
-        ]
+        # A pod that ends by itself is let go. One that tolerates the taint is not evicted, so no budget counts.
+        # But it ends with the node, so its annotation does.
+        listed = (pod for claim in watched for pod in self._pods.get(claim.status.node_name, ()))
+        pods = [pod for pod in listed if is_active(pod)]
         yield from (f"pod {pod.key} must not be disrupted" for pod in pods if is_protected(pod, self._now))
-        yield from self._budget_objections(pods)
+        yield from self._budget_objections(pod for pod in pods if is_drainable(pod, self._now))
 
     def _budget_objections(self, pods: Iterable[Pod]) -> Iterator[str]:
         """The pods that no eviction would be granted for now (Karpenter `pdb.Limits.CanEvictPods`)."""
