@@ -7,6 +7,7 @@ it: the attach-detach controller does the work (Karpenter node termination, Volu
 from collections.abc import Iterable
 
 from joinery.apis.core import Pod
+from joinery.state.pods import is_terminal
 from joinery.state.snapshot import Snapshot
 from joinery.termination.drain import is_drainable
 
@@ -14,9 +15,9 @@ from joinery.termination.drain import is_drainable
 def blocking_volumes(snapshot: Snapshot, node_name: str, pods: Iterable[Pod]) -> tuple[str, ...]:
     """The names of the volumes that are still attached to the node and have to go. ``pods``: those bound to it.
 
-    A volume of a pod that stays until the node's end may stay as well.
+    A volume of a pod that stays until the node's end may stay as well. A pod that is finished holds none.
     """
-    staying = [pod for pod in pods if not is_drainable(pod, snapshot.now)]
+    staying = [pod for pod in pods if not (is_terminal(pod) or is_drainable(pod, snapshot.now))]
     kept = _volumes_of(snapshot, staying)
     attached = {
         attachment.spec.source.persistent_volume_name

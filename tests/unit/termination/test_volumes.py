@@ -25,3 +25,11 @@ def test_a_volume_of_a_pod_that_stays_is_not_waited_for() -> None:
     staying = builders.pod("a", node="node-1", volumes=["data"], tolerations=[{"operator": "Exists"}])
     assert blocking_volumes(snapshot, "node-1", [staying]) == ()
     assert blocking_volumes(snapshot, "node-1", [builders.pod("b", node="node-1", volumes=["data"])]) == ("pv-a",)
+
+
+def test_a_volume_of_a_finished_pod_is_waited_for() -> None:
+    """Jobs leave pods behind, and their next run uses the same volume: it came to this node with an evicted pod."""
+    claim = builders.volume_claim("data", volume="pv-a")
+    snapshot = Snapshot(now=START, volume_attachments=(_attached("pv-a"),), volume_claims=(claim,))
+    finished = builders.pod("a", node="node-1", volumes=["data"], phase="Succeeded")
+    assert blocking_volumes(snapshot, "node-1", [finished]) == ("pv-a",)
