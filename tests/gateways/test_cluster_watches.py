@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from joinery.apis.core import Pod
-from joinery.cluster.mirrors import RELIST_SECONDS, Core, Mirror
+from joinery.cluster.mirrors import RELIST_SECONDS, CoreKind, Mirror
 from joinery.errors import UnavailableError
 from tests.gateways.scripted import Script, refuses, says, scripted
 
 Answer = tuple[int, dict[str, str], bytes]
-KIND = Core("pods", "/api/v1/pods", Pod)
+KIND = CoreKind("pods", "/api/v1/pods", Pod)
 
 
 def pod(name: str, version: int) -> dict[str, Any]:

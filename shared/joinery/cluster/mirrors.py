@@ -59,7 +59,7 @@ class Kind(Protocol):
         ...
 
 
-class Core:
+class CoreKind:
     """A kind of Kubernetes' own. ``usable``: makes an object fit for decisions."""
 
     def __init__(self, field: str, path: str, struct: Any, usable: Callable[[Any], Any] | None = None) -> None:
@@ -88,7 +88,7 @@ class Core:
         return Kept(item.metadata.resource_version, thing, invalid)
 
 
-class Custom:
+class CustomKind:
     """A kind of custom resource. ``group``: the API group of our cloud's node classes."""
 
     def __init__(self, custom: lists.Custom[Any], group: str) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from joinery.cluster import lists
 from joinery.cluster.lists import Listed
-from joinery.cluster.mirrors import RELIST_SECONDS, SHORT, Core, Custom, Kind, Mirror
+from joinery.cluster.mirrors import RELIST_SECONDS, SHORT, CoreKind, CustomKind, Kind, Mirror
 from joinery.cluster.transport import Transport
 
 NODES, PODS = "nodes", "pods"
@@ -34,9 +34,10 @@ class Reads:
     ) -> None:
         self._transport, self._short, self._tell = transport, short, tell
         kinds: list[Kind] = [
-            Core(field, path, struct, lists.usable if field == NODES else None) for field, path, struct in lists.CORE
+            CoreKind(field, path, struct, lists.usable if field == NODES else None)
+            for field, path, struct in lists.CORE
         ]
-        kinds += [Custom(custom, group) for custom in customs]
+        kinds += [CustomKind(custom, group) for custom in customs]
         self._kinds = {kind.field: kind for kind in kinds}
         self._mirrors: dict[str, Mirror] = {}
         self._one_at_a_time = threading.Lock()

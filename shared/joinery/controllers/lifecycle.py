@@ -22,7 +22,7 @@ from joinery.doorbell.gateway import Bell
 from joinery.errors import ConflictError, JoineryError
 from joinery.gateways import Gateways
 from joinery.lifecycle.decision import LifecycleDecision, decide
-from joinery.lifecycle.surging import candidates, surges
+from joinery.lifecycle.surging import leaving_pods, surges
 from joinery.lifecycle.view import View, view_of
 from joinery.observability import REASON, logger, said
 from joinery.settings import Settings
@@ -68,8 +68,8 @@ class LifecycleController:
 
     def _with_surges(self, view: View, actor: Actor, invocation: Invocation) -> View:
         """The view with what becomes of pods whose successors are to come first."""
-        listed = candidates(view, single_replicas=self._settings.surge_single_replicas)
-        owners = read_owners(self._gateways, [candidate.pod for candidate in listed], actor, invocation)
+        listed = leaving_pods(view, single_replicas=self._settings.surge_single_replicas)
+        owners = read_owners(self._gateways, [leaving.pod for leaving in listed], actor, invocation)
         return replace(view, surges=surges(view, listed, owners))
 
     def _resolve(self, node_classes: Iterable[NodeClass], actor: Actor) -> Mapping[str, NodeClassStatus]:

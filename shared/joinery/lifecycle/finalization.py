@@ -201,7 +201,7 @@ def _drain_commands(view: View, node: Node, drain: Drain, ends: datetime | None)
     if ends is not None:
         text = f"its node must be gone by {ends.isoformat()}"
         yield from (DeletePod(pod, grace(view.snapshot.now, ends), text) for pod in drain.force)
-    yield from (Evict(pod, node, "its node is being drained") for pod in drain.evict if not view.is_held(pod))
+    yield from (Evict(pod, node, "its node is being drained") for pod in drain.evict if not view.awaits_successor(pod))
 
 
 def _detached(so_far: _Pass, node: Node) -> _Pass:

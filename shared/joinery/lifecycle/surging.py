@@ -36,7 +36,7 @@ WARNING = timedelta(minutes=2) - timedelta(seconds=10)
 
 
 @dataclass(frozen=True, slots=True)
-class Candidate:
+class LeavingPod:
     """A pod that may have to surge, and the claim of its node. ``asks``: by its annotation, and not by the setting."""
 
     pod: Pod
@@ -44,29 +44,29 @@ class Candidate:
     asks: bool
 
 
-def candidates(view: View, *, single_replicas: bool) -> tuple[Candidate, ...]:
+def leaving_pods(view: View, *, single_replicas: bool) -> tuple[LeavingPod, ...]:
     """The pods whose owners have to be read, by name. ``single_replicas``: the setting."""
     listed = [
-        candidate
+        leaving
         for claim in view.snapshot.managed_claims
         if claim.is_deleting and claim.is_true(REGISTERED)
         for node in view.nodes_of(claim)[:1]
-        for candidate in _of_node(view, claim, node, single_replicas)
+        for leaving in _of_node(view, claim, node, single_replicas)
     ]
-    return tuple(sorted(listed, key=lambda candidate: candidate.pod.key))
+    return tuple(sorted(listed, key=lambda leaving: leaving.pod.key))
 
 
-def surges(view: View, listed: Iterable[Candidate], owners: Mapping[str, Owners]) -> dict[str, Surge]:
-    """What becomes of the candidates, by namespace/name. ``owners``: of each, by the same."""
+def surges(view: View, listed: Iterable[LeavingPod], owners: Mapping[str, Owners]) -> dict[str, Surge]:
+    """What becomes of the pods, by namespace/name. ``owners``: of each, by the same."""
     claims_of = _claims_by_planned_pod(view) if listed else {}
     restarting: set[str] = set()
     decided = {}
-    for candidate in listed:
-        pod, owned_by = candidate.pod, owners[candidate.pod.key]
-        if not candidate.asks and not _is_single(owned_by):
+    for leaving in listed:
+        pod, owned_by = leaving.pod, owners[leaving.pod.key]
+        if not leaving.asks and not _is_single(owned_by):
             continue
-        has_capacity = _has_capacity(candidate.claim, claims_of[pod.key])
-        surge = _surge(candidate, owned_by, has_capacity, view.snapshot.now)
+        has_capacity = _has_capacity(leaving.claim, claims_of[pod.key])
+        surge = _surge(leaving, owned_by, has_capacity, view.snapshot.now)
         if surge.restart is not None:
             # The first of a Deployment's pods restarts it for all of them.
             uid = surge.restart.before.metadata.uid
@@ -94,7 +94,7 @@ def surge_events(view: View, pods: Iterable[Pod]) -> tuple[Announce, ...]:
     return tuple(view.surges[pod.key].event for pod in pods if pod.key in view.surges)
 
 
-def _of_node(view: View, claim: NodeClaim, node: Node, single_replicas: bool) -> Iterator[Candidate]:
+def _of_node(view: View, claim: NodeClaim, node: Node, single_replicas: bool) -> Iterator[LeavingPod]:
     pods, now = view.pods_on(node), view.snapshot.now
     # Who is retired though nothing forces us keeps its pods until EC2 has accepted what replaces it.
     if is_retired(claim) and not may_drain(claim, pods, now):
@@ -105,7 +105,7 @@ def _of_node(view: View, claim: NodeClaim, node: Node, single_replicas: bool) ->
         if not is_drainable(pod, now) or is_terminating(pod) or is_daemon(pod) or is_protected(pod, now):
             continue
         if asks or (single_replicas and wish != "false" and _is_kept_by_budget(view, pod)):
-            yield Candidate(pod, claim, asks)
+            yield LeavingPod(pod, claim, asks)
 
 
 def _is_kept_by_budget(view: View, pod: Pod) -> bool:
@@ -120,23 +120,23 @@ def _is_single(owners: Owners) -> bool:
     return owners.deployment is not None and owners.deployment.spec.replicas == 1
 
 
-def _surge(candidate: Candidate, owners: Owners, has_capacity: bool, now: datetime) -> Surge:
-    pod, claim = candidate.pod, candidate.claim
-    outlook = assess(pod, owners, pod.key in surged_pods(claim))
+def _surge(leaving: LeavingPod, owners: Owners, has_capacity: bool, now: datetime) -> Surge:
+    pod, claim = leaving.pod, leaving.claim
+    progress = assess(pod, owners, pod.key in surged_pods(claim))
     until = _until(claim, pod)
     limit = f", at the latest until {until.isoformat(timespec='seconds')}" if until else ""
-    if outlook is Obstacle.NOT_A_DEPLOYMENT:
-        return Surge(_impossible(pod, f"{outlook}; it is evicted like any other pod"), is_held=False)
+    if progress is Obstacle.NOT_A_DEPLOYMENT:
+        return Surge(_impossible(pod, f"{progress}; it is evicted like any other pod"), is_held=False)
     if until is not None and now >= until:
         text = "its node must go, so it is evicted although its successor is not Ready"
         return Surge(Announce("SurgeTimedOut", text, pod, warning=True), is_held=False)
-    if isinstance(outlook, Obstacle):
-        text = f"{outlook}; it stays until another node is ready for it{limit}"
+    if isinstance(progress, Obstacle):
+        text = f"{progress}; it stays until another node is ready for it{limit}"
         return Surge(_impossible(pod, text), is_held=not has_capacity)
     if owners.deployment is None:
         text = f"the API server did not say how its Deployment stands; it stays until its successor is Ready{limit}"
         return Surge(Announce("AwaitingSuccessor", text, pod))
-    return _rolling(pod, owners.deployment, outlook, limit, now)
+    return _rolling(pod, owners.deployment, progress, limit, now)
 
 
 def _rolling(pod: Pod, deployment: Deployment, progress: Progress, limit: str, now: datetime) -> Surge:

@@ -113,7 +113,7 @@ class View:
         """The pods bound to a node."""
         return self.pods.get(node.metadata.name, ())
 
-    def is_held(self, pod: Pod) -> bool:
+    def awaits_successor(self, pod: Pod) -> bool:
         """Whether the pod is not evicted for now, because its successor is to come first."""
         surge = self.surges.get(pod.key)
         return surge is not None and surge.is_held
