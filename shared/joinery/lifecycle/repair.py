@@ -18,7 +18,7 @@ there when it comes back, and the other zones are repaired meanwhile.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from joinery.apis.core import Condition, Node
 from joinery.apis.labels import NODE_POOL, REBOOTED_AT, TERMINATION_TIMESTAMP
@@ -51,6 +51,8 @@ _BROKEN_HARDWARE = frozenset(
         "NeuronDMAError", "NeuronHBMUncorrectableError", "NeuronNCUncorrectableError", "NeuronSRAMUncorrectableError",
     }
 )  # fmt: skip
+#: The latest moment that a condition is borne from: a kubelet may write any.
+_LATEST = datetime.max.replace(tzinfo=UTC) - timedelta(days=1)
 #: How long a reboot may take to help. Bare-metal instances take ten minutes to boot.
 REBOOT_HELPS_WITHIN = timedelta(minutes=15)
 #: Of the nodes that are looked at together, one in so many may be unhealthy, rounded up (Karpenter node/health, 20 %).
@@ -123,7 +125,7 @@ def _due(since: datetime, toleration: timedelta, rebooted: datetime | None) -> d
     One that a reboot did not cure, or that came with it, is borne until the reboot should have helped.
     """
     helped = rebooted + REBOOT_HELPS_WITHIN if rebooted else None
-    return helped if helped and since <= helped else since + toleration
+    return helped if helped and since <= helped else min(since, _LATEST) + toleration
 
 
 def _is_bad(condition: Condition) -> bool:

@@ -17,6 +17,7 @@ from datetime import datetime, timedelta
 from joinery.apis.core import Pod
 from joinery.apis.labels import DRAIN_STALLED, INTERRUPTED_AT
 from joinery.state.claims import moment
+from joinery.state.pods import own_grace
 
 #: The shortest time between two attempts: a tick. The longest: a minute, less what the schedule's ring may come early.
 SHORTEST, LONGEST = timedelta(seconds=5), timedelta(seconds=55)
@@ -63,7 +64,7 @@ def stall_in(annotations: Mapping[str, str]) -> Stall | None:
         said = json.loads(annotations.get(DRAIN_STALLED, "null"))
         since, asked = moment(str(said["since"])), moment(str(said["asked"]))
         return Stall(int(said["pods"]), since, asked) if since and asked else None
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, OverflowError, RecursionError):
         return None
 
 
@@ -88,5 +89,5 @@ def is_deadline_near(deadline: datetime | None, pods: Iterable[Pod], now: dateti
     """Whether some of the pods have to be deleted soon, so that the node is gone by its deadline."""
     if deadline is None:
         return False
-    longest = max((pod.spec.termination_grace_period_seconds or 0 for pod in pods), default=0)
-    return deadline - timedelta(seconds=longest) - _BEFORE_DEADLINE <= now < deadline + _BEFORE_DEADLINE
+    longest = max((own_grace(pod) or timedelta() for pod in pods), default=timedelta())
+    return deadline - longest - _BEFORE_DEADLINE <= now < deadline + _BEFORE_DEADLINE

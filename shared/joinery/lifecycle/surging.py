@@ -24,7 +24,7 @@ from joinery.lifecycle.view import View
 from joinery.scheduling.constraints.budgets import covering
 from joinery.state.claims import INITIALIZED, REGISTERED, annotated, moment
 from joinery.state.plans import planned_pods
-from joinery.state.pods import is_daemon, is_protected, is_terminating
+from joinery.state.pods import is_daemon, is_protected, is_terminating, own_grace
 from joinery.state.retirement import USUAL_GRACE, deadline, is_retired
 from joinery.state.surged import remembered, surged_pods
 from joinery.termination.drain import is_drainable
@@ -157,8 +157,8 @@ def _until(claim: NodeClaim, pod: Pod) -> datetime | None:
     """Until when the pod may be kept, so that it can still end in its own time; None if nothing presses."""
     warned = moment(claim.metadata.annotations.get(INTERRUPTED_AT, ""))
     ends = [at for at in (deadline(claim), warned + WARNING if warned else None) if at is not None]
-    seconds = pod.spec.termination_grace_period_seconds
-    return min(ends) - timedelta(seconds=USUAL_GRACE if seconds is None else seconds) if ends else None
+    grace = own_grace(pod)
+    return min(ends) - (USUAL_GRACE if grace is None else grace) if ends else None
 
 
 def _claims_by_planned_pod(view: View) -> Mapping[str, list[NodeClaim]]:

@@ -20,6 +20,8 @@ DRIFTED = "Drifted"
 #: How long after its registration a Node may be missing from a snapshot although it is there. The lists of a snapshot
 #: are read one after another, and an API server may answer from a cache that lags.
 UNLISTED_NODE = timedelta(minutes=1)
+#: The years that an annotation can speak of: from Unix' first one, and for longer than Go's durations last.
+_MEANT = range(1970, 3000)
 
 
 def awaits_launch(claim: NodeClaim) -> bool:
@@ -67,12 +69,15 @@ def leaving_since(claim: NodeClaim) -> datetime | None:
 
 
 def moment(text: str) -> datetime | None:
-    """An RFC3339 moment with a time zone; None for anything else."""
+    """An RFC3339 moment with a time zone; None for anything else, and for one that nobody can have meant.
+
+    Anybody may edit an annotation, and no other moment can be reckoned from the first or the last ones that there are.
+    """
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return parsed if parsed.tzinfo else None
+    return parsed if parsed.tzinfo and parsed.year in _MEANT else None
 
 
 def annotated(claim: NodeClaim, annotations: Mapping[str, str]) -> NodeClaim:

@@ -10,6 +10,8 @@ from joinery.apis.labels import DO_NOT_DISRUPT, PLANNED_TAINT
 #: The scheduler of pods that a Fargate profile selects; EKS writes its name into them.
 FARGATE_SCHEDULER = "fargate-scheduler"
 _TERMINAL = ("Succeeded", "Failed")
+#: Longer than any pod takes to end.
+_CENTURY = timedelta(days=36500)
 
 
 def is_terminal(pod: Pod) -> bool:
@@ -110,6 +112,15 @@ def go_duration(text: str) -> timedelta | None:
         return duration.parse(text)
     except ValueError:
         return None
+
+
+def own_grace(pod: Pod) -> timedelta | None:
+    """The time that the pod's author gives it to end; None if he does not say.
+
+    The API server takes any number. A century stands for what is longer, because moments can be reckoned from it.
+    """
+    seconds = pod.spec.termination_grace_period_seconds
+    return None if seconds is None else timedelta(seconds=min(seconds, _CENTURY.total_seconds()))
 
 
 def is_fully_blocking(budget: PodDisruptionBudget) -> bool:

@@ -14,6 +14,7 @@ from joinery.apis.core import Pod
 from joinery.apis.labels import INTERRUPTED_AT, RETIRED_FOR, TERMINATION_TIMESTAMP
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.claims import leaving_since, moment
+from joinery.state.pods import own_grace
 
 #: How long the drain waits for the replacement to be launched.
 LONGEST_WAIT_FOR_REPLACEMENT = timedelta(seconds=15)
@@ -21,7 +22,7 @@ LONGEST_WAIT_FOR_REPLACEMENT = timedelta(seconds=15)
 #: long as EC2's warning for spot instances is.
 LAST_CALL = timedelta(minutes=2)
 #: What the API server gives a pod that does not say (Kubernetes `DefaultTerminationGracePeriodSeconds`).
-USUAL_GRACE = 30
+USUAL_GRACE = timedelta(seconds=30)
 
 
 def is_retired(claim: NodeClaim) -> bool:
@@ -53,6 +54,6 @@ def drains_at(claim: NodeClaim, pods: Iterable[Pod]) -> datetime | None:
     ends = deadline(claim)
     if ends is None:
         return None
-    graces = (pod.spec.termination_grace_period_seconds for pod in pods)
-    longest = max((USUAL_GRACE if grace is None else grace for grace in graces), default=0)
-    return max(soonest, ends - LAST_CALL - timedelta(seconds=longest))
+    graces = map(own_grace, pods)
+    longest = max((USUAL_GRACE if grace is None else grace for grace in graces), default=timedelta())
+    return max(soonest, ends - LAST_CALL - longest)

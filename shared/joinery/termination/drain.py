@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 from joinery.apis.core import Pod
 from joinery.scheduling.constraints.taints import tolerates
-from joinery.state.pods import is_daemon, is_mirror, is_protected, is_terminal, is_terminating
+from joinery.state.pods import is_daemon, is_mirror, is_protected, is_terminal, is_terminating, own_grace
 from joinery.termination.taint import DISRUPTED
 
 #: A pod that should have been gone for so long is stuck, because its kubelet does not answer. The drain does not wait
@@ -68,10 +68,10 @@ def _is_past(pod: Pod, now: datetime, deadline: datetime | None) -> bool:
     """Whether the pod's own grace would outlast the deadline."""
     if deadline is None:
         return False
-    gone_at, own = pod.metadata.deletion_timestamp, pod.spec.termination_grace_period_seconds
+    gone_at, own = pod.metadata.deletion_timestamp, own_grace(pod)
     if gone_at is not None:
         return gone_at > deadline
-    return own is not None and now > deadline - timedelta(seconds=own)
+    return own is not None and now > deadline - own
 
 
 def _tier(pod: Pod) -> tuple[bool, bool]:
