@@ -124,6 +124,7 @@ def for_moves(packing: Packing, snapshot: Snapshot, names: Iterable[str]) -> Pac
 
     Pods that wait for other reasons are provisioning's.
     """
-    nodes = {claim.status.node_name for claim in snapshot.node_claims if claim.metadata.name in set(names)}
+    retired = set(names)
+    nodes = {claim.status.node_name for claim in snapshot.node_claims if claim.metadata.name in retired}
     moving = {pod.key for pod in snapshot.pods if pod.spec.node_name in nodes and is_reschedulable(pod)}
     return replace(packing, launches=tuple(launch for launch in packing.launches if moving & set(launch.pods)))

@@ -1,9 +1,10 @@
 """NodeRegistrationHealthy: whether the nodes that a NodePool launches join the cluster (Karpenter
 nodepool/registrationhealth).
 
-The condition goes by the last four outcomes: two failures among them make it False. It is no part of ``Ready`` and
-keeps nothing from being launched; it tells a person that every new node of the pool may be in vain (a wrong AMI, user
-data, a subnet without a route).
+The condition goes by the last four outcomes: two failures among them make it False. It tells a person that every new
+node of the pool may be in vain (a wrong AMI, user data, a subnet without a route). It is no part of ``Ready``, and pods
+still get nodes of the pool. Only drifted nodes of a static pool are not replaced meanwhile
+(``disruption.static_drift``).
 
 Nothing is kept in a function's memory. A success can be read from its claim for as long as that lives. A failure
 cannot, because its claim goes; so while there is a failure among the last four, these four are an annotation on the

@@ -15,8 +15,7 @@ class StaticPool:
     """A static NodePool of ours that is not being deleted.
 
     ``staying``: its claims, launched or not, but for those that are going or handed over to a replacement.
-    ``unreadable``: how many claims of it cannot
-    be read. Their nodes are there all the same, so they count.
+    ``unreadable``: how many claims of it cannot be read. Their nodes are there all the same, so they count.
     """
 
     pool: NodePool
