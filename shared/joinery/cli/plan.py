@@ -74,6 +74,7 @@ def plan(
     from joinery.cli.view.costs import costs as costs_of
     from joinery.cli.view.plan_groups import view
     from joinery.scheduling.problem import Options
+    from joinery.scheduling.reason import ReasonCode
 
     if time_limit is not None and not 0 < time_limit < math.inf:
         raise ConfigurationError(f"--time-limit {time_limit:g}: must be more than 0 seconds")
@@ -94,7 +95,9 @@ def plan(
     problem, pods, made, seconds = _solve(snapshot, catalogue, options, explained or ())
     packing = made.packing
     notices += _told(*misnamed(snapshot, problem.instance_types), *without_pools(snapshot, packing))
-    notices += _told(*map(warning, (*made.warnings, *packing.pool_reasons)), *others(packing, snapshot))
+    # What a static NodePool gets is told already, and that it launches none for pods is how it should be.
+    why_not = [reason for reason in packing.pool_reasons if reason.code is not ReasonCode.STATIC]
+    notices += _told(*map(warning, (*made.warnings, *why_not)), *others(packing, snapshot))
     check(made)
     costs = costs_of(problem, packing, catalogue.sold)
     explanations = _explanations(problem, packing, pods)
@@ -107,13 +110,15 @@ def plan(
 
 
 def _snapshot(files: Sequence[str], now: "datetime", *, recursive: bool) -> tuple["Snapshot", tuple["Notice", ...]]:
+    from joinery.cli.doubts.annotations import annotated_in_vain
     from joinery.cli.doubts.left_out import left_out
     from joinery.cli.reading.inputs import load
     from joinery.cli.sources import live_snapshot
 
     inputs = load(files, recursive=recursive)
     snapshot = inputs.snapshot(now) if files else live_snapshot(now)
-    return snapshot, _told(*inputs.all_notices(), *left_out(snapshot, only_marked=not files))
+    doubts = (*annotated_in_vain(snapshot), *left_out(snapshot, only_marked=not files))
+    return snapshot, _told(*inputs.all_notices(), *doubts)
 
 
 def _told(*notices: "Notice") -> tuple["Notice", ...]:

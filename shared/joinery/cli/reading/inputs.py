@@ -25,6 +25,7 @@ from joinery.cli.reading.fields import Unknown
 from joinery.cli.reading.files import files_of
 from joinery.cli.reading.kinds import ASIDE, Kind, kind_of, makes_pods, problem_of, unsupported
 from joinery.cli.reading.legacy import decoded, in_new_words, old_selections
+from joinery.cli.reading.own_annotations import nothing_reads
 from joinery.cli.reading.placeholders import unfilled
 from joinery.cli.reading.refused import RefusedFilesError
 from joinery.cli.reading.workloads import Owner
@@ -125,6 +126,9 @@ class Inputs:
         if kept.get(key, reading.made) != reading.made:
             self.notices.append(warning(f"{document}: given twice, the later one counts"))
         kept[key] = reading.made
+        if kind.field in ("workloads", "daemon_sets"):
+            slips = nothing_reads(reading.made.metadata.annotations, (), f"a {document.kind}")
+            self.notices += [warning(f"{document}: {slip}") for slip in slips]
         hook = reading.made.metadata.annotations.get(_HOOK)
         if hook and not reading.made.metadata.uid and kind.field in _MAKE_PODS:
             self.hooks.append(f"{document.kind} {document.namespace or 'default'}/{document.name} ({hook})")

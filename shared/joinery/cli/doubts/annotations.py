@@ -1,0 +1,53 @@
+"""Annotations of ours that nothing reads where they stand: misspelt, of another object, or with a value that is none.
+
+No API server knows them, so a pod that asks for its successor by a misspelt annotation is only evicted like any other.
+A NodePool with a wrong value takes no part, and says so itself (``apis.validation``).
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from joinery.apis import labels
+from joinery.apis.core import Pod
+from joinery.cli.notices import Notice, some_of, warning
+from joinery.cli.reading.own_annotations import OF_PODS, OF_POOLS, nothing_reads
+from joinery.cli.view.plan_groups import owner_of
+from joinery.state.pods import is_active
+from joinery.state.snapshot import Snapshot
+
+_WISHES = ("true", "false")
+#: Who makes pods for which no rollout of a Deployment can bring a successor.
+_NO_ROLLOUT = ("StatefulSet", "Job")
+
+
+def annotated_in_vain(snapshot: Snapshot) -> Iterator[Notice]:
+    """A warning for each slip, naming who made it."""
+    for pool in snapshot.node_pools:
+        if snapshot.serves(pool):
+            template = pool.spec.template.metadata.annotations
+            slips = (
+                *nothing_reads(pool.metadata.annotations, OF_POOLS, "a NodePool"),
+                *(f"spec.template.{slip}" for slip in nothing_reads(template, (), "a NodeClaim")),
+            )
+            yield from (warning(f"NodePool {pool.metadata.name}: {slip}") for slip in slips)
+    doubts: dict[str, list[str]] = defaultdict(list)
+    for pod in filter(is_active, snapshot.pods):
+        subject = f"pods of {owner_of(pod)}" if pod.metadata.owner_references else f"Pod {pod.key}"
+        for doubt in _doubts(pod):
+            doubts[doubt] += [subject] if subject not in doubts[doubt] else []
+    for doubt, subjects in doubts.items():
+        yield warning(f"{some_of(subjects)}: {doubt}")
+
+
+def _doubts(pod: Pod) -> Iterator[str]:
+    yield from nothing_reads(pod.metadata.annotations, OF_PODS, "a Pod")
+    wish = pod.metadata.annotations.get(labels.SURGE_BEFORE_EVICTION)
+    if wish is not None and wish not in _WISHES:
+        yield f"metadata.annotations[{labels.SURGE_BEFORE_EVICTION}]: {wish!r} is none of {', '.join(_WISHES)}"
+    owner = next((one.kind for one in pod.metadata.owner_references if one.controller), "")
+    if wish == "true" and (not owner or owner in _NO_ROLLOUT):
+        whose = f"a {owner}'s pod" if owner else "a pod without a Deployment"
+        yield (
+            f"{labels.SURGE_BEFORE_EVICTION} asks for what {whose} cannot have: it is evicted like any other, because "
+            "only the rollout of a Deployment brings a successor first"
+        )

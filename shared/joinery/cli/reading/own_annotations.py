@@ -1,0 +1,28 @@
+"""Annotations of ours, and where each is read. No API server knows them, so a slip would stay unseen."""
+
+from collections.abc import Collection, Iterable, Iterator
+
+from joinery.apis import labels
+from joinery.apis.slips import meant_by
+
+_DOMAIN = f"{labels.OWN_GROUP}/"
+#: The last is Joinery's own mark.
+OF_POOLS = frozenset({labels.NODE_SIZE, labels.MAX_NODE_SHARE, labels.REBALANCE, labels.REGISTRATIONS})
+OF_PODS = frozenset({labels.SURGE_BEFORE_EVICTION})
+
+
+def nothing_reads(annotations: Iterable[str], known: Collection[str], kind: str) -> Iterator[str]:
+    """Of each of our annotations that is not ``known`` on an object of that kind, that nothing reads it there."""
+    for key in sorted(annotations):
+        if key.startswith(_DOMAIN) and key not in known:
+            yield f"metadata.annotations: nothing reads {key} of {kind}{_question(key, known)}"
+
+
+def _question(key: str, known: Collection[str]) -> str:
+    if key in OF_POOLS:
+        return ": it belongs to metadata.annotations of a NodePool"
+    if key in OF_PODS:
+        return ": it belongs to spec.template.metadata.annotations of a Deployment"
+    names = {one.removeprefix(_DOMAIN): one for one in known or OF_POOLS | OF_PODS}
+    meant = meant_by(key.removeprefix(_DOMAIN), names)
+    return f"; is it {names[meant]}?" if meant else ""

@@ -1,0 +1,98 @@
+"""Annotations of ours that do nothing where they stand are told: no API server would."""
+
+from typing import Any
+
+import pytest
+
+from joinery.cli.sources import SAMPLE
+from tests.cli.conftest import CLUSTER, NOW, Run, Write, pod_document
+
+SURGE = "joinery.dev/surge-before-eviction"
+
+
+@pytest.fixture
+def warned(run: Run, write: Write) -> Any:
+    """``warned(text, *objects)``: what the plan of a cluster and more objects says of our annotations."""
+
+    def call(cluster: str, *objects: Any) -> list[str]:
+        files = [("-f", write(f"{number}.json", one)) for number, one in enumerate(objects)]
+        given = ("-f", write("cluster.yaml", cluster), *(word for pair in files for word in pair))
+        outcome = run("plan", "--now", NOW, "--catalog", str(SAMPLE), *given)
+        assert outcome.status == 0, outcome.err
+        return [line for line in outcome.err.splitlines() if "joinery.dev/" in line]
+
+    return call
+
+
+def _pod(**annotations: str) -> dict[str, Any]:
+    pod = pod_document("web")
+    pod["metadata"]["annotations"] = {f"joinery.dev/{key.replace('_', '-')}": text for key, text in annotations.items()}
+    return pod
+
+
+def _made(kind: str, annotations: dict[str, str], *, on_template: bool = True) -> dict[str, Any]:
+    template = {"metadata": {"labels": {"app": "web"}}, "spec": pod_document("web")["spec"]}
+    metadata: dict[str, Any] = {"name": "web", "namespace": "default"}
+    (template["metadata"] if on_template else metadata)["annotations"] = annotations
+    selector = {"matchLabels": {"app": "web"}}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": kind,
+        "metadata": metadata,
+        "spec": {"replicas": 1, "selector": selector, "template": template},
+    }
+
+
+@pytest.mark.parametrize(
+    ("pod", "words"),
+    [
+        (
+            _pod(surge_before_evictoin="true"),
+            f"nothing reads joinery.dev/surge-before-evictoin of a Pod; is it {SURGE}?",
+        ),
+        (
+            _pod(node_size="small"),
+            "nothing reads joinery.dev/node-size of a Pod: it belongs to metadata.annotations of a NodePool",
+        ),
+        (_pod(surge_before_eviction="yes"), f"metadata.annotations[{SURGE}]: 'yes' is none of true, false"),
+        (_pod(surge_before_eviction="true"), f"{SURGE} asks for what a pod without a Deployment cannot have"),
+        (_made("StatefulSet", {SURGE: "true"}), f"{SURGE} asks for what a StatefulSet's pod cannot have"),
+        (
+            _made("Deployment", {SURGE: "true"}, on_template=False),
+            f"nothing reads {SURGE} of a Deployment: it belongs to spec.template.metadata.annotations of a Deployment",
+        ),
+    ],
+)
+def test_what_a_pod_asks_for_in_vain_is_told(warned: Any, pod: Any, words: str) -> None:
+    """Misspelt, on the wrong object, with a value that is none, or of a pod that no rollout replaces."""
+    (line,) = warned(CLUSTER, pod)
+
+    assert line.startswith("warning: ")
+    assert words in line
+
+
+def test_what_is_right_is_not_doubted(warned: Any) -> None:
+    """A Deployment's pods may ask for their successors, and any pod may say that it does not want one."""
+    assert warned(CLUSTER, _made("Deployment", {SURGE: "true"}), _pod(surge_before_eviction="false")) == []
+
+
+@pytest.mark.parametrize(
+    ("where", "words"),
+    [
+        ("metadata: {name: default, annotations: {joinery.dev/node-sise: small}}", "is it joinery.dev/node-size?"),
+        (
+            'metadata: {name: default, annotations: {joinery.dev/surge-before-eviction: "true"}}',
+            "of a NodePool: it belongs to spec.template.metadata.annotations of a Deployment",
+        ),
+    ],
+)
+def test_what_a_node_pool_asks_for_in_vain_is_told(warned: Any, where: str, words: str) -> None:
+    """A wrong value makes the NodePool invalid; a wrong key would be as if it were not there."""
+    kind = "kind: NodePool\n"
+    head, found, rest = CLUSTER.partition(kind)
+    assert found
+    line, _, rest = rest.partition("\n")
+    (said,) = warned(f"{head}{kind}{where}\n{rest}")
+
+    assert line == "metadata: {name: default}"
+    assert words in said
