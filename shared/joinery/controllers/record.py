@@ -26,8 +26,8 @@ from joinery.state.snapshot import Snapshot
 #: The annotations that decisions read.
 _READ = frozenset(
     {
-        labels.DO_NOT_DISRUPT, labels.NODE_SIZE, labels.MAX_NODE_SHARE, labels.MIN_VALUES_RELAXED, labels.PLANNED_PODS,
-        labels.PLANNED_NEEDS, labels.UNSERVED_NEEDS, labels.SURGED_PODS,
+        labels.DO_NOT_DISRUPT, labels.NODE_SIZE, labels.MAX_NODE_SHARE, labels.REBALANCE, labels.MIN_VALUES_RELAXED,
+        labels.PLANNED_PODS, labels.PLANNED_NEEDS, labels.UNSERVED_NEEDS, labels.SURGED_PODS,
         labels.INTERRUPTED_AT, labels.RETIRED_FOR, labels.REPLACEMENT_LAUNCHED,
         labels.DISRUPTION_COMMAND, labels.REPLACES,
         labels.TERMINATION_TIMESTAMP, labels.LAUNCH_TOKEN, labels.NODE_POOL_HASH, labels.NODE_POOL_HASH_VERSION,

@@ -1,5 +1,9 @@
 """A decision record is a plan's input: what was decided once can be decided again on anybody's desk."""
 
+import pytest
+
+from joinery.apis.labels import MAX_NODE_SHARE, NODE_SIZE, REBALANCE
+from joinery.apis.validation import validate
 from joinery.cli.reading.inputs import load
 from joinery.controllers.record import decision_document
 from joinery.scheduling.packing import Packing
@@ -51,3 +55,17 @@ def test_a_record_can_be_planned_again(run: Run, write: Write) -> None:
     outcome = run("plan", "-o", "json", "-f", path)
     assert outcome.status == 0, outcome.err
     assert [e["pods"] for e in outcome.document["existing"]] == [["default/pending"]]
+
+
+@pytest.mark.parametrize("key", [NODE_SIZE, MAX_NODE_SHARE, REBALANCE])
+def test_a_node_pool_that_a_wrong_annotation_keeps_out_stays_out_of_its_record(write: Write, key: str) -> None:
+    """A plan of the record would buy from it otherwise, which the decision did not."""
+    pool = node_pool("default")
+    wrong = pool.model_copy(update={"metadata": pool.metadata.model_copy(update={"annotations": {key: "replce"}})})
+    snapshot = Snapshot(now=EPOCH, node_pools=(wrong,))
+
+    record = decision_document(Problem(snapshot=snapshot, instance_types={}), Packing(), ())
+
+    (read,) = load([write("record.json", record)]).snapshot(EPOCH).node_pools
+    assert validate(read) == validate(wrong)
+    assert validate(wrong)
