@@ -14,6 +14,8 @@
 A pod that fits nowhere is a result (``packing.unplaced``), not an error.
 """
 
+from collections.abc import Sequence
+
 from joinery.state.offerings import OfferingKey
 
 
@@ -76,3 +78,17 @@ class DeniedError(UnavailableError):
 #: What only a person can mend, or time: trying again in a second would fail again. The schedule's ring is enough.
 #: A cap, a user's mistake, a right that is missing, something that is not there yet (the catalogue of a new stack).
 A_PERSON_MUST_ACT = (RefusedError, ConfigurationError, NotFoundError, DeniedError)
+
+
+def together(failures: Sequence[Exception]) -> JoineryError:
+    """One error for several, of the kind that tells the door what to do about all of them.
+
+    What only a person can mend does not decide it, unless there is nothing else: a tag that is refused for good would
+    have the bell rung for good.
+    """
+    pressing = [failure for failure in failures if not isinstance(failure, A_PERSON_MUST_ACT)]
+    text = f"{len(failures)} failed, first: {(pressing or failures)[0]}"
+    for kind in (ConflictError, DeniedError, RefusedError, NotFoundError):
+        if all(isinstance(failure, kind) for failure in failures):
+            return kind(text)
+    return UnavailableError(text) if pressing else ConfigurationError(text)

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from joinery.controllers.actor import together
 from joinery.controllers.answering import Answering
 from joinery.doorbell.gateway import Bell
 from joinery.errors import (
@@ -18,6 +17,7 @@ from joinery.errors import (
     NotFoundError,
     RefusedError,
     UnavailableError,
+    together,
 )
 from joinery.interruption.fields import MalformedNoticeError
 from joinery.interruption.notice import Notice, parse

@@ -59,14 +59,12 @@ from joinery.controllers.chain import (
 )
 from joinery.controllers.invocation import Invocation, TimeIsOverError
 from joinery.errors import (
-    A_PERSON_MUST_ACT,
     ConfigurationError,
     ConflictError,
     DeniedError,
     JoineryError,
     NotFoundError,
-    RefusedError,
-    UnavailableError,
+    together,
 )
 from joinery.gateways import Gateways
 from joinery.observability import COMMAND, ERROR, REASON, Count, count, logger, said
@@ -287,20 +285,6 @@ class Actor:
                 logger.error("a command failed", exc_info=bug, extra=_line(command) | {ERROR: str(error)})
                 self._failures.append(error)
         chain.outcomes.clear()
-
-
-def together(failures: Sequence[Exception]) -> JoineryError:
-    """One error for several, of the kind that tells the door what to do about all of them.
-
-    What only a person can mend does not decide it, unless there is nothing else: a tag that is refused for good would
-    have the bell rung for good.
-    """
-    pressing = [failure for failure in failures if not isinstance(failure, A_PERSON_MUST_ACT)]
-    text = f"{len(failures)} failed, first: {(pressing or failures)[0]}"
-    for kind in (ConflictError, DeniedError, RefusedError, NotFoundError):
-        if all(isinstance(failure, kind) for failure in failures):
-            return kind(text)
-    return UnavailableError(text) if pressing else ConfigurationError(text)
 
 
 def _cause(error: JoineryError) -> str:

@@ -18,10 +18,10 @@ from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.policies import Rebalance
 from joinery.commands import Command
-from joinery.controllers.actor import Actor, together
+from joinery.controllers.actor import Actor
 from joinery.controllers.invocation import Invocation
 from joinery.doorbell.gateway import Bell
-from joinery.errors import ConflictError, JoineryError, NotFoundError
+from joinery.errors import ConflictError, JoineryError, NotFoundError, together
 from joinery.gateways import Gateways
 from joinery.interruption.fields import MalformedNoticeError
 from joinery.interruption.notice import Notice, NoticeKind
