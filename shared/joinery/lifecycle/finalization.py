@@ -164,10 +164,13 @@ def _surged(so_far: _Pass, node: Node) -> _Pass:
 
 
 def _drained(so_far: _Pass, node: Node) -> _Pass:
-    if so_far.claim.is_true(DRAINED):
+    if so_far.claim.is_true(INSTANCE_TERMINATING):
         return so_far
     at, ends = observed(so_far.claim, so_far.now), deadline(so_far.claim)
     drain = plan_drain(so_far.view.pods_on(node), now=so_far.now, deadline=ends)
+    # Volumes may take minutes. A pod that came meanwhile (a scheduler of its own bound it) is asked to go as well.
+    if so_far.claim.is_true(DRAINED) and not drain.waiting:
+        return so_far
     if drain.waiting:
         so_far = _asked(so_far, node, drain, ends)
     draining = so_far.claim.condition(DRAINED)

@@ -126,6 +126,17 @@ def test_the_instance_outlives_its_volumes() -> None:
     assert "TerminateInstance" in _kinds(_finalize(_after(step), _going(), now=START + 6 * SECOND))
 
 
+def test_a_pod_that_comes_while_volumes_are_detached_is_asked_to_go_too() -> None:
+    """A scheduler of its own may bind it after the taint. It would end with the instance otherwise."""
+    claim = _claim(drained=START, annotations=REPLACED)
+    late = builders.pod("late", node="node-1")
+    step = _finalize(claim, _going(), now=START + 60 * SECOND, pods=(late,))
+    assert _kinds(step) == ["Evict", "UpdateClaim"]
+    assert not _after(step).is_true("Drained")
+    ending = _claim(drained=START, terminating=True, annotations=REPLACED)
+    assert "Evict" not in _kinds(_finalize(ending, _going(), now=START + 60 * SECOND, pods=(late,)))
+
+
 def test_past_its_deadline_a_node_waits_for_no_volume() -> None:
     """The grace period is the user's word that everything must be over."""
     held = VolumeAttachment(
