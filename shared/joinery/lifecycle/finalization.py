@@ -117,9 +117,12 @@ def _with_deadline(so_far: _Pass) -> _Pass:
     ends = deadline(claim)
     if ends is None or TERMINATION_TIMESTAMP in claim.metadata.annotations:
         return so_far
-    at = ends.isoformat()
-    warning = Announce("TerminationGracePeriodExpiring", f"all of its pods will be gone by {at}", claim, warning=True)
-    return so_far.then(warning, claim=annotated(claim, {TERMINATION_TIMESTAMP: at}))
+    return so_far.then(_expiring(claim, ends), claim=annotated(claim, {TERMINATION_TIMESTAMP: ends.isoformat()}))
+
+
+def _expiring(subject: NodeClaim | Node, ends: datetime) -> Announce:
+    text = f"all of its pods will be gone by {ends.isoformat()}"
+    return Announce("TerminationGracePeriodExpiring", text, subject, warning=True)
 
 
 def _end_node(so_far: _Pass, node: Node) -> _Pass:
@@ -139,7 +142,9 @@ def _end_node(so_far: _Pass, node: Node) -> _Pass:
 
 def _closed(so_far: _Pass, node: Node) -> _Pass:
     """Keep new pods away, and ask for the Node's deletion; its finalizer holds it until the end."""
-    tainted = disrupted(node)
+    tainted, ends = disrupted(node), deadline(so_far.claim)
+    if ends is not None and (tainted != node or node.metadata.deletion_timestamp is None):
+        so_far = so_far.then(_expiring(node, ends))
     if tainted != node:
         so_far = so_far.then(UpdateNode(node, tainted, "its claim is being deleted"))
     if node.metadata.deletion_timestamp is None:

@@ -15,7 +15,7 @@ from joinery.apis.labels import (
 )
 from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import UpdateClaim, UpdateNode
+from joinery.commands import Announce, UpdateClaim, UpdateNode
 from joinery.lifecycle.finalization import finalize, finalize_node
 from joinery.lifecycle.view import Step, view_of
 from joinery.state.claims import with_status
@@ -135,6 +135,15 @@ def test_a_pod_that_comes_while_volumes_are_detached_is_asked_to_go_too() -> Non
     assert not _after(step).is_true("Drained")
     ending = _claim(drained=START, terminating=True, annotations=REPLACED)
     assert "Evict" not in _kinds(_finalize(ending, _going(), now=START + 60 * SECOND, pods=(late,)))
+
+
+def test_a_node_with_a_deadline_says_so() -> None:
+    """Once, as it is closed: whoever looks at the Node should not have to look for its claim."""
+    claim = _claim(termination_grace_period="1h")
+    for node, told in ((builders.node("node-1"), 1), (_going(), 0)):
+        commands = _finalize(claim, node).commands
+        events = [command for command in commands if isinstance(command, Announce) and command.subject == node]
+        assert [event.event for event in events].count("TerminationGracePeriodExpiring") == told
 
 
 def test_past_its_deadline_a_node_waits_for_no_volume() -> None:
