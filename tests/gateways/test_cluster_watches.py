@@ -85,6 +85,16 @@ def test_silence_is_the_end_of_a_watch() -> None:
     assert mirror.complaints == []
 
 
+def test_silence_within_an_event_is_no_end() -> None:
+    """Half of an event has come, of a change before the fence: the pod must not be taken to be as it was."""
+    code, headers, body = watch(("MODIFIED", "a", 12))
+    half = (code, {"Content_Length": str(len(body))}, body[:-20])
+    with scripted(FIRST, fence(16, 2), half, listing(17, a=12, b=2)) as script:
+        mirror = Told(script)
+        assert versions(mirror) == {"a": "12", "b": "2"}
+    assert mirror.complaints == []
+
+
 def test_a_bookmark_is_an_end_and_a_place_to_go_on_from() -> None:
     """It says that nothing before it is missing."""
     events = watch(("MODIFIED", "a", 12), ("BOOKMARK", "", 16))

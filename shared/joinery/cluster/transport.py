@@ -209,7 +209,8 @@ class Stream:
     def lines(self, quiet: float) -> Iterator[bytes]:
         """Each line as soon as it is complete, until nothing has come for ``quiet`` seconds.
 
-        Raises ``BrokenStreamError`` if the server or the network ends the stream before that.
+        Raises ``BrokenStreamError`` if the server or the network ends the stream before that, and for silence within a
+        line.
         """
         from urllib3.exceptions import ReadTimeoutError
 
@@ -222,7 +223,7 @@ class Stream:
                 with self._unbroken():
                     received = self._answer.read1(_CHUNK)
             except BrokenStreamError as broken:
-                if isinstance(broken.__cause__, ReadTimeoutError):
+                if isinstance(broken.__cause__, ReadTimeoutError) and not rest:
                     return
                 raise
             if not received:
