@@ -33,6 +33,7 @@ from joinery.state.instances import Instance, instance_id
 from joinery.state.offerings import EFA, InstanceType, OfferingKey
 
 _LONGEST_MESSAGE = 300
+_LONGEST_ATTEMPT = 10  # digits
 
 
 @dataclass(frozen=True)
@@ -173,8 +174,10 @@ def postponed(
     shown = _shown(message)
     after = with_condition(claim, unknown(LAUNCHED, reason, shown, observed(claim, now)))
     if renew:
-        stem, _, attempt = launch_token(claim).partition("/")
-        after = annotated(after, {LAUNCH_TOKEN: f"{stem}/{int(attempt or 1) + 1}"})
+        stem, _, said = launch_token(claim).partition("/")
+        # Somebody may have edited it.
+        attempt = int(said) if said.isdecimal() and len(said) < _LONGEST_ATTEMPT else 1
+        after = annotated(after, {LAUNCH_TOKEN: f"{stem}/{attempt + 1}"})
     after = settled(after, now)
     return (UpdateClaim(claim, after, shown),) if after != claim else ()
 

@@ -109,7 +109,7 @@ def _remembered(pool: NodePool) -> tuple[Outcome, ...]:
     """The outcomes in the annotation, as far as they can be read: anybody may edit it."""
     try:
         outcomes = decode(pool.metadata.annotations.get(REGISTRATIONS, "[]").encode(), tuple[Outcome, ...])
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return ()
     return tuple(outcome for outcome in outcomes if outcome.at.tzinfo is not None)
 

@@ -70,7 +70,7 @@ def record_of(claim: NodeClaim | None) -> CommandRecord | None:
         return None
     try:
         record: CommandRecord = decoder(CommandRecord).decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     has_zones = record.started.tzinfo is not None and record.deadline.tzinfo is not None
     # One that names other candidates only was copied from them.
@@ -84,7 +84,7 @@ def replaces_of(claim: NodeClaim | None) -> Replaces | None:
         return None
     try:
         link: Replaces = decoder(Replaces).decode(text)
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return None
     return link
 

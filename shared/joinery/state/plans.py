@@ -120,7 +120,7 @@ def is_kept(taint: Taint) -> bool:
 def _read(claim: NodeClaim | None, key: str) -> object:
     try:
         return json.loads(claim.metadata.annotations.get(key, "null") if claim else "null")
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
 
 

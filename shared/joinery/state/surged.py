@@ -16,7 +16,7 @@ def surged_pods(claim: NodeClaim) -> frozenset[str]:
     """The pods (namespace/name) of one claim; none where the annotation cannot be read."""
     try:
         names = json.loads(claim.metadata.annotations.get(SURGED_PODS, "[]"))
-    except ValueError:
+    except (ValueError, RecursionError):
         return frozenset()
     return frozenset(map(str, names)) if isinstance(names, list) else frozenset()
 

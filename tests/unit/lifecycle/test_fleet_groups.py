@@ -2,6 +2,8 @@
 
 from typing import Any
 
+import pytest
+
 from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, LAUNCH_TOKEN, ZONE
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import DeleteClaim, MarkUnavailable, UpdateClaim
@@ -110,6 +112,17 @@ def test_another_problem_is_written_down_and_tried_again_with_a_new_token() -> N
     assert command.after.metadata.annotations[LAUNCH_TOKEN] == "default-x/2"
     (third,) = _settle(FleetGroup((command.after,)), problem="again")
     assert third.after.metadata.annotations[LAUNCH_TOKEN] == "default-x/3"
+
+
+@pytest.mark.parametrize("token", ["default/x", "/", "a/b/c", "a/-1", f"a/{'9' * 5000}", "a/²"])
+def test_a_token_that_somebody_has_edited_is_made_anew(token: str) -> None:
+    """Any other than the old one will do, and it stays as short as ours."""
+    claim = _claim("a", token=token)
+    (command,) = _settle(FleetGroup((claim,)), problem="UnauthorizedOperation")
+    renewed = command.after.metadata.annotations[LAUNCH_TOKEN]
+    assert renewed != token
+    (again,) = _settle(FleetGroup((command.after,)), problem="UnauthorizedOperation")
+    assert again.after.metadata.annotations[LAUNCH_TOKEN] not in {token, renewed}
 
 
 def test_a_class_that_is_not_ready_ends_the_claim() -> None:
