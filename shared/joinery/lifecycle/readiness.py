@@ -23,7 +23,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amounts, texts, total
 from joinery.apis.support import UNTIL_THEN, disruption_in_vain
 from joinery.apis.validation import validate
-from joinery.commands import Command, Reject, UpdateClass, UpdatePool
+from joinery.commands import Announce, Command, Reject, UpdateClass, UpdatePool
 from joinery.lifecycle.registration_health import with_registration_health
 from joinery.lifecycle.zonal_shift import shift_events, with_shift
 from joinery.state.claims import REGISTERED
@@ -58,6 +58,8 @@ def readiness(
         after = classes[before.metadata.name]
         if after != before:
             yield (UpdateClass(before, after, _why(after.status.conditions)),)
+        if after.is_deleting and after.identity().finalizer in after.metadata.finalizers:
+            yield (Announce("WaitingOnNodeClaimTermination", "there are still NodeClaims that need it", after),)
     launches = _known_launches(snapshot)
     for pool in filter(snapshot.serves, snapshot.node_pools):
         ready = _pool(pool, classes, snapshot, launches, shifted)

@@ -9,7 +9,7 @@ from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.labels import NODE_POOL_HASH
 from joinery.apis.nodeclass import DEFAULT_KIND, NodeClass
 from joinery.apis.nodepool import NodePool
-from joinery.commands import Command, Reject, UpdateClass, UpdatePool
+from joinery.commands import Announce, Command, Reject, UpdateClass, UpdatePool
 from joinery.lifecycle.readiness import NOT_DONE_YET, readiness
 from joinery.state.snapshot import Invalid, Snapshot
 from simulator import builders
@@ -111,6 +111,7 @@ def test_a_class_that_is_deleted_outlives_its_claims() -> None:
     used = _commands(builders.node_pool(), _terminating(), node_claims=(builders.node_claim(),))
     (kept,) = [command.after for command in used if isinstance(command, UpdateClass)]
     assert DEFAULT_KIND.finalizer in kept.metadata.finalizers
+    assert [c.event for c in used if isinstance(c, Announce)] == ["WaitingOnNodeClaimTermination"]
     unread = _commands(builders.node_pool(), _terminating(), invalid=(Invalid("NodeClaim", "newer", "spec: unknown"),))
     assert [DEFAULT_KIND.finalizer in c.after.metadata.finalizers for c in unread if isinstance(c, UpdateClass)] == [
         True
@@ -118,6 +119,7 @@ def test_a_class_that_is_deleted_outlives_its_claims() -> None:
     unused = _commands(builders.node_pool(), _terminating())
     (let_go,) = [command.after for command in unused if isinstance(command, UpdateClass)]
     assert let_go.metadata.finalizers == ["example.com/hold"]
+    assert not any(isinstance(command, Announce) for command in unused)
 
 
 def _in_vain(**disruption: Any) -> list[tuple[str, str]]:
