@@ -16,7 +16,7 @@ WHOLE = Selection(
     subnets=[SubnetStatus(id="subnet-1", zone="us-east-1a")],
     security_groups=[SecurityGroupStatus(id="sg-1", name="nodes")],
     amis=[AMIStatus(id="ami-1", requirements=[])],
-    instance_profile="profile",
+    instance_profile=builders.node_class().status.instance_profile,
 )
 
 
@@ -58,6 +58,9 @@ def test_what_may_have_changed_is_looked_at_anew() -> None:
     asked.selections.forget(node_class.metadata.name)
     asked(node_class, "prepare")
     assert asked.times == 5
+    theirs = node_class.status.model_copy(update={"instance_profile": "theirs"})
+    asked(node_class.model_copy(update={"status": theirs}), "prepare")
+    assert asked.times == 6
 
 
 def test_what_is_missing_is_looked_for_each_time() -> None:

@@ -28,13 +28,15 @@ class Selections:
         """The selection of a class, from memory or from ``select``, whose errors are raised and not remembered.
 
         ``purpose``: selections for different purposes are different, as one may make what another only looks for. A
-        class whose spec has changed, or that lacks something, is looked at anew.
+        class whose spec has changed, that lacks something, or whose status names another instance profile is looked at
+        anew.
         """
         name, now = node_class.metadata.name, self._now()
         asked = f"{purpose}/{node_class.metadata.uid}/{node_class.spec.model_dump_json()}"
         with self._lock:
             before, at, selection = self._kept.get(name, ("", now, Selection()))
-        if before == asked and now - at < TIME_TO_LIVE and _is_whole(selection):
+        agrees = node_class.status.instance_profile in ("", selection.instance_profile)
+        if before == asked and now - at < TIME_TO_LIVE and _is_whole(selection) and agrees:
             return selection
         selection = select()
         with self._lock:
