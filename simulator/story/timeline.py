@@ -47,6 +47,7 @@ class _Moment:
     created: list[Pod] = field(default_factory=list)
     bound: list[Pod] = field(default_factory=list)
     evicted: list[Pod] = field(default_factory=list)
+    ended: list[Pod] = field(default_factory=list)
     waiting: list[StoredEvent] = field(default_factory=list)
     claims: list[NodeClaim] = field(default_factory=list)
 
@@ -112,6 +113,15 @@ class Narrator:
                 self._node(change.before, change.after)
             case "NodeClaim":
                 self._claim(change.before, change.after)
+            case "Deployment":
+                self._deployment(change.before, change.after)
+
+    def _deployment(self, before: Any, after: Any) -> None:
+        if before is not None and after is not None:
+            was, now = (one.spec.template.metadata.annotations.get(keys.RESTARTED_AT) for one in (before, after))
+            if now != was:
+                text = "the successors of its pods are to be Ready before they go"
+                self.say(self._author(""), "restarts", after.metadata.name, text)
 
     def _pod(self, before: Pod | None, after: Pod | None) -> None:
         if after is None:
@@ -123,7 +133,8 @@ class Narrator:
         if after.spec.node_name and not before.spec.node_name:
             moment.bound.append(after)
         if after.metadata.deletion_timestamp and not before.metadata.deletion_timestamp:
-            moment.evicted.append(after)
+            # Nobody evicts but a door; a rollout ends pods too.
+            (moment.evicted if self._author("") else moment.ended).append(after)
 
     def _node(self, before: Node | None, after: Node | None) -> None:
         if before is None and after is not None:
@@ -235,7 +246,9 @@ class Narrator:
         if not claim.status.provider_id:
             return "EC2 gave nothing for it"
         price = self._world.cloud.price(claim.status.provider_id.rpartition("/")[2])
-        return f"{place(claim)} at {price:.4f} $/h for {pods_by_owner(pods)}"
+        pool = self._world.cluster.node_pools.get(claim.metadata.labels.get(keys.NODE_POOL, ""))
+        whom = "its NodePool's replicas" if pool is not None and pool.is_static else pods_by_owner(pods)
+        return f"{place(claim)} at {price:.4f} $/h for {whom}"
 
     def _avoided(self, door: str, lines: Iterable[dict[str, Any]]) -> None:
         marked = [str(line.get("command", "")) for line in lines if _is_carried_out(line)]
@@ -260,6 +273,8 @@ class Narrator:
             self.say("scheduler", "binds", short(node), pods_by_owner(came))
         for node, gone in _by_node(moment.evicted).items():
             self.say("lifecycle", "evicts", short(node), pods_by_owner(gone))
+        for node, gone in _by_node(moment.ended).items():
+            self.say("workloads", "end", short(node), pods_by_owner(gone))
         pods = list(self._world.cluster.pods.values())
         all_run = all(is_ready(pod) and not pod.metadata.deletion_timestamp for pod in pods)
         if all_run and not self._all_ran:

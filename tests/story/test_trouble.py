@@ -12,7 +12,7 @@ from simulator.story.scenario import find, load
 from simulator.story.simulation import Simulation
 from tests.story.conftest import Told
 
-CASES = ("spot-storm", "out-of-stock", "slow-drain", "story")
+CASES = ("spot-storm", "out-of-stock", "slow-drain", "story", "surge")
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -98,3 +98,14 @@ def test_a_call_that_fails_is_made_again(operation: str) -> None:
         simulation.engine.run_until(simulation.end)
     assert leaks(simulation) == ()
     assert all(is_ready(pod) for pod in simulation.world.cluster.pods.values())
+
+
+def test_a_successor_is_told_before_what_it_replaces_ends(told: Callable[..., Told]) -> None:
+    """The restart of the Deployment is a line of its own, and what its rollout ends is no eviction."""
+    surge = told("surge")
+    words = [entry.word for entry in surge.entries]
+    assert words.index("restarts") < words.index("end")
+    assert "evicts" not in words
+    bought = [entry.why for entry in surge.entries if entry.word == "launches"]
+    assert len(bought) == 2
+    assert all(why.endswith("for its NodePool's replicas") for why in bought)
