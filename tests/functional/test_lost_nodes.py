@@ -222,6 +222,21 @@ def test_a_new_claim_with_two_nodes_is_registered_once_one_is_left(stand: Stand)
     assert stand.claim.is_true("Registered")
 
 
+def test_a_new_claim_with_two_nodes_has_its_time_from_then_on(stand: Stand) -> None:
+    """Lifecycle was switched off meanwhile: what the kubelet left behind under its first name is yet to be deleted."""
+    stand.pods(1)
+    stand.provision()
+    stand.boot()
+    (node,) = stand.world.cluster.nodes.values()
+    stand.world.cluster.add(replace(node, metadata=replace(node.metadata, name="twin", uid="uid-twin")))
+    stand.wait(60 * 60)
+    stand.live()
+    assert not stand.claim.is_deleting
+    stand.wait(15 * 60)
+    stand.live()
+    assert stand.claim.is_deleting
+
+
 # --- provider IDs that change ---
 
 

@@ -62,7 +62,10 @@ def advance(view: View, claim: NodeClaim) -> Step:
 def _ended(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     """The commands that give the claim up, if there is a reason for it."""
     # A Node that is there is registered by this very run, however late: lifecycle may have been switched off meanwhile.
-    is_joining = claim.is_true(LAUNCHED) and len(view.nodes_of(claim)) == 1
+    # Where there are two, that has to be written first: the time of such a claim begins then.
+    registered, nodes = claim.condition(REGISTERED), len(view.nodes_of(claim))
+    is_judged = registered is not None and registered.status == "False"
+    is_joining = claim.is_true(LAUNCHED) and (nodes == 1 or (nodes > 1 and not is_judged))
     given_up = overdue(claim, view.snapshot.now)
     if given_up is not None and not is_joining:
         return Announce("GivenUp", given_up, claim, warning=True), DeleteClaim(claim, given_up)
