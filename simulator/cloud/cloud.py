@@ -84,7 +84,7 @@ class InMemoryCloud:
         self._catalog = catalog
         self._machines: dict[str, _Machine] = {}
         self._launched: dict[str, LaunchResult] = {}
-        self._failures: dict[str, deque[Exception]] = {}
+        self._failures: dict[str, deque[BaseException]] = {}
         self._watchers: list[Callable[[str], None]] = []
 
     # --- what a test or the engine does to it ---
@@ -136,7 +136,7 @@ class InMemoryCloud:
                 return request
         raise NotFoundError(f"instance {instance_id} was not launched here")
 
-    def fail_next(self, operation: str, error: Exception) -> None:
+    def fail_next(self, operation: str, error: BaseException) -> None:
         """Let the next call of that method raise the error and do nothing. Several errors are raised in turn."""
         self._failures.setdefault(operation, deque()).append(error)
 

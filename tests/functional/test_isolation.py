@@ -1,13 +1,19 @@
 """One failing call stops itself and nothing else: its neighbours go on in the same run, and the failure is told."""
 
+import contextlib
+from dataclasses import replace
+from typing import Any, cast
+
 import pytest
 from msgspec.structs import replace as changed
 
 from joinery.apis.core import Pod
 from joinery.apis.labels import DO_NOT_DISRUPT, INSTANCE_TAGGED, NODE_POOL, PLANNED_TAINT
+from joinery.cloudprovider.gateway import Cloud, LaunchRequest, LaunchResult
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, DeniedError, JoineryError, UnavailableError
 from simulator import builders
+from simulator.doors.doors import Killed
 from tests.functional.fuse import Fuse
 from tests.functional.guarded import guarded
 from tests.functional.stand import Stand
@@ -152,8 +158,8 @@ def test_nothing_is_ended_because_ec2_cannot_be_asked(stand: Stand) -> None:
 def _left_behind(stand: Stand) -> Stand:
     """A claim that provisioning was killed before launching, long enough ago, and a pod that came after it."""
     stand.pods(1)
-    stand.world.cloud.fail_next("launch", RuntimeError("killed"))
-    with pytest.raises(RuntimeError):
+    stand.world.cloud.fail_next("launch", Killed("killed"))
+    with pytest.raises(Killed):
         stand.provision()
     stand.wait(65)
     return stand
@@ -198,3 +204,35 @@ def test_a_bell_that_cannot_be_rung_does_not_keep_the_other_from_ringing(stand: 
     with pytest.raises(UnavailableError, match="SQS"):
         _behind(stand, fuse).live()
     assert stand.rung() == {Bell.PROVISIONING}
+
+
+def test_a_launch_that_we_stumble_over_keeps_no_drain(stand: Stand) -> None:
+    """An answer of CreateFleet that nobody thought of: in every run the claim waits, and other nodes are drained."""
+    stand.pods(3)
+    stand.settle()
+    world = stand.world
+    (going,) = stand.claims
+    world.cluster.add(*(builders.pod(f"late-{number}", cpu="900m") for number in range(3)))
+    stumbling = Stand(world, gateways=replace(world.gateways, cloud=cast(Cloud, _Stumbling(world.gateways.cloud))))
+    with pytest.raises(JoineryError, match="Instances"):
+        stumbling.provision()
+    world.cluster.delete_node_claim(going)
+    for _ in range(8):
+        stand.wait(15)
+        with contextlib.suppress(JoineryError):
+            stumbling.live()
+        world.cluster.end_grace()
+    assert going.metadata.name not in {claim.metadata.name for claim in stand.claims}
+
+
+class _Stumbling:
+    """A cloud whose ``launch`` cannot read the answer."""
+
+    def __init__(self, cloud: Cloud) -> None:
+        self._cloud = cloud
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cloud, name)
+
+    def launch(self, _: LaunchRequest) -> LaunchResult:
+        raise KeyError("Instances")

@@ -6,6 +6,7 @@ from joinery.apis.labels import INITIALIZED, PLANNED_TAINT, REGISTERED
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, UnavailableError
 from simulator import builders
+from simulator.doors.doors import Killed
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
 
@@ -86,8 +87,8 @@ def test_pods_that_may_not_be_changed_do_not_keep_a_node_from_registering(stand:
 def test_a_claim_that_was_left_without_an_instance_is_launched(stand: Stand) -> None:
     """Provisioning was killed between writing the claim and asking EC2."""
     stand.pods(1)
-    stand.world.cloud.fail_next("launch", RuntimeError("killed"))
-    with pytest.raises(RuntimeError):
+    stand.world.cloud.fail_next("launch", Killed("killed"))
+    with pytest.raises(Killed):
         stand.provision()
     stand.wait(64)
     stand.live()

@@ -28,7 +28,7 @@ from joinery.controllers.actor import Actor
 from joinery.controllers.announcements import MOST_EVENTS, announce
 from joinery.controllers.invocation import Invocation, TimeIsOverError
 from joinery.controllers.supply import Supply, read_supply
-from joinery.errors import CapacityError, JoineryError
+from joinery.errors import CapacityError, JoineryError, UnavailableError
 from joinery.gateways import Gateways
 from joinery.lifecycle.fleet_groups import (
     FleetGroup,
@@ -148,7 +148,12 @@ class Launcher:
         """One CreateFleet call, beside others; none where it might not end in time."""
         if not self._invocation.has_time_for(LONGEST_CALL):
             raise TimeIsOverError("no time is left for a CreateFleet call")
-        return self._gateways.cloud.launch(request)
+        try:
+            return self._gateways.cloud.launch(request)
+        except JoineryError:
+            raise
+        except Exception as error:  # also a mistake of our own stops no other call, and nothing that follows
+            raise UnavailableError(f"a mistake of Joinery's own: {error!r}") from error
 
     def _answered(self, call: "_Call", answer: LaunchResult | JoineryError) -> "_Result":
         """What comes of a call. Claims are left for another try if EC2 was not asked, or its answer is not known."""
