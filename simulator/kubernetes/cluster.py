@@ -5,7 +5,7 @@ the simulated actors (scheduler, kubelets, workload controllers) also put, look 
 """
 
 from collections.abc import Callable, Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any, TypeVar
 
@@ -260,7 +260,7 @@ class InMemoryCluster:
         spec = LeaseSpec(holder_identity=holder, lease_duration_seconds=seconds, acquire_time=now, renew_time=now)
         if stored is None:
             taken = self.api.create(LeaseObject(metadata=_lease_metadata(name), spec=spec))
-        elif _is_held(stored.spec, now) and stored.spec.holder_identity != holder:
+        elif _is_held(stored.spec, now, seconds) and stored.spec.holder_identity != holder:
             raise ConflictError(f"Lease {name} is held by {stored.spec.holder_identity}")
         else:
             taken = self.api.update(with_fields(stored, spec=spec), version=stored.metadata.resource_version)
@@ -367,7 +367,8 @@ def _lease_metadata(name: str) -> ObjectMeta:
     return ObjectMeta(name=name, namespace="kube-system")
 
 
-def _is_held(spec: LeaseSpec, now: datetime) -> bool:
+def _is_held(spec: LeaseSpec, now: datetime, most: int) -> bool:
     if not spec.holder_identity or spec.renew_time is None:
         return False
-    return now < spec.renew_time + timedelta(seconds=spec.lease_duration_seconds or 0)
+    age = (now - spec.renew_time).total_seconds()
+    return -most <= age < min(spec.lease_duration_seconds or 0, most)

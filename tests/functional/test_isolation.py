@@ -225,6 +225,14 @@ def test_a_launch_that_we_stumble_over_keeps_no_drain(stand: Stand) -> None:
     assert going.metadata.name not in {claim.metadata.name for claim in stand.claims}
 
 
+def test_a_class_that_we_stumble_over_keeps_no_drain(stand: Stand) -> None:
+    """A mistake of our own is told, and stops no more than a refusal would."""
+    fuse = Fuse(failing="cloud.prepare", error=KeyError("Subnets"))
+    with pytest.raises(UnavailableError, match="Subnets"):
+        _behind(_draining(stand), fuse).live()
+    assert "cluster.evict" in fuse.calls
+
+
 class _Stumbling:
     """A cloud whose ``launch`` cannot read the answer."""
 

@@ -1,7 +1,7 @@
 """What the Lease promises, in every form of the ``Cluster`` gateway."""
 
 import json
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -9,6 +9,7 @@ import pytest
 
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cluster.kubernetes import KubernetesCluster
+from joinery.cluster.leases import LeaseObject
 from joinery.cluster.refusals import Response
 from joinery.cluster.transport import Transport
 from joinery.errors import ConflictError, UnavailableError
@@ -61,6 +62,24 @@ def test_a_holder_may_take_its_lease_again(form: Form) -> None:
     form.clock.advance(timedelta(seconds=50))
     with pytest.raises(ConflictError):
         form.cluster.acquire_lease(LEASE, holder="b", seconds=60)
+
+
+def test_nobody_is_believed_to_hold_it_for_years(form: Form) -> None:
+    """Somebody edited the Lease. No run lasts longer than our own would hold it."""
+    form.cluster.acquire_lease(LEASE, holder="a", seconds=2**31 - 1)
+    form.clock.advance(timedelta(seconds=61))
+    assert form.cluster.acquire_lease(LEASE, holder="b", seconds=60).holder == "b"
+
+
+@pytest.mark.parametrize(
+    ("renewed", "is_held"),
+    [("2026-01-01T00:00:10Z", True), ("2027-02-01T00:00:00Z", False), ("9999-12-31T23:59:59Z", False)],
+)
+def test_a_holder_whose_clock_is_far_ahead_holds_nothing(renewed: str, is_held: bool) -> None:
+    """Clocks differ by seconds. With one that is a year ahead nobody would decide for a year."""
+    spec = {"holderIdentity": "a", "leaseDurationSeconds": 60, "renewTime": renewed}
+    lease = msgspec.json.decode(json.dumps({"spec": spec}), type=LeaseObject)
+    assert lease.is_held(datetime(2026, 1, 1, tzinfo=UTC), 60) == is_held
 
 
 class _LosesOneAnswer(Transport):

@@ -1,11 +1,13 @@
 """A Lease as a lock with a deadline: whoever writes it holds it until its time is over or it is given back.
 
 The API server compares and swaps on the resource version, so of two writers that saw a free Lease one gets a conflict.
-A holder that died is fenced by the Lease's duration, which is longer than its function's timeout.
+A holder that died is fenced by the Lease's duration, which is longer than its function's timeout. No holder is believed
+more than that: a Lease whose time is far ahead of ours, or that claims to last for years, would stop every decision
+until a person looks.
 """
 
 import contextlib
-from datetime import datetime, timedelta
+from datetime import datetime
 
 import msgspec
 
@@ -32,11 +34,14 @@ class LeaseObject(msgspec.Struct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: LeaseSpec = LeaseSpec()
 
-    def is_held(self, now: datetime) -> bool:
-        """Whether somebody holds it and the time is not over."""
+    def is_held(self, now: datetime, most: int) -> bool:
+        """Whether somebody holds it and the time is not over. ``most``: the seconds for which we would hold it, which
+        nobody is believed to exceed, nor to be ahead of us by.
+        """
         if not self.spec.holder_identity or self.spec.renew_time is None:
             return False
-        return now < self.spec.renew_time + timedelta(seconds=self.spec.lease_duration_seconds or 0)
+        seconds = min(self.spec.lease_duration_seconds or 0, most)
+        return -most <= (now - self.spec.renew_time).total_seconds() < seconds
 
 
 def acquire(transport: Transport, wanted: Lease, *, seconds: int, now: datetime) -> Lease:
@@ -55,7 +60,7 @@ def _take(transport: Transport, wanted: Lease, *, seconds: int, now: datetime) -
     except NotFoundError:
         return _held(wanted, transport.request("POST", PATH, _fresh(wanted, seconds, now)))
     holder = stored.spec.holder_identity
-    if stored.is_held(now) and holder != wanted.holder:
+    if stored.is_held(now, seconds) and holder != wanted.holder:
         raise ConflictError(f"Lease {wanted.name} is held by {holder}")
     changed = int(holder != wanted.holder)
     spec = _spec(wanted.holder, seconds, now, (stored.spec.lease_transitions or 0) + changed)

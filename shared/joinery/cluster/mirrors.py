@@ -235,7 +235,7 @@ class Mirror:
 
 def _number(version: str) -> int:
     """A resource version; 0 for what cannot be followed, such as the list of a kind that we may not read."""
-    return int(version) if version.isdigit() else 0
+    return int(version) if version.isdecimal() else 0
 
 
 def _differ(one: Kept | None, other: Kept | None) -> bool:

@@ -255,4 +255,4 @@ def _wait(attempt: int, answer: "Response | Stream | None") -> float:
 
 
 def _seconds(header: str | None) -> float:
-    return float(header) if header and header.isdigit() else 0.0
+    return float(header) if header and header.isdecimal() else 0.0

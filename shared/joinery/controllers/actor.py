@@ -128,15 +128,16 @@ class Actor:
 
     def note(self, what: str, error: Exception) -> None:
         """Log a failure outside of a command, to be raised at the end."""
-        logger.error(what, extra=said(**{ERROR: str(error)}))
+        bug = None if isinstance(error, JoineryError) else error
+        logger.error(what, exc_info=bug, extra=said(**{ERROR: str(error)}))
         self._failures.append(error)
 
     @contextmanager
     def noting(self, what: str) -> Iterator[None]:
-        """Note a failure of the block as ``what``, and go on after it."""
+        """Note a failure of the block as ``what``, and go on after it, even if the mistake is ours."""
         try:
             yield
-        except JoineryError as error:
+        except Exception as error:
             self.note(what, error)
 
     # --- in the threads of the workers ---
