@@ -16,8 +16,12 @@ from joinery.apis.labels import (
     RETIRED_FOR,
 )
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.controllers.actor import Actor
+from joinery.controllers.orchestration import MOST_AT_ONCE, Orchestrator
+from joinery.controllers.supply import read_supply
 from joinery.doorbell.gateway import Bell
 from joinery.errors import CapacityError, UnavailableError
+from joinery.lifecycle.new_commands import NewCommand
 from joinery.state.claims import annotated, with_metadata
 from joinery.state.disruption import DISRUPTION_REASON, Readiness, record_of
 from simulator import builders
@@ -376,6 +380,19 @@ def test_replacements_are_bought_under_the_caps(stand: Stand) -> None:
     capped = Stand(stand.world, gateways=stand.gateways, max_launches=0)
     assert "max_launches" in disrupt(capped, old).obstacle
     assert _stays(stand, old)
+
+
+def test_the_lease_is_held_for_some_dozens_of_commands(stand: Stand) -> None:
+    """Pods that wait for nodes do not wait for the end of all commands; the next run goes on."""
+    snapshot, invocation = stand.gateways.cluster.snapshot(), stand.invocation()
+    actor = Actor(stand.gateways, snapshot.now, invocation)
+    supply = read_supply(stand.gateways, snapshot.node_classes, snapshot.now)
+    orchestrator = Orchestrator(stand.gateways, actor, snapshot, supply, invocation)
+    commands = [NewCommand(reason=DisruptionReason.DRIFTED, candidates=())] * (MOST_AT_ONCE + 1)
+    *begun, left = orchestrator.start(commands, door="test", caps=stand.settings.caps)
+    assert {started.obstacle for started in begun} == {"it has no candidates"}
+    assert left.obstacle == "it is left to the next run"
+    assert actor.is_cut_short
 
 
 def test_observe_mode_starts_nothing(stand: Stand) -> None:

@@ -14,6 +14,8 @@
 - Replacements come from ``lifecycle.new_claims``. For the pods of some candidates: plan from ``as_if_retired``, keep
   ``for_moves``, and make claims of it (``claims_of``).
 - A call fails by itself: what went wrong is noted with the actor, and the other commands start.
+- The Lease is held for some dozens of commands at most. The rest is left to the next run, which the caller rings for
+  (``Actor.is_cut_short``): pods that wait must not wait for the end of them all.
 """
 
 from collections.abc import Sequence
@@ -45,8 +47,12 @@ from joinery.state.snapshot import Snapshot
 from joinery.state.urgency import LEAST_URGENT
 from joinery.termination.taint import tainted
 
-#: How many calls one after another starting a command takes: a taint, a mark in two writes, a replacement.
-_CALLS = 4
+#: Seconds that must be left to begin a command: for a call that is not answered, and one more to take the command
+#: back. A run that is killed in between costs time alone.
+_SECONDS = 2 * LONGEST_CALL
+#: How many commands are begun while the Lease is held. Each takes four calls one after another: a taint, a mark in two
+#: writes, a replacement.
+MOST_AT_ONCE = 50
 
 
 @dataclass(frozen=True)
@@ -87,11 +93,14 @@ class Orchestrator:
             current = self._gateways.cluster.claims_snapshot()
             claims = {claim.metadata.name: claim for claim in current.managed_claims}
             started = []
-            for command in commands:
+            for command in commands[:MOST_AT_ONCE]:
                 outcome, replacements = self._start(command, claims, caps)
                 caps = outcome.caps
                 started.append(outcome)
                 written += replacements
+        left = commands[MOST_AT_ONCE:]
+        self._actor.leave(len(left))
+        started += [Started(command, caps, obstacle="it is left to the next run") for command in left]
         self._launch(written)
         for outcome in started:
             _log(outcome)
@@ -111,7 +120,7 @@ class Orchestrator:
         purchase = Purchase(len(command.replacements), hourly, LEAST_URGENT, pods=0)
         cap = admit([purchase], caps)[0]
         why = why or (str(over(cap, caps)) if cap is not None else "")
-        if not why and not self._invocation.has_time_for(_CALLS * LONGEST_CALL):
+        if not why and not self._invocation.has_time_for(_SECONDS):
             self._actor.leave(1)
             why = "the run has no time left for it"
         if why:

@@ -144,6 +144,8 @@ class StaticCapacity:
             started = orchestrator.start(commands, door="provisioning", caps=caps)
             self.replaced = sum(one.record is not None for one in started)
             self._record(problem, packing, supply, "decided")
+        if self._actor.is_cut_short:
+            self._gateways.doorbell.ring(Bell.PROVISIONING)
 
     def _judged(self, snapshot: Snapshot) -> Snapshot:
         """The snapshot with the condition ``Drifted`` on the claims of static NodePools, which is also written."""
