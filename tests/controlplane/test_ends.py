@@ -2,6 +2,8 @@
 
 Every test looks at one run: four web pods under a disruption budget and two caches that keep apart. A claim is deleted,
 and in the middle of its drain the API server is restarted and etcd compacted; a Node is deleted; another vanishes.
+
+The run is told in `make soak`: kubelets, garbage collection and leases take it minutes by the clock, whatever machine.
 """
 
 from dataclasses import dataclass, field
@@ -21,6 +23,7 @@ from tests.controlplane.story import DEPLOYMENTS, Asked, Cluster, living
 from tests.controlplane.test_story import APART, SPOT, XLARGE, deployment, is_gone, is_open
 from tools.controlplane.plane import ControlPlane
 
+pytestmark = pytest.mark.soak
 WORKLOADS: list[tuple[str, int, dict[str, Any]]] = [
     ("web", 4, {}),
     ("cache", 2, {"affinity": {"podAntiAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [APART]}}}),
@@ -45,8 +48,10 @@ class Ends:
 
 
 @pytest.fixture(scope="module")
-def ends(joinery_control_plane: ControlPlane) -> Ends:
+def ends(joinery_control_plane: ControlPlane, pytestconfig: pytest.Config) -> Ends:
     """The run."""
+    if not pytestconfig.getoption("soak"):
+        pytest.skip("three minutes by the clock: `make soak` runs it")
     with living(joinery_control_plane) as cluster:
         return tell(cluster, joinery_control_plane)
 

@@ -264,12 +264,18 @@ def _tell(fuse: Fuse, launched: set[str]) -> Stand:
     return stand
 
 
-def test_a_crash_after_any_write_buys_nothing_twice() -> None:
+def _crashes(fuse: Fuse, config: pytest.Config) -> range:
+    """After which write to kill the run: one in five of what an undisturbed one writes, or all in `make soak`."""
+    return range(1, len(fuse.writes) + 1, 1 if config.getoption("soak") else 5)
+
+
+@pytest.mark.soak
+def test_a_crash_after_any_write_buys_nothing_twice(pytestconfig: pytest.Config) -> None:
     """Three instances ever, and one in the end."""
     undisturbed, launched = Fuse(), set[str]()
     assert len(_tell(undisturbed, launched).alive) == 1
     assert len(launched) == 3
-    for after in range(1, len(undisturbed.writes) + 1):
+    for after in _crashes(undisturbed, pytestconfig):
         launched = set()
         stand = _tell(Fuse(after), launched)
         assert (len(stand.alive), len(stand.claims), len(launched)) == (1, 1, 3), after
@@ -345,7 +351,8 @@ def test_observe_mode_says_what_has_drifted_and_writes_nothing(world: World) -> 
     assert dict(world.cluster.node_claims) == before
 
 
-def test_a_crash_while_drifted_nodes_are_replaced_costs_time_alone() -> None:
+@pytest.mark.soak
+def test_a_crash_while_drifted_nodes_are_replaced_costs_time_alone(pytestconfig: pytest.Config) -> None:
     """One node, one replacement, whatever write the run is killed after; none is bought for nothing that stays."""
 
     def told(fuse: Fuse) -> Stand:
@@ -356,7 +363,7 @@ def test_a_crash_while_drifted_nodes_are_replaced_costs_time_alone() -> None:
 
     undisturbed = Fuse()
     told(undisturbed)
-    for after in range(1, len(undisturbed.writes) + 1):
+    for after in _crashes(undisturbed, pytestconfig):
         stand = told(Fuse(after))
         assert len(stand.alive) == len(stand.claims) == 1, after
         assert stand.claim.metadata.labels.get("team") == "web", after
