@@ -168,3 +168,28 @@ Change = (
     | MarkUnavailable
 )
 Command = Announce | Change
+
+
+def subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
+    """What the command is about, for a person."""
+    match command:
+        case UpdateClaim(before) | UpdateNode(before) | UpdatePool(before) | UpdateClass(before):
+            return before.metadata.name
+        case DeleteClaim(claim):
+            return claim.metadata.name
+        case DeleteNode(node):
+            return node.metadata.name
+        case Tolerate(pods):
+            return f"{len(pods)} pods, first {pods[0].key}"
+        case Evict(pod) | DeletePod(pod):
+            return pod.key
+        case RestartDeployment(deployment):
+            return f"{deployment.metadata.namespace}/{deployment.metadata.name}"
+        case TerminateInstance(instance_id) | RebootInstance(instance_id) | TagInstance(instance_id):
+            return instance_id
+        case Reject(kind, name):
+            return f"{kind} {name}"
+        case MarkUnavailable(offering):
+            return f"{offering.instance_type} {offering.zone} {offering.capacity_type}"
+        case Announce(about):
+            return about

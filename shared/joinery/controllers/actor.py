@@ -19,7 +19,7 @@ What is logged as decided is also carried out, unless the line says mode ``obser
 """
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
@@ -45,6 +45,7 @@ from joinery.commands import (
     UpdateClass,
     UpdateNode,
     UpdatePool,
+    subject,
 )
 from joinery.controllers.announcements import announce
 from joinery.controllers.chain import (
@@ -55,7 +56,6 @@ from joinery.controllers.chain import (
     is_done_when_gone,
     is_silence,
     longest,
-    subject,
 )
 from joinery.controllers.invocation import Invocation, TimeIsOverError
 from joinery.errors import (
@@ -67,7 +67,7 @@ from joinery.errors import (
     together,
 )
 from joinery.gateways import Gateways
-from joinery.observability import COMMAND, ERROR, REASON, Count, count, logger, said
+from joinery.observability import COMMAND, ERROR, REASON, Count, count, logger
 
 
 class Actor:
@@ -128,9 +128,7 @@ class Actor:
 
     def note(self, what: str, error: Exception) -> None:
         """Log a failure outside of a command, to be raised at the end."""
-        bug = None if isinstance(error, JoineryError) else error
-        logger.error(what, exc_info=bug, extra=said(**{ERROR: str(error)}))
-        self._failures.append(error)
+        self._failed(what, error, {})
 
     @contextmanager
     def noting(self, what: str) -> Iterator[None]:
@@ -282,10 +280,13 @@ class Actor:
             self.attempted += 1
             logger.info("decided", extra=_line(command))
             if error is not None:
-                bug = None if isinstance(error, JoineryError) else error
-                logger.error("a command failed", exc_info=bug, extra=_line(command) | {ERROR: str(error)})
-                self._failures.append(error)
+                self._failed("a command failed", error, _line(command))
         chain.outcomes.clear()
+
+    def _failed(self, what: str, error: Exception, about: Mapping[str, object]) -> None:
+        bug = None if isinstance(error, JoineryError) else error
+        logger.error(what, exc_info=bug, extra={**about, ERROR: str(error)})
+        self._failures.append(error)
 
 
 def _cause(error: JoineryError) -> str:

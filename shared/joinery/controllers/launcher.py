@@ -105,7 +105,7 @@ class Launcher:
         self._invocation = invocation
         self._actor = actor
         self._now = snapshot.now
-        self._node_classes = {node_class.metadata.name: node_class for node_class in snapshot.node_classes}
+        self._node_classes = snapshot.classes_by_name
         self._types = supply.types
 
     def launch(

@@ -132,7 +132,7 @@ class RefusedClaims:
 def _without_pods(claim: NodeClaim, snapshot: Snapshot) -> NodeClaim:
     """The claim without what its pods brought into it: what its NodePool would write whoever it is for."""
     pool_name = claim.metadata.labels.get(NODE_POOL, "")
-    template = next(pool.spec.template for pool in snapshot.node_pools if pool.metadata.name == pool_name)
+    template = snapshot.pools_by_name[pool_name].spec.template
     of_pool = {*template.metadata.labels, NODE_POOL, template.spec.node_class_ref.of_kind.label}
     labels = {key: value for key, value in claim.metadata.labels.items() if key in of_pool}
     of_pods = (PLANNED_PODS, PLANNED_NEEDS)

@@ -215,7 +215,7 @@ class StaticCapacity:
     def _announce(self, snapshot: Snapshot, texts: dict[str, str], *, warning: bool = True) -> None:
         """Events about NodePools, by name."""
         event = "ReplicasNotReached" if warning else "ScaledUp"
-        pools = {pool.metadata.name: pool for pool in snapshot.node_pools}
+        pools = snapshot.pools_by_name
         news = [Announce(event, text, pools[name], warning=warning) for name, text in texts.items()]
         announce(self._gateways, self._invocation, news)
 

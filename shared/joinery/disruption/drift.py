@@ -40,8 +40,7 @@ class DriftDetector:
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._now = snapshot.now
-        self._pools = {pool.metadata.name: pool for pool in snapshot.node_pools}
-        self._classes = {node_class.metadata.name: node_class for node_class in snapshot.node_classes}
+        self._pools, self._classes = snapshot.pools_by_name, snapshot.classes_by_name
         self._pool_hashes = {name: node_pool_hash(pool) for name, pool in self._pools.items()}
         self._class_hashes = {name: node_class.static_hash for name, node_class in self._classes.items()}
 

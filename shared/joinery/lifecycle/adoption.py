@@ -21,12 +21,8 @@ from joinery.state.claims import DRIFTED, annotated
 
 def adopted(view: View, claim: NodeClaim) -> NodeClaim:
     """The claim with hashes of our version, as far as its NodePool and its node class are there."""
-    snapshot = view.snapshot
-    pool_name, class_name = claim.metadata.labels.get(NODE_POOL, ""), claim.spec.node_class_ref.name
-    pool = next((pool for pool in snapshot.node_pools if pool.metadata.name == pool_name), None)
-    node_class = next(
-        (node_class for node_class in snapshot.node_classes if node_class.metadata.name == class_name), None
-    )
+    pool = view.snapshot.pools_by_name.get(claim.metadata.labels.get(NODE_POOL, ""))
+    node_class = view.snapshot.classes_by_name.get(claim.spec.node_class_ref.name)
     if pool is not None:
         claim = _stamped(claim, NODE_POOL_HASH, NODE_POOL_HASH_VERSION, lambda: node_pool_hash(pool))
     if node_class is not None:

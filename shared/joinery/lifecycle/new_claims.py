@@ -39,7 +39,7 @@ _SUFFIX = 5
 
 def claims_of(packing: Packing, snapshot: Snapshot) -> tuple[NodeClaim, ...]:
     """One claim for each launch, in the plan's order. ``snapshot`` is the one that was planned for."""
-    pools = {pool.metadata.name: pool for pool in snapshot.node_pools}
+    pools = snapshot.pools_by_name
     names = _names(packing.launches, snapshot)
     tokens = _tokens(packing.launches, names)
     pods = {pod.key: pod for pod in snapshot.pods}
@@ -100,7 +100,7 @@ def _owner(pool: NodePool) -> OwnerReference:
 
 def _hashes(pool: NodePool, snapshot: Snapshot) -> Mapping[str, str]:
     ref = pool.spec.template.spec.node_class_ref
-    node_class = next((candidate for candidate in snapshot.node_classes if candidate.metadata.name == ref.name), None)
+    node_class = snapshot.classes_by_name.get(ref.name)
     stamps = {NODE_POOL_HASH: node_pool_hash(pool), NODE_POOL_HASH_VERSION: HASH_VERSION}
     if node_class is None:
         return stamps

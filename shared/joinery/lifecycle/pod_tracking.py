@@ -23,7 +23,7 @@ SHORTEST_INTERVAL = timedelta(seconds=10)
 
 def tracked(view: View, claim: NodeClaim, node: Node | None) -> NodeClaim:
     """The claim with what its node's pods did since they were last looked at."""
-    pool = next((p for p in view.snapshot.node_pools if p.metadata.name == claim.metadata.labels.get(NODE_POOL)), None)
+    pool = view.snapshot.pools_by_name.get(claim.metadata.labels.get(NODE_POOL, ""))
     interval = _interval(pool)
     if interval is None or node is None or not claim.is_true(INITIALIZED):
         return claim

@@ -1,5 +1,6 @@
 """The cluster at one moment, frozen. A run reads one, and everything that it decides follows from that."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
@@ -60,6 +61,16 @@ class Snapshot(ClaimsSnapshot):
     csi_nodes: tuple[CSINode, ...] = ()
     volume_attachments: tuple[VolumeAttachment, ...] = ()
     disruption_budgets: tuple[PodDisruptionBudget, ...] = ()
+
+    @cached_property
+    def pools_by_name(self) -> Mapping[str, NodePool]:
+        """The NodePools by name. A run looks up that of every claim."""
+        return {pool.metadata.name: pool for pool in self.node_pools}
+
+    @cached_property
+    def classes_by_name(self) -> Mapping[str, NodeClass]:
+        """The node classes by name."""
+        return {node_class.metadata.name: node_class for node_class in self.node_classes}
 
     def serves(self, pool: NodePool) -> bool:
         """Whether the pool is for nodes of our cloud."""

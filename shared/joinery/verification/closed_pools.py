@@ -39,7 +39,7 @@ def _contradicts_itself(pool: NodePool) -> bool:
 
 
 def _why_no_class(state: FinalState, ref: NodeClassRef) -> str:
-    node_class = next((one for one in state.problem.snapshot.node_classes if one.metadata.name == ref.name), None)
+    node_class = state.problem.snapshot.classes_by_name.get(ref.name)
     if node_class is None:
         return f"there is no {ref.kind} {ref.name}"
     if any(c.type == "Ready" and c.status == "False" for c in node_class.status.conditions):

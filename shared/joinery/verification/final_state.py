@@ -57,9 +57,9 @@ class FinalState:
     def pods(self) -> Mapping[str, Pod]:
         return {pod.key: pod for pod in self.problem.snapshot.pods}
 
-    @cached_property
+    @property
     def pools(self) -> Mapping[str, NodePool]:
-        return {pool.metadata.name: pool for pool in self.problem.snapshot.node_pools}
+        return self.problem.snapshot.pools_by_name
 
     @cached_property
     def _types(self) -> Mapping[str, Mapping[str, InstanceType]]:

@@ -89,7 +89,7 @@ def _standing(view: NodeView, pod: str, *, now: datetime) -> Node:
 
 def _booted(launch: Launch, problem: Problem) -> Node:
     """The node that the launch's own offering gives."""
-    pool = next(pool for pool in problem.snapshot.node_pools if pool.metadata.name == launch.node_pool)
+    pool = problem.snapshot.pools_by_name[launch.node_pool]
     types = problem.instance_types.get(pool.spec.template.spec.node_class_ref.name, ())
     kind = next(kind for kind in types if kind.name == launch.offering.instance_type)
     taints = [Taint(key=taint.key, value=taint.value, effect=taint.effect) for taint in launch.taints]

@@ -56,7 +56,7 @@ def build_static_pools(
 ) -> tuple[tuple[Pool, ...], tuple[Reason, ...]]:
     """Of the static NodePools of these names those that may launch, by name, and a reason for each of the others."""
     builder = _Builder(problem, axis, daemons, nodes, pending=0)
-    node_pools = {pool.metadata.name: pool for pool in problem.snapshot.node_pools}
+    node_pools = problem.snapshot.pools_by_name
     outcomes = {name: builder.build(node_pools[name]) for name in sorted(names)}
     pools = tuple(outcome for outcome in outcomes.values() if isinstance(outcome, Pool))
     rejections = tuple(

@@ -30,7 +30,7 @@ def _unusable_class(node_pool: NodePool, snapshot: Snapshot) -> Reason | None:
         return Reason(
             ReasonCode.NODE_CLASS, f"its node class is a {ref.kind}.{ref.group}, which Joinery does not serve"
         )
-    node_class = next((c for c in snapshot.node_classes if c.metadata.name == ref.name), None)
+    node_class = snapshot.classes_by_name.get(ref.name)
     if node_class is not None:
         return _class_problem(node_class)
     # Documents of several kinds may have one name: that of the NodePool is mostly that of its class.
