@@ -22,3 +22,12 @@ def counted() -> Callable[[], dict[str, float]]:
     """What was counted in this test, by metric."""
     metrics.provider.clear_metrics()
     return lambda: {name: sum(found["Value"]) for name, found in metrics.provider.metric_set.items()}
+
+
+@pytest.fixture
+def running(stand: Stand) -> Stand:
+    """Three pods that run on one spot node."""
+    stand.pods(3)
+    stand.settle()
+    stand.rung()
+    return stand

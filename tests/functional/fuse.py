@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any, cast
 
+from joinery.errors import JoineryError
 from joinery.gateways import Gateways
 from simulator.doors.doors import Killed
 
@@ -67,6 +68,17 @@ class Fuse:
     def kill_after(self, writes: int) -> None:
         """Kill the process right after so many writes from here on."""
         self._after = len(self.writes) + writes
+
+    def outlives(self, door: Callable[[], object]) -> bool:
+        """Whether a run of the door ended well. If it was killed, a new process takes over."""
+        try:
+            door()
+        except Killed:
+            self.replace()
+            return False
+        except JoineryError:
+            return False
+        return True
 
     def through(self, name: str, call: Callable[[], Any], about: Any = None) -> Any:
         """One call, if the process still lives. ``about``: its first argument."""

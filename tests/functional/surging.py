@@ -5,13 +5,11 @@ from typing import Any
 
 from joinery.apis.core import Pod
 from joinery.apis.labels import REVISION, SURGE_BEFORE_EVICTION
-from joinery.errors import JoineryError
 from joinery.gateways import Gateways
 from simulator import builders
 from simulator.actors.base import Stage
 from simulator.actors.kubescheduler.scheduler import KubeScheduler
 from simulator.actors.workloads import Caretakers, WorkloadControllers, workload
-from simulator.doors.doors import Killed
 from simulator.kubernetes.apiserver import Change
 from simulator.kubernetes.budgets import is_healthy
 from simulator.world import World
@@ -75,7 +73,7 @@ class Shop:
         """EC2 warns that it takes the instance of the first pod."""
         (node, *_) = sorted({pod.spec.node_name for pod in self.pods} - {""})
         lost = self.world.cluster.nodes[node].spec.provider_id.rpartition("/")[2]
-        while not self._invoke(lambda: self.stand.receive("interruption_spot_warning", lost)):
+        while not self.fuse.outlives(lambda: self.stand.receive("interruption_spot_warning", lost)):
             pass
         return self
 
@@ -89,10 +87,10 @@ class Shop:
         """Two seconds, and one run of each door."""
         for _ in range(times):
             self.stand.wait(2)
-            self._invoke(self.stand.provision)
-            self._invoke(self.stand.live)
+            self.fuse.outlives(self.stand.provision)
+            self.fuse.outlives(self.stand.live)
             self.stand.boot()
-            self._invoke(self.stand.live)
+            self.fuse.outlives(self.stand.live)
 
     def until(self, is_done: Callable[[], bool], turns: int = 60) -> None:
         for _ in range(turns):
@@ -123,16 +121,6 @@ class Shop:
     def rollouts(self) -> int:
         """How many rollouts there were, the first one included."""
         return int(self.world.cluster.api.get("Deployment", "default/web").metadata.annotations[REVISION])
-
-    def _invoke(self, door: Callable[[], object]) -> bool:
-        try:
-            door()
-        except Killed:
-            self.fuse.replace()
-            return False
-        except JoineryError:
-            return False
-        return True
 
     def _is_settled(self) -> bool:
         wanted: int = self.document["spec"]["replicas"]

@@ -10,12 +10,10 @@ from functools import cache
 
 import pytest
 
-from joinery.errors import JoineryError
 from simulator import builders
 from simulator.actors.base import Stage
 from simulator.actors.kubescheduler.scheduler import KubeScheduler
 from simulator.actors.workloads import Caretakers, WorkloadControllers, workload
-from simulator.doors.doors import Killed
 from simulator.world import World
 from tests.functional.fuse import Fuse
 from tests.functional.stand import APART, Stand
@@ -60,31 +58,20 @@ class Story:
         """Until all pods run, then a warning, then until all run again and nothing is in progress."""
         self._until(self._is_settled)
         (lost, *_) = sorted(self.stand.alive)
-        while not self._invoke(lambda: self.stand.receive("interruption_spot_warning", lost)):
+        while not self.fuse.outlives(lambda: self.stand.receive("interruption_spot_warning", lost)):
             pass
         self._until(lambda: lost not in self.stand.alive and self._is_settled())
 
     def _until(self, is_done: Callable[[], bool]) -> None:
         for _ in range(60):
             self.stand.wait(2)
-            self._invoke(self.stand.provision)
-            self._invoke(self.stand.live)
+            self.fuse.outlives(self.stand.provision)
+            self.fuse.outlives(self.stand.live)
             self.stand.boot()
-            self._invoke(self.stand.live)
+            self.fuse.outlives(self.stand.live)
             if is_done():
                 return
         raise AssertionError(f"it does not settle after {self.fuse.writes}")
-
-    def _invoke(self, door: Callable[[], object]) -> bool:
-        """Whether it ended well; one that did not will be called again."""
-        try:
-            door()
-        except Killed:
-            self.fuse.replace()
-            return False
-        except JoineryError:
-            return False
-        return True
 
     def _is_settled(self) -> bool:
         pods = [pod for pod in self.world.cluster.pods.values() if pod.metadata.deletion_timestamp is None]

@@ -19,15 +19,6 @@ from tests.functional.stand import Stand
 POLL = Notice(NoticeKind.STATUS_POLL)
 
 
-@pytest.fixture
-def running(stand: Stand) -> Stand:
-    """Three pods that run on one node."""
-    stand.pods(3)
-    stand.settle()
-    stand.rung()
-    return stand
-
-
 def _find(stand: Stand, failed_for: int | None = None, instance: str = "", **given: Any) -> None:
     """From now on EC2 finds that with an instance: of ours, or another."""
     since = None if failed_for is None else stand.world.clock.now() - timedelta(seconds=failed_for)

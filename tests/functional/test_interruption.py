@@ -22,15 +22,6 @@ from tests.functional.fuse import READS, Fuse
 from tests.functional.stand import Stand
 
 
-@pytest.fixture
-def running(stand: Stand) -> Stand:
-    """Three pods that run on one spot node."""
-    stand.pods(3)
-    stand.settle()
-    stand.rung()
-    return stand
-
-
 def test_a_spot_warning_replaces_the_node_before_it_drains(running: Stand) -> None:
     """The whole way: warning, replacement launched, drain, instance gone; its pods were asked only after the launch."""
     (old,) = running.alive

@@ -4,7 +4,6 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Thread
 from typing import Any
@@ -22,6 +21,7 @@ from joinery.cloudprovider.instancetypes.resolve import resolve
 from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
 from simulator.awsserver.account import DISCOVERY, REGION, Account
 from simulator.clock import Clock
+from tests.gateways.eks import create_cluster
 
 PRICES = {"m5.large": "0.096", "m5.metal": "4.608", "m7g.large": "0.0816"}
 
@@ -82,16 +82,7 @@ def catalog(served: tuple[str, Account], tmp_path_factory: pytest.TempPathFactor
 @pytest.fixture
 def cloud(account: Account) -> Ec2Cloud:
     """A cluster of EKS with a role for its nodes, and AL2023's images."""
-    ec2: Any = boto3.client("ec2")
-    subnets = [subnet["SubnetId"] for subnet in ec2.describe_subnets()["Subnets"]]
-    group = ec2.describe_security_groups()["SecurityGroups"][0]["GroupId"]
-    ec2.create_tags(Resources=[*subnets, group], Tags=[{"Key": key, "Value": v} for key, v in DISCOVERY.items()])
-    arn = "arn:aws:iam::123456789012:role/eks"
-    boto3.client("eks").create_cluster(
-        name="joinery", version="1.33", roleArn=arn, resourcesVpcConfig={"subnetIds": subnets[:2]}
-    )
-    boto3.client("iam").create_role(RoleName="nodes", AssumeRolePolicyDocument="{}")
-    account.seed_images("al2023@latest", "1.33", datetime(2026, 8, 1, tzinfo=UTC))
+    create_cluster(account)
     return Ec2Cloud("joinery", REGION, now=Clock().now)
 
 

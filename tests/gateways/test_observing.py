@@ -24,11 +24,12 @@ from joinery.observing import read_only
 from joinery.store.s3 import S3Store
 from joinery.unavailable.dynamodb import KEY, DynamoUnavailableOfferings
 from simulator import builders
-from simulator.awsserver.account import DISCOVERY, REGION, Account
+from simulator.awsserver.account import REGION, Account
 from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.world import World
 from tests.functional.in_process import InProcess
 from tests.functional.stand import Stand
+from tests.gateways.eks import create_cluster
 
 #: What operations of AWS that change nothing begin with.
 READING = ("Describe", "Get", "List", "Query", "Scan", "BatchGet", "Head")
@@ -115,16 +116,8 @@ def eventful(account: Account, monkeypatch: pytest.MonkeyPatch) -> Eventful:
 
 def _account(account: Account) -> list[str]:
     """An account with a cluster, a bucket, a table, and three instances of the cluster: their ids."""
+    create_cluster(account)
     ec2: Any = boto3.client("ec2")
-    subnets = [subnet["SubnetId"] for subnet in ec2.describe_subnets()["Subnets"]]
-    group = ec2.describe_security_groups()["SecurityGroups"][0]["GroupId"]
-    ec2.create_tags(Resources=[*subnets, group], Tags=[{"Key": key, "Value": v} for key, v in DISCOVERY.items()])
-    arn = "arn:aws:iam::123456789012:role/eks"
-    boto3.client("eks").create_cluster(
-        name="joinery", version="1.33", roleArn=arn, resourcesVpcConfig={"subnetIds": subnets[:2]}
-    )
-    boto3.client("iam").create_role(RoleName="nodes", AssumeRolePolicyDocument="{}")
-    account.seed_images("al2023@latest", "1.33", datetime(2026, 8, 1, tzinfo=UTC))
     boto3.client("s3").create_bucket(Bucket="joinery")
     boto3.client("dynamodb").create_table(
         TableName="joinery",
