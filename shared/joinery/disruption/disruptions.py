@@ -1,0 +1,105 @@
+"""What ``decide`` answers: which nodes go, what replaces them, in which order, and which nodes stay and why."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from joinery.apis.disruption import DisruptionReason
+from joinery.scheduling.packing import ExistingPlacement, Launch
+
+
+class HeldCode(StrEnum):
+    """Which rule keeps a node from being disrupted. The spelling is part of what users see."""
+
+    # The node itself.
+    NOT_INITIALIZED = "NotInitialized"
+    LEAVING = "Leaving"
+    IN_COMMAND = "InCommand"
+    NOMINATED = "Nominated"
+    DO_NOT_DISRUPT = "DoNotDisrupt"
+    UNPRICED = "Unpriced"
+    # Its NodePool.
+    NO_NODE_POOL = "NoNodePool"
+    POLICY = "Policy"
+    CONSOLIDATE_AFTER = "ConsolidateAfter"
+    BUDGET = "Budget"
+    STOPPED = "Stopped"
+    # Its pods.
+    POD = "Pod"
+    POD_DISRUPTION_BUDGET = "PodDisruptionBudget"
+    # The decision.
+    NOT_WORTH_IT = "NotWorthIt"
+    NO_PLACE = "NoPlace"
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A node that stays though something speaks for disrupting it, or that might have been looked at.
+
+    ``node_claim``: its name. ``message``: a sentence for people, about the node. ``disruption``: what it is kept from;
+    None where it is kept from all.
+    """
+
+    node_claim: str
+    code: HeldCode
+    message: str
+    disruption: DisruptionReason | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disruption:
+    """A command: nodes that go together, because their pods share what replaces them. Right by itself.
+
+    reason       why
+    message      the same in a sentence, with what it saves
+    retire       names of the NodeClaims that go
+    launches     nodes to buy first
+    existing     where moved pods go on nodes that stay
+    pods         those that are evicted (namespace/name)
+    savings      $/h; negative where it is dearer (drift only)
+    move_price   dollars that its evictions count as
+    """
+
+    reason: DisruptionReason
+    message: str
+    retire: tuple[str, ...]
+    launches: tuple[Launch, ...] = ()
+    existing: tuple[ExistingPlacement, ...] = ()
+    pods: tuple[str, ...] = ()
+    savings: float = 0.0
+    move_price: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class CurvePoint:
+    """``hourly``: $/h that the cluster costs after so many evictions (``pods``). ``is_chosen``: the decision's own."""
+
+    pods: int
+    hourly: float
+    is_chosen: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Disruptions:
+    """A whole decision.
+
+    commands      in the order in which they should be carried out: the most saving per dollar of moves first. After
+                  any prefix of them every rule holds
+    held          the nodes that stay for a reason, by name of their claims
+    before, after $/h of all nodes that can be priced
+    lower_bound   $/h: no final state that can be reached by retiring, keeping and launching costs less, its moves
+                  spread over the payback time
+    gap           how far price and moves may be above that bound: 0.02 is 2 %
+    curve         the cheapest for growing numbers of evictions
+    method        how it was decided
+    limit_struck  whether the time limit ended the search
+    """
+
+    commands: tuple[Disruption, ...] = ()
+    held: tuple[Held, ...] = ()
+    before: float = 0.0
+    after: float = 0.0
+    lower_bound: float = 0.0
+    gap: float = 0.0
+    curve: tuple[CurvePoint, ...] = field(default_factory=tuple)
+    method: str = "none"
+    limit_struck: bool = False

@@ -1,0 +1,34 @@
+"""What ``decide`` is asked: a cluster, what can be bought, and what an eviction is worth."""
+
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from joinery.scheduling.problem import Problem
+
+
+@dataclass(frozen=True, kw_only=True)
+class DisruptionOptions:
+    """Policies of a decision about which nodes earn their price.
+
+    move_price        dollars for the eviction of an ordinary pod; 0 asks what the cluster could cost
+    payback           what a command saves must repay its moves within this time
+    ignore_budgets    budgets of NodePools do not bind, for asking what the cluster could cost
+    spot_to_spot      whether a spot node may be replaced by a cheaper spot node (Karpenter SpotToSpotConsolidation)
+    spot_types        from how many instance types such a replacement must be able to choose
+    time_limit        seconds after which the best decision so far counts; None for no limit
+    """
+
+    move_price: float = 0.01
+    payback: timedelta = timedelta(hours=1)
+    ignore_budgets: bool = False
+    spot_to_spot: bool = True
+    spot_types: int = 15
+    time_limit: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DisruptionProblem:
+    """What is to be decided. ``packing``: the snapshot, what can be bought, and the policies of packing."""
+
+    packing: Problem
+    options: DisruptionOptions = field(default_factory=DisruptionOptions)
