@@ -13,8 +13,8 @@ class Format(StrEnum):
     JSON = "json"
 
 
-class PlanFormat(StrEnum):
-    """How a plan is printed: it can also be a page to look at."""
+class DecisionFormat(StrEnum):
+    """How a decision is printed: it can also be a page to look at."""
 
     TABLE = "table"
     JSON = "json"
@@ -66,4 +66,8 @@ CatalogOption = Annotated[
         metavar="FILE|aws",
         help="Instance types and prices: a file, or aws to read them. Default: the last stored ones, or the sample.",
     ),
+]
+NowOption = Annotated[str | None, typer.Option(metavar="RFC3339", help="The moment to decide for. Default: now.")]
+TimeLimitOption = Annotated[
+    float | None, typer.Option(metavar="SECONDS", help="Stop looking for something better after so many seconds.")
 ]

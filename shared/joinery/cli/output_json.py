@@ -16,10 +16,10 @@ from joinery.cli.prices import Prices
 from joinery.cli.view.costs import CURRENCY, Costs
 from joinery.cli.visible import in_json
 from joinery.scheduling.explain.explanation import Explanation
-from joinery.scheduling.packing import Launch, Packing, Unplaced
+from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, Unplaced
 
 #: Sums of prices, to the millionth of a dollar: floats add up with noise in the last digits.
-_DIGITS = 6
+DIGITS = 6
 
 
 def write(document: Any) -> None:
@@ -34,8 +34,8 @@ def plan_document(
     return {
         "apiVersion": "joinery.dev/v1",
         "kind": "Plan",
-        "now": _moment(now),
-        "existing": [{"node": e.node, "nodeClaim": e.node_claim, "pods": e.pods} for e in packing.existing],
+        "now": moment_text(now),
+        "existing": [existing_document(placement) for placement in packing.existing],
         "launch": [launch_document(launch) for launch in packing.launches],
         "unschedulable": [_unplaced(unplaced) for unplaced in packing.unplaced],
         "relaxed": [{"pod": r.pod, "dropped": r.dropped} for r in packing.relaxed],
@@ -55,6 +55,11 @@ def _unplaced(unplaced: Unplaced) -> Mapping[str, Any]:
     """A pod without a place: ``reasons`` in words, and ``causes``, the same as data."""
     reasons = unplaced.reasons
     return {"pod": unplaced.pod, "reasons": [*map(str, reasons)], "causes": [*map(reason_document, reasons)]}
+
+
+def existing_document(placement: ExistingPlacement) -> Mapping[str, Any]:
+    """Pods on capacity that is there or on its way."""
+    return {"node": placement.node, "nodeClaim": placement.node_claim, "pods": placement.pods}
 
 
 def launch_document(launch: Launch) -> Mapping[str, Any]:
@@ -91,19 +96,19 @@ def _taint(taint: Taint) -> Mapping[str, str]:
 
 
 def _cost(packing: Packing, costs: Costs) -> Mapping[str, Any]:
-    hourly = round(packing.hourly, _DIGITS)
+    hourly = round(packing.hourly, DIGITS)
     running = costs.running
     return {
         "currency": CURRENCY,
         "hourly": hourly,
-        "lowerBound": min(_bound(packing.lower_bound), hourly),
+        "lowerBound": min(rounded_down(packing.lower_bound), hourly),
         "gap": max(0.0, round(packing.gap, 4)),
         **_kept(packing),
         **({"weaknesses": packing.weaknesses} if packing.weaknesses else {}),
-        "resilience": round(packing.resilience_cost, _DIGITS),
-        "onDemand": round(costs.on_demand, _DIGITS),
+        "resilience": round(packing.resilience_cost, DIGITS),
+        "onDemand": round(costs.on_demand, DIGITS),
         "existing": {
-            "hourly": round(running.hourly, _DIGITS),
+            "hourly": round(running.hourly, DIGITS),
             "priced": running.priced,
             "unpriced": running.unpriced,
             "fargate": running.fargate,
@@ -115,25 +120,26 @@ def _cost(packing: Packing, costs: Costs) -> Mapping[str, Any]:
 
 
 def _rounded(hourly: Mapping[str, float]) -> Mapping[str, float]:
-    return {name: round(price, _DIGITS) for name, price in hourly.items()}
+    return {name: round(price, DIGITS) for name, price in hourly.items()}
 
 
 def _kept(packing: Packing) -> Mapping[str, Any]:
     """The bound that takes the preferences which the plan keeps for rules, where it is another one."""
     if packing.kept_bound <= packing.lower_bound:
         return {}
-    bound = min(_bound(packing.kept_bound), round(packing.hourly, _DIGITS))
+    bound = min(rounded_down(packing.kept_bound), round(packing.hourly, DIGITS))
     return {"keepingPreferences": {"lowerBound": bound, "gap": max(0.0, round(packing.kept_gap, 4))}}
 
 
-def _bound(proven: float) -> float:
-    """Rounded down: it must stay a bound.
+def rounded_down(proven: float) -> float:
+    """A lower bound in the document's digits. It must stay a bound.
 
     A billionth of a dollar less than some digits is those digits: so much is taken off for safety.
     """
-    scale: int = 10**_DIGITS
+    scale: int = 10**DIGITS
     return math.floor(proven * scale + 1e-3) / scale
 
 
-def _moment(moment: datetime) -> str:
+def moment_text(moment: datetime) -> str:
+    """In UTC, as Kubernetes writes it."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")

@@ -9,20 +9,19 @@ import typer
 
 from joinery.cli.options import (
     CatalogOption,
+    DecisionFormat,
     ExplainOption,
     Files,
     MoreFiles,
     NodeSize,
-    PlanFormat,
+    NowOption,
     Recursive,
     RegionOption,
+    TimeLimitOption,
 )
 from joinery.errors import ConfigurationError, RefusedError
 
 if TYPE_CHECKING:
-    from datetime import datetime
-
-    from joinery.cli.notices import Notice
     from joinery.cli.view.plan_view import PlanView
     from joinery.cloudprovider.catalog.document import Catalog
     from joinery.planning import Plan
@@ -40,11 +39,9 @@ def plan(
     recursive: Recursive = False,
     catalog_file: CatalogOption = None,
     region: RegionOption = None,
-    now: Annotated[str | None, typer.Option(metavar="RFC3339", help="The moment to plan for. Default: now.")] = None,
+    now: NowOption = None,
     seed: Annotated[int, typer.Option(min=0, help="The same input and seed give the same plan.")] = 0,
-    time_limit: Annotated[
-        float | None, typer.Option(metavar="SECONDS", help="Stop improving the plan after so many seconds.")
-    ] = None,
+    time_limit: TimeLimitOption = None,
     node_size: Annotated[
         NodeSize,
         typer.Option(help="Prefer the cheapest nodes or smaller ones, for NodePools without the annotation node-size."),
@@ -55,7 +52,9 @@ def plan(
     max_hourly: Annotated[
         float | None, typer.Option(metavar="DOLLARS", help="Launch for at most so many $/h, as MaxHourly does.")
     ] = None,
-    output: Annotated[PlanFormat, typer.Option("-o", "--output", help="How to print the plan.")] = PlanFormat.TABLE,
+    output: Annotated[
+        DecisionFormat, typer.Option("-o", "--output", help="How to print the plan.")
+    ] = DecisionFormat.TABLE,
     with_pods: Annotated[bool, typer.Option("--pods", help="List in the table where every pod goes.")] = False,
     explained: ExplainOption = None,
 ) -> None:
@@ -64,24 +63,31 @@ def plan(
     Exit status: 0 for a plan, even one that leaves pods pending; 2 for bad input; 1 for anything else.
     """
     from joinery.apis.caps import Caps
-    from joinery.cli.doubts.left_out import not_counted, without_pools
+    from joinery.cli.decision_input import check_time_limit, decision_input, told
+    from joinery.cli.doubts.left_out import left_out, without_pools
     from joinery.cli.doubts.misnamed import misnamed
     from joinery.cli.doubts.others import others
     from joinery.cli.notices import warning
     from joinery.cli.output_json import plan_document, with_explanations, write
-    from joinery.cli.regions import cluster_region
-    from joinery.cli.sources import checked_region, load_catalog, moment, prices_of
+    from joinery.cli.sources import moment
     from joinery.cli.view.costs import costs as costs_of
     from joinery.cli.view.plan_groups import view
     from joinery.scheduling.problem import Options
     from joinery.scheduling.reason import ReasonCode
 
-    if time_limit is not None and not 0 < time_limit < math.inf:
-        raise ConfigurationError(f"--time-limit {time_limit:g}: must be more than 0 seconds")
+    check_time_limit(time_limit)
     if max_hourly is not None and not 0 <= max_hourly < math.inf:
         raise ConfigurationError(f"--max-hourly {max_hourly:g}: must be a number of dollars an hour")
     given = [*(files or ()), *(more_files or ())]
-    snapshot, notices = _snapshot(given, moment(now), recursive=recursive)
+    asked = decision_input(
+        given,
+        now=moment(now),
+        doubts=lambda snapshot: left_out(snapshot, only_marked=not given),
+        recursive=recursive,
+        catalog_file=catalog_file,
+        region=region,
+    )
+    snapshot, catalogue, prices, notices = asked.snapshot, asked.catalogue, asked.prices, asked.notices
     options = Options(
         only_marked_unschedulable=not given,
         seed=seed,
@@ -89,44 +95,21 @@ def plan(
         node_size=node_size.value,
         caps=Caps(max_launches=max_launches, max_hourly=max_hourly),
     )
-    place = checked_region(region)
-    catalogue, prices = prices_of(load_catalog(catalog_file, place or cluster_region(snapshot)), snapshot, place)
-    notices += _told(*prices.notices(), *not_counted(snapshot, catalogue))
     problem, pods, made, seconds = _solve(snapshot, catalogue, options, explained or ())
     packing = made.packing
-    notices += _told(*misnamed(snapshot, problem.instance_types), *without_pools(snapshot, packing))
+    notices += told(*misnamed(snapshot, problem.instance_types), *without_pools(snapshot, packing))
     # What a static NodePool gets is told already, and that it launches none for pods is how it should be.
     why_not = [reason for reason in packing.pool_reasons if reason.code is not ReasonCode.STATIC]
-    notices += _told(*map(warning, (*made.warnings, *why_not)), *others(packing, snapshot))
+    notices += told(*map(warning, (*made.warnings, *why_not)), *others(packing, snapshot))
     check(made)
     costs = costs_of(problem, packing, catalogue.sold)
     explanations = _explanations(problem, packing, pods)
-    if output is PlanFormat.JSON:
+    if output is DecisionFormat.JSON:
         document = plan_document(packing, costs, prices, notices, now=snapshot.now, seconds=seconds)
         write(with_explanations(document, explanations))
     else:
         shown = view(problem, packing, costs, prices, notices, seconds=seconds, explanations=explanations)
         _show(shown, output, with_pods=with_pods)
-
-
-def _snapshot(files: Sequence[str], now: "datetime", *, recursive: bool) -> tuple["Snapshot", tuple["Notice", ...]]:
-    from joinery.cli.doubts.annotations import annotated_in_vain
-    from joinery.cli.doubts.left_out import left_out
-    from joinery.cli.reading.inputs import load
-    from joinery.cli.sources import live_snapshot
-
-    inputs = load(files, recursive=recursive)
-    snapshot = inputs.snapshot(now) if files else live_snapshot(now)
-    doubts = (*annotated_in_vain(snapshot), *left_out(snapshot, only_marked=not files))
-    return snapshot, _told(*inputs.all_notices(), *doubts)
-
-
-def _told(*notices: "Notice") -> tuple["Notice", ...]:
-    """The same notices, which a person has seen by now: to plan may take a while."""
-    from joinery.cli.notices import tell
-
-    tell(notices)
-    return notices
 
 
 def _solve(
@@ -168,8 +151,8 @@ def check(made: "Plan") -> None:
         raise RefusedError("\n".join(["internal error: the plan fails verification", *listed]))
 
 
-def _show(plan: "PlanView", output: PlanFormat, *, with_pods: bool) -> None:
-    if output is PlanFormat.HTML:
+def _show(plan: "PlanView", output: DecisionFormat, *, with_pods: bool) -> None:
+    if output is DecisionFormat.HTML:
         from joinery.cli.page.document import print_page
 
         print_page(plan)

@@ -1,0 +1,71 @@
+"""What a command decides with: the cluster of the files, or of the current kubeconfig, and what its region sells.
+
+``joinery plan`` and ``joinery disrupt`` read the same objects, the same prices, and tell the same doubts about them.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from joinery.cli.notices import Notice, tell
+from joinery.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from joinery.cli.prices import Prices
+    from joinery.cloudprovider.catalog.document import Catalog
+    from joinery.state.snapshot import Snapshot
+
+Doubts = Callable[["Snapshot"], Iterable[Notice]]
+"""What one command has to say about the objects, beside what both do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecisionInput:
+    """``notices``: all that was told of it on standard error, for the document and the page."""
+
+    snapshot: "Snapshot"
+    catalogue: "Catalog"
+    prices: "Prices"
+    notices: tuple[Notice, ...]
+
+
+def decision_input(
+    files: Sequence[str],
+    *,
+    now: datetime,
+    doubts: Doubts,
+    recursive: bool = False,
+    catalog_file: str | None = None,
+    region: str | None = None,
+) -> DecisionInput:
+    """Read everything, and tell at once what a person should know about it: to decide may take a while.
+
+    Without ``files`` the current cluster is read, and nothing is written to it. Raises ``ConfigurationError`` for bad
+    input, ``UnavailableError`` where the cluster or AWS cannot be reached.
+    """
+    from joinery.cli.doubts.annotations import annotated_in_vain
+    from joinery.cli.doubts.left_out import not_counted
+    from joinery.cli.reading.inputs import load
+    from joinery.cli.regions import cluster_region
+    from joinery.cli.sources import checked_region, live_snapshot, load_catalog, prices_of
+
+    inputs = load(files, recursive=recursive)
+    snapshot = inputs.snapshot(now) if files else live_snapshot(now)
+    notices = told(*inputs.all_notices(), *annotated_in_vain(snapshot), *doubts(snapshot))
+    place = checked_region(region)
+    catalogue, prices = prices_of(load_catalog(catalog_file, place or cluster_region(snapshot)), snapshot, place)
+    notices += told(*prices.notices(), *not_counted(snapshot, catalogue))
+    return DecisionInput(snapshot=snapshot, catalogue=catalogue, prices=prices, notices=notices)
+
+
+def told(*notices: Notice) -> tuple[Notice, ...]:
+    """The same notices, which a person has seen by now."""
+    tell(notices)
+    return notices
+
+
+def check_time_limit(seconds: float | None) -> None:
+    """Raises ``ConfigurationError`` where ``--time-limit`` is no time."""
+    if seconds is not None and not 0 < seconds < float("inf"):
+        raise ConfigurationError(f"--time-limit {seconds:g}: must be more than 0 seconds")
