@@ -18,6 +18,7 @@ from typer.exceptions import TyperException
 
 from joinery.cli.arguments import said_of
 from joinery.cli.catalog import catalog
+from joinery.cli.disrupt import disrupt
 from joinery.cli.plan import plan
 from joinery.cli.reading.refused import RefusedFilesError
 from joinery.cli.visible import visible
@@ -70,6 +71,7 @@ app = typer.Typer(
     help="Just-in-time nodes for Amazon EKS: see what would be bought for your pods, where each would run, and why.",
 )
 app.command()(plan)
+app.command()(disrupt)
 app.command()(catalog)
 
 

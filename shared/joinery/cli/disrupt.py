@@ -1,0 +1,130 @@
+"""``joinery disrupt``: which nodes would be retired or replaced, why, and what that saves."""
+
+import math
+import time
+from datetime import timedelta
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from joinery.cli.options import (
+    CatalogOption,
+    DecisionFormat,
+    Files,
+    MoreFiles,
+    NowOption,
+    Recursive,
+    RegionOption,
+    TimeLimitOption,
+)
+from joinery.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from joinery.cloudprovider.catalog.document import Catalog
+    from joinery.disruption.disruptions import Disruptions
+    from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
+    from joinery.state.snapshot import Snapshot
+
+
+def disrupt(
+    more_files: MoreFiles = None,
+    files: Files = None,
+    recursive: Recursive = False,
+    catalog_file: CatalogOption = None,
+    region: RegionOption = None,
+    now: NowOption = None,
+    move_price: Annotated[
+        float | None,
+        typer.Option(
+            metavar="DOLLARS",
+            help="What the eviction of an ordinary pod counts as; 0 asks what the cluster could cost. Default: 0.01.",
+        ),
+    ] = None,
+    payback: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DURATION", help="Savings must repay the moves within this time, such as 1h30m. Default: 1h."
+        ),
+    ] = None,
+    ignore_budgets: Annotated[
+        bool, typer.Option("--ignore-budgets", help="As if no NodePool had budgets: what could be done in the end.")
+    ] = False,
+    time_limit: TimeLimitOption = None,
+    output: Annotated[
+        DecisionFormat, typer.Option("-o", "--output", help="How to print the decision.")
+    ] = DecisionFormat.TABLE,
+) -> None:
+    """Decide which nodes earn their price: those that do not are deleted, or replaced by cheaper ones.
+
+    Nothing is changed, neither in files nor in the current kubeconfig's cluster, which is read where no file is given.
+
+    Exit status: 0 for a decision, also one that changes nothing; 2 for bad input; 1 for anything else.
+    """
+    from joinery.cli.decision_input import check_time_limit, decision_input
+    from joinery.cli.output_disruptions_json import disruptions_document
+    from joinery.cli.output_json import write
+    from joinery.cli.sources import moment
+
+    check_time_limit(time_limit)
+    options = _options(move_price, payback, ignore_budgets=ignore_budgets, time_limit=time_limit)
+    given = [*(files or ()), *(more_files or ())]
+    asked = decision_input(
+        given,
+        now=moment(now),
+        doubts=lambda snapshot: (),
+        recursive=recursive,
+        catalog_file=catalog_file,
+        region=region,
+    )
+    _, disruptions, seconds = _decide(asked.snapshot, asked.catalogue, options, only_marked=not given)
+    write(disruptions_document(disruptions, asked.prices, asked.notices, now=asked.snapshot.now, seconds=seconds))
+
+
+def _options(
+    move_price: float | None, payback: str | None, *, ignore_budgets: bool, time_limit: float | None
+) -> "DisruptionOptions":
+    from joinery.disruption.problem import DisruptionOptions
+
+    if move_price is not None and not 0 <= move_price < math.inf:
+        raise ConfigurationError(f"--move-price {move_price:g}: must be a number of dollars, 0 or more")
+    default = DisruptionOptions()
+    return DisruptionOptions(
+        move_price=default.move_price if move_price is None else move_price,
+        payback=default.payback if payback is None else _payback(payback),
+        ignore_budgets=ignore_budgets,
+        time_limit=time_limit,
+    )
+
+
+def _payback(text: str) -> timedelta:
+    """``--payback`` as a duration. Raises ``ConfigurationError``."""
+    from joinery.apis import duration
+
+    try:
+        length = duration.parse(text)
+    except ValueError:
+        length = None
+    if length is None or length <= timedelta():
+        raise ConfigurationError(f"--payback {text}: must be a duration of more than 0, such as 30m or 1h30m")
+    return length
+
+
+def _decide(
+    snapshot: "Snapshot", catalogue: "Catalog", options: "DisruptionOptions", *, only_marked: bool
+) -> tuple["DisruptionProblem", "Disruptions", float]:
+    """The problem, the decision, and how long it took from parsed objects."""
+    from joinery.cloudprovider.offline import instance_types
+    from joinery.disruption.decide import decide
+    from joinery.disruption.problem import DisruptionProblem
+    from joinery.scheduling.problem import Options, Problem
+
+    started = time.perf_counter()
+    types = instance_types(snapshot.node_classes, catalogue, snapshot.now)
+    packing = Problem(
+        snapshot=snapshot,
+        instance_types=types,
+        options=Options(only_marked_unschedulable=only_marked, time_limit=options.time_limit),
+    )
+    problem = DisruptionProblem(packing=packing, options=options)
+    disruptions = decide(problem, stopwatch=lambda: time.perf_counter() - started)
+    return problem, disruptions, time.perf_counter() - started

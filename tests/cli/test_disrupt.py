@@ -1,0 +1,93 @@
+"""``joinery disrupt``: from files to a decision about nodes that others rely on."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from joinery.cli.sources import SAMPLE
+from simulator.builders import node, node_claim, node_class, node_pool, pod
+from simulator.kubernetes.resources import encode
+from tests.cli.conftest import NOW, Run, Write
+
+DISRUPT = ("disrupt", "--now", NOW, "--catalog", str(SAMPLE))
+JSON = (*DISRUPT, "-o", "json")
+PRICE = 0.23184
+"""$/h of an m7a.xlarge on demand, as the sample has it."""
+
+
+def listed(*objects: Any) -> dict[str, Any]:
+    """The objects as ``kubectl get -o json`` prints them."""
+    return {"apiVersion": "v1", "kind": "List", "items": [msgspec.json.decode(encode(one)) for one in objects]}
+
+
+def cluster_of(used: Sequence[str], empty: Sequence[str], *, budget: str = "100%") -> dict[str, Any]:
+    """A NodePool of m7a.xlarge whose ``used`` nodes are full, and whose ``empty`` ones run nothing."""
+    pool = node_pool(requirements=["node.kubernetes.io/instance-type=m7a.xlarge"], budgets=[{"nodes": budget}])
+    nodes = [one for name in (*used, *empty) for one in (node(name), node_claim(f"claim-{name}", node=name))]
+    pods = [pod(f"on-{name}", cpu="3500m", memory="12Gi", node=name, owner="web") for name in used]
+    return listed(node_class(), pool, *nodes, *pods)
+
+
+@pytest.fixture
+def halved(write: Write) -> str:
+    """Two nodes with pods, and two without."""
+    return write("cluster.json", cluster_of(("a", "b"), ("c", "d")))
+
+
+def test_empty_nodes_are_deleted_within_the_contract(run: Run, halved: str) -> None:
+    """Every key of the contract is there, in its order; what the nodes cost is no longer paid."""
+    document = run(*JSON, "-f", halved).document
+    assert list(document) == [
+        "apiVersion", "kind", "now", "commands", "held", "cost", "moves", "curve", "catalogue", "notices", "solver",
+    ]  # fmt: skip
+    assert (document["apiVersion"], document["kind"], document["now"]) == ("joinery.dev/v1", "DisruptionPlan", NOW)
+    for command in document["commands"]:
+        assert list(command) == [
+            "reason", "message", "retire", "launch", "existing", "pods", "savings", "movePrice",
+        ]  # fmt: skip
+        assert (command["reason"], command["launch"], command["pods"]) == ("Empty", [], [])
+    assert sorted(name for command in document["commands"] for name in command["retire"]) == ["claim-c", "claim-d"]
+    cost = document["cost"]
+    assert cost["before"] == pytest.approx(4 * PRICE)
+    assert cost["after"] == pytest.approx(2 * PRICE)
+    assert cost["lowerBound"] <= cost["after"]
+    assert document["moves"] == {"pods": 0, "price": 0.0}
+    assert set(document["solver"]) == {"method", "seconds", "limit"}
+
+
+def test_budgets_hold_nodes_and_may_be_ignored(run: Run, write: Write) -> None:
+    """What a budget keeps is named with its rule; a person may ask what could be done without budgets."""
+    files = write("cluster.json", cluster_of(("a", "b"), ("c", "d"), budget="1"))
+    document = run(*JSON, "-f", files).document
+    assert [name for command in document["commands"] for name in command["retire"]] == ["claim-c"]
+    (held,) = [held for held in document["held"] if held["nodeClaim"] == "claim-d"]
+    assert list(held) == ["nodeClaim", "reason", "code", "disruption"]
+    assert held["code"] == "Budget"
+    assert "the budget 1 allows 1 of 4 nodes" in held["reason"]
+    ignoring = run(*JSON, "-f", files, "--ignore-budgets").document
+    assert sorted(name for command in ignoring["commands"] for name in command["retire"]) == ["claim-c", "claim-d"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--move-price", "-1"), "--move-price -1: must be a number of dollars, 0 or more"),
+        (("--move-price", "nan"), "--move-price nan: must be a number of dollars, 0 or more"),
+        (("--payback", "soon"), "--payback soon: must be a duration of more than 0, such as 30m or 1h30m"),
+        (("--payback", "Never"), "--payback Never: must be a duration of more than 0, such as 30m or 1h30m"),
+        (("--payback", "0s"), "--payback 0s: must be a duration of more than 0, such as 30m or 1h30m"),
+        (("--time-limit", "0"), "--time-limit 0: must be more than 0 seconds"),
+    ],
+)
+def test_a_bad_option_is_told_in_a_line(run: Run, halved: str, arguments: Sequence[str], told: str) -> None:
+    """The option, what was written, and what it must be; nothing is printed."""
+    outcome = run(*JSON, "-f", halved, *arguments)
+    assert (outcome.status, outcome.out, outcome.err) == (2, "", f"joinery: {told}\n")
+
+
+@pytest.mark.parametrize("arguments", [("--move-price", "0"), ("--payback", "1h30m"), ("--payback", "90s")])
+def test_prices_of_moves_and_times_of_payback_are_taken(run: Run, halved: str, arguments: Sequence[str]) -> None:
+    """Zero dollars ask what the cluster could cost; durations are Karpenter's."""
+    assert run(*JSON, "-f", halved, *arguments).status == 0
