@@ -23,7 +23,7 @@ export AWS_DEFAULT_REGION ?= us-east-1
 export AWS_EC2_METADATA_DISABLED := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz soak lint types format check-build build build-host smoke bench bench-small judge webhook-bench oracle controlplane sam-local deploy
+.PHONY: help setup demo test fuzz soak lint types format check-build build build-host smoke bench bench-small judge consolidation webhook-bench oracle controlplane sam-local deploy
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -90,6 +90,10 @@ bench-small: setup ## How near their bounds plans for 1 to 200 pods are
 judge: setup ## Plan a folder of scenarios and have a judge check each plan (SCENARIOS=FOLDER JUDGE=BINARY NAMES="...")
 	@.venv/bin/python -m tools.scenarios --judge "$(or $(JUDGE),$(error give JUDGE=BINARY))" \
 		--scenarios "$(or $(SCENARIOS),$(error give SCENARIOS=FOLDER))" $(NAMES)
+
+consolidation: setup ## Decide about a folder of clusters, and say how good that is (FILES=FOLDER CATALOG=FILE JUDGE=BINARY ARGUMENTS="--again --free NAME...")
+	@.venv/bin/python -m tools.consolidation --files "$(or $(FILES),$(error give FILES=FOLDER))" \
+		--catalog "$(or $(CATALOG),$(error give CATALOG=FILE))" $(if $(JUDGE),--judge "$(JUDGE)") $(ARGUMENTS)
 
 webhook-bench: setup ## What a slow webhook costs the real scheduler (ten minutes)
 	@KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(tools/controlplane/build)} .venv/bin/python -m tools.webhook_bench

@@ -1,0 +1,126 @@
+"""Decide about a folder of clusters, and say whether each decision is right and how good it is.
+
+    python -m tools.consolidation --files FOLDER --catalog FILE [--judge BINARY] [--again] [--free] [NAMES...]
+    python -m tools.consolidation make --seed 1 --nodes 60 --kind services -o FILE.json.gz
+
+Exit status 1 if any decision is wrong.
+"""
+
+import argparse
+import json
+import re
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from tools.consolidation.applied import applied
+from tools.consolidation.catalogue import Catalogue
+from tools.consolidation.documents import Document, read, write
+from tools.consolidation.figures import Measured, targets
+from tools.consolidation.judging import Judge
+from tools.consolidation.report import files_table, remarks, targets_table
+from tools.consolidation.running import JOINERY, Asked, Run, catalogue_of, disrupt
+
+_NOW = "2026-01-01T12:00:00Z"
+_SUFFIX = ".json.gz"
+_WIDE = 220
+
+
+def _options(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="tools.consolidation", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--files", type=Path, required=True, metavar="FOLDER", help="a folder of NAME.json.gz")
+    parser.add_argument("--catalog", type=Path, required=True, help="what can be bought")
+    parser.add_argument("--judge", type=Path, metavar="BINARY", help="have the judge look at the states")
+    parser.add_argument("--reference", type=Path, metavar="FILE", help="default: the folder's reference.json")
+    parser.add_argument("--now", help="the moment of all files; default: what the reference says")
+    parser.add_argument("--again", action="store_true", help="decide again about the result, which must find nothing")
+    parser.add_argument("--free", action="store_true", help="decide also with free moves and without budgets")
+    parser.add_argument("--move-price", type=float, metavar="DOLLARS")
+    parser.add_argument("--payback", metavar="DURATION")
+    parser.add_argument("--ignore-budgets", action="store_true")
+    parser.add_argument("--time-limit", type=float, metavar="SECONDS")
+    parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write plans and final states there")
+    parser.add_argument("--joinery", type=Path, default=JOINERY, metavar="BINARY", help="another one that decides")
+    parser.add_argument("names", nargs="*", metavar="NAMES", help="only these files")
+    return parser.parse_args(arguments)
+
+
+def measure(arguments: Sequence[str]) -> int:
+    """Decide about each file, print what comes of it."""
+    options = _options(arguments)
+    reference = _reference(options.reference or options.files / "reference.json")
+    files = sorted(options.files.glob(f"*{_SUFFIX}"), key=lambda file: file.stat().st_size)
+    results = []
+    for file in files:
+        if not options.names or file.name.removesuffix(_SUFFIX) in options.names:
+            results.append(_measured(file, options, reference))
+            print(f"{results[-1].name}: {'ok' if results[-1].ok else 'wrong'}", file=sys.stderr)
+    console = Console(width=None if sys.stdout.isatty() else _WIDE)
+    console.print(files_table(results))
+    console.print()
+    console.print(targets_table(targets(results)))
+    for result in results:
+        for remark in remarks(result):
+            print(f"{result.name}: {remark}")
+    return 0 if results and all(result.ok for result in results) else 1
+
+
+def _reference(file: Path) -> Mapping[str, Any]:
+    """What another controller makes of each file; ``now`` is the moment that it was asked about."""
+    return json.loads(file.read_text()) if file.exists() else {"snapshots": {}}
+
+
+def _measured(file: Path, options: argparse.Namespace, reference: Mapping[str, Any]) -> Measured:
+    name = file.name.removesuffix(_SUFFIX)
+    known = reference["snapshots"].get(name, {})
+    stated = re.match(r"\S+", known.get("now") or reference.get("now") or _NOW)
+    now = options.now or (stated[0] if stated else _NOW)
+    asked = Asked(
+        move_price=options.move_price,
+        payback=options.payback,
+        ignore_budgets=options.ignore_budgets,
+        time_limit=options.time_limit,
+    )
+    run = disrupt(file, options.catalog, now, asked, options.joinery)
+    if run.plan is None:
+        return Measured(name=name, run=run, reference=known)
+    free = Asked(move_price=0.0, ignore_budgets=True, time_limit=options.time_limit)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.keep or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        types = folder / f"{name}.types.json"
+        catalogue = catalogue_of(file, options.catalog, types)
+        objects = read(file)
+        (folder / f"{name}.plan.json").write_text(json.dumps(run.plan, indent=1))
+        judge = Judge(options.judge, types, Path(scratch)) if options.judge else None
+        return Measured(
+            name=name,
+            run=run,
+            reference=known,
+            verdict=judge.verdict(objects, run.plan) if judge else None,
+            again=_again(objects, run.plan, catalogue, folder / f"{name}.after.json.gz", options, now, asked),
+            free=disrupt(file, options.catalog, now, free, options.joinery) if options.free else None,
+        )
+
+
+def _again(
+    objects: Sequence[Document],
+    plan: Document,
+    catalogue: Catalogue,
+    file: Path,
+    options: argparse.Namespace,
+    now: str,
+    asked: Asked,
+) -> Run | None:
+    if not options.again:
+        return None
+    write(applied(objects, plan, catalogue), file)
+    return disrupt(file, options.catalog, now, asked, options.joinery)
+
+
+if __name__ == "__main__":
+    raise SystemExit(measure(sys.argv[1:]))
