@@ -18,14 +18,14 @@ from pathlib import Path
 from joinery.apis.core import DaemonSet, Pod
 from joinery.apis.labels import CAPACITY_TYPE, ON_DEMAND, ZONE
 from joinery.apis.quantity import Resources, fits, total
-from joinery.cli.page.rows import hue
+from joinery.cli.page.bars import hue
 from joinery.cli.prices import Prices
 from joinery.cli.reading.inputs import load
 from joinery.cli.sources import load_catalog, moment
 from joinery.cli.view.costs import Costs
 from joinery.cli.view.figures import amount, count, money, share
 from joinery.cli.view.plan_groups import view
-from joinery.cli.view.plan_view import Filled
+from joinery.cli.view.workloads import Filled
 from joinery.cloudprovider.offline import instance_types
 from joinery.scheduling.constraints.requirements import Requirements, read
 from joinery.scheduling.constraints.resources import requests_of

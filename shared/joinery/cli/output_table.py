@@ -5,55 +5,45 @@ What matters most comes last, where the eye is when a command ends. A line has e
 name is longer than that: nothing is ever cut off. Rich decides on colours: only on a terminal.
 """
 
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from textwrap import wrap
 
 from rich.console import Console
-from rich.markup import escape as unmarked
 from rich.table import Table
 
+from joinery.cli.console import (
+    TYPE_WIDTH,
+    WIDTH,
+    ZONE_WIDTH,
+    escape,
+    fullness_cell,
+    headed_table,
+    named,
+    number_range,
+    price_lines,
+    print_wrapped,
+    printing,
+    tinted,
+    zones_of,
+)
 from joinery.cli.explained import lines
 from joinery.cli.prices import Prices
-from joinery.cli.view.figures import amount, count, money, monthly, natural, resource_heading, share, size, unit
+from joinery.cli.view.figures import amount, count, money, monthly, natural, resource_heading
 from joinery.cli.view.nearness import nearness
-from joinery.cli.view.plan_view import Existing, Filled, Group, PlanView, Refused, zones_allowed
-from joinery.cli.visible import visible
+from joinery.cli.view.plan_view import Existing, Group, PlanView, Refused
 from joinery.scheduling.explain.explanation import Explanation
-from joinery.scheduling.packing import Launch
 from joinery.state.offerings import InstanceType
 
-_WIDTH = 80
-_WIDEST = 250
-"""What no table exceeds: Rich is told that a terminal is so wide, or it would cut figures off."""
-_ZONE_WIDTH, _TYPE_WIDTH = 15, 19
 _COLUMNS = 3
 """So many resources have a column of the table."""
-_NAMED_PODS = 3
 _NOTED_COST = 0.01  # $/h
 _NAMED_NODES = 10
-_FULL = 0.8
-
-
-@contextmanager
-def _printing() -> Iterator[Console]:
-    """A console that cuts nothing off; no line ends in blanks."""
-    console = Console(width=_WIDEST, soft_wrap=True, highlight=False)
-    with console.capture() as captured:
-        yield console
-    sys.stdout.write("".join(line.rstrip() + "\n" for line in captured.get().splitlines()))
-
-
-def escape(text: str) -> str:
-    """A text of others: no markup, and nothing that steers a terminal."""
-    return unmarked(visible(text))
 
 
 def print_plan(plan: PlanView, *, with_pods: bool = False) -> None:
     """The whole plan on standard output. ``with_pods``: a line for every pod that says where it goes."""
-    with _printing() as console:
+    with printing() as console:
         if plan.sections:
             console.print(_launches(plan), "")
         if plan.existing:
@@ -75,10 +65,6 @@ def _print_explanation(console: Console, explanation: Explanation) -> None:
         console.print(escape(line))
 
 
-def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
-
-
 # --- launches ---
 
 
@@ -89,10 +75,10 @@ def _launches(plan: PlanView) -> Table:
     a node is, and what one costs.
     """
     lines = _lines(plan)
-    table = _table(f"Launch {count(len(plan.packing.launches), 'node')}")
+    table = headed_table(f"Launch {count(len(plan.packing.launches), 'node')}")
     table.add_column("nodes", justify="right", no_wrap=True)
-    table.add_column("instance type", overflow="fold", max_width=_TYPE_WIDTH)
-    table.add_column("zone", overflow="fold", max_width=_ZONE_WIDTH)
+    table.add_column("instance type", overflow="fold", max_width=TYPE_WIDTH)
+    table.add_column("zone", overflow="fold", max_width=ZONE_WIDTH)
     for heading in ("pods", *map(resource_heading, _measured(plan)), "$/h"):
         table.add_column(heading, justify="right", no_wrap=True)
     for pool, groups in lines:
@@ -129,33 +115,17 @@ def _line(pool: str, groups: Sequence[Group], resources: Sequence[str]) -> list[
     return [
         str(len(nodes)),
         f"[bold]{offering.instance_type}[/bold]{_alternatives(groups)}\n[dim]{escape(pool)}[/dim]",
-        f"{_zones(launches)}\n{_tinted(offering.capacity_type)}",
+        f"{zones_of(launches)}\n{tinted(offering.capacity_type)}",
         str(sum(node.pods for node in nodes)),
-        *(_filled(nodes, name) for name in resources),
+        *(fullness_cell(nodes, name) for name in resources),
         f"{offering.price * len(nodes):.4f}{price_each}",
     ]
-
-
-def _zones(launches: Sequence[Launch]) -> str:
-    """``any of 5 zones`` where a launch may choose; ``us-east-1a``, or several nodes' zones as ``us-east-1a,b,f``."""
-    choices = {choice for launch in launches if (choice := zones_allowed(launch)) > 1}
-    if choices:
-        return f"any of {_range(choices)} zones"
-    zones = sorted({launch.offering.zone for launch in launches})
-    regions = {zone[:-1] for zone in zones}
-    listed = ",".join((zones[0], *(zone[-1] for zone in zones[1:]))) if len(regions) == 1 else ", ".join(zones)
-    return listed if len(listed) <= _ZONE_WIDTH else f"{len(zones)} zones"
 
 
 def _alternatives(groups: Sequence[Group]) -> str:
     """How many other instance types the requests allow."""
     others = {len(launch.instance_types) - 1 for group in groups for launch in group.launches}
-    return f" [dim]+{_range(others)}[/dim]" if max(others) > 0 else ""
-
-
-def _range(numbers: Iterable[int]) -> str:
-    smallest, largest = min(numbers := set(numbers)), max(numbers)
-    return str(smallest) if smallest == largest else f"{smallest}-{largest}"
+    return f" [dim]+{number_range(others)}[/dim]" if max(others) > 0 else ""
 
 
 def _sum(plan: PlanView) -> list[str]:
@@ -165,38 +135,23 @@ def _sum(plan: PlanView) -> list[str]:
     return [str(len(launches)), "", "", pods, *blank, f"{plan.packing.hourly:.4f}"]
 
 
-def _tinted(capacity_type: str) -> str:
-    return f"[cyan]{capacity_type}[/cyan]" if capacity_type == "spot" else f"[dim]{capacity_type}[/dim]"
-
-
 def _measured(plan: PlanView) -> list[str]:
     """What has a column: CPU, memory, and devices; of what is left the page and the document tell."""
     aside = ("ephemeral-storage", "hugepages-", "vpc.amazonaws.com/")
     return [name for name in plan.resources if not name.startswith(aside)][:_COLUMNS]
 
 
-def _filled(nodes: Sequence[Filled], resource: str) -> str:
-    """How full the nodes are together, and below how large one is: ``97%``, ``of 3.9``."""
-    used = sum(node.used.get(resource, 0) for node in nodes) / len(nodes)
-    whole = sum(node.room.get(resource, 0) for node in nodes) / len(nodes)
-    if not whole:
-        return amount(resource, used) if used else ""
-    colour = "green" if used > _FULL * whole else "default"
-    measure = "Gi" if unit(resource) == "GiB" else ""
-    return f"[{colour}]{share(used, whole)}[/]\n[dim]of {size(resource, whole)}{measure}[/dim]"
-
-
 # --- existing capacity ---
 
 
 def _existing(existing: Sequence[Existing], resources: Sequence[str]) -> Table:
-    table = _table(f"Room on {count(len(existing), 'existing node')}")
+    table = headed_table(f"Room on {count(len(existing), 'existing node')}")
     table.add_column("node", overflow="fold", max_width=46)
     for heading in ("+ pods", *map(resource_heading, resources)):
         table.add_column(heading, justify="right", no_wrap=True)
     for node in _by_pods(existing)[:_NAMED_NODES]:
         what = ", ".join(part for part in (node.instance_type, node.node_pool, _state(node)) if part)
-        fullness = (_filled([node.node], resource) for resource in resources)
+        fullness = (fullness_cell([node.node], resource) for resource in resources)
         table.add_row(f"{escape(node.name)}\n[dim]{escape(what)}[/dim]", str(node.node.pods), *fullness)
     return table
 
@@ -223,14 +178,14 @@ def _print_rest(console: Console, existing: Sequence[Existing]) -> None:
 def _pods(plan: PlanView) -> Table:
     """A line for each pod; what may be searched for stands in one line."""
     homes = {
-        pod: (launch.name, f"new {launch.offering.instance_type}", _zones([launch]))
+        pod: (launch.name, f"new {launch.offering.instance_type}", zones_of([launch]))
         for launch in plan.packing.launches
         for pod in launch.pods
     }
     for one in plan.existing:
         homes |= {pod: (one.name, _state(one) or "there already", "") for pod in one.placement.pods}
     homes |= {unplaced.pod: ("-", "pending", "") for unplaced in plan.packing.unplaced}
-    table = _table("Where every pod goes")
+    table = headed_table("Where every pod goes")
     for name in ("pod", "node", "which is", "zone"):
         table.add_column(name, no_wrap=True)
     for pod in sorted(homes, key=natural):
@@ -247,9 +202,9 @@ def _print_refused(console: Console, refused: Sequence[Refused]) -> None:
     pods = sum(len(one.pods) for one in refused)
     console.print(f"[bold red]Unschedulable: {count(pods, 'pod')}[/bold red]")
     for one in refused:
-        console.print(f"  [bold]{count(len(one.pods), 'pod')}[/bold] {_named(one.pods)}")
+        console.print(f"  [bold]{count(len(one.pods), 'pod')}[/bold] {named(one.pods)}")
         for reason in one.reasons:
-            _print_wrapped(console, reason, first="    • ")
+            print_wrapped(console, reason, first="    • ")
     console.print()
 
 
@@ -259,21 +214,8 @@ def _print_dropped(console: Console, plan: PlanView) -> None:
     pods = count(len(plan.packing.relaxed), "pod")
     console.print(f"[bold yellow]Preferences dropped for {pods}[/bold yellow]")
     for preference, times in plan.dropped:
-        _print_wrapped(console, preference, first=f"  {times} × ")
+        print_wrapped(console, preference, first=f"  {times} × ")
     console.print()
-
-
-def _print_wrapped(console: Console, said: str, *, first: str) -> None:
-    """A sentence in lines of the table's width; a name is never broken."""
-    lines = wrap(
-        said,
-        _WIDTH,
-        initial_indent=first,
-        subsequent_indent=" " * len(first),
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    console.print("\n".join(escape(line) for line in lines))
 
 
 # --- totals ---
@@ -286,7 +228,7 @@ def _print_totals(console: Console, plan: PlanView) -> None:
     console.print(_placed(plan))
     for line in _cost(plan):
         console.print(line)
-    for line in _prices(plan.prices):
+    for line in price_lines(plan.prices):
         console.print(line)
     console.print(_effort(plan))
 
@@ -313,17 +255,10 @@ def _cost(plan: PlanView) -> Iterator[str]:
     else:
         yield f"[bold]{money(packing.hourly)}/h[/bold], {monthly(packing.hourly)}{_on_demand(plan)}"
         for sentence in nearness(packing):
-            yield from map(escape, wrap(sentence, _WIDTH, subsequent_indent="  "))
+            yield from map(escape, wrap(sentence, WIDTH, subsequent_indent="  "))
         if packing.resilience_cost >= _NOTED_COST:
             yield f"Smaller nodes and a choice of spot types are about {money(packing.resilience_cost)}/h of it"
-    yield from map(escape, wrap(plan.costs.running.sentence(), _WIDTH, subsequent_indent="  "))
-
-
-def _prices(prices: Prices) -> "Iterator[str]":
-    """Whose prices these are: louder where they are not the cluster's own."""
-    yield escape(prices.origin)
-    if prices.is_estimate:
-        yield f"[bold yellow]{escape(prices.doubt)}[/bold yellow]"
+    yield from map(escape, wrap(plan.costs.running.sentence(), WIDTH, subsequent_indent="  "))
 
 
 def _on_demand(plan: PlanView) -> str:
@@ -337,17 +272,12 @@ def _effort(plan: PlanView) -> str:
     return f"[dim]Planned in {plan.seconds:.2f} s{struck}[/dim]"
 
 
-def _named(pods: Sequence[str], *, most: int = _NAMED_PODS) -> str:
-    shown = ", ".join(escape(pod) for pod in pods[:most])
-    return f"{shown} and {len(pods) - most} more" if len(pods) > most else shown
-
-
 # --- the catalogue ---
 
 
 def print_catalog(types: Iterable[InstanceType], node_class: str, prices: Prices) -> None:
     """The types that can be bought, the cheapest first."""
-    table = _table(f"Instance types for {node_class}")
+    table = headed_table(f"Instance types for {node_class}")
     table.add_column("instance type")
     for heading in ("cpu", "memory GiB", "pods", "zones", "on-demand $/h", "spot from $/h"):
         table.add_column(heading, justify="right")
@@ -359,9 +289,9 @@ def print_catalog(types: Iterable[InstanceType], node_class: str, prices: Prices
                 amount("memory", kind.allocatable.get("memory", 0)), str(kind.allocatable.get("pods", 0)),
                 str(len(zones)), _price(kind, "on-demand"), _price(kind, "spot"),
             )  # fmt: skip
-    with _printing() as console:
+    with printing() as console:
         console.print(table)
-        for line in _prices(prices):
+        for line in price_lines(prices):
             console.print(line)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from joinery.apis.core import Pod
 from joinery.apis.quantity import amount
 from joinery.cli.notices import Notice, some_of, warning
-from joinery.cli.view.plan_groups import owner_of
+from joinery.cli.view.workloads import owner_of
 
 #: No process lives in less than a mebibyte; no container has needed so many cores that were written without a unit.
 _LEAST, _MOST_CORES = 2**20, 100

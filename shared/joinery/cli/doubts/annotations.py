@@ -11,7 +11,7 @@ from joinery.apis import labels
 from joinery.apis.core import Pod
 from joinery.cli.notices import Notice, some_of, warning
 from joinery.cli.reading.own_annotations import OF_PODS, OF_POOLS, nothing_reads
-from joinery.cli.view.plan_groups import owner_of
+from joinery.cli.view.workloads import owner_of
 from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot
 

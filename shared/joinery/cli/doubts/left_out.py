@@ -7,7 +7,7 @@ from joinery.apis.core import Pod
 from joinery.apis.support import UNTIL_THEN, disruption_in_vain
 from joinery.cli.doubts.amounts import odd_amounts
 from joinery.cli.notices import Notice, note, some_of, warning
-from joinery.cli.view.plan_groups import owner_of
+from joinery.cli.view.workloads import owner_of
 from joinery.cloudprovider.catalog.document import Catalog
 from joinery.cloudprovider.offline import NODE_CLASS, unused_reservations
 from joinery.scheduling.constraints.resources import requests_of

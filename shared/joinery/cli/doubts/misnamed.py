@@ -15,7 +15,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.slips import label_meant_by, meant_by, value_meant_by
 from joinery.apis.validation import validate
 from joinery.cli.notices import Notice, some_of, warning
-from joinery.cli.view.plan_groups import owner_of
+from joinery.cli.view.workloads import owner_of
 from joinery.state.offerings import InstanceType
 from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot

@@ -6,7 +6,8 @@ from joinery.apis.labels import INSTANCE_TYPE
 from joinery.apis.meta import Requirement, Taint
 from joinery.cli.page.text import Html, element, join, text
 from joinery.cli.view.figures import amount, in_order, listed, unit
-from joinery.cli.view.plan_view import Filled, Group
+from joinery.cli.view.plan_view import Group
+from joinery.cli.view.workloads import Filled
 from joinery.scheduling.packing import Launch
 
 #: In a large plan a row names only the first alternatives.

@@ -1,24 +1,18 @@
 """A plan as one page: what is bought drawn to scale, what it costs, how near to the best that is, and what stays
 pending.
 
-The page carries everything in itself and asks the network for nothing; a content security policy forbids it to. Every
-text of the cluster is escaped. A plan of 10,000 pods must stay a page that opens: nodes that are alike are one row,
+A plan of 10,000 pods must stay a page that opens: nodes that are alike are one row,
 bars have a piece a workload, long sections fold, and names are left out where there are too many.
 """
 
-import base64
-import hashlib
 import sys
-from importlib import resources
-from string import Template
 
-from joinery.cli.page import costs, explanations, notices, rows
+from joinery.cli.page import costs, explanations, rows
+from joinery.cli.page.frame import Frame, figure, framed
 from joinery.cli.page.text import NOTHING, Html, element, join, text
 from joinery.cli.view.figures import TELLING, count, money, monthly
 from joinery.cli.view.nearness import nearness
 from joinery.cli.view.plan_view import PlanView
-
-_PAGE = resources.files("joinery.cli.page")
 
 _BOUND = (
     "The lower bound is proven: no set of new nodes, together with the existing nodes and what this plan places on "
@@ -36,39 +30,21 @@ def print_page(plan: PlanView) -> None:
 
 def page(plan: PlanView) -> str:
     """The whole page. One plan gives one page, byte for byte."""
-    script = _part("plan.js")
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    moment = plan.now.isoformat().replace("+00:00", "Z")
-    return Template(_part("plan.html")).substitute(
-        title=text(f"Joinery plan: {money(plan.packing.hourly)}/h"),
-        now=text(moment),
-        headline=text(_headline(plan)),
-        estimate=_estimate(plan),
-        notices=notices.section(plan),
-        figures=_figures(plan),
-        meter=_meter(plan),
-        bound=_bound(plan),
-        sections=join(part for part in (rows.sections(plan), costs.section(plan), explanations.section(plan)) if part),
-        legend=rows.legend(plan),
-        footer=_footer(plan),
-        colours=rows.colours(plan),
-        style=_part("plan.css"),
-        script=script,
-        script_hash=f"sha256-{digest}",
+    return framed(
+        Frame(
+            title=f"Joinery plan: {money(plan.packing.hourly)}/h",
+            kind="plan",
+            now=plan.now,
+            headline=_headline(plan),
+            prices=plan.prices,
+            notices=plan.notices,
+            workloads=plan.workloads,
+            figures=_figures(plan),
+            under_figures=join((_meter(plan), _bound(plan))),
+            sections=join(filter(None, (rows.sections(plan), costs.section(plan), explanations.section(plan)))),
+            footer=_footer(plan),
+        )
     )
-
-
-def _part(name: str) -> str:
-    return (_PAGE / name).read_text(encoding="utf-8")
-
-
-def _estimate(plan: PlanView) -> Html:
-    """Said before any price is."""
-    prices = plan.prices
-    if not prices.is_estimate:
-        return NOTHING
-    said = f"Prices are an ESTIMATE: the cluster is in {prices.cluster_region}, the catalogue is of {prices.region}."
-    return element("p", text(said), class_="estimate")
 
 
 def _headline(plan: PlanView) -> str:
@@ -85,28 +61,23 @@ def _headline(plan: PlanView) -> str:
 def _figures(plan: PlanView) -> Html:
     packing = plan.packing
     pending = len(packing.unplaced)
-    figures = [_figure("hourly", "Cost", f"{money(packing.hourly)}/h", monthly(packing.hourly))]
+    figures = [figure("hourly", "Cost", f"{money(packing.hourly)}/h", monthly(packing.hourly))]
     if packing.launches:
-        figures.append(_figure("lower-bound", "Proven bound", f"{money(packing.lower_bound)}/h", "no plan costs less"))
+        figures.append(figure("lower-bound", "Proven bound", f"{money(packing.lower_bound)}/h", "no plan costs less"))
         if packing.gap < TELLING:
-            figures.append(_figure("gap", "Gap", f"{packing.gap:.1%}", "above the bound at most"))
+            figures.append(figure("gap", "Gap", f"{packing.gap:.1%}", "above the bound at most"))
         if packing.resilience_cost >= 0.01:
             figures.append(
-                _figure(
+                figure(
                     "resilience", "Resilience", f"{money(packing.resilience_cost)}/h", "smaller nodes, more spot types"
                 )
             )
-    figures.append(_figure("launches", "New nodes", f"{len(packing.launches):,}", _kinds(plan)))
-    figures.append(_figure("placed", "Pods placed", f"{plan.placed:,}", _where(plan)))
+    figures.append(figure("launches", "New nodes", f"{len(packing.launches):,}", _kinds(plan)))
+    figures.append(figure("placed", "Pods placed", f"{plan.placed:,}", _where(plan)))
     kind = "bad" if pending else "good"
     why = f"for {count(len(plan.refused), 'reason')}" if pending else "every pod has a place"
-    figures.append(_figure("pending", "Stay pending", f"{pending:,}", why, kind=kind))
+    figures.append(figure("pending", "Stay pending", f"{pending:,}", why, kind=kind))
     return join(figures)
-
-
-def _figure(name: str, term: str, value: str, note: str, *, kind: str = "") -> Html:
-    shown = element("dd", element("span", text(value), id=name), element("small", text(note)))
-    return element("div", element("dt", text(term)), shown, class_=kind)
 
 
 def _kinds(plan: PlanView) -> str:

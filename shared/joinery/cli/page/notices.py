@@ -1,22 +1,22 @@
-"""What a person should hear beside the plan, at the head of the page:
+"""What a person should hear beside a decision, at the head of its page:
 the warnings first, the notes folded away with them.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 
 from joinery.cli.notices import Notice, Severity
 from joinery.cli.page.text import NOTHING, Html, element, text
 from joinery.cli.view.figures import count
-from joinery.cli.view.plan_view import PlanView
 
 
-def section(plan: PlanView) -> Html:
+def section(notices: Sequence[Notice]) -> Html:
     """A list that is open where there is a warning; nothing where there is nothing to say."""
-    if not plan.notices:
+    if not notices:
         return NOTHING
-    numbers = Counter(notice.severity for notice in plan.notices)
+    numbers = Counter(notice.severity for notice in notices)
     said = ", ".join(count(numbers[severity], severity.value) for severity in Severity if numbers[severity])
-    ranked = sorted(plan.notices, key=lambda notice: list(Severity).index(notice.severity))
+    ranked = sorted(notices, key=lambda notice: list(Severity).index(notice.severity))
     is_open = {"open_": "open"} if numbers[Severity.WARNING] else {}
     summary = element("summary", text(said))
     return element("details", summary, element("ul", *map(_line, ranked)), class_="notices", **is_open)

@@ -3,40 +3,22 @@
 All of it follows from the problem and its packing; nothing is decided here.
 """
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
-from joinery.apis.core import Pod
 from joinery.apis.labels import INSTANCE_TYPE
 from joinery.apis.quantity import NOTHING, Resources, total
 from joinery.cli.notices import Notice
 from joinery.cli.prices import Prices
 from joinery.cli.view.costs import Costs
 from joinery.cli.view.figures import natural
-from joinery.cli.view.plan_view import (
-    Existing,
-    Filled,
-    Group,
-    Part,
-    PlanView,
-    Refused,
-    Section,
-    Workload,
-    zones_allowed,
-)
+from joinery.cli.view.plan_view import Existing, Group, PlanView, Refused, Section, zones_allowed
+from joinery.cli.view.workloads import Filled, WorkloadOf, parts_of, workloads_of
 from joinery.scheduling.constraints.resources import PODS, requests_of
 from joinery.scheduling.explain.explanation import Explanation
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing
 from joinery.scheduling.problem import Problem
 from joinery.state.nodes import NodeView, views
-
-_NUMBER = re.compile(r"-\d+$")
-_TEMPLATE_HASH = "pod-template-hash"
-_WEIGHED = ("cpu", "memory")
-
-_Workloads = Mapping[str, Workload]
-"""The workload of each placed pod."""
 
 
 def view(
@@ -50,7 +32,7 @@ def view(
     explanations: Iterable[Explanation] = (),
 ) -> PlanView:
     """The packing as a person looks at it. Takes a fraction of the time that finding it took."""
-    workload_of = _workloads(problem.snapshot.pods, packing)
+    workload_of = workloads_of(problem.snapshot.pods, _placed(packing))
     return PlanView(
         packing=packing,
         costs=costs,
@@ -67,69 +49,22 @@ def view(
     )
 
 
-# --- workloads ---
-
-
-def _workloads(pods: Iterable[Pod], packing: Packing) -> _Workloads:
-    placed = {pod for launch in packing.launches for pod in launch.pods}
-    placed.update(pod for existing in packing.existing for pod in existing.pods)
-    alike: dict[tuple[str, tuple[tuple[str, int], ...]], list[str]] = defaultdict(list)
-    for pod in pods:
-        if pod.key in placed:
-            asked = {name: value for name, value in requests_of(pod).items() if value and name != PODS}
-            alike[(owner_of(pod), tuple(sorted(asked.items())))].append(pod.key)
-    return {
-        pod: workload
-        for workload, members in zip(_numbered(alike), alike.values(), strict=True)
-        for pod in members
-    }  # fmt: skip
-
-
-def owner_of(pod: Pod) -> str:
-    """namespace/name of what the pod is a copy of: its Deployment, Job or the like;
-    without an owner its name less a number.
-    """
-    metadata = pod.metadata
-    owner = next((o.name for o in metadata.owner_references if o.controller), "")
-    template = metadata.labels.get(_TEMPLATE_HASH)
-    stem = owner.removesuffix(f"-{template}") if template else owner
-    return f"{metadata.namespace or 'default'}/{stem or _NUMBER.sub('', metadata.name)}"
-
-
-def _numbered(alike: Mapping[tuple[str, tuple[tuple[str, int], ...]], Sequence[str]]) -> list[Workload]:
-    """The workloads in the given order, numbered by what all their pods take together."""
-    everything = total({name: value * len(pods) for name, value in asked} for (_, asked), pods in alike.items())
-
-    def size(key: tuple[str, tuple[tuple[str, int], ...]]) -> float:
-        asked = dict(key[1])
-        return len(alike[key]) * sum(asked.get(name, 0) / max(1, everything.get(name, 0)) for name in _WEIGHED)
-
-    ranked = sorted(alike, key=lambda key: (-size(key), key))
-    numbers = {key: number for number, key in enumerate(ranked)}
-    return [
-        Workload(name=key[0], requests=dict(key[1]), pods=len(pods), number=numbers[key]) for key, pods in alike.items()
-    ]
-
-
-def _parts(pods: Iterable[str], workload_of: _Workloads) -> tuple[Part, ...]:
-    by_workload: dict[Workload, list[str]] = defaultdict(list)
-    for pod in pods:
-        by_workload[workload_of[pod]].append(pod)
-    listed = sorted(by_workload.items(), key=lambda item: item[0].number)
-    return tuple(Part(workload, tuple(sorted(members, key=natural))) for workload, members in listed)
+def _placed(packing: Packing) -> set[str]:
+    bought = {pod for launch in packing.launches for pod in launch.pods}
+    return bought.union(pod for placement in packing.existing for pod in placement.pods)
 
 
 # --- launches ---
 
 
-def _sections(problem: Problem, launches: Iterable[Launch], workload_of: _Workloads) -> tuple[Section, ...]:
-    rooms = _rooms(problem)
+def _sections(problem: Problem, launches: Iterable[Launch], workload_of: WorkloadOf) -> tuple[Section, ...]:
+    rooms = rooms_of(problem)
     by_section: dict[tuple[str, str, str], dict[Hashable, list[tuple[Launch, Filled]]]] = defaultdict(
         lambda: defaultdict(list)
     )
     for launch in launches:
         offering = launch.offering
-        node = _bought(launch, rooms.get((launch.node_pool, offering.instance_type), NOTHING), workload_of)
+        node = bought(launch, rooms.get((launch.node_pool, offering.instance_type), NOTHING), workload_of)
         by_section[(launch.node_pool, _where(launch), offering.capacity_type)][_likeness(launch, node)].append(
             (launch, node)
         )
@@ -150,8 +85,8 @@ def _where(launch: Launch) -> str:
     return f"any of {choice} zones" if choice > 1 else launch.offering.zone
 
 
-def _rooms(problem: Problem) -> Mapping[tuple[str, str], Resources]:
-    """What a node of a NodePool and instance type holds."""
+def rooms_of(problem: Problem) -> Mapping[tuple[str, str], Resources]:
+    """What a node holds, by name of its NodePool and instance type."""
     return {
         (pool.metadata.name, kind.name): kind.allocatable
         for pool in problem.snapshot.node_pools
@@ -159,8 +94,9 @@ def _rooms(problem: Problem) -> Mapping[tuple[str, str], Resources]:
     }
 
 
-def _bought(launch: Launch, room: Resources, workload_of: _Workloads) -> Filled:
-    parts = _parts(launch.pods, workload_of)
+def bought(launch: Launch, room: Resources, workload_of: WorkloadOf) -> Filled:
+    """A new node with its pods on it; what it requests beyond theirs is its daemons'."""
+    parts = parts_of(launch.pods, workload_of)
     pods = total({name: value * len(part.pods) for name, value in part.workload.requests.items()} for part in parts)
     daemons = {name: value - pods.get(name, 0) for name, value in launch.requests.items() if name != PODS}
     return Filled(room=room, before={name: value for name, value in daemons.items() if value > 0}, parts=parts)
@@ -186,7 +122,7 @@ def _groups(alike: Iterable[Sequence[tuple[Launch, Filled]]]) -> tuple[Group, ..
 # --- existing capacity ---
 
 
-def _existing(problem: Problem, packing: Packing, workload_of: _Workloads) -> tuple[Existing, ...]:
+def _existing(problem: Problem, packing: Packing, workload_of: WorkloadOf) -> tuple[Existing, ...]:
     by_name = {(node.node, node.claim): node for node in views(problem.snapshot)} if packing.existing else {}
     placements = [
         _filled_up(placement, by_name.get((placement.node, placement.node_claim)), workload_of)
@@ -195,7 +131,7 @@ def _existing(problem: Problem, packing: Packing, workload_of: _Workloads) -> tu
     return tuple(sorted(placements, key=lambda one: natural(one.name)))
 
 
-def _filled_up(placement: ExistingPlacement, node: NodeView | None, workload_of: _Workloads) -> Existing:
+def _filled_up(placement: ExistingPlacement, node: NodeView | None, workload_of: WorkloadOf) -> Existing:
     placed = frozenset(placement.pods)
     running = (requests_of(pod) for pod in node.pods if pod.key not in placed) if node else ()
     return Existing(
@@ -205,7 +141,7 @@ def _filled_up(placement: ExistingPlacement, node: NodeView | None, workload_of:
         node=Filled(
             room=node.allocatable if node else NOTHING,
             before=total(running),
-            parts=_parts(placement.pods, workload_of),
+            parts=parts_of(placement.pods, workload_of),
         ),
     )
 

@@ -1,8 +1,7 @@
 """What a person looks at in a plan: a few kinds of nodes, and on them workloads instead of thousands of pods.
 
-Pods of one owner with equal requests are one **workload**. Launches with the same offering that hold the same numbers
-of the same workloads are one **group**; groups of one NodePool, zone and capacity type are one **section**. Table, page
-and pictures draw these; ``plan_groups`` derives them.
+Launches with the same offering that hold the same numbers of the same workloads are one **group**; groups of one
+NodePool, zone and capacity type are one **section**. Table, page and pictures draw these; ``plan_groups`` derives them.
 """
 
 from dataclasses import dataclass
@@ -10,53 +9,14 @@ from datetime import datetime
 from functools import cached_property
 
 from joinery.apis.labels import ZONE
-from joinery.apis.quantity import Resources, total
+from joinery.apis.quantity import total
 from joinery.cli.notices import Notice
 from joinery.cli.prices import Prices
 from joinery.cli.view.costs import Costs
 from joinery.cli.view.figures import in_order
+from joinery.cli.view.workloads import Filled, Workload
 from joinery.scheduling.explain.explanation import Explanation
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Workload:
-    """Pods of one owner that ask for the same. ``name`` is ``namespace/owner``, ``requests`` those of one pod."""
-
-    name: str
-    requests: Resources
-    pods: int
-    number: int
-    """By what all its pods take of the plan, the largest first; it decides the colour."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """The pods of one workload on a node."""
-
-    workload: Workload
-    pods: tuple[str, ...]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Filled:
-    """A node and what will be on it. ``before`` is taken already: by daemons, or by pods that run there."""
-
-    room: Resources
-    before: Resources
-    parts: tuple[Part, ...]
-
-    @cached_property
-    def used(self) -> Resources:
-        """With everything on it."""
-        asked = (
-            {name: value * len(part.pods) for name, value in part.workload.requests.items()} for part in self.parts
-        )
-        return total((self.before, *asked))
-
-    @property
-    def pods(self) -> int:
-        return sum(len(part.pods) for part in self.parts)
 
 
 @dataclass(frozen=True, kw_only=True)
