@@ -105,4 +105,7 @@ class _Choice:
     def _objection(self, claim: NodeClaim) -> str:
         """Why the node must not be replaced now; empty if it may."""
         command = NewCommand(reason=DisruptionReason.DRIFTED, candidates=(claim,))
-        return obstacle(command, self._claims) or self._look.objection([claim], DisruptionReason.DRIFTED)
+        if stands_in_the_way := obstacle(command, self._claims):
+            return stands_in_the_way
+        objection = self._look.objection([claim], DisruptionReason.DRIFTED)
+        return objection.message if objection else ""

@@ -7,15 +7,33 @@ disrupted, or a disruption budget may have been used up. Whoever chooses candida
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from enum import Enum, auto
 
-from joinery.apis.core import Pod, PodDisruptionBudget
+from joinery.apis.core import Pod
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import DO_NOT_DISRUPT
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.scheduling.constraints.budgets import covering
+from joinery.scheduling.constraints.budgets import Coverage
 from joinery.state.pods import is_active, is_protected
 from joinery.state.snapshot import Snapshot
 from joinery.termination.drain import is_drainable
+
+
+class ObjectionKind(Enum):
+    """What objects: the node's own annotation, a pod that is protected, or a PodDisruptionBudget."""
+
+    NODE = auto()
+    POD = auto()
+    POD_DISRUPTION_BUDGET = auto()
+
+
+@dataclass(frozen=True, slots=True)
+class Objection:
+    """Why a claim may not be retired now. ``message``: in words for an Event."""
+
+    kind: ObjectionKind
+    message: str
 
 
 class SecondLook:
@@ -27,46 +45,56 @@ class SecondLook:
     def __init__(self, snapshot: Snapshot) -> None:
         self._now = snapshot.now
         self._nodes = {node.metadata.name: node for node in snapshot.nodes}
+        self._names = {node.spec.provider_id: node.metadata.name for node in snapshot.nodes if node.spec.provider_id}
         self._pods: dict[str, list[Pod]] = defaultdict(list)
         for pod in snapshot.pods:
             self._pods[pod.spec.node_name].append(pod)
-        self._budgets: dict[str, list[PodDisruptionBudget]] = defaultdict(list)
-        for budget in snapshot.disruption_budgets:
-            self._budgets[budget.metadata.namespace].append(budget)
+        self._budgets = Coverage(snapshot.disruption_budgets)
 
-    def objection(self, candidates: Iterable[NodeClaim], reason: DisruptionReason) -> str:
-        """Why these claims may not be retired now, in words for an Event; empty if they may.
+    def objection(self, candidates: Iterable[NodeClaim], reason: DisruptionReason) -> Objection | None:
+        """The first reason why these claims may not be retired now; None if they may.
 
         Pods do not stop drift where the claim has a ``terminationGracePeriod``, because that promises that its node can
         be replaced.
         """
-        return next(self._objections([claim for claim in candidates if claim.status.node_name], reason), "")
+        return next(self._objections([claim for claim in candidates if self._node_of(claim)], reason), None)
 
-    def _objections(self, candidates: Sequence[NodeClaim], reason: DisruptionReason) -> Iterator[str]:
+    def _node_of(self, claim: NodeClaim) -> str:
+        """The Node's name. A claim from a file may have its instance only."""
+        return claim.status.node_name or self._names.get(claim.status.provider_id, "")
+
+    def _objections(self, candidates: Sequence[NodeClaim], reason: DisruptionReason) -> Iterator[Objection]:
         for claim in candidates:
-            node = self._nodes.get(claim.status.node_name)
+            node = self._nodes.get(self._node_of(claim))
             if node is not None and node.metadata.annotations.get(DO_NOT_DISRUPT) == "true":
-                yield f"node {node.metadata.name} has the annotation {DO_NOT_DISRUPT}"
+                message = f"node {node.metadata.name} has the annotation {DO_NOT_DISRUPT}"
+                yield Objection(ObjectionKind.NODE, message)
         is_drift = reason is DisruptionReason.DRIFTED
         watched = [claim for claim in candidates if not (is_drift and claim.spec.termination_grace_period)]
         # A pod that ends by itself is let go. One that tolerates the taint is not evicted, so no budget counts.
         # But it ends with the node, so its annotation does.
-        listed = (pod for claim in watched for pod in self._pods.get(claim.status.node_name, ()))
+        listed = (pod for claim in watched for pod in self._pods.get(self._node_of(claim), ()))
         pods = [pod for pod in listed if is_active(pod)]
-        yield from (f"pod {pod.key} must not be disrupted" for pod in pods if is_protected(pod, self._now))
-        yield from self._budget_objections(pod for pod in pods if is_drainable(pod, self._now))
-
-    def _budget_objections(self, pods: Iterable[Pod]) -> Iterator[str]:
-        """The pods that no eviction would be granted for now (Karpenter `pdb.Limits.CanEvictPods`)."""
         for pod in pods:
-            matching = covering(self._budgets.get(pod.metadata.namespace, ()), pod)
-            if len(matching) > 1:
-                # The eviction API refuses such a pod whatever the budgets say.
-                yield f"pod {pod.key} has more than one PodDisruptionBudget"
-            for budget in matching:
-                is_let_go = budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and _is_unready(pod)
-                if budget.status.disruptions_allowed <= 0 and not is_let_go:
-                    yield f"PodDisruptionBudget {budget.metadata.name} allows no eviction of pod {pod.key} now"
+            if is_protected(pod, self._now):
+                yield Objection(ObjectionKind.POD, f"pod {pod.key} must not be disrupted")
+        for pod in pods:
+            if message := self._budget_objection(pod):
+                yield Objection(ObjectionKind.POD_DISRUPTION_BUDGET, message)
+
+    def _budget_objection(self, pod: Pod) -> str:
+        """Why no eviction of the pod would be granted now; empty if one would (Karpenter `pdb.Limits.CanEvictPods`)."""
+        matching = self._budgets.of(pod)
+        if not matching or not is_drainable(pod, self._now):
+            return ""
+        if len(matching) > 1:
+            # The eviction API refuses such a pod whatever the budgets say.
+            return f"pod {pod.key} has more than one PodDisruptionBudget"
+        budget = matching[0]
+        is_let_go = budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow" and _is_unready(pod)
+        if budget.status.disruptions_allowed > 0 or is_let_go:
+            return ""
+        return f"PodDisruptionBudget {budget.metadata.name} allows no eviction of pod {pod.key} now"
 
 
 def _is_unready(pod: Pod) -> bool:

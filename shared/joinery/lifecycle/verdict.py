@@ -68,8 +68,8 @@ def judge(command: DisruptionCommand, look: SecondLook, now: datetime) -> Verdic
         limit = record.deadline - record.started
         return Verdict(Outlook.ROLL_BACK, f"its replacement {unready[0]} was not ready within {limit}")
     is_forced = record.waits_for is Readiness.LAUNCHED
-    why = "" if is_forced else look.objection(command.candidates, record.reason)
-    return Verdict(Outlook.ROLL_BACK, why) if why else Verdict(Outlook.FINISH)
+    objection = None if is_forced else look.objection(command.candidates, record.reason)
+    return Verdict(Outlook.ROLL_BACK, objection.message) if objection else Verdict(Outlook.FINISH)
 
 
 def deadline(started: datetime, candidates: int) -> datetime:

@@ -1,0 +1,81 @@
+"""Admission: which of a decision's commands the budgets of NodePools allow to start now.
+
+Commands are asked about in their order. One is admitted only if every NodePool that it takes nodes from has room for
+all of them, for the command's reason. What an admitted command takes counts against the commands after it, whatever
+their reasons, because a node that goes uses up every budget (``disruption.budgets``). A command that has no room does
+not hold up those after it: each is right by itself.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from joinery.apis.disruption import DisruptionReason
+from joinery.disruption.budgets import Allowance, PoolNodes, allowed, pool_nodes
+from joinery.disruption.disruptions import Disruption, Held, HeldCode
+from joinery.disruption.problem import DisruptionProblem
+from joinery.state.nodes import NodeView
+
+
+@dataclass(frozen=True)
+class Admitted:
+    """``commands``: those that may start now, in their order. ``held``: the nodes of the others, and why."""
+
+    commands: tuple[Disruption, ...] = ()
+    held: tuple[Held, ...] = ()
+
+
+def admit(commands: Sequence[Disruption], problem: DisruptionProblem, nodes: Iterable[NodeView]) -> Admitted:
+    """Ask about each command in turn. ``nodes``: all of the problem's snapshot (``Candidates.nodes``)."""
+    admission = Admission(problem, nodes)
+    admitted: list[Disruption] = []
+    held: list[Held] = []
+    for command in commands:
+        if objection := admission.objection(command):
+            held += [Held(name, HeldCode.BUDGET, objection, command.reason) for name in command.retire]
+        else:
+            admission.take(command)
+            admitted.append(command)
+    return Admitted(tuple(admitted), tuple(held))
+
+
+class Admission:
+    """What the budgets still allow, while commands are taken one after another."""
+
+    def __init__(self, problem: DisruptionProblem, nodes: Iterable[NodeView]) -> None:
+        views = tuple(nodes)
+        self._snapshot = problem.packing.snapshot
+        self._is_bound = not problem.options.ignore_budgets
+        self._pool_of = {view.claim: view.pool for view in views if view.claim}
+        self._counts = pool_nodes(views)
+        self._taken: Counter[str] = Counter()
+        self._allowances: dict[tuple[str, DisruptionReason], Allowance] = {}
+
+    def objection(self, command: Disruption) -> str:
+        """Why the command may not start now, as a sentence about a NodePool; empty if it may."""
+        wanted = Counter(self._pool_of.get(name, "") for name in command.retire) if self._is_bound else {}
+        for pool, count in wanted.items():
+            allowance = self._allowance(pool, command.reason)
+            left = allowance.allowed - self._taken[pool]
+            if count > left:
+                before = f"; commands before this one take {self._taken[pool]}" if self._taken[pool] else ""
+                asked = f"; this one takes {count}" if count > 1 else ""
+                return f"NodePool {pool}: {allowance.why}{before}{asked}"
+        return ""
+
+    def left(self, pool: str, reason: DisruptionReason) -> int:
+        """How many more nodes of the NodePool may go for the reason; never negative."""
+        return max(0, self._allowance(pool, reason).allowed - self._taken[pool])
+
+    def take(self, command: Disruption) -> None:
+        """The command starts, so its nodes count from now on."""
+        self._taken.update(self._pool_of.get(name, "") for name in command.retire)
+
+    def _allowance(self, pool: str, reason: DisruptionReason) -> Allowance:
+        if (pool, reason) not in self._allowances:
+            node_pool = self._snapshot.pools_by_name.get(pool)
+            nodes = self._counts.get(pool, PoolNodes())
+            self._allowances[pool, reason] = (
+                allowed(node_pool, reason, nodes, self._snapshot.now) if node_pool else Allowance(0, "it is unknown")
+            )
+        return self._allowances[pool, reason]

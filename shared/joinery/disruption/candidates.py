@@ -1,0 +1,293 @@
+"""Candidates: which nodes may be disrupted now, for what, and which nodes may take their pods.
+
+The rules are Karpenter's (disruption controller, `NewCandidate`, `Emptiness`, `Drift`, `consolidation`), but that
+nothing has to be told: what Karpenter keeps in conditions and in memory is worked out from the snapshot here, so that
+a file of ``kubectl get`` is judged like a live cluster.
+
+- A node that is not initialised, is leaving, is in a disruption command, or is awaited by pods stays. So does one with
+  the annotation ``karpenter.sh/do-not-disrupt: "true"``, and one whose NodePool is unknown or can buy nothing.
+- Empty nodes and underutilised ones go only after their NodePool's ``consolidateAfter``, and underutilised ones only if
+  its ``consolidationPolicy`` allows that and what they cost is known. Drifted nodes go whatever the policy.
+- Pods that must not be disrupted now, and budgets of pods that are used up, keep a node (``lifecycle.second_look``).
+  They do not keep a drifted one whose claim has a ``terminationGracePeriod``.
+- Nodes of static NodePools are no candidates: ``disruption.static_drift`` and ``disruption.scale_down`` deal with them.
+
+Budgets of NodePools are about commands, not about nodes: ``disruption.budgets`` applies them afterwards.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from joinery.apis import duration
+from joinery.apis.core import Pod
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, ZONE
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodepool import NodePool
+from joinery.disruption.costs import eviction_cost
+from joinery.disruption.disruptions import Held, HeldCode
+from joinery.disruption.moves import MovePrices
+from joinery.disruption.problem import DisruptionProblem
+from joinery.lifecycle.second_look import ObjectionKind, SecondLook
+from joinery.state.claims import DRIFTED, INITIALIZED
+from joinery.state.disruption import record_of
+from joinery.state.nodes import NodeView, views
+from joinery.state.plans import is_kept
+from joinery.state.pod_events import last_pod_event
+from joinery.state.pods import is_reschedulable
+from joinery.state.priorities import priorities_of
+
+EMPTY, UNDERUTILIZED = DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED
+_CODES = {
+    ObjectionKind.NODE: HeldCode.DO_NOT_DISRUPT,
+    ObjectionKind.POD: HeldCode.POD,
+    ObjectionKind.POD_DISRUPTION_BUDGET: HeldCode.POD_DISRUPTION_BUDGET,
+}
+_Hold = tuple[HeldCode, str]
+"""Which rule keeps a node, and the sentence about it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Candidate:
+    """A node that may be disrupted now.
+
+    view           the node; ``claim``, ``pool``: its NodeClaim and NodePool
+    price          $/h of its own offering, whether that can be bought now or not; 0 where nobody knows it, and then the
+                   node is no candidate for consolidation
+    instance_type, zone, capacity_type   that offering
+    pods           those that would move
+    move_price     dollars for moving all of them
+    payback        what a command saves must repay its moves within this time
+    reasons        what it may be disrupted for, budgets apart: ``EMPTY`` or ``UNDERUTILIZED``, ``DRIFTED``, or both
+    is_empty       nothing of weight would move (Karpenter: no pod whose eviction cost is above 0). ``pods`` may hold
+                   pods without weight all the same
+    """
+
+    view: NodeView
+    claim: NodeClaim
+    pool: NodePool
+    price: float
+    instance_type: str
+    zone: str
+    capacity_type: str
+    pods: tuple[Pod, ...]
+    move_price: float
+    payback: timedelta
+    reasons: frozenset[DisruptionReason]
+    is_empty: bool
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """All nodes, judged.
+
+    candidates     in the order of ``state.nodes.views``
+    held           those that stay for a reason, in that order
+    destinations   names of Nodes that may receive pods of empty and underutilised nodes. A node that is still inside
+                   its own ``consolidateAfter`` is none of them: it would begin to be quiet anew, and never be
+                   consolidated itself. Pods that wait, and those of nodes that leave anyway, may go there all the same
+    resting        names of the Nodes that are missing there for that reason alone. Drifted nodes may send their pods
+                   there too
+    nodes          every node and claim of the snapshot
+    """
+
+    candidates: tuple[Candidate, ...] = ()
+    held: tuple[Held, ...] = ()
+    destinations: frozenset[str] = frozenset()
+    resting: frozenset[str] = frozenset()
+    nodes: tuple[NodeView, ...] = ()
+
+
+def candidates(problem: DisruptionProblem) -> Candidates:
+    """Judge every node of the problem's snapshot."""
+    return _Judge(problem).judge()
+
+
+class _Judge:
+    def __init__(self, problem: DisruptionProblem) -> None:
+        self._snapshot = problem.packing.snapshot
+        self._now = self._snapshot.now
+        self._views = views(self._snapshot)
+        self._claims = {claim.metadata.name: claim for claim in self._snapshot.managed_claims}
+        self._nodes_of = Counter(view.claim for view in self._views if view.claim)
+        self._kept = {node.metadata.name for node in self._snapshot.nodes if any(map(is_kept, node.spec.taints))}
+        self._types = {
+            name: {instance_type.name: instance_type for instance_type in types}
+            for name, types in problem.packing.instance_types.items()
+        }
+        self._look = SecondLook(self._snapshot)
+        self._priorities = priorities_of(self._snapshot.priority_classes)
+        self._moves = MovePrices(problem)
+
+    def judge(self) -> Candidates:
+        chosen: list[Candidate] = []
+        held: dict[Held, None] = {}
+        destinations: set[str] = set()
+        resting: set[str] = set()
+        for view in self._views:
+            if self._may_receive(view):
+                (resting if self._rest(view) else destinations).add(view.node)
+            if view.claim and not self._is_static(view):
+                candidate, holds = self._of(view)
+                held.update(dict.fromkeys(holds))
+                chosen += [candidate] if candidate else []
+        return Candidates(tuple(chosen), tuple(held), frozenset(destinations), frozenset(resting), self._views)
+
+    # --- one node ---
+
+    def _of(self, view: NodeView) -> tuple[Candidate | None, Iterable[Held]]:
+        claim, pool = self._claims[view.claim], self._pool(view)
+        barrier = self._state_barrier(view, claim) or self._pool_barrier(view)
+        if barrier or pool is None:
+            return None, [Held(view.claim, *barrier)] if barrier else []
+        candidate, fault = self._described(view, claim, pool)
+        holds = self._holds(candidate, fault)
+        reasons = frozenset(reason for reason, hold in holds.items() if hold is None)
+        return replace(candidate, reasons=reasons) if reasons else None, _as_held(view.claim, holds)
+
+    def _described(self, view: NodeView, claim: NodeClaim, pool: NodePool) -> tuple[Candidate, str]:
+        """The node without its reasons; and what is wrong with an annotation that prices its moves."""
+        pods = tuple(pod for pod in view.pods if is_reschedulable(pod))
+        instance_type, zone, capacity_type = (view.labels.get(key, "") for key in (INSTANCE_TYPE, ZONE, CAPACITY_TYPE))
+        price = self._price(claim, instance_type, zone, capacity_type)
+        terms = self._moves.terms(pool)
+        moves = [self._moves.price(pod, pool, view, price) for pod in pods]
+        candidate = Candidate(
+            view=view,
+            claim=claim,
+            pool=pool,
+            price=price,
+            instance_type=instance_type,
+            zone=zone,
+            capacity_type=capacity_type,
+            pods=pods,
+            move_price=sum(move.dollars for move in moves),
+            payback=terms.payback,
+            reasons=frozenset(),
+            is_empty=all(eviction_cost(pod, self._priorities) <= 0 for pod in pods),
+        )
+        return candidate, next((move.fault for move in moves if move.fault), terms.fault)
+
+    def _holds(self, candidate: Candidate, fault: str) -> dict[DisruptionReason, _Hold | None]:
+        """By what it might be disrupted for: what keeps it from that, None if nothing does."""
+        consolidation = EMPTY if candidate.is_empty else UNDERUTILIZED
+        hold = self._policy_hold(candidate)
+        if hold is None and not candidate.is_empty:
+            hold = _price_hold(candidate, fault)
+        holds = {consolidation: hold or self._pod_hold(candidate.claim, consolidation)}
+        if candidate.claim.is_true(DRIFTED):
+            holds[DisruptionReason.DRIFTED] = self._pod_hold(candidate.claim, DisruptionReason.DRIFTED)
+        return holds
+
+    def _state_barrier(self, view: NodeView, claim: NodeClaim) -> _Hold | None:
+        if record_of(claim) is not None or view.replaces:
+            return HeldCode.IN_COMMAND, "it is in a disruption command already"
+        if view.is_leaving:
+            return HeldCode.LEAVING, "it is leaving already"
+        if not view.node or not view.is_initialized:
+            return HeldCode.NOT_INITIALIZED, "its node is not initialised yet"
+        if self._nodes_of[view.claim] > 1:
+            return HeldCode.NOT_INITIALIZED, "its instance has more than one Node, and only one is its kubelet's"
+        if view.node in self._kept:
+            return HeldCode.NOMINATED, "it is kept for the pods that it was bought for"
+        if nominated := next((pod.key for pod in view.pods if not pod.spec.node_name), ""):
+            return HeldCode.NOMINATED, f"pod {nominated} is nominated for it"
+        if view.annotations.get(DO_NOT_DISRUPT) == "true":
+            return HeldCode.DO_NOT_DISRUPT, f"its Node has the annotation {DO_NOT_DISRUPT}"
+        return None
+
+    def _pool_barrier(self, view: NodeView) -> _Hold | None:
+        pool = self._pool(view)
+        if pool is None or not self._snapshot.serves(pool):
+            named = f"its NodePool {view.pool} is unknown" if view.pool else "it belongs to no NodePool"
+            return HeldCode.NO_NODE_POOL, named
+        if not self._types.get(pool.spec.template.spec.node_class_ref.name):
+            return HeldCode.NO_NODE_POOL, f"its NodePool {view.pool} has no instance types to choose from"
+        return None
+
+    def _policy_hold(self, candidate: Candidate) -> _Hold | None:
+        """What the NodePool says of consolidation."""
+        disruption = candidate.pool.spec.disruption
+        if disruption.consolidation_policy == "WhenEmpty" and not candidate.is_empty:
+            pods = f"{len(candidate.pods)} pod{'s' if len(candidate.pods) > 1 else ''}"
+            return HeldCode.POLICY, f"its NodePool consolidates empty nodes only (WhenEmpty), and {pods} would move"
+        after = duration.parse(disruption.consolidate_after)
+        if after is None:
+            return HeldCode.CONSOLIDATE_AFTER, "its NodePool's consolidateAfter is Never"
+        quiet = self._quiet_since(candidate.view, candidate.claim)
+        if quiet is None or self._now - quiet >= after:
+            return None
+        since, until = (moment.isoformat(timespec="seconds") for moment in (quiet, quiet + after))
+        text = f"quiet since {since}, and its NodePool's consolidateAfter is {disruption.consolidate_after}"
+        return HeldCode.CONSOLIDATE_AFTER, f"{text}: it is looked at from {until} on"
+
+    def _pod_hold(self, claim: NodeClaim, reason: DisruptionReason) -> _Hold | None:
+        objection = self._look.objection([claim], reason)
+        return (_CODES[objection.kind], objection.message) if objection else None
+
+    # --- what the node is ---
+
+    def _pool(self, view: NodeView) -> NodePool | None:
+        return self._snapshot.pools_by_name.get(view.pool)
+
+    def _is_static(self, view: NodeView) -> bool:
+        pool = self._pool(view)
+        return pool is not None and pool.is_static
+
+    def _price(self, claim: NodeClaim, instance_type: str, zone: str, capacity_type: str) -> float:
+        """$/h; 0 where nobody knows."""
+        sold = self._types.get(claim.spec.node_class_ref.name, {}).get(instance_type)
+        return (sold.price(zone, capacity_type) if sold else None) or 0.0
+
+    def _quiet_since(self, view: NodeView, claim: NodeClaim) -> datetime | None:
+        """Since when no pod came or went, or when it began (Karpenter: `lastPodEventTime`, else `Initialized`).
+
+        None where nobody knows, so that a file without moments is judged too.
+        """
+        bound = [pod for pod in view.pods if pod.spec.node_name]
+        if (event := last_pod_event(claim, bound, self._now)) is not None:
+            return event
+        initialized = claim.condition(INITIALIZED)
+        since = initialized.last_transition_time if initialized and initialized.status == "True" else None
+        return since or claim.metadata.creation_timestamp
+
+    # --- where pods may go ---
+
+    def _may_receive(self, view: NodeView) -> bool:
+        """Whether it is a running node that moved pods may count on."""
+        is_promised = view.node in self._kept or bool(view.replaces)
+        return bool(view.node and view.is_initialized) and not view.is_leaving and not is_promised
+
+    def _rest(self, view: NodeView) -> bool:
+        """Whether the node is still inside its own ``consolidateAfter``."""
+        pool, claim = self._pool(view), self._claims.get(view.claim)
+        after = duration.parse(pool.spec.disruption.consolidate_after) if pool and not pool.is_static else None
+        if claim is None or not after:
+            return False
+        quiet = self._quiet_since(view, claim)
+        return quiet is not None and self._now - quiet < after
+
+
+def _price_hold(candidate: Candidate, fault: str) -> _Hold | None:
+    """Savings cannot be reckoned without the price of the node and of its moves."""
+    offering = (candidate.instance_type, candidate.zone, candidate.capacity_type)
+    for name, value in zip(("instance type", "zone", "capacity type"), offering, strict=True):
+        if not value:
+            return HeldCode.UNPRICED, f"its Node has no label for its {name}"
+    if not candidate.price:
+        return HeldCode.UNPRICED, f"nobody knows what {' '.join(offering)} costs"
+    return (HeldCode.POD, fault) if fault else None
+
+
+def _as_held(claim: str, holds: dict[DisruptionReason, _Hold | None]) -> Iterator[Held]:
+    """One entry for each reason that is held; one for all where the same rule holds them all."""
+    if len(set(holds.values())) == 1 and len(holds) > 1:
+        hold = next(iter(holds.values()))
+        if hold is not None:
+            yield Held(claim, *hold)
+        return
+    for reason, hold in holds.items():
+        if hold is not None:
+            yield Held(claim, *hold, reason)
