@@ -38,7 +38,11 @@ VERSION = "1.33"
 #: The token of the sample events.
 TOKEN = "sample-token-4f9Jq2xWm7Rk0TzB8vLc"
 _ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
-_QUEUES = {"provisioning_queue": "provisioning.fifo", "lifecycle_queue": "lifecycle.fifo"}
+_QUEUES = {
+    "provisioning_queue": "provisioning.fifo",
+    "lifecycle_queue": "lifecycle.fifo",
+    "disruption_queue": "disruption.fifo",
+}
 
 
 class WallClock(Clock):

@@ -127,6 +127,7 @@ def _environment(door: str, port: int, event: Path) -> dict[str, str]:
         "JOINERY_REGION": "us-east-1",
         "JOINERY_PROVISIONING_QUEUE": f"{address}/1/provisioning.fifo",
         "JOINERY_LIFECYCLE_QUEUE": f"{address}/1/lifecycle.fifo",
+        "JOINERY_DISRUPTION_QUEUE": f"{address}/1/disruption.fifo",
         "JOINERY_BUCKET": "bucket",
         "JOINERY_TABLE": "table",
         "JOINERY_WEBHOOK_TOKEN": token,

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from joinery.cluster.kubernetes import KubernetesCluster
     from joinery.controllers.answering import Answering
     from joinery.controllers.catalog import CatalogController
+    from joinery.controllers.disruption import DisruptionController
     from joinery.controllers.expiration import ExpirationController
     from joinery.controllers.interruption import InterruptionController
     from joinery.controllers.invocation import Invocation
@@ -74,6 +75,13 @@ def expiration() -> "ExpirationController":
     from joinery.controllers.expiration import ExpirationController
 
     return ExpirationController(_gateways_for("expiration"))
+
+
+@cache
+def disruption() -> "DisruptionController":
+    from joinery.controllers.disruption import DisruptionController
+
+    return DisruptionController(_gateways_for("disruption"), settings("disruption"))
 
 
 @cache
@@ -233,7 +241,8 @@ def _now() -> datetime:
 
 
 _CACHED = (
-    settings, webhook, provisioning, interruption, expiration, lifecycle, catalog, answering, gateways, _doorbell,
+    settings, webhook, provisioning, interruption, expiration, disruption, lifecycle, catalog, answering, gateways,
+    _doorbell,
 )  # fmt: skip
 
 

@@ -53,6 +53,10 @@ class Count(StrEnum):
     NOTICES_OF_OTHERS = "NoticesOfOthers"
     RUNS_CUT_SHORT = "RunsCutShort"
     READS_MISSED = "ReadsMissed"
+    DISRUPTIONS_STARTED = "DisruptionsStarted"
+    DISRUPTIONS_DROPPED = "DisruptionsDropped"
+    NODES_HELD = "NodesHeld"
+    SEARCHES_CUT_SHORT = "SearchesCutShort"
     SWEEPS = "Sweeps"
     SWEEPS_FAILED = "SweepsFailed"
 

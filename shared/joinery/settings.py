@@ -6,8 +6,10 @@ hours later when it first wants it. ``NEEDS`` is that knowledge, and a contract 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from datetime import timedelta
 from typing import Any
 
+from joinery.apis import duration
 from joinery.apis.caps import Caps
 from joinery.apis.policies import NodeRepair, Rebalance
 from joinery.apis.sizes import BALANCED, SIZES
@@ -35,7 +37,10 @@ class Settings:
     kept on a node that goes until its successor is Ready, as if it had asked for it.
     ``rebalance``: what is done about rebalance recommendations: ``off`` (they are told), ``drain`` or ``replace``, for
     NodePools that do not say.
-    ``provisioning_queue`` and ``lifecycle_queue``: the URLs of the bells' queues.
+    ``disruption_move_price``: dollars that the eviction of an ordinary pod counts as. ``disruption_payback``: within
+    which a consolidation must have saved what its evictions count as. ``disruption_seconds``: how long a run looks for
+    a cheaper cluster. ``spot_to_spot``: whether spot nodes may be replaced by cheaper ones.
+    ``provisioning_queue``, ``lifecycle_queue`` and ``disruption_queue``: the URLs of the bells' queues.
     ``bucket``: catalogue and decision records. ``table``: offerings that EC2 was out of lately.
     ``webhook_token``: the secret path segment of the webhook's URL.
     ``gateways``: dotted path ``module:function`` of what builds the gateways from these settings.
@@ -52,8 +57,13 @@ class Settings:
     zonal_shift: bool = False
     surge_single_replicas: bool = False
     rebalance: str = Rebalance.OFF
+    disruption_move_price: float = 0.01
+    disruption_payback: timedelta = timedelta(hours=1)
+    disruption_seconds: float = 120.0
+    spot_to_spot: bool = True
     provisioning_queue: str = ""
     lifecycle_queue: str = ""
+    disruption_queue: str = ""
     bucket: str = ""
     table: str = ""
     webhook_token: str = ""
@@ -75,6 +85,7 @@ class Settings:
             "node_repair",
             f"is {self.node_repair!r}: expected one of {', '.join(NodeRepair)}",
         )
+        _demand(self.disruption_payback > timedelta(), "disruption_payback", "is not longer than nothing")
         _demand(":" in self.gateways, "gateways", f"is {self.gateways!r}: expected module:function")
 
     @property
@@ -107,7 +118,27 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "provisioning": (*_CONTROLLER, "table", *_CAPS, "node_size", "zonal_shift"),
     "interruption": (*_CONTROLLER, "table", "rebalance"),
     "expiration": _CONTROLLER,
-    "lifecycle": (*_CONTROLLER, "table", *_CAPS, "node_repair", "zonal_shift", "surge_single_replicas"),
+    "disruption": (
+        *_CONTROLLER,
+        "disruption_queue",
+        "table",
+        *_CAPS,
+        "node_size",
+        "zonal_shift",
+        "disruption_move_price",
+        "disruption_payback",
+        "disruption_seconds",
+        "spot_to_spot",
+    ),
+    "lifecycle": (
+        *_CONTROLLER,
+        "disruption_queue",
+        "table",
+        *_CAPS,
+        "node_repair",
+        "zonal_shift",
+        "surge_single_replicas",
+    ),
     "catalog": (*_EVERY_DOOR, "bucket"),
 }
 
@@ -155,11 +186,18 @@ def _amount(text: str) -> float:
     except ValueError:
         raise ValueError("expected a number") from None
     if not 0 <= amount < float("inf"):
-        raise ValueError("expected a number of dollars an hour")
+        raise ValueError("expected a finite number that is not negative")
     return amount
 
 
-_PARSERS: Mapping[Any, Callable[[str], Any]] = {bool: _switch, int: _count, float: _amount}
+def _duration(text: str) -> timedelta:
+    parsed = duration.parse(text)
+    if parsed is None:
+        raise ValueError("expected a duration that ends")
+    return parsed
+
+
+_PARSERS: Mapping[Any, Callable[[str], Any]] = {bool: _switch, int: _count, float: _amount, timedelta: _duration}
 
 
 def _demand(holds: bool, name: str, problem: str) -> None:

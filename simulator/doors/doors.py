@@ -20,7 +20,9 @@ from typing import Any
 from joinery import bootstrap
 from simulator.world import CLUSTER, World
 
-NAMES = ("webhook", "provisioning", "interruption", "expiration", "lifecycle", "catalog")
+NAMES = ("webhook", "provisioning", "interruption", "expiration", "disruption", "lifecycle", "catalog")
+#: The timeouts that are not a minute; those of the template.
+_SECONDS = {"webhook": 5, "interruption": 30, "expiration": 30, "disruption": 300, "catalog": 300}
 TOKEN = "simulated-token-of-more-than-32-characters"
 FUNCTIONS = Path(__file__).resolve().parents[2] / "functions"
 Handler = Callable[[dict[str, Any], "Context"], Any]
@@ -33,6 +35,7 @@ class Context:
     function_name: str
     aws_request_id: str
     memory_limit_in_mb: int = 1769
+    seconds: int = 60
     function_version: str = "$LATEST"
 
     @property
@@ -40,7 +43,7 @@ class Context:
         return f"arn:aws:lambda:us-east-1:123456789012:function:{self.function_name}"
 
     def get_remaining_time_in_millis(self) -> int:
-        return 60_000
+        return self.seconds * 1000
 
 
 @dataclass(frozen=True)
@@ -88,7 +91,8 @@ class Doors:
 
         After a kill the next invocation is a cold start.
         """
-        context = Context(f"joinery-{door}", f"00000000-0000-4000-8000-{len(self.calls):012x}")
+        call_id = f"00000000-0000-4000-8000-{len(self.calls):012x}"
+        context = Context(f"joinery-{door}", call_id, seconds=_SECONDS.get(door, 60))
         printed = io.StringIO()
         result, error = None, ""
         self.active = door

@@ -15,7 +15,12 @@ from joinery.interruption.envelope import Ignored, detail_type, opened
 from simulator.doors.doors import TOKEN
 from simulator.doors.queues import record
 
-_QUEUES = {"provisioning": "provisioning", "lifecycle": "lifecycle", "interruption": "interruption"}
+_QUEUES = {
+    "provisioning": "provisioning",
+    "lifecycle": "lifecycle",
+    "disruption": "disruption",
+    "interruption": "interruption",
+}
 
 
 def read(path: Path) -> dict[str, Any]:

@@ -122,4 +122,5 @@ _MOMENTS: Mapping[str, Callable[[Simulation], Callable[[], bool]]] = {
     "lifecycle": _node_joins,
     "interruption": _all_run,
     "expiration": _all_run,
+    "disruption": _all_run,
 }

@@ -16,6 +16,7 @@ from joinery.apis.labels import PLANNED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.policies import Rebalance
 from joinery.controllers.catalog import CatalogController
+from joinery.controllers.disruption import DisruptionController
 from joinery.controllers.expiration import ExpirationController
 from joinery.controllers.interruption import InterruptionController
 from joinery.controllers.invocation import Invocation
@@ -78,6 +79,11 @@ class Stand:
 
     def expire(self) -> Mapping[str, Any]:
         return ExpirationController(self.gateways).reconcile(self.invocation())
+
+    def consolidate(self) -> Mapping[str, Any]:
+        """A run of the disruption door."""
+        invocation = Invocation(f"call-{next(self._invocations)}", lambda: 300.0)
+        return DisruptionController(self.gateways, self.settings).reconcile(invocation)
 
     def refresh(self) -> Mapping[str, Any]:
         return CatalogController(self.gateways).reconcile()

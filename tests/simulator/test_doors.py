@@ -45,7 +45,8 @@ def test_every_door_answers_in_an_empty_cluster(world: World) -> None:
     """Nothing to do is no error."""
     with Doors(world).open() as doors:
         bell = {"Records": [record("1", "queue", {})]}
-        for door, event in (("provisioning", bell), ("lifecycle", bell), ("expiration", {}), ("catalog", {})):
+        rung = [(bell_of.value, bell) for bell_of in Bell]
+        for door, event in (*rung, ("expiration", {}), ("catalog", {})):
             assert doors.invoke(door, event).result["outcome"] == "done"
 
 
@@ -102,8 +103,8 @@ def test_every_bell_rings_once_a_minute(world: World, engine: Engine) -> None:
     BellQueues(engine, world.doorbell, doors).start()
     with doors.open():
         engine.run_for(timedelta(seconds=119))
-    assert {door: woken(doors).count(door) for door in ("provisioning", "lifecycle", "expiration")} == {
-        "provisioning": 2, "lifecycle": 2, "expiration": 2,
+    assert {door: woken(doors).count(door) for door in ("provisioning", "lifecycle", "disruption", "expiration")} == {
+        "provisioning": 2, "lifecycle": 2, "disruption": 2, "expiration": 2,
     }  # fmt: skip
 
 

@@ -1,9 +1,13 @@
 """Settings: an environment is read once, and what is wrong in it is named."""
 
+from datetime import timedelta
+
 import pytest
 
 from joinery.errors import ConfigurationError
 from joinery.settings import NEEDS, Settings, read, variable
+
+_QUEUES = ("provisioning_queue", "lifecycle_queue", "disruption_queue")
 
 
 def test_a_cluster_is_all_that_must_be_said() -> None:
@@ -25,6 +29,10 @@ def test_every_variable_is_read() -> None:
         "JOINERY_ZONAL_SHIFT": "true",
         "JOINERY_SURGE_SINGLE_REPLICAS": "true",
         "JOINERY_REBALANCE": "drain",
+        "JOINERY_DISRUPTION_MOVE_PRICE": "0.5",
+        "JOINERY_DISRUPTION_PAYBACK": "1h30m",
+        "JOINERY_DISRUPTION_SECONDS": "20",
+        "JOINERY_SPOT_TO_SPOT": "false",
         "JOINERY_GATEWAYS": "simulator.world:gateways",
         "UNRELATED": "x",
     }
@@ -41,6 +49,10 @@ def test_every_variable_is_read() -> None:
         zonal_shift=True,
         surge_single_replicas=True,
         rebalance="drain",
+        disruption_move_price=0.5,
+        disruption_payback=timedelta(minutes=90),
+        disruption_seconds=20.0,
+        spot_to_spot=False,
         gateways="simulator.world:gateways",
     )
 
@@ -60,6 +72,12 @@ def test_every_variable_is_read() -> None:
         ("ZONAL_SHIFT", "away"),
         ("SURGE_SINGLE_REPLICAS", "sometimes"),
         ("REBALANCE", "true"),
+        ("DISRUPTION_MOVE_PRICE", "free"),
+        ("DISRUPTION_PAYBACK", "soon"),
+        ("DISRUPTION_PAYBACK", "Never"),
+        ("DISRUPTION_PAYBACK", "0s"),
+        ("DISRUPTION_SECONDS", "-1"),
+        ("SPOT_TO_SPOT", "15"),
         ("GATEWAYS", "simulator.world"),
     ],
 )
@@ -72,16 +90,17 @@ def test_a_wrong_variable_is_named(name: str, text: str) -> None:
 @pytest.mark.parametrize("door", NEEDS)
 def test_a_door_says_which_address_it_lacks(door: str) -> None:
     """A door over the real gateways refuses to start without an address that it needs."""
-    switches = ("enabled", "zonal_shift", "surge_single_replicas")
+    switches = ("enabled", "zonal_shift", "surge_single_replicas", "spot_to_spot")
     full = {variable(name): "true" if name in switches else "9" * 40 for name in NEEDS[door]} | {
         "JOINERY_MODE": "act",
         "JOINERY_NODE_SIZE": "small",
         "JOINERY_NODE_REPAIR": "replace",
         "JOINERY_REBALANCE": "off",
+        "JOINERY_DISRUPTION_PAYBACK": "1h",
     }
     assert read(full).check(door)
 
-    for name in set(NEEDS[door]) & {"provisioning_queue", "lifecycle_queue", "bucket", "table", "webhook_token"}:
+    for name in set(NEEDS[door]) & {*_QUEUES, "bucket", "table", "webhook_token"}:
         with pytest.raises(ConfigurationError, match=variable(name)):
             read({**full, variable(name): ""}).check(door)
 

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from joinery.apis import duration
 from joinery.apis.labels import OWN_GROUP
 from joinery.apis.policies import NodeRepair, Rebalance
-from joinery.controllers.lease import LEASE_SECONDS
+from joinery.controllers.disruption import READING_SECONDS
+from joinery.controllers.lease import ACTING_SECONDS, LEASE_SECONDS
 from joinery.doorbell.gateway import DELAYS, Bell
 from joinery.interruption.envelope import detail_type
 from joinery.interruption.notice import READERS, Notice, NoticeKind, parse
@@ -107,6 +109,10 @@ def test_the_template_s_defaults_are_the_code_s() -> None:
     assert parameters["Rebalance"]["AllowedValues"] == list(Rebalance)
     assert parameters["ZonalShift"]["Default"] == str(defaults.zonal_shift).lower()
     assert parameters["NodeRepair"]["AllowedValues"] == list(NodeRepair)
+    assert parameters["DisruptionMovePrice"]["Default"] == defaults.disruption_move_price
+    assert duration.parse(parameters["DisruptionPayback"]["Default"]) == defaults.disruption_payback
+    assert parameters["DisruptionSeconds"]["Default"] == defaults.disruption_seconds
+    assert parameters["SpotToSpot"]["Default"] == str(defaults.spot_to_spot).lower()
     assert parameters["SurgeSingleReplicas"]["Default"] == str(defaults.surge_single_replicas).lower()
 
 
@@ -307,13 +313,22 @@ def test_only_lifecycle_may_terminate_and_only_launching_doors_may_launch() -> N
         return {d.name for d in DOORS.values() if {"Ref": name} in RESOURCES[d.logical_id]["Properties"]["Policies"]}
 
     assert holders("RetirePolicy") == {"lifecycle"}
-    assert holders("LaunchPolicy") == {"provisioning", "lifecycle"}
+    assert holders("LaunchPolicy") == {"provisioning", "disruption", "lifecycle"}
     assert holders("NodeClassPolicy") == {"lifecycle"}
 
 
 def test_the_lease_outlives_the_function_that_holds_it() -> None:
     """A run that is killed while it holds the Lease is over before another may take it."""
     assert max(DOORS["provisioning"].timeout, DOORS["lifecycle"].timeout) < LEASE_SECONDS
+    # Disruption runs for longer, and ends what it does by the Lease by itself.
+    assert ACTING_SECONDS < LEASE_SECONDS
+
+
+def test_disruption_has_time_left_to_act_on_what_it_has_found() -> None:
+    """The search that a user may ask for, reading before it and acting after it fit into the function's timeout."""
+    longest = TEMPLATE["Parameters"]["DisruptionSeconds"]["MaxValue"]
+
+    assert longest + ACTING_SECONDS + READING_SECONDS <= DOORS["disruption"].timeout
 
 
 def test_doors_that_talk_to_the_cluster_are_known_there() -> None:
@@ -345,6 +360,7 @@ WAKES: dict[str, Pattern] = {
     "provisioning": from_queue("ProvisioningQueue"),
     "lifecycle": from_queue("LifecycleQueue"),
     "interruption": from_queue("InterruptionQueue"),
+    "disruption": from_queue("DisruptionQueue"),
     "expiration": lambda event: event.get("door") == "expiration",
     "catalog": lambda event: event.get("door") == "catalog",
 }

@@ -19,7 +19,7 @@ def test_adapters_give_up_before_controllers_expect_it() -> None:
     assert CLUSTER_CONNECT_SECONDS < PATIENCE <= cluster.LONGEST_CALL
 
 
-@pytest.mark.parametrize("door", ["provisioning", "interruption", "expiration", "lifecycle"])
+@pytest.mark.parametrize("door", ["provisioning", "interruption", "expiration", "disruption", "lifecycle"])
 def test_a_run_is_longer_than_its_longest_call(door: str) -> None:
     """Otherwise it would begin none."""
     assert doors(load())[door].timeout > cloud.LONGEST_CALL + 1

@@ -31,6 +31,11 @@ class Invocation:
         begun = self.remaining()
         return lambda: begun - self.remaining()
 
+    def within(self, seconds: float) -> "Invocation":
+        """The same call, as if it ended after so many seconds from now, unless it ends earlier."""
+        since = self.stopwatch()
+        return Invocation(self.id, lambda: min(self.remaining(), seconds - since()))
+
     def has_time_for(self, seconds: float) -> bool:
         """Whether a call that takes so long at most may be begun.
 

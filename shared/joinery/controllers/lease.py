@@ -14,6 +14,10 @@ from joinery.controllers.invocation import Invocation
 LEASE = "joinery-decisions"
 #: Longer than the timeout of a function that takes it (60 s), so that a killed holder is dead before another decides.
 LEASE_SECONDS = 90
+#: How long a run that may live longer than the Lease acts at most, from the moment at which it asks for the Lease until
+#: its claims are launched. So others may rely on the same times as with doors that are killed after a minute
+#: (``lifecycle.step.LAUNCHING``, ``lifecycle.verdict.WRITING``).
+ACTING_SECONDS = 60.0
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from joinery.cluster.gateway import LONGEST_CALL
 from joinery.commands import Announce
 from joinery.controllers.actor import Actor
 from joinery.controllers.announcements import announce
-from joinery.controllers.invocation import Invocation
+from joinery.controllers.invocation import Invocation, TimeIsOverError
 from joinery.controllers.launcher import Launcher
 from joinery.controllers.lease import deciding
 from joinery.controllers.supply import Supply
@@ -143,34 +143,52 @@ class Orchestrator:
         marked, failed = [], []
         for candidate, answer in zip(candidates, answers, strict=True):
             if isinstance(answer, JoineryError):
-                self._actor.note(f"claim {candidate.metadata.name} was not marked for disruption", answer)
+                self._fail(f"claim {candidate.metadata.name} was not marked for disruption", answer)
                 failed.append(candidate.metadata.name)
             else:
                 marked.append(answer)
         return marked, failed
 
+    def _fail(self, what: str, error: JoineryError) -> None:
+        if isinstance(error, TimeIsOverError):
+            self._actor.leave(1)
+        else:
+            self._actor.note(what, error)
+
     def _mark_one(self, candidate: NodeClaim, record: CommandRecord) -> NodeClaim:
+        self._check_time(candidate)
         node = self._nodes.get(candidate.status.provider_id)
         # The taint first: one without a command is removed by lifecycle (``lifecycle.reprieve``), while a command
         # without its taint would let pods onto a node that goes.
         if node is not None and (after := tainted(node)) != node:
             self._gateways.cluster.update_node(node, after)
+            self._check_time(candidate)
         return self._gateways.cluster.update_node_claim(candidate, as_candidate(candidate, record))
 
     def _write(self, command: NewCommand, record: CommandRecord) -> tuple[list[NodeClaim], list[str]]:
         """The replacements that are written now, and the names of those that could not be."""
         wanted = [as_replacement(claim, record) for claim in command.replacements]
-        answers = self._gateways.workers.run(
-            [partial(self._gateways.cluster.create_node_claim, claim) for claim in wanted]
-        )
+        answers = self._gateways.workers.run([partial(self._write_one, claim) for claim in wanted])
         written, failed = [], []
         for claim, answer in zip(wanted, answers, strict=True):
             if isinstance(answer, JoineryError):
-                self._actor.note(f"claim {claim.metadata.name} was not written", answer)
+                self._fail(f"claim {claim.metadata.name} was not written", answer)
                 failed.append(claim.metadata.name)
             elif answer.metadata.uid:
                 written.append(answer)
         return written, failed
+
+    def _write_one(self, claim: NodeClaim) -> NodeClaim:
+        self._check_time(claim)
+        return self._gateways.cluster.create_node_claim(claim)
+
+    def _check_time(self, claim: NodeClaim) -> None:
+        """Raise ``TimeIsOverError`` where the run, or what it may do by the Lease, has no time for another call.
+
+        A command may have many candidates, and more calls than fit into the time that was left when it began.
+        """
+        if not self._invocation.has_time_for(LONGEST_CALL):
+            raise TimeIsOverError(f"no time is left for {claim.metadata.name}")
 
     def _take_back(self, marked: Sequence[NodeClaim], record: CommandRecord, why: str) -> None:
         """Have lifecycle roll back a command that could not be started as a whole.

@@ -1,6 +1,7 @@
 """A decision as a document: what was read, with which options, and what was decided.
 
-The document is a Kubernetes ``List`` of every object of the snapshot, which is what ``joinery plan -f`` reads, so that
+The document is a Kubernetes ``List`` of every object of the snapshot, which ``joinery plan -f`` and ``joinery disrupt
+-f`` read, so that
 a recorded decision can be made again on anybody's desk. What is not an object (the moment, the policies, the offerings
 that EC2 was out of, what was left of capacity reservations, the result) is beside it under ``joinery``.
 
@@ -18,6 +19,8 @@ from pydantic import BaseModel
 
 from joinery.apis import labels
 from joinery.apis.validation import MOST_ANNOTATED
+from joinery.disruption.disruptions import Disruptions
+from joinery.disruption.problem import DisruptionProblem
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem
 from joinery.state.offerings import OfferingKey
@@ -55,7 +58,18 @@ _KINDS = {
 
 
 def decision_document(problem: Problem, packing: Packing, unavailable: Iterable[OfferingKey]) -> dict[str, Any]:
-    """The document of one decision."""
+    """The document of one plan."""
+    return _document(problem, unavailable, result=packing)
+
+
+def disruption_document(
+    problem: DisruptionProblem, disruptions: Disruptions, unavailable: Iterable[OfferingKey]
+) -> dict[str, Any]:
+    """The document of one decision about disruption."""
+    return _document(problem.packing, unavailable, disruption=problem.options, result=disruptions)
+
+
+def _document(problem: Problem, unavailable: Iterable[OfferingKey], **decided: Any) -> dict[str, Any]:
     return {
         "apiVersion": "v1",
         "kind": "List",
@@ -65,7 +79,7 @@ def decision_document(problem: Problem, packing: Packing, unavailable: Iterable[
             "options": _plain(problem.options),
             "unavailable": _plain(sorted(unavailable)),
             "reservations": dict(sorted(_reservations(problem))),
-            "result": _plain(packing),
+            **{name: _plain(value) for name, value in decided.items()},
         },
     }
 

@@ -17,10 +17,16 @@ class Bell(Enum):
 
     PROVISIONING = "provisioning"
     LIFECYCLE = "lifecycle"
+    DISRUPTION = "disruption"
 
 
-#: Provisioning waits for the other pods of the same deployment; lifecycle looks at what is in progress every so often.
-DELAYS: Mapping[Bell, timedelta] = {Bell.PROVISIONING: timedelta(seconds=1), Bell.LIFECYCLE: timedelta(seconds=5)}
+#: Provisioning waits for the other pods of the same deployment; lifecycle looks at what is in progress every so often;
+#: disruption, for which nobody waits, decides about many changes together (Karpenter disruption, polling period).
+DELAYS: Mapping[Bell, timedelta] = {
+    Bell.PROVISIONING: timedelta(seconds=1),
+    Bell.LIFECYCLE: timedelta(seconds=5),
+    Bell.DISRUPTION: timedelta(seconds=10),
+}
 
 
 class Doorbell(Protocol):

@@ -33,6 +33,7 @@ class SqsDoorbell:
         self._queues = {
             Bell.PROVISIONING: settings.provisioning_queue,
             Bell.LIFECYCLE: settings.lifecycle_queue,
+            Bell.DISRUPTION: settings.disruption_queue,
         }
         self._environment = environment
         self._connection: http.client.HTTPConnection | None = None

@@ -1,0 +1,20 @@
+"""Retire the nodes that are empty, have drifted, or do not earn their price.
+
+Invoked by the disruption queue (FIFO): bells of lifecycle, its own, and the schedule that rings once a minute. The
+commands are only begun here; lifecycle carries them out.
+"""
+
+from typing import Any
+
+from aws_lambda_powertools.utilities.typing import LambdaContext
+
+from joinery import bootstrap
+from joinery.doorbell.gateway import Bell
+from joinery.observability import logger, metrics
+
+
+@logger.inject_lambda_context(clear_state=True)
+@metrics.log_metrics(capture_cold_start_metric=True)
+def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
+    invocation = bootstrap.invocation(context)
+    return bootstrap.answering().answer(Bell.DISRUPTION, lambda: bootstrap.disruption().reconcile(invocation))

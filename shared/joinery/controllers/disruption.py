@@ -1,0 +1,167 @@
+"""Nodes that do not earn their price go: read the cluster, decide, begin the commands.
+
+A decision may take minutes, so it is made without the Lease, and its commands are validated in a new snapshot before
+they begin (``joinery.disruption.validation``). ``controllers.orchestration`` begins them, and lifecycle carries them
+out. From then on their nodes count as leaving, so the next run neither touches them nor exceeds a budget by them.
+
+A run decides nothing while a NodeClaim waits for its launch (Karpenter disruption, "cluster synced"): what its node
+will hold is not known yet, and somebody is about to change the cluster.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from joinery.controllers.actor import Actor
+from joinery.controllers.disruption_telling import Outcome, tell
+from joinery.controllers.invocation import Invocation
+from joinery.controllers.lease import ACTING_SECONDS
+from joinery.controllers.orchestration import Orchestrator
+from joinery.controllers.record import disruption_document
+from joinery.controllers.supply import Supply, read_supply
+from joinery.disruption.decide import decide
+from joinery.disruption.disruptions import Disruption, Disruptions
+from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
+from joinery.disruption.validation import Validation, validate
+from joinery.doorbell.gateway import Bell
+from joinery.errors import RefusedError
+from joinery.gateways import Gateways
+from joinery.lifecycle.new_claims import claims_of
+from joinery.lifecycle.new_commands import NewCommand
+from joinery.observability import COMMAND, COST, REASON, RECORD, Count, count, logger, said
+from joinery.scheduling.packing import Packing
+from joinery.scheduling.problem import Options, Problem
+from joinery.settings import Settings
+from joinery.state.claims import awaits_launch
+from joinery.state.snapshot import Snapshot
+
+#: Seconds that are kept for reading the cluster once more after a decision, and for its validation.
+READING_SECONDS = 30.0
+
+
+@dataclass(frozen=True)
+class _Begun:
+    """``outcomes``: what became of each command that was still right. ``actor``: holds what went wrong with them."""
+
+    actor: Actor
+    outcomes: tuple[Outcome, ...] = ()
+
+
+class DisruptionController:
+    """Woken by its bell: once a minute, and by lifecycle when a node became a candidate or has gone."""
+
+    def __init__(self, gateways: Gateways, settings: Settings) -> None:
+        self._gateways = gateways
+        self._settings = settings
+
+    def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
+        """Read, decide, act.
+
+        Raises ``ConflictError`` if another decides, ``RefusedError`` for a decision that breaks a rule.
+        """
+        snapshot = self._gateways.cluster.snapshot()
+        waiting = [claim.metadata.name for claim in snapshot.managed_claims if awaits_launch(claim)]
+        if waiting:
+            text = f"{len(waiting)} claims wait for their launch, first {min(waiting)}"
+            logger.info("nothing was decided", extra=said(**{REASON: text}))
+            return {"awaited": len(waiting)}
+        problem, supply = self._read(snapshot, invocation)
+        decision = decide(problem, stopwatch=invocation.stopwatch())
+        self._refuse_if_wrong(problem, decision, supply)
+        started = self._act(problem, decision, supply, invocation)
+        tell(self._gateways, invocation, snapshot, decision, started.outcomes)
+        started.actor.conclude()
+        return _outcome(decision, started.outcomes)
+
+    # --- deciding ---
+
+    def _read(self, snapshot: Snapshot, invocation: Invocation) -> tuple[DisruptionProblem, Supply]:
+        settings = self._settings
+        supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
+        left = invocation.remaining() - READING_SECONDS - ACTING_SECONDS
+        limit = max(0.0, round(min(settings.disruption_seconds, left), 1))
+        packing = Options(node_size=settings.node_size, caps=settings.caps, time_limit=limit)
+        options = DisruptionOptions(
+            move_price=settings.disruption_move_price,
+            payback=settings.disruption_payback,
+            spot_to_spot=settings.spot_to_spot,
+            time_limit=limit,
+        )
+        problem = Problem(snapshot=snapshot, instance_types=supply.types, options=packing)
+        return DisruptionProblem(packing=problem, options=options), supply
+
+    def _refuse_if_wrong(self, problem: DisruptionProblem, decision: Disruptions, supply: Supply) -> None:
+        """Raise ``RefusedError`` for a decision that verification holds something against, and record it."""
+        if decision.limit_struck:
+            count(Count.SEARCHES_CUT_SHORT)
+        dropped = validate(problem.packing, decision.commands, problem.packing.snapshot).dropped
+        if dropped:
+            self._record(problem, decision, supply, "refused")
+            command, why = dropped[0]
+            raise RefusedError(f"the decision to retire {', '.join(command.retire)} breaks a rule: {why}")
+
+    # --- acting on the decision ---
+
+    def _act(self, problem: DisruptionProblem, decision: Disruptions, supply: Supply, invocation: Invocation) -> _Begun:
+        """Begin the commands that are still right."""
+        decided = problem.packing.snapshot
+        if not decision.commands:
+            return _Begun(Actor(self._gateways, decided.now, invocation))
+        self._record(problem, decision, supply, "decided")
+        current = self._gateways.cluster.snapshot()
+        validation = validate(replace(problem.packing, snapshot=current), decision.commands, decided)
+        _log_dropped(validation)
+        acting = invocation.within(ACTING_SECONDS)
+        actor = Actor(self._gateways, current.now, acting)
+        orchestrator = Orchestrator(self._gateways, actor, current, supply, acting)
+        commands = _commands(validation.valid, current)
+        started = orchestrator.start(commands, door="disruption", caps=self._settings.caps)
+        count(Count.DISRUPTIONS_STARTED, sum(one.record is not None for one in started))
+        if actor.is_cut_short:
+            self._gateways.doorbell.ring(Bell.DISRUPTION)
+        return _Begun(actor, tuple(zip(validation.valid, started, strict=True)))
+
+    def _record(self, problem: DisruptionProblem, decision: Disruptions, supply: Supply, what: str) -> None:
+        record = disruption_document(problem, decision, supply.unavailable)
+        key = self._gateways.store.record("disruption", problem.packing.snapshot.now, record)
+        logger.info(what, extra=said(**{RECORD: key, COST: decision.after}))
+
+
+def _commands(disruptions: Sequence[Disruption], snapshot: Snapshot) -> Sequence[NewCommand]:
+    """Each with its candidates, and with complete claims for its replacements."""
+    claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
+    # All at once: then no two have one name, and those that are alike share a CreateFleet call.
+    launches = tuple(launch for disruption in disruptions for launch in disruption.launches)
+    replacements = iter(claims_of(Packing(launches=launches), snapshot))
+    return [
+        NewCommand(
+            reason=disruption.reason,
+            candidates=tuple(claims[name] for name in disruption.retire),
+            replacements=tuple(next(replacements) for _ in disruption.launches),
+        )
+        for disruption in disruptions
+    ]
+
+
+def _log_dropped(validation: Validation) -> None:
+    """Say which commands were decided and are out of date."""
+    count(Count.DISRUPTIONS_DROPPED, len(validation.dropped))
+    for command, why in validation.dropped:
+        about = said(**{COMMAND: f"disrupt {', '.join(command.retire)}", REASON: why})
+        logger.info("dropped", extra=about)
+
+
+def _outcome(decision: Disruptions, started: Sequence[Outcome]) -> Mapping[str, Any]:
+    """The run in figures: commands, nodes, evictions, and $/h."""
+    begun = [disruption for disruption, outcome in started if outcome.record is not None]
+    return {
+        "decided": len(decision.commands),
+        "commands": len(begun),
+        "retired": sum(len(disruption.retire) for disruption in begun),
+        "launches": sum(len(disruption.launches) for disruption in begun),
+        "evictions": sum(len(disruption.pods) for disruption in begun),
+        "held": len(decision.held),
+        "before": round(decision.before, 4),
+        "after": round(decision.after, 4),
+        "lower_bound": round(decision.lower_bound, 4),
+    }

@@ -1,0 +1,113 @@
+"""What people are told of a decision about disruption: Events on the nodes and pools that it is about, and the log.
+
+The reasons of the Events are Karpenter's (disruption events): ``DisruptionBlocked`` where a rule keeps a node,
+``Unconsolidatable`` where nothing better than it was found, ``ConsolidationCandidate`` where it is to be replaced.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+
+from joinery.apis.core import Node
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.labels import NODE_POOL
+from joinery.commands import Announce, Subject
+from joinery.controllers.announcements import MOST_EVENTS, announce
+from joinery.controllers.invocation import Invocation
+from joinery.controllers.orchestration import Started
+from joinery.disruption.disruptions import Disruption, Disruptions, Held, HeldCode
+from joinery.gateways import Gateways
+from joinery.observability import CODE, REASON, Count, count, logger, said
+from joinery.state.nodes import nodes_by_provider_id
+from joinery.state.snapshot import Snapshot
+
+#: A node that is not there yet, is going anyway, or is only to wait: that explains itself, and passes.
+_UNTOLD = frozenset(
+    {
+        HeldCode.NOT_INITIALIZED, HeldCode.LEAVING, HeldCode.IN_COMMAND, HeldCode.NOMINATED,
+        HeldCode.CONSOLIDATE_AFTER,
+    }
+)  # fmt: skip
+#: What holds all nodes of a NodePool alike is told once, about the NodePool.
+_OF_POOLS = frozenset({HeldCode.BUDGET, HeldCode.STOPPED})
+#: Nothing forbids it: the pool's policy does not ask for it, or it would not pay.
+_UNCONSOLIDATABLE = frozenset({HeldCode.POLICY, HeldCode.UNPRICED, HeldCode.NOT_WORTH_IT})
+
+Outcome = tuple[Disruption, Started]
+
+
+def tell(
+    gateways: Gateways,
+    invocation: Invocation,
+    snapshot: Snapshot,
+    decision: Disruptions,
+    started: Sequence[Outcome],
+) -> None:
+    """Send the Events of a decision, and log what holds nodes back. ``snapshot``: what it was made from."""
+    count(Count.NODES_HELD, len(decision.held))
+    for code, number in Counter(held.code for held in decision.held).items():
+        example = next(held for held in decision.held if held.code is code)
+        logger.info(f"{number} nodes are held", extra=said(**{CODE: code.value, REASON: example.message}))
+    about = _Subjects(snapshot)
+    begun = [disruption for disruption, outcome in started if outcome.record is not None]
+    is_only_observed = not gateways.may_launch
+    sorts: tuple[Iterable[Announce], ...] = (
+        about.observed(begun) if is_only_observed else about.candidates(begun),
+        about.blocked_pools(decision.held),
+        about.blocked(decision.held),
+        about.unconsolidatable(decision.held),
+    )
+    announce(gateways, invocation, [news for sort in sorts for news in islice(sort, MOST_EVENTS)])
+
+
+class _Subjects:
+    """The objects of a snapshot that Events are about: claims with their Nodes, and NodePools."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self._claims = {claim.metadata.name: claim for claim in snapshot.managed_claims}
+        self._nodes: Mapping[str, tuple[Node, ...]] = nodes_by_provider_id(snapshot.nodes)
+        self._pools = snapshot.pools_by_name
+
+    def observed(self, disruptions: Iterable[Disruption]) -> Iterator[Announce]:
+        """What would be done, if it were not for ``observe`` mode."""
+        for disruption in disruptions:
+            text = f"observe mode: would be retired ({disruption.reason.value}): {disruption.message}"
+            yield from (Announce("Observed", text, subject) for subject in self._of(disruption.retire))
+
+    def candidates(self, disruptions: Iterable[Disruption]) -> Iterator[Announce]:
+        """Which nodes are consolidated, and what that saves."""
+        for disruption in disruptions:
+            subjects = self._of(disruption.retire) if disruption.reason is DisruptionReason.UNDERUTILIZED else ()
+            yield from (Announce("ConsolidationCandidate", disruption.message, subject) for subject in subjects)
+
+    def blocked_pools(self, listed: Iterable[Held]) -> Iterator[Announce]:
+        """Which NodePools let no more nodes be disrupted now."""
+        told: set[str] = set()
+        for held in listed:
+            pool = self._pool_of(held.node_claim) if held.code in _OF_POOLS else ""
+            if pool in self._pools and pool not in told:
+                told.add(pool)
+                yield Announce("DisruptionBlocked", held.message, self._pools[pool])
+
+    def blocked(self, listed: Iterable[Held]) -> Iterator[Announce]:
+        """Which nodes a rule of their own, or of their pods, keeps."""
+        for held in listed:
+            is_blocked = held.code not in _UNTOLD | _OF_POOLS | _UNCONSOLIDATABLE
+            subjects = self._of([held.node_claim]) if is_blocked else ()
+            yield from (Announce("DisruptionBlocked", held.message, subject) for subject in subjects)
+
+    def unconsolidatable(self, listed: Iterable[Held]) -> Iterator[Announce]:
+        """Which nodes stay though no rule keeps them."""
+        for held in listed:
+            subjects = self._of([held.node_claim]) if held.code in _UNCONSOLIDATABLE else ()
+            yield from (Announce("Unconsolidatable", held.message, subject) for subject in subjects)
+
+    def _of(self, names: Iterable[str]) -> Iterator[Subject]:
+        """The claims of these names, each with its Node."""
+        for claim in (self._claims[name] for name in names if name in self._claims):
+            yield claim
+            yield from self._nodes.get(claim.status.provider_id, ())[:1] if claim.status.provider_id else ()
+
+    def _pool_of(self, name: str) -> str:
+        claim = self._claims.get(name)
+        return claim.metadata.labels.get(NODE_POOL, "") if claim else ""

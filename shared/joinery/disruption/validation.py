@@ -1,0 +1,152 @@
+"""Validation: which commands of a decision may be started, by an independent check and in the cluster as it is now.
+
+A decision takes seconds or minutes, for which the cluster goes on. So its commands are checked twice by the code that
+checks every plan (``joinery.verification``): with the snapshot that they were decided from, where a violation is a
+mistake of Joinery's own, and with a new one, where it means that the world has changed (Karpenter disruption,
+validation). Karpenter waits fifteen seconds and simulates once more; here no run waits.
+
+Pods that have ended meanwhile are left out of a command. A pod that has come to one of its nodes, or a place that is
+taken now, ends the command.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from joinery.apis.core import Pod
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.quantity import total
+from joinery.disruption.disruptions import Disruption
+from joinery.lifecycle.new_commands import as_if_retired
+from joinery.scheduling.constraints.resources import requests_of
+from joinery.scheduling.packing import ExistingPlacement, Launch, Packing
+from joinery.scheduling.problem import Problem
+from joinery.state.pods import is_reschedulable
+from joinery.state.snapshot import Snapshot
+from joinery.verification.verify import verify
+from joinery.verification.violation import Violation, ViolationCode
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The commands that may be started, in their order, and those that may not, each with the reason."""
+
+    valid: tuple[Disruption, ...] = ()
+    dropped: tuple[tuple[Disruption, str], ...] = ()
+
+
+def validate(problem: Problem, commands: Sequence[Disruption], decided: Snapshot) -> Validation:
+    """Check the commands together in the problem's snapshot, each with those before it in force.
+
+    ``decided``: the snapshot that they were decided from; it may be the problem's own.
+    Cost: one verification where all are valid; about twice the logarithm of their number for each that is not.
+    """
+    present = _Present(problem.snapshot, before=decided)
+    judged = [(command, present.objection(command)) for command in commands]
+    valid: list[Disruption] = []
+    reasons: dict[int, str] = {index: why for index, (_, why) in enumerate(judged) if why}
+    left = [(index, present.pruned(command)) for index, (command, why) in enumerate(judged) if not why]
+    _sift(problem, left, valid, reasons)
+    return Validation(tuple(valid), tuple((commands[index], reasons[index]) for index in sorted(reasons)))
+
+
+def _sift(
+    problem: Problem, listed: Sequence[tuple[int, Disruption]], valid: list[Disruption], reasons: dict[int, str]
+) -> None:
+    """Add to ``valid`` what holds beside what is in it already, and to ``reasons`` why the others do not."""
+    violations = violations_of(problem, [*valid, *(command for _, command in listed)]) if listed else ()
+    if not violations:
+        valid += [command for _, command in listed]
+    elif len(listed) == 1:
+        reasons[listed[0][0]] = str(violations[0])
+    else:
+        middle = len(listed) // 2
+        _sift(problem, listed[:middle], valid, reasons)
+        _sift(problem, listed[middle:], valid, reasons)
+
+
+def violations_of(problem: Problem, commands: Sequence[Disruption]) -> tuple[Violation, ...]:
+    """What verification holds against the state in which these commands leave the problem's cluster."""
+    retired = frozenset(name for command in commands for name in command.retire)
+    packing = Packing(
+        existing=tuple(_merged(placement for command in commands for placement in command.existing)),
+        launches=tuple(launch for command in commands for launch in command.launches),
+    )
+    after = replace(problem, snapshot=as_if_retired(problem.snapshot, retired))
+    # Pods that wait, or whose node goes for another reason, are provisioning's: a command says nothing of them. And a
+    # node may count as empty though pods run on it that ask to be evicted first.
+    crowded = (name for command in commands if command.reason is not DisruptionReason.EMPTY for name in command.retire)
+    own = _Nodes(problem.snapshot).pods_on(crowded)
+    return tuple(
+        violation
+        for violation in verify(after, packing)
+        if violation.code is not ViolationCode.POD_MISSING or (violation.subject and violation.subject.name in own)
+    )
+
+
+def _placed(command: Disruption) -> Iterable[str]:
+    yield from (pod for placement in command.existing for pod in placement.pods)
+    yield from (pod for launch in command.launches for pod in launch.pods)
+
+
+def _merged(placements: Iterable[ExistingPlacement]) -> Iterable[ExistingPlacement]:
+    """The placements, one for each node."""
+    by_node: dict[tuple[str, str], tuple[str, ...]] = {}
+    for placement in placements:
+        key = placement.node, placement.node_claim
+        by_node[key] = (*by_node.get(key, ()), *placement.pods)
+    return (ExistingPlacement(*key, pods) for key, pods in by_node.items())
+
+
+class _Nodes:
+    """A snapshot, asked about the nodes of claims."""
+
+    def __init__(self, snapshot: Snapshot) -> None:
+        self.nodes = {claim.metadata.name: claim.status.node_name for claim in snapshot.managed_claims}
+        self._pods: dict[str, list[Pod]] = defaultdict(list)
+        for pod in snapshot.pods:
+            if pod.spec.node_name and is_reschedulable(pod):
+                self._pods[pod.spec.node_name].append(pod)
+
+    def pods_on(self, claims: Iterable[str]) -> set[str]:
+        """The pods (namespace/name) on the nodes of these claims that need another node if theirs goes."""
+        return {pod.key for name in claims for pod in self._pods.get(self.nodes.get(name, ""), ())}
+
+
+class _Present:
+    """A snapshot, asked about the nodes and pods of commands. ``before``: the one that they were decided from."""
+
+    def __init__(self, snapshot: Snapshot, *, before: Snapshot) -> None:
+        self._now, self._before = _Nodes(snapshot), _Nodes(before)
+        self._pods_before = {pod.key: pod for pod in before.pods}
+
+    def objection(self, command: Disruption) -> str:
+        """Why the command is out of date; empty if it is not, as far as its own nodes can tell."""
+        gone = [name for name in command.retire if name not in self._now.nodes]
+        if gone:
+            return f"{gone[0]} is gone"
+        newcomers = self._now.pods_on(command.retire) - self._before.pods_on(command.retire)
+        return f"pod {min(newcomers)} has come to one of its nodes" if newcomers else ""
+
+    def pruned(self, command: Disruption) -> Disruption:
+        """The command without the pods that are no longer on its nodes."""
+        there = self._now.pods_on(command.retire)
+        if there.issuperset(_placed(command)):
+            return command
+        kept = (replace(it, pods=tuple(pod for pod in it.pods if pod in there)) for it in command.existing)
+        launches = (self._smaller(launch, there) for launch in command.launches)
+        return replace(
+            command,
+            existing=tuple(placement for placement in kept if placement.pods),
+            launches=tuple(launch for launch in launches if launch.pods),
+            pods=tuple(pod for pod in command.pods if pod in there),
+        )
+
+    def _smaller(self, launch: Launch, there: set[str]) -> Launch:
+        """The launch for those of its pods that are there."""
+        gone = [self._pods_before[pod] for pod in launch.pods if pod not in there and pod in self._pods_before]
+        if not gone:
+            return launch
+        freed = total(map(requests_of, gone))
+        requests = {name: value - freed.get(name, 0) for name, value in launch.requests.items()}
+        return replace(launch, pods=tuple(pod for pod in launch.pods if pod in there), requests=requests)
