@@ -12,6 +12,7 @@ import re
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,8 @@ from rich.console import Console
 
 from tools.consolidation.applied import applied
 from tools.consolidation.catalogue import Catalogue
+from tools.consolidation.contract import violations
+from tools.consolidation.contract.cluster import go_duration
 from tools.consolidation.documents import Document, read, write
 from tools.consolidation.figures import Measured, targets
 from tools.consolidation.judging import Judge
@@ -26,6 +29,7 @@ from tools.consolidation.report import files_table, remarks, targets_table
 from tools.consolidation.running import JOINERY, Asked, Run, catalogue_of, disrupt
 
 _NOW = "2026-01-01T12:00:00Z"
+_PAYBACK = timedelta(hours=1)
 _SUFFIX = ".json.gz"
 _WIDE = 220
 
@@ -40,7 +44,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--again", action="store_true", help="decide again about the result, which must find nothing")
     parser.add_argument("--free", action="store_true", help="decide also with free moves and without budgets")
     parser.add_argument("--move-price", type=float, metavar="DOLLARS")
-    parser.add_argument("--payback", metavar="DURATION")
+    parser.add_argument("--payback", metavar="DURATION", default="1h")
     parser.add_argument("--ignore-budgets", action="store_true")
     parser.add_argument("--time-limit", type=float, metavar="SECONDS")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write plans and final states there")
@@ -101,6 +105,15 @@ def _measured(file: Path, options: argparse.Namespace, reference: Mapping[str, A
             name=name,
             run=run,
             reference=known,
+            violations=tuple(
+                violations(
+                    objects,
+                    run.plan,
+                    catalogue,
+                    ignores_budgets=options.ignore_budgets,
+                    payback=go_duration(options.payback) or _PAYBACK,
+                )
+            ),
             verdict=judge.verdict(objects, run.plan) if judge else None,
             again=_again(objects, run.plan, catalogue, folder / f"{name}.after.json.gz", options, now, asked),
             free=disrupt(file, options.catalog, now, free, options.joinery) if options.free else None,

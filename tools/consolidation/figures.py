@@ -81,11 +81,18 @@ class Measured:
         return float(self.run.plan["cost"]["gap"]) if self.run.plan else None
 
     @property
+    def found_again(self) -> Sequence[Document]:
+        """The commands of a second decision, without those that only waited for a budget in the first."""
+        first, second = self.run.plan, self.again.plan if self.again else None
+        if first is None or second is None:
+            return ()
+        waited = {held["nodeClaim"] for held in first["held"] if held.get("code") == "Budget"}
+        return [command for command in second["commands"] if not waited.issuperset(command["retire"])]
+
+    @property
     def is_quiet(self) -> bool | None:
         """Whether a second decision finds nothing; None where it was not asked for."""
-        if self.again is None:
-            return None
-        return self.again.plan is not None and not self.again.plan["commands"]
+        return None if self.again is None else self.again.plan is not None and not self.found_again
 
     @property
     def ok(self) -> bool:
@@ -95,11 +102,6 @@ class Measured:
 
 def _after(run: Run) -> float:
     return float(run.plan["cost"]["after"]) if run.plan else 0.0
-
-
-def savings(plan: Document) -> float:
-    """$/h of all commands together."""
-    return float(sum(command["savings"] for command in plan["commands"]))
 
 
 @dataclass(frozen=True, slots=True)

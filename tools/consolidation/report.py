@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from rich.table import Table
 
-from tools.consolidation.figures import Measured, Target, savings
+from tools.consolidation.figures import Measured, Target
 from tools.consolidation.running import Run
 
 _NONE = "-"
@@ -32,8 +32,8 @@ def _again(one: Measured) -> str:
         return _NONE
     if one.again.plan is None:
         return "[red]fails[/red]"
-    commands = len(one.again.plan["commands"])
-    return f"[red]{commands}: {savings(one.again.plan):.3f} $/h[/red]" if commands else "nothing"
+    saved = sum(command["savings"] for command in one.found_again)
+    return f"[red]{len(one.found_again)}: {saved:.3f} $/h[/red]" if one.found_again else "nothing"
 
 
 def _price(run: Run, key: str) -> str:
@@ -135,7 +135,7 @@ def _second_decision(one: Measured) -> Iterator[str]:
     if one.again.plan is None:
         yield f"again: {one.again.problem}"
         return
-    for command in one.again.plan["commands"][:_SHOWN]:
+    for command in one.found_again[:_SHOWN]:
         bought = ", ".join(launch["offering"]["instanceType"] for launch in command["launch"])
         deed = f"retires {', '.join(command['retire'])}, buys {bought or 'nothing'}, moves {len(command['pods'])} pods"
         worth = f"saves {command['savings']:.4f} $/h for {command['movePrice']:.4f} $"

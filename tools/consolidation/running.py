@@ -25,7 +25,7 @@ class Asked:
     """What ``joinery disrupt`` is asked with. What is None is left to its defaults.
 
     move_price       dollars an eviction
-    payback          a duration as the command line takes it
+    payback          a Go duration
     ignore_budgets   whether budgets of NodePools bind
     time_limit       seconds
     """
