@@ -20,6 +20,7 @@ from joinery.cli.options import (
 from joinery.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from joinery.cli.view.disruption_view import DisruptionView
     from joinery.cloudprovider.catalog.document import Catalog
     from joinery.disruption.disruptions import Disruptions
     from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
@@ -53,6 +54,10 @@ def disrupt(
     output: Annotated[
         DecisionFormat, typer.Option("-o", "--output", help="How to print the decision.")
     ] = DecisionFormat.TABLE,
+    with_pods: Annotated[
+        bool,
+        typer.Option("--pods", help="List in the table every command with all its nodes, and where every pod goes."),
+    ] = False,
 ) -> None:
     """Decide which nodes earn their price: those that do not are deleted, or replaced by cheaper ones.
 
@@ -64,6 +69,7 @@ def disrupt(
     from joinery.cli.output_disruptions_json import disruptions_document
     from joinery.cli.output_json import write
     from joinery.cli.sources import moment
+    from joinery.cli.view.disruption_groups import view
 
     check_time_limit(time_limit)
     options = _options(move_price, payback, ignore_budgets=ignore_budgets, time_limit=time_limit)
@@ -76,8 +82,12 @@ def disrupt(
         catalog_file=catalog_file,
         region=region,
     )
-    _, disruptions, seconds = _decide(asked.snapshot, asked.catalogue, options, only_marked=not given)
-    write(disruptions_document(disruptions, asked.prices, asked.notices, now=asked.snapshot.now, seconds=seconds))
+    problem, disruptions, seconds = _decide(asked.snapshot, asked.catalogue, options, only_marked=not given)
+    if output is DecisionFormat.JSON:
+        write(disruptions_document(disruptions, asked.prices, asked.notices, now=asked.snapshot.now, seconds=seconds))
+    else:
+        shown = view(problem, disruptions, asked.catalogue.sold, asked.prices, asked.notices, seconds=seconds)
+        _show(shown, output, with_pods=with_pods)
 
 
 def _options(
@@ -128,3 +138,9 @@ def _decide(
     problem = DisruptionProblem(packing=packing, options=options)
     disruptions = decide(problem, stopwatch=lambda: time.perf_counter() - started)
     return problem, disruptions, time.perf_counter() - started
+
+
+def _show(view: "DisruptionView", output: DecisionFormat, *, with_pods: bool) -> None:
+    from joinery.cli.output_disruptions_table import print_disruptions
+
+    print_disruptions(view, with_pods=with_pods)

@@ -123,7 +123,7 @@ def _on_demand(launch: Launch, sold: Sold) -> float:
 def _running(nodes: Iterable[Node], sold: Sold) -> Running:
     hourly, priced, fargate, lacking = 0.0, 0, 0, []
     for node in nodes:
-        price = _price(node, sold)
+        price = node_price(node, sold)
         if price is not None:
             hourly, priced = hourly + price, priced + 1
         elif node.metadata.labels.get(_COMPUTE_TYPE) == "fargate":
@@ -137,8 +137,10 @@ def _labels(node: Node) -> Mapping[str, str]:
     return {canonical(key): value for key, value in node.metadata.labels.items()}
 
 
-def _price(node: Node, sold: Sold) -> float | None:
-    """What a reserved node costs is paid whether it is used or not, so it costs nothing here, as in a plan."""
+def node_price(node: Node, sold: Sold) -> float | None:
+    """$/h of a node that there is; None where the catalogue does not sell its type there.
+
+    What a reserved node costs is paid whether it is used or not, so it costs nothing here, as in a plan."""
     labels = _labels(node)
     capacity_type = labels.get(CAPACITY_TYPE) or labels.get(_EKS_CAPACITY_TYPE, ON_DEMAND).lower().replace("_", "-")
     offerings = sold.get(labels.get(INSTANCE_TYPE, ""), ())

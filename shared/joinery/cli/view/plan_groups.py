@@ -65,7 +65,7 @@ def _sections(problem: Problem, launches: Iterable[Launch], workload_of: Workloa
     for launch in launches:
         offering = launch.offering
         node = bought(launch, rooms.get((launch.node_pool, offering.instance_type), NOTHING), workload_of)
-        by_section[(launch.node_pool, _where(launch), offering.capacity_type)][_likeness(launch, node)].append(
+        by_section[(launch.node_pool, where_launched(launch), offering.capacity_type)][_likeness(launch, node)].append(
             (launch, node)
         )
     sections = [
@@ -80,7 +80,8 @@ def _sections(problem: Problem, launches: Iterable[Launch], workload_of: Workloa
     )
 
 
-def _where(launch: Launch) -> str:
+def where_launched(launch: Launch) -> str:
+    """Its zone; ``any of 3 zones`` where it may choose."""
     choice = zones_allowed(launch)
     return f"any of {choice} zones" if choice > 1 else launch.offering.zone
 

@@ -1,0 +1,153 @@
+"""A decision about nodes for a person at a terminal: command by command what goes and why, what is bought, where pods
+move; what is held; what it saves, what it counts as, and how near that is to the best.
+
+What matters most comes last, where the eye is when a command ends.
+"""
+
+from collections.abc import Sequence
+from textwrap import wrap
+
+from rich.console import Console
+from rich.table import Table
+
+from joinery.cli.console import WIDTH, escape, headed_table, named, price_lines, print_wrapped, printing
+from joinery.cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, HeldGroup
+from joinery.cli.view.disruption_words import bill, evictions, headline, moves, nearness, result, rule
+from joinery.cli.view.figures import count, money, natural, share
+
+_SHOWN_COMMANDS = 20
+"""So many commands are told node by node; the others in one line."""
+_SHOWN_NODES = 8
+_SHOWN_MESSAGES = 3
+
+
+def print_disruptions(view: DisruptionView, *, with_pods: bool = False) -> None:
+    """The whole decision on standard output.
+
+    ``with_pods``: all commands with all their nodes, and a line for every pod that moves.
+    """
+    with printing() as console:
+        _print_commands(console, view.commands, is_whole=with_pods)
+        if with_pods and view.evicted:
+            console.print(_pods(view), "")
+        _print_held(console, view.held)
+        _print_totals(console, view)
+
+
+# --- commands ---
+
+
+def _print_commands(console: Console, commands: Sequence[CommandView], *, is_whole: bool) -> None:
+    if not commands:
+        return
+    console.print(f"[bold]What goes and what comes: {count(len(commands), 'command')}, in this order[/bold]")
+    shown = commands if is_whole else commands[:_SHOWN_COMMANDS]
+    for view in shown:
+        _print_command(console, view, is_whole=is_whole)
+    rest = commands[len(shown) :]
+    if rest:
+        going, coming = (sum(len(nodes) for nodes in many) for many in _nodes(rest))
+        savings = sum(view.command.savings for view in rest)
+        bought = f", {coming:,} bought" if coming else ""
+        more = (
+            f"and {count(len(rest), 'more command')}: {count(going, 'node')} retired{bought}; saves {money(savings)}/h"
+        )
+        console.print(f"[dim]{more}; --pods lists them[/dim]")
+    console.print()
+
+
+def _nodes(commands: Sequence[CommandView]) -> tuple[list[tuple[DrawnNode, ...]], list[tuple[DrawnNode, ...]]]:
+    return [view.retired for view in commands], [view.bought for view in commands]
+
+
+def _print_command(console: Console, view: CommandView, *, is_whole: bool) -> None:
+    heading = f"{view.number}  {view.command.reason.value}: {result(view)}"
+    console.print(f"[bold]{escape(heading)}[/bold]")
+    table = Table(box=None, pad_edge=False, show_header=False, padding=(0, 2, 0, 0))
+    for _ in range(5):
+        table.add_column(no_wrap=True)
+    for _ in range(3):
+        table.add_column(no_wrap=True, justify="right")
+    for sign, nodes in (("[red]-[/red]", view.retired), ("[green]+[/green]", view.bought)):
+        shown = nodes if is_whole else nodes[:_SHOWN_NODES]
+        for node in shown:
+            table.add_row("  " + sign, *_line(node))
+        if nodes[len(shown) :]:
+            rest = nodes[len(shown) :]
+            price = sum(node.price or 0.0 for node in rest)
+            table.add_row("  " + sign, f"[dim]{len(rest):,} more[/dim]", "", "", "", "", "", f"{price:.4f}")
+    console.print(table)
+    for sentence in filter(None, (view.command.message, moves(view))):
+        print_wrapped(console, sentence, first="     ")
+
+
+def _line(node: DrawnNode) -> list[str]:
+    others = f" [dim]+{node.alternatives}[/dim]" if node.alternatives else ""
+    return [
+        escape(node.name),
+        f"{escape(node.instance_type)}{others}",
+        f"[dim]{escape(node.zone)}[/dim]",
+        f"[dim]{escape(node.capacity_type)}[/dim]",
+        count(node.filled.pods, "pod"),
+        share(node.use, 1.0),
+        "-" if node.price is None else f"{node.price:.4f}",
+    ]
+
+
+# --- where every pod goes ---
+
+
+def _pods(view: DisruptionView) -> Table:
+    """A line for each pod that moves; what may be searched for stands in one line."""
+    lines = [
+        (
+            pod,
+            route.source or "-",
+            route.target,
+            "bought" if route.is_target_new else "there already",
+            str(command.number),
+        )
+        for command in view.commands
+        for route in command.routes
+        for pod in route.pods
+    ]
+    table = headed_table("Where every pod goes")
+    for name in ("pod", "from", "to", "which is", "command"):
+        table.add_column(name, no_wrap=True, justify="right" if name == "command" else "left")
+    for line in sorted(lines, key=lambda entry: natural(entry[0])):
+        table.add_row(*map(escape, line))
+    return table
+
+
+# --- what is held ---
+
+
+def _print_held(console: Console, groups: Sequence[HeldGroup]) -> None:
+    if not groups:
+        return
+    nodes = {name for group in groups for name in group.nodes}
+    console.print(f"[bold]Held: {count(len(nodes), 'node')}[/bold]")
+    for group in groups:
+        console.print(f"  [bold]{count(len(group.nodes), 'node')}[/bold], {rule(group.code)}: {named(group.nodes)}")
+        for message, names in group.messages[:_SHOWN_MESSAGES]:
+            times = f" ({count(len(names), 'node')})" if len(group.messages) > 1 and len(names) > 1 else ""
+            print_wrapped(console, f"{message}{times}", first="    • ")
+        rest = len(group.messages) - _SHOWN_MESSAGES
+        if rest > 0:
+            console.print(f"[dim]    and {count(rest, 'more reason')}; --explain NODE tells a node's own[/dim]")
+    console.print()
+
+
+# --- totals ---
+
+
+def _print_totals(console: Console, view: DisruptionView) -> None:
+    console.print(f"[bold]{headline(view)}[/bold]")
+    lines = [bill(view), *([evictions(view)] if view.commands else []), *nearness(view)]
+    for sentence in lines:
+        for line in wrap(sentence, WIDTH, subsequent_indent="  "):
+            console.print(escape(line))
+    for line in price_lines(view.prices):
+        console.print(line)
+    struck = ", stopped by the time limit" if view.disruptions.limit_struck else ""
+    console.print(f"[dim]Decided in {view.seconds:.2f} s{struck}[/dim]")

@@ -1,0 +1,122 @@
+"""A decision about nodes in print: the JSON byte for byte, the table line for line."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from joinery.apis.disruption import DisruptionReason
+from joinery.cli.output_disruptions_json import disruptions_document
+from joinery.cli.output_disruptions_table import print_disruptions
+from joinery.cli.output_json import write
+from joinery.cli.view.disruption_groups import view
+from joinery.cli.view.disruption_view import DisruptionView, Fate
+from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode
+from simulator.builders import EPOCH
+from tests.cli.disruptions import DISRUPTIONS, PRICE, PROBLEM, SMALL_PRICE, SOLD
+from tests.cli.packings import PRICES
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def _seen(**changes: Any) -> DisruptionView:
+    return view(PROBLEM, replace(DISRUPTIONS, **changes), SOLD, PRICES, seconds=0.31)
+
+
+def _printed(capsys: pytest.CaptureFixture[str], **changes: Any) -> str:
+    print_disruptions(_seen(**changes))
+    return capsys.readouterr().out
+
+
+def test_the_document_is_stable_byte_for_byte(capsys: pytest.CaptureFixture[str]) -> None:
+    """Keys in the contract's order, launches as a plan has them, prices to the millionth."""
+    write(disruptions_document(DISRUPTIONS, PRICES, now=EPOCH, seconds=0.31234))
+    assert capsys.readouterr().out == (GOLDEN / "disrupt.json").read_text()
+
+
+@pytest.mark.parametrize(("golden", "with_pods"), [("disrupt.txt", False), ("disrupt-pods.txt", True)])
+def test_the_table_tells_command_by_command(
+    capsys: pytest.CaptureFixture[str], golden: str, *, with_pods: bool
+) -> None:
+    """What goes, what comes, where pods move, what is held, and last what it all comes to."""
+    print_disruptions(_seen(), with_pods=with_pods)
+    assert capsys.readouterr().out == (GOLDEN / golden).read_text()
+
+
+def test_nothing_to_do_is_said_with_its_proof(capsys: pytest.CaptureFixture[str]) -> None:
+    """An empty table would look like a failure."""
+    whole = 3 * PRICE
+    printed = _printed(capsys, commands=(), held=(), after=whole, lower_bound=whole, gap=0.0)
+    assert printed.splitlines()[:3] == [
+        "Nothing to do: every node stays",
+        "$0.6954/h, about $508 a month",
+        "Proven lower bound $0.6954/h: nothing cheaper can be reached",
+    ]
+
+
+def test_a_decision_without_a_bound_claims_none(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where nothing is proven, nothing is said."""
+    assert "bound" not in _printed(capsys, lower_bound=0.0, gap=0.0)
+
+
+def test_what_is_dearer_is_called_so(capsys: pytest.CaptureFixture[str]) -> None:
+    """Drift may make the bill rise, and never does so unsaid."""
+    drift = replace(DISRUPTIONS.commands[1], reason=DisruptionReason.DRIFTED, savings=-0.1)
+    printed = _printed(capsys, commands=(drift,), after=3 * PRICE + 0.1)
+    assert "1  Drifted: costs $0.1000/h more\n" in printed
+    assert "3 evictions count as $0.0300, never repaid" in printed
+    assert "$0.6954/h becomes $0.7954/h: costs $0.1000/h more, about $73 a month (14.4%)" in printed
+
+
+def test_the_cluster_is_seen_before_and_after() -> None:
+    """Retired nodes are gone, bought ones are there, and each pod is where its command moves it."""
+    seen = _seen()
+    assert [(node.name, node.fate) for node in seen.before] == [
+        ("node-2", Fate.GOES), ("node-1", Fate.GOES), ("node-3", Fate.RECEIVES), ("node-4", Fate.STAYS),
+    ]  # fmt: skip
+    assert {node.name: node.filled.pods for node in seen.after} == {"node-3": 3, "default-1": 1, "node-4": 1}
+    bought = next(node for node in seen.after if node.fate is Fate.BOUGHT)
+    assert (bought.instance_type, bought.price, bought.alternatives) == ("m7a.large", SMALL_PRICE, 1)
+    assert next(node for node in seen.before if node.name == "node-4").price is None
+
+
+def test_a_pod_that_moves_twice_is_followed() -> None:
+    """A later command may retire the node that an earlier one moved a pod to."""
+    first, second = DISRUPTIONS.commands
+    again = Disruption(
+        reason=DisruptionReason.UNDERUTILIZED,
+        message="again",
+        retire=("claim-3",),
+        existing=(replace(second.existing[0], node="node-2", node_claim="claim-2"),),
+        pods=second.existing[0].pods,
+    )
+    seen = _seen(commands=(second, again))
+    assert {(route.source, route.target) for route in seen.commands[1].routes} == {("node-3", "node-2")}
+    assert [node.filled.pods for node in seen.commands[1].retired] == [3]
+
+
+def test_many_commands_end_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """A large cluster's decision must not scroll away what matters; --pods tells them all."""
+    many = tuple(replace(DISRUPTIONS.commands[0], retire=(f"claim-{n}",)) for n in range(30))
+    printed = _printed(capsys, commands=many)
+    assert "and 10 more commands: 0 nodes retired; saves $2.3180/h; --pods lists them" in printed
+    print_disruptions(_seen(commands=many), with_pods=True)
+    assert "30  Empty" in capsys.readouterr().out
+
+
+def test_the_table_fits_eighty_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    """Also with long reasons; a line is longer only where names are."""
+    held = tuple(
+        Held(f"claim-{n}", HeldCode.BUDGET, "NodePool default: " + "only so many at once, " * 9) for n in (1, 2)
+    )
+    printed = _printed(capsys, held=held)
+    assert [line for line in printed.splitlines() if len(line) > 80] == []
+
+
+def test_an_empty_cluster_is_no_failure(capsys: pytest.CaptureFixture[str]) -> None:
+    """No nodes, no prices, no curve."""
+    nothing = replace(PROBLEM.packing.snapshot, nodes=(), node_claims=(), pods=())
+    problem = replace(PROBLEM, packing=replace(PROBLEM.packing, snapshot=nothing))
+    print_disruptions(view(problem, Disruptions(curve=(CurvePoint(0, 0.0, is_chosen=True),)), SOLD, PRICES, seconds=0))
+    assert capsys.readouterr().out.startswith("Nothing to do: every node stays\n")
