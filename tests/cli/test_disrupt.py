@@ -9,8 +9,10 @@ import pytest
 from joinery.cli.sources import SAMPLE
 from simulator.builders import node, node_claim, node_class, node_pool, pod
 from simulator.kubernetes.resources import encode
-from tests.cli.conftest import NOW, Run, Write
+from tests.cli.conftest import Run, Write
 
+NOW = "2026-08-25T00:00:00Z"
+"""Long after the nodes came."""
 DISRUPT = ("disrupt", "--now", NOW, "--catalog", str(SAMPLE))
 JSON = (*DISRUPT, "-o", "json")
 PRICE = 0.23184

@@ -10,7 +10,8 @@ from textwrap import wrap
 from rich.console import Console
 from rich.table import Table
 
-from joinery.cli.console import WIDTH, escape, headed_table, named, price_lines, print_wrapped, printing
+from joinery.cli.console import WIDTH, escape, headed_table, price_lines, print_wrapped, printing
+from joinery.cli.notices import some_of
 from joinery.cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, HeldGroup
 from joinery.cli.view.disruption_words import bill, evictions, headline, moves, nearness, result, rule
 from joinery.cli.view.figures import count, money, natural, share
@@ -128,7 +129,8 @@ def _print_held(console: Console, groups: Sequence[HeldGroup]) -> None:
     nodes = {name for group in groups for name in group.nodes}
     console.print(f"[bold]Held: {count(len(nodes), 'node')}[/bold]")
     for group in groups:
-        console.print(f"  [bold]{count(len(group.nodes), 'node')}[/bold], {rule(group.code)}: {named(group.nodes)}")
+        held = f"{count(len(group.nodes), 'node')}, {rule(group.code)}: {some_of(group.nodes)}"
+        print_wrapped(console, held, first="  ")
         for message, names in group.messages[:_SHOWN_MESSAGES]:
             times = f" ({count(len(names), 'node')})" if len(group.messages) > 1 and len(names) > 1 else ""
             print_wrapped(console, f"{message}{times}", first="    • ")
