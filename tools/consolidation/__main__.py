@@ -1,7 +1,7 @@
 """Decide about a folder of clusters, and say whether each decision is right and how good it is.
 
     python -m tools.consolidation --files FOLDER --catalog FILE [--judge BINARY] [--again] [--free] [NAMES...]
-    python -m tools.consolidation make --seed 1 --nodes 60 --kind services -o FILE.json.gz
+    python -m tools.consolidation make --seed 1 --nodes 60 --kind services --catalog FILE -o FILE.json.gz
 
 Exit status 1 if any decision is wrong.
 """
@@ -25,6 +25,8 @@ from tools.consolidation.contract.cluster import go_duration
 from tools.consolidation.documents import Document, read, write
 from tools.consolidation.figures import Measured, targets
 from tools.consolidation.judging import Judge
+from tools.consolidation.making.kinds import KINDS, make
+from tools.consolidation.making.objects import node_class
 from tools.consolidation.report import files_table, remarks, targets_table
 from tools.consolidation.running import JOINERY, Asked, Run, catalogue_of, disrupt
 
@@ -135,5 +137,22 @@ def _again(
     return disrupt(file, options.catalog, now, asked, options.joinery)
 
 
+def make_up(arguments: Sequence[str]) -> int:
+    """Write a cluster that was made up."""
+    parser = argparse.ArgumentParser(prog="tools.consolidation make", description="Make a cluster up.")
+    parser.add_argument("--kind", choices=KINDS, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--nodes", type=int, required=True)
+    parser.add_argument("--catalog", type=Path, required=True, help="what its nodes were bought from")
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="a .json.gz")
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory() as scratch:
+        alone = Path(scratch, "class.json.gz")
+        write([node_class()], alone)
+        catalogue = catalogue_of(alone, options.catalog, Path(scratch, "types.json"))
+    write(make(options.kind, options.seed, options.nodes, catalogue), options.output)
+    return 0
+
+
 if __name__ == "__main__":
-    raise SystemExit(measure(sys.argv[1:]))
+    raise SystemExit(make_up(sys.argv[2:]) if sys.argv[1:2] == ["make"] else measure(sys.argv[1:]))

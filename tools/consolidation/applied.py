@@ -1,13 +1,11 @@
 """What a cluster looks like after the first commands of a DisruptionPlan have been carried out."""
 
-import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tools.consolidation.catalogue import Catalogue
 from tools.consolidation.documents import Document, is_reschedulable, key_of, name_of, node_name, of_kind
-
-_DONE = ("Launched", "Registered", "Initialized", "Ready", "Consolidatable")
+from tools.consolidation.machines import Machine
 
 
 @dataclass(frozen=True)
@@ -112,7 +110,7 @@ def applied(
     ]
     pools = {name_of(pool): pool for pool in of_kind(objects, "NodePool")}
     made = [_node(launch, pools[launch["nodePool"]], catalogue, plan["now"]) for launch in prefix.launches]
-    return bound + [item for pair in made for item in pair]
+    return bound + [item for documents in made for item in documents]
 
 
 def _bound(pod: Document, target: Mapping[str, str], now: str) -> Document:
@@ -129,45 +127,20 @@ def _bound(pod: Document, target: Mapping[str, str], now: str) -> Document:
     }
 
 
-def _node(launch: Document, pool: Document, catalogue: Catalogue, now: str) -> tuple[Document, Document]:
+def _node(launch: Document, pool: Document, catalogue: Catalogue, now: str) -> list[Document]:
     """The Node and the NodeClaim of a launch, as they are once initialised.
 
     Whatever its pool's ``consolidateAfter``, the node may be consolidated at once: that is the hardest case for the
     promise that nobody takes back what was just bought.
     """
-    name, offering = launch["name"], launch["offering"]
-    entry = catalogue.types[offering["instanceType"]]
-    reference = pool["spec"]["template"]["spec"]["nodeClassRef"]
-    ours = {"karpenter.sh/nodepool": launch["nodePool"], "karpenter.k8s.aws/ec2nodeclass": reference["name"]}
-    labels = catalogue.labels(offering) | launch["labels"] | ours
-    sizes = {"capacity": entry["capacity"], "allocatable": entry["allocatable"]}
-    provider = f"aws:///{offering['zone']}/i-{uuid.uuid5(uuid.NAMESPACE_DNS, name).hex[:17]}"
-    own = {"name": name, "creationTimestamp": now}
-    joined = {"kubernetes.io/hostname": name, "karpenter.sh/registered": "true", "karpenter.sh/initialized": "true"}
-    ready = {"type": "Ready", "status": "True", "reason": "KubeletReady", "lastTransitionTime": now}
-    node = {
-        "apiVersion": "v1", "kind": "Node",
-        "metadata": {**own, "uid": f"node-{name}", "labels": labels | joined},
-        "spec": {"providerID": provider, **({"taints": launch["taints"]} if launch["taints"] else {})},
-        "status": {**sizes, "conditions": [ready]},
-    }  # fmt: skip
-    template = pool["spec"]["template"]["spec"]
-    done = [
-        {"type": kind, "status": "True", "reason": kind, "message": "", "lastTransitionTime": now} for kind in _DONE
-    ]
-    claim = {
-        "apiVersion": "karpenter.sh/v1", "kind": "NodeClaim",
-        "metadata": {**own, "uid": f"claim-{name}", "labels": labels, "ownerReferences": [_owner(pool)]},
-        "spec": {
-            "requirements": launch["requirements"], "nodeClassRef": reference, "taints": launch["taints"],
-            **{key: template[key] for key in ("expireAfter", "terminationGracePeriod") if key in template},
-        },
-        "status": {**sizes, "nodeName": name, "providerID": provider, "conditions": done},
-    }  # fmt: skip
-    return node, claim
-
-
-def _owner(pool: Document) -> Document:
-    uid = pool["metadata"].get("uid", name_of(pool))
-    owner = {"apiVersion": "karpenter.sh/v1", "kind": "NodePool", "name": name_of(pool), "uid": uid}
-    return {**owner, "blockOwnerDeletion": True}
+    made = Machine(
+        node=launch["name"],
+        claim=launch["name"],
+        offering=launch["offering"],
+        labels=launch["labels"],
+        taints=launch["taints"],
+        requirements=launch["requirements"],
+        conditions=("Consolidatable",),
+        created=now,
+    )
+    return made.documents(pool, catalogue)

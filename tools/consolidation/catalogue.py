@@ -34,7 +34,7 @@ class Catalogue:
         labels = item["metadata"].get("labels", {})
         return self.price(labels.get(INSTANCE_TYPE, ""), labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, ""))
 
-    def labels(self, offering: Document) -> dict[str, str]:
+    def labels(self, offering: Mapping[str, str]) -> dict[str, str]:
         """The labels that the instance type and the offering give a node."""
         labels: dict[str, str] = {}
         for key, value in self.types[offering["instanceType"]]["labels"].items():

@@ -1,0 +1,116 @@
+"""Packs pods on new nodes as Karpenter's scheduler does: the largest first, on the first node with room for them.
+
+A node's instance type is chosen at the end: the cheapest that holds its pods.
+"""
+
+import random
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from joinery.apis.quantity import amount
+from tools.consolidation.catalogue import Catalogue
+from tools.consolidation.documents import Document
+from tools.consolidation.making.workloads import ZONES, Workload
+
+#: What the DaemonSets of every made cluster take of a node: millicores, MiB, pods.
+OVERHEAD = (280, 448, 4)
+_MEBIBYTE = 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Replica:
+    """One pod of a workload."""
+
+    workload: Workload
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """Room for pods on a node of an instance type, beside DaemonSets: millicores, MiB, and pods."""
+
+    instance_type: str
+    cpu: int
+    memory: int
+    pods: int
+
+
+@dataclass
+class PackedNode:
+    """A node and what was put on it."""
+
+    zone: str
+    capacity_type: str
+    replicas: list[Replica] = field(default_factory=list)
+    cpu: int = 0
+    memory: int = 0
+    apps: set[str] = field(default_factory=set)
+
+    def add(self, replica: Replica) -> None:
+        self.replicas.append(replica)
+        self.cpu += replica.workload.cpu
+        self.memory += replica.workload.memory
+        self.apps.add(replica.workload.app)
+
+
+class Shop:
+    """The instance types that a cluster's nodes were bought from, and their prices."""
+
+    def __init__(self, catalogue: Catalogue, names: Iterable[str]) -> None:
+        self._catalogue = catalogue
+        self._sizes = [_size(catalogue.types[name]) for name in sorted(names)]
+        # A pod fits on a node if it fits on its largest type, and few types are not exceeded in everything by another.
+        self._largest = [size for size in self._sizes if not any(_exceeds(other, size) for other in self._sizes)]
+
+    def holds(self, node: PackedNode, workload: Workload) -> bool:
+        cpu, memory, pods = node.cpu + workload.cpu, node.memory + workload.memory, len(node.replicas) + 1
+        return any(cpu <= size.cpu and memory <= size.memory and pods <= size.pods for size in self._largest)
+
+    def offering(self, node: PackedNode) -> dict[str, str]:
+        """The cheapest offering that holds the node's pods; a spot node may be in any zone."""
+        zones = ZONES if node.capacity_type == "spot" else (node.zone,)
+        offers = [
+            (price, size.instance_type, zone)
+            for size in self._sizes
+            if node.cpu <= size.cpu and node.memory <= size.memory and len(node.replicas) <= size.pods
+            for zone in zones
+            if (price := self._catalogue.price(size.instance_type, zone, node.capacity_type)) is not None
+        ]
+        _, instance_type, zone = min(offers)
+        return {"instanceType": instance_type, "zone": zone, "capacityType": node.capacity_type}
+
+    def size(self, instance_type: str) -> Size:
+        return next(size for size in self._sizes if size.instance_type == instance_type)
+
+
+def _size(entry: Document) -> Size:
+    allocatable: Mapping[str, str] = entry["allocatable"]
+    cpu, memory, pods = (amount(key, allocatable[key]) for key in ("cpu", "memory", "pods"))
+    return Size(entry["name"], cpu - OVERHEAD[0], memory // _MEBIBYTE - OVERHEAD[1], pods - OVERHEAD[2])
+
+
+def _exceeds(one: Size, other: Size) -> bool:
+    rooms = [(size.cpu, size.memory, size.pods) for size in (one, other)]
+    return rooms[0] != rooms[1] and all(more >= less for more, less in zip(*rooms, strict=True))
+
+
+def pack(workloads: Sequence[Workload], shop: Shop, chance: random.Random, *, spot: bool = False) -> list[PackedNode]:
+    """All pods of the workloads on new nodes. ``spot``: pods that may, run on spot nodes."""
+    nodes: list[PackedNode] = []
+    for workload in sorted(workloads, key=lambda workload: (-workload.cpu, -workload.memory, workload.app)):
+        first_zone = chance.randrange(len(ZONES))
+        capacity_type = "spot" if spot and not workload.on_demand else "on-demand"
+        for index in range(workload.count):
+            zone = ZONES[(first_zone + index) % len(ZONES)] if workload.is_spread else None
+            node = next((node for node in nodes if _fits(node, workload, zone, capacity_type, shop)), None)
+            if node is None:
+                node = PackedNode(zone or chance.choice(ZONES), capacity_type)
+                nodes.append(node)
+            node.add(Replica(workload, index))
+    return nodes
+
+
+def _fits(node: PackedNode, workload: Workload, zone: str | None, capacity_type: str, shop: Shop) -> bool:
+    if node.capacity_type != capacity_type or (zone is not None and node.zone != zone):
+        return False
+    return not (workload.is_apart and workload.app in node.apps) and shop.holds(node, workload)
