@@ -200,6 +200,8 @@ class PodSpec(_Object, frozen=True):
     priority: int | None = None
     priority_class_name: str = ""
     termination_grace_period_seconds: int | None = None
+    active_deadline_seconds: int | None = None
+    restart_policy: str = ""
     scheduling_gates: list[PodSchedulingGate] = []
 
 

@@ -89,6 +89,10 @@ SURGED_PODS = f"{OWN_GROUP}/surged-pods"
 REGISTRATIONS = f"{OWN_GROUP}/registrations"
 #: On a NodePool, what is done about rebalance recommendations: ``off``, ``drain`` or ``replace``.
 REBALANCE = f"{OWN_GROUP}/rebalance"
+#: Dollars. On a pod, what its eviction counts as; on a NodePool, what that of an ordinary pod on its nodes does.
+DISRUPTION_PRICE = f"{OWN_GROUP}/disruption-price"
+#: On a NodePool, a duration: what disrupting its nodes saves must repay the moves within this time.
+PAYBACK = f"{OWN_GROUP}/payback"
 #: Set on a claim that EC2 recommends to rebalance and whose NodePool wants it replaced. Value: RFC3339 moment.
 REBALANCE_RECOMMENDED_AT = f"{OWN_GROUP}/rebalance-recommended-at"
 #: The CreateFleet token of a claim, so that a retry returns the same instance.

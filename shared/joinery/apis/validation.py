@@ -6,12 +6,13 @@ become the condition ``ValidationSucceeded`` of that NodePool, while the others 
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import ValidationError
 
 from joinery.apis import labels
+from joinery.apis.disruption import dollars_of, payback_of
 from joinery.apis.meta import NUMERIC, Requirement, Taint, is_label_key, is_label_value, is_whole_number
 from joinery.apis.nodepool import NodePool
 from joinery.apis.patterns import in_words
@@ -122,14 +123,21 @@ def _annotation_reasons(annotations: Mapping[str, str]) -> Iterator[str]:
     rebalance = annotations.get(labels.REBALANCE)
     if rebalance is not None and rebalance not in list(Rebalance):
         yield f"metadata.annotations[{labels.REBALANCE}]: {rebalance!r} is none of {', '.join(Rebalance)}"
-    size, share = annotations.get(labels.NODE_SIZE), annotations.get(labels.MAX_NODE_SHARE)
+    yield from _unreadable(annotations, labels.DISRUPTION_PRICE, dollars_of)
+    yield from _unreadable(annotations, labels.PAYBACK, payback_of)
+    yield from _unreadable(annotations, labels.MAX_NODE_SHARE, share_of)
+    size = annotations.get(labels.NODE_SIZE)
     if size is not None and size not in SIZES:
         yield f"metadata.annotations[{labels.NODE_SIZE}]: {size!r} is none of {', '.join(SIZES)}"
-    if share is not None:
+
+
+def _unreadable(annotations: Mapping[str, str], key: str, read: Callable[[str], object]) -> Iterator[str]:
+    """What is wrong with the annotation; nothing where it is not there, or can be read."""
+    if key in annotations:
         try:
-            share_of(share)
+            read(annotations[key])
         except ValueError as error:
-            yield f"metadata.annotations[{labels.MAX_NODE_SHARE}]: {error}"
+            yield f"metadata.annotations[{key}]: {error}"
 
 
 def _label_reasons(where: str, given: Mapping[str, str]) -> Iterator[str]:

@@ -26,7 +26,6 @@ from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, ZONE
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
-from joinery.disruption.costs import eviction_cost
 from joinery.disruption.disruptions import Held, HeldCode
 from joinery.disruption.moves import MovePrices
 from joinery.disruption.problem import DisruptionProblem
@@ -37,7 +36,6 @@ from joinery.state.nodes import NodeView, views
 from joinery.state.plans import is_kept
 from joinery.state.pod_events import last_pod_event
 from joinery.state.pods import is_reschedulable
-from joinery.state.priorities import priorities_of
 
 EMPTY, UNDERUTILIZED = DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED
 _CODES = {
@@ -118,7 +116,6 @@ class _Judge:
             for name, types in problem.packing.instance_types.items()
         }
         self._look = SecondLook(self._snapshot)
-        self._priorities = priorities_of(self._snapshot.priority_classes)
         self._moves = MovePrices(problem)
 
     def judge(self) -> Candidates:
@@ -147,13 +144,13 @@ class _Judge:
         reasons = frozenset(reason for reason, hold in holds.items() if hold is None)
         return replace(candidate, reasons=reasons) if reasons else None, _as_held(view.claim, holds)
 
-    def _described(self, view: NodeView, claim: NodeClaim, pool: NodePool) -> tuple[Candidate, str]:
-        """The node without its reasons; and what is wrong with an annotation that prices its moves."""
+    def _described(self, view: NodeView, claim: NodeClaim, pool: NodePool) -> tuple[Candidate, _Hold | None]:
+        """The node without its reasons; and what is wrong with an annotation that is to price its moves."""
         pods = tuple(pod for pod in view.pods if is_reschedulable(pod))
         instance_type, zone, capacity_type = (view.labels.get(key, "") for key in (INSTANCE_TYPE, ZONE, CAPACITY_TYPE))
         price = self._price(claim, instance_type, zone, capacity_type)
-        terms = self._moves.terms(pool)
-        moves = [self._moves.price(pod, pool, view, price) for pod in pods]
+        terms = self._moves.terms(view.pool)
+        moves = [self._moves.price_of_moving(pod, view, price) for pod in pods]
         candidate = Candidate(
             view=view,
             claim=claim,
@@ -166,16 +163,18 @@ class _Judge:
             move_price=sum(move.dollars for move in moves),
             payback=terms.payback,
             reasons=frozenset(),
-            is_empty=all(eviction_cost(pod, self._priorities) <= 0 for pod in pods),
+            is_empty=not any(map(self._moves.weight, pods)),
         )
-        return candidate, next((move.fault for move in moves if move.fault), terms.fault)
+        if terms.fault:
+            return candidate, (HeldCode.POLICY, terms.fault)
+        return candidate, next(((HeldCode.POD, move.fault) for move in moves if move.fault), None)
 
-    def _holds(self, candidate: Candidate, fault: str) -> dict[DisruptionReason, _Hold | None]:
+    def _holds(self, candidate: Candidate, fault: _Hold | None) -> dict[DisruptionReason, _Hold | None]:
         """By what it might be disrupted for: what keeps it from that, None if nothing does."""
         consolidation = EMPTY if candidate.is_empty else UNDERUTILIZED
         hold = self._policy_hold(candidate)
         if hold is None and not candidate.is_empty:
-            hold = _price_hold(candidate, fault)
+            hold = fault or _price_hold(candidate)
         holds = {consolidation: hold or self._pod_hold(candidate.claim, consolidation)}
         if candidate.claim.is_true(DRIFTED):
             holds[DisruptionReason.DRIFTED] = self._pod_hold(candidate.claim, DisruptionReason.DRIFTED)
@@ -270,15 +269,15 @@ class _Judge:
         return quiet is not None and self._now - quiet < after
 
 
-def _price_hold(candidate: Candidate, fault: str) -> _Hold | None:
-    """Savings cannot be reckoned without the price of the node and of its moves."""
+def _price_hold(candidate: Candidate) -> _Hold | None:
+    """Savings cannot be reckoned without the price of the node."""
     offering = (candidate.instance_type, candidate.zone, candidate.capacity_type)
     for name, value in zip(("instance type", "zone", "capacity type"), offering, strict=True):
         if not value:
             return HeldCode.UNPRICED, f"its Node has no label for its {name}"
     if not candidate.price:
         return HeldCode.UNPRICED, f"nobody knows what {' '.join(offering)} costs"
-    return (HeldCode.POD, fault) if fault else None
+    return None
 
 
 def _as_held(claim: str, holds: dict[DisruptionReason, _Hold | None]) -> Iterator[Held]:

@@ -1,5 +1,6 @@
 """What ``decide`` is asked: a cluster, what can be bought, and what an eviction is worth."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
@@ -28,7 +29,14 @@ class DisruptionOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class DisruptionProblem:
-    """What is to be decided. ``packing``: the snapshot, what can be bought, and the policies of packing."""
+    """What is to be decided.
+
+    packing      the snapshot, what can be bought, and the policies of packing
+    options      the policies of disruption
+    replicas     how many pods workloads keep, by ``Kind namespace/name``, as far as that is known. Workloads are in no
+                 snapshot; against a live cluster their pods are counted (``disruption.moves.replicas_of``)
+    """
 
     packing: Problem
     options: DisruptionOptions = field(default_factory=DisruptionOptions)
+    replicas: Mapping[str, int] = field(default_factory=dict)

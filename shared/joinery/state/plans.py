@@ -65,7 +65,14 @@ def needs(pod: Pod) -> str:
     """
     mounted = [volume for volume in pod.spec.volumes if volume.persistent_volume_claim or volume.ephemeral]
     bare = replace(
-        pod.spec, node_name="", scheduling_gates=[], tolerations=list(lasting(pod.spec.tolerations)), volumes=mounted
+        pod.spec,
+        node_name="",
+        scheduling_gates=[],
+        tolerations=list(lasting(pod.spec.tolerations)),
+        volumes=mounted,
+        # They say how long the pod runs, not where.
+        restart_policy="",
+        active_deadline_seconds=None,
     )
     namespace = pod.metadata.namespace or "default"
     return sha256(msgspec.json.encode((namespace, bare), order="deterministic")).hexdigest()[:_DIGITS]

@@ -7,8 +7,13 @@ from joinery.apis.slips import meant_by
 
 _DOMAIN = f"{labels.OWN_GROUP}/"
 #: The last is Joinery's own mark.
-OF_POOLS = frozenset({labels.NODE_SIZE, labels.MAX_NODE_SHARE, labels.REBALANCE, labels.REGISTRATIONS})
-OF_PODS = frozenset({labels.SURGE_BEFORE_EVICTION})
+OF_POOLS = frozenset(
+    {
+        labels.NODE_SIZE, labels.MAX_NODE_SHARE, labels.REBALANCE, labels.DISRUPTION_PRICE, labels.PAYBACK,
+        labels.REGISTRATIONS,
+    }
+)  # fmt: skip
+OF_PODS = frozenset({labels.SURGE_BEFORE_EVICTION, labels.DISRUPTION_PRICE})
 
 
 def nothing_reads(annotations: Iterable[str], known: Collection[str], kind: str) -> Iterator[str]:

@@ -1,0 +1,94 @@
+"""Small clusters to judge: nodes with their claims, as builders make them."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from msgspec.structs import replace
+
+from joinery.apis.conditions import put, true
+from joinery.apis.core import Node, Pod, PodDisruptionBudget
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodepool import NodePool
+from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
+from joinery.scheduling.problem import Problem
+from joinery.state.claims import observed, with_status
+from joinery.state.offerings import InstanceType
+from joinery.state.snapshot import Snapshot
+from simulator import builders
+from simulator.clock import START
+
+#: Sold everywhere, on demand and spot: 4 vCPUs and 16 GiB at $0.40/h, spot at $0.16/h.
+TYPE = builders.instance_type("m7a.xlarge", price=0.40, spot=0.4)
+DAY = timedelta(days=1)
+
+
+@dataclass
+class Cluster:
+    """A cluster to which a test adds what it is about."""
+
+    pools: list[NodePool] = field(default_factory=lambda: [builders.node_pool()])
+    types: tuple[InstanceType, ...] = (TYPE,)
+    nodes: list[Node] = field(default_factory=list)
+    claims: list[NodeClaim] = field(default_factory=list)
+    pods: list[Pod] = field(default_factory=list)
+    budgets: list[PodDisruptionBudget] = field(default_factory=list)
+    more: dict[str, Any] = field(default_factory=dict)
+
+    def machine(
+        self,
+        name: str = "n",
+        pods: Iterable[Pod] = (),
+        *,
+        pool: str = "default",
+        quiet: timedelta | None = DAY,
+        drifted: bool = False,
+        node: Mapping[str, Any] | None = None,
+        **claim: Any,
+    ) -> None:
+        """A node and its claim, both named after it; ``quiet``: since when it is initialised, None for nobody knows."""
+        fields: dict[str, Any] = {"node_pool": pool, "created": START - DAY, **claim}
+        machine: dict[str, Any] = dict(node or {})
+        conditions = ["Launched", "Registered", *(["Initialized"] if machine.get("initialized", True) else [])]
+        made = builders.node_claim(f"claim-{name}", node=name, conditions=conditions, **fields)
+        self.claims.append(self._settled(made, quiet, drifted=drifted))
+        machine |= {key: claim[key] for key in ("instance_type", "zone", "capacity_type") if key in claim}
+        self.nodes.append(builders.node(name, node_pool=pool, **machine))
+        self.pods += pods
+
+    def _settled(self, claim: NodeClaim, quiet: timedelta | None, *, drifted: bool) -> NodeClaim:
+        since = START - quiet if quiet is not None else None
+        conditions = [
+            one.model_copy(update={"last_transition_time": since}) if one.type == "Initialized" else one
+            for one in claim.status.conditions
+        ]
+        if drifted:
+            conditions = put(conditions, true("Drifted", observed(claim, START)))
+        return with_status(claim, conditions=conditions)
+
+    def problem(self, *, replicas: Mapping[str, int] | None = None, **options: Any) -> DisruptionProblem:
+        """What is asked of it. ``options``: of ``DisruptionOptions``."""
+        snapshot = Snapshot(
+            now=START,
+            node_pools=tuple(self.pools),
+            node_claims=tuple(self.claims),
+            nodes=tuple(self.nodes),
+            pods=tuple(self.pods),
+            disruption_budgets=tuple(self.budgets),
+            node_classes=(builders.node_class(),),
+            **self.more,
+        )
+        packing = Problem(snapshot=snapshot, instance_types={"default": self.types})
+        return DisruptionProblem(packing=packing, options=DisruptionOptions(**options), replicas=dict(replicas or {}))
+
+
+def on(name: str, node: str = "n", *, owner: Any = "web-1", started: datetime | None = None, **spec: Any) -> Pod:
+    """A pod of a Deployment that runs on the node."""
+    pod = builders.pod(name, node=node, owner=owner, **spec)
+    return replace(pod, status=replace(pod.status, start_time=started)) if started else pod
+
+
+def annotated(pool: NodePool, annotations: Mapping[str, str]) -> NodePool:
+    """The NodePool with annotations of its own; those that its builder takes are its template's."""
+    return pool.model_copy(update={"metadata": pool.metadata.model_copy(update={"annotations": dict(annotations)})})
