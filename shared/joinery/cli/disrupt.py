@@ -141,6 +141,11 @@ def _decide(
 
 
 def _show(view: "DisruptionView", output: DecisionFormat, *, with_pods: bool) -> None:
-    from joinery.cli.output_disruptions_table import print_disruptions
+    if output is DecisionFormat.HTML:
+        from joinery.cli.page.disruptions import print_page
 
-    print_disruptions(view, with_pods=with_pods)
+        print_page(view)
+    else:
+        from joinery.cli.output_disruptions_table import print_disruptions
+
+        print_disruptions(view, with_pods=with_pods)

@@ -3,10 +3,7 @@ filter, keyboard, colours, and hostile names.
 """
 
 import json
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from html.parser import HTMLParser
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,31 +13,13 @@ from joinery.cli.view.costs import Costs
 from joinery.cli.view.plan_groups import view
 from joinery.scheduling.packing import Packing, Unplaced
 from tests.cli.conftest import NOW, Run, Write, pod_document
+from tests.cli.output.looking import CONTRAST, Elements, Look
 from tests.cli.packings import COSTS, PACKING, PRICES, PROBLEM
-from tools.browser.driver import Browser, Page
 
 HOSTILE = "<script>window.hacked=1</script>"
 IMAGE = "<img src=x onerror=window.hacked=2>"
 MANY = 10_000
 MEGABYTE = 2**20
-
-Look = Callable[..., Page]
-
-
-@pytest.fixture
-def look(browser: Browser, tmp_path: Path) -> Iterator[Look]:
-    """``look(text)``: a page in the browser. With ``dark`` as somebody who prefers dark pages sees it."""
-    pages: list[Page] = []
-
-    def opened(text: str, *, dark: bool = False, width: int = 1280) -> Page:
-        file = tmp_path / "plan.html"
-        file.write_text(text)
-        pages.append(browser.open(file, dark=dark, width=width))
-        return pages[-1]
-
-    yield opened
-    for shown in pages:
-        shown.close()
 
 
 def _written(**changes: Any) -> str:
@@ -64,18 +43,6 @@ def _many_pods(number: int) -> dict[str, Any]:
 # --- the page as a text ---
 
 
-class _Elements(HTMLParser):
-    """What a page is made of."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.found: list[tuple[str, dict[str, str | None]]] = []
-        self.feed(text)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.found.append((tag, dict(attrs)))
-
-
 def test_one_plan_gives_one_page_byte_for_byte() -> None:
     """Nothing in the page depends on when or where it was written."""
     assert _written() == _written()
@@ -83,7 +50,7 @@ def test_one_plan_gives_one_page_byte_for_byte() -> None:
 
 def test_the_page_needs_nothing_but_itself() -> None:
     """No element names anything outside the page, and its policy forbids the browser to load anything."""
-    elements = _Elements(_written()).found
+    elements = Elements(_written()).found
     addresses = [
         v for _, attributes in elements for k, v in attributes.items() if k in ("src", "href", "action", "data")
     ]
@@ -292,35 +259,6 @@ def test_hostile_names_are_only_names(look: Look) -> None:
     assert shown.complaints == []
     assert f"default/{HOSTILE}" in text
     assert f"default/{IMAGE}" in text
-
-
-CONTRAST = """
-(() => {
-  const canvas = Object.assign(document.createElement("canvas"), {width: 1, height: 1})
-    .getContext("2d", {willReadFrequently: true});
-  const light = (colour) => {
-    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = colour; canvas.fillRect(0, 0, 1, 1);
-    const [r, g, b] = [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3).map(v => v / 255)
-      .map(v => v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const behind = (element) => {
-    for (let e = element; e; e = e.parentElement) {
-      const colour = getComputedStyle(e).backgroundColor;
-      if (!/, 0\\)$|transparent/.test(colour)) return colour;
-    }
-    return "white";
-  };
-  const poor = [];
-  for (const element of document.querySelectorAll("body *")) {
-    const own = [...element.childNodes].some(node => node.nodeType === 3 && node.textContent.trim());
-    if (!own || !element.checkVisibility() || element.closest("script")) continue;
-    const [one, other] = [light(getComputedStyle(element).color), light(behind(element))].sort((a, b) => b - a);
-    if ((one + 0.05) / (other + 0.05) < 4.5) poor.push(element.outerHTML.slice(0, 200));
-  }
-  return poor;
-})()
-"""
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])

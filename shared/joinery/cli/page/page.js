@@ -23,7 +23,9 @@
     };
     if (element.matches(".reason")) {
       row.about = lower(section.dataset.about, ...said(element, "li, .wish p"));
-      row.homes = [{ name: "", pods: names(element) }];
+      // Pods that are held up by one reason; or nodes that one rule holds.
+      const isOfNodes = element.matches(".held");
+      row.homes = isOfNodes ? names(element).map((name) => ({ name, pods: [] })) : [{ name: "", pods: names(element) }];
     }
     return row;
   });
@@ -41,10 +43,10 @@
     let nodes = 0, pods = 0;
     for (const home of row.homes) {
       const before = `${row.about} ${home.name} `;
+      const fits = has(before + home.pods.join(" "));
       const some = home.pods.filter((pod) => has(before + pod)).length;
-      const all = some || (has(before + home.pods.join(" ")) ? home.pods.length : 0);
-      nodes += all > 0 ? 1 : 0;
-      pods += all;
+      nodes += some > 0 || fits ? 1 : 0;
+      pods += some || (fits ? home.pods.length : 0);
     }
     return { nodes: Math.min(nodes, row.nodes), pods, fits: nodes > 0 };
   }
