@@ -4,8 +4,9 @@ A node's instance type is chosen at the end: the cheapest that holds its pods.
 """
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 
 from joinery.apis.quantity import amount
 from tools.consolidation.catalogue import Catalogue
@@ -59,24 +60,37 @@ class Shop:
     def __init__(self, catalogue: Catalogue, names: Iterable[str]) -> None:
         self._catalogue = catalogue
         self._sizes = [_size(catalogue.types[name]) for name in sorted(names)]
-        # A pod fits on a node if it fits on its largest type, and few types are not exceeded in everything by another.
-        self._largest = [size for size in self._sizes if not any(_exceeds(other, size) for other in self._sizes)]
+        self._offers: dict[tuple[str, str], list[tuple[float, str, Size]]] = {}
+        self._largest: dict[tuple[str, str], list[Size]] = {}
+        for zone, capacity_type in product(ZONES, ("on-demand", "spot")):
+            offers = list(self._sold(zone, capacity_type))
+            sizes = {size for _, _, size in offers}
+            self._offers[zone, capacity_type] = offers
+            # A pod fits on a node if it fits on its largest type, and few types are not exceeded by another.
+            self._largest[zone, capacity_type] = [
+                size for size in sizes if not any(_exceeds(other, size) for other in sizes)
+            ]
+
+    def _sold(self, zone: str, capacity_type: str) -> Iterator[tuple[float, str, Size]]:
+        """Price, zone and size of what a node of the zone may be. A spot node may be in any zone."""
+        for place in ZONES if capacity_type == "spot" else (zone,):
+            for size in self._sizes:
+                price = self._catalogue.price(size.instance_type, place, capacity_type)
+                if price is not None:
+                    yield price, place, size
 
     def holds(self, node: PackedNode, workload: Workload) -> bool:
         cpu, memory, pods = node.cpu + workload.cpu, node.memory + workload.memory, len(node.replicas) + 1
-        return any(cpu <= size.cpu and memory <= size.memory and pods <= size.pods for size in self._largest)
+        largest = self._largest[node.zone, node.capacity_type]
+        return any(cpu <= size.cpu and memory <= size.memory and pods <= size.pods for size in largest)
 
     def offering(self, node: PackedNode) -> dict[str, str]:
-        """The cheapest offering that holds the node's pods; a spot node may be in any zone."""
-        zones = ZONES if node.capacity_type == "spot" else (node.zone,)
-        offers = [
+        """The cheapest offering that holds the node's pods."""
+        _, instance_type, zone = min(
             (price, size.instance_type, zone)
-            for size in self._sizes
+            for price, zone, size in self._offers[node.zone, node.capacity_type]
             if node.cpu <= size.cpu and node.memory <= size.memory and len(node.replicas) <= size.pods
-            for zone in zones
-            if (price := self._catalogue.price(size.instance_type, zone, node.capacity_type)) is not None
-        ]
-        _, instance_type, zone = min(offers)
+        )
         return {"instanceType": instance_type, "zone": zone, "capacityType": node.capacity_type}
 
     def size(self, instance_type: str) -> Size:

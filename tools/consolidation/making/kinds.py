@@ -120,6 +120,8 @@ _services = partial(workloads.services, kinds=18)
 _fragments = Kind(
     fill=partial(workloads.services, kinds=14, sizes=workloads.SMALL_SIZES), batch_pods=2500, shrink=down_to_a_share
 )
+#: Twenty pods a node: 5,000 nodes run 100,000.
+_large = replace(_fragments, fill=partial(workloads.services, kinds=14, sizes=workloads.SMALL_SIZES[1:]))
 KINDS: dict[str, Kind] = {
     "services": Kind(fill=_services, batch_pods=1100, shrink=half_of_most),
     "trace": Kind(fill=workloads.jobs, batch_pods=120, shrink=partial(some, share=0.45), most_cpus=64),
@@ -129,7 +131,7 @@ KINDS: dict[str, Kind] = {
         fill=workloads.either_capacity, batch_pods=900, shrink=half_of_most, capacity_types=("spot", "on-demand")
     ),
     "fragmented": _fragments,
-    "large": _fragments,
+    "large": _large,
     "tight": Kind(fill=partial(to_the_brim, cpu=0, memory=0), batch_pods=1, shrink=nothing, families=("c6a",)),
     "budgets": Kind(fill=_services, batch_pods=500, shrink=half_of_most, teams=_TEAMS),
 }
