@@ -1,0 +1,206 @@
+"""Consolidation over patterns: what really fits on a bin, instead of fractions of it.
+
+Where items are large, no bin can be filled as the relaxation would. A pattern of a standing bin is its residents and
+whole copies beside them, one of a new bin is whole copies. Column generation finds patterns that pay (Gilmore and
+Gomory 1961, "A linear programming approach to the cutting-stock problem"), and an integer program chooses among those
+that were found::
+
+    minimise    sum_q c_q z_q                    c_q: what keeping the bin costs, or its price if it is new
+    subject to  sum_q a_iq z_q        >= demand_i
+                sum_{q of group g} z_q <= bins of g    standing bins that are alike in everything are one group
+
+Pricing is heuristic, so the optimum over these patterns is no bound.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from joinery.optimizer.arrays import Floats, Ints, Mask
+from joinery.optimizer.consolidation.instance import ConsolidationInstance
+from joinery.optimizer.effort import Effort
+from joinery.optimizer.linear.highs import LinearProgram, Solver
+from joinery.optimizer.rounding.filling import fill
+
+_NOISES = (0.0, 0.1, 0.3, 0.6)
+_WIDER = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 0.15, 0.4)
+"""How random the order of filling is; the latter where the former bring nothing new."""
+_DRY = 4
+"""Rounds without a new pattern after which there are probably none that pay."""
+_ROUNDS = 120
+_BRANCHES = 20
+_GOOD_ENOUGH = 0.001
+"""Less than this share of the cost is not worth an integer program."""
+
+
+@dataclass(frozen=True, eq=False)
+class PatternChoice:
+    """A solution in whole bins.
+
+    ``keep``: bool[standing bins]. ``inflow``: int64[items, standing bins], copies beside the residents. ``bought``:
+    $/h of new bins. ``cost``: $/h, moves included. ``relaxed``: the same for fractions of the same patterns.
+    """
+
+    keep: Mask
+    inflow: Ints
+    bought: float
+    cost: float
+    relaxed: float
+
+
+class PatternSearch:
+    """Column generation for one instance. ``duals``: float64[items], where to begin, from the relaxation."""
+
+    def __init__(self, instance: ConsolidationInstance, duals: Floats, effort: Effort) -> None:
+        self._instance, self._effort = instance, effort
+        self._random = np.random.default_rng(effort.seed)
+        self._group, self._first, self._count = _groups(instance)
+        standing, types = instance.standing, len(instance.bins.costs) - instance.standing
+        #: The bin type of each row of what is priced: a standing bin of each group, then the types of new bins.
+        self._bin_types = np.concatenate([self._first, standing + np.arange(types)])
+        self._base = np.zeros((len(self._bin_types), len(duals)), dtype=np.int64)
+        self._base[: len(self._first)] = instance.residents.T[self._first]
+        self._costs = np.concatenate([instance.keeping[self._first], instance.bins.costs[standing:]])
+        self._duals, self._group_duals = duals, np.zeros(len(self._bin_types))
+        self._rows: list[int] = []
+        self._covers: list[Ints] = []
+        self._known: set[tuple[int, bytes]] = set()
+        self._solver = Solver(self._empty(), grows=True)
+        self._value, self._reduced = np.inf, np.zeros(0)
+
+    def run(self, below: float) -> PatternChoice | None:
+        """Generate patterns until none pay, then choose; None if nothing that costs less than ``below`` was found."""
+        self._begin()
+        dry = 0
+        for round_ in range(_ROUNDS):
+            if self._effort.is_over() or dry == _DRY:
+                break
+            added = sum(self._price(noise, is_first=round_ < 2) for noise in (_WIDER * dry if dry else _NOISES))
+            dry = 0 if added else dry + 1
+            if not self._solve():
+                return None
+        return self._choose(below)
+
+    def _empty(self) -> LinearProgram:
+        """Only a way to leave copies unpacked, dear enough never to be wanted."""
+        bins, items = self._instance.bins, len(self._instance.bins.demands)
+        rows: Ints = np.arange(items)
+        dear = 10.0 * float(bins.costs.max(initial=1.0))
+        return LinearProgram(
+            costs=np.full(items, dear),
+            upper_bounds=np.full(items, np.inf),
+            row_lower=np.concatenate([bins.demands.astype(np.float64), np.full(len(self._first), -np.inf)]),
+            row_upper=np.concatenate([np.full(items, np.inf), self._count.astype(np.float64)]),
+            rows=rows.astype(np.int32),
+            columns=rows.astype(np.int32),
+            values=np.ones(items),
+        )
+
+    def _begin(self) -> None:
+        """Every standing bin as it is."""
+        groups: Ints = np.arange(len(self._first))
+        self._add(groups, self._base[: len(groups)])
+
+    def _price(self, noise: float, *, is_first: bool) -> int:
+        """Fill a bin of every row in an order that begins with what takes little for its dual; add what pays.
+
+        At the relaxation's duals no pattern pays, so the first ones are added anyway.
+        """
+        bins = self._instance.bins
+        share = (bins.sizes / bins.scale)[None] / np.maximum(bins.capacities[self._bin_types] / bins.scale, 1e-3)[:, None]
+        wanted = (bins.max_per_bin[:, self._bin_types] > 0).T & (self._duals > 1e-9)
+        taken = share.sum(axis=2) / np.maximum(self._duals, 1e-12)
+        keys = np.where(wanted, taken * np.exp(noise * self._random.standard_normal(taken.shape)), np.inf)
+        longest = int(wanted.sum(axis=1).max(initial=0))
+        orders = np.argsort(keys, axis=1, kind="stable")[:, :longest]
+        counts = fill(bins, self._bin_types, orders, np.where(self._duals > 1e-9, bins.demands, 0))
+        covers = counts + self._base
+        reduced = self._costs - covers @ self._duals - self._group_duals
+        pays = np.arange(len(reduced)) if is_first else np.flatnonzero(reduced < -1e-6)
+        return self._add(pays, covers[pays])
+
+    def _add(self, rows: Ints, covers: Ints) -> int:
+        """New columns; how many were not known."""
+        fresh = []
+        for index, (row, cover) in enumerate(zip(rows, covers, strict=True)):
+            key = int(row), cover.tobytes()
+            if key not in self._known:
+                self._known.add(key)
+                self._rows.append(int(row))
+                self._covers.append(cover)
+                fresh.append(index)
+        if fresh:
+            of_group = (np.arange(len(self._first))[:, None] == rows[fresh]).astype(np.float64)
+            self._solver.add_columns(self._costs[rows[fresh]], np.concatenate([covers[fresh].T, of_group]))
+        return len(fresh)
+
+    def _solve(self) -> bool:
+        program = self._empty()
+        solution = self._solver.solve(program.row_lower, program.row_upper)
+        if solution is None:
+            return False
+        items = len(self._duals)
+        self._duals = np.maximum(solution.duals[:items], 0.0)
+        self._group_duals[: len(self._first)] = np.minimum(solution.duals[items:], 0.0)
+        costs = np.concatenate([program.costs, self._costs[self._rows]])
+        self._value, self._reduced = float(costs @ solution.values), solution.reduced_costs[items:]
+        return True
+
+    def _choose(self, below: float) -> PatternChoice | None:
+        """The cheapest whole bins. A pattern whose reduced cost is more than what is to be gained is in none of them."""
+        instance, relaxed = self._instance, self._value + self._instance.fixed_cost
+        if not len(self._reduced) or relaxed >= below * (1 - _GOOD_ENOUGH):
+            return None
+        few: Ints = np.flatnonzero(self._reduced <= below - relaxed)
+        rows, covers = np.array(self._rows)[few], np.array(self._covers)[few]
+        copies = Solver(self._integer_program(rows, covers)).solve_integer(_BRANCHES)
+        if copies is None:
+            return None
+        copies = np.round(copies[: len(few)]).astype(np.int64)
+        if (covers.T @ copies < instance.bins.demands).any():
+            return None
+        keep, inflow = np.zeros(instance.standing, dtype=np.bool_), np.zeros_like(instance.residents)
+        for row in np.flatnonzero(copies):
+            if rows[row] < len(self._first):
+                alike = np.flatnonzero((self._group == rows[row]) & ~keep)[: copies[row]]
+                keep[alike] = True
+                inflow[:, alike] = (covers[row] - self._base[rows[row]])[:, None]
+        bought = float(self._costs[rows] @ np.where(rows < len(self._first), 0, copies))
+        cost = instance.cost(keep, bought)
+        return PatternChoice(keep, inflow, bought, cost, relaxed) if cost < below else None
+
+    def _integer_program(self, rows: Ints, covers: Ints) -> LinearProgram:
+        item, column = np.nonzero(covers.T)
+        items, groups = len(self._duals), len(self._first)
+        standing = np.flatnonzero(rows < groups)
+        program = self._empty()
+        return LinearProgram(
+            costs=self._costs[rows],
+            upper_bounds=np.full(len(rows), float(self._instance.bins.demands.sum() + self._count.max(initial=0))),
+            row_lower=program.row_lower,
+            row_upper=program.row_upper,
+            rows=np.concatenate([item, items + rows[standing]]).astype(np.int32),
+            columns=np.concatenate([column, standing]).astype(np.int32),
+            values=np.concatenate([covers.T[item, column].astype(np.float64), np.ones(len(standing))]),
+            integers=len(rows),
+        )
+
+
+def _groups(instance: ConsolidationInstance) -> tuple[Ints, Ints, Ints]:
+    """int64[standing bins], the group of each; int64[groups], its first bin; int64[groups], how many it has."""
+    number: dict[tuple[bytes, ...], int] = {}
+    first, group = [], np.zeros(instance.standing, dtype=np.int64)
+    bins = instance.bins
+    for index in range(instance.standing):
+        key = (
+            bins.capacities[index].tobytes(),
+            instance.residents[:, index].tobytes(),
+            bins.max_per_bin[:, index].tobytes(),
+            instance.keeping[index].tobytes(),
+            instance.may_retire[index].tobytes(),
+        )
+        if key not in number:
+            number[key] = len(number)
+            first.append(index)
+        group[index] = number[key]
+    return group, np.array(first, dtype=np.int64), np.bincount(group, minlength=len(first))
