@@ -1,47 +1,144 @@
 """Which nodes earn their price: ``decide(problem)``.
 
-So far nodes without pods are given up, within the budgets of their NodePools.
+1. ``candidates``: which nodes may go at all, and for what.
+2. ``consolidation.model`` and ``optimizer.consolidation``: which of them should, all at once, so that the price of
+   nodes and of moves is least; with a bound.
+3. ``consolidation.trial``: where their pods really go, by the packing core. A node whose pods have no other place
+   stays, and the rest is tried again.
+4. ``consolidation.grouping``: commands that are each right by themselves, and worth their moves.
+5. ``admission``: what the budgets of NodePools let start now. The other nodes are held.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from joinery.disruption.admission import admit
-from joinery.disruption.candidates import Candidate, candidates
-from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions
+from joinery.disruption.candidates import Candidate, Candidates, candidates
+from joinery.disruption.consolidation.grouping import commands_of, is_worth_it
+from joinery.disruption.consolidation.model import Model, model_of
+from joinery.disruption.consolidation.trial import Trial, trial
+from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode
 from joinery.disruption.problem import DisruptionProblem
+from joinery.optimizer.consolidation.choice import Consolidation, consolidate
+from joinery.optimizer.effort import Effort
+from joinery.scheduling.solve import Stopwatch
 from joinery.state.nodes import NodeView
 
-Stopwatch = Callable[[], float]
-"""Seconds since the decision began."""
+_ROUNDS = 8
+"""Trials at most: each leaves out nodes that cannot go, or are not worth it."""
 
 
 def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) -> Disruptions:
-    """The commands that make the nodes cheapest, in the order in which they should be carried out."""
+    """The commands that make the cluster cheapest, in the order in which they should be carried out."""
     judged = candidates(problem)
-    empty = [one for one in judged.candidates if DisruptionReason.EMPTY in one.reasons and not one.pods]
-    ranked = sorted(empty, key=lambda one: (-one.price, one.claim.metadata.name))
-    admitted = admit([_command(one) for one in ranked], problem, judged.nodes)
     before = _bill(problem, judged.nodes)
+    limit = problem.options.time_limit
+    effort = Effort(seed=problem.packing.options.seed, is_time_up=lambda: limit is not None and stopwatch() >= limit)
+    plan = _Planner(problem, judged, effort, stopwatch).plan()
+    admitted = admit(plan.commands, problem, judged.nodes)
     after = before - sum(command.savings for command in admitted.commands)
+    bound, gap = _bounded(plan, admitted.commands, before, after)
     return Disruptions(
         commands=admitted.commands,
-        held=(*judged.held, *admitted.held),
+        held=(*judged.held, *plan.held, *admitted.held),
         before=before,
         after=after,
-        curve=(CurvePoint(0, after, is_chosen=True),),
-        method="emptiness",
+        lower_bound=bound,
+        gap=gap,
+        curve=_curve(before, admitted.commands),
+        method=plan.method,
+        limit_struck=effort.struck,
     )
 
 
-def _command(candidate: Candidate) -> Disruption:
-    return Disruption(
-        reason=DisruptionReason.EMPTY,
-        message="no pod runs there that needs a node",
-        retire=(candidate.claim.metadata.name,),
-        savings=candidate.price,
-    )
+@dataclass(frozen=True)
+class _Plan:
+    """``saved_at_most``: $/h that no choice among the candidates saves more than, moves considered. ``moves``: $/h."""
+
+    commands: tuple[Disruption, ...] = ()
+    held: tuple[Held, ...] = ()
+    saved_at_most: float = 0.0
+    method: str = "bound"
+
+
+class _Planner:
+    def __init__(self, problem: DisruptionProblem, judged: Candidates, effort: Effort, stopwatch: Stopwatch) -> None:
+        self._problem, self._judged, self._effort, self._stopwatch = problem, judged, effort, stopwatch
+        self._by_name = {candidate.claim.metadata.name: candidate for candidate in judged.candidates}
+
+    def plan(self) -> _Plan:
+        """The commands, budgets apart."""
+        if not self._by_name:
+            return _Plan(method="no candidates")
+        model = model_of(self._problem, self._judged, self._judged.candidates)
+        choice = consolidate(model.instance, self._effort)
+        saved_at_most = max(0.0, model.instance.cost_as_it_is - choice.bound)
+        retired = [one for one, kept in zip(model.candidates, choice.keep, strict=True) if one is not None and not kept]
+        commands = self._tried(retired, _wishes(model, choice))
+        gone = {name for command in commands for name in command.retire}
+        held = tuple(
+            Held(name, HeldCode.NOT_WORTH_IT, "it is worth its price: to move its pods saves too little")
+            for name in self._by_name
+            if name not in gone
+        )
+        return _Plan(commands, held, saved_at_most, choice.method)
+
+    def _tried(self, retired: list[Candidate], wishes: Mapping[str, str]) -> tuple[Disruption, ...]:
+        """The commands of a trial in which every pod has a place, and that are worth it."""
+        for _ in range(_ROUNDS):
+            if not retired:
+                break
+            result = trial(self._problem, self._judged, retired, wishes, self._stopwatch)
+            if not result.stuck:
+                return self._worthwhile(result)
+            retired = [one for one in retired if one.claim.metadata.name not in result.stuck]
+        return ()
+
+    def _worthwhile(self, result: Trial) -> tuple[Disruption, ...]:
+        return tuple(
+            command
+            for command in commands_of(result)
+            if is_worth_it(command, (self._by_name[name] for name in command.retire))
+        )
+
+
+def _wishes(model: Model, choice: Consolidation) -> Mapping[str, str]:
+    """By pod, the node where the optimiser put one like it.
+
+    Pods of the same node follow each other, so that those for which new nodes are bought come from few old ones.
+    """
+    wishes: dict[str, str] = {}
+    for item in range(len(choice.inflow)):
+        moving = [
+            pod
+            for index in range(len(model.nodes))
+            if not choice.keep[index]
+            for pod in model.pods.get((item, index), ())
+        ]
+        for index in choice.inflow[item].nonzero()[0]:
+            count = int(choice.inflow[item, index])
+            for pod in moving[:count]:
+                wishes[pod] = model.nodes[index].node
+            moving = moving[count:]
+    return wishes
+
+
+def _bounded(plan: _Plan, commands: Iterable[Disruption], before: float, after: float) -> tuple[float, float]:
+    """The lower bound in $/h, moves considered, and how far price and moves are above it."""
+    bound = before - plan.saved_at_most
+    moves = sum(command.move_price for command in commands)
+    return bound, max(0.0, (after + moves - bound) / bound) if bound > 0 else 0.0
+
+
+def _curve(before: float, commands: Iterable[Disruption]) -> tuple[CurvePoint, ...]:
+    """What the cluster costs after each prefix of the commands, by evictions."""
+    points = {0: before}
+    pods, cost = 0, before
+    for command in commands:
+        pods, cost = pods + len(command.pods), cost - command.savings
+        points[pods] = cost
+    return tuple(CurvePoint(at, price, is_chosen=at == pods) for at, price in points.items())
 
 
 def _bill(problem: DisruptionProblem, nodes: Iterable[NodeView]) -> float:

@@ -47,8 +47,11 @@ class Problem:
     snapshot         the cluster
     instance_types   by name of the node class: the types that its nodes may be of
     options          the policies
+    wishes           by pod (namespace/name), the Node that it goes to if that is right. Whoever has worked out already
+                     where pods fit best says so here (``disruption.consolidation``); rules are asked all the same
     """
 
     snapshot: Snapshot
     instance_types: Mapping[str, tuple[InstanceType, ...]]
     options: Options = field(default_factory=Options)
+    wishes: Mapping[str, str] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """An instance of the consolidation problem: bins that stand, each with its residents, and types of new bins.
 
-A standing bin is **kept** or **retired**. The residents of a kept bin stay, and what is left of it takes copies of other
-items. A retired bin costs nothing more, but its residents must be packed elsewhere, and each of those moves costs.
+A standing bin is **kept** or **retired**. The residents of a kept bin stay, and what is left of it takes copies of
+other items. A retired bin costs nothing more, but its residents must be packed elsewhere, and each move costs.
 
 With the moves of all standing bins as a constant, keeping bin n costs its price less the moves that it spares, and
 covers the demand of its residents. So it is a covering problem with a choice of patterns for each bin, as in cutting

@@ -61,12 +61,14 @@ class PatternSearch:
         self._base = np.zeros((len(self._bin_types), len(duals)), dtype=np.int64)
         self._base[: len(self._first)] = instance.residents.T[self._first]
         self._costs = np.concatenate([instance.keeping[self._first], instance.bins.costs[standing:]])
-        self._duals, self._group_duals = duals, np.zeros(len(self._bin_types))
+        self._duals: Floats = duals
+        self._group_duals = np.zeros(len(self._bin_types))
         self._rows: list[int] = []
         self._covers: list[Ints] = []
         self._known: set[tuple[int, bytes]] = set()
         self._solver = Solver(self._empty(), grows=True)
-        self._value, self._reduced = np.inf, np.zeros(0)
+        self._value = np.inf
+        self._reduced: Floats = np.zeros(0)
 
     def run(self, below: float) -> PatternChoice | None:
         """Generate patterns until none pay, then choose; None if nothing that costs less than ``below`` was found."""
@@ -107,7 +109,9 @@ class PatternSearch:
         At the relaxation's duals no pattern pays, so the first ones are added anyway.
         """
         bins = self._instance.bins
-        share = (bins.sizes / bins.scale)[None] / np.maximum(bins.capacities[self._bin_types] / bins.scale, 1e-3)[:, None]
+        share = (bins.sizes / bins.scale)[None] / np.maximum(bins.capacities[self._bin_types] / bins.scale, 1e-3)[
+            :, None
+        ]
         wanted = (bins.max_per_bin[:, self._bin_types] > 0).T & (self._duals > 1e-9)
         taken = share.sum(axis=2) / np.maximum(self._duals, 1e-12)
         keys = np.where(wanted, taken * np.exp(noise * self._random.standard_normal(taken.shape)), np.inf)
@@ -147,7 +151,7 @@ class PatternSearch:
         return True
 
     def _choose(self, below: float) -> PatternChoice | None:
-        """The cheapest whole bins. A pattern whose reduced cost is more than what is to be gained is in none of them."""
+        """The cheapest whole bins. No pattern is in them whose reduced cost is more than what is to be gained."""
         instance, relaxed = self._instance, self._value + self._instance.fixed_cost
         if not len(self._reduced) or relaxed >= below * (1 - _GOOD_ENOUGH):
             return None

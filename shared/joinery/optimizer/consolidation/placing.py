@@ -64,7 +64,6 @@ class Placing:
                 self.left[item] -= 1
         self.free[kept] = free
 
-
     def copy(self) -> "Placing":
         """The same, to try something with."""
         return Placing(self.instance, self.keep.copy(), self.inflow.copy(), self.left.copy(), self.free.copy())

@@ -15,7 +15,6 @@ decimal. Pooling, like dividing, only adds solutions, so the optimum is a bound 
 of kept bins stay.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -127,7 +126,7 @@ def _clusters(instance: ConsolidationInstance, free: Floats) -> tuple[Ints, int]
 
 def _quantile(values: Floats, parts: int) -> Ints:
     """int64[values]: which of so many parts of about equal size each belongs to."""
-    ends: Sequence[float] = np.quantile(values, np.linspace(0, 1, parts + 1)[1:-1]) if len(values) else ()
+    ends = np.quantile(values, np.linspace(0, 1, parts + 1)[1:-1]) if len(values) else np.zeros(0)
     part: Ints = np.searchsorted(ends, values)
     return part
 

@@ -109,7 +109,7 @@ class FirstFit:
         self.left = {pod_class: names for pod_class, names in self.left.items() if names}
 
     def _keep_plans(self) -> None:
-        """Pods that a claim was launched for go there, as planned, if that is still right.
+        """Pods that a claim was launched for go there, as planned, if that is still right; so do those with a wish.
 
         Once its node is complete the plan is history: only pods that still wait are held to it, and those whose node it
         will replace.
@@ -120,10 +120,14 @@ class FirstFit:
             for name in node.view.planned
             if not node.view.is_initialized or node.view.replaces or name in self._work.waiting
         }
+        wishes = self._work.problem.wishes
+        if wishes:
+            nodes = {node.view.node: node for node in self._work.nodes if node.view.node}
+            planned |= {pod: nodes[name] for pod, name in wishes.items() if name in nodes}
         for pod_class, names in self.left.items():
-            by_node: dict[ExistingNode, Sequence[str]] = {}
+            by_node: dict[ExistingNode, list[str]] = {}
             for name in (name for name in names if name in planned):
-                by_node[planned[name]] = (*by_node.get(planned[name], ()), name)
+                by_node.setdefault(planned[name], []).append(name)
             if by_node:
                 kept = self._existing.keep(by_node, self._demands(pod_class, 0, next(self._variants(pod_class))))
                 self.left[pod_class] = [name for name in names if name not in kept]

@@ -47,6 +47,7 @@ class Workspace:
     views           the nodes, without the pods that are placed anew; ``nodes``: those that pods may go to
     classes         the pending pods by class; ``possible``: the classes that can be placed at all
     axis            the resources, in the order of all rows and columns of amounts
+    room            what existing nodes have left
     pools           what can be bought, by weight and name; ``rejected_pools``: why the others cannot
     reservations    how many nodes each capacity reservation takes before the packing
     topology        the counts of topology rules
@@ -76,8 +77,8 @@ class Workspace:
         )
         self.pools, self.rejected_pools = build_pools(problem, self.axis, daemons, self.views, len(self.pending))
         csi = {node.metadata.name: node for node in reversed(snapshot.csi_nodes)}
-        self._room = NodeRoom(self.axis, daemons, self.volumes, csi)
-        self.nodes = [self._room.existing(view) for view in self.views if not view.is_leaving]
+        self.room = NodeRoom(self.axis, daemons, self.volumes, csi)
+        self.nodes = [self.room.existing(view) for view in self.views if not view.is_leaving]
         self.reservations: Mapping[str, int] = nodes_left(self.pools, snapshot.managed_claims)
         self.fair_prices: dict[tuple[PodClass, str], float] = {}
         self.bought: dict[str, int] = {}
@@ -86,7 +87,7 @@ class Workspace:
         self.dealt: set[PodClass] = set()
         self.topology = Topology(
             self.possible,
-            [self._room.with_daemons(view) for view in self.views],
+            [self.room.with_daemons(view) for view in self.views],
             snapshot.namespaces,
             self.universe,
             unforeseen,
@@ -115,7 +116,7 @@ class Workspace:
                 nodes[claim.metadata.name],
                 since,
                 needs_of(claim),
-                self._room.empty(nodes[claim.metadata.name]),
+                self.room.empty(nodes[claim.metadata.name]),
                 unserved_needs(claim),
             )
             for claim, since in initialized_since(snapshot.node_claims)

@@ -1,0 +1,1 @@
+"""Consolidation: which nodes are worth their price, and what should replace the others."""

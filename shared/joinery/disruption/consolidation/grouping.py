@@ -1,0 +1,107 @@
+"""From a trial to commands: nodes that share a launch go together, and every other node goes by itself.
+
+Room on nodes that stay was dealt out to all at once, so whether one node goes has no bearing on another: any of the
+commands may be carried out without the others.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from joinery.apis.disruption import DisruptionReason
+from joinery.disruption.candidates import Candidate
+from joinery.disruption.consolidation.model import hourly
+from joinery.disruption.consolidation.trial import Trial
+from joinery.disruption.disruptions import Disruption
+from joinery.scheduling.packing import ExistingPlacement, Launch
+
+_NEGLIGIBLE = 1e-6
+"""$/h: savings that are none."""
+
+
+def commands_of(trial: Trial) -> tuple[Disruption, ...]:
+    """The trial's commands that are worth their moves: the most saving for each dollar of moves first."""
+    home = {pod.key: index for index, candidate in enumerate(trial.candidates) for pod in candidate.pods}
+    commands = [
+        _command(tuple(trial.candidates[index] for index in members), trial, home)
+        for members in _groups(len(trial.candidates), trial.launches, home)
+    ]
+    return tuple(sorted(commands, key=_order))
+
+
+def is_worth_it(command: Disruption, candidates: Iterable[Candidate]) -> bool:
+    """Whether what it saves repays its moves in time; drifted nodes must go whatever that costs."""
+    if command.reason is DisruptionReason.DRIFTED:
+        return True
+    return command.savings > _NEGLIGIBLE and command.savings >= sum(map(hourly, candidates)) - _NEGLIGIBLE
+
+
+def _order(command: Disruption) -> tuple[bool, float, str]:
+    """Empty nodes first, then by savings for each dollar of moves."""
+    ratio = command.savings / command.move_price if command.move_price > 0 else float("inf")
+    return command.reason is not DisruptionReason.EMPTY, -ratio, min(command.retire)
+
+
+def _groups(count: int, launches: Iterable[Launch], home: Mapping[str, int]) -> list[list[int]]:
+    """The indices of candidates, those together whose pods share a launch."""
+    parent = list(range(count))
+
+    def root(index: int) -> int:
+        while parent[index] != index:
+            parent[index] = parent[parent[index]]
+            index = parent[index]
+        return index
+
+    for launch in launches:
+        members = sorted({root(home[pod]) for pod in launch.pods if pod in home})
+        for other in members[1:]:
+            parent[other] = members[0]
+    groups: dict[int, list[int]] = defaultdict(list)
+    for index in range(count):
+        groups[root(index)].append(index)
+    return list(groups.values())
+
+
+def _command(members: Sequence[Candidate], trial: Trial, home: Mapping[str, int]) -> Disruption:
+    pods = {pod.key for candidate in members for pod in candidate.pods}
+    launches = tuple(launch for launch in trial.launches if not pods.isdisjoint(launch.pods))
+    savings = sum(candidate.price for candidate in members) - sum(launch.offering.price for launch in launches)
+    reason = _reason(members)
+    return Disruption(
+        reason=reason,
+        message=_message(members, launches, savings),
+        retire=tuple(sorted(candidate.claim.metadata.name for candidate in members)),
+        launches=launches,
+        existing=tuple(_placements(trial.existing, pods)),
+        pods=tuple(sorted(pods)),
+        savings=savings,
+        move_price=sum(candidate.move_price for candidate in members),
+    )
+
+
+def _reason(members: Sequence[Candidate]) -> DisruptionReason:
+    """Drift where any node has drifted: such a command goes whatever it costs."""
+    if any(DisruptionReason.DRIFTED in candidate.reasons for candidate in members):
+        return DisruptionReason.DRIFTED
+    if all(DisruptionReason.EMPTY in candidate.reasons for candidate in members):
+        return DisruptionReason.EMPTY
+    return DisruptionReason.UNDERUTILIZED
+
+
+def _placements(existing: Iterable[ExistingPlacement], pods: set[str]) -> Iterable[ExistingPlacement]:
+    for placement in existing:
+        own = tuple(pod for pod in placement.pods if pod in pods)
+        if own:
+            yield replace(placement, pods=own)
+
+
+def _message(members: Sequence[Candidate], launches: Sequence[Launch], savings: float) -> str:
+    """What goes, what comes, and what that saves."""
+    gone = f"{len(members)} nodes" if len(members) > 1 else f"a node ({members[0].instance_type})"
+    types = sorted({launch.offering.instance_type for launch in launches})
+    named = ", ".join(types[:3]) + (", ..." if len(types) > 3 else "")
+    new = f"{len(launches)} new ones" if len(launches) > 1 else "a new one"
+    into = f"{gone} for {new} ({named})" if launches else f"{gone} without replacement"
+    moved = sum(len(candidate.pods) for candidate in members)
+    change = f"saves ${savings:.4f}/h" if savings >= 0 else f"costs ${-savings:.4f}/h more"
+    return f"{into}: {change}, moves {moved} pod{'' if moved == 1 else 's'}"

@@ -1,0 +1,219 @@
+"""A cluster as an instance of the consolidation problem (``optimizer.consolidation``).
+
+The instance is a guide: a trial by the packing core decides what is right (``trial``). So what the optimiser has no
+word for is taken strictly:
+
+- A class of pods that a rule over zones or other domains counts, or that owns one, moves within its domain only. Then
+  no count of any rule changes, and every order of the moves is right.
+- Where rules over hosts would let no more pods of a class onto a node as it is, none go there.
+- Nodes with pods that must share a host with others stay.
+- New nodes for a class come from the heaviest NodePools that can hold it.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.labels import HOSTNAME
+from joinery.disruption.candidates import Candidate, Candidates
+from joinery.disruption.problem import DisruptionProblem
+from joinery.lifecycle.new_commands import as_if_retired
+from joinery.optimizer.arrays import Floats, Ints, Mask
+from joinery.optimizer.consolidation.instance import ConsolidationInstance
+from joinery.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
+from joinery.scheduling.constraints.podclasses import PodClass
+from joinery.scheduling.constraints.relaxation import variants
+from joinery.scheduling.firstfit.demand import Demand
+from joinery.scheduling.firstfit.new_nodes import is_open_to
+from joinery.scheduling.firstfit.targets import ExistingNode
+from joinery.scheduling.firstfit.topology import Topology
+from joinery.scheduling.firstfit.workspace import Workspace
+from joinery.scheduling.optimise.bin_types import PoolUse, supplies
+from joinery.scheduling.optimise.dominance import bin_types_for
+from joinery.scheduling.optimise.orders import Order, host_rules
+from joinery.scheduling.pools.residents import residents_of
+from joinery.state.nodes import NodeView
+
+_SECONDS_AN_HOUR = 3600.0
+_MUST_GO = 1e3
+"""$/h that keeping a drifted node counts as: it goes if its pods have any other place."""
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """The instance, and what its indices stand for.
+
+    ``nodes``: the nodes by standing bin; ``candidates``: the candidate of each, None for one that only receives.
+    ``pods``: by item and standing bin, the names of the pods that would move.
+    """
+
+    instance: ConsolidationInstance
+    nodes: tuple[NodeView, ...]
+    candidates: tuple[Candidate | None, ...]
+    pods: Mapping[tuple[int, int], tuple[str, ...]]
+
+
+def model_of(problem: DisruptionProblem, judged: Candidates, chosen: Iterable[Candidate]) -> Model:
+    """The problem of which of the ``chosen`` candidates to keep. ``judged``: all nodes."""
+    return _Compiler(problem, judged, tuple(chosen)).model()
+
+
+def hourly(candidate: Candidate) -> float:
+    """$/h: the moves of all pods of the candidate, spread over the time in which they must be repaid."""
+    hours = candidate.payback.total_seconds() / _SECONDS_AN_HOUR
+    return candidate.move_price / hours if hours > 0 else (np.inf if candidate.move_price else 0.0)
+
+
+class _Compiler:
+    def __init__(self, problem: DisruptionProblem, judged: Candidates, chosen: Sequence[Candidate]) -> None:
+        self._judged = judged
+        packing = problem.packing
+        snapshot = packing.snapshot
+        retired = as_if_retired(snapshot, (candidate.claim.metadata.name for candidate in chosen))
+        self._work = Workspace(replace(packing, snapshot=retired))
+        self._by_claim = {candidate.claim.metadata.name: candidate for candidate in chosen}
+        self._nodes = [view for view in judged.nodes if view.claim in self._by_claim or self._receives(view)]
+        room = self._work.room
+        self._targets: list[ExistingNode] = [room.existing(view) for view in self._nodes]
+        # Counts with all pods where they are now: what a node that is kept lets in beside its own pods.
+        self._present = Topology(
+            self._work.possible,
+            [room.with_daemons(view) for view in judged.nodes],
+            snapshot.namespaces,
+            self._work.universe,
+            (),
+            residents_of(self._work.pools, snapshot.namespaces),
+        )
+        self._orders: list[Order] = []
+        self._item_of: dict[tuple[PodClass, tuple[tuple[str, str], ...]], int] = {}
+        self._pods: dict[tuple[int, int], list[str]] = defaultdict(list)
+        self._bound_to_stay: set[int] = set()
+
+    def _receives(self, view: NodeView) -> bool:
+        return view.node in self._judged.destinations
+
+    def model(self) -> Model:
+        self._items()
+        instance = self._instance()
+        candidates = tuple(self._by_claim.get(view.claim) for view in self._nodes)
+        return Model(
+            instance, tuple(self._nodes), candidates, {key: tuple(sorted(names)) for key, names in self._pods.items()}
+        )
+
+    # --- items: classes of pods, in their domains where they have to stay there ---
+
+    def _items(self) -> None:
+        class_of = {name: pod_class for pod_class in self._work.possible for name in pod_class.names}
+        demands: dict[PodClass, Demand] = {}
+        for index, view in enumerate(self._nodes):
+            candidate = self._by_claim.get(view.claim)
+            for pod in candidate.pods if candidate else ():
+                pod_class = class_of.get(pod.key)
+                if pod_class is None:
+                    self._bound_to_stay.add(index)
+                    continue
+                demand = demands.get(pod_class) or demands.setdefault(pod_class, self._demand(pod_class))
+                if demand.gathers:
+                    self._bound_to_stay.add(index)
+                self._pods[self._item(demand, view), index].append(pod.key)
+
+    def _demand(self, pod_class: PodClass) -> Demand:
+        """What the class asks for with all its preferences."""
+        work = self._work
+        options = work.problem.options
+        tries = variants(
+            pod_class,
+            work.topology.rules[pod_class],
+            respect=options.respect_preferences,
+            prefer_taints=work.prefers_taints,
+        )
+        row = work.axis.vector(pod_class.requests)
+        volumes = pod_class.volumes.alternatives[0]
+        return Demand(pod_class, next(iter(tries)), row, np.flatnonzero(row), volumes=volumes)
+
+    def _item(self, demand: Demand, view: NodeView) -> int:
+        keys = self._work.topology.keys(demand.pod_class, demand.variant.rules)
+        domains = {key: view.labels.get(key, "") for key in keys}
+        key = demand.pod_class, tuple(sorted(domains.items()))
+        if key not in self._item_of:
+            self._item_of[key] = len(self._orders)
+            self._orders.append(Order(demand, domains, 0))
+        return self._item_of[key]
+
+    # --- the arrays ---
+
+    def _instance(self) -> ConsolidationInstance:
+        standing, items = len(self._nodes), len(self._orders)
+        sizes = np.array([order.demand.requests for order in self._orders], dtype=np.int64)
+        sizes = sizes.reshape(items, len(self._work.axis.names))
+        residents = np.zeros((items, standing), dtype=np.int64)
+        for (item, index), names in self._pods.items():
+            residents[item, index] = len(names)
+        free = np.array([target.free for target in self._targets], dtype=np.int64).reshape(standing, sizes.shape[1])
+        bin_types = bin_types_for(self._work.pools, sizes, list(self._uses()))
+        prices, moves, may_retire = self._candidate_arrays()
+        available, supply = supplies(bin_types, self._work.reservations)
+        rules = host_rules(self._orders, self._work.topology)
+        bins = PackingInstance(
+            sizes=sizes,
+            demands=residents.sum(axis=1),
+            costs=np.concatenate([prices, bin_types.prices]),
+            capacities=np.concatenate([free, bin_types.capacities]),
+            compatible=np.concatenate([self._admitted(sizes, free), bin_types.compatible], axis=1),
+            cardinality_limits=tuple(CardinalityLimit(np.array(members), cap) for members, cap in rules.limits),
+            conflicts=rules.conflicts,
+            available=np.concatenate([np.ones(standing, dtype=np.int64), available]),
+            supply=np.concatenate([np.arange(standing), standing + supply]),
+        )
+        return ConsolidationInstance(bins=bins, residents=residents, moves=moves, may_retire=may_retire)
+
+    def _candidate_arrays(self) -> tuple[Floats, Floats, Mask]:
+        """float64[standing bins] twice, $/h: prices and moves; and bool[standing bins], which may be retired.
+
+        What cannot be retired costs the same whatever is decided, so it counts nothing.
+        """
+        prices, moves = np.zeros(len(self._nodes)), np.zeros(len(self._nodes))
+        for index, view in enumerate(self._nodes):
+            candidate = self._by_claim.get(view.claim)
+            if candidate is None or index in self._bound_to_stay:
+                continue
+            drifted = DisruptionReason.DRIFTED in candidate.reasons
+            prices[index] = candidate.price + (_MUST_GO if drifted else 0.0)
+            moves[index] = hourly(candidate)
+        return prices, moves, prices > 0
+
+    def _admitted(self, sizes: Ints, free: Ints) -> Mask:
+        """bool[items, standing bins]: whether the node, as it is, would let one more copy in."""
+        admitted: Mask = np.asarray((sizes[:, None, :] <= free[None]).all(axis=2))
+        for item, order in enumerate(self._orders):
+            for index in np.flatnonzero(admitted[item]):
+                admitted[item, index] = self._admits(order, self._targets[index])
+        return admitted
+
+    def _admits(self, order: Order, target: ExistingNode) -> bool:
+        demand = order.demand
+        if not self._receives(target.view) or not target.admits(demand) or target.holds(demand) < 1:
+            return False
+        if any(target.view.labels.get(key, "") != value for key, value in order.domains.items()):
+            return False
+        rules = demand.variant.rules
+        return self._present.allowance(demand.pod_class, rules, HOSTNAME, target.host, cautious=False) > 0
+
+    def _uses(self) -> Iterator[PoolUse]:
+        """Which types and offerings may hold each item: those of the heaviest NodePools that have any."""
+        pools = self._work.pools
+        for item, order in enumerate(self._orders):
+            heaviest: int | None = None
+            for index, pool in enumerate(pools):
+                if (heaviest is not None and pool.weight != heaviest) or not is_open_to(
+                    pool, order.demand, self._work.topology
+                ):
+                    continue
+                _, fit = order.demand.fit(pool, order.domains)
+                holds = (pool.room >= order.demand.requests).all(axis=1) & fit.types
+                if not fit.conflict and holds.any():
+                    heaviest = pool.weight
+                    yield PoolUse(item, index, fit.types, fit.columns)

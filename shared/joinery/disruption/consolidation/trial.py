@@ -1,0 +1,83 @@
+"""Trials: what would become of the cluster if these nodes went, under every rule.
+
+The packing core plans the pods of the nodes as it plans pods that wait. The optimiser's answer is a wish: pods go where
+it put them as far as rules allow, and the core finds the best for the others. So no rule has a second implementation.
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+import msgspec
+
+from joinery.disruption.candidates import Candidate, Candidates
+from joinery.disruption.problem import DisruptionProblem
+from joinery.lifecycle.new_commands import as_if_retired
+from joinery.scheduling.packing import ExistingPlacement, Launch, Packing
+from joinery.scheduling.solve import Stopwatch, solve
+from joinery.state.snapshot import Snapshot
+
+
+@dataclass(frozen=True)
+class Trial:
+    """``candidates``: those that go. ``existing``, ``launches``: where their pods go. ``stuck``: the names of claims
+    whose pods have no other place: they cannot go. ``method``: of the packing.
+    """
+
+    candidates: tuple[Candidate, ...]
+    existing: tuple[ExistingPlacement, ...]
+    launches: tuple[Launch, ...]
+    stuck: frozenset[str]
+    method: str
+
+    @property
+    def bought(self) -> float:
+        """$/h of the launches."""
+        return sum(launch.offering.price for launch in self.launches)
+
+
+def trial(
+    problem: DisruptionProblem,
+    judged: Candidates,
+    retired: Collection[Candidate],
+    wishes: Mapping[str, str],
+    stopwatch: Stopwatch,
+) -> Trial:
+    """Where the pods of these candidates would go. ``wishes``: by pod, the Node where it should."""
+    names = {candidate.claim.metadata.name for candidate in retired}
+    snapshot = _closed(as_if_retired(problem.packing.snapshot, names), judged)
+    packing = solve(replace(problem.packing, snapshot=snapshot, wishes=wishes), stopwatch=stopwatch)
+    home = {pod.key: candidate.claim.metadata.name for candidate in retired for pod in candidate.pods}
+    placed = set(_placed(packing))
+    return Trial(
+        candidates=tuple(retired),
+        existing=tuple(_of_moved(packing.existing, home)),
+        launches=tuple(launch for launch in packing.launches if not home.keys().isdisjoint(launch.pods)),
+        stuck=frozenset(claim for pod, claim in home.items() if pod not in placed),
+        method=packing.method,
+    )
+
+
+def _closed(snapshot: Snapshot, judged: Candidates) -> Snapshot:
+    """The snapshot, in which nodes that may not receive moved pods take no pods at all."""
+    nodes = tuple(
+        node
+        if node.metadata.name in judged.destinations or node.spec.unschedulable
+        else msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, unschedulable=True))
+        for node in snapshot.nodes
+    )
+    return replace(snapshot, nodes=nodes)
+
+
+def _of_moved(existing: Iterable[ExistingPlacement], home: Mapping[str, str]) -> Iterable[ExistingPlacement]:
+    """The placements of pods that move, without those of pods that wait."""
+    for placement in existing:
+        moved = tuple(pod for pod in placement.pods if pod in home)
+        if moved:
+            yield replace(placement, pods=moved)
+
+
+def _placed(packing: Packing) -> Iterable[str]:
+    for placement in packing.existing:
+        yield from placement.pods
+    for launch in packing.launches:
+        yield from launch.pods
