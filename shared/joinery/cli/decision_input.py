@@ -3,7 +3,7 @@
 ``joinery plan`` and ``joinery disrupt`` read the same objects, the same prices, and tell the same doubts about them.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -22,12 +22,16 @@ Doubts = Callable[["Snapshot"], Iterable[Notice]]
 
 @dataclass(frozen=True, kw_only=True)
 class DecisionInput:
-    """``notices``: all that was told of it on standard error, for the document and the page."""
+    """``notices``: all that was told of it on standard error, for the document and the page.
+
+    ``replicas``: how many pods the workloads of the files keep, by ``Kind namespace/name``.
+    """
 
     snapshot: "Snapshot"
     catalogue: "Catalog"
     prices: "Prices"
     notices: tuple[Notice, ...]
+    replicas: Mapping[str, int]
 
 
 def decision_input(
@@ -56,7 +60,9 @@ def decision_input(
     place = checked_region(region)
     catalogue, prices = prices_of(load_catalog(catalog_file, place or cluster_region(snapshot)), snapshot, place)
     notices += told(*prices.notices(), *not_counted(snapshot, catalogue))
-    return DecisionInput(snapshot=snapshot, catalogue=catalogue, prices=prices, notices=notices)
+    return DecisionInput(
+        snapshot=snapshot, catalogue=catalogue, prices=prices, notices=notices, replicas=inputs.replicas()
+    )
 
 
 def told(*notices: Notice) -> tuple[Notice, ...]:

@@ -20,11 +20,10 @@ from joinery.cli.options import (
 from joinery.errors import ConfigurationError
 
 if TYPE_CHECKING:
+    from joinery.cli.decision_input import DecisionInput
     from joinery.cli.view.disruption_view import DisruptionView
-    from joinery.cloudprovider.catalog.document import Catalog
     from joinery.disruption.disruptions import Disruptions
     from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
-    from joinery.state.snapshot import Snapshot
 
 
 def disrupt(
@@ -82,7 +81,7 @@ def disrupt(
         catalog_file=catalog_file,
         region=region,
     )
-    problem, disruptions, seconds = _decide(asked.snapshot, asked.catalogue, options, only_marked=not given)
+    problem, disruptions, seconds = _decide(asked, options, is_live=not given)
     if output is DecisionFormat.JSON:
         write(disruptions_document(disruptions, asked.prices, asked.notices, now=asked.snapshot.now, seconds=seconds))
     else:
@@ -120,22 +119,26 @@ def _payback(text: str) -> timedelta:
 
 
 def _decide(
-    snapshot: "Snapshot", catalogue: "Catalog", options: "DisruptionOptions", *, only_marked: bool
+    asked: "DecisionInput", options: "DisruptionOptions", *, is_live: bool
 ) -> tuple["DisruptionProblem", "Disruptions", float]:
     """The problem, the decision, and how long it took from parsed objects."""
     from joinery.cloudprovider.offline import instance_types
     from joinery.disruption.decide import decide
+    from joinery.disruption.moves import replicas_of
     from joinery.disruption.problem import DisruptionProblem
     from joinery.scheduling.problem import Options, Problem
 
     started = time.perf_counter()
-    types = instance_types(snapshot.node_classes, catalogue, snapshot.now)
+    snapshot = asked.snapshot
+    types = instance_types(snapshot.node_classes, asked.catalogue, snapshot.now)
     packing = Problem(
         snapshot=snapshot,
         instance_types=types,
-        options=Options(only_marked_unschedulable=only_marked, time_limit=options.time_limit),
+        options=Options(only_marked_unschedulable=is_live, time_limit=options.time_limit),
     )
-    problem = DisruptionProblem(packing=packing, options=options)
+    # Files may hold some pods of a workload only, so there the workload itself has to say.
+    replicas = replicas_of(snapshot.pods) if is_live else asked.replicas
+    problem = DisruptionProblem(packing=packing, options=options, replicas=replicas)
     disruptions = decide(problem, stopwatch=lambda: time.perf_counter() - started)
     return problem, disruptions, time.perf_counter() - started
 

@@ -21,6 +21,7 @@ from joinery.controllers.record import disruption_document
 from joinery.controllers.supply import Supply, read_supply
 from joinery.disruption.decide import decide
 from joinery.disruption.disruptions import Disruption, Disruptions
+from joinery.disruption.moves import replicas_of
 from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.disruption.validation import Validation, validate
 from joinery.doorbell.gateway import Bell
@@ -88,7 +89,7 @@ class DisruptionController:
             time_limit=limit,
         )
         problem = Problem(snapshot=snapshot, instance_types=supply.types, options=packing)
-        return DisruptionProblem(packing=problem, options=options), supply
+        return DisruptionProblem(packing=problem, options=options, replicas=replicas_of(snapshot.pods)), supply
 
     def _refuse_if_wrong(self, problem: DisruptionProblem, decision: Disruptions, supply: Supply) -> None:
         """Raise ``RefusedError`` for a decision that verification holds something against, and record it."""

@@ -66,7 +66,8 @@ def disruption_document(
     problem: DisruptionProblem, disruptions: Disruptions, unavailable: Iterable[OfferingKey]
 ) -> dict[str, Any]:
     """The document of one decision about disruption."""
-    return _document(problem.packing, unavailable, disruption=problem.options, result=disruptions)
+    alone = sorted(name for name, replicas in problem.replicas.items() if replicas == 1)
+    return _document(problem.packing, unavailable, disruption=problem.options, onlyReplicas=alone, result=disruptions)
 
 
 def _document(problem: Problem, unavailable: Iterable[OfferingKey], **decided: Any) -> dict[str, Any]:

@@ -16,8 +16,8 @@ Budgets of NodePools are about commands, not about nodes: ``disruption.budgets``
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 
 from joinery.apis import duration
@@ -89,6 +89,8 @@ class Candidates:
     resting        names of the Nodes that are missing there for that reason alone. Drifted nodes may send their pods
                    there too
     nodes          every node and claim of the snapshot
+    prices         $/h by name of the NodeClaim: what each costs by the labels of its node, those that the catalogue
+                   sells. One that cannot be a candidate has a price too
     """
 
     candidates: tuple[Candidate, ...] = ()
@@ -96,6 +98,7 @@ class Candidates:
     destinations: frozenset[str] = frozenset()
     resting: frozenset[str] = frozenset()
     nodes: tuple[NodeView, ...] = ()
+    prices: Mapping[str, float] = field(default_factory=dict)
 
 
 def candidates(problem: DisruptionProblem) -> Candidates:
@@ -115,6 +118,7 @@ class _Judge:
             name: {instance_type.name: instance_type for instance_type in types}
             for name, types in problem.packing.instance_types.items()
         }
+        self._prices = {view.claim: price for view in self._views if view.claim and (price := self._price(view))}
         self._look = SecondLook(self._snapshot)
         self._moves = MovePrices(problem)
 
@@ -130,7 +134,14 @@ class _Judge:
                 candidate, holds = self._of(view)
                 held.update(dict.fromkeys(holds))
                 chosen += [candidate] if candidate else []
-        return Candidates(tuple(chosen), tuple(held), frozenset(destinations), frozenset(resting), self._views)
+        return Candidates(
+            candidates=tuple(chosen),
+            held=tuple(held),
+            destinations=frozenset(destinations),
+            resting=frozenset(resting),
+            nodes=self._views,
+            prices=self._prices,
+        )
 
     # --- one node ---
 
@@ -147,8 +158,8 @@ class _Judge:
     def _described(self, view: NodeView, claim: NodeClaim, pool: NodePool) -> tuple[Candidate, _Hold | None]:
         """The node without its reasons; and what is wrong with an annotation that is to price its moves."""
         pods = tuple(pod for pod in view.pods if is_reschedulable(pod))
-        instance_type, zone, capacity_type = (view.labels.get(key, "") for key in (INSTANCE_TYPE, ZONE, CAPACITY_TYPE))
-        price = self._price(claim, instance_type, zone, capacity_type)
+        instance_type, zone, capacity_type = _offering(view)
+        price = self._prices.get(view.claim, 0.0)
         terms = self._moves.terms(view.pool)
         moves = [self._moves.price_of_moving(pod, view, price) for pod in pods]
         candidate = Candidate(
@@ -235,10 +246,11 @@ class _Judge:
         pool = self._pool(view)
         return pool is not None and pool.is_static
 
-    def _price(self, claim: NodeClaim, instance_type: str, zone: str, capacity_type: str) -> float:
-        """$/h; 0 where nobody knows."""
-        sold = self._types.get(claim.spec.node_class_ref.name, {}).get(instance_type)
-        return (sold.price(zone, capacity_type) if sold else None) or 0.0
+    def _price(self, view: NodeView) -> float | None:
+        instance_type, zone, capacity_type = _offering(view)
+        node_class = self._claims[view.claim].spec.node_class_ref.name
+        sold = self._types.get(node_class, {}).get(instance_type)
+        return sold.price(zone, capacity_type) if sold else None
 
     def _quiet_since(self, view: NodeView, claim: NodeClaim) -> datetime | None:
         """Since when no pod came or went, or when it began (Karpenter: `lastPodEventTime`, else `Initialized`).
@@ -267,6 +279,12 @@ class _Judge:
             return False
         quiet = self._quiet_since(view, claim)
         return quiet is not None and self._now - quiet < after
+
+
+def _offering(view: NodeView) -> tuple[str, str, str]:
+    """Instance type, zone and capacity type by the node's labels; empty for a label that it lacks."""
+    labels = view.labels
+    return labels.get(INSTANCE_TYPE, ""), labels.get(ZONE, ""), labels.get(CAPACITY_TYPE, "")
 
 
 def _price_hold(candidate: Candidate) -> _Hold | None:

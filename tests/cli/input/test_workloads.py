@@ -267,3 +267,19 @@ def test_a_claim_that_names_its_volume_is_bound(read: Any) -> None:
     assert BIND_COMPLETED in claims["default/written"].metadata.annotations
     assert BIND_COMPLETED in claims["default/tidied"].metadata.annotations
     assert BIND_COMPLETED not in claims["default/served"].metadata.annotations
+
+
+def test_the_replicas_that_workloads_keep_are_known_by_kind_and_name(write: Write) -> None:
+    """For the price of a move: the only pod of a workload is dearer. Jobs keep no number of pods."""
+    objects = [
+        workload(),
+        workload("StatefulSet", "db", replicas=3),
+        workload("Job", "once"),
+        workload("ReplicaSet", "web-5d9c", replicas=0),
+    ]
+    inputs = load([write("workloads.yaml", yaml.safe_dump_all(objects))])
+    assert inputs.replicas() == {
+        "Deployment default/web": 1,
+        "StatefulSet default/db": 3,
+        "ReplicaSet default/web-5d9c": 0,
+    }

@@ -141,6 +141,15 @@ class Inputs:
         snapshot = Snapshot(now=now, **ordered)
         return in_new_words(snapshot) if self.legacy else snapshot
 
+    def replicas(self) -> dict[str, int]:
+        """How many pods the workloads keep, by ``Kind namespace/name``; not those that make Jobs."""
+        listed = self.objects.get("workloads", {}).items()
+        return {
+            str(owner): 1 if workload.spec.replicas is None else workload.spec.replicas
+            for owner, workload in listed
+            if owner.kind not in ("Job", "CronJob")
+        }
+
     def adopt_legacy(self) -> None:
         """Read the legacy objects as what they are in v1, or say of one that it is nothing there."""
         documents = [without_nulls(msgspec.json.decode(one.raw)) for one in self.legacy.values() if one.name]

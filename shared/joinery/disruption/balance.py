@@ -1,0 +1,112 @@
+"""``consolidationPolicy: Balanced``: whether what a command saves is in proportion to what it disturbs.
+
+A command takes a share of what a NodePool costs, and a share of what it would be to disturb the whole pool. Its
+**score** is the first over the second. Every Balanced pool whose nodes it takes must find a score of at least one half;
+pools of other policies are not asked (Karpenter disruption, `Balanced`, with k = 2).
+
+What it would be to disturb a node is 1, and what evicting its pods costs on top (Karpenter `RescheduleDisruptionCost`):
+so a node is never disturbed for nothing. Of a node that is no candidate all pods count that are no DaemonSet's, as
+Karpenter counts there. A command across pools is credited to each by its share of the price of the nodes that go.
+
+Empty nodes are given up under every policy, so ``Empty`` commands are not asked about, nor is drift.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from joinery.apis.disruption import DisruptionReason
+from joinery.disruption.candidates import Candidate, Candidates
+from joinery.disruption.costs import eviction_cost
+from joinery.disruption.disruptions import Disruption, Held, HeldCode
+from joinery.disruption.problem import DisruptionProblem
+from joinery.state.nodes import NodeView
+from joinery.state.pods import is_daemon
+from joinery.state.priorities import priorities_of
+
+POLICY = "Balanced"
+#: A command needs at least so much saving for what it disturbs: 1 / k, where Karpenter fixes k at 2.
+THRESHOLD = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """A command in the eyes of one Balanced pool.
+
+    ``savings``: the share of the pool's cost that it saves. ``disturbance``: the share of the pool that it disturbs.
+    """
+
+    pool: str
+    savings: float
+    disturbance: float
+
+    @property
+    def score(self) -> float:
+        """The one over the other: 0 where nothing is saved, without end where nothing is disturbed."""
+        if self.savings <= 0:
+            return 0.0
+        return self.savings / self.disturbance if self.disturbance > 0 else math.inf
+
+    @property
+    def is_approved(self) -> bool:
+        """Whether the pool agrees."""
+        return self.score >= THRESHOLD
+
+
+class Balances:
+    """Asks the Balanced pools of one problem about commands. Its totals are reckoned once (Karpenter: per pass)."""
+
+    def __init__(self, problem: DisruptionProblem, judged: Candidates) -> None:
+        snapshot = problem.packing.snapshot
+        self._priorities = priorities_of(snapshot.priority_classes)
+        self._balanced = {
+            pool.metadata.name
+            for pool in snapshot.node_pools
+            if pool.spec.disruption.consolidation_policy == POLICY and not pool.is_static
+        }
+        self._candidates = {candidate.claim.metadata.name: candidate for candidate in judged.candidates}
+        self._costs: dict[str, float] = defaultdict(float)
+        self._disturbances: dict[str, float] = defaultdict(float)
+        for view in judged.nodes if self._balanced else ():
+            if view.pool in self._balanced:
+                self._costs[view.pool] += judged.prices.get(view.claim, 0.0)
+                self._disturbances[view.pool] += self._disturbance(view)
+
+    def of(self, command: Disruption) -> Sequence[Balance]:
+        """The command in the eyes of every Balanced pool that it takes nodes from, by their names."""
+        taken = [self._candidates[name] for name in command.retire if name in self._candidates]
+        price = sum(candidate.price for candidate in taken)
+        pools = sorted({candidate.view.pool for candidate in taken} & self._balanced)
+        return tuple(self._balance(pool, taken, command.savings, price) for pool in pools)
+
+    def objection(self, command: Disruption) -> str:
+        """Why a Balanced pool does not agree, as a sentence about it; empty if all do, or none is asked."""
+        if command.reason is not DisruptionReason.UNDERUTILIZED:
+            return ""
+        for balance in self.of(command):
+            if not balance.is_approved:
+                saved, disturbed = f"{balance.savings:.1%} of its cost", f"{balance.disturbance:.1%} of its disruption"
+                score = f"a score of {balance.score:.2f}, and it takes {THRESHOLD:g}"
+                return f"NodePool {balance.pool} is Balanced: {saved} would be saved for {disturbed}, {score}"
+        return ""
+
+    def held(self, command: Disruption) -> tuple[Held, ...]:
+        """The command's nodes, if a Balanced pool does not agree; none otherwise."""
+        objection = self.objection(command)
+        names = command.retire if objection else ()
+        return tuple(Held(name, HeldCode.POLICY, objection, command.reason) for name in names)
+
+    def _balance(self, pool: str, taken: Iterable[Candidate], savings: float, price: float) -> Balance:
+        own = [candidate for candidate in taken if candidate.view.pool == pool]
+        credited = savings * sum(candidate.price for candidate in own) / price if price else 0.0
+        disturbed = sum(self._disturbance(candidate.view) for candidate in own)
+        cost, whole = self._costs[pool], self._disturbances[pool]
+        if cost <= 0 or whole <= 0:
+            return Balance(pool, 0.0, 0.0)
+        return Balance(pool, credited / cost, disturbed / whole)
+
+    def _disturbance(self, view: NodeView) -> float:
+        candidate = self._candidates.get(view.claim)
+        pods = candidate.pods if candidate else [pod for pod in view.pods if not is_daemon(pod)]
+        return 1.0 + sum(max(0.0, eviction_cost(pod, self._priorities)) for pod in pods)

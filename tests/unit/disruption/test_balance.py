@@ -1,0 +1,114 @@
+"""``consolidationPolicy: Balanced``: what a command saves, against what it disturbs."""
+
+from typing import Any
+
+import pytest
+
+from joinery.apis.disruption import DisruptionReason
+from joinery.disruption.balance import Balances
+from joinery.disruption.candidates import candidates
+from joinery.disruption.disruptions import Disruption, HeldCode
+from simulator import builders
+from tests.unit.disruption.clusters import Cluster, on
+
+UNDERUTILIZED = DisruptionReason.UNDERUTILIZED
+BALANCED = builders.node_pool(consolidationPolicy="Balanced")
+
+
+def _cluster(*pods: int, pool: str = "default", cluster: Cluster | None = None, **node: Any) -> Cluster:
+    """Nodes of $0.40/h, each with so many ordinary pods, named after the pool and their number."""
+    made = cluster or Cluster(pools=[BALANCED])
+    for index, count in enumerate(pods):
+        name = f"{pool}-{index}"
+        made.machine(name, [on(f"{name}-{i}", name) for i in range(count)], pool=pool, **node)
+    return made
+
+
+def _balances(cluster: Cluster) -> Balances:
+    problem = cluster.problem()
+    return Balances(problem, candidates(problem))
+
+
+def _command(*nodes: str, savings: float, reason: DisruptionReason = UNDERUTILIZED) -> Disruption:
+    retire = tuple(f"claim-{node}" for node in nodes)
+    return Disruption(reason=reason, message="", retire=retire, savings=savings)
+
+
+@pytest.mark.parametrize(
+    ("savings", "score"),
+    [(0.40, 2.0), (0.10, 0.5), (0.0999, 0.4995), (0.0, 0.0), (-0.2, 0.0)],
+)
+def test_the_score_is_the_share_of_cost_saved_over_the_share_of_disruption(savings: float, score: float) -> None:
+    """One of four nodes of $1.60/h together, with 3 of 24: each node counts 1 beside its pods."""
+    balances = _balances(_cluster(2, 6, 6, 6))
+    (balance,) = balances.of(_command("default-0", savings=savings))
+    assert balance.disturbance == pytest.approx(3 / 24)
+    assert balance.score == pytest.approx(score)
+    assert balance.is_approved == (score >= 0.5)
+
+
+def test_half_is_enough() -> None:
+    """1 / k, with k fixed at 2 (Karpenter)."""
+    balances = _balances(_cluster(4, 4))
+    assert balances.of(_command("default-0", savings=0.20))[0].score == pytest.approx(0.5)
+    assert balances.objection(_command("default-0", savings=0.20)) == ""
+
+
+def test_a_command_that_disturbs_too_much_for_what_it_saves_is_held_with_its_figures() -> None:
+    """All nodes of the command are, because it is one."""
+    balances = _balances(_cluster(10, 0, 10))
+    held = balances.held(_command("default-0", "default-2", savings=0.02))
+    assert [(one.node_claim, one.code, one.disruption) for one in held] == [
+        ("claim-default-0", HeldCode.POLICY, UNDERUTILIZED),
+        ("claim-default-2", HeldCode.POLICY, UNDERUTILIZED),
+    ]
+    assert held[0].message == (
+        "NodePool default is Balanced: 1.7% of its cost would be saved for 95.7% of its disruption, a score of 0.02, "
+        "and it takes 0.5"
+    )
+
+
+@pytest.mark.parametrize("policy", ["WhenEmpty", "WhenEmptyOrUnderutilized"])
+def test_pools_of_other_policies_are_not_asked(policy: str) -> None:
+    """Nor are static ones, which are not consolidated."""
+    cluster = _cluster(10, 1, cluster=Cluster(pools=[builders.node_pool(consolidationPolicy=policy)]))
+    assert _balances(cluster).of(_command("default-0", savings=0.001)) == ()
+
+
+@pytest.mark.parametrize("reason", [DisruptionReason.EMPTY, DisruptionReason.DRIFTED])
+def test_emptiness_and_drift_are_not_asked_about(reason: DisruptionReason) -> None:
+    """Empty nodes go under every policy; drift is no matter of money."""
+    assert _balances(_cluster(10, 1)).objection(_command("default-0", savings=0.0, reason=reason)) == ""
+
+
+def test_a_command_across_pools_is_credited_by_price_and_every_balanced_pool_must_agree() -> None:
+    """Half of the savings are each pool's: enough for the one with few pods, too little for the other."""
+    pools = [BALANCED, builders.node_pool("other", consolidationPolicy="Balanced"), builders.node_pool("any")]
+    cluster = _cluster(0, 9, cluster=Cluster(pools=pools))
+    _cluster(9, 0, pool="other", cluster=cluster)
+    _cluster(9, pool="any", cluster=cluster)
+    balances = _balances(cluster)
+    command = _command("default-1", "other-0", "any-0", savings=0.60)
+    assert [balance.pool for balance in balances.of(command)] == ["default", "other"]
+    assert [balance.savings for balance in balances.of(command)] == pytest.approx([0.25, 0.25])
+    assert balances.objection(command).startswith("NodePool default is Balanced")
+    assert balances.objection(_command("default-1", "other-0", "any-0", savings=1.20)) == ""
+
+
+def test_nodes_that_are_no_candidates_are_part_of_the_pool() -> None:
+    """Their price and their pods count, so a command is a smaller share; DaemonSets' pods count nowhere."""
+    cluster = _cluster(3, 3)
+    cluster.machine(
+        "held",
+        [on("h", "held"), on("agent", "held", owner=builders.owner("DaemonSet", "agent"))],
+        node={"annotations": {"karpenter.sh/do-not-disrupt": "true"}},
+    )
+    (balance,) = _balances(cluster).of(_command("default-0", savings=0.12))
+    assert [balance.savings, balance.disturbance] == pytest.approx([0.1, 4 / 10])
+
+
+def test_where_nothing_of_a_pool_has_a_price_nothing_is_approved() -> None:
+    """Totals of zero give a score of zero (Karpenter)."""
+    cluster = _cluster(3, 3, instance_type="m1.small", drifted=True)
+    (balance,) = _balances(cluster).of(_command("default-0", savings=0.12))
+    assert (balance.score, balance.is_approved) == (0.0, False)
