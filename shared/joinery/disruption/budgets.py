@@ -14,10 +14,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from joinery.apis import duration
+from joinery.apis import cron, duration
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.nodepool import Budget, NodePool
-from joinery.disruption import cron
 from joinery.state.nodes import NodeView
 
 #: What is allowed where no budget is in force (Karpenter: `math.MaxInt32`).

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from joinery.disruption.cron import parse
+from joinery.apis.cron import parse
 from tests.properties import examples
 
 #: A Wednesday.
