@@ -26,12 +26,12 @@ from joinery.controllers.lease import deciding
 from joinery.controllers.orchestration import Orchestrator
 from joinery.controllers.record import decision_document
 from joinery.controllers.supply import Supply, read_supply
-from joinery.disruption.drift import DriftDetector, with_drift
 from joinery.disruption.scale_down import scale_down
 from joinery.disruption.static_drift import to_replace
 from joinery.doorbell.gateway import Bell
 from joinery.errors import RefusedError
 from joinery.gateways import Gateways
+from joinery.lifecycle.drift import DriftDetector, with_drift
 from joinery.lifecycle.new_claims import claims_of
 from joinery.lifecycle.new_commands import NewCommand, as_if_retired
 from joinery.observability import CODE, COST, REASON, RECORD, logger, said

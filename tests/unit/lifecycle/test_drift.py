@@ -17,8 +17,8 @@ from joinery.apis.labels import (
 )
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
-from joinery.disruption.drift import DriftDetector, with_drift
 from joinery.disruption.static_drift import to_replace
+from joinery.lifecycle.drift import DriftDetector, with_drift
 from joinery.state.snapshot import Snapshot
 from simulator import builders
 from simulator.clock import START
