@@ -5,14 +5,14 @@ launch takes the cheapest pools that still have stock and reports those that had
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import msgspec
 
 from joinery.apis import labels
-from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClass, EC2NodeClassStatus
+from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
 from joinery.apis.nodeclass import NodeClass
 from joinery.cloudprovider.catalog.document import Catalog
 from joinery.cloudprovider.catalog.reservations import CapacityReservation
@@ -24,7 +24,6 @@ from joinery.cloudprovider.gateway import (
     LaunchResult,
     Override,
 )
-from joinery.cloudprovider.instancetypes.compatibility import image_for
 from joinery.cloudprovider.instancetypes.resolve import resolve
 from joinery.cloudprovider.launch.fleet import subnets_by_zone
 from joinery.cloudprovider.nodeclass.kind import of_ec2
@@ -312,13 +311,13 @@ class InMemoryCloud:
         )
 
     def _images(self, node_class: EC2NodeClass) -> Callable[[str], str]:
-        amis: Iterable[AMIStatus] = node_class.status.amis
-        if not amis:
+        status = node_class.status
+        if not status.amis:
             raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: status.amis is empty")
         kinds = {kind.name: kind for kind in resolve(self._catalog, node_class)}
 
         def image(instance_type: str) -> str:
-            ami = image_for(amis, kinds[instance_type].labels) if instance_type in kinds else None
+            ami = status.image_for(kinds[instance_type].labels) if instance_type in kinds else None
             return ami.id if ami else ""
 
         return image

@@ -297,6 +297,7 @@ def _drifted(world: World, replicas: int = 3, budget: str = "1", **given: Any) -
     stand = _stand(world, _static(replicas=replicas, budgets=[{"nodes": budget}], **given))
     _run(stand)
     _changed(stand, team="web")
+    stand.live()
     return stand
 
 
@@ -343,8 +344,8 @@ def test_a_pool_whose_limit_is_its_replicas_keeps_its_drifted_nodes_and_says_so(
     assert stand.messages("DisruptionBlocked")["base"] == "drift: limits.nodes has no room for replacements"
 
 
-def test_observe_mode_says_what_has_drifted_and_writes_nothing(world: World) -> None:
-    """Neither the condition nor a mark."""
+def test_observe_mode_replaces_no_drifted_node(world: World) -> None:
+    """No mark, no claim."""
     stand = _drifted(world)
     before = dict(world.cluster.node_claims)
     stand.observing().provision()

@@ -17,6 +17,7 @@ from joinery.apis.devices import (
     NetworkInterface,
     NetworkInterfaces,
 )
+from joinery.apis.drift import Drift, MadeOf
 from joinery.apis.hashing import digest
 from joinery.apis.kubelet import CheckedKubeletConfiguration, KubeletConfiguration
 from joinery.apis.meta import Condition, Model, Requirement, TrueOrFalse, WholeNumber
@@ -208,6 +209,10 @@ class AMIStatus(Model):
     deprecated: TrueOrFalse = False
     requirements: list[Requirement] = []
 
+    def fits(self, node_labels: Mapping[str, tuple[str, ...]]) -> bool:
+        """Whether nodes with these labels can boot it. A label may have several values, any of which will do."""
+        return all(_meets(rule, node_labels.get(rule.key)) for rule in self.requirements)
+
 
 class CapacityReservationStatus(Model):
     """A capacity reservation that was selected."""
@@ -238,6 +243,10 @@ class EC2NodeClassStatus(NodeClassStatus):
     capacity_reservations: list[CapacityReservationStatus] = []
     instance_profile: str = ""
     conditions: list[Condition] = []
+
+    def image_for(self, node_labels: Mapping[str, tuple[str, ...]]) -> AMIStatus | None:
+        """The image for nodes with these labels: the newest that fits, which the status lists first."""
+        return next((ami for ami in self.amis if ami.fits(node_labels)), None)
 
 
 class EC2NodeClass(NodeClass):
@@ -284,9 +293,40 @@ class EC2NodeClass(NodeClass):
         profile = self.status.instance_profile
         return {labels.INSTANCE_PROFILE: profile} if profile else {}
 
+    def drift_of(self, made_of: MadeOf) -> Drift | None:
+        """By what its selectors select now, in Karpenter's order (Karpenter for AWS, cloudprovider/drift).
+
+        A selector that selects nothing, for lack of a status for instance, says nothing.
+        """
+        status, name = self.status, self.metadata.name
+        image = status.image_for({key: (value,) for key, value in made_of.labels.items()})
+        is_known = bool(status.amis and made_of.image_id) and labels.ARCH in made_of.labels
+        if is_known and (image is None or image.id != made_of.image_id):
+            instead = f"selects {image.id} for it" if image else "selects no image that fits it"
+            return Drift("AMIDrift", f"it has booted {made_of.image_id}, and EC2NodeClass {name} {instead} today")
+        groups = {group.id for group in status.security_groups}
+        if groups and made_of.security_groups and groups != made_of.security_groups:
+            return Drift("SecurityGroupDrift", f"EC2NodeClass {name} selects other security groups")
+        if status.subnets and made_of.subnet_id and made_of.subnet_id not in {subnet.id for subnet in status.subnets}:
+            return Drift("SubnetDrift", f"EC2NodeClass {name} does not select its subnet {made_of.subnet_id} any more")
+        if made_of.reservation and made_of.reservation not in {entry.id for entry in status.capacity_reservations}:
+            text = f"EC2NodeClass {name} does not select its capacity reservation {made_of.reservation} any more"
+            return Drift("CapacityReservationDrift", text)
+        return None
+
     @property
     def declares_interfaces(self) -> bool:
         return bool(self.spec.network_interfaces)
+
+
+def _meets(rule: Requirement, values: tuple[str, ...] | None) -> bool:
+    if rule.operator == "DoesNotExist":
+        return values is None
+    if values is None:
+        return rule.operator == "NotIn"
+    if rule.operator == "NotIn":
+        return any(value not in rule.values for value in values)
+    return rule.operator == "Exists" or any(value in rule.values for value in values)
 
 
 def _unsupported(spec: EC2NodeClassSpec) -> Iterator[Unsupported]:

@@ -14,6 +14,7 @@ from typing import Annotated, Any, ClassVar
 from pydantic import Field
 
 from joinery.apis import labels
+from joinery.apis.drift import Drift, MadeOf
 from joinery.apis.meta import Condition, CustomResource, Model
 from joinery.apis.rules import Transition
 
@@ -150,6 +151,14 @@ class NodeClass(CustomResource):
     def claim_annotations(self) -> Mapping[str, str]:
         """What a claim is annotated with when it has got its instance."""
         return {}
+
+    def drift_of(self, made_of: MadeOf) -> Drift | None:
+        """Why an instance of the class would be made of something else today; None if it would not, as far as the
+        status tells.
+
+        What the static hash covers is not looked at.
+        """
+        return None
 
     @property
     def declares_interfaces(self) -> bool:

@@ -17,7 +17,7 @@ from joinery.apis.caps import Caps
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.commands import Announce, UpdateClaim
+from joinery.commands import Announce
 from joinery.controllers.actor import Actor
 from joinery.controllers.announcements import MOST_EVENTS, announce
 from joinery.controllers.claim_writer import ClaimWriter
@@ -31,7 +31,6 @@ from joinery.disruption.static_drift import to_replace
 from joinery.doorbell.gateway import Bell
 from joinery.errors import RefusedError
 from joinery.gateways import Gateways
-from joinery.lifecycle.drift import DriftDetector, with_drift
 from joinery.lifecycle.new_claims import claims_of
 from joinery.lifecycle.new_commands import NewCommand, as_if_retired
 from joinery.observability import CODE, COST, REASON, RECORD, logger, said
@@ -41,7 +40,7 @@ from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.reason import Reason
 from joinery.scheduling.replicas import replenish
-from joinery.state.claims import DRIFTED, awaits_launch
+from joinery.state.claims import awaits_launch
 from joinery.state.replicas import static_pools
 from joinery.state.snapshot import Snapshot
 from joinery.verification.verify import verify
@@ -123,12 +122,11 @@ class StaticCapacity:
             self._refused = f"the caps leave out {lacking.total()} nodes of static NodePools"
 
     def replace_drifted(self, snapshot: Snapshot, supply: Supply, caps: Caps) -> None:
-        """Say which of the pools' nodes have drifted, and start commands that replace them, one for one.
+        """Start commands that replace the pools' drifted nodes, one for one.
 
-        ``caps``: what the run may still buy. Nodes that run well are the last to be replaced. Lifecycle carries the
-        commands out (``lifecycle.orchestration``).
+        ``caps``: what the run may still buy. Nodes that run well are the last to be replaced. Lifecycle says which have
+        drifted (``lifecycle.drift``), and carries the commands out (``lifecycle.orchestration``).
         """
-        snapshot = self._judged(snapshot)
         drift = to_replace(snapshot)
         announce(self._gateways, self._invocation, drift.announcements[:MOST_EVENTS])
         if not drift.candidates:
@@ -146,17 +144,6 @@ class StaticCapacity:
             self._record(problem, packing, supply, "decided")
         if self._actor.is_cut_short:
             self._gateways.doorbell.ring(Bell.PROVISIONING)
-
-    def _judged(self, snapshot: Snapshot) -> Snapshot:
-        """The snapshot with the condition ``Drifted`` on the claims of static NodePools, which is also written."""
-        static = static_pools(snapshot)
-        if not static:
-            return snapshot
-        changes = with_drift((claim for pool in static.values() for claim in pool.staying), DriftDetector(snapshot))
-        self._actor.carry_out(*((UpdateClaim(before, after, _drift_of(after)),) for before, after in changes))
-        judged = {after.metadata.name: after for _, after in changes}
-        claims = tuple(judged.get(claim.metadata.name, claim) for claim in snapshot.node_claims)
-        return replace(snapshot, node_claims=claims)
 
     def conclude(self) -> None:
         """Raise what went wrong, if anything did; ``RefusedError`` for what must not be launched now."""
@@ -218,11 +205,6 @@ class StaticCapacity:
         pools = snapshot.pools_by_name
         news = [Announce(event, text, pools[name], warning=warning) for name, text in texts.items()]
         announce(self._gateways, self._invocation, news)
-
-
-def _drift_of(claim: NodeClaim) -> str:
-    condition = claim.condition(DRIFTED)
-    return f"{condition.reason}: {condition.message}" if condition else "it is no longer drifted"
 
 
 def _commands(candidates: Iterable[NodeClaim], replacements: Iterable[NodeClaim]) -> Iterator[NewCommand]:

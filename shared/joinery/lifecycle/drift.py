@@ -5,52 +5,62 @@ The rules are those of Karpenter (nodeclaim/disruption, Drift), in its order; th
 1. ``NodePoolDrifted``: the template has changed in a field that a running node cannot take over (``apis.hashing``).
 2. ``RequirementsDrifted``: the claim's labels no longer satisfy the template's requirements. A label that is missing
    satisfies ``NotIn`` and ``DoesNotExist`` only. minValues are about launches and do not count.
-3. ``NodeClassDrift``: the node class has changed in such a field.
+3. ``InstanceTypeNotFound``: nobody sells the node's instance type there any more. It takes the catalogue to know that,
+   which disruption reads anyway and lifecycle does not, so disruption writes this reason
+   (``disruption.instance_type_drift``), and lifecycle leaves it as it is.
+4. ``NodeClassDrift``: the node class has changed in such a field.
+5. ``AMIDrift``, ``SecurityGroupDrift``, ``SubnetDrift``, ``CapacityReservationDrift``: what the node class selects now
+   is not what the instance was made of (``NodeClass.drift_of``).
 
 Hashes are compared only if they are of our version: one of another version says nothing (``lifecycle.adoption``).
-A claim that is not launched, or whose NodePool is gone, has not drifted.
+A claim that is not launched, or whose NodePool is gone, has not drifted. While nobody can say what an instance is made
+of, a claim keeps the verdict that it has.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from datetime import datetime
+from functools import lru_cache
+from types import MappingProxyType
 
-from joinery.apis.conditions import drop, put
+from joinery.apis.conditions import drop
+from joinery.apis.drift import Drift, MadeOf
 from joinery.apis.hashing import HASH_VERSION, node_pool_hash
 from joinery.apis.labels import NODE_POOL, NODE_POOL_HASH, NODE_POOL_HASH_VERSION
 from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
-from joinery.scheduling.constraints.requirements import UnknownOperatorError, read
-from joinery.state.claims import DRIFTED, LAUNCHED, with_status
+from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError, read
+from joinery.state.claims import DRIFTED, LAUNCHED, with_condition, with_status
+from joinery.state.instances import Instance, instance_id
 from joinery.state.snapshot import Snapshot
 
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """Why a claim has drifted: ``reason`` is the condition's, ``message`` says it to a person."""
-
-    reason: str
-    message: str
+NODE_POOL_DRIFTED, REQUIREMENTS_DRIFTED = "NodePoolDrifted", "RequirementsDrifted"
+INSTANCE_TYPE_NOT_FOUND, NODE_CLASS_DRIFT = "InstanceTypeNotFound", "NodeClassDrift"
+#: What can be said without looking at the instance. Of every other reason only a look at it can say that it is over.
+_WITHOUT_INSTANCE = frozenset({NODE_POOL_DRIFTED, REQUIREMENTS_DRIFTED, INSTANCE_TYPE_NOT_FOUND, NODE_CLASS_DRIFT})
 
 
 class DriftDetector:
-    """Compares claims with the NodePools and node classes of one snapshot. Hashes are worked out once."""
+    """Compares claims with the NodePools and node classes of one snapshot. Hashes are worked out once.
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    ``instances``: by id, as EC2 has them now. A claim whose instance is not among them keeps a verdict about that.
+    """
+
+    def __init__(self, snapshot: Snapshot, instances: Mapping[str, Instance] = MappingProxyType({})) -> None:
         self._now = snapshot.now
+        self._instances = instances
         self._pools, self._classes = snapshot.pools_by_name, snapshot.classes_by_name
         self._pool_hashes = {name: node_pool_hash(pool) for name, pool in self._pools.items()}
         self._class_hashes = {name: node_class.static_hash for name, node_class in self._classes.items()}
+        self._required = lru_cache(maxsize=None)(lambda name: _required_by(self._pools[name]))
 
     def judged(self, claim: NodeClaim) -> NodeClaim:
         """The claim with the condition ``Drifted`` as it should be: True with the reason, or absent."""
         drift = self.drift_of(claim)
-        conditions = claim.status.conditions
-        if drift is None:
-            return with_status(claim, conditions=drop(conditions, DRIFTED))
-        return with_status(claim, conditions=put(conditions, _condition(drift, claim, self._now)))
+        if drift is not None:
+            return with_drift(claim, drift, self._now)
+        return without_drift(claim) if claim.condition(DRIFTED) is not None else claim
 
     def drift_of(self, claim: NodeClaim) -> Drift | None:
         """Why the claim has drifted; None if it has not, as far as can be told."""
@@ -60,14 +70,22 @@ class DriftDetector:
         return next(self._drifts(claim, pool), None)
 
     def _drifts(self, claim: NodeClaim, pool: NodePool) -> Iterator[Drift]:
-        name = pool.metadata.name
+        name, ref = pool.metadata.name, claim.spec.node_class_ref
         if _differs(claim, NODE_POOL_HASH, NODE_POOL_HASH_VERSION, self._pool_hashes[name]):
-            yield Drift("NodePoolDrifted", f"the template of NodePool {name} has changed")
-        if key := _unmet_requirement(claim, pool):
-            yield Drift("RequirementsDrifted", f"NodePool {name} requires another value of {key}")
-        ref = claim.spec.node_class_ref
-        if (node_class := self._classes.get(ref.name)) is not None and self._has_changed(claim, node_class):
-            yield Drift("NodeClassDrift", f"{ref.kind} {ref.name} has changed")
+            yield Drift(NODE_POOL_DRIFTED, f"the template of NodePool {name} has changed")
+        required = self._required(name)
+        if required and (key := required.first_unmet(claim.metadata.labels)):
+            yield Drift(REQUIREMENTS_DRIFTED, f"NodePool {name} requires another value of {key}")
+        before = drift_noted(claim)
+        if before is not None and before.reason == INSTANCE_TYPE_NOT_FOUND:
+            yield before
+        node_class = self._classes.get(ref.name)
+        if node_class is not None:
+            if self._has_changed(claim, node_class):
+                yield Drift(NODE_CLASS_DRIFT, f"{ref.kind} {ref.name} has changed")
+            instance = self._instances.get(instance_id(claim.status.provider_id))
+            drift = node_class.drift_of(_made_of(claim, instance)) if instance else _kept(before)
+            yield from (drift,) if drift else ()
 
     def _has_changed(self, claim: NodeClaim, node_class: NodeClass) -> bool:
         kind = node_class.identity()
@@ -75,10 +93,29 @@ class DriftDetector:
         return _differs(claim, kind.hash_annotation, kind.hash_version_annotation, current)
 
 
-def with_drift(claims: Iterable[NodeClaim], detector: DriftDetector) -> Sequence[tuple[NodeClaim, NodeClaim]]:
-    """Each claim whose condition changes, as it was read and as it should be."""
-    pairs = ((claim, detector.judged(claim)) for claim in claims)
-    return [(before, after) for before, after in pairs if before != after]
+def drift_noted(claim: NodeClaim) -> Drift | None:
+    """The drift that the claim's condition speaks of."""
+    condition = claim.condition(DRIFTED)
+    is_noted = condition is not None and condition.status == "True"
+    return Drift(condition.reason, condition.message) if condition is not None and is_noted else None
+
+
+def with_drift(claim: NodeClaim, drift: Drift, now: datetime) -> NodeClaim:
+    """The claim with the condition that says so."""
+    return with_condition(claim, _condition(drift, claim, now))
+
+
+def without_drift(claim: NodeClaim) -> NodeClaim:
+    """The claim without the condition."""
+    return with_status(claim, conditions=drop(claim.status.conditions, DRIFTED))
+
+
+def _required_by(pool: NodePool) -> Requirements | None:
+    """What the template requires of a node's labels; None where an operator is unknown."""
+    try:
+        return read(pool.spec.template.spec.requirements).canonical()
+    except UnknownOperatorError:
+        return None
 
 
 def _differs(claim: NodeClaim, key: str, version_key: str, current: str) -> bool:
@@ -87,13 +124,18 @@ def _differs(claim: NodeClaim, key: str, version_key: str, current: str) -> bool
     return is_ours and annotations[key] != current
 
 
-def _unmet_requirement(claim: NodeClaim, pool: NodePool) -> str | None:
-    """The first label that the claim has otherwise than the template requires; None if there is none."""
-    try:
-        required = read(pool.spec.template.spec.requirements).canonical()
-    except UnknownOperatorError:
-        return None
-    return required.first_unmet(claim.metadata.labels)
+def _made_of(claim: NodeClaim, instance: Instance) -> MadeOf:
+    return MadeOf(
+        labels=claim.metadata.labels,
+        image_id=instance.image_id or claim.status.image_id,
+        subnet_id=instance.subnet_id,
+        security_groups=instance.security_groups,
+        reservation=instance.reservation,
+    )
+
+
+def _kept(before: Drift | None) -> Drift | None:
+    return before if before is not None and before.reason not in _WITHOUT_INSTANCE else None
 
 
 def _condition(drift: Drift, claim: NodeClaim, now: datetime) -> Condition:

@@ -20,6 +20,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.lifecycle.adoption import adopted
 from joinery.lifecycle.consistency import checked
+from joinery.lifecycle.consolidatable import with_consolidatable
 from joinery.lifecycle.demotion import demoted
 from joinery.lifecycle.finalization import finalize
 from joinery.lifecycle.garbage import lost_instance
@@ -92,8 +93,8 @@ def may_launch(claim: NodeClaim, now: datetime) -> bool:
 
 
 def _living(view: View, claim: NodeClaim) -> Step:
-    """Registration, initialization, commands, demotion, reprieve, steering, pod tracking and adoption, each from where
-    the one before left it.
+    """Registration, initialization, commands, demotion, reprieve, steering, pod tracking, adoption, and what the claim
+    says of its disruption, each from where the one before left it.
     """
     after, node, before_node = _joined(view, claim)
     if after.is_true(REGISTERED) and not after.is_true(INITIALIZED):
@@ -106,6 +107,8 @@ def _living(view: View, claim: NodeClaim) -> Step:
     if steered.unserved:
         after = annotated(after, unserved(steered.unserved | unserved_needs(after)))
     after = adopted(view, settled(tracked(view, after, node), view.snapshot.now))
+    # Behind adoption, for which it matters whether another controller has called the claim drifted.
+    after = view.drift.judged(with_consolidatable(view, after))
     is_young = not after.is_true(INITIALIZED) and _is_young(after, view.snapshot.now)
     return Step(
         (*before_node, *events, *too_small, *_written(view, claim, after, steered), *left_behind(view, claim)),

@@ -17,6 +17,7 @@ from joinery.apis.labels import ZONE_ID
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, Tolerate
 from joinery.lifecycle.binding import awaited_since
+from joinery.lifecycle.drift import DriftDetector
 from joinery.lifecycle.verdict import Disruptions, disruptions_of
 from joinery.state.disruption import replaces_of
 from joinery.state.instances import Instance, instance_id
@@ -78,6 +79,11 @@ class View:
     def awaited_since(self) -> datetime | None:
         """``lifecycle.binding.awaited_since`` of all claims: every kept node asks."""
         return awaited_since(self.snapshot.managed_claims, self.snapshot.now)
+
+    @cached_property
+    def drift(self) -> DriftDetector:
+        """Compares claims with what they should be today: every claim is asked."""
+        return DriftDetector(self.snapshot, self.instances)
 
     @cached_property
     def claims(self) -> Mapping[str, NodeClaim]:

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from joinery.apis.conditions import Observation, false
+from joinery.apis.drift import Drift
+from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.hashing import HASH_VERSION, node_pool_hash
 from joinery.apis.labels import (
+    ARCH,
     DO_NOT_DISRUPT,
     NODE_CLASS_HASH,
     NODE_CLASS_HASH_VERSION,
@@ -18,7 +21,9 @@ from joinery.apis.labels import (
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.disruption.static_drift import to_replace
-from joinery.lifecycle.drift import DriftDetector, with_drift
+from joinery.lifecycle.drift import INSTANCE_TYPE_NOT_FOUND, DriftDetector, with_drift
+from joinery.state.claims import with_metadata
+from joinery.state.instances import Instance
 from joinery.state.snapshot import Snapshot
 from simulator import builders
 from simulator.clock import START
@@ -119,15 +124,91 @@ def test_the_condition_comes_keeps_its_moment_and_goes() -> None:
     """A claim whose condition stays as it is is not written."""
     changed = builders.node_pool(replicas=1, labels={"team": "web"})
     snapshot = Snapshot(now=START, node_pools=(changed,), node_classes=(CLASS,))
-    ((before, after),) = with_drift([_claim()], DriftDetector(snapshot))
+    before = _claim()
+    after = DriftDetector(snapshot).judged(before)
     condition = after.condition("Drifted")
     assert condition is not None
     assert (condition.status, condition.reason) == ("True", "NodePoolDrifted")
     assert "NodePool default" in condition.message
     later = DriftDetector(replace(snapshot, now=START + timedelta(hours=1)))
-    assert with_drift([after], later) == []
-    ((_, undone),) = with_drift([after], DriftDetector(replace(snapshot, node_pools=(POOL,))))
-    assert undone == before
+    assert later.judged(after) == after
+    assert DriftDetector(replace(snapshot, node_pools=(POOL,))).judged(after) == before
+
+
+# --- what the instance was made of ---
+
+
+def _instance(**given: Any) -> Instance:
+    """The instance of ``_claim()``, made as ``CLASS`` says."""
+    made: dict[str, Any] = {
+        "image_id": "ami-amd64",
+        "subnet_id": "subnet-a",
+        "security_groups": frozenset({"sg-nodes"}),
+    }
+    moment = START - timedelta(hours=1)
+    return Instance("i-c-1", "m7a.xlarge", "us-east-1a", "on-demand", "running", moment, **{**made, **given})
+
+
+def _dynamic(
+    instance: Instance | None, *, node_class: EC2NodeClass = CLASS, claim: NodeClaim | None = None, arch: str = "amd64"
+) -> str:
+    claim = claim or _claim(provider_id="aws:///us-east-1a/i-c-1")
+    claim = with_metadata(claim, labels={**claim.metadata.labels, ARCH: arch})
+    snapshot = Snapshot(now=START, node_pools=(POOL,), node_classes=(node_class,), node_claims=(claim,))
+    instances = {instance.instance_id: instance} if instance else {}
+    drift = DriftDetector(snapshot, instances).drift_of(claim)
+    return drift.reason if drift else ""
+
+
+def _selecting(**status: Any) -> EC2NodeClass:
+    return CLASS.model_copy(update={"status": CLASS.status.model_copy(update=status)})
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        ({}, ""),
+        ({"image_id": "ami-older"}, "AMIDrift"),
+        ({"security_groups": frozenset({"sg-other"})}, "SecurityGroupDrift"),
+        ({"security_groups": frozenset({"sg-nodes", "sg-other"})}, "SecurityGroupDrift"),
+        ({"subnet_id": "subnet-gone"}, "SubnetDrift"),
+        ({"reservation": "cr-gone"}, "CapacityReservationDrift"),
+        ({"image_id": "ami-older", "subnet_id": "subnet-gone"}, "AMIDrift"),
+        ({"image_id": "", "subnet_id": "", "security_groups": frozenset()}, ""),
+    ],
+)
+def test_what_the_class_selects_now_is_compared_with_the_instance(given: dict[str, Any], reason: str) -> None:
+    """The image first, as Karpenter reports it. What EC2 does not say is no difference."""
+    assert _dynamic(_instance(**given)) == reason
+
+
+def test_the_newest_image_that_fits_the_node_counts() -> None:
+    """An image for another architecture, or one that the status lists later, is no reason to replace it."""
+    newer = CLASS.status.amis[0].model_copy(update={"id": "ami-newer"})
+    assert _dynamic(_instance(), node_class=_selecting(amis=[newer, *CLASS.status.amis])) == "AMIDrift"
+    assert _dynamic(_instance(), node_class=_selecting(amis=[*CLASS.status.amis, newer])) == ""
+    assert _dynamic(_instance(image_id="ami-arm64"), arch="arm64") == ""
+    assert _dynamic(_instance(), arch="riscv64") == "AMIDrift"
+
+
+def test_a_status_that_says_nothing_drifts_nobody() -> None:
+    """Nobody has resolved the class yet, or EC2 could not be asked."""
+    blank = _selecting(amis=[], subnets=[], security_groups=[])
+    assert _dynamic(_instance(image_id="ami-older", subnet_id="subnet-gone"), node_class=blank) == ""
+
+
+@pytest.mark.parametrize(("reason", "kept"), [("AMIDrift", "AMIDrift"), ("NodePoolDrifted", "")])
+def test_while_the_instance_is_not_known_a_verdict_about_it_stays(reason: str, kept: str) -> None:
+    """EC2 could not be asked, or has forgotten it. What needs no instance is judged all the same."""
+    claim = with_drift(_claim(provider_id="aws:///us-east-1a/i-c-1"), Drift(reason, "as it was"), START)
+    assert _dynamic(None, claim=claim) == kept
+    assert _dynamic(_instance(), claim=claim) == ""
+
+
+def test_what_disruption_has_noted_about_the_instance_type_stays() -> None:
+    """Lifecycle does not read the catalogue. Other reasons of the node class come after it."""
+    claim = with_drift(_claim(provider_id="aws:///us-east-1a/i-c-1"), Drift(INSTANCE_TYPE_NOT_FOUND, "gone"), START)
+    assert _dynamic(_instance(image_id="ami-older"), claim=claim) == INSTANCE_TYPE_NOT_FOUND
 
 
 # --- which are replaced now ---

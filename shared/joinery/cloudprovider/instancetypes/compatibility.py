@@ -1,9 +1,8 @@
 """Instance types that a class's own settings rule out (Karpenter for AWS, instancetype/compatibility)."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
-from joinery.apis.ec2nodeclass import AMIStatus, EC2NodeClassSpec, NetworkInterface
-from joinery.apis.meta import Requirement
+from joinery.apis.ec2nodeclass import EC2NodeClassSpec, NetworkInterface
 from joinery.cloudprovider.catalog.description import Description, NetworkInfo
 
 
@@ -17,24 +16,6 @@ def serves(spec: EC2NodeClassSpec, description: Description) -> bool:
     if spec.cpu_options and spec.cpu_options.nested_virtualization == "enabled":
         return "nested-virtualization" in description.processor_info.supported_features
     return spec.connection_tracking is None or description.hypervisor == "nitro"
-
-
-def image_for(amis: Iterable[AMIStatus], labels: Mapping[str, tuple[str, ...]]) -> AMIStatus | None:
-    """The class's image for a type with these labels: the newest whose requirements it meets, which ``amis`` lists
-    first.
-    """
-    return next((ami for ami in amis if all(_meets(rule, labels) for rule in ami.requirements)), None)
-
-
-def _meets(rule: Requirement, labels: Mapping[str, tuple[str, ...]]) -> bool:
-    values = labels.get(rule.key)
-    if rule.operator == "DoesNotExist":
-        return values is None
-    if values is None:
-        return rule.operator == "NotIn"
-    if rule.operator == "NotIn":
-        return any(value not in rule.values for value in values)
-    return rule.operator == "Exists" or any(value in rule.values for value in values)
 
 
 def _has_cards(wanted: Iterable[NetworkInterface], network: NetworkInfo) -> bool:

@@ -17,7 +17,7 @@ from joinery.cloudprovider.catalog.document import Catalog
 from joinery.cloudprovider.catalog.reservations import CapacityReservation
 from joinery.cloudprovider.catalog.resolved import ResolvedCatalog
 from joinery.cloudprovider.instancetypes.capacity import NodeSettings, allocatable, capacity, node_settings
-from joinery.cloudprovider.instancetypes.compatibility import image_for, serves
+from joinery.cloudprovider.instancetypes.compatibility import serves
 from joinery.cloudprovider.instancetypes.reserved import reservation_labels, reserved_offerings
 from joinery.cloudprovider.instancetypes.typelabels import Labels, type_labels
 from joinery.state.offerings import InstanceType, Offering
@@ -106,8 +106,8 @@ def _is_usable(
     if not description.arch or min(left.values()) < 0 or not serves(node_class.spec, description):
         return False
     # A class from a file has no status: then nothing is known about its images, and none is assumed to be missing.
-    amis = node_class.status.amis
-    return not amis or image_for(amis, node_labels) is not None
+    status = node_class.status
+    return not status.amis or status.image_for(node_labels) is not None
 
 
 def _offering_labels(description: Description, sold: tuple[Offering, ...], zones: Mapping[str, str]) -> Labels:

@@ -16,7 +16,6 @@ from joinery.aws import Clients, code, translated
 from joinery.cloudprovider.catalog.description import Description
 from joinery.cloudprovider.catalog.structs import converted
 from joinery.cloudprovider.gateway import Instance, LaunchedInstance, LaunchRequest, LaunchResult, Override
-from joinery.cloudprovider.instancetypes.compatibility import image_for
 from joinery.cloudprovider.instancetypes.families import FAMILIES
 from joinery.cloudprovider.instancetypes.typelabels import type_labels
 from joinery.cloudprovider.launch.facts import ClusterFacts
@@ -169,13 +168,13 @@ class CreateFleet:
 
     def _images(self, request: LaunchRequest, node_class: EC2NodeClass) -> dict[str, str]:
         """Instance type to the id of the image that it would boot. Types that no image boots are left out."""
-        amis = node_class.status.amis
-        if not amis:
+        status = node_class.status
+        if not status.amis:
             raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: status.amis is empty")
         names = list(dict.fromkeys(override.instance_type for override in request.overrides))
         family = FAMILIES[node_class.spec.family]
         images = {
-            name: image_for(amis, type_labels(description, family, self._clients.region))
+            name: status.image_for(type_labels(description, family, self._clients.region))
             for name, description in self._describe(names).items()
         }
         return {name: image.id for name, image in images.items() if image is not None}
