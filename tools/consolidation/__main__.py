@@ -8,30 +8,22 @@ Exit status 1 if any decision is wrong.
 
 import argparse
 import json
-import re
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 
-from tools.consolidation.applied import applied
-from tools.consolidation.catalogue import Catalogue
-from tools.consolidation.contract import violations
-from tools.consolidation.contract.cluster import go_duration
-from tools.consolidation.documents import Document, read, write
-from tools.consolidation.figures import Measured, targets
-from tools.consolidation.judging import Judge
+from tools.consolidation.documents import write
+from tools.consolidation.figures import targets
 from tools.consolidation.making.kinds import KINDS, make
 from tools.consolidation.making.objects import node_class
+from tools.consolidation.measuring import Measurement
 from tools.consolidation.report import files_table, remarks, targets_table
-from tools.consolidation.running import JOINERY, Asked, Run, catalogue_of, disrupt
+from tools.consolidation.running import JOINERY, Asked, catalogue_of
 
-_NOW = "2026-01-01T12:00:00Z"
-_PAYBACK = timedelta(hours=1)
 _SUFFIX = ".json.gz"
 _WIDE = 220
 
@@ -46,7 +38,7 @@ def _options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--again", action="store_true", help="decide again about the result, which must find nothing")
     parser.add_argument("--free", action="store_true", help="decide also with free moves and without budgets")
     parser.add_argument("--move-price", type=float, metavar="DOLLARS")
-    parser.add_argument("--payback", metavar="DURATION", default="1h")
+    parser.add_argument("--payback", metavar="DURATION")
     parser.add_argument("--ignore-budgets", action="store_true")
     parser.add_argument("--time-limit", type=float, metavar="SECONDS")
     parser.add_argument("--keep", type=Path, metavar="FOLDER", help="write plans and final states there")
@@ -60,10 +52,20 @@ def measure(arguments: Sequence[str]) -> int:
     options = _options(arguments)
     reference = _reference(options.reference or options.files / "reference.json")
     files = sorted(options.files.glob(f"*{_SUFFIX}"), key=lambda file: file.stat().st_size)
+    measurement = Measurement(
+        catalogue=options.catalog,
+        asked=Asked(
+            move_price=options.move_price,
+            payback=options.payback,
+            ignore_budgets=options.ignore_budgets,
+            time_limit=options.time_limit,
+        ),
+        **{name: getattr(options, name) for name in ("now", "judge", "again", "free", "keep", "joinery")},
+    )
     results = []
     for file in files:
         if not options.names or file.name.removesuffix(_SUFFIX) in options.names:
-            results.append(_measured(file, options, reference))
+            results.append(measurement.of(file, reference))
             print(f"{results[-1].name}: {'ok' if results[-1].ok else 'wrong'}", file=sys.stderr)
     console = Console(width=None if sys.stdout.isatty() else _WIDE)
     console.print(files_table(results))
@@ -78,63 +80,6 @@ def measure(arguments: Sequence[str]) -> int:
 def _reference(file: Path) -> Mapping[str, Any]:
     """What another controller makes of each file; ``now`` is the moment that it was asked about."""
     return json.loads(file.read_text()) if file.exists() else {"snapshots": {}}
-
-
-def _measured(file: Path, options: argparse.Namespace, reference: Mapping[str, Any]) -> Measured:
-    name = file.name.removesuffix(_SUFFIX)
-    known = reference["snapshots"].get(name, {})
-    stated = re.match(r"\S+", known.get("now") or reference.get("now") or _NOW)
-    now = options.now or (stated[0] if stated else _NOW)
-    asked = Asked(
-        move_price=options.move_price,
-        payback=options.payback,
-        ignore_budgets=options.ignore_budgets,
-        time_limit=options.time_limit,
-    )
-    run = disrupt(file, options.catalog, now, asked, options.joinery)
-    if run.plan is None:
-        return Measured(name=name, run=run, reference=known)
-    free = Asked(move_price=0.0, ignore_budgets=True, time_limit=options.time_limit)
-    with tempfile.TemporaryDirectory() as scratch:
-        folder = options.keep or Path(scratch)
-        folder.mkdir(parents=True, exist_ok=True)
-        types = folder / f"{name}.types.json"
-        catalogue = catalogue_of(file, options.catalog, types)
-        objects = read(file)
-        (folder / f"{name}.plan.json").write_text(json.dumps(run.plan, indent=1))
-        judge = Judge(options.judge, types, Path(scratch)) if options.judge else None
-        return Measured(
-            name=name,
-            run=run,
-            reference=known,
-            violations=tuple(
-                violations(
-                    objects,
-                    run.plan,
-                    catalogue,
-                    ignores_budgets=options.ignore_budgets,
-                    payback=go_duration(options.payback) or _PAYBACK,
-                )
-            ),
-            verdict=judge.verdict(objects, run.plan) if judge else None,
-            again=_again(objects, run.plan, catalogue, folder / f"{name}.after.json.gz", options, now, asked),
-            free=disrupt(file, options.catalog, now, free, options.joinery) if options.free else None,
-        )
-
-
-def _again(
-    objects: Sequence[Document],
-    plan: Document,
-    catalogue: Catalogue,
-    file: Path,
-    options: argparse.Namespace,
-    now: str,
-    asked: Asked,
-) -> Run | None:
-    if not options.again:
-        return None
-    write(applied(objects, plan, catalogue), file)
-    return disrupt(file, options.catalog, now, asked, options.joinery)
 
 
 def make_up(arguments: Sequence[str]) -> int:

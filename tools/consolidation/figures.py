@@ -11,7 +11,7 @@ from tools.consolidation.running import Run
 #: Dollars an eviction counts in the objective, whatever the decision was asked with.
 EVICTION = 0.01
 #: Prices are sums of floats.
-_CENT_OF_A_CENT = 1e-4
+_NEAR = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,7 @@ class Measured:
 
     reference   what another controller comes to (``after``, ``evictions``, ``repack``), where the folder says so
     violations  of the command line's contract
-    again       the decision about the state that this decision leads to
+    rounds      the decision about the state that this one leads to; where budgets held nodes back, those after it
     free        the decision when moves cost nothing and budgets do not bind
     """
 
@@ -29,16 +29,23 @@ class Measured:
     reference: Mapping[str, float] = field(default_factory=dict)
     verdict: Verdict | None = None
     violations: tuple[str, ...] = ()
-    again: Run | None = None
+    rounds: tuple[Run, ...] = ()
     free: Run | None = None
 
     @property
+    def decisions(self) -> Sequence[Document]:
+        """The documents of all rounds that budgets spread this decision over; without those, of this one."""
+        first = self.run.plan
+        later = self.rounds if first is not None and waits_for_budgets(first) else ()
+        return [run.plan for run in (self.run, *later) if run.plan is not None]
+
+    @property
     def after(self) -> float:
-        return _after(self.run)
+        return float(self.decisions[-1]["cost"]["after"]) if self.decisions else 0.0
 
     @property
     def evictions(self) -> int:
-        return int(self.run.plan["moves"]["pods"]) if self.run.plan else 0
+        return sum(plan["moves"]["pods"] for plan in self.decisions)
 
     @property
     def objective(self) -> float:
@@ -65,8 +72,11 @@ class Measured:
         """
         if not self.reference.get("evictions") or not self.run.plan:
             return None
-        wanted = self.reference["after"] + _CENT_OF_A_CENT
-        reached = [point["pods"] for point in self.run.plan["curve"] if point["hourly"] <= wanted]
+        wanted = self.reference["after"] + _NEAR
+        evicted, reached = 0, []
+        for plan in self.decisions:
+            reached += [evicted + point["pods"] for point in plan["curve"] if point["hourly"] <= wanted]
+            evicted += plan["moves"]["pods"]
         return min(reached) / self.reference["evictions"] if reached else float("inf")
 
     @property
@@ -74,7 +84,7 @@ class Measured:
         """What the cluster costs when moves are free, over a repacking from scratch."""
         if self.free is None or self.free.plan is None or not self.reference.get("repack"):
             return None
-        return _after(self.free) / self.reference["repack"]
+        return float(self.free.plan["cost"]["after"]) / self.reference["repack"]
 
     @property
     def gap(self) -> float | None:
@@ -83,25 +93,41 @@ class Measured:
     @property
     def found_again(self) -> Sequence[Document]:
         """The commands of a second decision, without those that only waited for a budget in the first."""
-        first, second = self.run.plan, self.again.plan if self.again else None
+        first, second = self.run.plan, self.rounds[0].plan if self.rounds else None
         if first is None or second is None:
             return ()
-        waited = {held["nodeClaim"] for held in first["held"] if held.get("code") == "Budget"}
-        return [command for command in second["commands"] if not waited.issuperset(command["retire"])]
+        waited = waits_for_budgets(first)
+        return [command for command in second["commands"] if waited.isdisjoint(command["retire"])]
 
     @property
     def is_quiet(self) -> bool | None:
         """Whether a second decision finds nothing; None where it was not asked for."""
-        return None if self.again is None else self.again.plan is not None and not self.found_again
+        return self.rounds[0].plan is not None and not self.found_again if self.rounds else None
 
     @property
     def ok(self) -> bool:
         is_judged_right = self.verdict is None or self.verdict.ok
-        return self.run.plan is not None and is_judged_right and not self.violations and self.is_quiet is not False
+        is_right = is_judged_right and not self.violations and not self.contradictions
+        return self.run.plan is not None and is_right and self.is_quiet is not False
+
+    @property
+    def contradictions(self) -> Sequence[str]:
+        """What the decision claims and others disprove."""
+        plan, reference = self.run.plan, self.reference_objective
+        remarks = []
+        if plan and reference and not waits_for_budgets(plan) and plan["cost"]["lowerBound"] > reference + _NEAR:
+            remarks.append(
+                f"cost.lowerBound is {plan['cost']['lowerBound']}, and the reference reaches {reference:.4f}"
+            )
+        second = self.rounds[0].plan if self.rounds else None
+        if plan and second and abs(plan["cost"]["after"] - second["cost"]["before"]) > _NEAR:
+            remarks.append(f"cost.after is {plan['cost']['after']}, and its state costs {second['cost']['before']}")
+        return remarks
 
 
-def _after(run: Run) -> float:
-    return float(run.plan["cost"]["after"]) if run.plan else 0.0
+def waits_for_budgets(plan: Document) -> set[str]:
+    """The claims that a budget alone holds back."""
+    return {held["nodeClaim"] for held in plan["held"] if held.get("code") == "Budget"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,9 +28,9 @@ def _verdict(one: Measured) -> str:
 
 
 def _again(one: Measured) -> str:
-    if one.again is None:
+    if not one.rounds:
         return _NONE
-    if one.again.plan is None:
+    if one.rounds[0].plan is None:
         return "[red]fails[/red]"
     saved = sum(command["savings"] for command in one.found_again)
     return f"[red]{len(one.found_again)}: {saved:.3f} $/h[/red]" if one.found_again else "nothing"
@@ -42,7 +42,7 @@ def _price(run: Run, key: str) -> str:
 
 _COLUMNS: Sequence[tuple[str, Callable[[Measured], str]]] = (
     ("before", lambda one: _price(one.run, "before")),
-    ("after", lambda one: _price(one.run, "after")),
+    ("after", lambda one: f"{one.after:.3f}"),
     ("evicted", lambda one: str(one.evictions)),
     ("objective", lambda one: f"{one.objective:.3f}"),
     ("reference", lambda one: _ratio(one.reference_objective)),
@@ -50,6 +50,7 @@ _COLUMNS: Sequence[tuple[str, Callable[[Measured], str]]] = (
     ("bound", lambda one: _price(one.run, "lowerBound")),
     ("gap", lambda one: _percent(one.gap)),
     ("curve", lambda one: _percent(one.share_of_evictions)),
+    ("rounds", lambda one: str(len(one.decisions))),
     ("commands", lambda one: str(len(one.run.plan["commands"])) if one.run.plan else _NONE),
     ("wall s", lambda one: f"{one.run.wall.total_seconds():.1f}"),
     ("cpu s", lambda one: f"{one.run.processor.total_seconds():.1f}"),
@@ -113,6 +114,7 @@ def remarks(one: Measured) -> Iterator[str]:
     """What is wrong with a file's decision, and what the judge warns of: a line each, with an example for each kind."""
     if one.run.problem:
         yield one.run.problem
+    yield from one.contradictions
     yield from (f"contract: {violation}" for violation in one.violations[:_SHOWN])
     if len(one.violations) > _SHOWN:
         yield f"contract: {len(one.violations) - _SHOWN} more"
@@ -130,11 +132,8 @@ def remarks(one: Measured) -> Iterator[str]:
 
 
 def _second_decision(one: Measured) -> Iterator[str]:
-    if one.again is None:
-        return
-    if one.again.plan is None:
-        yield f"again: {one.again.problem}"
-        return
+    if one.rounds and one.rounds[0].plan is None:
+        yield f"again: {one.rounds[0].problem}"
     for command in one.found_again[:_SHOWN]:
         bought = ", ".join(launch["offering"]["instanceType"] for launch in command["launch"])
         deed = f"retires {', '.join(command['retire'])}, buys {bought or 'nothing'}, moves {len(command['pods'])} pods"

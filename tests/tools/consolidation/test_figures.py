@@ -21,7 +21,9 @@ def _run(**cost: float) -> Run:
 
 
 def _quiet() -> Run:
-    return replace(_run(), plan={**plan(), "commands": []})
+    document = plan()
+    document["cost"] |= {"before": 0.3}
+    return replace(_run(), plan={**document, "commands": [], "moves": {"pods": 0, "price": 0.0}})
 
 
 REFERENCE = {"after": 0.35, "evictions": 4, "repack": 0.25}
@@ -45,8 +47,8 @@ def test_a_decision_is_right_if_nobody_objects_and_a_second_one_finds_nothing() 
     assert MEASURED.ok
     assert not replace(MEASURED, violations=("one",)).ok
     assert not replace(MEASURED, verdict=Verdict(1, ({"check": "any"},))).ok
-    assert not replace(MEASURED, again=_run()).ok
-    assert replace(MEASURED, again=_quiet()).ok
+    assert not replace(MEASURED, rounds=(_run(before=0.3),)).ok
+    assert replace(MEASURED, rounds=(_quiet(),)).ok
 
 
 def test_the_worst_file_decides_about_free_moves() -> None:
@@ -68,3 +70,29 @@ def test_of_many_states_ten_are_judged() -> None:
     assert sample(3) == [1, 2, 3]
     assert sample(100) == [1, 12, 23, 34, 45, 56, 67, 78, 89, 100]
     assert sample(0) == []
+
+
+def _held_by_a_budget(claim: str) -> Run:
+    document = plan()
+    document["held"] = [{"nodeClaim": claim, "reason": "the budget", "code": "Budget"}]
+    return replace(_run(), plan=document)
+
+
+def test_what_waits_for_a_budget_comes_in_a_later_round() -> None:
+    """The reference had as many rounds as it needed, so both sides' evictions of all rounds count."""
+    second = _run(before=0.3, after=0.2)
+    spread = replace(MEASURED, run=_held_by_a_budget("c1"), rounds=(second,))
+    assert spread.after == 0.2
+    assert spread.evictions == 4
+    assert [command["retire"] for command in spread.found_again] == [["c3"]]
+    assert replace(MEASURED, rounds=(second,)).after == 0.3
+
+
+def test_a_bound_that_the_reference_undercuts_is_none() -> None:
+    """And a state costs what the decision said that it would."""
+    claimed = replace(MEASURED, run=_run(lowerBound=0.5), rounds=(_run(before=0.4),))
+    assert claimed.contradictions == [
+        "cost.lowerBound is 0.5, and the reference reaches 0.3900",
+        "cost.after is 0.3, and its state costs 0.4",
+    ]
+    assert not claimed.ok
