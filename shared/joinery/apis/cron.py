@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from itertools import product
 
+from joinery.apis import duration
+
 _MACROS = {
     "@yearly": "0 0 1 1 *",
     "@annually": "0 0 1 1 *",
@@ -79,6 +81,35 @@ class Cron:
         fits_month, fits_weekday = day.day in self.days, day.isoweekday() % 7 in self.weekdays
         fits_day = fits_month or fits_weekday if self.is_either_day else fits_month and fits_weekday
         return fits_day and day.month in self.months
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """A time that comes again and again: from each moment of ``schedule`` on, for ``length``."""
+
+    schedule: Cron
+    length: timedelta
+
+    def is_open(self, now: datetime) -> bool:
+        """Whether it is open at that moment, in UTC.
+
+        It ends before the moment that is ``length`` after its beginning. A schedule that never comes counts as open:
+        nobody writes a limit in order not to have it (Karpenter does the same).
+        """
+        begins = self.schedule.next_after(now - self.length)
+        return begins is None or begins <= now
+
+
+def window(schedule: str, length: str) -> Window:
+    """The window of a cron expression and a duration. Raises ``ValueError`` naming the one that cannot be read."""
+    try:
+        parsed = parse(schedule)
+    except ValueError as error:
+        raise ValueError(f"schedule {schedule!r}: {error}") from error
+    lasts = duration.parse(length)
+    if lasts is None:
+        raise ValueError(f"duration {length!r} does not end")
+    return Window(parsed, lasts)
 
 
 @lru_cache(maxsize=256)

@@ -4,11 +4,15 @@ The reasons stand in annotations, conditions, Events and metrics.
 """
 
 import re
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from enum import StrEnum
 
 from joinery.apis import duration
+from joinery.apis.cron import Window, window
 
+_STOP_WORD = "stop"
+_STOP_WINDOW = re.compile(r"from\s+(.+?)\s+for\s+(\S+)")
 _DOLLARS = re.compile(r"\d{1,9}(\.\d+)?|\.\d+")
 
 
@@ -24,6 +28,42 @@ class DisruptionReason(StrEnum):
     UNHEALTHY = "Unhealthy"
     #: A replacement whose command was rolled back, and that nobody uses.
     ABANDONED = "Abandoned"
+
+
+#: What Joinery does because it is worth it, so that a person may stop it. All else answers to what happens to a node.
+VOLUNTARY = frozenset({DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED, DisruptionReason.DRIFTED})
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """When nothing is disrupted voluntarily: in these windows; always, if there are none."""
+
+    windows: tuple[Window, ...] = ()
+
+    def is_in_force(self, now: datetime) -> bool:
+        """Whether it is at that moment, in UTC."""
+        return not self.windows or any(one.is_open(now) for one in self.windows)
+
+
+def stop_of(text: str) -> Stop:
+    """``stop``, or ``stop from 0 9 * * mon-fri for 8h; from @monthly for 24h``.
+
+    Raises ``ValueError`` for anything else.
+    """
+    word, *rest = text.strip().split(maxsplit=1)[:2] or [""]
+    if word != _STOP_WORD:
+        raise ValueError(f'{text!r} is neither "stop" nor "stop from CRON for DURATION"')
+    return Stop(tuple(_stop_window(part.strip(), text) for part in rest[0].split(";")) if rest else ())
+
+
+def _stop_window(part: str, text: str) -> Window:
+    match = _STOP_WINDOW.fullmatch(part)
+    if match is None:
+        raise ValueError(f'{text!r}: {part!r} is not "from CRON for DURATION"')
+    try:
+        return window(match[1], match[2])
+    except ValueError as error:
+        raise ValueError(f"{text!r}: {error}") from error
 
 
 def dollars_of(text: str) -> float:

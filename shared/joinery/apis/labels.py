@@ -89,6 +89,8 @@ SURGED_PODS = f"{OWN_GROUP}/surged-pods"
 REGISTRATIONS = f"{OWN_GROUP}/registrations"
 #: On a NodePool, what is done about rebalance recommendations: ``off``, ``drain`` or ``replace``.
 REBALANCE = f"{OWN_GROUP}/rebalance"
+#: On any NodePool, ``stop``: nothing is disrupted voluntarily in the whole cluster (``apis.disruption.stop_of``).
+DISRUPTION = f"{OWN_GROUP}/disruption"
 #: Dollars. On a pod, what its eviction counts as; on a NodePool, what that of an ordinary pod on its nodes does.
 DISRUPTION_PRICE = f"{OWN_GROUP}/disruption-price"
 #: On a NodePool, a duration: what disrupting its nodes saves must repay the moves within this time.

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from joinery.apis import cron, duration
+from joinery.apis.cron import window
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.nodepool import Budget, NodePool
 from joinery.state.nodes import NodeView
@@ -78,10 +78,7 @@ def _limit(budget: Budget, total: int) -> int:
 
 
 def _is_open(budget: Budget, now: datetime) -> bool:
-    """Whether the budget is in force: always without a schedule, else from each of its times for its duration.
-
-    A window ends before the moment that is ``duration`` after its beginning. A schedule that never comes counts as in
-    force: nobody writes a limit in order not to have it.
+    """Whether the budget is in force: always without a schedule, else in its window.
 
     Raises ``ValueError`` for a schedule or a duration that cannot be read.
     """
@@ -89,15 +86,7 @@ def _is_open(budget: Budget, now: datetime) -> bool:
         return True
     if budget.schedule is None or budget.duration is None:
         raise ValueError("'schedule' and 'duration' must be given together")
-    try:
-        schedule = cron.parse(budget.schedule)
-    except ValueError as error:
-        raise ValueError(f"schedule {budget.schedule!r}: {error}") from error
-    length = duration.parse(budget.duration)
-    if length is None:
-        raise ValueError(f"duration {budget.duration!r} does not end")
-    begins = schedule.next_after(now - length)
-    return begins is None or begins <= now
+    return window(budget.schedule, budget.duration).is_open(now)
 
 
 def _words(budget: Budget) -> str:

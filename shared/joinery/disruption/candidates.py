@@ -39,6 +39,7 @@ from joinery.state.pods import is_reschedulable
 
 EMPTY, UNDERUTILIZED = DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED
 _CODES = {
+    ObjectionKind.STOP: HeldCode.STOPPED,
     ObjectionKind.NODE: HeldCode.DO_NOT_DISRUPT,
     ObjectionKind.POD: HeldCode.POD,
     ObjectionKind.POD_DISRUPTION_BUDGET: HeldCode.POD_DISRUPTION_BUDGET,
@@ -119,7 +120,7 @@ class _Judge:
             for name, types in problem.packing.instance_types.items()
         }
         self._prices = {view.claim: price for view in self._views if view.claim and (price := self._price(view))}
-        self._look = SecondLook(self._snapshot)
+        self._look = SecondLook(self._snapshot, heeds_stop=not problem.options.ignore_budgets)
         self._moves = MovePrices(problem)
 
     def judge(self) -> Candidates:

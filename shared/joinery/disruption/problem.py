@@ -13,7 +13,7 @@ class DisruptionOptions:
 
     move_price        dollars for the eviction of an ordinary pod; 0 asks what the cluster could cost
     payback           what a command saves must repay its moves within this time
-    ignore_budgets    budgets of NodePools do not bind, for asking what the cluster could cost
+    ignore_budgets    budgets of NodePools and stops do not bind, for asking what the cluster could cost
     spot_to_spot      whether a spot node may be replaced by a cheaper spot node (Karpenter SpotToSpotConsolidation)
     spot_types        from how many instance types such a replacement must be able to choose
     time_limit        seconds after which the best decision so far counts; None for no limit

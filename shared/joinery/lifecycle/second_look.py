@@ -11,18 +11,22 @@ from dataclasses import dataclass
 from enum import Enum, auto
 
 from joinery.apis.core import Pod
-from joinery.apis.disruption import DisruptionReason
+from joinery.apis.disruption import VOLUNTARY, DisruptionReason
 from joinery.apis.labels import DO_NOT_DISRUPT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.scheduling.constraints.budgets import Coverage
 from joinery.state.pods import is_active, is_protected
 from joinery.state.snapshot import Snapshot
+from joinery.state.stops import stop_in_force
 from joinery.termination.drain import is_drainable
 
 
 class ObjectionKind(Enum):
-    """What objects: the node's own annotation, a pod that is protected, or a PodDisruptionBudget."""
+    """What objects: a stop of all voluntary disruption, the node's own annotation, a pod that is protected, or a
+    PodDisruptionBudget.
+    """
 
+    STOP = auto()
     NODE = auto()
     POD = auto()
     POD_DISRUPTION_BUDGET = auto()
@@ -42,8 +46,10 @@ class SecondLook:
     The rules are those by which Karpenter chooses candidates (disruption controller, `NewCandidate`).
     """
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, *, heeds_stop: bool = True) -> None:
+        """``heeds_stop``: False for asking what would be done if nobody had stopped disruption."""
         self._now = snapshot.now
+        self._stop = stop_in_force(snapshot) if heeds_stop else ""
         self._nodes = {node.metadata.name: node for node in snapshot.nodes}
         self._names = {node.spec.provider_id: node.metadata.name for node in snapshot.nodes if node.spec.provider_id}
         self._pods: dict[str, list[Pod]] = defaultdict(list)
@@ -64,6 +70,8 @@ class SecondLook:
         return claim.status.node_name or self._names.get(claim.status.provider_id, "")
 
     def _objections(self, candidates: Sequence[NodeClaim], reason: DisruptionReason) -> Iterator[Objection]:
+        if self._stop and reason in VOLUNTARY:
+            yield Objection(ObjectionKind.STOP, self._stop)
         for claim in candidates:
             node = self._nodes.get(self._node_of(claim))
             if node is not None and node.metadata.annotations.get(DO_NOT_DISRUPT) == "true":

@@ -9,8 +9,8 @@ _DOMAIN = f"{labels.OWN_GROUP}/"
 #: The last is Joinery's own mark.
 OF_POOLS = frozenset(
     {
-        labels.NODE_SIZE, labels.MAX_NODE_SHARE, labels.REBALANCE, labels.DISRUPTION_PRICE, labels.PAYBACK,
-        labels.REGISTRATIONS,
+        labels.NODE_SIZE, labels.MAX_NODE_SHARE, labels.REBALANCE, labels.DISRUPTION, labels.DISRUPTION_PRICE,
+        labels.PAYBACK, labels.REGISTRATIONS,
     }
 )  # fmt: skip
 OF_PODS = frozenset({labels.SURGE_BEFORE_EVICTION, labels.DISRUPTION_PRICE})
