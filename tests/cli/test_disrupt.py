@@ -26,7 +26,8 @@ def listed(*objects: Any) -> dict[str, Any]:
 
 def cluster_of(used: Sequence[str], empty: Sequence[str], *, budget: str = "100%") -> dict[str, Any]:
     """A NodePool of m7a.xlarge whose ``used`` nodes are full, and whose ``empty`` ones run nothing."""
-    pool = node_pool(requirements=["node.kubernetes.io/instance-type=m7a.xlarge"], budgets=[{"nodes": budget}])
+    only = ["node.kubernetes.io/instance-type=m7a.xlarge", "karpenter.sh/capacity-type=on-demand"]
+    pool = node_pool(requirements=only, budgets=[{"nodes": budget}])
     nodes = [one for name in (*used, *empty) for one in (node(name), node_claim(f"claim-{name}", node=name))]
     pods = [pod(f"on-{name}", cpu="3500m", memory="12Gi", node=name, owner="web") for name in used]
     return listed(node_class(), pool, *nodes, *pods)
@@ -93,3 +94,29 @@ def test_a_bad_option_is_told_in_a_line(run: Run, halved: str, arguments: Sequen
 def test_prices_of_moves_and_times_of_payback_are_taken(run: Run, halved: str, arguments: Sequence[str]) -> None:
     """Zero dollars ask what the cluster could cost; durations are Karpenter's."""
     assert run(*JSON, "-f", halved, *arguments).status == 0
+
+
+def test_a_node_is_explained_in_every_form(run: Run, halved: str) -> None:
+    """In the document as data, and as lines below the table and on the page; by its own name or its claim's."""
+    (explained,) = run(*JSON, "-f", halved, "--explain", "claim-c").document["explanations"]
+    assert (explained["node"], explained["nodeClaim"], explained["fate"]) == ("c", "claim-c", "goes")
+    heading = f"c goes, with command {explained['command']} (Empty)"
+    assert heading in run(*DISRUPT, "-f", halved, "--explain", "c").out
+    assert heading in run(*DISRUPT, "-f", halved, "--explain", "c", "-o", "html").out
+    assert "explanations" not in run(*JSON, "-f", halved).document
+
+
+def test_an_unknown_node_is_told_in_a_line(run: Run, halved: str) -> None:
+    """With nodes that may have been meant."""
+    outcome = run(*JSON, "-f", halved, "--explain", "claim-e")
+    line = outcome.err.splitlines()[-1]
+    assert (outcome.status, outcome.out) == (2, "")
+    assert line == "joinery: --explain claim-e: there is no such node; near it are claim-b, claim-c, claim-d"
+
+
+def test_help_names_every_option(run: Run) -> None:
+    """With what it is for, in the words of the decision."""
+    outcome = run("disrupt", "--help")
+    assert outcome.status == 0
+    for said in ("--move-price", "--payback", "--ignore-budgets", "--explain", "--pods", "--time-limit", "--output"):
+        assert said in outcome.out

@@ -47,6 +47,14 @@ def headed_table(title: str) -> Table:
     return Table(title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, header_style="dim")
 
 
+def print_explanation(console: Console, lines: Iterable[str]) -> None:
+    """What was asked for by ``--explain``: a heading, and what is said of it."""
+    heading, *rest = lines
+    console.print("", f"[bold]{escape(heading)}[/bold]", sep="\n")
+    for line in rest:
+        console.print(escape(line))
+
+
 def print_wrapped(console: Console, said: str, *, first: str) -> None:
     """A sentence in lines of the table's width; a name is never broken."""
     lines = wrap(

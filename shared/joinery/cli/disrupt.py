@@ -2,6 +2,7 @@
 
 import math
 import time
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,6 +11,7 @@ import typer
 from joinery.cli.options import (
     CatalogOption,
     DecisionFormat,
+    ExplainNodeOption,
     Files,
     MoreFiles,
     NowOption,
@@ -22,7 +24,6 @@ from joinery.errors import ConfigurationError
 if TYPE_CHECKING:
     from joinery.cli.decision_input import DecisionInput
     from joinery.cli.view.disruption_view import DisruptionView
-    from joinery.disruption.disruptions import Disruptions
     from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
 
 
@@ -57,6 +58,7 @@ def disrupt(
         bool,
         typer.Option("--pods", help="List in the table every command with all its nodes, and where every pod goes."),
     ] = False,
+    explained: ExplainNodeOption = None,
 ) -> None:
     """Decide which nodes earn their price: those that do not are deleted, or replaced by cheaper ones.
 
@@ -65,10 +67,13 @@ def disrupt(
     Exit status: 0 for a decision, also one that changes nothing; 2 for bad input; 1 for anything else.
     """
     from joinery.cli.decision_input import check_time_limit, decision_input
+    from joinery.cli.explained_nodes import explanation_document, nodes_meant
     from joinery.cli.output_disruptions_json import disruptions_document
-    from joinery.cli.output_json import write
+    from joinery.cli.output_json import with_explanations, write
     from joinery.cli.sources import moment
     from joinery.cli.view.disruption_groups import view
+    from joinery.cli.view.node_explanation import explain
+    from joinery.disruption.decide import decide
 
     check_time_limit(time_limit)
     options = _options(move_price, payback, ignore_budgets=ignore_budgets, time_limit=time_limit)
@@ -81,12 +86,20 @@ def disrupt(
         catalog_file=catalog_file,
         region=region,
     )
-    problem, disruptions, seconds = _decide(asked, options, is_live=not given)
+    started = time.perf_counter()
+    problem = _problem(asked, options, is_live=not given)
+    names = nodes_meant(explained or (), problem)
+    disruptions = decide(problem, stopwatch=lambda: time.perf_counter() - started)
+    seconds = time.perf_counter() - started
+    seen = view(problem, disruptions, asked.catalogue.sold, asked.prices, asked.notices, seconds=seconds)
+    explanations = tuple(explain(name, problem, seen) for name in names)
     if output is DecisionFormat.JSON:
-        write(disruptions_document(disruptions, asked.prices, asked.notices, now=asked.snapshot.now, seconds=seconds))
+        document = disruptions_document(
+            disruptions, asked.prices, asked.notices, now=asked.snapshot.now, seconds=seconds
+        )
+        write(with_explanations(document, map(explanation_document, explanations)))
     else:
-        shown = view(problem, disruptions, asked.catalogue.sold, asked.prices, asked.notices, seconds=seconds)
-        _show(shown, output, with_pods=with_pods)
+        _show(replace(seen, explanations=explanations), output, with_pods=with_pods)
 
 
 def _options(
@@ -118,29 +131,21 @@ def _payback(text: str) -> timedelta:
     return length
 
 
-def _decide(
-    asked: "DecisionInput", options: "DisruptionOptions", *, is_live: bool
-) -> tuple["DisruptionProblem", "Disruptions", float]:
-    """The problem, the decision, and how long it took from parsed objects."""
+def _problem(asked: "DecisionInput", options: "DisruptionOptions", *, is_live: bool) -> "DisruptionProblem":
     from joinery.cloudprovider.offline import instance_types
-    from joinery.disruption.decide import decide
     from joinery.disruption.moves import replicas_of
     from joinery.disruption.problem import DisruptionProblem
     from joinery.scheduling.problem import Options, Problem
 
-    started = time.perf_counter()
     snapshot = asked.snapshot
-    types = instance_types(snapshot.node_classes, asked.catalogue, snapshot.now)
     packing = Problem(
         snapshot=snapshot,
-        instance_types=types,
+        instance_types=instance_types(snapshot.node_classes, asked.catalogue, snapshot.now),
         options=Options(only_marked_unschedulable=is_live, time_limit=options.time_limit),
     )
-    # Files may hold some pods of a workload only, so there the workload itself has to say.
+    # All pods of a live cluster are there to be counted; a file may hold one of many.
     replicas = replicas_of(snapshot.pods) if is_live else asked.replicas
-    problem = DisruptionProblem(packing=packing, options=options, replicas=replicas)
-    disruptions = decide(problem, stopwatch=lambda: time.perf_counter() - started)
-    return problem, disruptions, time.perf_counter() - started
+    return DisruptionProblem(packing=packing, options=options, replicas=replicas)
 
 
 def _show(view: "DisruptionView", output: DecisionFormat, *, with_pods: bool) -> None:

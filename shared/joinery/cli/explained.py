@@ -66,7 +66,7 @@ def lines(explanation: Explanation) -> Iterator[str]:
     """The explanation in lines of 80 columns; a longer one only where a name is longer. The first is its heading."""
     yield _heading(explanation)
     for sentence in _facts(explanation):
-        yield from _wrapped(sentence, "  ")
+        yield from wrapped(sentence, "  ")
     yield from _of_nodes("other existing node" if explanation.existing else "existing node", explanation.standing)
     yield from _of_nodes("other new node" if explanation.launch else "new node", explanation.planned)
     for pool in explanation.pools:
@@ -76,7 +76,7 @@ def lines(explanation: Explanation) -> Iterator[str]:
         yield ""
         yield "  NodePools that take no part"
         for reason in explanation.rejected:
-            yield from _wrapped(str(reason), "    ")
+            yield from wrapped(str(reason), "    ")
 
 
 def _heading(explanation: Explanation) -> str:
@@ -124,24 +124,24 @@ def _of_nodes(what: str, nodes: NodesExplanation) -> Iterator[str]:
             yield from _with_figure(wish)
         more = f" and {len(nodes.fitting) - _NAMED_NODES} more" if len(nodes.fitting) > _NAMED_NODES else ""
         how = "would do without what it prefers" if any(not one.left for one in nodes.preferences) else "would do"
-        yield from _wrapped(f"{how}: {', '.join(nodes.fitting[:_NAMED_NODES])}{more}", "    ")
+        yield from wrapped(f"{how}: {', '.join(nodes.fitting[:_NAMED_NODES])}{more}", "    ")
 
 
 def _of_pool(pool: PoolExplanation, no: str) -> Iterator[str]:
     weight = f", weight {pool.weight}" if pool.weight else ""
     yield from _counted(f"NodePool {pool.node_pool}{weight}", "instance types left", pool.rules, of=pool.types)
     if pool.offering:
-        yield from _wrapped(f"would do: a node for it alone, {_priced(pool.offering)}", "    ")
+        yield from wrapped(f"would do: a node for it alone, {_priced(pool.offering)}", "    ")
     for reason in pool.reasons:
-        yield from _wrapped(f"{no}: {reason.message}", "    ")
+        yield from wrapped(f"{no}: {reason.message}", "    ")
 
 
 def _counted(title: str, what: str, rules: Sequence[RuleCount], of: int | None = None) -> Iterator[str]:
     """A heading, and a line for each rule with its figure at the right."""
     yield ""
-    yield _aligned(f"  {title}", what)
+    yield aligned(f"  {title}", what)
     if of is not None:
-        yield _aligned("    instance types of its node class", f"{of:,}")
+        yield aligned("    instance types of its node class", f"{of:,}")
     for rule in rules:
         yield from _with_figure(rule)
 
@@ -156,15 +156,17 @@ def _with_figure(rule: RuleCount) -> Iterator[str]:
         break_on_hyphens=False,
     )
     yield from above
-    yield _aligned(last, f"{rule.left:,}")
+    yield aligned(last, f"{rule.left:,}")
 
 
-def _aligned(left: str, right: str) -> str:
+def aligned(left: str, right: str) -> str:
+    """A line with a figure at its right end."""
     left = visible(left)
     return f"{left}{right:>{max(len(right) + 2, WIDTH - len(left))}}"
 
 
-def _wrapped(sentence: str, indent: str) -> list[str]:
+def wrapped(sentence: str, indent: str) -> list[str]:
+    """A sentence in lines of the table's width; a name is never broken."""
     return wrap(
         visible(sentence), WIDTH, initial_indent=indent, subsequent_indent=f"{indent}  ", break_long_words=False,
         break_on_hyphens=False,
@@ -174,7 +176,7 @@ def _wrapped(sentence: str, indent: str) -> list[str]:
 # --- as data ---
 
 
-def document(explanation: Explanation) -> dict[str, object]:
+def explanation_document(explanation: Explanation) -> dict[str, object]:
     """One entry of ``explanations`` in the Plan document."""
     return {
         "pod": explanation.pod,

@@ -51,6 +51,14 @@ ExplainOption = Annotated[
         help="Explain where this pod goes, and what else would have done. namespace/name or name. Repeatable.",
     ),
 ]
+ExplainNodeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--explain",
+        metavar="NODE",
+        help="Explain why this node stays or goes: its price, its pods, the rules. Node or NodeClaim. Repeatable.",
+    ),
+]
 RegionOption = Annotated[
     str | None,
     typer.Option(

@@ -10,7 +10,8 @@ from textwrap import wrap
 from rich.console import Console
 from rich.table import Table
 
-from joinery.cli.console import WIDTH, escape, headed_table, price_lines, print_wrapped, printing
+from joinery.cli.console import WIDTH, escape, headed_table, price_lines, print_explanation, print_wrapped, printing
+from joinery.cli.explained_nodes import lines
 from joinery.cli.notices import some_of
 from joinery.cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, HeldGroup
 from joinery.cli.view.disruption_words import bill, evictions, headline, moves, nearness, result, rule
@@ -33,6 +34,8 @@ def print_disruptions(view: DisruptionView, *, with_pods: bool = False) -> None:
             console.print(_pods(view), "")
         _print_held(console, view.held)
         _print_totals(console, view)
+        for explanation in view.explanations:
+            print_explanation(console, lines(explanation))
 
 
 # --- commands ---

@@ -2,7 +2,7 @@
 
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,12 +10,11 @@ import msgspec
 
 from joinery.apis.meta import Requirement, Taint
 from joinery.apis.quantity import texts
-from joinery.cli.explained import document, reason_document
+from joinery.cli.explained import reason_document
 from joinery.cli.notices import Notice
 from joinery.cli.prices import Prices
 from joinery.cli.view.costs import CURRENCY, Costs
 from joinery.cli.visible import in_json
-from joinery.scheduling.explain.explanation import Explanation
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, Unplaced
 
 #: Sums of prices, to the millionth of a dollar: floats add up with noise in the last digits.
@@ -46,9 +45,10 @@ def plan_document(
     }
 
 
-def with_explanations(plan: Mapping[str, Any], explanations: Sequence[Explanation]) -> Mapping[str, Any]:
-    """The same document; where pods are explained, with ``explanations`` at its end."""
-    return {**plan, "explanations": [document(one) for one in explanations]} if explanations else plan
+def with_explanations(document: Mapping[str, Any], explanations: Iterable[Mapping[str, Any]]) -> Mapping[str, Any]:
+    """The same document; where something is explained, with ``explanations`` at its end."""
+    listed = list(explanations)
+    return {**document, "explanations": listed} if listed else document
 
 
 def _unplaced(unplaced: Unplaced) -> Mapping[str, Any]:

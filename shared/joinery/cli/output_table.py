@@ -22,6 +22,7 @@ from joinery.cli.console import (
     named,
     number_range,
     price_lines,
+    print_explanation,
     print_wrapped,
     printing,
     tinted,
@@ -32,7 +33,6 @@ from joinery.cli.prices import Prices
 from joinery.cli.view.figures import amount, count, money, monthly, natural, resource_heading
 from joinery.cli.view.nearness import nearness
 from joinery.cli.view.plan_view import Existing, Group, PlanView, Refused
-from joinery.scheduling.explain.explanation import Explanation
 from joinery.state.offerings import InstanceType
 
 _COLUMNS = 3
@@ -55,14 +55,7 @@ def print_plan(plan: PlanView, *, with_pods: bool = False) -> None:
         _print_dropped(console, plan)
         _print_totals(console, plan)
         for explanation in plan.explanations:
-            _print_explanation(console, explanation)
-
-
-def _print_explanation(console: Console, explanation: Explanation) -> None:
-    heading, *rest = lines(explanation)
-    console.print("", f"[bold]{escape(heading)}[/bold]", sep="\n")
-    for line in rest:
-        console.print(escape(line))
+            print_explanation(console, lines(explanation))
 
 
 # --- launches ---

@@ -67,6 +67,7 @@ def plan(
     from joinery.cli.doubts.left_out import left_out, without_pools
     from joinery.cli.doubts.misnamed import misnamed
     from joinery.cli.doubts.others import others
+    from joinery.cli.explained import explanation_document
     from joinery.cli.notices import warning
     from joinery.cli.output_json import plan_document, with_explanations, write
     from joinery.cli.sources import moment
@@ -106,7 +107,7 @@ def plan(
     explanations = _explanations(problem, packing, pods)
     if output is DecisionFormat.JSON:
         document = plan_document(packing, costs, prices, notices, now=snapshot.now, seconds=seconds)
-        write(with_explanations(document, explanations))
+        write(with_explanations(document, map(explanation_document, explanations)))
     else:
         shown = view(problem, packing, costs, prices, notices, seconds=seconds, explanations=explanations)
         _show(shown, output, with_pods=with_pods)

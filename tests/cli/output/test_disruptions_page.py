@@ -56,7 +56,7 @@ def test_every_node_is_drawn_before_and_after_as_wide_as_its_price(look: Look) -
     shown = look(_written())
     panels = shown.ask(
         "[...document.querySelectorAll('.panel')].map(panel => [...panel.querySelectorAll('.bit')].map(bit =>"
-        " [bit.className, bit.title.split(':')[0], bit.getBoundingClientRect().width, bit.style.getPropertyValue('--u')]"
+        "[bit.className, bit.title.split(':')[0], bit.getBoundingClientRect().width, bit.style.getPropertyValue('--u')]"
         "))"
     )
     before, after = ({name: (kind, width, int(used)) for kind, name, width, used in bits} for bits in panels)

@@ -4,7 +4,8 @@ goes and what comes, what is held, and how near all of it is to the best.
 
 import sys
 
-from joinery.cli.page import commands, curve, fleet, held
+from joinery.cli.explained_nodes import lines
+from joinery.cli.page import commands, curve, explanations, fleet, held
 from joinery.cli.page.frame import Frame, figure, framed, part
 from joinery.cli.page.text import Html, element, join, text
 from joinery.cli.view.disruption_view import DisruptionView
@@ -26,7 +27,8 @@ def print_page(view: DisruptionView) -> None:
 
 def page(view: DisruptionView) -> str:
     """The whole page. One decision gives one page, byte for byte."""
-    sections = (fleet.section(view), curve.section(view), commands.section(view), held.section(view))
+    explained = explanations.section(tuple(map(lines, view.explanations)), "nodes asked for by --explain")
+    sections = (fleet.section(view), curve.section(view), commands.section(view), held.section(view), explained)
     return framed(
         Frame(
             title=f"Joinery disruption: {money(view.disruptions.before)}/h to {money(view.disruptions.after)}/h",

@@ -7,6 +7,7 @@ bars have a piece a workload, long sections fold, and names are left out where t
 
 import sys
 
+from joinery.cli.explained import lines
 from joinery.cli.page import costs, explanations, rows
 from joinery.cli.page.frame import Frame, figure, framed
 from joinery.cli.page.text import NOTHING, Html, element, join, text
@@ -41,10 +42,14 @@ def page(plan: PlanView) -> str:
             workloads=plan.workloads,
             figures=_figures(plan),
             under_figures=join((_meter(plan), _bound(plan))),
-            sections=join(filter(None, (rows.sections(plan), costs.section(plan), explanations.section(plan)))),
+            sections=join(filter(None, (rows.sections(plan), costs.section(plan), _explained(plan)))),
             footer=_footer(plan),
         )
     )
+
+
+def _explained(plan: PlanView) -> Html:
+    return explanations.section(tuple(map(lines, plan.explanations)), "pods asked for by --explain")
 
 
 def _headline(plan: PlanView) -> str:

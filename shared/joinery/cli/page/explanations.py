@@ -1,23 +1,20 @@
-"""Pods that were asked for by ``--explain``, at the end of the page: the same lines as in the terminal."""
+"""What was asked for by ``--explain``, at the end of the page: the same lines as in the terminal."""
 
-from joinery.cli.explained import lines
+from collections.abc import Iterable, Sequence
+
 from joinery.cli.page.text import NOTHING, Html, element, text
-from joinery.cli.view.plan_view import PlanView
-from joinery.scheduling.explain.explanation import Explanation
 
 
-def section(plan: PlanView) -> Html:
-    """A block for each pod; nothing where none was asked for."""
-    if not plan.explanations:
+def section(explanations: Sequence[Iterable[str]], what: str) -> Html:
+    """A block for each explanation, whose first line is its heading; nothing where none was asked for."""
+    if not explanations:
         return NOTHING
-    heading = element(
-        "summary", element("h2", text("Explanations")), element("small", text("pods asked for by --explain"))
-    )
-    blocks = map(_block, plan.explanations)
+    heading = element("summary", element("h2", text("Explanations")), element("small", text(what)))
+    blocks = map(_block, explanations)
     return element("section", element("details", heading, *blocks, class_="part", open_="open"), id="explanations")
 
 
-def _block(explanation: Explanation) -> Html:
-    heading, *rest = lines(explanation)
+def _block(lines: Iterable[str]) -> Html:
+    heading, *rest = lines
     # ``text`` shows line breaks of others as characters, so the lines are joined as markup.
     return element("div", element("h3", text(heading)), element("pre", Html("\n".join(map(text, rest)))))

@@ -13,7 +13,8 @@ from functools import cached_property
 from joinery.cli.notices import Notice
 from joinery.cli.prices import Prices
 from joinery.cli.view.workloads import Filled, Workload
-from joinery.disruption.disruptions import Disruption, Disruptions, HeldCode
+from joinery.disruption.disruptions import Disruption, Disruptions, Held, HeldCode
+from joinery.disruption.moves import MovePrice
 
 
 class Fate(StrEnum):
@@ -92,6 +93,45 @@ class HeldGroup:
     messages: tuple[tuple[str, tuple[str, ...]], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class PricedPods:
+    """Pods of one owner (namespace/name) that cost the same to move. ``price``: of each of them."""
+
+    owner: str
+    pods: tuple[str, ...]
+    price: MovePrice
+
+
+@dataclass(frozen=True, kw_only=True)
+class NodeExplanation:
+    """What there is to say of one node.
+
+    node         as it is before the decision
+    command      the one that retires it; None where it stays
+    receives     pods that move to it, with the number of the command that moves them
+    held         what keeps it, by rule
+    moving       its pods that would need another node, the dearest first; empty where its NodePool is unknown, and with
+                 it what moves are worth
+    staying      how many of its pods would end with it (DaemonSets' and the kubelet's own)
+    payback      within which savings must repay its moves
+    is_static    its NodePool keeps a number of nodes, and is not consolidated
+    """
+
+    node: DrawnNode
+    command: CommandView | None
+    receives: tuple[tuple[int, Route], ...]
+    held: tuple[Held, ...]
+    moving: tuple[PricedPods, ...]
+    staying: int
+    payback: timedelta
+    is_static: bool
+
+    @property
+    def move_price(self) -> float:
+        """Dollars for moving all its pods."""
+        return sum(priced.price.dollars * len(priced.pods) for priced in self.moving)
+
+
 @dataclass(frozen=True, kw_only=True)
 class DisruptionView:
     """A whole decision to look at. ``seconds``: from parsed objects to verified decision.
@@ -111,6 +151,8 @@ class DisruptionView:
     after: tuple[DrawnNode, ...]
     commands: tuple[CommandView, ...]
     held: tuple[HeldGroup, ...]
+    explanations: tuple[NodeExplanation, ...] = ()
+    """Of the nodes that were asked for by ``--explain``."""
 
     @property
     def savings(self) -> float:

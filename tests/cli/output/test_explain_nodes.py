@@ -1,0 +1,140 @@
+"""``joinery disrupt --explain NODE``: why a node stays or goes, and what its pods cost to move."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from joinery.cli.explained_nodes import explanation_document, lines, nodes_meant
+from joinery.cli.page.disruptions import page
+from joinery.cli.view.disruption_groups import view
+from joinery.cli.view.disruption_view import NodeExplanation
+from joinery.cli.view.node_explanation import explain
+from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
+from joinery.errors import ConfigurationError
+from simulator.builders import node, node_pool, owner, pod
+from tests.cli.disruptions import DISRUPTIONS, PROBLEM, SOLD
+from tests.cli.packings import PRICES
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def _explained(name: str, problem: DisruptionProblem = PROBLEM, **changes: Any) -> NodeExplanation:
+    seen = view(problem, replace(DISRUPTIONS, **changes), SOLD, PRICES, seconds=0.31)
+    return explain(name, problem, seen)
+
+
+def _text(*arguments: Any, **changes: Any) -> str:
+    return "\n".join(lines(_explained(*arguments, **changes)))
+
+
+def _sentences(*arguments: Any, **changes: Any) -> str:
+    """The same, however its lines are broken."""
+    return " ".join(_text(*arguments, **changes).split())
+
+
+def _with(*objects: Any, **changes: Any) -> DisruptionProblem:
+    """The problem with more pods, and other fields of its snapshot."""
+    snapshot = PROBLEM.packing.snapshot
+    snapshot = replace(snapshot, pods=(*snapshot.pods, *objects), **changes)
+    return replace(PROBLEM, packing=replace(PROBLEM.packing, snapshot=snapshot))
+
+
+def test_explanations_read_as_written() -> None:
+    """One that goes, one that receives, one that is held by two rules, and one whose pods are dear."""
+    important = pod("ledger", cpu="500m", memory="1Gi", node="node-3", priority=2**26)
+    problem = replace(_with(important), replicas={"ReplicaSet default/web": 3})
+    texts = [_text(f"node-{number}", problem) for number in (1, 2, 3, 4)]
+    assert "\n\n".join(texts) + "\n" == (GOLDEN / "explain-nodes.txt").read_text()
+
+
+def test_a_node_is_meant_by_its_own_name_or_its_claims() -> None:
+    """People know Nodes, and commands name NodeClaims; each node is explained once."""
+    assert nodes_meant(["node-2", "claim-2", "claim-1"], PROBLEM) == ("node-2", "node-1")
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("nod", "; near it are claim-1"),
+        ("node-22", "; near it is node-2"),
+        ("xyz", ""),
+    ],
+)
+def test_an_unknown_name_is_told_with_near_ones(asked: str, told: str) -> None:
+    """In one line, before anything is decided."""
+    with pytest.raises(ConfigurationError, match=f"--explain {asked}: there is no such node") as raised:
+        nodes_meant([asked], PROBLEM)
+    assert str(raised.value).startswith(f"--explain {asked}: there is no such node")
+    assert bool(told) == ("near it" in str(raised.value))
+
+
+def test_a_node_of_nobodys_is_not_ours_to_disrupt() -> None:
+    """It has no NodeClaim, and so nothing is known of what its moves are worth."""
+    nodes = (*PROBLEM.packing.snapshot.nodes, node("other", node_pool=""))
+    said = _text("other", _with(pod("there", node="other"), nodes=nodes))
+    assert said.startswith("other stays\n")
+    assert "It has no NodeClaim: it is not Joinery's to disrupt." in said
+    assert "would need another node" not in said
+
+
+def test_a_node_of_a_static_pool_is_not_consolidated() -> None:
+    """That its pool keeps a number of nodes is the reason, not a rule that holds it."""
+    said = _sentences("node-3", _with(node_pools=(node_pool(replicas=4),)), commands=(), held=())
+    assert "NodePool default is static: it keeps a number of nodes, and is not consolidated." in said
+
+
+def test_a_node_whose_moves_are_never_repaid_says_so() -> None:
+    """Even if all of its price were saved."""
+    dear = replace(PROBLEM, options=DisruptionOptions(move_price=0.5))
+    said = _sentences("node-1", dear, commands=(), held=())
+    assert "No rule holds it. No command that retires it saves enough to repay its moves." in said
+    assert "Even if nothing were bought for them, they are repaid not before 6 h 28 min; it has to be" in said
+
+
+def test_without_a_price_moves_count_as_nothing() -> None:
+    """--move-price 0 asks what the cluster could cost."""
+    assert "Its moves count as nothing." in _text("node-1", replace(PROBLEM, options=DisruptionOptions(move_price=0)))
+
+
+def test_a_price_that_cannot_be_read_is_told_with_its_pod() -> None:
+    """Someone meant another price, and the node is held for it."""
+    wrong = pod("odd", node="node-3", annotations={"joinery.dev/disruption-price": "much"})
+    said = _text("node-3", _with(wrong))
+    assert "pod default/odd has the annotation joinery.dev/disruption-price" in said
+
+
+def test_many_workloads_end_in_one_line() -> None:
+    """The dearest are told, the others summed up."""
+    more = (
+        pod(f"svc-{number}-0", cpu="10m", node="node-1", owner=owner("ReplicaSet", f"svc-{number}"))
+        for number in range(20)
+    )
+    said = _text("node-1", _with(*more))
+    assert "9 more pods" in said
+
+
+def test_the_document_has_the_parts_of_every_price() -> None:
+    """For scripts: which node, its fate, what holds it, and each pod with its price."""
+    document = explanation_document(_explained("node-1"))
+    assert list(document) == [
+        "node", "nodeClaim", "nodePool", "instanceType", "zone", "capacityType", "price", "use", "fate", "command",
+        "held", "movePrice", "paybackSeconds", "moves",
+    ]  # fmt: skip
+    assert (document["fate"], document["command"], document["movePrice"]) == ("goes", 2, 0.03)
+    assert document["moves"][0] == {
+        "pod": "default/web-1",
+        "price": 0.01,
+        "parts": [{"cause": "Eviction", "price": 0.01, "message": "it is evicted"}],
+    }
+    held = explanation_document(_explained("node-4"))["held"]
+    assert [entry["code"] for entry in held] == ["Pod", "Unpriced"]
+
+
+def test_the_page_has_the_same_lines() -> None:
+    """Below what is held, escaped as all else."""
+    seen = view(PROBLEM, DISRUPTIONS, SOLD, PRICES, seconds=0.31)
+    text = page(replace(seen, explanations=(explain("node-1", PROBLEM, seen),)))
+    assert "<h3>node-1 goes, with command 2 (Underutilized)</h3>" in text
+    assert "3 pods would need another node" in text
