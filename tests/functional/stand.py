@@ -16,12 +16,13 @@ from joinery.apis.labels import PLANNED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.policies import Rebalance
 from joinery.controllers.catalog import CatalogController
-from joinery.controllers.disruption import DisruptionController
+from joinery.controllers.disruption import Decide, DisruptionController
 from joinery.controllers.expiration import ExpirationController
 from joinery.controllers.interruption import InterruptionController
 from joinery.controllers.invocation import Invocation
 from joinery.controllers.lifecycle import LifecycleController
 from joinery.controllers.provisioning import ProvisioningController
+from joinery.disruption.decide import decide
 from joinery.doorbell.gateway import Bell
 from joinery.gateways import Gateways
 from joinery.interruption.notice import Notice, parse
@@ -80,10 +81,10 @@ class Stand:
     def expire(self) -> Mapping[str, Any]:
         return ExpirationController(self.gateways).reconcile(self.invocation())
 
-    def consolidate(self) -> Mapping[str, Any]:
-        """A run of the disruption door."""
+    def consolidate(self, decide: Decide = decide) -> Mapping[str, Any]:
+        """A run of the disruption door, with its own decision or another."""
         invocation = Invocation(f"call-{next(self._invocations)}", lambda: 300.0)
-        return DisruptionController(self.gateways, self.settings).reconcile(invocation)
+        return DisruptionController(self.gateways, self.settings, decide).reconcile(invocation)
 
     def refresh(self) -> Mapping[str, Any]:
         return CatalogController(self.gateways).reconcile()

@@ -1,12 +1,28 @@
 """The disruption door: nodes that do not earn their price go, and nothing else does."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
 
-from joinery.apis.labels import DISRUPTION_COMMAND, RETIRED_FOR
+import pytest
+from msgspec.structs import replace as changed
+
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.labels import DISRUPTION_COMMAND, INSTANCE_TYPE, RETIRED_FOR
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.controllers.lease import LEASE
+from joinery.disruption.disruptions import Disruptions
+from joinery.disruption.problem import DisruptionProblem
 from joinery.doorbell.gateway import Bell
+from joinery.errors import ConflictError, RefusedError
+from joinery.scheduling.solve import Stopwatch
 from joinery.state.claims import INSTANCE_TERMINATING
+from joinery.state.plans import planned_pods
 from simulator import builders
-from tests.functional.disrupting import is_tainted, now, running
+from simulator.world import World
+from tests.functional.deciding import Retiring, emptying
+from tests.functional.disrupting import is_tainted, now, others, running
+from tests.functional.overtaken import Overtaken
 from tests.functional.stand import Stand
 
 
@@ -37,7 +53,7 @@ def test_an_empty_node_is_given_up(stand: Stand) -> None:
     """The door marks it and rings, lifecycle ends it, and nothing is bought in its place."""
     _empty(stand)
     (claim,) = stand.claims
-    outcome = stand.consolidate()
+    outcome = stand.consolidate(emptying)
     assert (outcome["commands"], outcome["retired"], outcome["launches"], outcome["evictions"]) == (1, 1, 0, 0)
     assert stand.rung() == {Bell.LIFECYCLE}
     assert is_tainted(stand, claim)
@@ -48,27 +64,18 @@ def test_an_empty_node_is_given_up(stand: Stand) -> None:
     assert stand.claims == []
 
 
-def test_a_node_with_pods_stays(stand: Stand) -> None:
-    """It is not empty, and there is no cheaper one."""
-    (claim,) = running(stand)
-    stand.wait(600)
-    stand.live()
-    assert stand.consolidate()["commands"] == 0
-    assert not is_tainted(stand, claim)
-
-
 def test_nothing_is_decided_while_a_claim_waits_for_its_launch(stand: Stand) -> None:
     """Its node may be what makes another one superfluous, or the other way round."""
     _empty(stand)
     stand.world.cluster.add(builders.node_claim("waits", conditions=(), created=stand.world.clock.now()))
-    assert stand.consolidate() == {"awaited": 1}
+    assert stand.consolidate(emptying) == {"awaited": 1}
     assert not is_tainted(stand, next(claim for claim in stand.claims if claim.metadata.name != "waits"))
 
 
 def test_a_decision_is_recorded(stand: Stand) -> None:
     """With what it was made from and under which policies, for ``joinery disrupt -f``."""
     _empty(stand)
-    stand.consolidate()
+    stand.consolidate(emptying)
     key = next(key for key in stand.world.store.documents if "-disruption-" in key)
     document = stand.world.store.read(key)
     assert document["joinery"]["disruption"]["move_price"] == 0.01
@@ -79,7 +86,7 @@ def test_a_decision_is_recorded(stand: Stand) -> None:
 def test_what_was_begun_is_counted(stand: Stand, counted: Callable[[], dict[str, float]]) -> None:
     """A dashboard shows how much is going on."""
     _empty(stand, 2)
-    stand.consolidate()
+    stand.consolidate(emptying)
     assert counted()["DisruptionsStarted"] == 1
 
 
@@ -87,7 +94,7 @@ def test_a_budget_is_obeyed_over_several_runs(stand: Stand) -> None:
     """One node of ten at a time, whoever looks and how often, until all are gone."""
     _empty(stand, 10)
     for _ in range(60):
-        stand.consolidate()
+        stand.consolidate(emptying)
         assert _disrupted(stand) <= 1
         _tick(stand)
         assert _disrupted(stand) <= 1
@@ -101,8 +108,207 @@ def test_observe_mode_tells_and_changes_nothing(stand: Stand) -> None:
     _empty(stand)
     (claim,) = stand.claims
     watching = stand.observing()
-    assert watching.consolidate()["commands"] == 1
+    assert watching.consolidate(emptying)["commands"] == 1
     assert stand.claims == [claim]
     assert not is_tainted(stand, claim)
     assert stand.rung() == set()
     assert "observe mode: would be retired (Empty)" in stand.messages("Observed")[claim.metadata.name]
+
+
+# --- with replacements ---
+
+
+def _replacing(stand: Stand, *claims: NodeClaim) -> Mapping[str, Any]:
+    return stand.consolidate(Retiring(*(claim.metadata.name for claim in claims)))
+
+
+def test_what_the_pods_of_a_node_need_is_bought_first(stand: Stand) -> None:
+    """The replacement is kept for them, and the node goes once it is initialised."""
+    (old,) = running(stand, owner="web")
+    outcome = _replacing(stand, old)
+    assert (outcome["commands"], outcome["launches"], outcome["evictions"]) == (1, 1, 1)
+    (new,) = others(stand, [old])
+    assert planned_pods(new) == ("default/pod-0",)
+    assert new.is_true("Launched")
+    assert not now(stand, old).is_deleting
+    stand.boot()
+    stand.live()
+    stand.live()
+    assert now(stand, old).is_deleting
+
+
+def test_pods_that_have_room_elsewhere_move_there_and_nothing_is_bought(stand: Stand) -> None:
+    """Two half empty nodes become one."""
+    first, second = running(stand, 2)
+    pod = next(pod for pod in stand.world.cluster.pods.values() if pod.spec.node_name == first.status.node_name)
+    stand.world.cluster.api.delete(pod)
+    stand.world.cluster.add(
+        builders.pod("free", cpu="100m", node=first.status.node_name, phase="Running", owner="free")
+    )
+    stand.wait(2)
+    outcome = _replacing(stand, first)
+    assert (outcome["commands"], outcome["launches"], outcome["evictions"]) == (1, 0, 1)
+    _tick(stand, 1)
+    assert now(stand, first).is_deleting
+    assert not now(stand, second).is_deleting
+
+
+def test_replacements_obey_the_caps(world: World) -> None:
+    """A run that may launch nothing replaces nothing."""
+    stand = Stand(world).with_defaults()
+    (old,) = running(stand)
+    assert _replacing(Stand(world, max_launches=0), old)["commands"] == 0
+    assert not is_tainted(stand, old)
+
+
+# --- the world changes meanwhile ---
+
+
+def _meanwhile(stand: Stand, happens: Callable[[], object]) -> Stand:
+    """A stand in which something happens between the decision and what is read after it."""
+    cluster: Any = Overtaken(stand.world.cluster, "snapshot", lambda: None, happens)
+    return Stand(stand.world, gateways=replace(stand.gateways, cluster=cluster))
+
+
+def test_a_node_to_which_a_pod_has_come_is_not_empty(stand: Stand, counted: Callable[[], dict[str, float]]) -> None:
+    """The scheduler bound it while the decision was made."""
+    _empty(stand)
+    (claim,) = stand.claims
+    pod = builders.pod("late", cpu="100m", node=claim.status.node_name, phase="Running", owner="web")
+    assert _meanwhile(stand, lambda: stand.world.cluster.add(pod)).consolidate(emptying)["commands"] == 0
+    assert not is_tainted(stand, claim)
+    assert counted()["DisruptionsDropped"] == 1
+
+
+def test_a_pod_that_comes_after_the_last_look_saves_an_empty_node(stand: Stand) -> None:
+    """It came just before the taint. Lifecycle looks once more before it deletes anything."""
+    _empty(stand)
+    (claim,) = stand.claims
+    stand.consolidate(emptying)
+    pod = builders.pod("late", cpu="100m", node=claim.status.node_name, phase="Running", owner="web")
+    stand.world.cluster.add(pod)
+    stand.live()
+    stand.live()
+    assert not now(stand, claim).is_deleting
+    assert not is_tainted(stand, claim)
+    assert "default/late" in stand.messages("DisruptionRolledBack")[claim.metadata.name]
+
+
+def test_a_place_that_is_taken_ends_a_command(stand: Stand) -> None:
+    """Another pod has got the room that the moved one was to have."""
+    first, second = running(stand, 2)
+    pod = next(pod for pod in stand.world.cluster.pods.values() if pod.spec.node_name == first.status.node_name)
+    stand.world.cluster.api.delete(pod)
+    node = first.status.node_name
+    stand.world.cluster.add(builders.pod("free", cpu="1", node=node, phase="Running", owner="free"))
+    large = builders.pod("large", cpu="2500m", node=second.status.node_name, phase="Running", owner="large")
+    overtaken = _meanwhile(stand, lambda: stand.world.cluster.add(large))
+    assert overtaken.consolidate(Retiring(first.metadata.name))["commands"] == 0
+    assert not is_tainted(stand, first)
+
+
+def test_a_pod_that_has_ended_meanwhile_is_left_out(stand: Stand) -> None:
+    """The others still need what is bought for them."""
+    stand.pods(3, owner="web")
+    stand.settle()
+    (old,) = stand.claims
+    pod = stand.world.cluster.pods["default/pod-1"]
+    overtaken = _meanwhile(stand, lambda: stand.world.cluster.api.delete(pod))
+    outcome = overtaken.consolidate(Retiring(old.metadata.name))
+    assert (outcome["commands"], outcome["evictions"]) == (1, 2)
+    (new,) = others(stand, [old])
+    assert sorted(planned_pods(new)) == ["default/pod-0", "default/pod-2"]
+
+
+def test_a_node_that_is_interrupted_meanwhile_is_left_alone(stand: Stand) -> None:
+    """Its pods are provisioning's now."""
+    (old,) = running(stand, owner="web")
+    warned = lambda: stand.receive("interruption_spot_warning", stand.alive[0])  # noqa: E731
+    assert _meanwhile(stand, warned).consolidate(Retiring(old.metadata.name))["commands"] == 0
+    assert others(stand, [old]) == []
+
+
+# --- twice, and not at all ---
+
+
+def test_two_runs_that_overlap_start_nothing_twice(stand: Stand) -> None:
+    """The second decides from what the first had read, and finds the node taken."""
+    (old,) = running(stand, owner="web")
+    decide = Retiring(old.metadata.name)
+    overtaken = _meanwhile(stand, lambda: stand.consolidate(decide))
+    assert overtaken.consolidate(decide)["commands"] == 0
+    assert len(others(stand, [old])) == 1
+    assert len(stand.alive) == 2
+
+
+def test_a_run_that_does_not_get_the_lease_starts_nothing(stand: Stand) -> None:
+    """Somebody writes claims at this moment. The bell is rung again by whoever answers."""
+    (old,) = running(stand, owner="web")
+    stand.world.cluster.acquire_lease(LEASE, holder="provisioning/call-0", seconds=90)
+    with pytest.raises(ConflictError):
+        _replacing(stand, old)
+    assert not is_tainted(stand, old)
+    assert others(stand, [old]) == []
+
+
+def test_a_command_that_breaks_a_rule_is_refused_and_the_others_begin(stand: Stand) -> None:
+    """A mistake of the decision's own: somebody should look at it, and nothing comes of it."""
+    first, second = _two_of_which_one_is_empty(stand)
+
+    def wrong(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions:
+        right = emptying(problem, stopwatch=stopwatch).commands
+        missing = replace(right[0], reason=DisruptionReason.UNDERUTILIZED, retire=(second.metadata.name,))
+        return Disruptions(commands=(missing, *right))
+
+    with pytest.raises(RefusedError, match=second.metadata.name):
+        stand.consolidate(wrong)
+    assert is_tainted(stand, first)
+    assert not is_tainted(stand, second)
+
+
+def _two_of_which_one_is_empty(stand: Stand) -> tuple[NodeClaim, NodeClaim]:
+    first, second = running(stand, 2, owner="web")
+    pod = next(pod for pod in stand.world.cluster.pods.values() if pod.spec.node_name == first.status.node_name)
+    stand.world.cluster.api.delete(pod)
+    return first, second
+
+
+def test_lifecycle_rings_when_a_retired_node_is_gone(stand: Stand) -> None:
+    """Its budget has room for another."""
+    _empty(stand)
+    stand.consolidate(emptying)
+    bells: set[Bell] = set()
+    for _ in range(6):
+        _tick(stand)
+        bells |= stand.rung()
+    assert stand.claims == []
+    assert Bell.DISRUPTION in bells
+
+
+# --- instance types that nobody sells ---
+
+
+def _without_type(stand: Stand, name: str) -> None:
+    """A catalogue in which that type is not sold any more."""
+    catalog = stand.world.store.catalog()
+    offerings = tuple(offering for offering in catalog.offerings if offering.instance_type != name)
+    stand.world.store.put_catalog(changed(catalog, offerings=offerings))
+
+
+def test_a_node_whose_instance_type_is_sold_nowhere_has_drifted(stand: Stand) -> None:
+    """An hour after its claim was made at the earliest; and not any more when it is sold again."""
+    (claim,) = running(stand)
+    before = stand.world.store.catalog()
+    _without_type(stand, claim.metadata.labels[INSTANCE_TYPE])
+    stand.consolidate(emptying)
+    assert now(stand, claim).condition("Drifted") is None
+    stand.wait(3600)
+    stand.consolidate(emptying)
+    stand.live()
+    drifted = now(stand, claim).condition("Drifted")
+    assert drifted is not None
+    assert drifted.reason == "InstanceTypeNotFound"
+    stand.world.store.put_catalog(before)
+    stand.consolidate(emptying)
+    stand.live()
+    assert now(stand, claim).condition("Drifted") is None

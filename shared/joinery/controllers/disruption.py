@@ -10,8 +10,10 @@ will hold is not known yet, and somebody is about to change the cluster.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.commands import UpdateClaim
 from joinery.controllers.actor import Actor
 from joinery.controllers.disruption_telling import Outcome, tell
 from joinery.controllers.invocation import Invocation
@@ -21,23 +23,32 @@ from joinery.controllers.record import disruption_document
 from joinery.controllers.supply import Supply, read_supply
 from joinery.disruption.decide import decide
 from joinery.disruption.disruptions import Disruption, Disruptions
+from joinery.disruption.instance_type_drift import instance_type_drift
 from joinery.disruption.moves import replicas_of
 from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.disruption.validation import Validation, validate
 from joinery.doorbell.gateway import Bell
 from joinery.errors import RefusedError
 from joinery.gateways import Gateways
+from joinery.lifecycle.drift import drift_noted
 from joinery.lifecycle.new_claims import claims_of
 from joinery.lifecycle.new_commands import NewCommand
 from joinery.observability import COMMAND, COST, REASON, RECORD, Count, count, logger, said
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Options, Problem
+from joinery.scheduling.solve import Stopwatch
 from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
 from joinery.state.snapshot import Snapshot
 
 #: Seconds that are kept for reading the cluster once more after a decision, and for its validation.
 READING_SECONDS = 30.0
+
+
+class Decide(Protocol):
+    """Which nodes go: ``disruption.decide.decide``."""
+
+    def __call__(self, problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions: ...
 
 
 @dataclass(frozen=True)
@@ -49,16 +60,21 @@ class _Begun:
 
 
 class DisruptionController:
-    """Woken by its bell: once a minute, and by lifecycle when a node became a candidate or has gone."""
+    """Woken by its bell: once a minute, and by lifecycle when a node that it had retired is gone.
 
-    def __init__(self, gateways: Gateways, settings: Settings) -> None:
+    ``decide``: the decision, as a function of the problem and the time that it takes.
+    """
+
+    def __init__(self, gateways: Gateways, settings: Settings, decide: Decide = decide) -> None:
         self._gateways = gateways
         self._settings = settings
+        self._decide = decide
 
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Read, decide, act.
 
-        Raises ``ConflictError`` if another decides, ``RefusedError`` for a decision that breaks a rule.
+        Raises ``ConflictError`` if another decides, and, when everything else is done, ``RefusedError`` for commands
+        that break a rule.
         """
         snapshot = self._gateways.cluster.snapshot()
         waiting = [claim.metadata.name for claim in snapshot.managed_claims if awaits_launch(claim)]
@@ -66,19 +82,37 @@ class DisruptionController:
             text = f"{len(waiting)} claims wait for their launch, first {min(waiting)}"
             logger.info("nothing was decided", extra=said(**{REASON: text}))
             return {"awaited": len(waiting)}
-        problem, supply = self._read(snapshot, invocation)
-        decision = decide(problem, stopwatch=invocation.stopwatch())
-        self._refuse_if_wrong(problem, decision, supply)
-        started = self._act(problem, decision, supply, invocation)
-        tell(self._gateways, invocation, snapshot, decision, started.outcomes)
-        started.actor.conclude()
-        return _outcome(decision, started.outcomes)
+        supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
+        snapshot = self._judged(snapshot, supply, invocation)
+        problem = self._problem(snapshot, supply, invocation)
+        decision = self._decide(problem, stopwatch=invocation.stopwatch())
+        if decision.limit_struck:
+            count(Count.SEARCHES_CUT_SHORT)
+        checked = validate(problem.packing, decision.commands, snapshot)
+        decision = replace(decision, commands=checked.valid)
+        begun = self._act(problem, decision, supply, invocation)
+        tell(self._gateways, invocation, snapshot, decision, begun.outcomes)
+        begun.actor.conclude()
+        self._refuse(checked, problem, supply)
+        return _outcome(decision, begun.outcomes)
 
     # --- deciding ---
 
-    def _read(self, snapshot: Snapshot, invocation: Invocation) -> tuple[DisruptionProblem, Supply]:
+    def _judged(self, snapshot: Snapshot, supply: Supply, invocation: Invocation) -> Snapshot:
+        """The snapshot with what the catalogue says of drift, which is also written. A failure is logged: the next run
+        writes it.
+        """
+        changes = instance_type_drift(snapshot, supply.types)
+        if not changes:
+            return snapshot
+        actor = Actor(self._gateways, snapshot.now, invocation)
+        actor.carry_out(*((UpdateClaim(before, after, _drift_of(after)),) for before, after in changes))
+        judged = {after.metadata.name: after for _, after in changes}
+        claims = tuple(judged.get(claim.metadata.name, claim) for claim in snapshot.node_claims)
+        return replace(snapshot, node_claims=claims)
+
+    def _problem(self, snapshot: Snapshot, supply: Supply, invocation: Invocation) -> DisruptionProblem:
         settings = self._settings
-        supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
         left = invocation.remaining() - READING_SECONDS - ACTING_SECONDS
         limit = max(0.0, round(min(settings.disruption_seconds, left), 1))
         packing = Options(node_size=settings.node_size, caps=settings.caps, time_limit=limit)
@@ -89,17 +123,7 @@ class DisruptionController:
             time_limit=limit,
         )
         problem = Problem(snapshot=snapshot, instance_types=supply.types, options=packing)
-        return DisruptionProblem(packing=problem, options=options, replicas=replicas_of(snapshot.pods)), supply
-
-    def _refuse_if_wrong(self, problem: DisruptionProblem, decision: Disruptions, supply: Supply) -> None:
-        """Raise ``RefusedError`` for a decision that verification holds something against, and record it."""
-        if decision.limit_struck:
-            count(Count.SEARCHES_CUT_SHORT)
-        dropped = validate(problem.packing, decision.commands, problem.packing.snapshot).dropped
-        if dropped:
-            self._record(problem, decision, supply, "refused")
-            command, why = dropped[0]
-            raise RefusedError(f"the decision to retire {', '.join(command.retire)} breaks a rule: {why}")
+        return DisruptionProblem(packing=problem, options=options, replicas=replicas_of(snapshot.pods))
 
     # --- acting on the decision ---
 
@@ -122,6 +146,14 @@ class DisruptionController:
             self._gateways.doorbell.ring(Bell.DISRUPTION)
         return _Begun(actor, tuple(zip(validation.valid, started, strict=True)))
 
+    def _refuse(self, checked: Validation, problem: DisruptionProblem, supply: Supply) -> None:
+        """Raise ``RefusedError`` for commands that verification held something against, and record them."""
+        if checked.dropped:
+            refused = Disruptions(commands=tuple(command for command, _ in checked.dropped))
+            self._record(problem, refused, supply, "refused")
+            command, why = checked.dropped[0]
+            raise RefusedError(f"to retire {', '.join(command.retire)} breaks a rule: {why}; please report this")
+
     def _record(self, problem: DisruptionProblem, decision: Disruptions, supply: Supply, what: str) -> None:
         record = disruption_document(problem, decision, supply.unavailable)
         key = self._gateways.store.record("disruption", problem.packing.snapshot.now, record)
@@ -142,6 +174,11 @@ def _commands(disruptions: Sequence[Disruption], snapshot: Snapshot) -> Sequence
         )
         for disruption in disruptions
     ]
+
+
+def _drift_of(claim: NodeClaim) -> str:
+    noted = drift_noted(claim)
+    return f"{noted.reason}: {noted.message}" if noted else "its instance type is sold again"
 
 
 def _log_dropped(validation: Validation) -> None:

@@ -97,6 +97,8 @@ class LifecycleController:
             self._ring(Bell.LIFECYCLE, actor)
         if decision.wakes_provisioning or launched.is_short:
             self._ring(Bell.PROVISIONING, actor)
+        if decision.wakes_disruption:
+            self._ring(Bell.DISRUPTION, actor)
         # Behind all that matters: these Events are one for each pod of a node that goes.
         announce(self._gateways, invocation, [news for sort in decision.told.values() for news in sort[:MOST_EVENTS]])
 

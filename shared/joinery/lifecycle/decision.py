@@ -5,10 +5,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from joinery.apis.core import Node
+from joinery.apis.labels import DISRUPTION_COMMAND, TERMINATION_FINALIZER
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClassStatus
 from joinery.apis.policies import NodeRepair
-from joinery.commands import Announce, Command, DeleteClaim, Tolerate, UpdateClass, UpdatePool
+from joinery.commands import Announce, Command, DeleteClaim, Tolerate, UpdateClaim, UpdateClass, UpdatePool
 from joinery.lifecycle.finalization import finalize_node, is_ours
 from joinery.lifecycle.garbage import unknown_instances
 from joinery.lifecycle.readiness import readiness
@@ -81,6 +82,12 @@ class LifecycleDecision:
             or any(_changes_readiness(command) for chain in self.readiness for command in chain)
         )
 
+    @property
+    def wakes_disruption(self) -> bool:
+        """Whether a node that a disruption command had retired is gone, so that its budget has room for another."""
+        commands = (command for step in self.ends for command in step.commands)
+        return any(isinstance(command, UpdateClaim) and _ends_command(command) for command in commands)
+
 
 def decide(
     view: View,
@@ -124,6 +131,11 @@ def _nodes_without_claim(view: View) -> Iterable[Node]:
     kind = view.snapshot.node_class_kind
     deleted = (node for node in view.snapshot.nodes if node.metadata.deletion_timestamp and is_ours(node, kind))
     return (node for node in deleted if node.spec.provider_id not in claimed)
+
+
+def _ends_command(command: UpdateClaim) -> bool:
+    is_retired = DISRUPTION_COMMAND in command.before.metadata.annotations
+    return is_retired and TERMINATION_FINALIZER not in command.after.metadata.finalizers
 
 
 def _changes_readiness(command: Command) -> bool:

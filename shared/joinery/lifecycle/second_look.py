@@ -2,12 +2,14 @@
 
 Minutes pass between the decision and the moment when its replacements are ready. A pod may have come that must not be
 disrupted, or a disruption budget may have been used up. Whoever chooses candidates asks the same beforehand
-(``disruption.static_drift``), so that no replacement is bought in vain.
+(``disruption.candidates``, ``disruption.static_drift``), so that no replacement is bought in vain. And a pod may have
+been bound just before the taint came, for which nobody has looked for a place (``newcomer``).
 """
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from enum import Enum, auto
 
 from joinery.apis.core import Pod
@@ -15,7 +17,7 @@ from joinery.apis.disruption import VOLUNTARY, DisruptionReason
 from joinery.apis.labels import DO_NOT_DISRUPT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.scheduling.constraints.budgets import Coverage
-from joinery.state.pods import is_active, is_protected
+from joinery.state.pods import is_active, is_protected, is_reschedulable
 from joinery.state.snapshot import Snapshot
 from joinery.state.stops import stop_in_force
 from joinery.termination.drain import is_drainable
@@ -65,6 +67,18 @@ class SecondLook:
         """
         return next(self._objections([claim for claim in candidates if self._node_of(claim)], reason), None)
 
+    def newcomer(self, candidates: Iterable[NodeClaim], since: datetime) -> Objection | None:
+        """A pod that has come to one of these claims' nodes since that moment and would need another place.
+
+        It came after the decision, and before the taint that keeps others away. Nobody has looked for a place for it.
+        """
+        nodes = [name for claim in candidates if (name := self._node_of(claim))]
+        pods = (pod for name in nodes for pod in self._pods.get(name, ()) if is_active(pod) and is_reschedulable(pod))
+        # The API server's moments are whole seconds.
+        begun = since.replace(microsecond=0)
+        newcomer = next((pod for pod in pods if (at := _bound_at(pod)) is not None and at >= begun), None)
+        return Objection(ObjectionKind.POD, f"pod {newcomer.key} has come to it meanwhile") if newcomer else None
+
     def _node_of(self, claim: NodeClaim) -> str:
         """The Node's name. A claim from a file may have its instance only."""
         return claim.status.node_name or self._names.get(claim.status.provider_id, "")
@@ -103,6 +117,12 @@ class SecondLook:
         if budget.status.disruptions_allowed > 0 or is_let_go:
             return ""
         return f"PodDisruptionBudget {budget.metadata.name} allows no eviction of pod {pod.key} now"
+
+
+def _bound_at(pod: Pod) -> datetime | None:
+    """When the pod got its node, at the earliest; None where nobody says."""
+    bound = (c.last_transition_time for c in pod.status.conditions if (c.type, c.status) == ("PodScheduled", "True"))
+    return next((at for at in bound if at is not None), pod.metadata.creation_timestamp)
 
 
 def _is_unready(pod: Pod) -> bool:

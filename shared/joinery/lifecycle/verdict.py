@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
+from joinery.apis.disruption import DisruptionReason
 from joinery.lifecycle.second_look import SecondLook
 from joinery.state.claims import INITIALIZED, LAUNCHED
 from joinery.state.disruption import DisruptionCommand, Readiness, commands_of
@@ -13,6 +14,8 @@ from joinery.state.snapshot import Snapshot
 #: How long a replacement may be absent because its claim is still to be written: longer than the function that writes
 #: it can live (60 s).
 WRITING = timedelta(seconds=65)
+#: Decided by what runs on the nodes: a pod that has come since makes the decision out of date.
+_BY_PODS = (DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED)
 _SHORTEST, _LONGEST = timedelta(minutes=10), timedelta(hours=1)
 _PER_CANDIDATE = timedelta(milliseconds=80)
 
@@ -69,6 +72,8 @@ def judge(command: DisruptionCommand, look: SecondLook, now: datetime) -> Verdic
         return Verdict(Outlook.ROLL_BACK, f"its replacement {unready[0]} was not ready within {limit}")
     is_forced = record.waits_for is Readiness.LAUNCHED
     objection = None if is_forced else look.objection(command.candidates, record.reason)
+    if record.reason in _BY_PODS:
+        objection = objection or look.newcomer(command.candidates, record.started)
     return Verdict(Outlook.ROLL_BACK, objection.message) if objection else Verdict(Outlook.FINISH)
 
 
