@@ -122,7 +122,7 @@ def test_without_a_cluster_it_is_said_that_files_need_none(tmp_path: Path, monke
     monkeypatch.setenv("KUBECONFIG", str(config))
     absent = shell(["plan"])
     assert absent.status == 2
-    assert absent.err.endswith("; files need no cluster: joinery plan -f FILE\n")
+    assert absent.err.endswith("; files need no cluster: give them by -f FILE\n")
     config.write_text(
         "{apiVersion: v1, kind: Config, current-context: a, users: [{name: a, user: {token: t}}],"
         " clusters: [{name: a, cluster: {server: 'https://127.0.0.1:1'}}], contexts: [{name: a, context: {cluster: a, "
@@ -130,4 +130,4 @@ def test_without_a_cluster_it_is_said_that_files_need_none(tmp_path: Path, monke
     )
     silent = shell(["plan"])
     assert silent.status == 1
-    assert silent.err.endswith("; does kubectl get nodes reach the cluster? files need none: joinery plan -f FILE\n")
+    assert silent.err.endswith("; does kubectl get nodes reach the cluster? files need none: give them by -f FILE\n")

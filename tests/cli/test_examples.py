@@ -11,7 +11,9 @@ from joinery.cli.sources import SAMPLE
 from tests.cli.conftest import NOW, shell
 from tools.template import ROOT
 
-EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.yaml"))
+CONSOLIDATION = "consolidation.yaml"
+"""The one of nodes that go; all others are of pods that wait."""
+EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.yaml") if path.name != CONSOLIDATION)
 
 
 @cache
@@ -102,3 +104,20 @@ def test_the_existing_node_is_filled_before_new_ones_come_and_zones_stay_even() 
 def test_legacy_objects_are_planned_as_what_they_are_in_v1() -> None:
     """The Provisioner's name is the NodePool's, and a selector by the old label is followed."""
     assert pools(homes("legacy.yaml")["inflate"]) == {"default"}
+
+
+def test_nodes_that_do_not_earn_their_price_go() -> None:
+    """The empty one, the one whose pods fit elsewhere, and the one that is too large; the fifth is held by its pod."""
+    file = ROOT / "examples" / CONSOLIDATION
+    assert f"joinery disrupt -f examples/{CONSOLIDATION}" in file.read_text().partition("\n")[0]
+    done = shell(["disrupt", "-f", str(file), "--catalog", str(SAMPLE), "-o", "json"])
+    assert done.status == 0, done.err
+    document = msgspec.json.decode(done.out)
+    # The claims of the empty node, the web servers' and the report's.
+    assert {claim for command in document["commands"] for claim in command["retire"]} == {
+        "default-1", "default-2", "default-4",
+    }  # fmt: skip
+    (launch,) = [launch for command in document["commands"] for launch in command["launch"]]
+    assert (launch["offering"]["instanceType"], launch["pods"]) == ("m7a.xlarge", ["shop/report"])
+    assert ("default-5", "Pod") in {(held["nodeClaim"], held["code"]) for held in document["held"]}
+    assert document["cost"]["after"] < 0.5 * document["cost"]["before"]

@@ -1,4 +1,4 @@
-"""``joinery plan`` without files: the cluster of the current kubeconfig, read and never written."""
+"""``joinery plan`` and ``joinery disrupt`` without files: the current kubeconfig's cluster, read and never written."""
 
 import os
 import subprocess
@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from joinery.cli.sources import SAMPLE
-from simulator.builders import node_class, node_pool, pod
-from tests.controlplane.objects import connect, install, put, sweep
+from simulator.builders import node, node_claim, node_class, node_pool, pod
+from tests.controlplane.objects import connect, get, install, put, sweep
 from tools.controlplane.plane import ControlPlane
 
 LEGACY = Path(__file__).parents[1] / "controlplane" / "legacy-crds.yaml"
@@ -53,6 +53,25 @@ def test_provisioners_are_read_where_they_are_installed(joinery_api_server: Cont
     assert b"warning: NodePool bad: spec.providerRef: needs the name of an AWSNodeTemplate" in done.stderr
 
 
+def test_without_files_the_nodes_of_the_kubeconfigs_cluster_are_judged(joinery_api_server: ControlPlane) -> None:
+    """An empty one would go; its Node and NodeClaim are there afterwards as they were."""
+    transport = connect(joinery_api_server)
+    sweep(transport)
+    used, empty = ((node(name), node_claim(f"claim-{name}", node=name)) for name in ("used", "empty"))
+    pool = node_pool(requirements=["karpenter.sh/capacity-type=on-demand"], budgets=[{"nodes": "100%"}])
+    put(transport, node_class(), pool, *used, *empty, pod("web", cpu="3500m", memory="12Gi", node="used", owner="web"))
+    before = [get(transport, one) for one in empty]
+    try:
+        done = _run("disrupt", joinery_api_server.kubeconfig())
+        after = [get(transport, one) for one in empty]
+    finally:
+        sweep(transport)
+    assert done.returncode == 0, done.stderr
+    document = msgspec.json.decode(done.stdout)
+    assert ["claim-empty"] in [command["retire"] for command in document["commands"]]
+    assert after == before
+
+
 def test_a_kubeconfig_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
     """One line, exit status 2."""
     done = _plan(tmp_path / "absent")
@@ -61,5 +80,9 @@ def test_a_kubeconfig_that_is_not_there_is_bad_input(tmp_path: Path) -> None:
 
 
 def _plan(kubeconfig: Path) -> "subprocess.CompletedProcess[bytes]":
-    command = [str(Path(sys.executable).with_name("joinery")), "plan", "-o", "json", "--catalog", str(SAMPLE)]
+    return _run("plan", kubeconfig)
+
+
+def _run(name: str, kubeconfig: Path) -> "subprocess.CompletedProcess[bytes]":
+    command = [str(Path(sys.executable).with_name("joinery")), name, "-o", "json", "--catalog", str(SAMPLE)]
     return subprocess.run(command, env={**os.environ, "KUBECONFIG": str(kubeconfig)}, capture_output=True, check=False)

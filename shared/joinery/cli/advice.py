@@ -46,9 +46,9 @@ def reading_cluster() -> Iterator[None]:
     try:
         yield
     except ConfigurationError as error:
-        raise ConfigurationError(f"{error}; files need no cluster: joinery plan -f FILE") from error
+        raise ConfigurationError(f"{error}; files need no cluster: give them by -f FILE") from error
     except UnavailableError as error:
-        hint = "does kubectl get nodes reach the cluster? files need none: joinery plan -f FILE"
+        hint = "does kubectl get nodes reach the cluster? files need none: give them by -f FILE"
         raise UnavailableError(f"{error}; {hint}") from error
 
 

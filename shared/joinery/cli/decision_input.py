@@ -49,14 +49,14 @@ def decision_input(
     input, ``UnavailableError`` where the cluster or AWS cannot be reached.
     """
     from joinery.cli.doubts.annotations import annotated_in_vain
-    from joinery.cli.doubts.left_out import not_counted
+    from joinery.cli.doubts.left_out import not_counted, unreadable
     from joinery.cli.reading.inputs import load
     from joinery.cli.regions import cluster_region
     from joinery.cli.sources import checked_region, live_snapshot, load_catalog, prices_of
 
     inputs = load(files, recursive=recursive)
     snapshot = inputs.snapshot(now) if files else live_snapshot(now)
-    notices = told(*inputs.all_notices(), *annotated_in_vain(snapshot), *doubts(snapshot))
+    notices = told(*inputs.all_notices(), *annotated_in_vain(snapshot), *unreadable(snapshot), *doubts(snapshot))
     place = checked_region(region)
     catalogue, prices = prices_of(load_catalog(catalog_file, place or cluster_region(snapshot)), snapshot, place)
     notices += told(*prices.notices(), *not_counted(snapshot, catalogue))

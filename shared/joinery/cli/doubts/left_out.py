@@ -14,20 +14,31 @@ from joinery.scheduling.constraints.resources import requests_of
 from joinery.scheduling.packing import Packing
 from joinery.state.pods import FARGATE_SCHEDULER, is_active, is_daemon, is_pending, waits_for_fargate
 from joinery.state.replicas import static_pools
-from joinery.state.snapshot import Snapshot
+from joinery.state.snapshot import Invalid, Snapshot
 
 _OUR_SCHEDULERS = ("", "default-scheduler", FARGATE_SCHEDULER)
 
 
+def unreadable(snapshot: Snapshot) -> Iterator[Notice]:
+    """Objects of a live cluster that cannot be read and take no part, but NodePools."""
+    yield from (_takes_no_part(bad) for bad in snapshot.invalid if bad.kind != "NodePool")
+
+
+def unreadable_pools(snapshot: Snapshot) -> Iterator[Notice]:
+    """NodePools of a live cluster that cannot be read. A packing says so itself."""
+    yield from (_takes_no_part(bad) for bad in snapshot.invalid if bad.kind == "NodePool")
+
+
+def _takes_no_part(bad: Invalid) -> Notice:
+    return warning(f"{bad.kind} {bad.name} takes no part: {bad.reason}")
+
+
 def left_out(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
-    """Objects that take no part; NodePools and what they need are in the packing, with their reasons.
+    """Pods and pools of a plan that are not planned, or not as they might be meant.
 
     ``only_marked``: pending are the pods alone that a scheduler marked so, as in a cluster; in a file all that wait
     are.
     """
-    for bad in snapshot.invalid:
-        if bad.kind != "NodePool":
-            yield warning(f"{bad.kind} {bad.name} takes no part: {bad.reason}")
     yield from _in_vain(snapshot)
     yield from _of_fixed_size(snapshot)
     yield from _gated(snapshot)
