@@ -56,7 +56,12 @@ def test_an_edited_node_pool_stops_nothing(world: World) -> None:
     """What became of its last launches is forgotten."""
     stand = Stand(world).with_defaults()
     (pool,) = world.cluster.node_pools.values()
-    annotations = {labels.REGISTRATIONS: VALUES["nested lists"]}
+    value = VALUES["nested lists"]
+    annotations = {
+        labels.REGISTRATIONS: value,
+        labels.DISRUPTION_RATE: "1 node per 1h",
+        labels.DISRUPTED_LATELY: value,
+    }
     world.cluster.add(with_metadata(pool, annotations=annotations))
     stand.pods(1)
     stand.settle()

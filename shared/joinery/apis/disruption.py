@@ -3,6 +3,7 @@
 The reasons stand in annotations, conditions, Events and metrics.
 """
 
+import math
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,6 +14,9 @@ from joinery.apis.cron import Window, window
 
 _STOP_WORD = "stop"
 _STOP_WINDOW = re.compile(r"from\s+(.+?)\s+for\s+(\S+)")
+_RATE = re.compile(r"(\d{1,9})(%| nodes?) per (\S+)")
+#: The most nodes that a rate may speak of: so many are remembered on a NodePool.
+MOST_REMEMBERED = 500
 _DOLLARS = re.compile(r"\d{1,9}(\.\d+)?|\.\d+")
 
 
@@ -66,6 +70,36 @@ def _stop_window(part: str, text: str) -> Window:
         raise ValueError(f"{text!r}: {error}") from error
 
 
+@dataclass(frozen=True, slots=True)
+class Rate:
+    """How many nodes of a pool may be disrupted in any time of a ``length``: so many, or a ``percent`` of them."""
+
+    length: timedelta
+    nodes: int = 0
+    percent: int | None = None
+
+    def limit(self, total: int) -> int:
+        """For a pool of ``total`` nodes. Percentages are rounded up, as those of budgets are."""
+        limit = self.nodes if self.percent is None else math.ceil(total * self.percent / 100)
+        return min(limit, MOST_REMEMBERED)
+
+
+def rate_of(text: str) -> Rate:
+    """``10 nodes per 1h`` or ``5% per 30m``. Raises ``ValueError`` for anything else, and for more than 500 nodes."""
+    match = _RATE.fullmatch(text.strip())
+    length = _length(match[3]) if match else None
+    if match is None or not length:
+        raise ValueError(f'{text!r} is no rate, such as "10 nodes per 1h" or "5% per 30m"')
+    number = int(match[1])
+    if match[2] == "%":
+        if number > 100:
+            raise ValueError(f"{text!r} is more than 100%")
+        return Rate(length, percent=number)
+    if number > MOST_REMEMBERED:
+        raise ValueError(f"{text!r} is more than {MOST_REMEMBERED} nodes")
+    return Rate(length, nodes=number)
+
+
 def dollars_of(text: str) -> float:
     """``0.05`` as a number of dollars. Raises ``ValueError`` for anything else, and from a billion dollars on."""
     if not _DOLLARS.fullmatch(text.strip()):
@@ -75,10 +109,16 @@ def dollars_of(text: str) -> float:
 
 def payback_of(text: str) -> timedelta:
     """``1h30m`` as a time in which savings must repay moves. Raises ``ValueError`` for anything that is none."""
+    length = _length(text)
+    if length is None:
+        raise ValueError(f"{text!r} is no duration, such as 30m or 1h30m")
+    return length
+
+
+def _length(text: str) -> timedelta | None:
+    """A duration that ends and is not negative; None for anything else."""
     try:
         length = duration.parse(text)
     except ValueError:
-        length = None
-    if length is None or length < timedelta():
-        raise ValueError(f"{text!r} is no duration, such as 30m or 1h30m")
-    return length
+        return None
+    return None if length is None or length < timedelta() else length

@@ -91,6 +91,10 @@ REGISTRATIONS = f"{OWN_GROUP}/registrations"
 REBALANCE = f"{OWN_GROUP}/rebalance"
 #: On any NodePool, ``stop``: nothing is disrupted voluntarily in the whole cluster (``apis.disruption.stop_of``).
 DISRUPTION = f"{OWN_GROUP}/disruption"
+#: On a NodePool, how many of its nodes may be disrupted voluntarily in a time, such as ``10 nodes per 1h``.
+DISRUPTION_RATE = f"{OWN_GROUP}/disruption-rate"
+#: On a NodePool with a rate, which of its nodes were disrupted lately: JSON (``state.retirements``).
+DISRUPTED_LATELY = f"{OWN_GROUP}/disrupted-lately"
 #: Dollars. On a pod, what its eviction counts as; on a NodePool, what that of an ordinary pod on its nodes does.
 DISRUPTION_PRICE = f"{OWN_GROUP}/disruption-price"
 #: On a NodePool, a duration: what disrupting its nodes saves must repay the moves within this time.

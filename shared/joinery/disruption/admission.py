@@ -1,4 +1,4 @@
-"""Admission: which of a decision's commands the budgets of NodePools allow to start now.
+"""Admission: which of a decision's commands the budgets and rates of NodePools allow to start now.
 
 Commands are asked about in their order. One is admitted only if every NodePool that it takes nodes from has room for
 all of them, for the command's reason. What an admitted command takes counts against the commands after it, whatever
@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from joinery.apis.disruption import DisruptionReason
-from joinery.disruption.budgets import Allowance, PoolNodes, allowed, pool_nodes
+from joinery.disruption.budgets import Allowance, PoolNodes, pool_nodes
 from joinery.disruption.disruptions import Disruption, Held, HeldCode
 from joinery.disruption.problem import DisruptionProblem
+from joinery.disruption.rates import allowance
 from joinery.state.nodes import NodeView
 
 
@@ -55,12 +56,12 @@ class Admission:
         """Why the command may not start now, as a sentence about a NodePool; empty if it may."""
         wanted = Counter(self._pool_of.get(name, "") for name in command.retire) if self._is_bound else {}
         for pool, count in wanted.items():
-            allowance = self._allowance(pool, command.reason)
-            left = allowance.allowed - self._taken[pool]
+            most = self._allowance(pool, command.reason)
+            left = most.allowed - self._taken[pool]
             if count > left:
                 before = f"; commands before this one take {self._taken[pool]}" if self._taken[pool] else ""
                 asked = f"; this one takes {count}" if count > 1 else ""
-                return f"NodePool {pool}: {allowance.why}{before}{asked}"
+                return f"NodePool {pool}: {most.why}{before}{asked}"
         return ""
 
     def left(self, pool: str, reason: DisruptionReason) -> int:
@@ -76,6 +77,8 @@ class Admission:
             node_pool = self._snapshot.pools_by_name.get(pool)
             nodes = self._counts.get(pool, PoolNodes())
             self._allowances[pool, reason] = (
-                allowed(node_pool, reason, nodes, self._snapshot.now) if node_pool else Allowance(0, "it is unknown")
+                allowance(node_pool, reason, nodes, self._snapshot.managed_claims, self._snapshot.now)
+                if node_pool
+                else Allowance(0, "it is unknown")
             )
         return self._allowances[pool, reason]

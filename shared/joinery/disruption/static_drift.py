@@ -2,7 +2,7 @@
 
 The rules are Karpenter's (disruption, StaticDrift), and those by which it chooses candidates:
 
-- Budgets bind, for the reason ``Drifted``.
+- Budgets bind, for the reason ``Drifted``; and the pool's rate does (``disruption.rates``).
 - A pool first gets its size: while it lacks nodes or has too many, none is replaced.
 - ``limits.nodes`` binds all nodes that there are, those that are going too, because a replacement comes before its
   candidate goes. So a pool whose limit is its ``replicas`` is never replaced, and says so.
@@ -23,7 +23,8 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amount
 from joinery.commands import Announce
-from joinery.disruption.budgets import PoolNodes, allowed, pool_nodes
+from joinery.disruption.budgets import PoolNodes, pool_nodes
+from joinery.disruption.rates import allowance
 from joinery.lifecycle.new_commands import NewCommand, obstacle
 from joinery.lifecycle.registration_health import REGISTRATION_HEALTHY
 from joinery.lifecycle.second_look import SecondLook
@@ -70,9 +71,10 @@ class _Choice:
 
     def of(self, pool: StaticPool, drifted: Sequence[NodeClaim]) -> StaticDrift:
         name = pool.pool.metadata.name
-        allowance = allowed(pool.pool, DisruptionReason.DRIFTED, self._nodes.get(name, PoolNodes()), self._snapshot.now)
+        claims, now = self._snapshot.managed_claims, self._snapshot.now
+        most = allowance(pool.pool, DisruptionReason.DRIFTED, self._nodes.get(name, PoolNodes()), claims, now)
         room, why = min(
-            (allowance.allowed, allowance.why), (self._headroom(pool.pool), "limits.nodes has no room for replacements")
+            (most.allowed, most.why), (self._headroom(pool.pool), "limits.nodes has no room for replacements")
         )
         health = find(pool.pool.status.conditions, REGISTRATION_HEALTHY)
         if health is not None and health.status == "False":

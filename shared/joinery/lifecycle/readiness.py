@@ -27,6 +27,7 @@ from joinery.commands import Announce, Command, Reject, UpdateClass, UpdatePool
 from joinery.lifecycle.registration_health import with_registration_health
 from joinery.lifecycle.zonal_shift import shift_events, with_shift
 from joinery.state.claims import REGISTERED
+from joinery.state.retirements import with_retirements
 from joinery.state.snapshot import Snapshot
 
 #: Not part of ``Ready``: the pool is used, and only its disruption does not act.
@@ -113,6 +114,7 @@ def _pool(
     ref = pool.spec.template.spec.node_class_ref
     node_class = classes.get(ref.name)
     pool = with_registration_health(pool, launches, node_class, snapshot.now)
+    pool = with_retirements(pool, snapshot.managed_claims, snapshot.now)
     conditions = put(pool.status.conditions, _valid(pool, at))
     conditions = put(conditions, _class_ready(node_class, at) if node_class else _no_class(ref, snapshot, at))
     conditions = with_shift(_with_not_done_yet(conditions, pool, at), pool, node_class, shifted, at)

@@ -6,11 +6,11 @@ from joinery.apis import labels
 from joinery.apis.slips import meant_by
 
 _DOMAIN = f"{labels.OWN_GROUP}/"
-#: The last is Joinery's own mark.
+#: The last two are Joinery's own marks.
 OF_POOLS = frozenset(
     {
         labels.NODE_SIZE, labels.MAX_NODE_SHARE, labels.REBALANCE, labels.DISRUPTION, labels.DISRUPTION_PRICE,
-        labels.PAYBACK, labels.REGISTRATIONS,
+        labels.PAYBACK, labels.DISRUPTION_RATE, labels.DISRUPTED_LATELY, labels.REGISTRATIONS,
     }
 )  # fmt: skip
 OF_PODS = frozenset({labels.SURGE_BEFORE_EVICTION, labels.DISRUPTION_PRICE})

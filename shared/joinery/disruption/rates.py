@@ -1,0 +1,43 @@
+"""What a NodePool allows: its budgets, and its rate (``joinery.dev/disruption-rate``).
+
+Budgets bound how many nodes are disrupted at once. A rate bounds how many are in any hour, so that small nodes that go
+quickly do not all go within minutes. It is for every reason, and counts what Joinery disrupts of its own will
+(``state.retirements``).
+"""
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from joinery.apis.disruption import DisruptionReason, rate_of
+from joinery.apis.labels import DISRUPTION_RATE
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodepool import NodePool
+from joinery.disruption.budgets import Allowance, PoolNodes, allowed
+from joinery.state.retirements import retirements
+
+
+def allowance(
+    pool: NodePool, reason: DisruptionReason, nodes: PoolNodes, claims: Iterable[NodeClaim], now: datetime
+) -> Allowance:
+    """How many more nodes of the pool may be disrupted now for the reason, by budgets and rate.
+
+    ``claims``: all of ours. ``now`` in UTC. A rate that cannot be read closes the pool, as a budget does.
+    """
+    by_budgets = allowed(pool, reason, nodes, now)
+    text = pool.metadata.annotations.get(DISRUPTION_RATE)
+    if text is None:
+        return by_budgets
+    try:
+        rate = rate_of(text)
+        lately = retirements(pool, claims, now)
+    except ValueError as error:
+        return Allowance(0, f"it has a rate that cannot be read, which closes it: {error}")
+    limit = rate.limit(nodes.total)
+    left = max(0, limit - len(lately))
+    if left >= by_budgets.allowed:
+        return by_budgets
+    why = f"the rate {text.strip()} allows {left} more nodes now: {len(lately)} were disrupted in that time"
+    if left == 0 and limit:
+        again = lately[len(lately) - limit].at + rate.length
+        why = f"{why}, and the next may be at {again.isoformat(timespec='seconds')}"
+    return Allowance(left, why)

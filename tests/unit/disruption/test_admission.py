@@ -1,0 +1,112 @@
+"""Admission: which of a decision's commands the budgets of NodePools let start."""
+
+from typing import Any
+
+from joinery.apis.disruption import DisruptionReason
+from joinery.disruption.admission import Admission, admit
+from joinery.disruption.candidates import candidates
+from joinery.disruption.disruptions import Disruption, Held, HeldCode
+from joinery.disruption.problem import DisruptionProblem
+from joinery.state.nodes import NodeView
+from simulator import builders
+from simulator.clock import START
+from tests.unit.disruption.clusters import Cluster
+
+DRIFTED, EMPTY, UNDERUTILIZED = DisruptionReason.DRIFTED, DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED
+
+
+def _asked(*pools: Any, nodes: int = 10, **options: Any) -> tuple[DisruptionProblem, tuple[NodeView, ...]]:
+    """A problem with so many nodes in each pool, named after it and their number."""
+    cluster = Cluster(pools=list(pools))
+    for pool in pools:
+        for index in range(nodes):
+            cluster.machine(f"{pool.metadata.name}-{index}", pool=pool.metadata.name)
+    problem = cluster.problem(**options)
+    return problem, candidates(problem).nodes
+
+
+def _command(*nodes: str, reason: DisruptionReason = EMPTY) -> Disruption:
+    return Disruption(reason=reason, message="", retire=tuple(f"claim-{node}" for node in nodes))
+
+
+def _admitted(asked: tuple[DisruptionProblem, tuple[NodeView, ...]], *commands: Disruption) -> list[int]:
+    """The numbers of the commands that are admitted."""
+    admitted = admit(commands, *asked)
+    return [commands.index(command) for command in admitted.commands]
+
+
+def test_commands_are_admitted_in_their_order_while_the_budget_lasts() -> None:
+    """Two of ten by a budget of 20 %; the others are held, with the budget's words."""
+    asked = _asked(builders.node_pool(budgets=[{"nodes": "20%"}]))
+    commands = [_command(f"default-{index}") for index in range(3)]
+    admitted = admit(commands, *asked)
+    assert admitted.commands == tuple(commands[:2])
+    message = (
+        "NodePool default: the budget 20% allows 2 of 10 nodes, and 0 are disrupted; commands before this one take 2"
+    )
+    assert admitted.held == (Held("claim-default-2", HeldCode.BUDGET, message, EMPTY),)
+
+
+def test_a_command_is_admitted_whole_or_not_and_a_smaller_one_after_it_may_be() -> None:
+    """Each is right by itself, so one without room does not hold up the others."""
+    asked = _asked(builders.node_pool(budgets=[{"nodes": "3"}]))
+    commands = [
+        _command("default-0", "default-1"),
+        _command("default-2", "default-3"),
+        _command("default-4"),
+        _command("default-5"),
+    ]
+    assert _admitted(asked, *commands) == [0, 2]
+    held = admit(commands, *asked).held
+    assert [one.node_claim for one in held] == ["claim-default-2", "claim-default-3", "claim-default-5"]
+    assert held[0].message.endswith("; commands before this one take 2; this one takes 2")
+
+
+def test_every_pool_of_a_command_must_have_room() -> None:
+    """What is not admitted takes nothing from the pools that would have had some."""
+    asked = _asked(builders.node_pool("a", budgets=[{"nodes": "1"}]), builders.node_pool("b", budgets=[{"nodes": "0"}]))
+    assert _admitted(asked, _command("a-0", "b-0"), _command("a-1"), _command("b-1")) == [1]
+
+
+def test_a_node_that_goes_uses_up_the_budgets_of_all_reasons() -> None:
+    """Karpenter counts what is disrupted, whatever the cause; a budget limits its own reasons only."""
+    asked = _asked(
+        builders.node_pool(budgets=[{"nodes": "1", "reasons": ["Drifted"]}, {"nodes": "3", "reasons": ["Empty"]}])
+    )
+    commands = [
+        _command("default-0"),
+        _command("default-1", reason=DRIFTED),
+        _command("default-2", reason=UNDERUTILIZED),
+        _command("default-3"),
+        _command("default-4", reason=UNDERUTILIZED),
+    ]
+    assert _admitted(asked, *commands) == [0, 2, 3, 4]
+
+
+def test_nodes_that_are_disrupted_already_count() -> None:
+    """Those that leave, and those that are not ready."""
+    cluster = Cluster(pools=[builders.node_pool(budgets=[{"nodes": "3"}])])
+    cluster.machine("leaving", deleted=START)
+    cluster.machine("broken", node={"ready": False})
+    for name in "ab":
+        cluster.machine(name)
+    problem = cluster.problem()
+    assert _admitted((problem, candidates(problem).nodes), _command("a"), _command("b")) == [0]
+
+
+def test_who_ignores_budgets_may_do_everything() -> None:
+    """That asks what the cluster could cost."""
+    pool = builders.node_pool(budgets=[{"nodes": "0"}])
+    assert _admitted(_asked(pool), _command("default-0")) == []
+    assert _admitted(_asked(pool, ignore_budgets=True), _command("default-0", "default-1")) == [0]
+
+
+def test_a_command_may_be_fitted_to_what_is_left() -> None:
+    """Whoever makes commands may ask how large one can be."""
+    admission = Admission(*_asked(builders.node_pool(budgets=[{"nodes": "3"}])))
+    assert admission.left("default", EMPTY) == 3
+    admission.take(_command("default-0", "default-1"))
+    assert admission.left("default", UNDERUTILIZED) == 1
+    admission.take(_command("default-2", "default-3"))
+    assert admission.left("default", EMPTY) == 0
+    assert admission.left("gone", EMPTY) == 0
