@@ -54,6 +54,15 @@ def _made(kind: str, annotations: dict[str, str], *, on_template: bool = True) -
             _pod(node_size="small"),
             "nothing reads joinery.dev/node-size of a Pod: it belongs to metadata.annotations of a NodePool",
         ),
+        (
+            _pod(disruption_price="$5"),
+            "metadata.annotations[joinery.dev/disruption-price]: '$5' is no amount of dollars, such as 0.05",
+        ),
+        (
+            _made("Deployment", {"joinery.dev/disruption-price": "5"}, on_template=False),
+            "of a Deployment: it belongs to metadata.annotations of a NodePool or to "
+            "spec.template.metadata.annotations of a Deployment",
+        ),
         (_pod(surge_before_eviction="yes"), f"metadata.annotations[{SURGE}]: 'yes' is none of true, false"),
         (_pod(surge_before_eviction="true"), f"{SURGE} asks for what a pod without a Deployment cannot have"),
         (_made("StatefulSet", {SURGE: "true"}), f"{SURGE} asks for what a StatefulSet's pod cannot have"),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 from joinery.apis import labels
 from joinery.apis.core import Pod
+from joinery.apis.disruption import dollars_of
 from joinery.cli.notices import Notice, some_of, warning
 from joinery.cli.reading.own_annotations import OF_PODS, OF_POOLS, nothing_reads
 from joinery.cli.view.workloads import owner_of
@@ -44,6 +45,12 @@ def _doubts(pod: Pod) -> Iterator[str]:
     wish = pod.metadata.annotations.get(labels.SURGE_BEFORE_EVICTION)
     if wish is not None and wish not in _WISHES:
         yield f"metadata.annotations[{labels.SURGE_BEFORE_EVICTION}]: {wish!r} is none of {', '.join(_WISHES)}"
+    price = pod.metadata.annotations.get(labels.DISRUPTION_PRICE)
+    if price is not None:
+        try:
+            dollars_of(price)
+        except ValueError as error:
+            yield f"metadata.annotations[{labels.DISRUPTION_PRICE}]: {error}"
     owner = next((one.kind for one in pod.metadata.owner_references if one.controller), "")
     if wish == "true" and (not owner or owner in _NO_ROLLOUT):
         whose = f"a {owner}'s pod" if owner else "a pod without a Deployment"

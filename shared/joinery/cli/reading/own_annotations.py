@@ -15,6 +15,9 @@ OF_POOLS = frozenset(
 )  # fmt: skip
 OF_PODS = frozenset({labels.SURGE_BEFORE_EVICTION, labels.DISRUPTION_PRICE})
 
+_ON_POOLS = "metadata.annotations of a NodePool"
+_ON_PODS = "spec.template.metadata.annotations of a Deployment"
+
 
 def nothing_reads(annotations: Iterable[str], known: Collection[str], kind: str) -> Iterator[str]:
     """Of each of our annotations that is not ``known`` on an object of that kind, that nothing reads it there."""
@@ -24,10 +27,9 @@ def nothing_reads(annotations: Iterable[str], known: Collection[str], kind: str)
 
 
 def _question(key: str, known: Collection[str]) -> str:
-    if key in OF_POOLS:
-        return ": it belongs to metadata.annotations of a NodePool"
-    if key in OF_PODS:
-        return ": it belongs to spec.template.metadata.annotations of a Deployment"
+    places = [place for keys, place in ((OF_POOLS, _ON_POOLS), (OF_PODS, _ON_PODS)) if key in keys]
+    if places:
+        return f": it belongs to {' or to '.join(places)}"
     names = {one.removeprefix(_DOMAIN): one for one in known or OF_POOLS | OF_PODS}
     meant = meant_by(key.removeprefix(_DOMAIN), names)
     return f"; is it {names[meant]}?" if meant else ""
