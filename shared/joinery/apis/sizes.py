@@ -3,7 +3,7 @@
 import re
 
 SIZES = ("cheapest", "balanced", "small")
-BALANCED = SIZES[1]
+CHEAPEST, BALANCED, SMALL = SIZES
 _PERCENT = re.compile(r"(\d{1,3}(?:\.\d+)?)%")
 
 

@@ -126,7 +126,7 @@ class _Compiler:
         options = work.problem.options
         tries = variants(
             pod_class,
-            work.topology.rules[pod_class],
+            self._present.rules[pod_class],
             respect=options.respect_preferences,
             prefer_taints=work.prefers_taints,
         )
@@ -135,7 +135,7 @@ class _Compiler:
         return Demand(pod_class, next(iter(tries)), row, np.flatnonzero(row), volumes=volumes)
 
     def _item(self, demand: Demand, view: NodeView) -> int:
-        keys = self._work.topology.keys(demand.pod_class, demand.variant.rules)
+        keys = self._present.keys(demand.pod_class, demand.variant.rules)
         domains = {key: view.labels.get(key, "") for key in keys}
         key = demand.pod_class, tuple(sorted(domains.items()))
         if key not in self._item_of:
@@ -156,7 +156,7 @@ class _Compiler:
         bin_types = bin_types_for(self._work.pools, sizes, list(self._uses()))
         prices, moves, may_retire = self._candidate_arrays()
         available, supply = supplies(bin_types, self._work.reservations)
-        rules = host_rules(self._orders, self._work.topology)
+        rules = host_rules(self._orders, self._present)
         bins = PackingInstance(
             sizes=sizes,
             demands=residents.sum(axis=1),
@@ -209,7 +209,7 @@ class _Compiler:
             heaviest: int | None = None
             for index, pool in enumerate(pools):
                 if (heaviest is not None and pool.weight != heaviest) or not is_open_to(
-                    pool, order.demand, self._work.topology
+                    pool, order.demand, self._present
                 ):
                     continue
                 _, fit = order.demand.fit(pool, order.domains)

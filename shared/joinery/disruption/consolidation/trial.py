@@ -2,6 +2,8 @@
 
 The packing core plans the pods of the nodes as it plans pods that wait. The optimiser's answer is a wish: pods go where
 it put them as far as rules allow, and the core finds the best for the others. So no rule has a second implementation.
+
+Nodes are moved to for their price, so no size is preferred unless the NodePool says so itself.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -9,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
+from joinery.apis.sizes import CHEAPEST
 from joinery.disruption.candidates import Candidate, Candidates
 from joinery.disruption.problem import DisruptionProblem
 from joinery.lifecycle.new_commands import as_if_retired
@@ -45,7 +48,8 @@ def trial(
     """Where the pods of these candidates would go. ``wishes``: by pod, the Node where it should."""
     names = {candidate.claim.metadata.name for candidate in retired}
     snapshot = _closed(as_if_retired(problem.packing.snapshot, names), judged)
-    packing = solve(replace(problem.packing, snapshot=snapshot, wishes=wishes), stopwatch=stopwatch)
+    options = replace(problem.packing.options, node_size=CHEAPEST)
+    packing = solve(replace(problem.packing, snapshot=snapshot, options=options, wishes=wishes), stopwatch=stopwatch)
     home = {pod.key: candidate.claim.metadata.name for candidate in retired for pod in candidate.pods}
     placed = set(_placed(packing))
     return Trial(

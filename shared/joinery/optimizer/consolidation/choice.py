@@ -68,7 +68,7 @@ class _Search:
     def run(self, stay: Consolidation) -> Consolidation:
         """The cheapest of what several ways lead to."""
         best = stay
-        for way in (self._by_rounding, self._by_patterns, self._by_packing):
+        for way in (self._by_rounding, self._by_packing, self._by_patterns):
             if self._effort.is_over() or best.cost <= self._relaxed.cost * (1 + _GOOD_ENOUGH):
                 break
             other = way(best)

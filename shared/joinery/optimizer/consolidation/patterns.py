@@ -29,7 +29,7 @@ _DRY = 4
 """Rounds without a new pattern after which there are probably none that pay."""
 _ROUNDS = 120
 _BRANCHES = 20
-_GOOD_ENOUGH = 0.001
+_GOOD_ENOUGH = 0.004
 """Less than this share of the cost is not worth an integer program."""
 
 
