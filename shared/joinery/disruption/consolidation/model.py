@@ -11,7 +11,7 @@ word for is taken strictly:
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -155,6 +155,7 @@ class _Compiler:
         free = np.array([target.free for target in self._targets], dtype=np.int64).reshape(standing, sizes.shape[1])
         bin_types = bin_types_for(self._work.pools, sizes, list(self._uses()))
         prices, moves, may_retire = self._candidate_arrays()
+        is_open, kinds = self._open()
         available, supply = supplies(bin_types, self._work.reservations)
         rules = host_rules(self._orders, self._present)
         bins = PackingInstance(
@@ -162,13 +163,13 @@ class _Compiler:
             demands=residents.sum(axis=1),
             costs=np.concatenate([prices, bin_types.prices]),
             capacities=np.concatenate([free, bin_types.capacities]),
-            compatible=np.concatenate([self._admitted(sizes, free), bin_types.compatible], axis=1),
+            compatible=np.concatenate([is_open & self._has_room(sizes, free), bin_types.compatible], axis=1),
             cardinality_limits=tuple(CardinalityLimit(np.array(members), cap) for members, cap in rules.limits),
             conflicts=rules.conflicts,
             available=np.concatenate([np.ones(standing, dtype=np.int64), available]),
             supply=np.concatenate([np.arange(standing), standing + supply]),
         )
-        return ConsolidationInstance(bins=bins, residents=residents, moves=moves, may_retire=may_retire)
+        return ConsolidationInstance(bins=bins, residents=residents, moves=moves, may_retire=may_retire, kinds=kinds)
 
     def _candidate_arrays(self) -> tuple[Floats, Floats, Mask]:
         """float64[standing bins] twice, $/h: prices and moves; and bool[standing bins], which may be retired.
@@ -185,22 +186,40 @@ class _Compiler:
             moves[index] = hourly(candidate)
         return prices, moves, prices > 0
 
-    def _admitted(self, sizes: Ints, free: Ints) -> Mask:
-        """bool[items, standing bins]: whether the node, as it is, would let one more copy in."""
-        admitted: Mask = np.asarray((sizes[:, None, :] <= free[None]).all(axis=2))
-        for item, order in enumerate(self._orders):
-            for index in np.flatnonzero(admitted[item]):
-                admitted[item, index] = self._admits(order, self._targets[index])
-        return admitted
+    def _open(self) -> tuple[Mask, Ints]:
+        """bool[items, standing bins]: whether labels, taints, ports and domains let the item in; and int64[standing
+        bins], a label that is the same for nodes that let the same items in.
+        """
+        signatures: dict[Hashable, int] = {}
+        signature = [signatures.setdefault(_signature(order), len(signatures)) for order in self._orders]
+        examples = {number: order for order, number in zip(self._orders, signature, strict=True)}
+        is_open = np.zeros((len(signatures), len(self._targets)), dtype=np.bool_)
+        for number, order in examples.items():
+            is_open[number] = [self._is_open(target, order) for target in self._targets]
+        kinds = np.unique(is_open, axis=1, return_inverse=True)[1] if signatures else np.zeros(len(self._targets))
+        return is_open[signature], kinds.ravel().astype(np.int64)
 
-    def _admits(self, order: Order, target: ExistingNode) -> bool:
-        demand = order.demand
-        if not self._receives(target.view) or not target.admits(demand) or target.holds(demand) < 1:
+    def _is_open(self, target: ExistingNode, order: Order) -> bool:
+        if not self._receives(target.view) or not target.admits(order.demand):
             return False
-        if any(target.view.labels.get(key, "") != value for key, value in order.domains.items()):
-            return False
+        return all(target.view.labels.get(key, "") == value for key, value in order.domains.items())
+
+    def _has_room(self, sizes: Ints, free: Ints) -> Mask:
+        """bool[items, standing bins]: whether the node, with all its pods, would hold one more."""
+        has_room: Mask = np.asarray((sizes[:, None, :] <= free[None]).all(axis=2))
+        for item, order in enumerate(self._orders):
+            demand = order.demand
+            is_counted = any(rule.key == HOSTNAME for rule in demand.variant.rules)
+            is_counted = is_counted or bool(self._present.foreign_over(demand.pod_class, HOSTNAME))
+            if is_counted or demand.pod_class.volumes.claims:
+                for index in np.flatnonzero(has_room[item]):
+                    has_room[item, index] = self._holds(demand, self._targets[index])
+        return has_room
+
+    def _holds(self, demand: Demand, target: ExistingNode) -> bool:
         rules = demand.variant.rules
-        return self._present.allowance(demand.pod_class, rules, HOSTNAME, target.host, cautious=False) > 0
+        allowed = self._present.allowance(demand.pod_class, rules, HOSTNAME, target.host, cautious=False)
+        return allowed > 0 and target.holds(demand) > 0
 
     def _uses(self) -> Iterator[PoolUse]:
         """Which types and offerings may hold each item: those of the heaviest NodePools that have any."""
@@ -217,3 +236,16 @@ class _Compiler:
                 if not fit.conflict and holds.any():
                     heaviest = pool.weight
                     yield PoolUse(item, index, fit.types, fit.columns)
+
+
+def _signature(order: Order) -> Hashable:
+    """Equal for items that the same nodes let in, room and pods apart."""
+    demand = order.demand
+    requirements = frozenset(demand.requirements.sets.items())
+    return (
+        requirements,
+        tuple(repr(toleration) for toleration in demand.pod_class.tolerations),
+        demand.variant.tolerates_preferred,
+        demand.pod_class.ports,
+        tuple(sorted(order.domains.items())),
+    )

@@ -1,6 +1,7 @@
 """The whole search for a consolidation, in its order: relaxation, rounding and placing, patterns, small steps."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -45,14 +46,23 @@ def consolidate(instance: ConsolidationInstance, effort: Effort) -> Consolidatio
     """Which standing bins to keep, nearly the cheapest; all of them if that is proven to be best."""
     as_it_is = instance.cost_as_it_is
     everything = np.ones(instance.standing, dtype=np.bool_)
-    stay = Consolidation(everything, np.zeros_like(instance.residents), 0.0, as_it_is, as_it_is, "bound")
+    inflow = np.zeros_like(instance.residents)
+    stay = Consolidation(everything, inflow, 0.0, as_it_is, as_it_is, "bound")
     if not len(instance.bins.demands) or not instance.may_retire.any():
         return stay
     relaxation = KeepRelaxation(instance)
     relaxed = relaxation.solve()
     if relaxed is None or relaxed.cost >= as_it_is - _NEGLIGIBLE:
         return stay
+    stay = replace(stay, bound=relaxed.cost)
     return _Search(instance, relaxation, relaxed, effort).run(stay)
+
+
+class _Priced(NamedTuple):
+    """``cost``: $/h, with moves and about what new bins for the copies that are left cost."""
+
+    placing: Placing
+    cost: float
 
 
 class _Search:
@@ -67,23 +77,36 @@ class _Search:
 
     def run(self, stay: Consolidation) -> Consolidation:
         """The cheapest of what several ways lead to."""
-        best = stay
-        for way in (self._by_rounding, self._by_packing, self._by_patterns):
-            if self._effort.is_over() or best.cost <= self._relaxed.cost * (1 + _GOOD_ENOUGH):
-                break
-            other = way(best)
-            if other is not None and other.cost < best.cost - _NEGLIGIBLE:
-                best = other
-        return Consolidation(best.keep, best.inflow, best.bought, best.cost, self._relaxed.cost, best.method)
+        best = self._cheaper_of(stay, self._by_rounding(stay))
+        if self._is_small and not self._is_done(best):
+            best = self._cheaper_of(best, self._by_packing(is_kept(self._relaxed.keep), best))
+        if self._is_small and not self._is_done(best):
+            best = self._by_patterns(best)
+        return best
 
-    def _of(self, placing: Placing, method: str) -> Consolidation:
-        bought = self._covering(placing.left)
-        cost = self._instance.cost(placing.keep, bought)
-        return Consolidation(placing.keep, placing.inflow, bought, cost, self._relaxed.cost, method)
+    def _is_done(self, best: Consolidation) -> bool:
+        return self._effort.is_over() or best.cost <= self._relaxed.cost * (1 + _GOOD_ENOUGH)
+
+    def _cheaper_of(self, best: Consolidation, other: Consolidation | None) -> Consolidation:
+        return other if other is not None and other.cost < best.cost - _NEGLIGIBLE else best
+
+    def _by_patterns(self, best: Consolidation) -> Consolidation:
+        """What the relaxation over patterns keeps; and whole patterns, where that leaves much to gain."""
+        patterns = PatternSearch(self._instance, self._relaxed.item_duals, self._effort)
+        keep = patterns.relax()
+        if keep is None or best.cost <= patterns.relaxed * (1 + _GOOD_ENOUGH):
+            return best
+        best = self._cheaper_of(best, self._by_packing(is_kept(keep), best))
+        choice = None if self._effort.is_over() else patterns.choose(best.cost)
+        if choice is None:
+            return best
+        return Consolidation(choice.keep, choice.inflow, choice.bought, choice.cost, self._relaxed.cost, "patterns")
+
+    # --- rounding ---
 
     def _by_rounding(self, best: Consolidation) -> Consolidation | None:
         """What the relaxation keeps more than half of, with more and more room to waste; then small steps from it."""
-        start: Placing | None = None
+        start: _Priced | None = None
         least = best.cost
         solution: KeepSolution | None = self._relaxed
         for margin in _MARGINS:
@@ -91,43 +114,52 @@ class _Search:
                 solution = self._relaxation.solve(margin)
             if solution is None or solution.cost >= least or self._effort.is_over():
                 break
-            placing = placed(self._instance, is_kept(solution) | ~self._instance.may_retire)
-            cost = self._of(placing, "rounding").cost
-            if cost < least:
-                start, least = placing, cost
-            if not placing.left.any():
+            priced = self._priced(placed(self._instance, is_kept(solution.keep) | ~self._instance.may_retire))
+            if priced.cost < least:
+                start, least = priced, priced.cost
+            if not priced.placing.left.any():
                 break
-        return None if start is None else self._of(self._improved(start), "rounding")
+        if start is None:
+            return None
+        placing, cost = self._with_fewer(self._with_more(start))
+        return Consolidation(placing.keep, placing.inflow, self._covering(placing.left), cost, best.bound, "rounding")
 
-    def _improved(self, start: Placing) -> Placing:
-        """Keep one more bin, or retire one more, as long as that costs less."""
-        best = self._with_more_kept(start)
-        for bin_ in self._least_missed[: _STEPS * 4]:
+    def _with_more(self, best: "_Priced") -> "_Priced":
+        """Keep one more bin after another, while copies are left and that costs less."""
+        others = [int(bin_) for bin_ in self._least_missed[::-1] if not best.placing.keep[bin_]]
+        for bin_ in others[:_STEPS]:
+            if not best.placing.left.any() or self._effort.is_over():
+                break
+            other = best.placing.copy()
+            other.keep_after_all(bin_)
+            best = self._least(best, other)
+        return best
+
+    def _with_fewer(self, best: "_Priced") -> "_Priced":
+        """Retire one bin after another, if the others have room for what it holds."""
+        instance = self._instance
+        others = [
+            int(bin_)
+            for bin_ in self._least_missed
+            if best.placing.keep[bin_] and instance.may_retire[bin_] and instance.keeping[bin_] > 0
+        ]
+        for bin_ in others[:_STEPS]:
             if self._effort.is_over():
                 break
-            if best.keep[bin_] and self._instance.may_retire[bin_] and self._instance.keeping[bin_] > 0:
-                best = self._cheaper(best, int(bin_), is_retired=True)
-        return best
-
-    def _with_more_kept(self, start: Placing) -> Placing:
-        best = start
-        for bin_ in self._least_missed[::-1]:
-            if not best.left.any() or self._effort.is_over():
-                break
-            if not best.keep[bin_]:
-                best = self._cheaper(best, int(bin_), is_retired=False)
-        return best
-
-    def _cheaper(self, placing: Placing, bin_: int, *, is_retired: bool) -> Placing:
-        other = placing.copy()
-        if is_retired:
+            other = best.placing.copy()
             other.retire(bin_)
-        else:
-            other.keep_after_all(bin_)
+            best = self._least(best, other)
+        return best
+
+    def _least(self, best: "_Priced", other: Placing) -> "_Priced":
         other.place(weightings(self._instance)[0])
-        if is_retired and other.left.sum() > placing.left.sum():
-            return placing
-        return other if self._of(other, "").cost < self._of(placing, "").cost - _NEGLIGIBLE else placing
+        if self._instance.cost(other.keep, 0.0) >= best.cost:
+            return best
+        priced = self._priced(other)
+        return priced if priced.cost < best.cost - _NEGLIGIBLE else best
+
+    def _priced(self, placing: Placing) -> "_Priced":
+        return _Priced(placing, self._instance.cost(placing.keep, self._covering(placing.left)))
 
     def _covering(self, left: Ints) -> float:
         """$/h, about, of new bins for these copies; infinite where there are none for them."""
@@ -147,18 +179,13 @@ class _Search:
             bought += copies * float(bins.costs[bin_types[chosen]])
         return bought
 
-    def _by_patterns(self, best: Consolidation) -> Consolidation | None:
-        if not self._is_small:
-            return None
-        choice = PatternSearch(self._instance, self._relaxed.item_duals, self._effort).run(best.cost)
-        if choice is None:
-            return None
-        return Consolidation(choice.keep, choice.inflow, choice.bought, choice.cost, self._relaxed.cost, "patterns")
+    def _by_packing(self, keep: Mask, best: Consolidation) -> Consolidation | None:
+        """These bins (bool[standing bins]), and the residents of the others packed with all care there and in new ones.
 
-    def _by_packing(self, best: Consolidation) -> Consolidation | None:
-        """The bins that the relaxation keeps, and its residents packed with all care into them and new ones."""
-        keep = is_kept(self._relaxed) | ~self._instance.may_retire
-        if not self._is_small or self._instance.cost(keep, 0.0) >= best.cost - _NEGLIGIBLE:
+        None if that cannot cost less.
+        """
+        keep = keep | ~self._instance.may_retire
+        if self._instance.cost(keep, 0.0) >= best.cost - _NEGLIGIBLE:
             return None
         displaced, bins = self._instance.displaced(keep), self._instance.bins
         items = np.flatnonzero(displaced)

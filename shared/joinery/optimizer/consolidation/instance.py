@@ -27,12 +27,14 @@ class ConsolidationInstance:
     ``residents``: int64[items, standing bins], copies that would have to move. A bin without any may still be retired.
     ``moves``: float64[standing bins], what moving all residents of a bin counts as, in $/h.
     ``may_retire``: bool[standing bins]. The others only take what fits beside their residents.
+    ``kinds``: int64[standing bins], a label: bins with the same label are compatible with the same items, but for size.
     """
 
     bins: PackingInstance
     residents: Ints
     moves: Floats
     may_retire: Mask
+    kinds: Ints
 
     @property
     def standing(self) -> int:

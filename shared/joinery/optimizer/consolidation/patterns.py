@@ -28,7 +28,11 @@ _WIDER = (0.05, 0.1, 0.2, 0.3, 0.5, 0.8, 0.15, 0.4)
 _DRY = 4
 """Rounds without a new pattern after which there are probably none that pay."""
 _ROUNDS = 120
-_BRANCHES = 20
+_PAIRS = 400_000
+"""Rounds are fewer where each takes long: pairs of an item and a row that are priced in all."""
+_BRANCHES = 5
+_COLUMNS = 400
+"""Patterns that the integer program chooses among: those of the least reduced cost."""
 _GOOD_ENOUGH = 0.004
 """Less than this share of the cost is not worth an integer program."""
 
@@ -38,14 +42,13 @@ class PatternChoice:
     """A solution in whole bins.
 
     ``keep``: bool[standing bins]. ``inflow``: int64[items, standing bins], copies beside the residents. ``bought``:
-    $/h of new bins. ``cost``: $/h, moves included. ``relaxed``: the same for fractions of the same patterns.
+    $/h of new bins. ``cost``: $/h, moves included.
     """
 
     keep: Mask
     inflow: Ints
     bought: float
     cost: float
-    relaxed: float
 
 
 class PatternSearch:
@@ -68,20 +71,37 @@ class PatternSearch:
         self._known: set[tuple[int, bytes]] = set()
         self._solver = Solver(self._empty(), grows=True)
         self._value = np.inf
+        self._copies: Floats = np.zeros(0)
         self._reduced: Floats = np.zeros(0)
 
-    def run(self, below: float) -> PatternChoice | None:
-        """Generate patterns until none pay, then choose; None if nothing that costs less than ``below`` was found."""
+    def relax(self) -> Floats | None:
+        """Generate patterns until none pay.
+
+        float64[standing bins]: how much of each the optimum over fractions of them keeps; None where HiGHS has none.
+        """
         self._begin()
         dry = 0
-        for round_ in range(_ROUNDS):
+        for round_ in range(min(_ROUNDS, 8 + _PAIRS // max(self._base.size, 1))):
             if self._effort.is_over() or dry == _DRY:
                 break
             added = sum(self._price(noise, is_first=round_ < 2) for noise in (_WIDER * dry if dry else _NOISES))
             dry = 0 if added else dry + 1
             if not self._solve():
                 return None
-        return self._choose(below)
+        kept = np.zeros(len(self._bin_types))
+        np.add.at(kept, np.array(self._rows, dtype=np.int64), self._copies)
+        share = kept[: len(self._first)] / self._count
+        # Of bins that are alike as many are kept as in sum, in their order.
+        place = np.zeros(self._instance.standing)
+        for group in range(len(self._first)):
+            members = np.flatnonzero(self._group == group)
+            place[members] = np.clip(share[group] * len(members) - np.arange(len(members)), 0.0, 1.0)
+        return place
+
+    @property
+    def relaxed(self) -> float:
+        """$/h of that optimum, moves included. No bound, because there are more patterns."""
+        return self._value + self._instance.fixed_cost
 
     def _empty(self) -> LinearProgram:
         """Only a way to leave copies unpacked, dear enough never to be wanted."""
@@ -148,14 +168,19 @@ class PatternSearch:
         self._group_duals[: len(self._first)] = np.minimum(solution.duals[items:], 0.0)
         costs = np.concatenate([program.costs, self._costs[self._rows]])
         self._value, self._reduced = float(costs @ solution.values), solution.reduced_costs[items:]
+        self._copies = solution.values[items:]
         return True
 
-    def _choose(self, below: float) -> PatternChoice | None:
-        """The cheapest whole bins. No pattern is in them whose reduced cost is more than what is to be gained."""
-        instance, relaxed = self._instance, self._value + self._instance.fixed_cost
+    def choose(self, below: float) -> PatternChoice | None:
+        """The cheapest whole bins; None if none were found that cost less than ``below``.
+
+        No pattern is in such a choice whose reduced cost is more than what is to be gained.
+        """
+        instance, relaxed = self._instance, self.relaxed
         if not len(self._reduced) or relaxed >= below * (1 - _GOOD_ENOUGH):
             return None
-        few: Ints = np.flatnonzero(self._reduced <= below - relaxed)
+        least: Ints = np.argsort(self._reduced, kind="stable")[:_COLUMNS]
+        few = np.sort(least[self._reduced[least] <= below - relaxed])
         rows, covers = np.array(self._rows)[few], np.array(self._covers)[few]
         copies = Solver(self._integer_program(rows, covers)).solve_integer(_BRANCHES)
         if copies is None:
@@ -171,7 +196,7 @@ class PatternSearch:
                 inflow[:, alike] = (covers[row] - self._base[rows[row]])[:, None]
         bought = float(self._costs[rows] @ np.where(rows < len(self._first), 0, copies))
         cost = instance.cost(keep, bought)
-        return PatternChoice(keep, inflow, bought, cost, relaxed) if cost < below else None
+        return PatternChoice(keep, inflow, bought, cost) if cost < below else None
 
     def _integer_program(self, rows: Ints, covers: Ints) -> LinearProgram:
         item, column = np.nonzero(covers.T)

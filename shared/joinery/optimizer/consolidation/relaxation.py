@@ -26,7 +26,7 @@ from joinery.optimizer.linear.rows import RowWriter
 
 _RATIOS, _SIZES = 5, 4
 """Into how many parts, by the ratio of their resources and then by size, bins that admit the same are divided."""
-_MANY_PAIRS = 6_000
+_MANY_PAIRS = 8_000
 """Of items and clusters. Beyond, the clusters are fewer: what more of them would tell is not worth the time."""
 
 
@@ -110,16 +110,15 @@ class KeepRelaxation:
 def _clusters(instance: ConsolidationInstance, free: Floats) -> tuple[Ints, int]:
     """int64[standing bins], the cluster of each, and how many there are."""
     ratios, sizes = (_RATIOS, _SIZES)
-    kinds = instance.bins.compatible[:, : instance.standing]
-    distinct, kind = np.unique(kinds.T, axis=0, return_inverse=True)
-    if len(distinct) * ratios * sizes * len(instance.bins.demands) > _MANY_PAIRS:
+    kinds = len(np.unique(instance.kinds))
+    if kinds * ratios * sizes * len(instance.bins.demands) > _MANY_PAIRS:
         ratios, sizes = 2, 2
     shares = free / np.maximum(free.max(axis=0, initial=0.0), 1e-12)
     ratio = _quantile(np.log((shares[:, :1] + 1e-4) / (shares[:, 1:2] + 1e-4)).ravel(), ratios)
     size = np.zeros(len(free), dtype=np.int64)
     for part in range(ratios):
         size[ratio == part] = _quantile(shares[ratio == part].sum(axis=1), sizes)
-    keys = np.stack([kind.ravel(), ratio, size], axis=1)
+    keys = np.stack([instance.kinds, ratio, size], axis=1)
     names, cluster = np.unique(keys, axis=0, return_inverse=True)
     return cluster.ravel(), len(names)
 
@@ -131,7 +130,7 @@ def _quantile(values: Floats, parts: int) -> Ints:
     return part
 
 
-def is_kept(solution: KeepSolution) -> Mask:
-    """bool[standing bins]: the bins that the relaxation keeps more than half of."""
-    kept: Mask = solution.keep > 0.5
+def is_kept(keep: Floats) -> Mask:
+    """bool[standing bins]: the bins of which more than half is kept (float64[standing bins])."""
+    kept: Mask = keep > 0.5
     return kept
