@@ -17,6 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from joinery.apis.disruption import DisruptionReason
+from joinery.disruption.admission import Admitted
 from joinery.disruption.candidates import Candidate, Candidates
 from joinery.disruption.costs import eviction_cost
 from joinery.disruption.disruptions import Disruption, Held, HeldCode
@@ -52,6 +53,22 @@ class Balance:
     def is_approved(self) -> bool:
         """Whether the pool agrees."""
         return self.score >= THRESHOLD
+
+
+def approved(commands: Iterable[Disruption], problem: DisruptionProblem, judged: Candidates) -> Admitted:
+    """The commands to which every Balanced pool agrees, in their order; and the nodes of the others, held.
+
+    ``judged``: all nodes of the problem.
+    """
+    balances = Balances(problem, judged)
+    chosen: list[Disruption] = []
+    held: list[Held] = []
+    for command in commands:
+        if objection := balances.objection(command):
+            held += [Held(name, HeldCode.POLICY, objection, command.reason) for name in command.retire]
+        else:
+            chosen.append(command)
+    return Admitted(tuple(chosen), tuple(held))
 
 
 class Balances:
@@ -90,12 +107,6 @@ class Balances:
                 score = f"a score of {balance.score:.2f}, and it takes {THRESHOLD:g}"
                 return f"NodePool {balance.pool} is Balanced: {saved} would be saved for {disturbed}, {score}"
         return ""
-
-    def held(self, command: Disruption) -> tuple[Held, ...]:
-        """The command's nodes, if a Balanced pool does not agree; none otherwise."""
-        objection = self.objection(command)
-        names = command.retire if objection else ()
-        return tuple(Held(name, HeldCode.POLICY, objection, command.reason) for name in names)
 
     def _balance(self, pool: str, taken: Iterable[Candidate], savings: float, price: float) -> Balance:
         own = [candidate for candidate in taken if candidate.view.pool == pool]

@@ -6,14 +6,15 @@
 3. ``consolidation.trial``: where their pods really go, by the packing core. A node whose pods have no other place
    stays, and the rest is tried again.
 4. ``consolidation.grouping``: commands that are each right by themselves, and worth their moves.
-5. ``admission``: what the budgets of NodePools let start now. The other nodes are held.
+5. ``balance``: whether Balanced NodePools agree; ``admission``: what the budgets of NodePools let start now. The other
+   nodes are held.
 """
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from joinery.disruption.admission import admit
+from joinery.disruption.balance import approved
 from joinery.disruption.candidates import Candidate, Candidates, candidates
 from joinery.disruption.consolidation.grouping import commands_of, is_worth_it
 from joinery.disruption.consolidation.model import Model, model_of
@@ -23,7 +24,6 @@ from joinery.disruption.problem import DisruptionProblem
 from joinery.optimizer.consolidation.choice import Consolidation, consolidate
 from joinery.optimizer.effort import Effort
 from joinery.scheduling.solve import Stopwatch
-from joinery.state.nodes import NodeView
 
 _ROUNDS = 8
 """Trials at most: each leaves out nodes that cannot go, or are not worth it."""
@@ -32,16 +32,17 @@ _ROUNDS = 8
 def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) -> Disruptions:
     """The commands that make the cluster cheapest, in the order in which they should be carried out."""
     judged = candidates(problem)
-    before = _bill(problem, judged.nodes)
+    before = sum(judged.prices.values())
     limit = problem.options.time_limit
     effort = Effort(seed=problem.packing.options.seed, is_time_up=lambda: limit is not None and stopwatch() >= limit)
     plan = _Planner(problem, judged, effort, stopwatch).plan()
-    admitted = admit(plan.commands, problem, judged.nodes)
+    balanced = approved(plan.commands, problem, judged)
+    admitted = admit(balanced.commands, problem, judged.nodes)
     after = before - sum(command.savings for command in admitted.commands)
     bound, gap = _bounded(plan, admitted.commands, before, after)
     return Disruptions(
         commands=admitted.commands,
-        held=(*judged.held, *plan.held, *admitted.held),
+        held=(*judged.held, *plan.held, *balanced.held, *admitted.held),
         before=before,
         after=after,
         lower_bound=bound,
@@ -139,20 +140,3 @@ def _curve(before: float, commands: Iterable[Disruption]) -> tuple[CurvePoint, .
         pods, cost = pods + len(command.pods), cost - command.savings
         points[pods] = cost
     return tuple(CurvePoint(at, price, is_chosen=at == pods) for at, price in points.items())
-
-
-def _bill(problem: DisruptionProblem, nodes: Iterable[NodeView]) -> float:
-    """$/h of our nodes, of those that the catalogue sells."""
-    pools = problem.packing.snapshot.pools_by_name
-    types = {
-        (class_name, kind.name): kind for class_name, kinds in problem.packing.instance_types.items() for kind in kinds
-    }
-    bill = 0.0
-    for node in nodes:
-        pool = pools.get(node.pool) if node.claim else None
-        if pool is None:
-            continue
-        kind = types.get((pool.spec.template.spec.node_class_ref.name, node.labels.get(INSTANCE_TYPE, "")))
-        price = kind.price(node.labels.get(ZONE, ""), node.labels.get(CAPACITY_TYPE, "")) if kind else None
-        bill += price or 0.0
-    return bill

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from joinery.apis.disruption import DisruptionReason
-from joinery.disruption.balance import Balances
+from joinery.disruption.balance import Balances, approved
 from joinery.disruption.candidates import candidates
 from joinery.disruption.disruptions import Disruption, HeldCode
 from simulator import builders
@@ -56,14 +56,17 @@ def test_half_is_enough() -> None:
 
 def test_a_command_that_disturbs_too_much_for_what_it_saves_is_held_with_its_figures() -> None:
     """All nodes of the command are, because it is one."""
-    balances = _balances(_cluster(10, 0, 10))
-    held = balances.held(_command("default-0", "default-2", savings=0.02))
+    problem = _cluster(10, 0, 10, 0).problem()
+    bad, good = _command("default-0", "default-2", savings=0.02), _command("default-1", savings=0.4)
+    answer = approved([bad, good], problem, candidates(problem))
+    held = answer.held
+    assert answer.commands == (good,)
     assert [(one.node_claim, one.code, one.disruption) for one in held] == [
         ("claim-default-0", HeldCode.POLICY, UNDERUTILIZED),
         ("claim-default-2", HeldCode.POLICY, UNDERUTILIZED),
     ]
     assert held[0].message == (
-        "NodePool default is Balanced: 1.7% of its cost would be saved for 95.7% of its disruption, a score of 0.02, "
+        "NodePool default is Balanced: 1.2% of its cost would be saved for 91.7% of its disruption, a score of 0.01, "
         "and it takes 0.5"
     )
 
