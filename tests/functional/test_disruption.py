@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace as changed
@@ -239,6 +239,22 @@ def test_two_runs_that_overlap_start_nothing_twice(stand: Stand) -> None:
     assert overtaken.consolidate(decide)["commands"] == 0
     assert len(others(stand, [old])) == 1
     assert len(stand.alive) == 2
+
+
+def test_two_runs_that_overlap_do_not_exceed_a_budget_together(world: World) -> None:
+    """Each of them alone has room for one node, and they chose different ones."""
+    stand = Stand(world)
+    pool = builders.node_pool(requirements=["karpenter.k8s.aws/instance-size=xlarge"], budgets=[{"nodes": "1"}])
+    world.cluster.add(builders.node_class(), pool)
+    stand.live()
+    _empty(stand, 2)
+    first, second = stand.claims
+    overtaken = Overtaken(
+        stand.world.cluster, "acquire_lease", lambda: stand.consolidate(Retiring(first.metadata.name))
+    )
+    late = Stand(world, gateways=replace(stand.gateways, cluster=cast("Any", overtaken)))
+    assert late.consolidate(Retiring(second.metadata.name))["commands"] == 0
+    assert (is_tainted(stand, first), is_tainted(stand, second)) == (True, False)
 
 
 def test_a_run_that_does_not_get_the_lease_starts_nothing(stand: Stand) -> None:

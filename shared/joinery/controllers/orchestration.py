@@ -6,7 +6,8 @@
     started = Orchestrator(gateways, actor, snapshot, supply, invocation).start(commands, door="disruption", caps=caps)
 
 - ``snapshot`` is what the commands were decided from. Under the Lease the claims are read once more, and a command
-  whose candidates are not what they were is not started.
+  whose candidates are not what they were is not started. Nor is one of whose NodePool another node has begun to leave:
+  two runs together must not exceed a budget.
 - The Lease is taken and given back in ``start``; whoever calls must not hold it. ``ConflictError`` while another does.
 - Candidates are marked before replacements are written, so that nobody buys for their pods twice, and launches follow
   when the Lease is given back. A crash in between costs time alone: lifecycle rolls back what was not completed, and
@@ -39,9 +40,10 @@ from joinery.errors import JoineryError
 from joinery.gateways import Gateways
 from joinery.lifecycle.fleet_groups import fleet_groups
 from joinery.lifecycle.held_launches import cheapest
-from joinery.lifecycle.new_commands import NewCommand, as_candidate, as_replacement, obstacle, record_for
+from joinery.lifecycle.new_commands import NewCommand, as_candidate, as_replacement, obstacle, overtaken, record_for
 from joinery.observability import COMMAND, REASON, logger, said
 from joinery.scheduling.admission import Purchase, admit, over
+from joinery.state.claim_changes import newly_leaving
 from joinery.state.disruption import CommandRecord
 from joinery.state.snapshot import Snapshot
 from joinery.state.urgency import LEAST_URGENT
@@ -92,8 +94,13 @@ class Orchestrator:
         with deciding(self._gateways.cluster, door, self._invocation):
             current = self._gateways.cluster.claims_snapshot()
             claims = {claim.metadata.name: claim for claim in current.managed_claims}
+            left_since = newly_leaving(self._snapshot, current)
             started = []
             for command in commands[:MOST_AT_ONCE]:
+                why = obstacle(command, claims) or overtaken(command, left_since)
+                if why:
+                    started.append(Started(command, caps, obstacle=why))
+                    continue
                 outcome, replacements = self._start(command, claims, caps)
                 caps = outcome.caps
                 started.append(outcome)
@@ -114,12 +121,11 @@ class Orchestrator:
 
         ``claims``: by name, all that there are; those that are marked are replaced in it.
         """
-        why = obstacle(command, claims)
         groups = fleet_groups(command.replacements, command.replacements)
         hourly = sum((cheapest(group, self._supply.types) or 0.0) * len(group.waiting) for group in groups)
         purchase = Purchase(len(command.replacements), hourly, LEAST_URGENT, pods=0)
         cap = admit([purchase], caps)[0]
-        why = why or (str(over(cap, caps)) if cap is not None else "")
+        why = str(over(cap, caps)) if cap is not None else ""
         if not why and not self._invocation.has_time_for(_SECONDS):
             self._actor.leave(1)
             why = "the run has no time left for it"

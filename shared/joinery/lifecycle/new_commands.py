@@ -9,7 +9,7 @@ from datetime import datetime
 
 from joinery.apis.conditions import put
 from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import DISRUPTION_COMMAND, REPLACES
+from joinery.apis.labels import DISRUPTION_COMMAND, NODE_POOL, REPLACES
 from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.lifecycle.verdict import deadline
@@ -28,6 +28,8 @@ from joinery.state.disruption import (
 from joinery.state.nodes import is_leaving
 from joinery.state.pods import is_reschedulable
 from joinery.state.snapshot import Snapshot
+
+_BOUND_BY_BUDGETS = (DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED, DisruptionReason.DRIFTED)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,6 +63,18 @@ def record_for(command: NewCommand, claims: Iterable[NodeClaim], now: datetime) 
         replacements=tuple(claim.metadata.name for claim in command.replacements),
         waits_for=command.waits_for,
     )
+
+
+def overtaken(command: NewCommand, newly_leaving: Mapping[str, str]) -> str:
+    """Why the budgets that the command was decided by may have no room for it any more; empty if they have.
+
+    ``newly_leaving``: see ``state.claim_changes``. Budgets do not bind commands for other reasons than these.
+    """
+    if command.reason not in _BOUND_BY_BUDGETS:
+        return ""
+    pools = (candidate.metadata.labels.get(NODE_POOL, "") for candidate in command.candidates)
+    pool = next((pool for pool in pools if pool in newly_leaving), None)
+    return f"{newly_leaving[pool]} of NodePool {pool} has begun to leave meanwhile" if pool is not None else ""
 
 
 def obstacle(command: NewCommand, claims: Mapping[str, NodeClaim]) -> str:

@@ -1,4 +1,4 @@
-"""Which claims have changed since a plan was made, as far as the plan relied on them.
+"""Which claims have changed since a plan or a decision was made, as far as it relied on them.
 
 Plans are made while others write, and checked against the claims as they are then, under the Lease. That list alone is
 enough, because what the Lease keeps apart are writers of claims. Whatever else a plan relied on may change between the
@@ -8,7 +8,7 @@ node, a node that went leaves its pods pending, and a NodePool or class that cha
 
 from collections.abc import Iterable, Mapping
 
-from joinery.apis.labels import PLANNED_PODS
+from joinery.apis.labels import NODE_POOL, PLANNED_PODS
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.nodes import is_leaving
 from joinery.state.snapshot import ClaimsSnapshot
@@ -22,6 +22,16 @@ def changed_claims(before: ClaimsSnapshot, now: ClaimsSnapshot) -> tuple[str, ..
     """
     then, today = _staying(before.managed_claims), _staying(now.managed_claims)
     return tuple(sorted({name for (_, name), _ in then.items() ^ today.items()}))
+
+
+def newly_leaving(before: ClaimsSnapshot, now: ClaimsSnapshot) -> Mapping[str, str]:
+    """By NodePool, a claim that leaves now and did not when it was read. The pool's budgets have less room for it."""
+    left_already = {claim.metadata.uid for claim in before.managed_claims if is_leaving(None, claim)}
+    return {
+        claim.metadata.labels.get(NODE_POOL, ""): claim.metadata.name
+        for claim in now.managed_claims
+        if is_leaving(None, claim) and claim.metadata.uid not in left_already
+    }
 
 
 def _staying(claims: Iterable[NodeClaim]) -> Mapping[tuple[str, str], str]:
