@@ -68,9 +68,9 @@ def disrupt(
     """
     from joinery.cli.decision_input import check_time_limit, decision_input
     from joinery.cli.doubts.left_out import unreadable_pools
-    from joinery.cli.explained_nodes import explanation_document, nodes_meant
+    from joinery.cli.explained_nodes import nodes_meant
     from joinery.cli.output_disruptions_json import disruptions_document
-    from joinery.cli.output_json import with_explanations, write
+    from joinery.cli.output_json import write
     from joinery.cli.sources import moment
     from joinery.cli.view.disruption_groups import view
     from joinery.cli.view.node_explanation import explain
@@ -92,15 +92,14 @@ def disrupt(
     names = nodes_meant(explained or (), problem)
     disruptions = decide(problem, stopwatch=lambda: time.perf_counter() - started)
     seconds = time.perf_counter() - started
+    if output is DecisionFormat.JSON and not names:
+        # A script is not kept waiting for what only people look at.
+        write(disruptions_document(disruptions, asked.prices, asked.notices, now=asked.snapshot.now, seconds=seconds))
+        return
     seen = view(problem, disruptions, asked.catalogue.sold, asked.prices, asked.notices, seconds=seconds)
-    explanations = tuple(explain(name, problem, seen) for name in names)
-    if output is DecisionFormat.JSON:
-        document = disruptions_document(
-            disruptions, asked.prices, asked.notices, now=asked.snapshot.now, seconds=seconds
-        )
-        write(with_explanations(document, map(explanation_document, explanations)))
-    else:
-        _show(replace(seen, explanations=explanations), output, with_pods=with_pods)
+    _show(
+        replace(seen, explanations=tuple(explain(name, problem, seen) for name in names)), output, with_pods=with_pods
+    )
 
 
 def _options(
@@ -150,7 +149,14 @@ def _problem(asked: "DecisionInput", options: "DisruptionOptions", *, is_live: b
 
 
 def _show(view: "DisruptionView", output: DecisionFormat, *, with_pods: bool) -> None:
-    if output is DecisionFormat.HTML:
+    if output is DecisionFormat.JSON:
+        from joinery.cli.explained_nodes import explanation_document
+        from joinery.cli.output_disruptions_json import disruptions_document
+        from joinery.cli.output_json import with_explanations, write
+
+        document = disruptions_document(view.disruptions, view.prices, view.notices, now=view.now, seconds=view.seconds)
+        write(with_explanations(document, map(explanation_document, view.explanations)))
+    elif output is DecisionFormat.HTML:
         from joinery.cli.page.disruptions import print_page
 
         print_page(view)
