@@ -9,7 +9,7 @@ import pytest
 from joinery.cli.sources import SAMPLE
 from simulator.builders import node, node_claim, node_class, node_pool, pod
 from simulator.kubernetes.resources import encode
-from tests.cli.conftest import Run, Write
+from tests.cli.conftest import Run, Write, pod_document
 
 NOW = "2026-08-25T00:00:00Z"
 """Long after the nodes came."""
@@ -120,3 +120,11 @@ def test_help_names_every_option(run: Run) -> None:
     assert outcome.status == 0
     for said in ("--move-price", "--payback", "--ignore-budgets", "--explain", "--pods", "--time-limit", "--output"):
         assert said in outcome.out
+
+
+def test_pods_that_wait_are_another_commands_business(run: Run, halved: str, write: Write) -> None:
+    """Whoever misses them here is told where to look."""
+    outcome = run(*JSON, "-f", halved, "-f", write("pod.json", pod_document("waits")))
+    told = "1 pod waits for a node: joinery plan says which they get"
+    assert f"note: {told}" in outcome.err.splitlines()
+    assert {"severity": "note", "message": told} in outcome.document["notices"]

@@ -67,7 +67,7 @@ def disrupt(
     Exit status: 0 for a decision, also one that changes nothing; 2 for bad input; 1 for anything else.
     """
     from joinery.cli.decision_input import check_time_limit, decision_input
-    from joinery.cli.doubts.left_out import unreadable_pools
+    from joinery.cli.doubts.left_out import beside_disruptions
     from joinery.cli.explained_nodes import nodes_meant
     from joinery.cli.output_disruptions_json import disruptions_document
     from joinery.cli.output_json import write
@@ -82,7 +82,7 @@ def disrupt(
     asked = decision_input(
         given,
         now=moment(now),
-        doubts=unreadable_pools,
+        doubts=lambda snapshot: beside_disruptions(snapshot, only_marked=not given),
         recursive=recursive,
         catalog_file=catalog_file,
         region=region,

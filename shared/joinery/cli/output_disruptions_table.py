@@ -4,6 +4,7 @@ move; what is held; what it saves, what it counts as, and how near that is to th
 What matters most comes last, where the eye is when a command ends.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from textwrap import wrap
 
@@ -13,13 +14,13 @@ from rich.table import Table
 from joinery.cli.console import WIDTH, escape, headed_table, price_lines, print_explanation, print_wrapped, printing
 from joinery.cli.explained_nodes import lines
 from joinery.cli.notices import some_of
-from joinery.cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, HeldGroup
+from joinery.cli.view.disruption_view import CommandView, DisruptionView, DrawnNode, Fate, HeldGroup
 from joinery.cli.view.disruption_words import bill, evictions, headline, moves, nearness, result, rule
 from joinery.cli.view.figures import count, money, natural, share
 
 _SHOWN_COMMANDS = 20
 """So many commands are told node by node; the others in one line."""
-_SHOWN_NODES = 8
+_SHOWN_LINES = 8
 _SHOWN_MESSAGES = 3
 
 
@@ -50,18 +51,13 @@ def _print_commands(console: Console, commands: Sequence[CommandView], *, is_who
         _print_command(console, view, is_whole=is_whole)
     rest = commands[len(shown) :]
     if rest:
-        going, coming = (sum(len(nodes) for nodes in many) for many in _nodes(rest))
-        savings = sum(view.command.savings for view in rest)
+        going = sum(len(view.retired) for view in rest)
+        coming = sum(len(view.bought) for view in rest)
         bought = f", {coming:,} bought" if coming else ""
-        more = (
-            f"and {count(len(rest), 'more command')}: {count(going, 'node')} retired{bought}; saves {money(savings)}/h"
-        )
+        saved = money(sum(view.command.savings for view in rest))
+        more = f"and {count(len(rest), 'more command')}: {count(going, 'node')} retired{bought}; saves {saved}/h"
         console.print(f"[dim]{more}; --pods lists them[/dim]")
     console.print()
-
-
-def _nodes(commands: Sequence[CommandView]) -> tuple[list[tuple[DrawnNode, ...]], list[tuple[DrawnNode, ...]]]:
-    return [view.retired for view in commands], [view.bought for view in commands]
 
 
 def _print_command(console: Console, view: CommandView, *, is_whole: bool) -> None:
@@ -73,28 +69,41 @@ def _print_command(console: Console, view: CommandView, *, is_whole: bool) -> No
     for _ in range(3):
         table.add_column(no_wrap=True, justify="right")
     for sign, nodes in (("[red]-[/red]", view.retired), ("[green]+[/green]", view.bought)):
-        shown = nodes if is_whole else nodes[:_SHOWN_NODES]
-        for node in shown:
-            table.add_row("  " + sign, *_line(node))
-        if nodes[len(shown) :]:
-            rest = nodes[len(shown) :]
+        lines = [(node,) for node in nodes] if is_whole else _lines(nodes)
+        shown = lines if is_whole else lines[:_SHOWN_LINES]
+        for alike in shown:
+            table.add_row(f"  {sign}", *_line(alike))
+        rest = [node for alike in lines[len(shown) :] for node in alike]
+        if rest:
             price = sum(node.price or 0.0 for node in rest)
-            table.add_row("  " + sign, f"[dim]{len(rest):,} more[/dim]", "", "", "", "", "", f"{price:.4f}")
+            table.add_row(f"  {sign}", f"[dim]{len(rest):,} more[/dim]", "", "", "", "", "", f"{price:.4f}")
     console.print(table)
     for sentence in filter(None, (view.command.message, moves(view))):
         print_wrapped(console, sentence, first="     ")
 
 
-def _line(node: DrawnNode) -> list[str]:
+def _lines(nodes: Sequence[DrawnNode]) -> list[tuple[DrawnNode, ...]]:
+    """Nodes that share a line. New ones of one kind do: their names are made for this decision and say nothing."""
+    alike: dict[tuple[str, ...], list[DrawnNode]] = defaultdict(list)
+    for node in nodes:
+        own = "" if node.fate is Fate.BOUGHT else node.name
+        alike[own, node.instance_type, str(node.alternatives), node.zone, node.capacity_type].append(node)
+    return [tuple(group) for group in alike.values()]
+
+
+def _line(alike: Sequence[DrawnNode]) -> list[str]:
+    """The figures are of all of them: their pods, how full they are on average, and what they cost together."""
+    node = alike[0]
     others = f" [dim]+{node.alternatives}[/dim]" if node.alternatives else ""
+    use = sum(one.use for one in alike) / len(alike)
     return [
-        escape(node.name),
+        escape(node.name) if len(alike) == 1 else count(len(alike), "node"),
         f"{escape(node.instance_type)}{others}",
-        f"[dim]{escape(node.zone)}[/dim]",
+        f"[dim]{escape(node.zone.removeprefix('any of '))}[/dim]",
         f"[dim]{escape(node.capacity_type)}[/dim]",
-        count(node.filled.pods, "pod"),
-        share(node.use, 1.0),
-        "-" if node.price is None else f"{node.price:.4f}",
+        count(sum(one.filled.pods for one in alike), "pod"),
+        share(use, 1.0),
+        "-" if node.price is None else f"{sum(one.price or 0.0 for one in alike):.4f}",
     ]
 
 

@@ -120,3 +120,14 @@ def test_an_empty_cluster_is_no_failure(capsys: pytest.CaptureFixture[str]) -> N
     problem = replace(PROBLEM, packing=replace(PROBLEM.packing, snapshot=nothing))
     print_disruptions(view(problem, Disruptions(curve=(CurvePoint(0, 0.0, is_chosen=True),)), SOLD, PRICES, seconds=0))
     assert capsys.readouterr().out.startswith("Nothing to do: every node stays\n")
+
+
+def test_new_nodes_of_one_kind_share_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Their names are made for this decision; those that go are named one by one."""
+    command = DISRUPTIONS.commands[1]
+    launches = tuple(replace(command.launches[0], name=f"default-{number}", pods=()) for number in range(100, 140))
+    several = replace(command, launches=(*command.launches, *launches))
+    lines = [" ".join(line.split()) for line in _printed(capsys, commands=(several,)).splitlines()]
+    assert "+ 41 nodes m7a.large +1 us-east-1a on-demand 1 pod 31% 4.7519" in lines
+    print_disruptions(_seen(commands=(several,)), with_pods=True)
+    assert "default-139" in capsys.readouterr().out

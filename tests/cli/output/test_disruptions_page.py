@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 
+from joinery.apis.disruption import DisruptionReason
 from joinery.cli.page.disruptions import page
 from joinery.cli.view.disruption_groups import view
-from joinery.disruption.disruptions import CurvePoint, Held, HeldCode
+from joinery.disruption.disruptions import CurvePoint, Disruption, Held, HeldCode
+from joinery.scheduling.packing import ExistingPlacement
+from simulator.builders import node, node_claim, pod
 from tests.cli.disruptions import DISRUPTIONS, PRICE, PROBLEM, SMALL_PRICE, SOLD
 from tests.cli.output.looking import CONTRAST, Elements, Look
 from tests.cli.packings import PRICES
@@ -143,3 +146,32 @@ def test_nothing_sticks_out_of_a_narrow_window(look: Look, width: int) -> None:
     shown = look(_written(), width=width)
     shown.ask("document.querySelectorAll('details').forEach(one => { one.open = true; })")
     assert shown.ask("document.documentElement.scrollWidth") <= width
+
+
+def test_a_large_cluster_is_a_page_that_opens(look: Look) -> None:
+    """Eight hundred nodes: each is drawn twice, in less than a megabyte, and any of them is found."""
+    nodes = [node(f"node-{number}") for number in range(800)]
+    claims = [node_claim(f"claim-{number}", node=f"node-{number}") for number in range(800)]
+    pods = [pod(f"web-{number}", node=f"node-{number % 800}", owner="web") for number in range(2400)]
+    snapshot = replace(PROBLEM.packing.snapshot, nodes=tuple(nodes), node_claims=tuple(claims), pods=tuple(pods))
+    problem = replace(PROBLEM, packing=replace(PROBLEM.packing, snapshot=snapshot))
+    commands = tuple(
+        Disruption(
+            reason=DisruptionReason.UNDERUTILIZED,
+            message="its pods fit elsewhere",
+            retire=(f"claim-{number}",),
+            existing=(ExistingPlacement("node-799", "claim-799", (f"default/web-{number}",)),),
+            pods=(f"default/web-{number}",),
+            savings=PRICE,
+            move_price=0.01,
+        )
+        for number in range(300)
+    )
+    text = page(view(problem, replace(DISRUPTIONS, commands=commands, held=()), SOLD, PRICES, seconds=0.31))
+    assert len(text.encode()) < 2**20
+    shown = look(text)
+    assert shown.ask("document.querySelectorAll('.panel .bit').length") == 800 + 500
+    shown.ask("filter.focus()")
+    shown.write("node-299")
+    assert shown.ask(ROWS) == 1
+    assert shown.complaints == []

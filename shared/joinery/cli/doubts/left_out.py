@@ -24,9 +24,15 @@ def unreadable(snapshot: Snapshot) -> Iterator[Notice]:
     yield from (_takes_no_part(bad) for bad in snapshot.invalid if bad.kind != "NodePool")
 
 
-def unreadable_pools(snapshot: Snapshot) -> Iterator[Notice]:
-    """NodePools of a live cluster that cannot be read. A packing says so itself."""
+def beside_disruptions(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
+    """What a decision about nodes says nothing of: NodePools that cannot be read, and pods that wait for a node.
+
+    ``only_marked``: see ``left_out``.
+    """
     yield from (_takes_no_part(bad) for bad in snapshot.invalid if bad.kind == "NodePool")
+    waiting = sum(is_pending(pod, only_marked=only_marked) for pod in snapshot.pods)
+    if waiting:
+        yield note(f"{_counted(waiting, 'waits', 'wait')} for a node: joinery plan says which they get")
 
 
 def _takes_no_part(bad: Invalid) -> Notice:

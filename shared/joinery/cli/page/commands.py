@@ -14,7 +14,7 @@ from joinery.cli.view.figures import count, money
 #: Up to so many nodes of all commands are drawn with their workloads.
 _DRAWN_NODES = 600
 #: So many bars stand in the row of a command.
-_BITS = 24
+_BITS = 16
 _RESOURCES = ("cpu", "memory")
 
 

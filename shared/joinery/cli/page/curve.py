@@ -71,12 +71,11 @@ def _grid(axes: _Axes) -> Iterator[Html]:
     for hourly, said in _ticks(axes.lowest, axes.highest):
         y = axes.y(hourly)
         yield _straight(_LEFT, y, _WIDTH - _RIGHT, y, "grid")
-        yield _label(_LEFT - 8, y + 4, f"${said}", "end")
+        yield _label(_LEFT - 8, y + 4, f"${said}/h", "end")
     for pods, _ in _ticks(0, axes.most):
         if pods == int(pods):
             yield _label(axes.x(pods), bottom + 18, f"{int(pods):,}", "middle")
     yield _label((_LEFT + _WIDTH - _RIGHT) / 2, _HEIGHT - 4, "evictions", "middle")
-    yield _label(_LEFT - 8, _TOP - 6, "$/h", "end")
 
 
 def _ticks(low: float, high: float) -> Iterator[tuple[float, str]]:
