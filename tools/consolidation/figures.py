@@ -92,17 +92,14 @@ class Measured:
 
     @property
     def found_again(self) -> Sequence[Document]:
-        """The commands of a second decision, without those that only waited for a budget in the first."""
-        first, second = self.run.plan, self.rounds[0].plan if self.rounds else None
-        if first is None or second is None:
-            return ()
-        waited = waits_for_budgets(first)
-        return [command for command in second["commands"] if waited.isdisjoint(command["retire"])]
+        """The commands of the last round, which comes after one that waited for no budget."""
+        last = self.rounds[-1].plan if self.rounds else None
+        return last["commands"] if last else ()
 
     @property
     def is_quiet(self) -> bool | None:
-        """Whether a second decision finds nothing; None where it was not asked for."""
-        return self.rounds[0].plan is not None and not self.found_again if self.rounds else None
+        """Whether the last round finds nothing; None where a second was not asked for."""
+        return self.rounds[-1].plan is not None and not self.found_again if self.rounds else None
 
     @property
     def ok(self) -> bool:

@@ -30,7 +30,7 @@ def _verdict(one: Measured) -> str:
 def _again(one: Measured) -> str:
     if not one.rounds:
         return _NONE
-    if one.rounds[0].plan is None:
+    if one.rounds[-1].plan is None:
         return "[red]fails[/red]"
     saved = sum(command["savings"] for command in one.found_again)
     return f"[red]{len(one.found_again)}: {saved:.3f} $/h[/red]" if one.found_again else "nothing"
@@ -132,8 +132,8 @@ def remarks(one: Measured) -> Iterator[str]:
 
 
 def _second_decision(one: Measured) -> Iterator[str]:
-    if one.rounds and one.rounds[0].plan is None:
-        yield f"again: {one.rounds[0].problem}"
+    if one.rounds and one.rounds[-1].plan is None:
+        yield f"again: {one.rounds[-1].problem}"
     for command in one.found_again[:_SHOWN]:
         bought = ", ".join(launch["offering"]["instanceType"] for launch in command["launch"])
         deed = f"retires {', '.join(command['retire'])}, buys {bought or 'nothing'}, moves {len(command['pods'])} pods"
