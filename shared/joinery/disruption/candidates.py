@@ -30,11 +30,11 @@ from joinery.disruption.disruptions import Held, HeldCode
 from joinery.disruption.moves import MovePrices
 from joinery.disruption.problem import DisruptionProblem
 from joinery.lifecycle.second_look import ObjectionKind, SecondLook
-from joinery.state.claims import DRIFTED, INITIALIZED
+from joinery.state.claims import DRIFTED
 from joinery.state.disruption import record_of
 from joinery.state.nodes import NodeView, views
 from joinery.state.plans import is_kept
-from joinery.state.pod_events import last_pod_event
+from joinery.state.pod_events import quiet_since
 from joinery.state.pods import is_reschedulable
 
 EMPTY, UNDERUTILIZED = DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED
@@ -254,16 +254,7 @@ class _Judge:
         return sold.price(zone, capacity_type) if sold else None
 
     def _quiet_since(self, view: NodeView, claim: NodeClaim) -> datetime | None:
-        """Since when no pod came or went, or when it began (Karpenter: `lastPodEventTime`, else `Initialized`).
-
-        None where nobody knows, so that a file without moments is judged too.
-        """
-        bound = [pod for pod in view.pods if pod.spec.node_name]
-        if (event := last_pod_event(claim, bound, self._now)) is not None:
-            return event
-        initialized = claim.condition(INITIALIZED)
-        since = initialized.last_transition_time if initialized and initialized.status == "True" else None
-        return since or claim.metadata.creation_timestamp
+        return quiet_since(claim, [pod for pod in view.pods if pod.spec.node_name], self._now)
 
     # --- where pods may go ---
 

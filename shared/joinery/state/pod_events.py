@@ -12,6 +12,7 @@ from hashlib import sha256
 from joinery.apis.core import Pod
 from joinery.apis.labels import OWN_GROUP
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.state.claims import INITIALIZED
 from joinery.state.pods import is_active, is_daemon, is_mirror
 
 #: The condition whose message is the digest. A condition, because one write of the status holds it and the moment
@@ -41,3 +42,16 @@ def last_pod_event(claim: NodeClaim, pods: Iterable[Pod], now: datetime) -> date
     if seen is not None and seen.message != digest(pods):
         return now
     return claim.status.last_pod_event_time
+
+
+def quiet_since(claim: NodeClaim, pods: Iterable[Pod], now: datetime) -> datetime | None:
+    """What ``consolidateAfter`` runs from: the last pod event, else the node's initialisation, else its creation.
+
+    None where nobody knows any of them, as in a file that somebody wrote by hand. ``pods``: those bound to the claim's
+    node. (Karpenter nodeclaim/disruption, Consolidation.)
+    """
+    if (event := last_pod_event(claim, pods, now)) is not None:
+        return event
+    initialized = claim.condition(INITIALIZED)
+    since = initialized.last_transition_time if initialized and initialized.status == "True" else None
+    return since or claim.metadata.creation_timestamp
