@@ -10,8 +10,10 @@
    nodes are held.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
+
+import numpy as np
 
 from joinery.disruption.admission import admit
 from joinery.disruption.balance import approved
@@ -23,6 +25,7 @@ from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, 
 from joinery.disruption.problem import DisruptionProblem
 from joinery.optimizer.consolidation.choice import Consolidation, consolidate
 from joinery.optimizer.effort import Effort
+from joinery.scheduling.problem import WishedLaunch, Wishes
 from joinery.scheduling.solve import Stopwatch
 
 _ROUNDS = 8
@@ -85,7 +88,7 @@ class _Planner:
         )
         return _Plan(commands, held, saved_at_most, choice.method)
 
-    def _tried(self, retired: list[Candidate], wishes: Mapping[str, str]) -> tuple[Disruption, ...]:
+    def _tried(self, retired: list[Candidate], wishes: Wishes) -> tuple[Disruption, ...]:
         """The commands of a trial in which every pod has a place, and that are worth it."""
         for _ in range(_ROUNDS):
             if not retired:
@@ -104,25 +107,31 @@ class _Planner:
         )
 
 
-def _wishes(model: Model, choice: Consolidation) -> Mapping[str, str]:
-    """By pod, the node where the optimiser put one like it.
+def _wishes(model: Model, choice: Consolidation) -> Wishes:
+    """Where the optimiser put pods like these.
 
     Pods of the same node follow each other, so that those for which new nodes are bought come from few old ones.
     """
-    wishes: dict[str, str] = {}
-    for item in range(len(choice.inflow)):
-        moving = [
-            pod
-            for index in range(len(model.nodes))
-            if not choice.keep[index]
-            for pod in model.pods.get((item, index), ())
-        ]
+    nodes: dict[str, str] = {}
+    gone = np.flatnonzero(~choice.keep)
+    moving = [
+        [pod for index in gone for pod in model.pods.get((item, int(index)), ())] for item in range(len(choice.inflow))
+    ]
+    for item, pods in enumerate(moving):
         for index in choice.inflow[item].nonzero()[0]:
             count = int(choice.inflow[item, index])
-            for pod in moving[:count]:
-                wishes[pod] = model.nodes[index].node
-            moving = moving[count:]
-    return wishes
+            nodes |= dict.fromkeys(pods[:count], model.nodes[index].node)
+            del pods[:count]
+    launches = []
+    for pattern in choice.new:
+        for _ in range(pattern.copies):
+            dealt = []
+            for item in np.flatnonzero(pattern.counts):
+                count = int(pattern.counts[item])
+                dealt.append((model.domains[item], tuple(moving[item][:count])))
+                del moving[item][:count]
+            launches.append(WishedLaunch(*model.new[pattern.bin_type - len(model.nodes)], tuple(dealt)))
+    return Wishes(nodes, tuple(launches))
 
 
 def _bounded(plan: _Plan, commands: Iterable[Disruption], before: float, after: float) -> tuple[float, float]:

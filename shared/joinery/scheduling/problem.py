@@ -40,6 +40,30 @@ class Options:
     caps: Caps = Caps()
 
 
+@dataclass(frozen=True)
+class WishedLaunch:
+    """A node to buy, as long as nothing cheaper is found for its pods.
+
+    ``node_pool``, ``instance_type``: names. ``pods``: names (namespace/name), those together that are dealt to the same
+    domains (topology key to value).
+    """
+
+    node_pool: str
+    instance_type: str
+    pods: tuple[tuple[Mapping[str, str], tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """Where pods should go. Rules are asked all the same, and pods for which they say no go elsewhere.
+
+    ``nodes``: by pod (namespace/name), the Node. ``launches``: nodes to buy.
+    """
+
+    nodes: Mapping[str, str] = field(default_factory=dict)
+    launches: tuple[WishedLaunch, ...] = ()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Problem:
     """What is to be planned.
@@ -47,11 +71,10 @@ class Problem:
     snapshot         the cluster
     instance_types   by name of the node class: the types that its nodes may be of
     options          the policies
-    wishes           by pod (namespace/name), the Node that it goes to if that is right. Whoever has worked out already
-                     where pods fit best says so here (``disruption.consolidation``); rules are asked all the same
+    wishes           where pods should go, from whoever has worked that out already (``disruption.consolidation``)
     """
 
     snapshot: Snapshot
     instance_types: Mapping[str, tuple[InstanceType, ...]]
     options: Options = field(default_factory=Options)
-    wishes: Mapping[str, str] = field(default_factory=dict)
+    wishes: Wishes = field(default_factory=Wishes)

@@ -26,12 +26,12 @@ from joinery.optimizer.consolidation.instance import ConsolidationInstance
 from joinery.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.relaxation import variants
-from joinery.scheduling.firstfit.demand import Demand
+from joinery.scheduling.firstfit.demand import Demand, Domains
 from joinery.scheduling.firstfit.new_nodes import is_open_to
 from joinery.scheduling.firstfit.targets import ExistingNode
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.workspace import Workspace
-from joinery.scheduling.optimise.bin_types import PoolUse, supplies
+from joinery.scheduling.optimise.bin_types import BinTypes, PoolUse, supplies
 from joinery.scheduling.optimise.dominance import bin_types_for
 from joinery.scheduling.optimise.orders import Order, host_rules
 from joinery.scheduling.pools.residents import residents_of
@@ -47,13 +47,16 @@ class Model:
     """The instance, and what its indices stand for.
 
     ``nodes``: the nodes by standing bin; ``candidates``: the candidate of each, None for one that only receives.
-    ``pods``: by item and standing bin, the names of the pods that would move.
+    ``pods``: by item and standing bin, the names of the pods that would move. ``domains``: by item, those that its pods
+    stay in. ``new``: by type of new bin, the names of its NodePool and instance type.
     """
 
     instance: ConsolidationInstance
     nodes: tuple[NodeView, ...]
     candidates: tuple[Candidate | None, ...]
     pods: Mapping[tuple[int, int], tuple[str, ...]]
+    domains: tuple[Domains, ...]
+    new: tuple[tuple[str, str], ...]
 
 
 def model_of(problem: DisruptionProblem, judged: Candidates, chosen: Iterable[Candidate]) -> Model:
@@ -97,11 +100,22 @@ class _Compiler:
 
     def model(self) -> Model:
         self._items()
-        instance = self._instance()
-        candidates = tuple(self._by_claim.get(view.claim) for view in self._nodes)
+        sizes = np.array([order.demand.requests for order in self._orders], dtype=np.int64)
+        sizes = sizes.reshape(len(self._orders), len(self._work.axis.names))
+        bin_types = bin_types_for(self._work.pools, sizes, list(self._uses()))
         return Model(
-            instance, tuple(self._nodes), candidates, {key: tuple(sorted(names)) for key, names in self._pods.items()}
+            instance=self._instance(sizes, bin_types),
+            nodes=tuple(self._nodes),
+            candidates=tuple(self._by_claim.get(view.claim) for view in self._nodes),
+            pods={key: tuple(sorted(names)) for key, names in self._pods.items()},
+            domains=tuple(order.domains for order in self._orders),
+            new=tuple(self._names(bin_types)),
         )
+
+    def _names(self, bin_types: BinTypes) -> Iterator[tuple[str, str]]:
+        for index, row in zip(bin_types.pool, bin_types.instance_type, strict=True):
+            pool = self._work.pools[int(index)]
+            yield pool.name, pool.market.types[int(row)].name
 
     # --- items: classes of pods, in their domains where they have to stay there ---
 
@@ -145,15 +159,12 @@ class _Compiler:
 
     # --- the arrays ---
 
-    def _instance(self) -> ConsolidationInstance:
+    def _instance(self, sizes: Ints, bin_types: BinTypes) -> ConsolidationInstance:
         standing, items = len(self._nodes), len(self._orders)
-        sizes = np.array([order.demand.requests for order in self._orders], dtype=np.int64)
-        sizes = sizes.reshape(items, len(self._work.axis.names))
         residents = np.zeros((items, standing), dtype=np.int64)
         for (item, index), names in self._pods.items():
             residents[item, index] = len(names)
         free = np.array([target.free for target in self._targets], dtype=np.int64).reshape(standing, sizes.shape[1])
-        bin_types = bin_types_for(self._work.pools, sizes, list(self._uses()))
         prices, moves, may_retire = self._candidate_arrays()
         is_open, kinds = self._open()
         available, supply = supplies(bin_types, self._work.reservations)

@@ -16,6 +16,7 @@ from joinery.disruption.candidates import Candidate, Candidates
 from joinery.disruption.problem import DisruptionProblem
 from joinery.lifecycle.new_commands import as_if_retired
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing
+from joinery.scheduling.problem import Wishes
 from joinery.scheduling.solve import Stopwatch, solve
 from joinery.state.snapshot import Snapshot
 
@@ -42,10 +43,10 @@ def trial(
     problem: DisruptionProblem,
     judged: Candidates,
     retired: Collection[Candidate],
-    wishes: Mapping[str, str],
+    wishes: Wishes,
     stopwatch: Stopwatch,
 ) -> Trial:
-    """Where the pods of these candidates would go. ``wishes``: by pod, the Node where it should."""
+    """Where the pods of these candidates would go. ``wishes``: where they should."""
     names = {candidate.claim.metadata.name for candidate in retired}
     snapshot = _closed(as_if_retired(problem.packing.snapshot, names), judged)
     options = replace(problem.packing.options, node_size=CHEAPEST)

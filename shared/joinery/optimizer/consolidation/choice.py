@@ -12,7 +12,7 @@ from joinery.optimizer.consolidation.placing import Placing, placed, weightings
 from joinery.optimizer.consolidation.relaxation import KeepRelaxation, KeepSolution, is_kept
 from joinery.optimizer.effort import Effort
 from joinery.optimizer.instance.packing_instance import PackingInstance
-from joinery.optimizer.instance.patterns import cost_of
+from joinery.optimizer.instance.patterns import Pattern, cost_of
 from joinery.optimizer.rounding.filling import fill, greedy_orders
 from joinery.optimizer.search import pack
 
@@ -30,13 +30,14 @@ _NEGLIGIBLE = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Consolidation:
-    """``keep``: bool[standing bins]. ``inflow``: int64[items, standing bins], copies beside the residents. ``bought``:
-    $/h, about, of new bins for the rest. ``cost``: $/h, about, moves included. ``bound``: $/h that none undercuts.
+    """``keep``: bool[standing bins]. ``inflow``: int64[items, standing bins], copies beside the residents. ``new``: new
+    bins for the rest; the optimiser may know only about what they cost, and have none. ``cost``: $/h, about, moves
+    included. ``bound``: $/h that none undercuts. There may be room for more copies than there are.
     """
 
     keep: Mask
     inflow: Ints
-    bought: float
+    new: tuple[Pattern, ...]
     cost: float
     bound: float
     method: str
@@ -47,7 +48,7 @@ def consolidate(instance: ConsolidationInstance, effort: Effort) -> Consolidatio
     as_it_is = instance.cost_as_it_is
     everything = np.ones(instance.standing, dtype=np.bool_)
     inflow = np.zeros_like(instance.residents)
-    stay = Consolidation(everything, inflow, 0.0, as_it_is, as_it_is, "bound")
+    stay = Consolidation(everything, inflow, (), as_it_is, as_it_is, "bound")
     if not len(instance.bins.demands) or not instance.may_retire.any():
         return stay
     relaxation = KeepRelaxation(instance)
@@ -100,7 +101,7 @@ class _Search:
         choice = None if self._effort.is_over() else patterns.choose(best.cost)
         if choice is None:
             return best
-        return Consolidation(choice.keep, choice.inflow, choice.bought, choice.cost, self._relaxed.cost, "patterns")
+        return Consolidation(choice.keep, choice.inflow, choice.new, choice.cost, self._relaxed.cost, "patterns")
 
     # --- rounding ---
 
@@ -122,7 +123,7 @@ class _Search:
         if start is None:
             return None
         placing, cost = self._with_fewer(self._with_more(start))
-        return Consolidation(placing.keep, placing.inflow, self._covering(placing.left), cost, best.bound, "rounding")
+        return Consolidation(placing.keep, placing.inflow, (), cost, best.bound, "rounding")
 
     def _with_more(self, best: "_Priced") -> "_Priced":
         """Keep one more bin after another, while copies are left and that costs less."""
@@ -202,9 +203,14 @@ class _Search:
         for pattern in patterns:
             if standing[pattern.bin_type]:
                 inflow[items, bin_types[pattern.bin_type]] += pattern.counts
-        new = [pattern for pattern in patterns if not standing[pattern.bin_type]]
-        bought = cost_of(free, new)
-        return Consolidation(keep, inflow, bought, self._instance.cost(keep, bought), self._relaxed.cost, "packing")
+        new = []
+        for pattern in patterns:
+            if not standing[pattern.bin_type]:
+                counts = np.zeros(len(bins.demands), dtype=np.int64)
+                counts[items] = pattern.counts
+                new.append(Pattern(int(bin_types[pattern.bin_type]), counts, pattern.copies))
+        cost = self._instance.cost(keep, cost_of(bins, new))
+        return Consolidation(keep, inflow, tuple(new), cost, self._relaxed.cost, "packing")
 
 
 def _with_costs(instance: PackingInstance, costs: Floats) -> PackingInstance:

@@ -19,6 +19,7 @@ import numpy as np
 from joinery.optimizer.arrays import Floats, Ints, Mask
 from joinery.optimizer.consolidation.instance import ConsolidationInstance
 from joinery.optimizer.effort import Effort
+from joinery.optimizer.instance.patterns import Pattern, cost_of
 from joinery.optimizer.linear.highs import LinearProgram, Solver
 from joinery.optimizer.rounding.filling import fill
 
@@ -41,13 +42,13 @@ _GOOD_ENOUGH = 0.004
 class PatternChoice:
     """A solution in whole bins.
 
-    ``keep``: bool[standing bins]. ``inflow``: int64[items, standing bins], copies beside the residents. ``bought``:
-    $/h of new bins. ``cost``: $/h, moves included.
+    ``keep``: bool[standing bins]. ``inflow``: int64[items, standing bins], copies beside the residents. ``new``: new
+    bins. ``cost``: $/h, moves included. There may be room for more copies than there are.
     """
 
     keep: Mask
     inflow: Ints
-    bought: float
+    new: tuple[Pattern, ...]
     cost: float
 
 
@@ -194,9 +195,13 @@ class PatternSearch:
                 alike = np.flatnonzero((self._group == rows[row]) & ~keep)[: copies[row]]
                 keep[alike] = True
                 inflow[:, alike] = (covers[row] - self._base[rows[row]])[:, None]
-        bought = float(self._costs[rows] @ np.where(rows < len(self._first), 0, copies))
-        cost = instance.cost(keep, bought)
-        return PatternChoice(keep, inflow, bought, cost) if cost < below else None
+        new = tuple(
+            Pattern(int(self._bin_types[rows[row]]), covers[row], int(copies[row]))
+            for row in np.flatnonzero(copies)
+            if rows[row] >= len(self._first)
+        )
+        cost = instance.cost(keep, cost_of(instance.bins, new))
+        return PatternChoice(keep, inflow, new, cost) if cost < below else None
 
     def _integer_program(self, rows: Ints, covers: Ints) -> LinearProgram:
         item, column = np.nonzero(covers.T)

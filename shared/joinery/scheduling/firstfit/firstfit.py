@@ -7,6 +7,7 @@ Whatever places pods takes the names of those that wait, and returns how many of
 """
 
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 import numpy as np
 
@@ -68,6 +69,7 @@ class FirstFit:
             )
             self._needed = {pod_class: reservations for pod_class, reservations in names if reservations}
         self._keep_plans()
+        self._buy_wished()
         self._place_all()
 
     def resume(self, buyer: Buyer) -> None:
@@ -120,10 +122,9 @@ class FirstFit:
             for name in node.view.planned
             if not node.view.is_initialized or node.view.replaces or name in self._work.waiting
         }
-        wishes = self._work.problem.wishes
-        if wishes:
-            nodes = {node.view.node: node for node in self._work.nodes if node.view.node}
-            planned |= {pod: nodes[name] for pod, name in wishes.items() if name in nodes}
+        wished = self._work.problem.wishes.nodes
+        nodes = {node.view.node: node for node in self._work.nodes if node.view.node} if wished else {}
+        planned |= {pod: nodes[name] for pod, name in wished.items() if name in nodes}
         for pod_class, names in self.left.items():
             by_node: dict[ExistingNode, list[str]] = {}
             for name in (name for name in names if name in planned):
@@ -131,6 +132,28 @@ class FirstFit:
             if by_node:
                 kept = self._existing.keep(by_node, self._demands(pod_class, 0, next(self._variants(pod_class))))
                 self.left[pod_class] = [name for name in names if name not in kept]
+
+    def _buy_wished(self) -> None:
+        """The nodes that whoever asks has thought out, as far as rules agree."""
+        wished = self._work.problem.wishes.launches
+        pools = {pool.name: pool for pool in self._work.pools} if wished else {}
+        waiting = {name: pod_class for pod_class, names in self.left.items() for name in names} if wished else {}
+        placed: set[str] = set()
+        for launch in wished:
+            pool = pools.get(launch.node_pool)
+            rows = [row for row, it in enumerate(pool.market.types) if it.name == launch.instance_type] if pool else []
+            if pool is None or not rows:
+                continue
+            wanted = [
+                (self._demands(pod_class, 0, next(self._variants(pod_class)))[0], domains, tuple(names))
+                for domains, pods in launch.pods
+                for pod_class, names in groupby((name for name in pods if name in waiting), key=waiting.__getitem__)
+            ]
+            _, taken = self.nodes.build(pool, rows[0], wanted)
+            for (_, _, names), count in zip(wanted, taken, strict=True):
+                placed.update(names[:count])
+        if placed:
+            self.left = {c: [name for name in names if name not in placed] for c, names in self.left.items()}
 
     def _variants(self, pod_class: PodClass) -> Iterator[Variant]:
         return variants(
