@@ -10,10 +10,10 @@ from joinery.apis.core import Condition, Node, NodeSpec, NodeStatus, ObjectMeta,
 from joinery.apis.quantity import Resources, texts
 from joinery.cloudprovider.catalog.document import Catalog
 from joinery.cloudprovider.gateway import Instance, LaunchRequest
-from joinery.cloudprovider.instancetypes.resolve import resolve
 from joinery.cloudprovider.nodeclass.kind import of_ec2
 from joinery.state.offerings import EFA, InstanceType
 from simulator.actors.base import Stage
+from simulator.cloud.types import types_of
 from simulator.engine import Turn
 from simulator.kubernetes.apiserver import Change
 from simulator.kubernetes.resources import with_fields
@@ -40,7 +40,6 @@ class Kubelets:
         self._cluster = stage.cluster
         self._catalog = catalog
         self._rng = stage.engine.rng("kubelet")
-        self._types: dict[str, dict[str, InstanceType]] = {}
         self._addresses = 0
         self.lateness = timedelta(0)
         self._cluster.api.watch(self._notice)
@@ -135,10 +134,8 @@ class Kubelets:
         )
 
     def _type(self, request: LaunchRequest, name: str) -> InstanceType:
-        owner = request.node_class.metadata.name
-        if owner not in self._types:
-            self._types[owner] = {kind.name: kind for kind in resolve(self._catalog, of_ec2(request.node_class))}
-        return self._types[owner][name]
+        types = types_of(self._catalog, of_ec2(request.node_class))
+        return next(kind for kind in types if kind.name == name)
 
 
 def _attached(room: Resources, request: LaunchRequest) -> Resources:

@@ -24,7 +24,6 @@ from joinery.cloudprovider.gateway import (
     LaunchResult,
     Override,
 )
-from joinery.cloudprovider.instancetypes.resolve import resolve
 from joinery.cloudprovider.launch.fleet import subnets_by_zone
 from joinery.cloudprovider.nodeclass.kind import of_ec2
 from joinery.cloudprovider.nodeclass.readiness import status
@@ -35,6 +34,7 @@ from joinery.state.instances import InstanceStatus
 from joinery.state.offerings import InstanceType, OfferingKey
 from simulator.clock import Clock
 from simulator.cloud.network import Network
+from simulator.cloud.types import types_of
 
 #: How long EC2 takes: to run a new instance, to stop a terminated one, to forget it, to take a spot instance back.
 STARTS_IN = timedelta(seconds=8)
@@ -172,7 +172,7 @@ class InMemoryCloud:
         self._fail("instance_types")
         reserved = self._as_they_are(sorted(self.reserved))
         return {
-            node_class.metadata.name: resolve(catalog, of_ec2(node_class), now=now, reservations=reserved)
+            node_class.metadata.name: types_of(catalog, of_ec2(node_class), now=now, reservations=reserved)
             for node_class in node_classes
         }
 
@@ -314,7 +314,7 @@ class InMemoryCloud:
         status = node_class.status
         if not status.amis:
             raise ConfigurationError(f"EC2NodeClass {node_class.metadata.name}: status.amis is empty")
-        kinds = {kind.name: kind for kind in resolve(self._catalog, node_class)}
+        kinds = {kind.name: kind for kind in types_of(self._catalog, node_class)}
 
         def image(instance_type: str) -> str:
             ami = status.image_for(kinds[instance_type].labels) if instance_type in kinds else None
