@@ -16,6 +16,8 @@ RIC_VERSION := 4.2.2
 UV := .cache/uv/bin/uv
 SAM := .venv-sam/bin/sam
 export PYTHONPATH :=
+# What was compiled is kept, also where a container asks for the contrary: importing without it takes twice as long.
+export PYTHONDONTWRITEBYTECODE :=
 export UV_PYTHON_DOWNLOADS := never
 export SAM_CLI_TELEMETRY := 0
 # SAM asks for a region even to look at a template, and must not look for credentials on a network that has none.
