@@ -47,11 +47,11 @@ test: setup $(SAM) .venv-ric/.current ## Everything: lint, types, contracts, dri
 	KUBEBUILDER_ASSETS=$$assets .venv/bin/pytest -n 2
 
 fuzz: setup ## Every property with new examples, 25 times as many as in `make test` (hours; FUZZ="tests/unit/verification --hypothesis-seed=7")
-	@.venv/bin/pytest -n 2 -m hypothesis --hypothesis-profile=fuzz $(FUZZ)
+	@.venv/bin/pytest -n 2 --one-by-one -m hypothesis --hypothesis-profile=fuzz $(FUZZ)
 
 soak: setup ## A node's life under fire: random faults, every call failing, every two doors interleaved (STEPS=10000 SEED=0)
 	@assets=$${KUBEBUILDER_ASSETS:-}; if [ -z "$$assets" ] && command -v go >/dev/null; then assets=$$(tools/controlplane/build) || exit 1; fi; \
-	KUBEBUILDER_ASSETS=$$assets .venv/bin/pytest -n 2 -m soak --soak=$(STEPS) --soak-seed=$(SEED) $(SOAK)
+	KUBEBUILDER_ASSETS=$$assets .venv/bin/pytest -n 2 --one-by-one -m soak --soak=$(STEPS) --soak-seed=$(SEED) $(SOAK)
 
 lint: setup ## Format, lint, import contracts, and whatever is generated and may have drifted
 	.venv/bin/ruff format --check --quiet . || { .venv/bin/ruff format --diff --quiet . | head -40; exit 1; }

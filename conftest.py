@@ -1,10 +1,10 @@
 """For tests of every folder: a real Kubernetes API server and control plane,
-a real browser, `make soak`, and two profiles for properties.
+a real browser, `make soak`, how tests are dealt out to workers, and two profiles for properties.
 """
 
 from hypothesis import HealthCheck, Phase, settings
 
-pytest_plugins = ("tests.browser.fixtures", "tests.controlplane.fixtures", "tests.fire.soak")
+pytest_plugins = ("tests.browser.fixtures", "tests.controlplane.fixtures", "tests.distribution", "tests.fire.soak")
 
 # The gate tries the same examples every time, so that no change fails by chance for what another did, and does not
 # shrink what fails, which may take five minutes a property. `make fuzz` seeks new ones. A busy machine is no wrong

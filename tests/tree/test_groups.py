@@ -2,6 +2,8 @@
 
 import pytest
 
+from tests.distribution import longest, scope_of
+
 
 @pytest.mark.xdist_group("groups")
 def test_a_test_of_a_group_is_known_by_it_to_the_scheduler_of_tests(request: pytest.FixtureRequest) -> None:
@@ -11,3 +13,28 @@ def test_a_test_of_a_group_is_known_by_it_to_the_scheduler_of_tests(request: pyt
     marked = [item.nodeid for item in request.session.items if item.get_closest_marker("xdist_group")]
     assert marked
     assert [node for node in marked if "@" not in node.rpartition("]")[2]] == []
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "scope"),
+    [
+        ("tests/unit/test_a.py::test_b", "tests/unit/test_a.py"),
+        ("tests/unit/test_a.py::test_b[al2023@latest]", "tests/unit/test_a.py"),
+        ("tests/unit/test_a.py::test_b[al2023@latest]@api_server", "api_server"),
+        ("tests/unit/test_a.py::test_b@api_server", "api_server"),
+    ],
+)
+def test_what_stays_together_is_a_group_or_else_a_file(nodeid: str, scope: str) -> None:
+    """Whatever its parameters are called."""
+    assert scope_of(nodeid) == scope
+
+
+def test_what_took_longest_in_the_last_run_begins_first() -> None:
+    """Before it, what never ran: groups above all, which start servers."""
+    waiting = {"many": range(100), "long": range(2), "tests/new.py": range(3), "group": range(1)}
+    seconds = {"many": 0.1, "long": 30.0}
+    order = []
+    while waiting:
+        order.append(longest(waiting, seconds))
+        del waiting[order[-1]]
+    assert order == ["group", "tests/new.py", "long", "many"]
