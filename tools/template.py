@@ -14,11 +14,11 @@ TEMPLATE = ROOT / "template.yaml"
 BUILD = ROOT / ".aws-sam" / "build"
 
 
-class _Loader(yaml.SafeLoader):
+class _Loader(yaml.CSafeLoader):
     """YAML with CloudFormation's tags."""
 
 
-def _intrinsic(loader: yaml.SafeLoader, suffix: str, node: yaml.Node) -> Any:
+def _intrinsic(loader: yaml.CSafeLoader, suffix: str, node: yaml.Node) -> Any:
     value: Any
     if isinstance(node, yaml.ScalarNode):
         value = loader.construct_scalar(node)

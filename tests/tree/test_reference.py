@@ -35,8 +35,9 @@ def rows(document: str, heading: str) -> list[str]:
 
 def announced() -> Iterator[str]:
     """The reasons of Events, as they stand in the source: what ``Announce`` is called with."""
-    for path in SOURCES:
-        for function in (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)):
+    texts = [text for text in (path.read_text() for path in SOURCES) if "Announce(" in text]
+    for text in texts:
+        for function in (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)):
             calls = [node for node in ast.walk(function) if isinstance(node, ast.Call) and _is_announce(node)]
             for call in calls:
                 yield from _texts(call.args[0])

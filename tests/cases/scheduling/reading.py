@@ -5,8 +5,8 @@ Pods, nodes and pools have a compact form (see ``notation``); whatever else a do
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from pathlib import Path
 
 import yaml
@@ -14,7 +14,10 @@ import yaml
 from joinery.apis import core
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import text
+from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Options, Problem
+from joinery.scheduling.solve import solve
+from joinery.state.offerings import InstanceType
 from joinery.state.snapshot import Invalid, Snapshot
 from simulator import builders
 from tests.cases.scheduling import notation
@@ -29,17 +32,35 @@ HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Case:
-    """``bases`` maps a pod's key to the description it was made from, where that made several."""
+    """``given``: what its problem is made of, with what holds for all cases of the file."""
 
     file: str
     name: str
-    problem: Problem
+    given: Document
     expect: Document
     notes: str = ""
-    bases: Mapping[str, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.file}: {self.name}"
+
+    @cached_property
+    def problem(self) -> Problem:
+        """What ``solve`` is asked. Made when it is first needed: every worker of the tests has to list all cases."""
+        return _problem(self.given, [pod for _, made in self._pods for pod in made])
+
+    @cached_property
+    def packing(self) -> Packing:
+        """What ``solve`` answers, solved once for all tests that look at it."""
+        return solve(self.problem)
+
+    @cached_property
+    def bases(self) -> Mapping[str, str]:
+        """A pod's key to the description it was made from, where that made several."""
+        return {pod.key: document["name"] for document, made in self._pods if "count" in document for pod in made}
+
+    @cached_property
+    def _pods(self) -> list[tuple[Document, list[core.Pod]]]:
+        return [(document, pods_of(document)) for document in self.given.get("pods", [])]
 
 
 @cache
@@ -56,23 +77,15 @@ def read_file(path: Path) -> list[Case]:
 
 
 @cache
-def standard_types() -> list[Document]:
+def standard_types() -> tuple[InstanceType, ...]:
     """The types of cases that bring none of their own."""
-    types: list[Document] = yaml.safe_load((HERE / "catalogue" / "standard.yaml").read_text())
-    return types
+    text = (HERE / "catalogue" / "standard.yaml").read_text()
+    return tuple(instance_type(document) for document in yaml.load(text, Loader=yaml.CSafeLoader))
 
 
 def _case(file: str, shared: Document, listed: Document) -> Case:
     given = {**shared, **listed.get("given", {})}
-    pods: list[core.Pod] = []
-    bases: dict[str, str] = {}
-    for document in given.get("pods", []):
-        made = pods_of(document)
-        pods += made
-        if "count" in document:
-            bases |= {pod.key: document["name"] for pod in made}
-    problem = _problem(given, pods)
-    return Case(file, listed["name"], problem, listed.get("expect", {}), listed.get("notes", ""), bases)
+    return Case(file, listed["name"], given, listed.get("expect", {}), listed.get("notes", ""))
 
 
 def _problem(given: Document, pods: list[core.Pod]) -> Problem:
@@ -94,7 +107,7 @@ def _problem(given: Document, pods: list[core.Pod]) -> Problem:
         disruption_budgets=tuple(struct(core.PodDisruptionBudget, b) for b in given.get("budgets", [])),
         invalid=tuple(Invalid(**i) for i in given.get("invalid", [])),
     )
-    types = tuple(instance_type(t) for t in given.get("types", standard_types()))
+    types = tuple(map(instance_type, given["types"])) if "types" in given else standard_types()
     by_class = {
         c.metadata.name: tuple(with_reserved(t, c.metadata.name, given) for t in types) for c in snapshot.node_classes
     }

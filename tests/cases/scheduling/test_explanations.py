@@ -4,8 +4,10 @@ import pytest
 
 from joinery.cli.explained import lines
 from joinery.scheduling.explain.explain import explain
-from joinery.scheduling.solve import solve
 from tests.cases.scheduling.reading import Case, cases
+
+# The golden cases are solved once for these files.
+pytestmark = pytest.mark.xdist_group("golden")
 
 #: One in so many golden cases; all of them take most of a minute.
 _STEP = 9
@@ -14,7 +16,7 @@ _STEP = 9
 @pytest.mark.parametrize("case", cases()[::_STEP], ids=str)
 def test_the_pods_of_a_golden_case_can_be_explained(case: Case) -> None:
     """No rule leaves more than the one before, and no place is offered to a pod that stays pending."""
-    packing = solve(case.problem)
+    packing = case.packing
     placed = [launch.pods[0] for launch in packing.launches]
     placed += [placement.pods[0] for placement in packing.existing]
     left = {unplaced.pod for unplaced in packing.unplaced}
