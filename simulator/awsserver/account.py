@@ -1,10 +1,12 @@
 """An AWS account in moto: what the adapters need and moto lacks.
 
 moto's CreateFleet takes the first override always, never runs out of a pool, knows no tokens, and gives instances no
-profile; it has no capacity reservations; its SSM has no EKS parameters and its images are of 2017. ``Account`` puts
-that right from the inside, so it works in the process that serves moto. Nothing of Joinery's own is touched.
+profile; it has no capacity reservations; its SSM has no EKS parameters and its images are of 2017, so they are left
+out. ``Account`` puts that right from the inside, so it works in the process that serves moto. Nothing of Joinery's own
+is touched.
 """
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -54,6 +56,8 @@ class Account:
                 (TagResponse, "create_tags", _looking(TagResponse.create_tags)),
             ):
                 corrections.enter_context(patch.object(place, name, correction))
+            # Hundreds of images, which every reset would load and every search would filter.
+            corrections.enter_context(patch.dict(os.environ, {"MOTO_EC2_LOAD_DEFAULT_AMIS": "false"}))
             listing = patch.object(EC2Response, "describe_capacity_reservations", _reserved(self), create=True)
             corrections.enter_context(listing)
             yield
