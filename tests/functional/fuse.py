@@ -1,7 +1,9 @@
 """A fuse in the wires to the gateways: what is called goes through to the simulator until the fuse blows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sized
 from typing import Any, cast
+
+import pytest
 
 from joinery.errors import JoineryError
 from joinery.gateways import Gateways
@@ -94,6 +96,11 @@ class Fuse:
         if self.is_blown:
             raise Killed
         return answer
+
+
+def crashes(writes: Sized, config: pytest.Config) -> range:
+    """After which writes to kill a run: one in five of what an undisturbed one writes, all of them in `make soak`."""
+    return range(1, len(writes) + 1, 1 if config.getoption("soak") else 5)
 
 
 class _Wire:

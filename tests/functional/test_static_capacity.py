@@ -22,7 +22,7 @@ from joinery.state.offerings import OfferingKey
 from simulator import builders
 from simulator.doors.doors import Killed
 from simulator.world import World
-from tests.functional.fuse import Fuse
+from tests.functional.fuse import Fuse, crashes
 from tests.functional.stand import Stand
 
 XLARGE = "karpenter.k8s.aws/instance-size=xlarge"
@@ -264,18 +264,13 @@ def _tell(fuse: Fuse, launched: set[str]) -> Stand:
     return stand
 
 
-def _crashes(fuse: Fuse, config: pytest.Config) -> range:
-    """After which write to kill the run: one in five of what an undisturbed one writes, or all in `make soak`."""
-    return range(1, len(fuse.writes) + 1, 1 if config.getoption("soak") else 5)
-
-
 @pytest.mark.soak
 def test_a_crash_after_any_write_buys_nothing_twice(pytestconfig: pytest.Config) -> None:
     """Three instances ever, and one in the end."""
     undisturbed, launched = Fuse(), set[str]()
     assert len(_tell(undisturbed, launched).alive) == 1
     assert len(launched) == 3
-    for after in _crashes(undisturbed, pytestconfig):
+    for after in crashes(undisturbed.writes, pytestconfig):
         launched = set()
         stand = _tell(Fuse(after), launched)
         assert (len(stand.alive), len(stand.claims), len(launched)) == (1, 1, 3), after
@@ -364,7 +359,7 @@ def test_a_crash_while_drifted_nodes_are_replaced_costs_time_alone(pytestconfig:
 
     undisturbed = Fuse()
     told(undisturbed)
-    for after in _crashes(undisturbed, pytestconfig):
+    for after in crashes(undisturbed.writes, pytestconfig):
         stand = told(Fuse(after))
         assert len(stand.alive) == len(stand.claims) == 1, after
         assert stand.claim.metadata.labels.get("team") == "web", after

@@ -11,7 +11,7 @@ from joinery.errors import ConfigurationError, DeniedError, UnavailableError
 from simulator import builders
 from simulator.actors.workloads import workload
 from simulator.kubernetes.resources import with_metadata
-from tests.functional.fuse import Fuse
+from tests.functional.fuse import Fuse, crashes
 from tests.functional.surging import Shop
 
 #: A rollout whose new pods never start: there is no such device.
@@ -217,10 +217,11 @@ def _undisturbed() -> tuple[str, ...]:
     return tuple(shop.fuse.writes)
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("part", range(4))
-def test_a_crash_after_any_write_restarts_nothing_twice(part: int) -> None:
+def test_a_crash_after_any_write_restarts_nothing_twice(part: int, pytestconfig: pytest.Config) -> None:
     """One rollout, one node more, and the pod is never missed."""
-    for number in range(part + 1, len(_undisturbed()) + 1, 4):
+    for number in crashes(_undisturbed(), pytestconfig)[part::4]:
         shop = Shop().open().watch()
         shop.retire().fuse.kill_after(number)
         shop.until(shop.moved)
