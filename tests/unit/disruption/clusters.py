@@ -67,10 +67,12 @@ class Cluster:
             conditions = put(conditions, true("Drifted", observed(claim, START)))
         return with_status(claim, conditions=conditions)
 
-    def problem(self, *, replicas: Mapping[str, int] | None = None, **options: Any) -> DisruptionProblem:
+    def problem(
+        self, *, now: datetime = START, replicas: Mapping[str, int] | None = None, **options: Any
+    ) -> DisruptionProblem:
         """What is asked of it. ``options``: of ``DisruptionOptions``."""
         snapshot = Snapshot(
-            now=START,
+            now=now,
             node_pools=tuple(self.pools),
             node_claims=tuple(self.claims),
             nodes=tuple(self.nodes),

@@ -1,6 +1,10 @@
 """Admission: which of a decision's commands the budgets of NodePools let start."""
 
+from collections import Counter
 from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
 
 from joinery.apis.disruption import DisruptionReason
 from joinery.disruption.admission import Admission, admit
@@ -110,3 +114,36 @@ def test_a_command_may_be_fitted_to_what_is_left() -> None:
     admission.take(_command("default-2", "default-3"))
     assert admission.left("default", EMPTY) == 0
     assert admission.left("gone", EMPTY) == 0
+
+
+#: Names of nodes of two pools, by numbers; a command takes some of them, for a reason.
+_NODES = [f"{pool}-{index}" for pool in "ab" for index in range(6)]
+_COMMANDS = st.lists(
+    st.tuples(st.sets(st.sampled_from(_NODES), min_size=1, max_size=4), st.sampled_from([EMPTY, DRIFTED])), max_size=8
+)
+
+
+@given(wanted=_COMMANDS, share=st.integers(0, 100), drift=st.integers(0, 6))
+def test_no_sequence_of_commands_exceeds_a_budget_and_none_is_held_that_had_room(
+    wanted: list[tuple[set[str], DisruptionReason]], share: int, drift: int
+) -> None:
+    """After every prefix, whatever the commands are; a node is in one command."""
+    seen: set[str] = set()
+    commands = []
+    for names, reason in wanted:
+        if fresh := sorted(names - seen):
+            commands.append(_command(*fresh, reason=reason))
+            seen |= names
+    pools = [
+        builders.node_pool("a", budgets=[{"nodes": f"{share}%"}]),
+        builders.node_pool("b", budgets=[{"nodes": "4"}, {"nodes": str(drift), "reasons": ["Drifted"]}]),
+    ]
+    admitted = admit(commands, *_asked(*pools, nodes=6)).commands
+    most = {("a", EMPTY): -(-6 * share // 100), ("a", DRIFTED): -(-6 * share // 100)}
+    most |= {("b", EMPTY): 4, ("b", DRIFTED): min(4, drift)}
+    taken: Counter[str] = Counter()
+    for command in commands:
+        asked = Counter(name.split("-")[1] for name in command.retire)
+        has_room = all(taken[pool] + count <= most[pool, command.reason] for pool, count in asked.items())
+        assert (command in admitted) == has_room
+        taken.update(asked if has_room else {})
