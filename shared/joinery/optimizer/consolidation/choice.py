@@ -196,7 +196,8 @@ class _Search:
         rest = bins.restrict(items, bin_types, displaced[items])
         standing = bin_types < len(keep)
         free = _with_costs(rest, np.where(standing, _NEGLIGIBLE, rest.costs))
-        patterns = pack(free, np.zeros(len(bin_types), dtype=np.int64), self._effort)
+        # Bins without residents leave nothing to pack, and no bin to pack it into.
+        patterns = pack(free, np.zeros(len(bin_types), dtype=np.int64), self._effort) if len(bin_types) else []
         if sum(int(pattern.counts.sum()) * pattern.copies for pattern in patterns) < displaced.sum():
             return None
         inflow = np.zeros_like(self._instance.residents)
