@@ -1,18 +1,25 @@
 """What limits disruption beyond budgets, through the real doors: a rate, and a stop."""
 
+from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
+from typing import Any
 
 import pytest
+from msgspec.structs import replace as with_fields
 
 from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import DISRUPTED_LATELY, DISRUPTION, DISRUPTION_COMMAND, DISRUPTION_RATE
+from joinery.apis.labels import DISRUPTED_LATELY, DISRUPTION, DISRUPTION_COMMAND, DISRUPTION_RATE, DO_NOT_DISRUPT
+from joinery.apis.nodeclaim import NodeClaim
 from joinery.disruption.admission import admit
 from joinery.disruption.candidates import candidates
 from joinery.disruption.disruptions import Disruption, Disruptions
 from joinery.disruption.problem import DisruptionProblem
 from joinery.scheduling.solve import Stopwatch
 from simulator.world import World
-from tests.functional.disrupting import running
+from tests.functional.deciding import Retiring
+from tests.functional.disrupting import is_tainted, running
+from tests.functional.overtaken import Overtaken
 from tests.functional.stand import Stand
 from tests.unit.disruption.clusters import annotated
 
@@ -94,6 +101,46 @@ def test_a_stop_rolls_back_what_has_begun(stand: Stand) -> None:
     assert len(stand.claims) == 5
     assert not any(DISRUPTION_COMMAND in claim.metadata.annotations for claim in stand.claims)
     assert all(not node.spec.taints for node in stand.world.cluster.nodes.values())
+
+
+# --- while the decision is made ---
+
+
+def _protect(stand: Stand, claim: NodeClaim) -> None:
+    node = stand.world.cluster.nodes[claim.status.node_name]
+    metadata = with_fields(node.metadata, annotations={DO_NOT_DISRUPT: "true"})
+    stand.world.cluster.add(with_fields(node, metadata=metadata))
+
+
+def _use_up(stand: Stand, claim: NodeClaim) -> None:
+    """Another node breaks: its kubelet is gone."""
+    other = next(one for one in stand.claims if one.metadata.name != claim.metadata.name)
+    node = stand.world.cluster.nodes[other.status.node_name]
+    stand.world.cluster.add(with_fields(node, status=with_fields(node.status, conditions=[])))
+
+
+@pytest.mark.parametrize(
+    ("happens", "why"),
+    [
+        (lambda stand, claim: _annotate(stand, DISRUPTION, "stop"), "stops disruption in the whole cluster"),
+        (lambda stand, claim: _annotate(stand, DISRUPTION_RATE, "0 nodes per 1h"), "the rate 0 nodes per 1h"),
+        (_protect, "has the annotation karpenter.sh/do-not-disrupt"),
+        (_use_up, "allows 1 of 5 nodes, and 1 are disrupted"),
+    ],
+    ids=["stop", "rate", "do-not-disrupt", "budget"],
+)
+def test_what_is_forbidden_while_a_decision_is_made_does_not_begin(
+    stand: Stand, happens: Callable[[Stand, NodeClaim], None], why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A decision takes up to minutes. All rules for candidates and all limits are applied once more before it begins
+    (Karpenter disruption, validation).
+    """
+    claim = stand.claims[0]
+    cluster: Any = Overtaken(stand.world.cluster, "snapshot", lambda: None, lambda: happens(stand, claim))
+    late = Stand(stand.world, gateways=replace(stand.gateways, cluster=cluster))
+    assert late.consolidate(Retiring(claim.metadata.name, reason=DisruptionReason.EMPTY))["commands"] == 0
+    assert not is_tainted(stand, claim)
+    assert any(why in str(getattr(record, "reason", "")) for record in caplog.records)
 
 
 def _told(stand: Stand) -> list[str]:

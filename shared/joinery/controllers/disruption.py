@@ -26,6 +26,7 @@ from joinery.disruption.disruptions import Disruption, Disruptions
 from joinery.disruption.instance_type_drift import instance_type_drift
 from joinery.disruption.moves import replicas_of
 from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
+from joinery.disruption.readmission import readmit
 from joinery.disruption.validation import Validation, validate
 from joinery.doorbell.gateway import Bell
 from joinery.errors import RefusedError
@@ -134,7 +135,10 @@ class DisruptionController:
             return _Begun(Actor(self._gateways, decided.now, invocation))
         self._record(problem, decision, supply, "decided")
         current = self._gateways.cluster.snapshot()
-        validation = validate(replace(problem.packing, snapshot=current), decision.commands, decided)
+        at_present = replace(problem.packing, snapshot=current)
+        placed = validate(at_present, decision.commands, decided)
+        validation = readmit(placed.valid, replace(problem, packing=at_present))
+        _log_dropped(placed)
         _log_dropped(validation)
         acting = invocation.within(ACTING_SECONDS)
         actor = Actor(self._gateways, current.now, acting)

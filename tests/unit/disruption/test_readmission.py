@@ -1,0 +1,54 @@
+"""Readmission: which commands of a decision may still begin in the cluster as it is now."""
+
+import pytest
+
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.labels import DO_NOT_DISRUPT
+from joinery.disruption.disruptions import Disruption
+from joinery.disruption.readmission import readmit
+from simulator import builders
+from tests.unit.disruption.clusters import Cluster, on
+
+DRIFTED, EMPTY, UNDERUTILIZED = DisruptionReason.DRIFTED, DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED
+
+
+def _command(*nodes: str, reason: DisruptionReason = UNDERUTILIZED) -> Disruption:
+    return Disruption(reason=reason, message="", retire=tuple(f"claim-{node}" for node in nodes))
+
+
+def _cluster() -> Cluster:
+    """A node without pods, one with a pod, and a drifted one whose pod is protected, but not from drift."""
+    cluster = Cluster(pools=[builders.node_pool(budgets=[{"nodes": "2"}])])
+    cluster.machine("empty")
+    cluster.machine("used", [on("web", "used")])
+    protected = on("protected", "drifted", annotations={DO_NOT_DISRUPT: "true"})
+    cluster.machine("drifted", [protected], drifted=True, termination_grace_period="1h")
+    return cluster
+
+
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [
+        (_command("empty", reason=EMPTY), ""),
+        (_command("used", "empty"), ""),
+        (_command("drifted", reason=DRIFTED), ""),
+        (_command("drifted", "used", reason=DRIFTED), ""),
+        (_command("drifted"), "claim-drifted stays: pod default/protected must not be disrupted"),
+        (_command("used", "drifted"), "claim-drifted stays: pod default/protected must not be disrupted"),
+        (_command("used", "gone"), "claim-gone stays: it is no candidate any more"),
+    ],
+)
+def test_all_nodes_of_a_command_must_still_be_candidates_for_its_reason(command: Disruption, why: str) -> None:
+    """A node that drift alone may disrupt is none for consolidation; one that stays ends the command."""
+    answer = readmit([command], _cluster().problem())
+    assert answer.valid == (() if why else (command,))
+    assert [reason for _, reason in answer.dropped] == ([why] if why else [])
+
+
+def test_limits_are_applied_to_the_commands_in_their_order() -> None:
+    """What has begun to go since the decision counts against them."""
+    commands = [_command("empty", reason=EMPTY), _command("used")]
+    cluster = _cluster()
+    assert readmit(commands, cluster.problem()).valid == tuple(commands)
+    cluster.machine("broken", node={"ready": False})
+    assert readmit(commands, cluster.problem()).valid == (commands[0],)
