@@ -1,8 +1,8 @@
 """Candidates: which nodes may be disrupted now, for what, and which nodes may take their pods.
 
-The rules are Karpenter's (disruption controller, `NewCandidate`, `Emptiness`, `Drift`, `consolidation`), but that
-nothing has to be told: what Karpenter keeps in conditions and in memory is worked out from the snapshot here, so that
-a file of ``kubectl get`` is judged like a live cluster.
+The rules are Karpenter's (disruption controller, `NewCandidate`, `Emptiness`, `Drift`, `consolidation`). What Karpenter
+keeps in conditions and in memory is worked out from the snapshot, so a file of ``kubectl get`` is judged like a live
+cluster.
 
 - A node that is not initialised, is leaving, is in a disruption command, or is awaited by pods stays. So does one with
   the annotation ``karpenter.sh/do-not-disrupt: "true"``, and one whose NodePool is unknown or can buy nothing.
@@ -12,7 +12,8 @@ a file of ``kubectl get`` is judged like a live cluster.
   They do not keep a drifted one whose claim has a ``terminationGracePeriod``.
 - Nodes of static NodePools are no candidates: ``disruption.static_drift`` and ``disruption.scale_down`` deal with them.
 
-Budgets of NodePools are about commands, not about nodes: ``disruption.budgets`` applies them afterwards.
+A stop (``state.stops``) holds all nodes. Budgets and rates of NodePools are about commands, not about nodes:
+``disruption.admission`` applies them afterwards.
 """
 
 from collections import Counter
@@ -36,10 +37,10 @@ from joinery.state.nodes import NodeView, views
 from joinery.state.plans import is_kept
 from joinery.state.pod_events import quiet_since
 from joinery.state.pods import is_reschedulable
+from joinery.state.stops import stop_in_force
 
 EMPTY, UNDERUTILIZED = DisruptionReason.EMPTY, DisruptionReason.UNDERUTILIZED
 _CODES = {
-    ObjectionKind.STOP: HeldCode.STOPPED,
     ObjectionKind.NODE: HeldCode.DO_NOT_DISRUPT,
     ObjectionKind.POD: HeldCode.POD,
     ObjectionKind.POD_DISRUPTION_BUDGET: HeldCode.POD_DISRUPTION_BUDGET,
@@ -120,7 +121,8 @@ class _Judge:
             for name, types in problem.packing.instance_types.items()
         }
         self._prices = {view.claim: price for view in self._views if view.claim and (price := self._price(view))}
-        self._look = SecondLook(self._snapshot, heeds_stop=not problem.options.ignore_budgets)
+        self._stop = "" if problem.options.ignore_budgets else stop_in_force(self._snapshot)
+        self._look = SecondLook(self._snapshot, heeds_stop=False)  # the stop is heeded here already
         self._moves = MovePrices(problem)
 
     def judge(self) -> Candidates:
@@ -216,7 +218,7 @@ class _Judge:
             return HeldCode.NO_NODE_POOL, named
         if not self._types.get(pool.spec.template.spec.node_class_ref.name):
             return HeldCode.NO_NODE_POOL, f"its NodePool {view.pool} has no instance types to choose from"
-        return None
+        return (HeldCode.STOPPED, self._stop) if self._stop else None
 
     def _policy_hold(self, candidate: Candidate) -> _Hold | None:
         """What the NodePool says of consolidation."""

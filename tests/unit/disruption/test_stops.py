@@ -81,8 +81,8 @@ class TestWhatItStops:
         text = f"NodePool other stops disruption in the whole cluster ({DISRUPTION}: stop)"
         assert judged.candidates == ()
         assert set(judged.held) == {
-            Held("claim-empty", HeldCode.STOPPED, text, DisruptionReason.EMPTY),
-            Held("claim-used", HeldCode.STOPPED, text, DisruptionReason.UNDERUTILIZED),
+            Held("claim-empty", HeldCode.STOPPED, text),
+            Held("claim-used", HeldCode.STOPPED, text),
             Held("claim-drifted", HeldCode.STOPPED, text),
         }
 
