@@ -1,9 +1,10 @@
 """The second look: whether a disruption command is still right, just before its candidates are retired.
 
 Minutes pass between the decision and the moment when its replacements are ready. A pod may have come that must not be
-disrupted, a disruption budget may have been used up, or somebody may have stopped all disruption. Whoever chooses candidates asks the same beforehand
-(``disruption.candidates``, ``disruption.static_drift``), so that no replacement is bought in vain. And a pod may have
-been bound just before the taint came, for which nobody has looked for a place (``newcomer``).
+disrupted, a disruption budget may have been used up, or somebody may have stopped all disruption. Whoever chooses
+candidates asks the same beforehand (``disruption.candidates``, ``disruption.static_drift``), so that no replacement is
+bought in vain. And a pod may have been bound just before the taint came, for which nobody has looked for a place
+(``newcomer``).
 """
 
 from collections import defaultdict
