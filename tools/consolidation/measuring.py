@@ -13,15 +13,16 @@ from tools.consolidation.applied import applied
 from tools.consolidation.catalogue import Catalogue
 from tools.consolidation.contract import violations
 from tools.consolidation.contract.cluster import go_duration
-from tools.consolidation.documents import Document, read, write
+from tools.consolidation.documents import Document, moment, read, write
 from tools.consolidation.figures import Measured, waits_for_budgets
 from tools.consolidation.judging import Judge
 from tools.consolidation.running import JOINERY, Asked, Run, catalogue_of, disrupt
 
 _NOW = "2026-01-01T12:00:00Z"
 _PAYBACK = timedelta(hours=1)
-#: A NodePool of ten nodes whose budget is one node, and some more.
-_ROUNDS = 40
+#: A NodePool of ten nodes whose budget is one node, and some more; and what a round takes, with its drains.
+_ROUNDS = 20
+_ROUND = timedelta(minutes=15)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +88,15 @@ class Measurement:
     def _rounds(
         self, objects: Sequence[Document], plan: Document, catalogue: Catalogue, file: Path, now: str
     ) -> Iterator[Run]:
-        """Decisions about what decisions lead to, until one waits for no budget."""
-        for _ in range(_ROUNDS):
+        """Decisions about what decisions lead to, until one waits for no budget.
+
+        The second is asked about the moment of the first, when every reason to take something back is freshest.
+        """
+        for number in range(_ROUNDS):
             objects = applied(objects, plan, catalogue)
             write(objects, file)
-            run = self._decide(file, now, self.asked)
+            later = moment(now) + number * _ROUND
+            run = self._decide(file, later.strftime("%Y-%m-%dT%H:%M:%SZ"), self.asked)
             yield run
             if run.plan is None or not run.plan["commands"] or not waits_for_budgets(plan):
                 return
