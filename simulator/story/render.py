@@ -31,6 +31,7 @@ _ICONS = {
     "all run": ("▶", "bold green"),
     "warns": ("!", "bold red"),
     "retires": ("✂", "red"),
+    "gives up": ("▼", "magenta"),
     "covered": ("⇄", "green"),
     "taints": ("⊘", "yellow"),
     "restarts": ("↻", "yellow"),

@@ -14,6 +14,7 @@ from typing import Any
 from joinery.apis import labels as keys
 from joinery.apis.core import Node, Pod
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.state.disruption import is_candidate
 from joinery.state.plans import planned_pods
 from simulator.actors.ec2 import Envelope
 from simulator.doors.doors import Call
@@ -195,6 +196,8 @@ class Narrator:
         lines = [json.loads(line) for line in call.log.splitlines() if line.startswith("{")]
         if call.door == "provisioning":
             self._packed(call.result or {})
+        if call.door == "disruption":
+            self._gave_up(call.result or {})
         for line in lines:
             self._logged(call.door, line)
         if call.door == "webhook" and '"resource": "events"' in str(call.event.get("body", ""))[:600]:
@@ -235,9 +238,21 @@ class Narrator:
         if result.get("launches"):
             text = f"{counted(result['launches'], 'node')} to buy, {_bound(self._last_record(), result['hourly_cost'])}"
             self.say("provisioning", "packs", counted(result["placed"], "pod"), text)
+        self._launched("provisioning")
+
+    def _gave_up(self, result: dict[str, Any]) -> None:
+        """Which nodes do not earn their price. Those that a command of the record did not begin are not told."""
+        commands = self._last_record()["joinery"]["result"]["commands"] if result.get("commands") else []
+        begun = {claim.metadata.name for claim in self._world.cluster.node_claims.values() if is_candidate(claim)}
+        for command in commands:
+            if begun.issuperset(command["retire"]):
+                self.say("disruption", "gives up", names(command["retire"], most=2), command["message"])
+        self._launched("disruption")
+
+    def _launched(self, door: str) -> None:
         for claim in self._moment.claims:
             current = self._world.cluster.node_claims.get(claim.metadata.name, claim)
-            self.say("provisioning", "launches", claim.metadata.name, self._bought(current))
+            self.say(door, "launches", claim.metadata.name, self._bought(current))
         self._moment.claims.clear()
 
     def _bought(self, claim: NodeClaim) -> str:

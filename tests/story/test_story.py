@@ -9,6 +9,8 @@ from simulator.kubernetes.budgets import is_ready
 from simulator.story.leaks import leaks
 from tests.story.conftest import Told
 
+OVER = "the rush is over"
+
 
 @pytest.fixture(scope="module")
 def story(told: Callable[..., Told]) -> Told:
@@ -72,7 +74,8 @@ def test_the_replacement_is_launched_before_the_drain_begins(story: Told) -> Non
 def test_what_goes_is_replaced_by_one_plan(story: Told) -> None:
     """The pods come back under other names while their nodes boot; nothing is bought for them again."""
     warned, retired = story.index("ec2", "warns"), story.index("expiration", "retires")
-    for start, end in ((warned, retired), (retired, len(story.entries))):
+    over = story.index("story", "scene", OVER)
+    for start, end in ((warned, retired), (retired, over)):
         plans = [entry for entry in story.entries[start:end] if (entry.who, entry.word) == ("provisioning", "packs")]
         assert len(plans) == 1, [entry.why for entry in plans]
 
@@ -84,6 +87,25 @@ def test_an_expired_node_is_replaced_and_retired(story: Told) -> None:
     steps = [("provisioning", "launches"), ("lifecycle", "evicts"), ("lifecycle", "closed")]
     order = [rest.index(who, word) for who, word in steps]
     assert order == sorted(order)
+
+
+def test_when_the_rush_is_over_nodes_that_do_not_earn_their_price_go(story: Told) -> None:
+    """An empty one, and some whose pods have room elsewhere: nothing is bought, no pod waits long, the bill falls."""
+    rest = story.after(story.index("story", "scene", OVER))
+    before, after = rest.entries[0].hourly, rest.entries[-1].hourly
+    given_up = [entry for entry in rest.entries if (entry.who, entry.word) == ("disruption", "gives up")]
+    assert len(given_up) >= 2
+    assert not [entry for entry in rest.entries if entry.word == "launches"]
+    closed = {entry.subject for entry in rest.entries if entry.word == "closed"}
+    assert {entry.subject for entry in given_up} <= closed
+    assert after < 0.85 * before
+    assert rest.entries[-1].word in ("closed", "all run")
+
+
+def test_nothing_is_given_up_before_the_rush_is_over(story: Told) -> None:
+    """What was bought for pods that are there earns its price."""
+    over = story.index("story", "scene", OVER)
+    assert not [entry for entry in story.entries[:over] if entry.who == "disruption"]
 
 
 def test_at_the_end_every_pod_runs_where_it_may(story: Told) -> None:
