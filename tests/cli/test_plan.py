@@ -297,25 +297,8 @@ def test_the_example_shows_what_a_plan_can_say(run: Run) -> None:
     assert [left["pod"] for left in outcome.document["unschedulable"]] == ["default/giant"]
 
 
-def test_what_a_node_pool_asks_for_in_vain_is_said(run: Run, write: Write) -> None:
-    """Consolidation, removal of empty nodes and drift are still to come; who counts on them must know."""
-    pool = {
-        "apiVersion": "karpenter.sh/v1",
-        "kind": "NodePool",
-        "metadata": {"name": "thrifty"},
-        "spec": {
-            "template": {"spec": {"nodeClassRef": NODE_CLASS_REF, "requirements": []}},
-            "disruption": {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "1m"},
-        },
-    }
-    outcome = run("plan", "-f", write("pool.yaml", pool))
-    assert "not supported yet: spec.disruption, which NodePool thrifty asks for" in outcome.err
-    pool["spec"]["disruption"] = {"consolidateAfter": "Never"}  # type: ignore[index]
-    assert "spec.disruption" not in run("plan", "-f", write("pool.yaml", pool)).err
-
-
 def test_static_node_pools_are_told_to_get_their_nodes_elsewhere(run: Run, write: Write) -> None:
-    """A plan is for pods, so it says what it does not show. Nothing of ``spec.disruption`` is in vain there."""
+    """A plan is for pods, so it says what it does not show."""
     pool = {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodePool",

@@ -33,10 +33,6 @@ WARNINGS = {
         "1 pod waits for Fargate (schedulerName fargate-scheduler): no EC2 node is planned",
     ],
 }  # fmt: skip
-#: Pools of ours that want to be consolidated: those of EKS Auto Mode are not among them.
-ASKING_IN_VAIN = {
-    f"karpenter/{pool}" for pool in ("nodepool-v1", "nodepool-v1-gpu", "nodepool-v1beta1", "provisioner-v1alpha5")
-}
 #: Pods that wait, and why they must: nothing but they is in the file.
 UNSCHEDULABLE = {
     "pods/every-optional-field": [
@@ -55,10 +51,9 @@ def test_each_piece_is_read_and_only_what_matters_is_said(path: Path, run: Run) 
     """No real object stops a plan, and none is read with a warning about nothing."""
     outcome = run(*PLAN, str(path))
     assert outcome.status == 0, outcome.err
-    assert ("spec.disruption" in outcome.err) == (name(path) in ASKING_IN_VAIN)
     told = [line.partition(": ")[2].removeprefix(f"{path}: ") for line in outcome.err.splitlines()]
-    # Nodes of other regions, pools that ask for what nobody does yet, and pods without any pool are another test's.
-    of_others = ("PRICES ARE AN ESTIMATE", "not supported yet: spec.disruption", "there is no NodePool, so")
+    # Nodes of other regions, and pods without any pool, are another test's.
+    of_others = ("PRICES ARE AN ESTIMATE", "there is no NodePool, so")
     told = [line for line in told if not line.startswith(of_others)]
     assert told == WARNINGS.get(name(path), WARNINGS.get(path.parent.name, []))
     left = [reason for entry in outcome.document["unschedulable"] for reason in entry["reasons"]]

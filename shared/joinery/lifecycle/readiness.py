@@ -21,7 +21,6 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass, NodeClassRef, NodeClassStatus
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amounts, texts, total
-from joinery.apis.support import UNTIL_THEN, disruption_in_vain
 from joinery.apis.validation import validate
 from joinery.commands import Announce, Command, Reject, UpdateClass, UpdatePool
 from joinery.lifecycle.registration_health import with_registration_health
@@ -30,8 +29,8 @@ from joinery.state.claims import REGISTERED
 from joinery.state.retirements import with_retirements
 from joinery.state.snapshot import Snapshot
 
-#: Not part of ``Ready``: the pool is used, and only its disruption does not act.
-NOT_DONE_YET = f"{OWN_GROUP}/DisruptionNotSupported"
+#: An older version said of pools that their ``spec.disruption`` did not act.
+_OUTLIVED = f"{OWN_GROUP}/DisruptionNotSupported"
 _VALID, _CLASS_READY = NODE_POOL_DEPENDENTS
 #: Resources that a pool's status names even when it has none.
 _ALWAYS = ("cpu", "memory", "pods", "ephemeral-storage")
@@ -117,7 +116,7 @@ def _pool(
     pool = with_retirements(pool, snapshot.managed_claims, snapshot.now)
     conditions = put(pool.status.conditions, _valid(pool, at))
     conditions = put(conditions, _class_ready(node_class, at) if node_class else _no_class(ref, snapshot, at))
-    conditions = with_shift(_with_not_done_yet(conditions, pool, at), pool, node_class, shifted, at)
+    conditions = with_shift(drop(conditions, _OUTLIVED), pool, node_class, shifted, at)
     claims = [claim for claim in snapshot.managed_claims if _counts(claim, pool)]
     status = pool.status.model_copy(
         update={
@@ -128,20 +127,6 @@ def _pool(
     )
     stamp = {NODE_POOL_HASH: node_pool_hash(pool), NODE_POOL_HASH_VERSION: HASH_VERSION}
     return pool.model_copy(update={"metadata": _annotated(pool.metadata, stamp), "status": status})
-
-
-def _with_not_done_yet(conditions: list[Condition], pool: NodePool, at: Observation) -> list[Condition]:
-    """The conditions with one for what the pool asks for and Joinery does not do yet.
-
-    Its type is in our own domain and its status True, so that no tool takes it for a failure.
-    """
-    lacking = disruption_in_vain(pool)
-    if not lacking:
-        return drop(conditions, NOT_DONE_YET)
-    condition = true(NOT_DONE_YET, at).model_copy(
-        update={"reason": "NotSupportedYet", "message": f"not supported yet: {lacking}. {UNTIL_THEN}"}
-    )
-    return put(conditions, condition)
 
 
 def _annotated(metadata: Any, stamp: Mapping[str, str]) -> Any:

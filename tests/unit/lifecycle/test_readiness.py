@@ -7,10 +7,11 @@ import pytest
 from joinery.apis.conditions import find
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.labels import NODE_POOL_HASH
+from joinery.apis.meta import Condition
 from joinery.apis.nodeclass import DEFAULT_KIND, NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.commands import Announce, Command, Reject, UpdateClass, UpdatePool
-from joinery.lifecycle.readiness import NOT_DONE_YET, readiness
+from joinery.lifecycle.readiness import readiness
 from joinery.state.snapshot import Invalid, Snapshot
 from simulator import builders
 from simulator.clock import START
@@ -122,22 +123,10 @@ def test_a_class_that_is_deleted_outlives_its_claims() -> None:
     assert not any(isinstance(command, Announce) for command in unused)
 
 
-def _in_vain(**disruption: Any) -> list[tuple[str, str]]:
-    """What a ready pool's status says of the disruption that it asks for."""
-    pool = _pool(builders.node_pool(**disruption), builders.node_class())
-    ready = find(pool.status.conditions, "Ready")
-    assert ready is not None
-    assert ready.status == "True"
-    return [(each.status, each.reason) for each in pool.status.conditions if each.type == NOT_DONE_YET]
-
-
-@pytest.mark.parametrize("policy", ["WhenEmpty", "WhenEmptyOrUnderutilized"])
-def test_a_pool_is_told_that_its_disruption_does_not_act_yet(policy: str) -> None:
-    """Beside ``Ready``, which it does not change; True, and so no failure to whoever watches conditions."""
-    assert _in_vain(consolidationPolicy=policy) == [("True", "NotSupportedYet")]
-
-
-@pytest.mark.parametrize("disruption", [{}, {"consolidateAfter": "Never"}])
-def test_a_pool_that_asks_for_nothing_is_told_nothing(disruption: dict[str, str]) -> None:
-    """What does not act is not missed."""
-    assert _in_vain(**disruption) == []
+def test_a_pool_is_no_longer_told_that_its_disruption_does_not_act() -> None:
+    """An older version had said so."""
+    outlived = Condition(type="joinery.dev/DisruptionNotSupported", status="True", reason="NotSupportedYet")
+    pool = builders.node_pool(consolidationPolicy="WhenEmpty")
+    told = pool.model_copy(update={"status": pool.status.model_copy(update={"conditions": [outlived]})})
+    after = _pool(told, builders.node_class())
+    assert find(after.status.conditions, outlived.type) is None

@@ -4,7 +4,6 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from joinery.apis.core import Pod
-from joinery.apis.support import UNTIL_THEN, disruption_in_vain
 from joinery.cli.doubts.amounts import odd_amounts
 from joinery.cli.notices import Notice, note, some_of, warning
 from joinery.cli.view.workloads import owner_of
@@ -45,7 +44,6 @@ def left_out(snapshot: Snapshot, *, only_marked: bool) -> Iterator[Notice]:
     ``only_marked``: pending are the pods alone that a scheduler marked so, as in a cluster; in a file all that wait
     are.
     """
-    yield from _in_vain(snapshot)
     yield from _of_fixed_size(snapshot)
     yield from _gated(snapshot)
     waiting = sum(waits_for_fargate(pod) for pod in snapshot.pods)
@@ -116,14 +114,6 @@ def _of_other_schedulers(snapshot: Snapshot, *, only_marked: bool) -> Iterator[N
             yield note(f"{what}: planned by the rules of kube-scheduler, which may not be that scheduler's")
         else:
             yield note(f"{what}: not planned, because it has not marked them Unschedulable")
-
-
-def _in_vain(snapshot: Snapshot) -> Iterator[Notice]:
-    """What NodePools ask for and do not get yet, in a line for all."""
-    pools = [pool.metadata.name for pool in snapshot.node_pools if snapshot.serves(pool) and disruption_in_vain(pool)]
-    if pools:
-        ask = "asks" if len(pools) == 1 else "ask"
-        yield warning(f"not supported yet: spec.disruption, which NodePool {some_of(pools)} {ask} for: {UNTIL_THEN}")
 
 
 def _of_fixed_size(snapshot: Snapshot) -> Iterator[Notice]:
