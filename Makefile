@@ -5,6 +5,8 @@ PYTHON ?= python3
 # What `make build` builds; the template's defaults. `host` is this machine's own.
 RUNTIME ?= python3.13
 ARCHITECTURE ?= arm64
+# How many processes run tests. More than there are processors fill the time in which a test waits for a real API server.
+WORKERS ?= 2
 # How long `make soak` takes, and what its random choices come from.
 STEPS ?= 10000
 SEED ?= 0
@@ -36,22 +38,21 @@ demo: setup ## Replay a story through the real handlers, on the simulator
 	@.venv/bin/joinery simulate
 
 test: setup $(SAM) .venv-ric/.current ## Everything: lint, types, contracts, drift, build, smoke, tests
-	@$(MAKE) --no-print-directory -j2 --output-sync=target lint types build-host
-	@$(MAKE) --no-print-directory smoke
+	@$(MAKE) --no-print-directory -j2 --output-sync=target lint types smoke
 	@assets=$${KUBEBUILDER_ASSETS:-}; \
 	if [ -z "$$assets" ]; then \
 		if command -v go >/dev/null; then assets=$$(tools/controlplane/build) || exit 1; \
 		else echo "### Go is not at hand and KUBEBUILDER_ASSETS is not set: tests on a real control plane are SKIPPED ###"; fi; \
 	fi; \
 	tools/browser/install >/dev/null || echo "### pages are NOT LOOKED AT in a real browser ###"; \
-	KUBEBUILDER_ASSETS=$$assets .venv/bin/pytest -n 2
+	KUBEBUILDER_ASSETS=$$assets .venv/bin/pytest -n $(WORKERS)
 
 fuzz: setup ## Every property with new examples, 25 times as many as in `make test` (hours; FUZZ="tests/unit/verification --hypothesis-seed=7")
-	@.venv/bin/pytest -n 2 --one-by-one -m hypothesis --hypothesis-profile=fuzz $(FUZZ)
+	@.venv/bin/pytest -n $(WORKERS) --one-by-one -m hypothesis --hypothesis-profile=fuzz $(FUZZ)
 
 soak: setup ## A node's life under fire: random faults, every call failing, every two doors interleaved (STEPS=10000 SEED=0)
 	@assets=$${KUBEBUILDER_ASSETS:-}; if [ -z "$$assets" ] && command -v go >/dev/null; then assets=$$(tools/controlplane/build) || exit 1; fi; \
-	KUBEBUILDER_ASSETS=$$assets .venv/bin/pytest -n 2 --one-by-one -m soak --soak=$(STEPS) --soak-seed=$(SEED) $(SOAK)
+	KUBEBUILDER_ASSETS=$$assets .venv/bin/pytest -n $(WORKERS) --one-by-one -m soak --soak=$(STEPS) --soak-seed=$(SEED) $(SOAK)
 
 lint: setup ## Format, lint, import contracts, and whatever is generated and may have drifted
 	.venv/bin/ruff format --check --quiet . || { .venv/bin/ruff format --diff --quiet . | head -40; exit 1; }

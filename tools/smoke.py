@@ -7,9 +7,12 @@ comes from the environment given with ``--runtime-packages``.
 """
 
 import argparse
+import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 
 from tools.template import BUILD, ROOT, Door, doors, load
@@ -36,7 +39,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--runtime-packages", type=Path, required=True, help="a site-packages folder that holds boto3")
     packages = parser.parse_args().runtime_packages.resolve()
-    failed = [name for name, door in doors(load()).items() if not _imports(door, packages)]
+    named = doors(load())
+    with ThreadPoolExecutor(os.cpu_count()) as processors:
+        imported = list(processors.map(partial(_imports, packages), named.values()))
+    failed = [name for name, is_imported in zip(named, imported, strict=True) if not is_imported]
     if failed:
         sys.exit(f"smoke: {', '.join(failed)} cannot be imported from the build")
 
@@ -47,7 +53,7 @@ def path_of(door: Door, packages: Path) -> list[str]:
     return [str(folder) for folder in (BUILD / door.logical_id, *layers, packages)]
 
 
-def _imports(door: Door, packages: Path) -> bool:
+def _imports(packages: Path, door: Door) -> bool:
     stripped = [sys.executable, "-I", "-S", "-W", "error", "-c", _PROGRAM, *path_of(door, packages)]
     with tempfile.TemporaryDirectory() as elsewhere:
         done = subprocess.run(stripped, cwd=elsewhere, env={}, capture_output=True, text=True)
