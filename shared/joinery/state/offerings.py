@@ -95,19 +95,23 @@ class InstanceType:
 
 def without(types: Iterable[InstanceType], unavailable: frozenset[OfferingKey]) -> tuple[InstanceType, ...]:
     """The same types, with the offerings that EC2 was out of lately marked unavailable."""
-    if not unavailable:
-        return tuple(types)
+    # Usually EC2 is out of a handful of types. Nothing is copied of the hundreds of others.
+    lacking = {pool.instance_type for pool in unavailable}
     return tuple(
-        replace(
-            instance_type,
-            offerings=tuple(
-                replace(offering, available=False)
-                if OfferingKey(instance_type.name, offering.zone, offering.capacity_type) in unavailable
-                else offering
-                for offering in instance_type.offerings
-            ),
-        )
+        _without(instance_type, unavailable) if instance_type.name in lacking else instance_type
         for instance_type in types
+    )
+
+
+def _without(instance_type: InstanceType, unavailable: frozenset[OfferingKey]) -> InstanceType:
+    return replace(
+        instance_type,
+        offerings=tuple(
+            replace(offering, available=False)
+            if OfferingKey(instance_type.name, offering.zone, offering.capacity_type) in unavailable
+            else offering
+            for offering in instance_type.offerings
+        ),
     )
 
 
