@@ -3,8 +3,9 @@
     python -m tools.bench_snapshot [--size NODES PODS]
 
 A real API server (``KUBEBUILDER_ASSETS``) holds the cluster. A process of its own plays the function: its first read is
-a cold one, every further one is a warm tick five seconds later, in which only kubelets and a few pods have reported.
-``tick`` is a read and lifecycle's decision about it, by the clock; ``MB`` is what all answers took on the wire.
+a cold one. Then it writes what lifecycle would, until there is nothing left to write. Every further read is a warm tick
+five seconds later, in which only kubelets and a few pods have reported. ``tick`` is a read and lifecycle's decision
+about it, by the clock; ``MB`` is what all answers took on the wire.
 """
 
 import argparse
@@ -20,11 +21,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tools.controlplane.assets import MissingBinaryError
 from tools.controlplane.plane import ControlPlane, running
 from tools.large_cluster import LargeCluster
+
+if TYPE_CHECKING:
+    from joinery.cluster.kubernetes import KubernetesCluster
+    from joinery.lifecycle.decision import LifecycleDecision
+    from joinery.state.snapshot import Snapshot
 
 SIZES = ((1000, 30_000), (5000, 100_000))
 TICKS = 9
@@ -33,18 +39,22 @@ SETTLED = ("/api/v1/pods", "/api/v1/nodes", "/apis/karpenter.sh/v1/nodeclaims")
 MANIFESTS = Path(__file__).parent.parent / "manifests"
 MIB = 1024  # getrusage counts KiB
 _AT_ONCE = 2000
+#: How often lifecycle runs until it has nothing to do: conditions, tags, and a look at both.
+_ROUNDS = 4
 
 
 @dataclass(frozen=True)
 class Tick:
-    """One tick, in seconds by the clock; ``processor``: what the read took of the function's processor.
+    """One tick, in seconds by the clock.
 
-    ``megabytes``: read in it. ``peak``: what memory the process has had so far at most, in MiB.
+    ``processor``, ``thought``: what the read and the decision took of the function's processor. ``megabytes``: read in
+    it. ``peak``: what memory the process has had so far at most, in MiB.
     """
 
     read: float
     decided: float
     processor: float
+    thought: float
     megabytes: float
     peak: float
     pods: int
@@ -56,22 +66,48 @@ def ticks() -> None:
     from joinery.cluster.auth import from_kubeconfig
     from joinery.cluster.kubernetes import KubernetesCluster
     from joinery.cluster.transport import Transport
-    from joinery.lifecycle.decision import decide
-    from joinery.lifecycle.view import view_of
 
     transport = Transport(from_kubeconfig(sys.argv[-1]))
     moment = datetime(2026, 11, 21, 13, tzinfo=UTC)
     cluster = KubernetesCluster(transport, now=lambda: moment, node_class=EC2NodeClass, tell=_complain)
-    for _ in sys.stdin:
+    for number, _ in enumerate(sys.stdin):
         before, begun, processor = cluster.bytes_read, time.perf_counter(), time.process_time()
         snapshot = cluster.snapshot()
-        read, processor = time.perf_counter(), time.process_time() - processor
-        # Without a list of instances nothing is terminated or found to be garbage: a tick with nothing to do.
-        decide(view_of(snapshot, None), {item.metadata.name: item.status for item in snapshot.node_classes})
-        decided = time.perf_counter()
+        read, thought = time.perf_counter(), time.process_time()
+        _decision(snapshot)
+        decided, ended = time.perf_counter(), time.process_time()
+        times = [read - begun, decided - read, thought - processor, ended - thought]
         size = (cluster.bytes_read - before) / 1e6
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / MIB
-        print(json.dumps([read - begun, decided - read, processor, size, peak, len(snapshot.pods)]), flush=True)
+        if not number:
+            _bring_to_rest(cluster)
+        print(json.dumps([*times, size, peak, len(snapshot.pods)]), flush=True)
+
+
+def _decision(snapshot: "Snapshot") -> "LifecycleDecision":
+    """Without a list of instances, so that nothing is terminated or found to be garbage."""
+    from joinery.lifecycle.decision import decide
+    from joinery.lifecycle.view import view_of
+
+    return decide(view_of(snapshot, None), {item.metadata.name: item.status for item in snapshot.node_classes})
+
+
+def _bring_to_rest(cluster: "KubernetesCluster") -> None:
+    """Write what lifecycle would to claims and pools that it has never seen; the cloud takes every tag."""
+    from joinery.commands import UpdateClaim, UpdatePool
+
+    for _ in range(_ROUNDS):
+        decision = _decision(cluster.snapshot())
+        chains = [*decision.readiness, *(chain for step in decision.steps for chain in (step.commands, step.tagging))]
+        commands = [command for chain in chains for command in chain]
+        for command in commands:
+            if isinstance(command, UpdateClaim):
+                cluster.update_node_claim(command.before, command.after)
+            elif isinstance(command, UpdatePool):
+                cluster.update_node_pool(command.before, command.after)
+        if not commands:
+            return
+    raise SystemExit(f"the cluster does not come to rest: {sorted({type(command).__name__ for command in commands})}")
 
 
 def _complain(line: str) -> None:
@@ -108,12 +144,13 @@ def _store(plane: ControlPlane, documents: Iterable[tuple[str, Any]]) -> None:
 def row(cluster: LargeCluster, taken: list[Tick]) -> str:
     """The cold read, and the median of the warm ticks."""
     cold, warm = taken[0], taken[1:]
-    read, decided, processor = (
-        1000 * statistics.median(getattr(tick, name) for tick in warm) for name in ("read", "decided", "processor")
+    read, decided, processor, thought = (
+        1000 * statistics.median(getattr(tick, name) for tick in warm)
+        for name in ("read", "decided", "processor", "thought")
     )
     return (
         f"{cluster.nodes:>6} {cold.pods:>7} {cold.read:>9.1f} {cold.megabytes:>8.1f} {read + decided:>8.0f} "
-        f"{read:>8.0f} {1000 * max(tick.read for tick in warm):>8.0f} {processor:>7.0f} "
+        f"{read:>8.0f} {1000 * max(tick.read for tick in warm):>8.0f} {processor:>7.0f} {thought:>7.0f} "
         f"{max(tick.megabytes for tick in warm):>8.2f} {taken[-1].peak:>9.0f}"
     )
 
@@ -127,7 +164,7 @@ def main() -> None:
         return ticks()
     print(
         f"{'nodes':>6} {'pods':>7} {'cold s':>9} {'cold MB':>8} {'tick ms':>8} {'read ms':>8} {'at most':>8} "
-        f"{'cpu ms':>7} {'MB':>8} {'peak MiB':>9}"
+        f"{'cpu ms':>7} {'decide':>7} {'MB':>8} {'peak MiB':>9}"
     )
     for nodes, pods in given.size or SIZES:
         cluster = LargeCluster(nodes, pods)

@@ -19,7 +19,7 @@ from joinery.commands import Announce, Command, DeleteClaim
 from joinery.disruption.costs import lifetime_remaining, rescheduling_cost
 from joinery.state.claims import DRIFTED
 from joinery.state.nodes import NodeView, views
-from joinery.state.pods import is_active, is_daemon, is_mirror, is_protected
+from joinery.state.pods import comes_with_node, is_active, is_protected
 from joinery.state.priorities import priorities_of
 from joinery.state.replicas import StaticPool, static_pools
 from joinery.state.snapshot import Snapshot
@@ -104,7 +104,7 @@ class _Nodes:
             return Stage.UNLAUNCHED
         if not view.is_initialized or not view.is_ready:
             return Stage.UNFIT
-        return Stage.EMPTY if all(is_daemon(pod) or is_mirror(pod) for pod in pods) else Stage.USED
+        return Stage.EMPTY if all(map(comes_with_node, pods)) else Stage.USED
 
 
 def _ordered(candidates: Iterable[_Candidate], by_zone: Counter[str]) -> Iterator[_Candidate]:

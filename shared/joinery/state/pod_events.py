@@ -13,7 +13,7 @@ from joinery.apis.core import Pod
 from joinery.apis.labels import OWN_GROUP
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.claims import INITIALIZED
-from joinery.state.pods import is_active, is_daemon, is_mirror
+from joinery.state.pods import comes_with_node, is_active
 
 #: The condition whose message is the digest. A condition, because one write of the status holds it and the moment
 #: together, and because the webhook is not called for it.
@@ -26,9 +26,7 @@ def digest(pods: Iterable[Pod]) -> str:
 
     DaemonSets' pods do not count, nor those of the kubelet itself: they come and go with the node.
     """
-    running = sorted(
-        pod.metadata.uid or pod.key for pod in pods if is_active(pod) and not is_daemon(pod) and not is_mirror(pod)
-    )
+    running = sorted(pod.metadata.uid or pod.key for pod in pods if is_active(pod) and not comes_with_node(pod))
     return sha256("\n".join(running).encode()).hexdigest()[:_DIGITS]
 
 

@@ -10,6 +10,8 @@ from joinery.apis.labels import DO_NOT_DISRUPT, PLANNED_TAINT
 #: The scheduler of pods that a Fargate profile selects; EKS writes its name into them.
 FARGATE_SCHEDULER = "fargate-scheduler"
 _TERMINAL = ("Succeeded", "Failed")
+_DAEMON_SET, _NODE = ("apps/v1", "DaemonSet"), ("v1", "Node")
+_WITH_NODE = (_DAEMON_SET, _NODE)
 #: Longer than any pod takes to end.
 _CENTURY = timedelta(days=36500)
 
@@ -25,7 +27,8 @@ def is_terminating(pod: Pod) -> bool:
 
 def is_active(pod: Pod) -> bool:
     """Neither finished nor on its way out."""
-    return not is_terminal(pod) and not is_terminating(pod)
+    # Not by the two above: every run asks this of every pod, and the calls would take twice as long as the answer.
+    return pod.metadata.deletion_timestamp is None and pod.status.phase not in _TERMINAL
 
 
 def is_owned_by(pod: Pod, api_version: str, kind: str) -> bool:
@@ -39,12 +42,21 @@ def is_owned_by(pod: Pod, api_version: str, kind: str) -> bool:
 
 def is_daemon(pod: Pod) -> bool:
     """Whether it is a DaemonSet's: such a pod is made for a node that is there, so no node is bought for it."""
-    return is_owned_by(pod, "apps/v1", "DaemonSet")
+    return is_owned_by(pod, *_DAEMON_SET)
 
 
 def is_mirror(pod: Pod) -> bool:
     """Whether it mirrors a static pod of one kubelet, which no other node can run."""
-    return is_owned_by(pod, "v1", "Node")
+    return is_owned_by(pod, *_NODE)
+
+
+def comes_with_node(pod: Pod) -> bool:
+    """Whether it is a DaemonSet's or mirrors a static pod: it comes and goes with its node, and asks for none."""
+    # In one loop for both, because every run asks this of every pod.
+    for owner in pod.metadata.owner_references:  # noqa: SIM110
+        if (owner.api_version, owner.kind) in _WITH_NODE:
+            return True
+    return False
 
 
 def is_for_fargate(pod: Pod) -> bool:
@@ -63,7 +75,7 @@ def is_pending(pod: Pod, *, only_marked: bool) -> bool:
     Against a live cluster (``only_marked``) the scheduler must have said Unschedulable and not be pre-empting for it
     (Karpenter `pod.IsProvisionable`). In a file every unbound, live, ungated pod waits.
     """
-    if pod.spec.node_name or is_daemon(pod) or is_mirror(pod) or is_terminal(pod) or is_for_fargate(pod):
+    if pod.spec.node_name or comes_with_node(pod) or is_terminal(pod) or is_for_fargate(pod):
         return False
     if not only_marked:
         return not pod.spec.scheduling_gates and not is_terminating(pod)
@@ -89,7 +101,7 @@ def is_reschedulable(pod: Pod) -> bool:
     alive = is_active(pod) or (
         not is_terminal(pod) and is_terminating(pod) and is_owned_by(pod, "apps/v1", "StatefulSet")
     )
-    return alive and not is_daemon(pod) and not is_mirror(pod) and not is_for_fargate(pod)
+    return alive and not comes_with_node(pod) and not is_for_fargate(pod)
 
 
 def is_protected(pod: Pod, now: datetime) -> bool:
