@@ -14,7 +14,7 @@ from joinery.apis.cron import Window, window
 
 _STOP_WORD = "stop"
 _STOP_WINDOW = re.compile(r"from\s+(.+?)\s+for\s+(\S+)")
-_RATE = re.compile(r"(\d{1,9})(%| nodes?) per (\S+)")
+_RATE = re.compile(r"(\d{1,9})(%| nodes?| pods?) per (\S+)")
 #: The most nodes that a rate may speak of: so many are remembered on a NodePool.
 MOST_REMEMBERED = 500
 _DOLLARS = re.compile(r"\d{1,9}(\.\d+)?|\.\d+")
@@ -72,32 +72,44 @@ def _stop_window(part: str, text: str) -> Window:
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """How many nodes of a pool may be disrupted in any time of a ``length``: so many, or a ``percent`` of them."""
+    """How many of some things may be disrupted in any time of a ``length``: a ``number``, or a ``percent`` of them."""
 
     length: timedelta
-    nodes: int = 0
+    number: int = 0
     percent: int | None = None
 
     def limit(self, total: int) -> int:
-        """For a pool of ``total`` nodes. Percentages are rounded up, as those of budgets are."""
-        limit = self.nodes if self.percent is None else math.ceil(total * self.percent / 100)
-        return min(limit, MOST_REMEMBERED)
+        """Of ``total`` things. Percentages are rounded up, as those of budgets are."""
+        return self.number if self.percent is None else math.ceil(total * self.percent / 100)
 
 
 def rate_of(text: str) -> Rate:
-    """``10 nodes per 1h`` or ``5% per 30m``. Raises ``ValueError`` for anything else, and for more than 500 nodes."""
+    """Of a NodePool: ``10 nodes per 1h`` or ``5% per 30m``.
+
+    Raises ``ValueError`` for anything else, and for more than 500 nodes.
+    """
+    rate = _rate(text, "nodes")
+    if rate.number > MOST_REMEMBERED:
+        raise ValueError(f"{text!r} is more than {MOST_REMEMBERED} nodes")
+    return rate
+
+
+def eviction_rate_of(text: str) -> Rate:
+    """Of a workload: ``2 pods per 1h`` or ``10% per 30m``. Raises ``ValueError`` for anything else."""
+    return _rate(text, "pods")
+
+
+def _rate(text: str, things: str) -> Rate:
     match = _RATE.fullmatch(text.strip())
     length = _length(match[3]) if match else None
-    if match is None or not length:
-        raise ValueError(f'{text!r} is no rate, such as "10 nodes per 1h" or "5% per 30m"')
+    if match is None or not length or match[2].strip() not in ("%", things, things.removesuffix("s")):
+        raise ValueError(f'{text!r} is no rate, such as "10 {things} per 1h" or "5% per 30m"')
     number = int(match[1])
-    if match[2] == "%":
-        if number > 100:
-            raise ValueError(f"{text!r} is more than 100%")
-        return Rate(length, percent=number)
-    if number > MOST_REMEMBERED:
-        raise ValueError(f"{text!r} is more than {MOST_REMEMBERED} nodes")
-    return Rate(length, nodes=number)
+    if match[2] != "%":
+        return Rate(length, number)
+    if number > 100:
+        raise ValueError(f"{text!r} is more than 100%")
+    return Rate(length, percent=number)
 
 
 def dollars_of(text: str) -> float:

@@ -95,6 +95,8 @@ DISRUPTION = f"{OWN_GROUP}/disruption"
 DISRUPTION_RATE = f"{OWN_GROUP}/disruption-rate"
 #: On a NodePool with a rate, which of its nodes were disrupted lately: JSON (``state.retirements``).
 DISRUPTED_LATELY = f"{OWN_GROUP}/disrupted-lately"
+#: On pods, how many of their workload may be evicted voluntarily in a time, such as ``2 pods per 1h``.
+EVICTION_RATE = f"{OWN_GROUP}/eviction-rate"
 #: Dollars. On a pod, what its eviction counts as; on a NodePool, what that of an ordinary pod on its nodes does.
 DISRUPTION_PRICE = f"{OWN_GROUP}/disruption-price"
 #: On a NodePool, a duration: what disrupting its nodes saves must repay the moves within this time.

@@ -1,4 +1,5 @@
-"""Admission: which of a decision's commands the budgets and rates of NodePools allow to start now.
+"""Admission: which of a decision's commands the budgets and rates of NodePools, and the rates of workloads, allow to
+start now.
 
 Commands are asked about in their order. One is admitted only if every NodePool that it takes nodes from has room for
 all of them, for the command's reason. What an admitted command takes counts against the commands after it, whatever
@@ -13,6 +14,7 @@ from dataclasses import dataclass
 from joinery.apis.disruption import DisruptionReason
 from joinery.disruption.budgets import Allowance, PoolNodes, pool_nodes
 from joinery.disruption.disruptions import Disruption, Held, HeldCode
+from joinery.disruption.eviction_rates import EvictionRates
 from joinery.disruption.problem import DisruptionProblem
 from joinery.disruption.rates import allowance
 from joinery.state.nodes import NodeView
@@ -33,7 +35,9 @@ def admit(commands: Sequence[Disruption], problem: DisruptionProblem, nodes: Ite
     held: list[Held] = []
     for command in commands:
         if objection := admission.objection(command):
-            held += [Held(name, HeldCode.BUDGET, objection, command.reason) for name in command.retire]
+            # Of whom a budget or a rate is: of a NodePool, or of pods.
+            code = HeldCode.BUDGET if admission.pool_objection(command) else HeldCode.POD_DISRUPTION_BUDGET
+            held += [Held(name, code, objection, command.reason) for name in command.retire]
         else:
             admission.take(command)
             admitted.append(command)
@@ -49,12 +53,17 @@ class Admission:
         self._is_bound = not problem.options.ignore_budgets
         self._pool_of = {view.claim: view.pool for view in views if view.claim}
         self._counts = pool_nodes(views)
+        self._evictions = EvictionRates(self._snapshot, views)
         self._taken: Counter[str] = Counter()
         self._allowances: dict[tuple[str, DisruptionReason], Allowance] = {}
 
     def objection(self, command: Disruption) -> str:
-        """Why the command may not start now, as a sentence about a NodePool; empty if it may."""
-        wanted = Counter(self._pool_of.get(name, "") for name in command.retire) if self._is_bound else {}
+        """Why the command may not start now, as a sentence about a NodePool or a workload; empty if it may."""
+        return (self.pool_objection(command) or self._evictions.objection(command)) if self._is_bound else ""
+
+    def pool_objection(self, command: Disruption) -> str:
+        """Which NodePool has no room for the command, as a sentence about it; empty if all have."""
+        wanted = Counter(self._pool_of.get(name, "") for name in command.retire)
         for pool, count in wanted.items():
             most = self._allowance(pool, command.reason)
             left = most.allowed - self._taken[pool]
@@ -71,6 +80,7 @@ class Admission:
     def take(self, command: Disruption) -> None:
         """The command starts, so its nodes count from now on."""
         self._taken.update(self._pool_of.get(name, "") for name in command.retire)
+        self._evictions.take(command)
 
     def _allowance(self, pool: str, reason: DisruptionReason) -> Allowance:
         if (pool, reason) not in self._allowances:

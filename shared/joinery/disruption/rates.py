@@ -8,7 +8,7 @@ quickly do not all go within minutes. It is for every reason, and counts what Jo
 from collections.abc import Iterable
 from datetime import datetime
 
-from joinery.apis.disruption import DisruptionReason, rate_of
+from joinery.apis.disruption import MOST_REMEMBERED, DisruptionReason, rate_of
 from joinery.apis.labels import DISRUPTION_RATE
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
@@ -32,7 +32,7 @@ def allowance(
         lately = retirements(pool, claims, now)
     except ValueError as error:
         return Allowance(0, f"it has a rate that cannot be read, which closes it: {error}")
-    limit = rate.limit(nodes.total)
+    limit = min(rate.limit(nodes.total), MOST_REMEMBERED)
     left = max(0, limit - len(lately))
     if left >= by_budgets.allowed:
         return by_budgets

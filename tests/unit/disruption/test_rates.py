@@ -50,9 +50,9 @@ class TestTheAnnotation:
     @pytest.mark.parametrize(
         ("text", "rate", "limit"),
         [
-            ("10 nodes per 1h", Rate(HOUR, nodes=10), 10),
-            ("1 node per 30m", Rate(30 * MINUTE, nodes=1), 1),
-            (" 0 nodes per 24h ", Rate(24 * HOUR, nodes=0), 0),
+            ("10 nodes per 1h", Rate(HOUR, 10), 10),
+            ("1 node per 30m", Rate(30 * MINUTE, 1), 1),
+            (" 0 nodes per 24h ", Rate(24 * HOUR), 0),
             ("5% per 1h", Rate(HOUR, percent=5), 2),
             ("100% per 1h", Rate(HOUR, percent=100), 21),
         ],
@@ -64,7 +64,7 @@ class TestTheAnnotation:
 
     def test_no_more_nodes_than_are_remembered_may_go(self) -> None:
         """A share of a very large pool may be more."""
-        assert rate_of("50% per 1h").limit(5000) == 500
+        assert allowance(_pool("50% per 1h"), EMPTY, PoolNodes(5000), [], START).allowed == 500
 
     @pytest.mark.parametrize(
         ("text", "told"),

@@ -5,11 +5,11 @@ A NodePool with a wrong value takes no part, and says so itself (``apis.validati
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from joinery.apis import labels
 from joinery.apis.core import Pod
-from joinery.apis.disruption import dollars_of
+from joinery.apis.disruption import dollars_of, eviction_rate_of
 from joinery.cli.notices import Notice, some_of, warning
 from joinery.cli.reading.own_annotations import OF_PODS, OF_POOLS, nothing_reads
 from joinery.cli.view.workloads import owner_of
@@ -17,6 +17,11 @@ from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot
 
 _WISHES = ("true", "false")
+#: How the values of other annotations of pods are read.
+_READ: Mapping[str, Callable[[str], object]] = {
+    labels.DISRUPTION_PRICE: dollars_of,
+    labels.EVICTION_RATE: eviction_rate_of,
+}
 #: Who makes pods for which no rollout of a Deployment can bring a successor.
 _NO_ROLLOUT = ("StatefulSet", "Job")
 
@@ -45,12 +50,11 @@ def _doubts(pod: Pod) -> Iterator[str]:
     wish = pod.metadata.annotations.get(labels.SURGE_BEFORE_EVICTION)
     if wish is not None and wish not in _WISHES:
         yield f"metadata.annotations[{labels.SURGE_BEFORE_EVICTION}]: {wish!r} is none of {', '.join(_WISHES)}"
-    price = pod.metadata.annotations.get(labels.DISRUPTION_PRICE)
-    if price is not None:
+    for key in _READ.keys() & pod.metadata.annotations.keys():
         try:
-            dollars_of(price)
+            _READ[key](pod.metadata.annotations[key])
         except ValueError as error:
-            yield f"metadata.annotations[{labels.DISRUPTION_PRICE}]: {error}"
+            yield f"metadata.annotations[{key}]: {error}"
     owner = next((one.kind for one in pod.metadata.owner_references if one.controller), "")
     if wish == "true" and (not owner or owner in _NO_ROLLOUT):
         whose = f"a {owner}'s pod" if owner else "a pod without a Deployment"

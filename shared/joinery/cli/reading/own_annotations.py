@@ -13,7 +13,7 @@ OF_POOLS = frozenset(
         labels.PAYBACK, labels.DISRUPTION_RATE, labels.DISRUPTED_LATELY, labels.REGISTRATIONS,
     }
 )  # fmt: skip
-OF_PODS = frozenset({labels.SURGE_BEFORE_EVICTION, labels.DISRUPTION_PRICE})
+OF_PODS = frozenset({labels.SURGE_BEFORE_EVICTION, labels.DISRUPTION_PRICE, labels.EVICTION_RATE})
 
 _ON_POOLS = "metadata.annotations of a NodePool"
 _ON_PODS = "spec.template.metadata.annotations of a Deployment"
