@@ -5,7 +5,8 @@
    nodes and of moves is least; with a bound.
 3. ``consolidation.trial``: where their pods really go, by the packing core. A node whose pods have no other place
    stays, and the rest is tried again.
-4. ``consolidation.grouping``: commands that are each right by themselves, and worth their moves.
+4. ``consolidation.grouping``: commands that are each right by themselves, and worth their moves. ``validation`` checks
+   them by the code that checks every plan.
 5. ``balance``: whether Balanced NodePools agree; ``admission``: what the budgets of NodePools let start now. The other
    nodes are held.
 """
@@ -23,6 +24,7 @@ from joinery.disruption.consolidation.model import Model, model_of
 from joinery.disruption.consolidation.trial import Trial, trial
 from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode
 from joinery.disruption.problem import DisruptionProblem
+from joinery.disruption.validation import validate
 from joinery.optimizer.consolidation.choice import Consolidation, consolidate
 from joinery.optimizer.effort import Effort
 from joinery.scheduling.problem import WishedLaunch, Wishes
@@ -95,7 +97,7 @@ class _Planner:
                 break
             result = trial(self._problem, self._judged, retired, wishes, self._stopwatch)
             if not result.stuck:
-                return self._worthwhile(result)
+                return self._right(self._worthwhile(result))
             retired = [one for one in retired if one.claim.metadata.name not in result.stuck]
         return ()
 
@@ -105,6 +107,10 @@ class _Planner:
             for command in commands_of(result)
             if is_worth_it(command, (self._by_name[name] for name in command.retire))
         )
+
+    def _right(self, commands: tuple[Disruption, ...]) -> tuple[Disruption, ...]:
+        """The commands that the independent check agrees with."""
+        return validate(self._problem.packing, commands, self._problem.packing.snapshot).valid
 
 
 def _wishes(model: Model, choice: Consolidation) -> Wishes:

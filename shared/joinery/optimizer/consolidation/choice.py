@@ -18,11 +18,14 @@ from joinery.optimizer.search import pack
 
 _MARGINS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08)
 """The room that whole copies may waste, as a share of all, in turn: with more, the relaxation keeps more bins."""
-_FEW_PAIRS = 12_000
-"""Patterns and ``pack`` are for instances with no more compatible items and bins. Where there are more, what placing
-wastes is little.
+_FEW_PAIRS, _VERY_FEW_PAIRS = 12_000, 6_000
+"""Patterns, and packing with all care, are for instances with no more compatible items and bins. Where there are more
+they take too long, and what placing wastes is little.
 """
 _GOOD_ENOUGH = 0.001
+"""A solution that costs no more above its relaxation, as a share, is not improved."""
+_NEARLY = 0.004
+"""The same for a solution and the relaxation over patterns, which takes seconds to improve on."""
 _STEPS = 60
 """Bins that each kind of small step is tried with."""
 _NEGLIGIBLE = 1e-6
@@ -71,7 +74,8 @@ class _Search:
         self, instance: ConsolidationInstance, relaxation: KeepRelaxation, relaxed: KeepSolution, effort: Effort
     ) -> None:
         self._instance, self._relaxation, self._relaxed, self._effort = instance, relaxation, relaxed, effort
-        self._is_small = int(instance.bins.compatible.sum()) <= _FEW_PAIRS
+        pairs = int(instance.bins.compatible.sum())
+        self._is_small, self._is_very_small = pairs <= _FEW_PAIRS, pairs <= _VERY_FEW_PAIRS
         # What each bin would be missed for, the least missed first.
         worth = relaxed.item_duals @ instance.residents - instance.keeping
         self._least_missed = np.argsort(worth, kind="stable")
@@ -79,7 +83,7 @@ class _Search:
     def run(self, stay: Consolidation) -> Consolidation:
         """The cheapest of what several ways lead to."""
         best = self._cheaper_of(stay, self._by_rounding(stay))
-        if self._is_small and not self._is_done(best):
+        if not self._is_done(best):
             best = self._cheaper_of(best, self._by_packing(is_kept(self._relaxed.keep), best))
         if self._is_small and not self._is_done(best):
             best = self._by_patterns(best)
@@ -95,10 +99,12 @@ class _Search:
         """What the relaxation over patterns keeps; and whole patterns, where that leaves much to gain."""
         patterns = PatternSearch(self._instance, self._relaxed.item_duals, self._effort)
         keep = patterns.relax()
-        if keep is None or best.cost <= patterns.relaxed * (1 + _GOOD_ENOUGH):
+        if keep is None:
             return best
         best = self._cheaper_of(best, self._by_packing(is_kept(keep), best))
-        choice = None if self._effort.is_over() else patterns.choose(best.cost)
+        if self._effort.is_over() or best.cost <= patterns.relaxed * (1 + _NEARLY):
+            return best
+        choice = patterns.choose(best.cost)
         if choice is None:
             return best
         return Consolidation(choice.keep, choice.inflow, choice.new, choice.cost, self._relaxed.cost, "patterns")
@@ -120,10 +126,12 @@ class _Search:
                 start, least = priced, priced.cost
             if not priced.placing.left.any():
                 break
-        if start is None:
-            return None
+        return None if start is None else self._stepped(start)
+
+    def _stepped(self, start: "_Priced") -> Consolidation:
+        """The end of small steps."""
         placing, cost = self._with_fewer(self._with_more(start))
-        return Consolidation(placing.keep, placing.inflow, (), cost, best.bound, "rounding")
+        return Consolidation(placing.keep, placing.inflow, (), cost, self._relaxed.cost, "rounding")
 
     def _with_more(self, best: "_Priced") -> "_Priced":
         """Keep one more bin after another, while copies are left and that costs less."""
@@ -154,7 +162,8 @@ class _Search:
 
     def _least(self, best: "_Priced", other: Placing) -> "_Priced":
         other.place(weightings(self._instance)[0])
-        if self._instance.cost(other.keep, 0.0) >= best.cost:
+        # New bins cost at least about what the relaxation says of each copy.
+        if self._instance.cost(other.keep, float(self._relaxed.item_duals @ other.left)) >= best.cost:
             return best
         priced = self._priced(other)
         return priced if priced.cost < best.cost - _NEGLIGIBLE else best
@@ -183,10 +192,10 @@ class _Search:
     def _by_packing(self, keep: Mask, best: Consolidation) -> Consolidation | None:
         """These bins (bool[standing bins]), and the residents of the others packed with all care there and in new ones.
 
-        None if that cannot cost less.
+        None if that cannot cost less, or takes too long.
         """
         keep = keep | ~self._instance.may_retire
-        if self._instance.cost(keep, 0.0) >= best.cost - _NEGLIGIBLE:
+        if not self._is_very_small or self._instance.cost(keep, 0.0) >= best.cost - _NEGLIGIBLE:
             return None
         displaced, bins = self._instance.displaced(keep), self._instance.bins
         items = np.flatnonzero(displaced)

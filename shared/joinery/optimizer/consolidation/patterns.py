@@ -32,10 +32,8 @@ _ROUNDS = 120
 _PAIRS = 400_000
 """Rounds are fewer where each takes long: pairs of an item and a row that are priced in all."""
 _BRANCHES = 5
-_COLUMNS = 400
+_COLUMNS = 350
 """Patterns that the integer program chooses among: those of the least reduced cost."""
-_GOOD_ENOUGH = 0.004
-"""Less than this share of the cost is not worth an integer program."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +79,14 @@ class PatternSearch:
         float64[standing bins]: how much of each the optimum over fractions of them keeps; None where HiGHS has none.
         """
         self._begin()
-        dry = 0
+        bins, dry = self._instance.bins, 0
         for round_ in range(min(_ROUNDS, 8 + _PAIRS // max(self._base.size, 1))):
             if self._effort.is_over() or dry == _DRY:
                 break
-            added = sum(self._price(noise, is_first=round_ < 2) for noise in (_WIDER * dry if dry else _NOISES))
+            noises = _WIDER * dry if dry else _NOISES
+            added = sum(self._price(noise, bins.demands, is_first=round_ < 2) for noise in noises)
             dry = 0 if added else dry + 1
-            if not self._solve():
+            if not self._solve(bins.demands, self._count):
                 return None
         kept = np.zeros(len(self._bin_types))
         np.add.at(kept, np.array(self._rows, dtype=np.int64), self._copies)
@@ -124,7 +123,7 @@ class PatternSearch:
         groups: Ints = np.arange(len(self._first))
         self._add(groups, self._base[: len(groups)])
 
-    def _price(self, noise: float, *, is_first: bool) -> int:
+    def _price(self, noise: float, demands: Ints, *, is_first: bool = False) -> int:
         """Fill a bin of every row in an order that begins with what takes little for its dual; add what pays.
 
         At the relaxation's duals no pattern pays, so the first ones are added anyway.
@@ -138,7 +137,7 @@ class PatternSearch:
         keys = np.where(wanted, taken * np.exp(noise * self._random.standard_normal(taken.shape)), np.inf)
         longest = int(wanted.sum(axis=1).max(initial=0))
         orders = np.argsort(keys, axis=1, kind="stable")[:, :longest]
-        counts = fill(bins, self._bin_types, orders, np.where(self._duals > 1e-9, bins.demands, 0))
+        counts = fill(bins, self._bin_types, orders, np.where(self._duals > 1e-9, demands, 0))
         covers = counts + self._base
         reduced = self._costs - covers @ self._duals - self._group_duals
         pays = np.arange(len(reduced)) if is_first else np.flatnonzero(reduced < -1e-6)
@@ -159,12 +158,15 @@ class PatternSearch:
             self._solver.add_columns(self._costs[rows[fresh]], np.concatenate([covers[fresh].T, of_group]))
         return len(fresh)
 
-    def _solve(self) -> bool:
+    def _solve(self, demands: Ints, left: Ints) -> bool:
+        """The optimum for these demands, with so many bins of each group left."""
         program = self._empty()
-        solution = self._solver.solve(program.row_lower, program.row_upper)
+        items = len(demands)
+        lower = np.concatenate([demands.astype(np.float64), program.row_lower[items:]])
+        upper = np.concatenate([program.row_upper[:items], left.astype(np.float64)])
+        solution = self._solver.solve(lower, upper)
         if solution is None:
             return False
-        items = len(self._duals)
         self._duals = np.maximum(solution.duals[:items], 0.0)
         self._group_duals[: len(self._first)] = np.minimum(solution.duals[items:], 0.0)
         costs = np.concatenate([program.costs, self._costs[self._rows]])
@@ -177,16 +179,19 @@ class PatternSearch:
 
         No pattern is in such a choice whose reduced cost is more than what is to be gained.
         """
-        instance, relaxed = self._instance, self.relaxed
-        if not len(self._reduced) or relaxed >= below * (1 - _GOOD_ENOUGH):
+        if not self._solve(self._instance.bins.demands, self._count) or self.relaxed >= below:
             return None
         least: Ints = np.argsort(self._reduced, kind="stable")[:_COLUMNS]
-        few = np.sort(least[self._reduced[least] <= below - relaxed])
+        few = np.sort(least[self._reduced[least] <= below - self.relaxed])
         rows, covers = np.array(self._rows)[few], np.array(self._covers)[few]
         copies = Solver(self._integer_program(rows, covers)).solve_integer(_BRANCHES)
-        if copies is None:
-            return None
-        copies = np.round(copies[: len(few)]).astype(np.int64)
+        return None if copies is None else self._as_choice(few, np.round(copies).astype(np.int64), below)
+
+    def _as_choice(self, columns: Ints, copies: Ints, below: float) -> PatternChoice | None:
+        """So many ``copies`` of these columns; None if they leave something, or cost ``below`` or more."""
+        instance = self._instance
+        rows = np.array(self._rows, dtype=np.int64)[columns]
+        covers = np.array([self._covers[column] for column in columns], dtype=np.int64).reshape(len(columns), -1)
         if (covers.T @ copies < instance.bins.demands).any():
             return None
         keep, inflow = np.zeros(instance.standing, dtype=np.bool_), np.zeros_like(instance.residents)
@@ -200,6 +205,7 @@ class PatternSearch:
             for row in np.flatnonzero(copies)
             if rows[row] >= len(self._first)
         )
+        keep |= ~instance.may_retire
         cost = instance.cost(keep, cost_of(instance.bins, new))
         return PatternChoice(keep, inflow, new, cost) if cost < below else None
 
