@@ -11,17 +11,18 @@
    nodes are held.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from joinery.disruption.admission import admit
+from joinery.disruption.admission import Admission, admit
 from joinery.disruption.balance import approved
 from joinery.disruption.candidates import Candidate, Candidates, candidates
+from joinery.disruption.consolidation.bonds import bonds_of
 from joinery.disruption.consolidation.grouping import commands_of, is_worth_it
-from joinery.disruption.consolidation.model import Model, model_of
-from joinery.disruption.consolidation.trial import Trial, trial
+from joinery.disruption.consolidation.model import Model, limited, model_of
+from joinery.disruption.consolidation.trial import trial
 from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode
 from joinery.disruption.problem import DisruptionProblem
 from joinery.disruption.validation import validate
@@ -41,18 +42,16 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
     limit = problem.options.time_limit
     effort = Effort(seed=problem.packing.options.seed, is_time_up=lambda: limit is not None and stopwatch() >= limit)
     plan = _Planner(problem, judged, effort, stopwatch).plan()
-    balanced = approved(plan.commands, problem, judged)
-    admitted = admit(balanced.commands, problem, judged.nodes)
-    after = before - sum(command.savings for command in admitted.commands)
-    bound, gap = _bounded(plan, admitted.commands, before, after)
+    after = before - sum(command.savings for command in plan.commands)
+    bound, gap = _bounded(plan, before, after)
     return Disruptions(
-        commands=admitted.commands,
-        held=(*judged.held, *plan.held, *balanced.held, *admitted.held),
+        commands=plan.commands,
+        held=(*judged.held, *plan.held),
         before=before,
         after=after,
         lower_bound=bound,
         gap=gap,
-        curve=_curve(before, admitted.commands),
+        curve=_curve(before, plan.commands),
         method=plan.method,
         limit_struck=effort.struck,
     )
@@ -60,57 +59,103 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
 
 @dataclass(frozen=True)
 class _Plan:
-    """``saved_at_most``: $/h that no choice among the candidates saves more than, moves considered. ``moves``: $/h."""
+    """``held_by_budgets``: by name of the claim. ``saved_at_most``: $/h that no choice among the candidates saves more
+    than, moves considered.
+    """
 
     commands: tuple[Disruption, ...] = ()
     held: tuple[Held, ...] = ()
+    held_by_budgets: Mapping[str, Held] = field(default_factory=dict)
     saved_at_most: float = 0.0
     method: str = "bound"
+
+    @property
+    def is_held_by_budgets(self) -> bool:
+        return bool(self.held_by_budgets)
+
+    def gain(self) -> float:
+        """What the commands save in an hour, less what their moves count as."""
+        return sum(command.savings - command.move_price for command in self.commands)
 
 
 class _Planner:
     def __init__(self, problem: DisruptionProblem, judged: Candidates, effort: Effort, stopwatch: Stopwatch) -> None:
         self._problem, self._judged, self._effort, self._stopwatch = problem, judged, effort, stopwatch
         self._by_name = {candidate.claim.metadata.name: candidate for candidate in judged.candidates}
+        self._budgets = Admission(problem, judged.nodes)
 
     def plan(self) -> _Plan:
-        """The commands, budgets apart."""
-        if not self._by_name:
-            return _Plan(method="no candidates")
-        model = model_of(self._problem, self._judged, self._judged.candidates)
+        """The commands that budgets, and NodePools with the Balanced policy, let start now."""
+        closed = [held for name, one in self._by_name.items() if (held := self._closed(name, one)) is not None]
+        shut = {held.node_claim for held in closed}
+        chosen = [candidate for name, candidate in self._by_name.items() if name not in shut]
+        if not chosen:
+            return _Plan(held=tuple(closed), method="no candidates")
+        model = model_of(self._problem, self._judged, chosen)
         choice = consolidate(model.instance, self._effort)
-        saved_at_most = max(0.0, model.instance.cost_as_it_is - choice.bound)
-        retired = [one for one, kept in zip(model.candidates, choice.keep, strict=True) if one is not None and not kept]
-        commands = self._tried(retired, _wishes(model, choice))
-        gone = {name for command in commands for name in command.retire}
-        held = tuple(
+        plan = self._admitted(self._commands(model, choice))
+        if plan.is_held_by_budgets and not self._effort.is_over():
+            # Commands that are larger than a budget never start. Those made of so few nodes do.
+            few = limited(model, choice, self._left)
+            other = self._admitted(self._commands(model, consolidate(few, self._effort)))
+            plan = replace(max(plan, other, key=_Plan.gain), held_by_budgets=plan.held_by_budgets)
+        gone = {name for command in plan.commands for name in command.retire}
+        told = {held.node_claim for held in plan.held}
+        unworthy = (
             Held(name, HeldCode.NOT_WORTH_IT, "it is worth its price: to move its pods saves too little")
             for name in self._by_name
-            if name not in gone
+            if name not in gone | told | shut | plan.held_by_budgets.keys()
         )
-        return _Plan(commands, held, saved_at_most, choice.method)
+        by_budgets = (held for name, held in plan.held_by_budgets.items() if name not in gone)
+        return replace(
+            plan,
+            held=(*closed, *plan.held, *by_budgets, *unworthy),
+            saved_at_most=max(0.0, model.instance.cost_as_it_is - choice.bound),
+            method=choice.method,
+        )
 
-    def _tried(self, retired: list[Candidate], wishes: Wishes) -> tuple[Disruption, ...]:
-        """The commands of a trial in which every pod has a place, and that are worth it."""
+    def _closed(self, name: str, candidate: Candidate) -> Held | None:
+        """What is held because a budget of its NodePool lets none go for any reason that it could go for."""
+        objections = {
+            reason: self._budgets.objection(Disruption(reason=reason, message="", retire=(name,)))
+            for reason in sorted(candidate.reasons)
+        }
+        if not all(objections.values()):
+            return None
+        reason, objection = next(iter(objections.items()))
+        return Held(name, HeldCode.BUDGET, objection, reason)
+
+    def _left(self, candidate: Candidate) -> int:
+        """How many nodes of the candidate's NodePool may go now."""
+        pool = candidate.pool.metadata.name
+        return min(self._budgets.left(pool, reason) for reason in candidate.reasons)
+
+    def _commands(self, model: Model, choice: Consolidation) -> tuple[Disruption, ...]:
+        """The commands of a trial in which every pod has a place, and that are worth it; budgets apart."""
+        retired = [one for one, kept in zip(model.candidates, choice.keep, strict=True) if one is not None and not kept]
+        wishes = _wishes(model, choice)
         for _ in range(_ROUNDS):
             if not retired:
                 break
             result = trial(self._problem, self._judged, retired, wishes, self._stopwatch)
             if not result.stuck:
-                return self._right(self._worthwhile(result))
+                return self._right(self._worthwhile(commands_of(result, bonds_of(result, model))))
             retired = [one for one in retired if one.claim.metadata.name not in result.stuck]
         return ()
 
-    def _worthwhile(self, result: Trial) -> tuple[Disruption, ...]:
+    def _worthwhile(self, commands: Iterable[Disruption]) -> tuple[Disruption, ...]:
         return tuple(
-            command
-            for command in commands_of(result)
-            if is_worth_it(command, (self._by_name[name] for name in command.retire))
+            command for command in commands if is_worth_it(command, (self._by_name[name] for name in command.retire))
         )
 
     def _right(self, commands: tuple[Disruption, ...]) -> tuple[Disruption, ...]:
         """The commands that the independent check agrees with."""
         return validate(self._problem.packing, commands, self._problem.packing.snapshot).valid
+
+    def _admitted(self, commands: Sequence[Disruption]) -> _Plan:
+        balanced = approved(commands, self._problem, self._judged)
+        admitted = admit(balanced.commands, self._problem, self._judged.nodes)
+        return _Plan(admitted.commands, balanced.held, {held.node_claim: held for held in admitted.held})
 
 
 def _wishes(model: Model, choice: Consolidation) -> Wishes:
@@ -140,10 +185,10 @@ def _wishes(model: Model, choice: Consolidation) -> Wishes:
     return Wishes(nodes, tuple(launches))
 
 
-def _bounded(plan: _Plan, commands: Iterable[Disruption], before: float, after: float) -> tuple[float, float]:
+def _bounded(plan: _Plan, before: float, after: float) -> tuple[float, float]:
     """The lower bound in $/h, moves considered, and how far price and moves are above it."""
     bound = before - plan.saved_at_most
-    moves = sum(command.move_price for command in commands)
+    moves = sum(command.move_price for command in plan.commands)
     return bound, max(0.0, (after + moves - bound) / bound) if bound > 0 else 0.0
 
 

@@ -1,11 +1,13 @@
 """From a trial to commands: nodes that share a launch go together, and every other node goes by itself.
 
-Room on nodes that stay was dealt out to all at once, so whether one node goes has no bearing on another: any of the
-commands may be carried out without the others.
+Room on nodes that stay was dealt out to all at once, so whether one node goes has no bearing on another. Nor do rules
+over zones and other domains, as long as pods stay in theirs: no count changes. Where the trial had to let some leave
+theirs, all nodes that do so under one rule go together: then its counts change once, from right to right. So any of
+the commands may be carried out without the others.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from joinery.apis.disruption import DisruptionReason
@@ -19,12 +21,15 @@ _NEGLIGIBLE = 1e-6
 """$/h: savings that are none."""
 
 
-def commands_of(trial: Trial) -> tuple[Disruption, ...]:
-    """The trial's commands that are worth their moves: the most saving for each dollar of moves first."""
+def commands_of(trial: Trial, bonds: Iterable[Collection[str]] = ()) -> tuple[Disruption, ...]:
+    """The trial's commands: the most saving for each dollar of moves first.
+
+    ``bonds``: sets of pods (namespace/name) whose nodes must go together, besides those that share a launch.
+    """
     home = {pod.key: index for index, candidate in enumerate(trial.candidates) for pod in candidate.pods}
     commands = [
         _command(tuple(trial.candidates[index] for index in members), trial, home)
-        for members in _groups(len(trial.candidates), trial.launches, home)
+        for members in _groups(len(trial.candidates), (*(launch.pods for launch in trial.launches), *bonds), home)
     ]
     return tuple(sorted(commands, key=_order))
 
@@ -42,8 +47,8 @@ def _order(command: Disruption) -> tuple[bool, float, str]:
     return command.reason is not DisruptionReason.EMPTY, -ratio, min(command.retire)
 
 
-def _groups(count: int, launches: Iterable[Launch], home: Mapping[str, int]) -> list[list[int]]:
-    """The indices of candidates, those together whose pods share a launch."""
+def _groups(count: int, bonds: Iterable[Collection[str]], home: Mapping[str, int]) -> list[list[int]]:
+    """The indices of candidates, those together whose pods are bound together."""
     parent = list(range(count))
 
     def root(index: int) -> int:
@@ -52,8 +57,8 @@ def _groups(count: int, launches: Iterable[Launch], home: Mapping[str, int]) -> 
             index = parent[index]
         return index
 
-    for launch in launches:
-        members = sorted({root(home[pod]) for pod in launch.pods if pod in home})
+    for pods in bonds:
+        members = sorted({root(home[pod]) for pod in pods if pod in home})
         for other in members[1:]:
             parent[other] = members[0]
     groups: dict[int, list[int]] = defaultdict(list)

@@ -10,8 +10,8 @@ word for is taken strictly:
 - New nodes for a class come from the heaviest NodePools that can hold it.
 """
 
-from collections import defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,6 +22,7 @@ from joinery.disruption.candidates import Candidate, Candidates
 from joinery.disruption.problem import DisruptionProblem
 from joinery.lifecycle.new_commands import as_if_retired
 from joinery.optimizer.arrays import Floats, Ints, Mask
+from joinery.optimizer.consolidation.choice import Consolidation
 from joinery.optimizer.consolidation.instance import ConsolidationInstance
 from joinery.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
 from joinery.scheduling.constraints.podclasses import PodClass
@@ -48,7 +49,8 @@ class Model:
 
     ``nodes``: the nodes by standing bin; ``candidates``: the candidate of each, None for one that only receives.
     ``pods``: by item and standing bin, the names of the pods that would move. ``domains``: by item, those that its pods
-    stay in. ``new``: by type of new bin, the names of its NodePool and instance type.
+    stay in; ``coupled``: by item, labels of the rules that count them by domain. ``new``: by type of new bin, the names
+    of its NodePool and instance type.
     """
 
     instance: ConsolidationInstance
@@ -56,6 +58,7 @@ class Model:
     candidates: tuple[Candidate | None, ...]
     pods: Mapping[tuple[int, int], tuple[str, ...]]
     domains: tuple[Domains, ...]
+    coupled: tuple[frozenset[int], ...]
     new: tuple[tuple[str, str], ...]
 
 
@@ -68,6 +71,34 @@ def hourly(candidate: Candidate) -> float:
     """$/h: the moves of all pods of the candidate, spread over the time in which they must be repaid."""
     hours = candidate.payback.total_seconds() / _SECONDS_AN_HOUR
     return candidate.move_price / hours if hours > 0 else (np.inf if candidate.move_price else 0.0)
+
+
+def limited(model: Model, choice: Consolidation, left: Callable[[Candidate], int]) -> ConsolidationInstance:
+    """The instance in which only so many nodes of each NodePool may go as budgets leave: of those that the ``choice``
+    retires, the ones with the highest price for what their moves count as. ``left``: nodes of a candidate's NodePool
+    that may go now.
+    """
+    instance = model.instance
+    gain = np.where(choice.keep, -np.inf, instance.prices - instance.moves)
+    may_retire = np.zeros_like(instance.may_retire)
+    taken: Counter[str] = Counter()
+    for index in np.argsort(-gain, kind="stable"):
+        candidate = model.candidates[index]
+        if candidate is None or choice.keep[index] or not instance.may_retire[index]:
+            continue
+        pool = candidate.pool.metadata.name
+        if taken[pool] < left(candidate):
+            taken[pool] += 1
+            may_retire[index] = True
+    kept = ~may_retire
+    bins = replace(instance.bins, demands=instance.residents[:, may_retire].sum(axis=1))
+    return replace(
+        instance,
+        bins=bins,
+        may_retire=may_retire,
+        residents=np.where(kept, 0, instance.residents),
+        moves=np.where(kept, 0.0, instance.moves),
+    )
 
 
 class _Compiler:
@@ -109,8 +140,15 @@ class _Compiler:
             candidates=tuple(self._by_claim.get(view.claim) for view in self._nodes),
             pods={key: tuple(sorted(names)) for key, names in self._pods.items()},
             domains=tuple(order.domains for order in self._orders),
+            coupled=tuple(self._rules_over_domains(order.demand.pod_class) for order in self._orders),
             new=tuple(self._names(bin_types)),
         )
+
+    def _rules_over_domains(self, pod_class: PodClass) -> frozenset[int]:
+        topology = self._present
+        own = (topology.group(rule) for rule in topology.rules[pod_class])
+        groups = (*own, *topology.foreign(pod_class))
+        return frozenset(id(group) for group in groups if group.rule.key != HOSTNAME)
 
     def _names(self, bin_types: BinTypes) -> Iterator[tuple[str, str]]:
         for index, row in zip(bin_types.pool, bin_types.instance_type, strict=True):

@@ -16,9 +16,9 @@ from joinery.optimizer.instance.patterns import Pattern, cost_of
 from joinery.optimizer.rounding.filling import fill, greedy_orders
 from joinery.optimizer.search import pack
 
-_MARGINS = (0.0, 0.005, 0.01, 0.02, 0.03, 0.05, 0.08)
+_MARGINS = (0.0, 0.01, 0.02, 0.04, 0.08)
 """The room that whole copies may waste, as a share of all, in turn: with more, the relaxation keeps more bins."""
-_FEW_PAIRS, _VERY_FEW_PAIRS = 12_000, 6_000
+_FEW_PAIRS = 6_000
 """Patterns, and packing with all care, are for instances with no more compatible items and bins. Where there are more
 they take too long, and what placing wastes is little.
 """
@@ -74,8 +74,7 @@ class _Search:
         self, instance: ConsolidationInstance, relaxation: KeepRelaxation, relaxed: KeepSolution, effort: Effort
     ) -> None:
         self._instance, self._relaxation, self._relaxed, self._effort = instance, relaxation, relaxed, effort
-        pairs = int(instance.bins.compatible.sum())
-        self._is_small, self._is_very_small = pairs <= _FEW_PAIRS, pairs <= _VERY_FEW_PAIRS
+        self._is_small = int(instance.bins.compatible.sum()) <= _FEW_PAIRS
         # What each bin would be missed for, the least missed first.
         worth = relaxed.item_duals @ instance.residents - instance.keeping
         self._least_missed = np.argsort(worth, kind="stable")
@@ -195,7 +194,7 @@ class _Search:
         None if that cannot cost less, or takes too long.
         """
         keep = keep | ~self._instance.may_retire
-        if not self._is_very_small or self._instance.cost(keep, 0.0) >= best.cost - _NEGLIGIBLE:
+        if not self._is_small or self._instance.cost(keep, 0.0) >= best.cost - _NEGLIGIBLE:
             return None
         displaced, bins = self._instance.displaced(keep), self._instance.bins
         items = np.flatnonzero(displaced)
