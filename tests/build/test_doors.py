@@ -142,6 +142,14 @@ def test_lifecycle_takes_up_what_provisioning_began(outside: Outside) -> None:
     assert {claim["metadata"]["name"] for claim in outside.claims()} == before
 
 
+def test_disruption_decides_with_what_the_build_brings(quiet: Outside) -> None:
+    """The optimiser and the verification among it. There is no node that could go."""
+    answer, door = invoked("disruption_bell", quiet)
+
+    assert answer.get("outcome") == "done", door.log.read_text()
+    assert answer.get("commands") == 0
+
+
 @pytest.mark.parametrize("name", ["expiration_schedule", "catalog_schedule"])
 def test_a_schedule_is_answered(name: str, outside: Outside) -> None:
     """What the clock calls finds its work, or that there is none."""

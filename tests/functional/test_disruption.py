@@ -1,17 +1,21 @@
 """The disruption door: nodes that do not earn their price go, and nothing else does."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace as changed
+from typer.testing import CliRunner
 
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import DISRUPTION_COMMAND, INSTANCE_TYPE, RETIRED_FOR
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.cli.main import app
 from joinery.controllers.lease import LEASE
-from joinery.disruption.disruptions import Disruptions
+from joinery.disruption.disruptions import Disruptions, Held, HeldCode
 from joinery.disruption.problem import DisruptionProblem
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConflictError, RefusedError
@@ -19,6 +23,8 @@ from joinery.scheduling.solve import Stopwatch
 from joinery.state.claims import INSTANCE_TERMINATING
 from joinery.state.plans import planned_pods
 from simulator import builders
+from simulator.doors.doors import Doors
+from simulator.doors.queues import record
 from simulator.world import World
 from tests.functional.deciding import Retiring, emptying
 from tests.functional.disrupting import is_tainted, now, others, running
@@ -287,6 +293,64 @@ def _two_of_which_one_is_empty(stand: Stand) -> tuple[NodeClaim, NodeClaim]:
     pod = next(pod for pod in stand.world.cluster.pods.values() if pod.spec.node_name == first.status.node_name)
     stand.world.cluster.api.delete(pod)
     return first, second
+
+
+def test_a_door_that_is_switched_off_begins_nothing(stand: Stand) -> None:
+    """Its bell is completed, so that nothing piles up."""
+    _empty(stand)
+    (claim,) = stand.claims
+    with Doors(stand.world, enabled="false").open() as doors:
+        call = doors.invoke("disruption", {"Records": [record("1", "joinery-disruption.fifo", {})]})
+    assert (call.result, call.error) == ({"outcome": "off"}, "")
+    assert not is_tainted(stand, claim)
+
+
+def test_the_real_decision_gives_up_an_empty_node(stand: Stand) -> None:
+    """Through the door's own handler, as its queue would wake it."""
+    _empty(stand)
+    with Doors(stand.world).open() as doors:
+        call = doors.invoke("disruption", {"Records": [record("1", "joinery-disruption.fifo", {})]})
+    assert (call.result["outcome"], call.result["commands"], call.error) == ("done", 1, "")
+    _tick(stand, 5)
+    assert stand.alive == []
+
+
+def test_people_are_told_why_nodes_stay(stand: Stand, counted: Callable[[], dict[str, float]]) -> None:
+    """Rules of nodes on the nodes, those of NodePools once on the pool, and nothing of what passes by itself."""
+    codes = (HeldCode.POD, HeldCode.NOT_WORTH_IT, HeldCode.BUDGET, HeldCode.BUDGET, HeldCode.LEAVING)
+    claims = running(stand, len(codes))
+
+    def holding(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions:
+        named = zip(claims, codes, strict=True)
+        return Disruptions(held=tuple(Held(claim.metadata.name, code, f"because of {code}") for claim, code in named))
+
+    before = len(stand.world.cluster.events)
+    stand.consolidate(holding)
+    told = {(event.reason, event.kind, event.message) for event in stand.world.cluster.events[before:]}
+    assert told == {
+        ("DisruptionBlocked", "NodeClaim", "because of Pod"),
+        ("DisruptionBlocked", "Node", "because of Pod"),
+        ("Unconsolidatable", "NodeClaim", "because of NotWorthIt"),
+        ("Unconsolidatable", "Node", "because of NotWorthIt"),
+        ("DisruptionBlocked", "NodePool", "because of Budget"),
+    }
+    assert counted()["NodesHeld"] == len(codes)
+
+
+def test_a_record_is_decided_again_by_the_command_line(stand: Stand, tmp_path: Path) -> None:
+    """``joinery disrupt -f`` on the recorder's file, as anybody may do on a desk."""
+    _empty(stand, 2)
+    stand.consolidate()
+    key = next(key for key in stand.world.store.documents if "-disruption-" in key)
+    document = stand.world.store.read(key)
+    path = tmp_path / "record.json"
+    path.write_text(json.dumps(document))
+    moment = document["joinery"]["now"]
+    answer = CliRunner().invoke(app, ["disrupt", "-f", str(path), "--now", moment, "-o", "json"])
+    assert answer.exit_code == 0, answer.output
+    again = json.loads(answer.stdout)["commands"]
+    recorded = document["joinery"]["result"]["commands"]
+    assert [command["retire"] for command in again] == [command["retire"] for command in recorded] != []
 
 
 def test_lifecycle_rings_when_a_retired_node_is_gone(stand: Stand) -> None:

@@ -52,8 +52,13 @@ def consolidate(instance: ConsolidationInstance, effort: Effort) -> Consolidatio
     everything = np.ones(instance.standing, dtype=np.bool_)
     inflow = np.zeros_like(instance.residents)
     stay = Consolidation(everything, inflow, (), as_it_is, as_it_is, "bound")
-    if not len(instance.bins.demands) or not instance.may_retire.any():
+    if not instance.may_retire.any():
         return stay
+    if not len(instance.bins.demands):
+        # Nothing has to be packed, as in a cluster without pods: whatever may go goes.
+        keep = ~instance.may_retire
+        cost = instance.cost(keep, 0.0)
+        return Consolidation(keep, inflow, (), cost, cost, "bound")
     relaxation = KeepRelaxation(instance)
     relaxed = relaxation.solve()
     if relaxed is None or relaxed.cost >= as_it_is - _NEGLIGIBLE:
