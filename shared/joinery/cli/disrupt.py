@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from joinery.cli.notices import some_of, warning
 from joinery.cli.options import (
     CatalogOption,
     DecisionFormat,
@@ -25,7 +24,6 @@ from joinery.errors import ConfigurationError
 if TYPE_CHECKING:
     from joinery.cli.decision_input import DecisionInput
     from joinery.cli.view.disruption_view import DisruptionView
-    from joinery.disruption.disruptions import Disruption
     from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
 
 
@@ -68,7 +66,7 @@ def disrupt(
 
     Exit status: 0 for a decision, also one that changes nothing; 2 for bad input; 1 for anything else.
     """
-    from joinery.cli.decision_input import check_time_limit, decision_input, told
+    from joinery.cli.decision_input import check_time_limit, decision_input
     from joinery.cli.doubts.left_out import beside_disruptions
     from joinery.cli.explained_nodes import nodes_meant
     from joinery.cli.output_disruptions_json import disruptions_document
@@ -77,7 +75,6 @@ def disrupt(
     from joinery.cli.view.disruption_groups import view
     from joinery.cli.view.node_explanation import explain
     from joinery.disruption.decide import decide
-    from joinery.disruption.verified import verified
 
     check_time_limit(time_limit)
     options = _options(move_price, payback, ignore_budgets=ignore_budgets, time_limit=time_limit)
@@ -93,22 +90,16 @@ def disrupt(
     started = time.perf_counter()
     problem = _problem(asked, options, is_live=not given)
     names = nodes_meant(explained or (), problem)
-    checked = verified(problem, decide(problem, stopwatch=lambda: time.perf_counter() - started))
-    disruptions, seconds = checked.decision, time.perf_counter() - started
-    notices = asked.notices + told(*(warning(_refused(command, why)) for command, why in checked.refused))
+    disruptions = decide(problem, stopwatch=lambda: time.perf_counter() - started)
+    seconds = time.perf_counter() - started
     if output is DecisionFormat.JSON and not names:
         # A script is not kept waiting for what only people look at.
-        write(disruptions_document(disruptions, asked.prices, notices, now=asked.snapshot.now, seconds=seconds))
+        write(disruptions_document(disruptions, asked.prices, asked.notices, now=asked.snapshot.now, seconds=seconds))
         return
-    seen = view(problem, disruptions, asked.catalogue.sold, asked.prices, notices, seconds=seconds)
+    seen = view(problem, disruptions, asked.catalogue.sold, asked.prices, asked.notices, seconds=seconds)
     _show(
         replace(seen, explanations=tuple(explain(name, problem, seen) for name in names)), output, with_pods=with_pods
     )
-
-
-def _refused(command: "Disruption", why: str) -> str:
-    what = f"to retire {some_of(command.retire)} breaks a rule: {why}"
-    return f"a command was refused by the check and left out: {what}; please report this"
 
 
 def _options(
