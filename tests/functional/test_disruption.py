@@ -35,6 +35,7 @@ from tests.functional.stand import Stand
 def _empty(stand: Stand, count: int = 1) -> None:
     """So many nodes, each initialised, whose pods have ended, longer ago than anybody waits."""
     running(stand, count)
+    stand.wait(60)
     for pod in list(stand.world.cluster.pods.values()):
         stand.world.cluster.api.delete(pod)
     stand.live()
@@ -337,8 +338,12 @@ def test_people_are_told_why_nodes_stay(stand: Stand, counted: Callable[[], dict
     assert counted()["NodesHeld"] == len(codes)
 
 
-def test_a_record_is_decided_again_by_the_command_line(stand: Stand, tmp_path: Path) -> None:
-    """``joinery disrupt -f`` on the recorder's file, as anybody may do on a desk."""
+def test_a_record_is_decided_again_by_the_command_line(world: World, tmp_path: Path) -> None:
+    """``joinery disrupt -f`` on the recorder's file, as anybody may do on a desk. It knows when pods came and went."""
+    stand = Stand(world)
+    pool = builders.node_pool(requirements=["karpenter.k8s.aws/instance-size=xlarge"], consolidate_after="1m")
+    world.cluster.add(builders.node_class(), pool)
+    stand.live()
     _empty(stand, 2)
     stand.consolidate()
     key = next(key for key in stand.world.store.documents if "-disruption-" in key)

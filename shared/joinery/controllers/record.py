@@ -18,12 +18,14 @@ import msgspec
 from pydantic import BaseModel
 
 from joinery.apis import labels
+from joinery.apis.conditions import READY
 from joinery.apis.validation import MOST_ANNOTATED
 from joinery.disruption.disruptions import Disruptions
 from joinery.disruption.problem import DisruptionProblem
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem
 from joinery.state.offerings import OfferingKey
+from joinery.state.pod_events import PODS_SEEN
 from joinery.state.snapshot import Snapshot
 
 #: The annotations that decisions read.
@@ -132,9 +134,10 @@ def _terse(value: Any) -> Any:
 
 
 def _conditions(conditions: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    # A reason quotes only why something is not ready, so other messages are not needed to decide again.
+    # A reason quotes only why something is not ready, and a digest tells when pods came or went. Other messages are not
+    # needed to decide again.
     return [
-        {**condition, "message": condition.get("message", "") if condition.get("type") == "Ready" else ""}
+        {**condition, "message": condition.get("message", "") if condition.get("type") in (READY, PODS_SEEN) else ""}
         for condition in conditions
     ]
 
