@@ -55,13 +55,16 @@ def print_explanation(console: Console, lines: Iterable[str]) -> None:
         console.print(escape(line))
 
 
-def print_wrapped(console: Console, said: str, *, first: str) -> None:
-    """A sentence in lines of the table's width; a name is never broken."""
+def print_wrapped(console: Console, said: str, *, first: str, further: str = "") -> None:
+    """A sentence in lines of the table's width; a name is never broken.
+
+    ``first``, ``further``: what the first line and the others begin with; the others by default with as many blanks.
+    """
     lines = wrap(
         said,
         WIDTH,
         initial_indent=first,
-        subsequent_indent=" " * len(first),
+        subsequent_indent=further or " " * len(first),
         break_long_words=False,
         break_on_hyphens=False,
     )

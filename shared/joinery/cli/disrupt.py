@@ -48,7 +48,8 @@ def disrupt(
         ),
     ] = None,
     ignore_budgets: Annotated[
-        bool, typer.Option("--ignore-budgets", help="As if no NodePool had budgets: what could be done in the end.")
+        bool,
+        typer.Option("--ignore-budgets", help="As if no NodePool had budgets or a stop: what could be done at last."),
     ] = False,
     time_limit: TimeLimitOption = None,
     output: Annotated[

@@ -25,7 +25,7 @@ def disruptions_document(
             "currency": CURRENCY,
             "before": round(disruptions.before, DIGITS),
             "after": round(disruptions.after, DIGITS),
-            "lowerBound": rounded_down(disruptions.lower_bound),
+            "lowerBound": max(0.0, rounded_down(disruptions.lower_bound)),
             "gap": max(0.0, round(disruptions.gap, 4)),
         },
         "moves": {

@@ -142,7 +142,7 @@ def _print_held(console: Console, groups: Sequence[HeldGroup]) -> None:
     console.print(f"[bold]Held: {count(len(nodes), 'node')}[/bold]")
     for group in groups:
         held = f"{count(len(group.nodes), 'node')}, {rule(group.code)}: {some_of(group.nodes)}"
-        print_wrapped(console, held, first="  ")
+        print_wrapped(console, held, first="  ", further="      ")
         for message, names in group.messages[:_SHOWN_MESSAGES]:
             times = f" ({count(len(names), 'node')})" if len(group.messages) > 1 and len(names) > 1 else ""
             print_wrapped(console, f"{message}{times}", first="    • ")
