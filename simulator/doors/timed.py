@@ -4,10 +4,12 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from typing import Any
 
+from joinery.controllers.disruption import Decide, DisruptionController
 from joinery.controllers.interruption import InterruptionController
 from joinery.controllers.invocation import Invocation
 from joinery.controllers.lifecycle import LifecycleController
 from joinery.controllers.provisioning import ProvisioningController
+from joinery.disruption.decide import decide
 from joinery.interruption.notice import Notice, NoticeKind
 from joinery.settings import Settings
 from simulator.doors.large import instance
@@ -16,7 +18,7 @@ from simulator.world import CLUSTER, World
 
 
 class TimedDoors:
-    """Three doors of one world, one run after another.
+    """Four doors of one world, one run after another.
 
     ``timeouts``: by door, the seconds after which Lambda kills it. ``lasted``: the seconds of each run so far.
     """
@@ -34,6 +36,11 @@ class TimedDoors:
 
     def provision(self) -> Any:
         return self._run("provisioning", ProvisioningController(self.latency.gateways, self._settings).reconcile)
+
+    def disrupt(self, decide: Decide = decide) -> Any:
+        """A run of disruption, with its own decision or another."""
+        door = DisruptionController(self.latency.gateways, self._settings, decide)
+        return self._run("disruption", door.reconcile)
 
     def warn(self, numbers: Iterable[int]) -> Any:
         """Spot warnings for the instances behind these nodes of ``large.fill``, as one batch."""

@@ -6,10 +6,13 @@ import pytest
 
 from joinery.apis.labels import DISRUPTED_TAINT
 from joinery.cluster.gateway import LONGEST_CALL, Eviction
+from joinery.controllers.lease import ACTING_SECONDS
+from joinery.doorbell.gateway import Bell
 from simulator.doors.doors import Killed
 from simulator.doors.large import fill
 from simulator.doors.timed import TimedDoors
 from simulator.world import World
+from tests.functional.deciding import emptying
 from tools.template import doors, load
 
 TIMEOUTS = {door.name: float(door.timeout) for door in doors(load()).values()}
@@ -94,3 +97,21 @@ def test_a_storm_of_warnings_reads_the_cluster_rarely(timed: TimedDoors) -> None
     assert (timed.latency.calls["cluster.claims_snapshot"], timed.latency.calls["cluster.snapshot"]) == (10, 0)
     assert max(timed.lasted[1:]) < 1.0
     assert all(claim.is_deleting for claim in timed.world.cluster.node_claims.values())
+
+
+def test_disruption_gives_the_lease_back_in_time_however_slow_the_api_server_is(timed: TimedDoors) -> None:
+    """Its function lives longer than the Lease, so it ends by itself what it may do by it, and the next run goes on."""
+    fill(timed.world, nodes=200, pods=0)
+    latency, moments = timed.latency, dict[str, float]()
+
+    def noting(method: str) -> None:
+        latency.answers[f"cluster.{method}"] = lambda *_: moments.__setitem__(method, latency.spent)
+
+    noting("acquire_lease")
+    noting("release_lease")
+    latency.answers["cluster.update_node_claim"] = lambda *_: latency.charge(4.0)
+    begun = timed.disrupt(emptying)["commands"]
+    assert 0 < begun < 20
+    assert moments["release_lease"] - moments["acquire_lease"] < ACTING_SECONDS
+    assert Bell.DISRUPTION in {bell for _, bell in timed.world.doorbell.rings}
+    assert timed.disrupt(emptying)["commands"] > 0
