@@ -2,11 +2,16 @@
 
 The reasons of the Events are Karpenter's (disruption events): ``DisruptionBlocked`` where a rule keeps a node,
 ``Unconsolidatable`` where nothing better than it was found, ``ConsolidationCandidate`` where it is to be replaced.
+
+In most clusters most nodes earn their price, and every run finds that anew. So ``Unconsolidatable`` is told of a node
+once in a quarter of an hour, as Karpenter tells it, and of each node in another minute of it.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from itertools import islice
+from zlib import crc32
 
 from joinery.apis.core import Node
 from joinery.apis.disruption import DisruptionReason
@@ -33,6 +38,9 @@ _OF_POOLS = frozenset({HeldCode.BUDGET, HeldCode.STOPPED})
 #: Nothing forbids it: the pool's policy does not ask for it, or it would not pay.
 _UNCONSOLIDATABLE = frozenset({HeldCode.POLICY, HeldCode.UNPRICED, HeldCode.NOT_WORTH_IT})
 
+#: Minutes between two Events that a node stays though nothing forbids that it goes (Karpenter: 15 minutes).
+_TOLD_EVERY = 15
+
 Outcome = tuple[Disruption, Started]
 
 
@@ -55,9 +63,14 @@ def tell(
         about.observed(begun) if is_only_observed else about.candidates(begun),
         about.blocked_pools(decision.held),
         about.blocked(decision.held),
-        about.unconsolidatable(decision.held),
+        about.unconsolidatable(held for held in decision.held if _is_due(held, snapshot.now)),
     )
     announce(gateways, invocation, [news for sort in sorts for news in islice(sort, MOST_EVENTS)])
+
+
+def _is_due(held: Held, now: datetime) -> bool:
+    """Whether it is the node's minute of the quarter of an hour. Nobody has to remember when it was told last."""
+    return crc32(held.node_claim.encode()) % _TOLD_EVERY == now.minute % _TOLD_EVERY
 
 
 class _Subjects:
