@@ -5,8 +5,7 @@
    nodes and of moves is least; with a bound.
 3. ``consolidation.trial``: where their pods really go, by the packing core. A node whose pods have no other place
    stays, and the rest is tried again.
-4. ``consolidation.grouping``: commands that are each right by themselves, and worth their moves. ``validation`` checks
-   them by the code that checks every plan.
+4. ``consolidation.grouping``: commands that are each right by themselves, and worth their moves.
 5. ``balance``: whether Balanced NodePools agree; ``admission``: what the budgets of NodePools let start now. The other
    nodes are held.
 """
@@ -21,12 +20,12 @@ from joinery.disruption.balance import approved
 from joinery.disruption.candidates import Candidate, Candidates, candidates
 from joinery.disruption.consolidation.bonds import bonds_of
 from joinery.disruption.consolidation.grouping import commands_of, is_worth_it
-from joinery.disruption.consolidation.model import Model, limited, model_of
+from joinery.disruption.consolidation.model import Model, hourly, limited, loosened, model_of
 from joinery.disruption.consolidation.trial import trial
 from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode
 from joinery.disruption.problem import DisruptionProblem
-from joinery.disruption.validation import validate
 from joinery.optimizer.consolidation.choice import Consolidation, consolidate
+from joinery.optimizer.consolidation.relaxation import KeepRelaxation
 from joinery.optimizer.effort import Effort
 from joinery.scheduling.problem import WishedLaunch, Wishes
 from joinery.scheduling.solve import Stopwatch
@@ -59,13 +58,14 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
 
 @dataclass(frozen=True)
 class _Plan:
-    """``held_by_budgets``: by name of the claim. ``saved_at_most``: $/h that no choice among the candidates saves more
-    than, moves considered.
+    """``held_by_budgets``: by name of the claim. ``moves``: $/h that the evictions count as. ``saved_at_most``: $/h; no
+    choice among the candidates saves more, moves considered.
     """
 
     commands: tuple[Disruption, ...] = ()
     held: tuple[Held, ...] = ()
     held_by_budgets: Mapping[str, Held] = field(default_factory=dict)
+    moves: float = 0.0
     saved_at_most: float = 0.0
     method: str = "bound"
 
@@ -110,9 +110,19 @@ class _Planner:
         return replace(
             plan,
             held=(*closed, *plan.held, *by_budgets, *unworthy),
-            saved_at_most=max(0.0, model.instance.cost_as_it_is - choice.bound),
+            moves=sum(hourly(self._by_name[name]) for name in gone),
+            saved_at_most=self._saved_at_most(model, chosen, choice.bound),
             method=choice.method,
         )
+
+    def _saved_at_most(self, model: Model, chosen: Sequence[Candidate], bound: float) -> float:
+        """$/h. The bound of a model that takes rules more strictly than they are is none, so a looser one is solved."""
+        instance = model.instance
+        if model.is_strict:
+            instance = loosened(self._problem, self._judged, chosen, model).instance
+            relaxed = KeepRelaxation(instance).solve() if len(instance.bins.demands) else None
+            bound = relaxed.cost if relaxed else 0.0
+        return max(0.0, instance.cost_as_it_is - bound)
 
     def _closed(self, name: str, candidate: Candidate) -> Held | None:
         """What is held because a budget of its NodePool lets none go for any reason that it could go for."""
@@ -139,7 +149,7 @@ class _Planner:
                 break
             result = trial(self._problem, self._judged, retired, wishes, self._stopwatch)
             if not result.stuck:
-                return self._right(self._worthwhile(commands_of(result, bonds_of(result, model))))
+                return self._worthwhile(commands_of(result, bonds_of(result, model)))
             retired = [one for one in retired if one.claim.metadata.name not in result.stuck]
         return ()
 
@@ -147,10 +157,6 @@ class _Planner:
         return tuple(
             command for command in commands if is_worth_it(command, (self._by_name[name] for name in command.retire))
         )
-
-    def _right(self, commands: tuple[Disruption, ...]) -> tuple[Disruption, ...]:
-        """The commands that the independent check agrees with."""
-        return validate(self._problem.packing, commands, self._problem.packing.snapshot).valid
 
     def _admitted(self, commands: Sequence[Disruption]) -> _Plan:
         balanced = approved(commands, self._problem, self._judged)
@@ -188,8 +194,7 @@ def _wishes(model: Model, choice: Consolidation) -> Wishes:
 def _bounded(plan: _Plan, before: float, after: float) -> tuple[float, float]:
     """The lower bound in $/h, moves considered, and how far price and moves are above it."""
     bound = before - plan.saved_at_most
-    moves = sum(command.move_price for command in plan.commands)
-    return bound, max(0.0, (after + moves - bound) / bound) if bound > 0 else 0.0
+    return bound, max(0.0, (after + plan.moves - bound) / bound) if bound > 0 else 0.0
 
 
 def _curve(before: float, commands: Iterable[Disruption]) -> tuple[CurvePoint, ...]:

@@ -27,6 +27,7 @@ from joinery.optimizer.consolidation.instance import ConsolidationInstance
 from joinery.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.relaxation import variants
+from joinery.scheduling.constraints.requirements import NO_REQUIREMENTS
 from joinery.scheduling.firstfit.demand import Demand, Domains
 from joinery.scheduling.firstfit.new_nodes import is_open_to
 from joinery.scheduling.firstfit.targets import ExistingNode
@@ -50,7 +51,7 @@ class Model:
     ``nodes``: the nodes by standing bin; ``candidates``: the candidate of each, None for one that only receives.
     ``pods``: by item and standing bin, the names of the pods that would move. ``domains``: by item, those that its pods
     stay in; ``coupled``: by item, labels of the rules that count them by domain. ``new``: by type of new bin, the names
-    of its NodePool and instance type.
+    of its NodePool and instance type. ``is_strict``: whether something is taken more strictly than it must be.
     """
 
     instance: ConsolidationInstance
@@ -60,11 +61,21 @@ class Model:
     domains: tuple[Domains, ...]
     coupled: tuple[frozenset[int], ...]
     new: tuple[tuple[str, str], ...]
+    is_strict: bool
 
 
 def model_of(problem: DisruptionProblem, judged: Candidates, chosen: Iterable[Candidate]) -> Model:
     """The problem of which of the ``chosen`` candidates to keep. ``judged``: all nodes."""
     return _Compiler(problem, judged, tuple(chosen)).model()
+
+
+def loosened(problem: DisruptionProblem, judged: Candidates, chosen: Iterable[Candidate], model: Model) -> Model:
+    """The same problem, in which nothing is taken more strictly than kube-scheduler does: for a bound.
+
+    Pods leave their domains, keep no preferences, mind no rules over hosts, and new nodes come from any NodePool. It is
+    the model itself where that makes no difference.
+    """
+    return _Compiler(problem, judged, tuple(chosen), is_loose=True).model() if model.is_strict else model
 
 
 def hourly(candidate: Candidate) -> float:
@@ -102,8 +113,15 @@ def limited(model: Model, choice: Consolidation, left: Callable[[Candidate], int
 
 
 class _Compiler:
-    def __init__(self, problem: DisruptionProblem, judged: Candidates, chosen: Sequence[Candidate]) -> None:
-        self._judged = judged
+    def __init__(
+        self,
+        problem: DisruptionProblem,
+        judged: Candidates,
+        chosen: Sequence[Candidate],
+        *,
+        is_loose: bool = False,
+    ) -> None:
+        self._judged, self._is_loose = judged, is_loose
         packing = problem.packing
         snapshot = packing.snapshot
         retired = as_if_retired(snapshot, (candidate.claim.metadata.name for candidate in chosen))
@@ -142,7 +160,13 @@ class _Compiler:
             domains=tuple(order.domains for order in self._orders),
             coupled=tuple(self._rules_over_domains(order.demand.pod_class) for order in self._orders),
             new=tuple(self._names(bin_types)),
+            is_strict=self._is_strict(),
         )
+
+    def _is_strict(self) -> bool:
+        has_rules = any(self._present.rules[o.demand.pod_class] or o.demand.pod_class.preferred for o in self._orders)
+        weights = {pool.weight for pool in self._work.pools}
+        return not self._is_loose and (has_rules or bool(self._bound_to_stay) or len(weights) > 1)
 
     def _rules_over_domains(self, pod_class: PodClass) -> frozenset[int]:
         topology = self._present
@@ -168,7 +192,7 @@ class _Compiler:
                     self._bound_to_stay.add(index)
                     continue
                 demand = demands.get(pod_class) or demands.setdefault(pod_class, self._demand(pod_class))
-                if demand.gathers:
+                if demand.gathers and not self._is_loose:
                     self._bound_to_stay.add(index)
                 self._pods[self._item(demand, view), index].append(pod.key)
 
@@ -184,10 +208,12 @@ class _Compiler:
         )
         row = work.axis.vector(pod_class.requests)
         volumes = pod_class.volumes.alternatives[0]
-        return Demand(pod_class, next(iter(tries)), row, np.flatnonzero(row), volumes=volumes)
+        several = self._is_loose and len(pod_class.volumes.alternatives) > 1
+        variant = list(tries)[-1] if self._is_loose else next(iter(tries))
+        return Demand(pod_class, variant, row, np.flatnonzero(row), volumes=NO_REQUIREMENTS if several else volumes)
 
     def _item(self, demand: Demand, view: NodeView) -> int:
-        keys = self._present.keys(demand.pod_class, demand.variant.rules)
+        keys = () if self._is_loose else self._present.keys(demand.pod_class, demand.variant.rules)
         domains = {key: view.labels.get(key, "") for key in keys}
         key = demand.pod_class, tuple(sorted(domains.items()))
         if key not in self._item_of:
@@ -206,7 +232,8 @@ class _Compiler:
         prices, moves, may_retire = self._candidate_arrays()
         is_open, kinds = self._open()
         available, supply = supplies(bin_types, self._work.reservations)
-        rules = host_rules(self._orders, self._present)
+        rules = host_rules(() if self._is_loose else self._orders, self._present)
+        conflicts = np.zeros((items, items), dtype=np.bool_) if self._is_loose else rules.conflicts
         bins = PackingInstance(
             sizes=sizes,
             demands=residents.sum(axis=1),
@@ -214,7 +241,7 @@ class _Compiler:
             capacities=np.concatenate([free, bin_types.capacities]),
             compatible=np.concatenate([is_open & self._has_room(sizes, free), bin_types.compatible], axis=1),
             cardinality_limits=tuple(CardinalityLimit(np.array(members), cap) for members, cap in rules.limits),
-            conflicts=rules.conflicts,
+            conflicts=conflicts,
             available=np.concatenate([np.ones(standing, dtype=np.int64), available]),
             supply=np.concatenate([np.arange(standing), standing + supply]),
         )
@@ -260,7 +287,7 @@ class _Compiler:
             demand = order.demand
             is_counted = any(rule.key == HOSTNAME for rule in demand.variant.rules)
             is_counted = is_counted or bool(self._present.foreign_over(demand.pod_class, HOSTNAME))
-            if is_counted or demand.pod_class.volumes.claims:
+            if not self._is_loose and (is_counted or demand.pod_class.volumes.claims):
                 for index in np.flatnonzero(has_room[item]):
                     has_room[item, index] = self._holds(demand, self._targets[index])
         return has_room
@@ -276,9 +303,9 @@ class _Compiler:
         for item, order in enumerate(self._orders):
             heaviest: int | None = None
             for index, pool in enumerate(pools):
-                if (heaviest is not None and pool.weight != heaviest) or not is_open_to(
-                    pool, order.demand, self._present
-                ):
+                if not self._is_loose and heaviest not in (None, pool.weight):
+                    continue
+                if not is_open_to(pool, order.demand, self._present):
                     continue
                 _, fit = order.demand.fit(pool, order.domains)
                 holds = (pool.room >= order.demand.requests).all(axis=1) & fit.types
