@@ -33,11 +33,13 @@ def types_of(
     if counted or node_class.status.capacity_reservations:  # They change from moment to moment.
         return resolve(catalog, node_class, now=now, reservations=counted)
     key = _key(catalog, node_class)
-    if key not in _remembered:
-        if len(_remembered) == _MOST:
-            del _remembered[next(iter(_remembered))]
-        _remembered[key] = catalog, resolve(catalog, node_class)
-    return _remembered[key][1]
+    remembered = _remembered.get(key)
+    if remembered is None:
+        remembered = catalog, resolve(catalog, node_class)
+        if len(_remembered) >= _MOST:
+            _remembered.pop(next(iter(_remembered)), None)
+        _remembered[key] = remembered
+    return remembered[1]
 
 
 def _key(catalog: Catalog, node_class: EC2NodeClass) -> _Key:
