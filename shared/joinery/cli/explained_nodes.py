@@ -12,6 +12,7 @@ from joinery.cli.notices import some_of
 from joinery.cli.view.disruption_view import Fate, NodeExplanation, PricedPods, repaid_in
 from joinery.cli.view.disruption_words import length, moves, result, rule
 from joinery.cli.view.figures import count, money, natural, share
+from joinery.disruption.moves import MoveCause
 from joinery.disruption.problem import DisruptionProblem
 from joinery.errors import ConfigurationError
 from joinery.state.nodes import views
@@ -38,11 +39,11 @@ def nodes_meant(asked: Iterable[str], problem: DisruptionProblem) -> tuple[str, 
     return tuple(dict.fromkeys(by_name[name] for name in names))
 
 
-def _suggested(name: str, known: list[str]) -> str:
+def _suggested(name: str, names: list[str]) -> str:
     """What may have been meant: nodes whose name begins like it, or is spelt like it."""
-    if not known:
+    if not names:
         return "; the cluster has no nodes"
-    near = [one for one in known if one.startswith(name)] or get_close_matches(name, known, n=3)
+    near = [one for one in names if one.startswith(name)] or get_close_matches(name, names, n=3)
     return f"; near it {'is' if len(near) == 1 else 'are'} {some_of(sorted(near, key=natural))}" if near else ""
 
 
@@ -125,7 +126,8 @@ def _priced(priced: PricedPods) -> Iterator[str]:
     name = priced.pods[0] if many == 1 else f"{priced.owner} ({count(many, 'pod')}, {money(price.dollars)} each)"
     yield aligned(f"    {name}", money(price.dollars * many))
     # That an ordinary pod is evicted goes without saying.
-    for part in price.parts if len(price.parts) > 1 else ():
+    is_ordinary = [part.cause for part in price.parts] == [MoveCause.EVICTION]
+    for part in price.parts if not is_ordinary else ():
         yield aligned(f"      {part.message}", money(part.dollars))
     if price.fault:
         yield from wrapped(price.fault, "      ")

@@ -105,6 +105,13 @@ def test_a_price_that_cannot_be_read_is_told_with_its_pod() -> None:
     assert "pod default/odd has the annotation joinery.dev/disruption-price" in said
 
 
+def test_a_price_of_the_pods_own_says_where_it_is_from() -> None:
+    """Whoever wonders about a dollar finds the annotation."""
+    dear = pod("ledger", node="node-3", annotations={"joinery.dev/disruption-price": "1.00"})
+    said = _sentences("node-3", _with(dear))
+    assert "default/ledger $1.0000 the pod's annotation joinery.dev/disruption-price says so $1.0000" in said
+
+
 def test_many_workloads_end_in_one_line() -> None:
     """The dearest are told, the others summed up."""
     more = (
