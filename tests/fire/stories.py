@@ -54,6 +54,11 @@ def node_pool(name: str = "default", capacity_type: str = "spot", **template: An
     }
 
 
+def when_empty(pool: Document) -> Document:
+    """The NodePool, of which only empty nodes are disrupted."""
+    return {**pool, "spec": {**pool["spec"], "disruption": {"consolidationPolicy": "WhenEmpty"}}}
+
+
 def pods(replicas: int = 2, *, kind: str = "Deployment", name: str = "web", **spec: Any) -> Document:
     """A workload of pods of one vCPU. ``spec``: more of their specs."""
     resources = {"requests": {"cpu": "1", "memory": "1Gi"}}
@@ -156,6 +161,11 @@ def launch_unknown(simulation: Simulation) -> None:
     )
 
 
+def scale_down(simulation: Simulation) -> None:
+    """One of two replicas is enough."""
+    apply(simulation, pods(1, affinity=APART))
+
+
 STORIES = (
     Story(
         "two pods apart get two nodes",
@@ -194,5 +204,11 @@ STORIES = (
         launch_unknown,
         (NODE_CLASS, node_pool(), pods(2)),
         (running(),),
+    ),
+    Story(
+        "a node that is empty is given up",
+        scale_down,
+        (NODE_CLASS, when_empty(node_pool()), pods(affinity=APART)),
+        (running(), running(zone="us-east-1b")),
     ),
 )  # fmt: skip

@@ -15,6 +15,7 @@ from itertools import count
 import pytest
 
 from joinery import bootstrap
+from joinery.controllers.disruption import DisruptionController
 from joinery.controllers.expiration import ExpirationController
 from joinery.controllers.interruption import InterruptionController
 from joinery.controllers.invocation import Invocation
@@ -48,7 +49,7 @@ class Scene:
         return f"{self.first} and {self.second}, {self.seconds:g} s after: {self.story.name}"
 
 
-_LAUNCH, _WARNING, _AGE, _DRAIN, _NODE_DELETED, _ENDED, _LOST, _UNKNOWN = STORIES[:8]
+_LAUNCH, _WARNING, _AGE, _DRAIN, _NODE_DELETED, _ENDED, _LOST, _UNKNOWN, _EMPTY = STORIES[:9]
 SCENES = (
     # Pods wait, nothing is bought.
     Scene(_LAUNCH, 1, "provisioning", "provisioning"),
@@ -76,6 +77,11 @@ SCENES = (
     Scene(_LOST, 21, "lifecycle", "provisioning"),
     Scene(_LOST, 21, "provisioning", "lifecycle"),
     Scene(_UNKNOWN, 35, "lifecycle", "lifecycle"),
+    Scene(_EMPTY, 2, "disruption", "disruption"),
+    Scene(_EMPTY, 2, "disruption", "provisioning"),
+    Scene(_EMPTY, 2, "provisioning", "disruption"),
+    Scene(_EMPTY, 2, "disruption", "lifecycle"),
+    Scene(_EMPTY, 2, "lifecycle", "disruption"),
 )
 
 
@@ -103,11 +109,21 @@ def _doors(simulation: Simulation, envelopes: list[Envelope]) -> Mapping[str, Do
     def expire(gateways: Gateways) -> object:
         return ExpirationController(gateways).reconcile(_invocation())
 
-    return {"provisioning": provision, "lifecycle": live, "interruption": interrupt, "expiration": expire}
+    def disrupt(gateways: Gateways) -> object:
+        controller = DisruptionController(gateways, bootstrap.settings("disruption"))
+        return bootstrap.answering().answer(Bell.DISRUPTION, lambda: controller.reconcile(_invocation(300.0)))
+
+    return {
+        "provisioning": provision,
+        "lifecycle": live,
+        "interruption": interrupt,
+        "expiration": expire,
+        "disruption": disrupt,
+    }
 
 
-def _invocation() -> Invocation:
-    return Invocation(f"overlapping-{next(_invocations)}")
+def _invocation(seconds: float = 60.0) -> Invocation:
+    return Invocation(f"overlapping-{next(_invocations)}", lambda: seconds)
 
 
 def _tell(scene: Scene, stop: int | None, second_stop: int | None) -> tuple[Telling, Run, Run]:
