@@ -19,6 +19,7 @@ from joinery.disruption.admission import Admission, admit
 from joinery.disruption.balance import approved
 from joinery.disruption.candidates import Candidate, Candidates, candidates
 from joinery.disruption.consolidation.bonds import bonds_of
+from joinery.disruption.consolidation.curve import merged, others, prefixes
 from joinery.disruption.consolidation.grouping import commands_of, is_worth_it
 from joinery.disruption.consolidation.model import Model, hourly, limited, loosened, model_of
 from joinery.disruption.consolidation.trial import trial
@@ -50,7 +51,7 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
         after=after,
         lower_bound=bound,
         gap=gap,
-        curve=_curve(before, plan.commands),
+        curve=merged(prefixes(before, plan.commands), plan.others),
         method=plan.method,
         limit_struck=effort.struck,
     )
@@ -59,7 +60,7 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
 @dataclass(frozen=True)
 class _Plan:
     """``held_by_budgets``: by name of the claim. ``moves``: $/h that the evictions count as. ``saved_at_most``: $/h; no
-    choice among the candidates saves more, moves considered.
+    choice among the candidates saves more, moves considered. ``others``: what other prices of a move would lead to.
     """
 
     commands: tuple[Disruption, ...] = ()
@@ -67,6 +68,7 @@ class _Plan:
     held_by_budgets: Mapping[str, Held] = field(default_factory=dict)
     moves: float = 0.0
     saved_at_most: float = 0.0
+    others: tuple[CurvePoint, ...] = ()
     method: str = "bound"
 
     @property
@@ -112,6 +114,7 @@ class _Planner:
             held=(*closed, *plan.held, *by_budgets, *unworthy),
             moves=sum(hourly(self._by_name[name]) for name in gone),
             saved_at_most=self._saved_at_most(model, chosen, choice.bound),
+            others=others(model, sum(self._judged.prices.values()), self._effort),
             method=choice.method,
         )
 
@@ -195,13 +198,3 @@ def _bounded(plan: _Plan, before: float, after: float) -> tuple[float, float]:
     """The lower bound in $/h, moves considered, and how far price and moves are above it."""
     bound = before - plan.saved_at_most
     return bound, max(0.0, (after + plan.moves - bound) / bound) if bound > 0 else 0.0
-
-
-def _curve(before: float, commands: Iterable[Disruption]) -> tuple[CurvePoint, ...]:
-    """What the cluster costs after each prefix of the commands, by evictions."""
-    points = {0: before}
-    pods, cost = 0, before
-    for command in commands:
-        pods, cost = pods + len(command.pods), cost - command.savings
-        points[pods] = cost
-    return tuple(CurvePoint(at, price, is_chosen=at == pods) for at, price in points.items())

@@ -46,8 +46,11 @@ class Consolidation:
     method: str
 
 
-def consolidate(instance: ConsolidationInstance, effort: Effort) -> Consolidation:
-    """Which standing bins to keep, nearly the cheapest; all of them if that is proven to be best."""
+def consolidate(instance: ConsolidationInstance, effort: Effort, *, is_swift: bool = False) -> Consolidation:
+    """Which standing bins to keep, nearly the cheapest; all of them if that is proven to be best.
+
+    ``is_swift``: rounding and small steps only, for a look at what else could be chosen.
+    """
     as_it_is = instance.cost_as_it_is
     everything = np.ones(instance.standing, dtype=np.bool_)
     inflow = np.zeros_like(instance.residents)
@@ -64,7 +67,7 @@ def consolidate(instance: ConsolidationInstance, effort: Effort) -> Consolidatio
     if relaxed is None or relaxed.cost >= as_it_is - _NEGLIGIBLE:
         return stay
     stay = replace(stay, bound=relaxed.cost)
-    return _Search(instance, relaxation, relaxed, effort).run(stay)
+    return _Search(instance, relaxation, relaxed, effort, is_swift=is_swift).run(stay)
 
 
 class _Priced(NamedTuple):
@@ -76,10 +79,16 @@ class _Priced(NamedTuple):
 
 class _Search:
     def __init__(
-        self, instance: ConsolidationInstance, relaxation: KeepRelaxation, relaxed: KeepSolution, effort: Effort
+        self,
+        instance: ConsolidationInstance,
+        relaxation: KeepRelaxation,
+        relaxed: KeepSolution,
+        effort: Effort,
+        *,
+        is_swift: bool,
     ) -> None:
         self._instance, self._relaxation, self._relaxed, self._effort = instance, relaxation, relaxed, effort
-        self._is_small = int(instance.bins.compatible.sum()) <= _FEW_PAIRS
+        self._is_small = not is_swift and int(instance.bins.compatible.sum()) <= _FEW_PAIRS
         # What each bin would be missed for, the least missed first.
         worth = relaxed.item_duals @ instance.residents - instance.keeping
         self._least_missed = np.argsort(worth, kind="stable")

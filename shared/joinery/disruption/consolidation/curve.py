@@ -1,0 +1,54 @@
+"""The curve: what the cluster would cost after how many evictions, if a move counted as more or less.
+
+The chosen commands and their prefixes are points of it. Others come from the optimiser at other prices of a move. Those
+are a look at what could be chosen: nobody has tried them under every rule.
+"""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from joinery.disruption.consolidation.model import Model
+from joinery.disruption.disruptions import CurvePoint, Disruption
+from joinery.optimizer.consolidation.choice import consolidate
+from joinery.optimizer.effort import Effort
+
+_MULTIPLES = (2.5, 0.3)
+"""Of the price of a move, at which the optimiser is asked again."""
+
+
+def prefixes(before: float, commands: Iterable[Disruption]) -> tuple[CurvePoint, ...]:
+    """What the cluster costs after each prefix of the commands, by evictions; the last one is chosen."""
+    points = {0: before}
+    pods, cost = 0, before
+    for command in commands:
+        pods, cost = pods + len(command.pods), cost - command.savings
+        points[pods] = cost
+    return tuple(CurvePoint(at, price, is_chosen=at == pods) for at, price in points.items())
+
+
+def others(model: Model, before: float, effort: Effort) -> tuple[CurvePoint, ...]:
+    """What other prices of a move would lead to."""
+    points = []
+    for multiple in _MULTIPLES:
+        if effort.is_over():
+            break
+        instance = replace(model.instance, moves=model.instance.moves * multiple)
+        choice = consolidate(instance, effort, is_swift=True)
+        moves = float(instance.moves[instance.may_retire & ~choice.keep].sum())
+        hourly = before - (instance.cost_as_it_is - (choice.cost - moves))
+        points.append(CurvePoint(int(instance.displaced(choice.keep).sum()), hourly))
+    return tuple(points)
+
+
+def merged(points: Iterable[CurvePoint], more: Iterable[CurvePoint]) -> tuple[CurvePoint, ...]:
+    """The cheapest for growing numbers of evictions; the chosen point is always among them."""
+    chosen = next((point for point in points if point.is_chosen), None)
+    curve: list[CurvePoint] = []
+    for point in sorted((*points, *more), key=lambda point: (point.pods, point.hourly, not point.is_chosen)):
+        is_beaten = bool(curve) and point.hourly >= curve[-1].hourly
+        if point is chosen:
+            curve = [earlier for earlier in curve if earlier.hourly > point.hourly and earlier.pods < point.pods]
+            curve.append(point)
+        elif not is_beaten:
+            curve.append(point)
+    return tuple(curve)
