@@ -118,6 +118,7 @@ class DisruptionController:
         limit = max(0.0, round(min(settings.disruption_seconds, left), 1))
         packing = Options(node_size=settings.node_size, caps=settings.caps, time_limit=limit)
         options = DisruptionOptions(
+            curve=False,
             move_price=settings.disruption_move_price,
             payback=settings.disruption_payback,
             spot_to_spot=settings.spot_to_spot,

@@ -22,6 +22,7 @@ from joinery.disruption.consolidation.bonds import bonds_of
 from joinery.disruption.consolidation.curve import merged, others, prefixes
 from joinery.disruption.consolidation.grouping import commands_of, is_worth_it
 from joinery.disruption.consolidation.model import Model, hourly, limited, loosened, model_of
+from joinery.disruption.consolidation.replacements import Replacements
 from joinery.disruption.consolidation.trial import trial
 from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode
 from joinery.disruption.problem import DisruptionProblem
@@ -85,6 +86,7 @@ class _Planner:
         self._problem, self._judged, self._effort, self._stopwatch = problem, judged, effort, stopwatch
         self._by_name = {candidate.claim.metadata.name: candidate for candidate in judged.candidates}
         self._budgets = Admission(problem, judged.nodes)
+        self._replacements = Replacements(problem)
 
     def plan(self) -> _Plan:
         """The commands that budgets, and NodePools with the Balanced policy, let start now."""
@@ -114,18 +116,24 @@ class _Planner:
             held=(*closed, *plan.held, *by_budgets, *unworthy),
             moves=sum(hourly(self._by_name[name]) for name in gone),
             saved_at_most=self._saved_at_most(model, chosen, choice.bound),
-            others=others(model, sum(self._judged.prices.values()), self._effort),
+            others=self._others(model),
             method=choice.method,
         )
 
     def _saved_at_most(self, model: Model, chosen: Sequence[Candidate], bound: float) -> float:
-        """$/h. The bound of a model that takes rules more strictly than they are is none, so a looser one is solved."""
-        instance = model.instance
-        if model.is_strict:
-            instance = loosened(self._problem, self._judged, chosen, model).instance
-            relaxed = KeepRelaxation(instance).solve() if len(instance.bins.demands) else None
+        """$/h. The bound of a model that takes rules more strictly than they are is none, so a looser one is solved.
+
+        Negative where drift forces more to be spent.
+        """
+        loose = loosened(self._problem, self._judged, chosen, model)
+        if loose is not model:
+            relaxed = KeepRelaxation(loose.instance).solve() if len(loose.instance.bins.demands) else None
             bound = relaxed.cost if relaxed else 0.0
-        return max(0.0, instance.cost_as_it_is - bound)
+        return loose.instance.cost_as_it_is - loose.forced - bound
+
+    def _others(self, model: Model) -> tuple[CurvePoint, ...]:
+        is_asked = self._problem.options.curve
+        return others(model, sum(self._judged.prices.values()), self._effort) if is_asked else ()
 
     def _closed(self, name: str, candidate: Candidate) -> Held | None:
         """What is held because a budget of its NodePool lets none go for any reason that it could go for."""
@@ -157,9 +165,12 @@ class _Planner:
         return ()
 
     def _worthwhile(self, commands: Iterable[Disruption]) -> tuple[Disruption, ...]:
-        return tuple(
-            command for command in commands if is_worth_it(command, (self._by_name[name] for name in command.retire))
-        )
+        worthwhile = []
+        for command in commands:
+            members = [self._by_name[name] for name in command.retire]
+            if is_worth_it(command, members) and not self._replacements.objection(command, members):
+                worthwhile.append(self._replacements.affordable(command))
+        return tuple(worthwhile)
 
     def _admitted(self, commands: Sequence[Disruption]) -> _Plan:
         balanced = approved(commands, self._problem, self._judged)

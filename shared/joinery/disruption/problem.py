@@ -17,6 +17,7 @@ class DisruptionOptions:
     spot_to_spot      whether a spot node may be replaced by a cheaper spot node (Karpenter SpotToSpotConsolidation)
     spot_types        from how many instance types such a replacement must be able to choose
     time_limit        seconds after which the best decision so far counts; None for no limit
+    curve             whether to look also at what other prices of a move would lead to, for people
     """
 
     move_price: float = 0.01
@@ -25,6 +26,7 @@ class DisruptionOptions:
     spot_to_spot: bool = True
     spot_types: int = 15
     time_limit: float | None = None
+    curve: bool = True
 
 
 @dataclass(frozen=True, kw_only=True)

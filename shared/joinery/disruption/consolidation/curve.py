@@ -35,7 +35,7 @@ def others(model: Model, before: float, effort: Effort) -> tuple[CurvePoint, ...
         instance = replace(model.instance, moves=model.instance.moves * multiple)
         choice = consolidate(instance, effort, is_swift=True)
         moves = float(instance.moves[instance.may_retire & ~choice.keep].sum())
-        hourly = before - (instance.cost_as_it_is - (choice.cost - moves))
+        hourly = before - (instance.cost_as_it_is - model.forced - (choice.cost - moves))
         points.append(CurvePoint(int(instance.displaced(choice.keep).sum()), hourly))
     return tuple(points)
 

@@ -51,7 +51,8 @@ class Model:
     ``nodes``: the nodes by standing bin; ``candidates``: the candidate of each, None for one that only receives.
     ``pods``: by item and standing bin, the names of the pods that would move. ``domains``: by item, those that its pods
     stay in; ``coupled``: by item, labels of the rules that count them by domain. ``new``: by type of new bin, the names
-    of its NodePool and instance type. ``is_strict``: whether something is taken more strictly than it must be.
+    of its NodePool and instance type. ``forced``: $/h that keeping the drifted nodes counts as besides their price.
+    ``is_strict``: whether something is taken more strictly than it must be.
     """
 
     instance: ConsolidationInstance
@@ -61,6 +62,7 @@ class Model:
     domains: tuple[Domains, ...]
     coupled: tuple[frozenset[int], ...]
     new: tuple[tuple[str, str], ...]
+    forced: float
     is_strict: bool
 
 
@@ -143,6 +145,7 @@ class _Compiler:
         self._item_of: dict[tuple[PodClass, tuple[tuple[str, str], ...]], int] = {}
         self._pods: dict[tuple[int, int], list[str]] = defaultdict(list)
         self._bound_to_stay: set[int] = set()
+        self._forced = 0.0
 
     def _receives(self, view: NodeView) -> bool:
         return view.node in self._judged.destinations
@@ -160,6 +163,7 @@ class _Compiler:
             domains=tuple(order.domains for order in self._orders),
             coupled=tuple(self._rules_over_domains(order.demand.pod_class) for order in self._orders),
             new=tuple(self._names(bin_types)),
+            forced=self._forced,
             is_strict=self._is_strict(),
         )
 
@@ -257,8 +261,9 @@ class _Compiler:
             candidate = self._by_claim.get(view.claim)
             if candidate is None or index in self._bound_to_stay:
                 continue
-            drifted = DisruptionReason.DRIFTED in candidate.reasons
-            prices[index] = candidate.price + (_MUST_GO if drifted else 0.0)
+            forced = _MUST_GO if DisruptionReason.DRIFTED in candidate.reasons else 0.0
+            self._forced += forced
+            prices[index] = candidate.price + forced
             moves[index] = hourly(candidate)
         return prices, moves, prices > 0
 
