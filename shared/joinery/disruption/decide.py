@@ -10,7 +10,7 @@
    nodes are held.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -21,7 +21,7 @@ from joinery.disruption.candidates import Candidate, Candidates, candidates
 from joinery.disruption.consolidation.bonds import bonds_of
 from joinery.disruption.consolidation.curve import merged, others, prefixes
 from joinery.disruption.consolidation.grouping import commands_of, is_worth_it
-from joinery.disruption.consolidation.model import Model, hourly, limited, loosened, model_of
+from joinery.disruption.consolidation.model import Model, hourly, limited, loosened, model_of, without_new
 from joinery.disruption.consolidation.replacements import Replacements
 from joinery.disruption.consolidation.trial import trial
 from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode
@@ -72,10 +72,6 @@ class _Plan:
     others: tuple[CurvePoint, ...] = ()
     method: str = "bound"
 
-    @property
-    def is_held_by_budgets(self) -> bool:
-        return bool(self.held_by_budgets)
-
     def gain(self) -> float:
         """What the commands save in an hour, less what their moves count as."""
         return sum(command.savings - command.move_price for command in self.commands)
@@ -87,6 +83,7 @@ class _Planner:
         self._by_name = {candidate.claim.metadata.name: candidate for candidate in judged.candidates}
         self._budgets = Admission(problem, judged.nodes)
         self._replacements = Replacements(problem)
+        self._is_spot_refused = False
 
     def plan(self) -> _Plan:
         """The commands that budgets, and NodePools with the Balanced policy, let start now."""
@@ -98,10 +95,7 @@ class _Planner:
         model = model_of(self._problem, self._judged, chosen)
         choice = consolidate(model.instance, self._effort)
         plan = self._admitted(self._commands(model, choice))
-        if plan.is_held_by_budgets and not self._effort.is_over():
-            # Commands that are larger than a budget never start. Those made of so few nodes do.
-            few = limited(model, choice, self._left)
-            other = self._admitted(self._commands(model, consolidate(few, self._effort)))
+        for other in self._smaller(model, choice, plan):
             plan = replace(max(plan, other, key=_Plan.gain), held_by_budgets=plan.held_by_budgets)
         gone = {name for command in plan.commands for name in command.retire}
         told = {held.node_claim for held in plan.held}
@@ -119,6 +113,14 @@ class _Planner:
             others=self._others(model),
             method=choice.method,
         )
+
+    def _smaller(self, model: Model, choice: Consolidation, plan: _Plan) -> Iterator[_Plan]:
+        """Smaller plans, where commands of the whole one may not start, and so never would."""
+        if plan.held_by_budgets and not self._effort.is_over():
+            few = limited(model, choice, self._left)
+            yield self._admitted(self._commands(model, consolidate(few, self._effort)))
+        if self._is_spot_refused and not self._effort.is_over():
+            yield self._admitted(self._commands(model, consolidate(without_new(model), self._effort)))
 
     def _saved_at_most(self, model: Model, chosen: Sequence[Candidate], bound: float) -> float:
         """$/h. The bound of a model that takes rules more strictly than they are is none, so a looser one is solved.
@@ -168,7 +170,11 @@ class _Planner:
         worthwhile = []
         for command in commands:
             members = [self._by_name[name] for name in command.retire]
-            if is_worth_it(command, members) and not self._replacements.objection(command, members):
+            if not is_worth_it(command, members):
+                continue
+            if self._replacements.objection(command, members):
+                self._is_spot_refused = True
+            else:
                 worthwhile.append(self._replacements.affordable(command))
         return tuple(worthwhile)
 

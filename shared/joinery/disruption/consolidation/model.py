@@ -114,6 +114,14 @@ def limited(model: Model, choice: Consolidation, left: Callable[[Candidate], int
     )
 
 
+def without_new(model: Model) -> ConsolidationInstance:
+    """The instance in which nothing is bought: pods go to room that is there."""
+    bins = model.instance.bins
+    compatible = bins.compatible.copy()
+    compatible[:, len(model.nodes) :] = False
+    return replace(model.instance, bins=replace(bins, compatible=compatible))
+
+
 class _Compiler:
     def __init__(
         self,

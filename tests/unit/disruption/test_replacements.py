@@ -1,0 +1,92 @@
+"""What replaces nodes is worth it whichever type EC2 gives, and spot is replaced by spot with care."""
+
+from dataclasses import replace
+
+from joinery.apis.labels import CAPACITY_TYPE
+from joinery.disruption.candidates import candidates
+from joinery.disruption.consolidation.replacements import Replacements
+from joinery.disruption.decide import decide
+from joinery.disruption.disruptions import Disruption
+from joinery.disruption.problem import DisruptionProblem
+from simulator import builders
+from tests.unit.disruption.clusters import Cluster, on
+
+#: On demand only, unless a test says otherwise.
+TYPES = tuple(
+    builders.instance_type(name, price=price, spot=None)
+    for name, price in (("m7a.large", 0.10), ("m7a.xlarge", 0.20), ("m7a.2xlarge", 0.40), ("m7a.4xlarge", 0.80))
+)
+#: The same on spot, at two fifths of the price.
+ON_SPOT = tuple(
+    builders.instance_type(name, price=price, spot=0.4)
+    for name, price in (("m7a.large", 0.10), ("m7a.xlarge", 0.20), ("m7a.2xlarge", 0.40))
+)
+SPOT_ONLY = [{"key": CAPACITY_TYPE, "operator": "In", "values": ["spot"]}]
+
+
+def _decided(problem: DisruptionProblem) -> tuple[Disruption, ...]:
+    return decide(problem).commands
+
+
+def _one_large(instance_type: str = "m7a.2xlarge") -> Cluster:
+    """A large node with a small pod."""
+    cluster = Cluster(pools=[builders.node_pool(budgets=[{"nodes": "100%"}])], types=TYPES)
+    cluster.machine("n", [on("p", cpu="1")], instance_type=instance_type)
+    return cluster
+
+
+def test_no_type_is_allowed_that_costs_as_much_as_what_it_replaces() -> None:
+    """EC2 may be out of the cheapest one."""
+    (command,) = _decided(_one_large().problem())
+    (launch,) = command.launches
+    assert launch.instance_types[0] == "m7a.large"
+    assert "m7a.4xlarge" not in launch.instance_types
+
+
+def test_where_several_are_bought_each_may_cost_its_part_of_the_savings() -> None:
+    """Or all of them together would cost more than is saved."""
+    problem = _one_large().problem()
+    (command,) = _decided(problem)
+    (launch,) = command.launches
+    loose = replace(launch, instance_types=tuple(kind.name for kind in TYPES))
+    (one,) = Replacements(problem).affordable(replace(command, launches=(loose,))).launches
+    two = Replacements(problem).affordable(replace(command, launches=(loose, loose))).launches
+    # $0.30/h is saved by a node at $0.10/h: one launch may cost $0.40/h, each of two $0.25/h.
+    assert one.instance_types == ("m7a.large", "m7a.xlarge", "m7a.2xlarge")
+    assert [launch.instance_types for launch in two] == [("m7a.large", "m7a.xlarge")] * 2
+
+
+def _on_spot() -> Cluster:
+    pool = builders.node_pool(budgets=[{"nodes": "100%"}], requirements=SPOT_ONLY)
+    cluster = Cluster(pools=[pool], types=ON_SPOT)
+    cluster.machine("n", [on("p", cpu="1")], instance_type="m7a.2xlarge", capacity_type="spot")
+    return cluster
+
+
+def test_a_spot_node_needs_a_choice_of_cheaper_types() -> None:
+    """Two are not fifteen; with two wanted it goes."""
+    assert not _decided(_on_spot().problem())
+    assert _decided(_on_spot().problem(spot_types=2))
+
+
+def test_spot_to_spot_can_be_off() -> None:
+    """However many types there are."""
+    assert not _decided(_on_spot().problem(spot_types=1, spot_to_spot=False))
+
+
+def test_spot_nodes_that_have_room_elsewhere_go_whatever_is_set() -> None:
+    """Nothing is bought for their pods."""
+    cluster = _on_spot()
+    cluster.machine("m", [on("q", "m", cpu="1")], instance_type="m7a.2xlarge", capacity_type="spot")
+    commands = _decided(cluster.problem(spot_to_spot=False))
+    assert [command.launches for command in commands] == [()]
+
+
+def test_candidates_that_are_not_on_spot_may_go_there() -> None:
+    """From on-demand to spot the rule says nothing."""
+    cluster = Cluster(pools=[builders.node_pool(budgets=[{"nodes": "100%"}])], types=ON_SPOT)
+    cluster.machine("n", [on("p", cpu="1")], instance_type="m7a.2xlarge")
+    problem = cluster.problem()
+    (command,) = _decided(problem)
+    assert command.launches[0].offering.capacity_type == "spot"
+    assert not Replacements(problem).objection(command, candidates(problem).candidates)
