@@ -26,12 +26,15 @@ from joinery.disruption.consolidation.replacements import Replacements
 from joinery.disruption.consolidation.trial import trial
 from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode
 from joinery.disruption.problem import DisruptionProblem
+from joinery.disruption.validation import validate
 from joinery.optimizer.consolidation.choice import Consolidation, consolidate
 from joinery.optimizer.consolidation.relaxation import KeepRelaxation
 from joinery.optimizer.effort import Effort
 from joinery.scheduling.problem import WishedLaunch, Wishes
 from joinery.scheduling.solve import Stopwatch
 
+_STATES = 12
+"""States on the way that are checked, where rules over pods might hold in the last one only."""
 _ROUNDS = 8
 """Trials at most: each leaves out nodes that cannot go, or are not worth it."""
 
@@ -84,6 +87,7 @@ class _Planner:
         self._budgets = Admission(problem, judged.nodes)
         self._replacements = Replacements(problem)
         self._is_spot_refused = False
+        self._refused: dict[str, Held] = {}
 
     def plan(self) -> _Plan:
         """The commands that budgets, and NodePools with the Balanced policy, let start now."""
@@ -98,7 +102,8 @@ class _Planner:
         for other in self._smaller(model, choice, plan):
             plan = replace(max(plan, other, key=_Plan.gain), held_by_budgets=plan.held_by_budgets)
         gone = {name for command in plan.commands for name in command.retire}
-        told = {held.node_claim for held in plan.held}
+        refused = tuple(held for name, held in self._refused.items() if name not in gone)
+        told = {held.node_claim for held in (*plan.held, *refused)}
         unworthy = (
             Held(name, HeldCode.NOT_WORTH_IT, "it is worth its price: to move its pods saves too little")
             for name in self._by_name
@@ -107,10 +112,10 @@ class _Planner:
         by_budgets = (held for name, held in plan.held_by_budgets.items() if name not in gone)
         return replace(
             plan,
-            held=(*closed, *plan.held, *by_budgets, *unworthy),
+            held=(*closed, *refused, *plan.held, *by_budgets, *unworthy),
             moves=sum(hourly(self._by_name[name]) for name in gone),
             saved_at_most=self._saved_at_most(model, chosen, choice.bound),
-            others=self._others(model),
+            others=self._others(model) if gone else (),
             method=choice.method,
         )
 
@@ -162,7 +167,7 @@ class _Planner:
                 break
             result = trial(self._problem, self._judged, retired, wishes, self._stopwatch)
             if not result.stuck:
-                return self._worthwhile(commands_of(result, bonds_of(result, model)))
+                return self._right(self._worthwhile(commands_of(result, bonds_of(result, model))), model)
             retired = [one for one in retired if one.claim.metadata.name not in result.stuck]
         return ()
 
@@ -177,6 +182,18 @@ class _Planner:
             else:
                 worthwhile.append(self._replacements.affordable(command))
         return tuple(worthwhile)
+
+    def _right(self, commands: Sequence[Disruption], model: Model) -> tuple[Disruption, ...]:
+        """The commands that the independent check agrees with, one after another.
+
+        Where no rule over pods is in the cluster, room is all that they share, and the last state tells of all.
+        """
+        packing = self._problem.packing
+        checked = validate(packing, commands, packing.snapshot, states=_STATES if model.is_strict else 1)
+        for command, why in checked.dropped:
+            message = f"its command was refused by the check, please report this: {why}"
+            self._refused |= {name: Held(name, HeldCode.NO_PLACE, message) for name in command.retire}
+        return checked.valid
 
     def _admitted(self, commands: Sequence[Disruption]) -> _Plan:
         balanced = approved(commands, self._problem, self._judged)

@@ -18,6 +18,7 @@ from joinery.optimizer.search import pack
 
 _MARGINS = (0.0, 0.01, 0.02, 0.04, 0.08)
 """The room that whole copies may waste, as a share of all, in turn: with more, the relaxation keeps more bins."""
+_SWIFT_MARGINS = (0.0, 0.03)
 _FEW_PAIRS = 6_000
 """Patterns, and packing with all care, are for instances with no more compatible items and bins. Where there are more
 they take too long, and what placing wastes is little.
@@ -88,6 +89,7 @@ class _Search:
         is_swift: bool,
     ) -> None:
         self._instance, self._relaxation, self._relaxed, self._effort = instance, relaxation, relaxed, effort
+        self._is_swift = is_swift
         self._is_small = not is_swift and int(instance.bins.compatible.sum()) <= _FEW_PAIRS
         # What each bin would be missed for, the least missed first.
         worth = relaxed.item_duals @ instance.residents - instance.keeping
@@ -129,7 +131,7 @@ class _Search:
         start: _Priced | None = None
         least = best.cost
         solution: KeepSolution | None = self._relaxed
-        for margin in _MARGINS:
+        for margin in _SWIFT_MARGINS if self._is_swift else _MARGINS:
             if margin:
                 solution = self._relaxation.solve(margin)
             if solution is None or solution.cost >= least or self._effort.is_over():

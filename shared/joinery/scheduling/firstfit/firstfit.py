@@ -20,7 +20,7 @@ from joinery.scheduling.firstfit.buying import Buyer
 from joinery.scheduling.firstfit.demand import Demand, Domains
 from joinery.scheduling.firstfit.existing import ExistingCapacity
 from joinery.scheduling.firstfit.manners import USUAL, Manner
-from joinery.scheduling.firstfit.new_nodes import NewNodes
+from joinery.scheduling.firstfit.new_nodes import NewNodes, Wanted
 from joinery.scheduling.firstfit.targets import ExistingNode, NewNode
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.topology_groups import admits
@@ -145,7 +145,7 @@ class FirstFit:
             if pool is None or not rows:
                 continue
             wanted = [
-                (self._demands(pod_class, 0, next(self._variants(pod_class)))[0], domains, tuple(names))
+                self._allowed(pod_class, domains, tuple(names))
                 for domains, pods in launch.pods
                 for pod_class, names in groupby((name for name in pods if name in waiting), key=waiting.__getitem__)
             ]
@@ -154,6 +154,15 @@ class FirstFit:
                 placed.update(names[:count])
         if placed:
             self.left = {c: [name for name in names if name not in placed] for c, names in self.left.items()}
+
+    def _allowed(self, pod_class: PodClass, domains: Domains, names: tuple[str, ...]) -> Wanted:
+        """As many of the pods as rules let into the domains now."""
+        demand = self._demands(pod_class, 0, next(self._variants(pod_class)))[0]
+        rules = demand.variant.rules
+        room = (
+            self._topology.allowance(pod_class, rules, key, value, cautious=False) for key, value in domains.items()
+        )
+        return demand, domains, names[: max(0, min(room, default=len(names)))]
 
     def _variants(self, pod_class: PodClass) -> Iterator[Variant]:
         return variants(
