@@ -5,13 +5,14 @@
    nodes and of moves is least; with a bound.
 3. ``consolidation.trial``: where their pods really go, by the packing core. A node whose pods have no other place
    stays, and the rest is tried again.
-4. ``consolidation.grouping``: commands that are each right by themselves, and worth their moves.
+4. ``consolidation.grouping``: commands that are each right by themselves, and worth their moves. ``validation``: by the
+   code that checks every plan.
 5. ``balance``: whether Balanced NodePools agree; ``admission``: what the budgets of NodePools let start now. The other
    nodes are held.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Container, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -63,69 +64,66 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
 
 @dataclass(frozen=True)
 class _Plan:
-    """``held_by_budgets``: by name of the claim. ``moves``: $/h that the evictions count as. ``saved_at_most``: $/h; no
-    choice among the candidates saves more, moves considered. ``others``: what other prices of a move would lead to.
+    """``held``: the candidates that stay, and why. ``moves``: $/h that the evictions count as. ``saved_at_most``: $/h;
+    no choice among the candidates saves more, moves considered. ``others``: what other prices of a move would lead to.
     """
 
     commands: tuple[Disruption, ...] = ()
     held: tuple[Held, ...] = ()
-    held_by_budgets: Mapping[str, Held] = field(default_factory=dict)
     moves: float = 0.0
     saved_at_most: float = 0.0
     others: tuple[CurvePoint, ...] = ()
-    method: str = "bound"
-
-    def gain(self) -> float:
-        """What the commands save in an hour, less what their moves count as."""
-        return sum(command.savings - command.move_price for command in self.commands)
+    method: str = "no candidates"
 
 
 class _Planner:
+    """``_holds``: by name of the claim, why a candidate stays, if it does after all: the first reason that came up."""
+
     def __init__(self, problem: DisruptionProblem, judged: Candidates, effort: Effort, stopwatch: Stopwatch) -> None:
         self._problem, self._judged, self._effort, self._stopwatch = problem, judged, effort, stopwatch
         self._by_name = {candidate.claim.metadata.name: candidate for candidate in judged.candidates}
         self._budgets = Admission(problem, judged.nodes)
         self._replacements = Replacements(problem)
-        self._is_spot_refused = False
-        self._refused: dict[str, Held] = {}
+        self._is_spot_refused = self._is_budget_exceeded = False
+        self._holds: dict[str, Held] = {}
 
     def plan(self) -> _Plan:
         """The commands that budgets, and NodePools with the Balanced policy, let start now."""
-        closed = [held for name, one in self._by_name.items() if (held := self._closed(name, one)) is not None]
-        shut = {held.node_claim for held in closed}
-        chosen = [candidate for name, candidate in self._by_name.items() if name not in shut]
+        chosen = [candidate for name, candidate in self._by_name.items() if not self._is_closed(name, candidate)]
         if not chosen:
-            return _Plan(held=tuple(closed), method="no candidates")
+            return _Plan(held=self._told(set()))
         model = model_of(self._problem, self._judged, chosen)
         choice = consolidate(model.instance, self._effort)
-        plan = self._admitted(self._commands(model, choice))
-        for other in self._smaller(model, choice, plan):
-            plan = replace(max(plan, other, key=_Plan.gain), held_by_budgets=plan.held_by_budgets)
-        gone = {name for command in plan.commands for name in command.retire}
-        refused = tuple(held for name, held in self._refused.items() if name not in gone)
-        told = {held.node_claim for held in (*plan.held, *refused)}
-        unworthy = (
-            Held(name, HeldCode.NOT_WORTH_IT, "it is worth its price: to move its pods saves too little")
-            for name in self._by_name
-            if name not in gone | told | shut | plan.held_by_budgets.keys()
-        )
-        by_budgets = (held for name, held in plan.held_by_budgets.items() if name not in gone)
-        return replace(
-            plan,
-            held=(*closed, *refused, *plan.held, *by_budgets, *unworthy),
+        commands = max((self._commands(model, choice), *self._smaller(model, choice)), key=_gain)
+        gone = {name for command in commands for name in command.retire}
+        return _Plan(
+            commands=commands,
+            held=self._told(gone),
             moves=sum(hourly(self._by_name[name]) for name in gone),
             saved_at_most=self._saved_at_most(model, chosen, choice.bound),
             others=self._others(model) if gone else (),
             method=choice.method,
         )
 
-    def _smaller(self, model: Model, choice: Consolidation, plan: _Plan) -> Iterator[_Plan]:
+    def _told(self, gone: Container[str]) -> tuple[Held, ...]:
+        """Why each candidate stays that does not go."""
+        return tuple(
+            self._holds.get(name)
+            or Held(name, HeldCode.NOT_WORTH_IT, "it is worth its price: to move its pods saves too little")
+            for name in self._by_name
+            if name not in gone
+        )
+
+    def _hold(self, holds: Iterable[Held]) -> None:
+        for held in holds:
+            self._holds.setdefault(held.node_claim, held)
+
+    def _smaller(self, model: Model, choice: Consolidation) -> Iterator[tuple[Disruption, ...]]:
         """Smaller plans, where commands of the whole one may not start, and so never would."""
-        if plan.held_by_budgets and not self._effort.is_over():
-            few = limited(model, choice, self._left)
-            yield self._admitted(self._commands(model, consolidate(few, self._effort)))
+        if self._is_budget_exceeded and not self._effort.is_over():
+            yield self._commands(model, consolidate(limited(model, choice, self._left), self._effort))
         if self._is_spot_refused and not self._effort.is_over():
-            yield self._admitted(self._commands(model, consolidate(without_new(model), self._effort)))
+            yield self._commands(model, consolidate(without_new(model), self._effort))
 
     def _saved_at_most(self, model: Model, chosen: Sequence[Candidate], bound: float) -> float:
         """$/h. The bound of a model that takes rules more strictly than they are is none, so a looser one is solved.
@@ -142,16 +140,17 @@ class _Planner:
         is_asked = self._problem.options.curve
         return others(model, sum(self._judged.prices.values()), self._effort) if is_asked else ()
 
-    def _closed(self, name: str, candidate: Candidate) -> Held | None:
-        """What is held because a budget of its NodePool lets none go for any reason that it could go for."""
+    def _is_closed(self, name: str, candidate: Candidate) -> bool:
+        """Whether budgets of its NodePool let none go for any reason that it could go for."""
         objections = {
             reason: self._budgets.objection(Disruption(reason=reason, message="", retire=(name,)))
             for reason in sorted(candidate.reasons)
         }
-        if not all(objections.values()):
-            return None
-        reason, objection = next(iter(objections.items()))
-        return Held(name, HeldCode.BUDGET, objection, reason)
+        is_closed = all(objections.values())
+        if is_closed:
+            reason, objection = next(iter(objections.items()))
+            self._hold([Held(name, HeldCode.BUDGET, objection, reason)])
+        return is_closed
 
     def _left(self, candidate: Candidate) -> int:
         """How many nodes of the candidate's NodePool may go now."""
@@ -159,7 +158,7 @@ class _Planner:
         return min(self._budgets.left(pool, reason) for reason in candidate.reasons)
 
     def _commands(self, model: Model, choice: Consolidation) -> tuple[Disruption, ...]:
-        """The commands of a trial in which every pod has a place, and that are worth it; budgets apart."""
+        """The commands of a trial in which every pod has a place, that are worth it and may start now."""
         retired = [one for one, kept in zip(model.candidates, choice.keep, strict=True) if one is not None and not kept]
         wishes = _wishes(model, choice)
         for _ in range(_ROUNDS):
@@ -167,18 +166,22 @@ class _Planner:
                 break
             result = trial(self._problem, self._judged, retired, wishes, self._stopwatch)
             if not result.stuck:
-                return self._right(self._worthwhile(commands_of(result, bonds_of(result, model))), model)
+                commands = self._worthwhile(commands_of(result, bonds_of(result, model)))
+                return self._admitted(self._right(commands, model))
+            self._hold(Held(name, HeldCode.NO_PLACE, "its pods have no other place") for name in sorted(result.stuck))
             retired = [one for one in retired if one.claim.metadata.name not in result.stuck]
         return ()
 
     def _worthwhile(self, commands: Iterable[Disruption]) -> tuple[Disruption, ...]:
+        """The commands that repay their moves, and may replace spot nodes as they do."""
         worthwhile = []
         for command in commands:
             members = [self._by_name[name] for name in command.retire]
             if not is_worth_it(command, members):
                 continue
-            if self._replacements.objection(command, members):
+            if objection := self._replacements.objection(command, members):
                 self._is_spot_refused = True
+                self._hold(Held(name, HeldCode.POLICY, objection, command.reason) for name in command.retire)
             else:
                 worthwhile.append(self._replacements.affordable(command))
         return tuple(worthwhile)
@@ -192,13 +195,21 @@ class _Planner:
         checked = validate(packing, commands, packing.snapshot, states=_STATES if model.is_strict else 1)
         for command, why in checked.dropped:
             message = f"its command was refused by the check, please report this: {why}"
-            self._refused |= {name: Held(name, HeldCode.NO_PLACE, message) for name in command.retire}
+            self._hold(Held(name, HeldCode.NO_PLACE, message) for name in command.retire)
         return checked.valid
 
-    def _admitted(self, commands: Sequence[Disruption]) -> _Plan:
+    def _admitted(self, commands: Sequence[Disruption]) -> tuple[Disruption, ...]:
+        """The commands that Balanced NodePools and budgets let start now."""
         balanced = approved(commands, self._problem, self._judged)
         admitted = admit(balanced.commands, self._problem, self._judged.nodes)
-        return _Plan(admitted.commands, balanced.held, {held.node_claim: held for held in admitted.held})
+        self._is_budget_exceeded = self._is_budget_exceeded or bool(admitted.held)
+        self._hold((*balanced.held, *admitted.held))
+        return admitted.commands
+
+
+def _gain(commands: Sequence[Disruption]) -> float:
+    """What the commands save in an hour, less what their moves count as."""
+    return sum(command.savings - command.move_price for command in commands)
 
 
 def _wishes(model: Model, choice: Consolidation) -> Wishes:
