@@ -11,7 +11,7 @@
    nodes are held.
 """
 
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Collection, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,7 @@ from joinery.disruption.candidates import Candidate, Candidates, candidates
 from joinery.disruption.consolidation.bonds import bonds_of
 from joinery.disruption.consolidation.curve import merged, others, prefixes
 from joinery.disruption.consolidation.grouping import commands_of, is_worth_it
-from joinery.disruption.consolidation.model import Model, hourly, limited, loosened, model_of, without_new
+from joinery.disruption.consolidation.model import Model, hourly, limited, loosened, model_of, unforced, without_new
 from joinery.disruption.consolidation.replacements import Replacements
 from joinery.disruption.consolidation.trial import trial
 from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode
@@ -100,7 +100,7 @@ class _Planner:
             commands=commands,
             held=self._told(gone),
             moves=sum(hourly(self._by_name[name]) for name in gone),
-            saved_at_most=self._saved_at_most(model, chosen, choice.bound),
+            saved_at_most=self._saved_at_most(model, chosen, choice.bound, gone),
             others=self._others(model) if gone else (),
             method=choice.method,
         )
@@ -125,12 +125,13 @@ class _Planner:
         if self._is_spot_refused and not self._effort.is_over():
             yield self._commands(model, consolidate(without_new(model), self._effort))
 
-    def _saved_at_most(self, model: Model, chosen: Sequence[Candidate], bound: float) -> float:
+    def _saved_at_most(self, model: Model, chosen: Sequence[Candidate], bound: float, gone: Collection[str]) -> float:
         """$/h. The bound of a model that takes rules more strictly than they are is none, so a looser one is solved.
 
-        Negative where drift forces more to be spent.
+        Negative where drift forces more to be spent. ``gone``: names of the claims that go. A drifted node that could
+        not go all the same is forced no longer, or its penalty would count as money.
         """
-        loose = loosened(self._problem, self._judged, chosen, model)
+        loose = unforced(loosened(self._problem, self._judged, chosen, model), gone)
         if loose is not model:
             relaxed = KeepRelaxation(loose.instance).solve() if len(loose.instance.bins.demands) else None
             bound = relaxed.cost if relaxed else 0.0

@@ -11,7 +11,7 @@ word for is taken strictly:
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -78,6 +78,24 @@ def loosened(problem: DisruptionProblem, judged: Candidates, chosen: Iterable[Ca
     the model itself where that makes no difference.
     """
     return _Compiler(problem, judged, tuple(chosen), is_loose=True).model() if model.is_strict else model
+
+
+def unforced(model: Model, gone: Collection[str]) -> Model:
+    """The model in which only the drifted nodes among ``gone``, names of claims, must go; itself if those are all."""
+    kept = [
+        index
+        for index in np.flatnonzero(model.instance.may_retire)
+        if (one := model.candidates[index]) is not None
+        and DisruptionReason.DRIFTED in one.reasons
+        and one.claim.metadata.name not in gone
+    ]
+    if not kept:
+        return model
+    bins = model.instance.bins
+    costs = bins.costs.copy()
+    costs[kept] -= _MUST_GO
+    instance = replace(model.instance, bins=replace(bins, costs=costs))
+    return replace(model, instance=instance, forced=model.forced - _MUST_GO * len(kept))
 
 
 def hourly(candidate: Candidate) -> float:

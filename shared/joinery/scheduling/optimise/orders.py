@@ -72,6 +72,8 @@ def host_rules(orders: Sequence[Order], topology: Topology) -> HostRules:
                 continue
             group = topology.group(rule)
             selected = tuple(i for i, other in enumerate(orders) if group.selects(other.demand.pod_class))
+            if not selected:
+                continue
             if rule.kind == "spread":
                 residents = max(group.residents.values(), default=0)
                 limits[selected, rule.max_skew - residents] = None

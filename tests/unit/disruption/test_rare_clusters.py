@@ -1,0 +1,58 @@
+"""Clusters in which rules and reasons come together as they seldom do: decisions are right all the same."""
+
+from typing import Any
+
+from joinery.disruption.candidates import candidates
+from joinery.disruption.consolidation.model import hourly
+from joinery.disruption.decide import decide
+from joinery.disruption.disruptions import Disruptions
+from joinery.disruption.problem import DisruptionProblem
+from joinery.disruption.validation import violations_of
+from simulator import builders
+from tests.unit.disruption.clusters import Cluster, on
+
+#: 4 vCPUs and 16 GiB for $0.40/h, and half of that for half the price.
+LARGE = builders.instance_type("m7a.xlarge", price=0.40, spot=None)
+SMALL = builders.instance_type("m7a.large", price=0.20, spot=None)
+
+
+def _cluster(*types: Any, **pool: Any) -> Cluster:
+    return Cluster(pools=[builders.node_pool(**{"budgets": [{"nodes": "100%"}], **pool})], types=types or (LARGE,))
+
+
+def _assert_right(problem: DisruptionProblem, decision: Disruptions) -> None:
+    """Each command by itself and all of them together keep every rule, and nothing is cheaper than the bound."""
+    assert not violations_of(problem.packing, decision.commands)
+    assert not any(violations_of(problem.packing, [command]) for command in decision.commands)
+    judged = {candidate.claim.metadata.name: candidate for candidate in candidates(problem).candidates}
+    moves = sum(hourly(judged[name]) for command in decision.commands for name in command.retire)
+    assert decision.lower_bound <= decision.after + moves + 1e-6
+
+
+def test_a_spread_over_hosts_may_count_only_pods_that_are_nowhere() -> None:
+    """It then limits nobody."""
+    spread = [
+        {
+            "topologyKey": "kubernetes.io/hostname",
+            "maxSkew": 1,
+            "whenUnsatisfiable": "DoNotSchedule",
+            "labelSelector": {"matchLabels": {"app": "another"}},
+        }
+    ]
+    cluster = _cluster()
+    for name in ("a", "b"):
+        cluster.machine(name, [on(f"p-{name}", name, cpu="1", labels={"app": "web"}, spread=spread)])
+    problem = cluster.problem()
+    decision = decide(problem)
+    assert len(decision.commands) == 1
+    _assert_right(problem, decision)
+
+
+def test_the_bound_counts_no_penalty_for_a_drifted_node_that_cannot_go() -> None:
+    """Its pod fits on nothing that can be bought, so no state without the node can be reached."""
+    cluster = _cluster(SMALL, LARGE, requirements=["node.kubernetes.io/instance-type=m7a.large"])
+    cluster.machine("n", [on("p", cpu="3")], drifted=True)
+    problem = cluster.problem()
+    decision = decide(problem)
+    assert not decision.commands
+    _assert_right(problem, decision)
