@@ -56,3 +56,23 @@ def test_the_bound_counts_no_penalty_for_a_drifted_node_that_cannot_go() -> None
     decision = decide(problem)
     assert not decision.commands
     _assert_right(problem, decision)
+
+
+def _destinations(decision: Disruptions) -> set[str]:
+    return {placement.node for command in decision.commands for placement in command.existing}
+
+
+def test_pods_that_tolerate_everything_do_not_move_to_nodes_that_may_not_receive() -> None:
+    """A closed node has a taint, which they tolerate too; it may never become ready."""
+    cluster = _cluster(SMALL, LARGE)
+    cluster.machine("coming", node={"initialized": False})
+    cluster.machine("n", [on("p", cpu="1", tolerations=[{"operator": "Exists"}])])
+    assert not _destinations(decide(cluster.problem()))
+
+
+def test_pods_do_not_move_to_a_claim_whose_node_is_on_its_way() -> None:
+    """Nobody knows whether it comes."""
+    cluster = _cluster(SMALL, LARGE)
+    cluster.claims.append(builders.node_claim("claim-coming", conditions=["Launched"]))
+    cluster.machine("n", [on("p", cpu="1")])
+    assert not _destinations(decide(cluster.problem()))

@@ -52,7 +52,7 @@ def trial(
     options = replace(problem.packing.options, node_size=CHEAPEST)
     packing = solve(replace(problem.packing, snapshot=snapshot, options=options, wishes=wishes), stopwatch=stopwatch)
     home = {pod.key: candidate.claim.metadata.name for candidate in retired for pod in candidate.pods}
-    placed = set(_placed(packing))
+    placed = set(_placed(packing, judged.destinations))
     return Trial(
         candidates=tuple(retired),
         existing=tuple(_of_moved(packing.existing, home)),
@@ -81,8 +81,13 @@ def _of_moved(existing: Iterable[ExistingPlacement], home: Mapping[str, str]) ->
             yield replace(placement, pods=moved)
 
 
-def _placed(packing: Packing) -> Iterable[str]:
+def _placed(packing: Packing, destinations: Collection[str]) -> Iterable[str]:
+    """The pods that have a place where moved pods may go.
+
+    Pods that tolerate every taint are let onto closed nodes too, and nodes without a Node yet cannot be closed.
+    """
     for placement in packing.existing:
-        yield from placement.pods
+        if placement.node in destinations:
+            yield from placement.pods
     for launch in packing.launches:
         yield from launch.pods
