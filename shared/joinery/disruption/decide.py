@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from joinery.apis.disruption import DisruptionReason
 from joinery.disruption.admission import Admission, admit
 from joinery.disruption.balance import approved
 from joinery.disruption.candidates import Candidate, Candidates, candidates
@@ -94,7 +95,7 @@ class _Planner:
             return _Plan(held=self._told(set()))
         model = model_of(self._problem, self._judged, chosen)
         choice = consolidate(model.instance, self._effort)
-        commands = max((self._commands(model, choice), *self._smaller(model, choice)), key=_gain)
+        commands = max((self._commands(model, choice), *self._smaller(model, choice)), key=self._rank)
         gone = {name for command in commands for name in command.retire}
         return _Plan(
             commands=commands,
@@ -104,6 +105,12 @@ class _Planner:
             others=self._others(model) if gone else (),
             method=choice.method,
         )
+
+    def _rank(self, commands: Sequence[Disruption]) -> tuple[int, float]:
+        """Larger is better: how many drifted nodes go, which must; then $/h saved, less what the moves count as."""
+        members = [self._by_name[name] for command in commands for name in command.retire]
+        drifted = sum(DisruptionReason.DRIFTED in member.reasons for member in members)
+        return drifted, sum(command.savings for command in commands) - sum(map(hourly, members))
 
     def _told(self, gone: Container[str]) -> tuple[Held, ...]:
         """Why each candidate stays that does not go."""
@@ -206,11 +213,6 @@ class _Planner:
         self._is_budget_exceeded = self._is_budget_exceeded or bool(admitted.held)
         self._hold((*balanced.held, *admitted.held))
         return admitted.commands
-
-
-def _gain(commands: Sequence[Disruption]) -> float:
-    """What the commands save in an hour, less what their moves count as."""
-    return sum(command.savings - command.move_price for command in commands)
 
 
 def _wishes(model: Model, choice: Consolidation) -> Wishes:

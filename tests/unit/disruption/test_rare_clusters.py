@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from joinery.apis.labels import NODE_POOL
 from joinery.disruption.candidates import candidates
 from joinery.disruption.consolidation.model import hourly
 from joinery.disruption.decide import decide
@@ -9,7 +10,7 @@ from joinery.disruption.disruptions import Disruptions
 from joinery.disruption.problem import DisruptionProblem
 from joinery.disruption.validation import violations_of
 from simulator import builders
-from tests.unit.disruption.clusters import Cluster, on
+from tests.unit.disruption.clusters import Cluster, annotated, on
 
 #: 4 vCPUs and 16 GiB for $0.40/h, and half of that for half the price.
 LARGE = builders.instance_type("m7a.xlarge", price=0.40, spot=None)
@@ -76,3 +77,32 @@ def test_pods_do_not_move_to_a_claim_whose_node_is_on_its_way() -> None:
     cluster.claims.append(builders.node_claim("claim-coming", conditions=["Launched"]))
     cluster.machine("n", [on("p", cpu="1")])
     assert not _destinations(decide(cluster.problem()))
+
+
+def _retired(decision: Disruptions) -> set[str]:
+    return {name for command in decision.commands for name in command.retire}
+
+
+def test_a_smaller_plan_is_compared_over_the_time_that_the_nodepool_waits_for_its_money() -> None:
+    """Both nodes for a small one is more than the budget; one of them saves $0.40/h for one move of $1 a day."""
+    cluster = _cluster(SMALL, LARGE, budgets=[{"nodes": "1"}])
+    cluster.pools = [annotated(cluster.pools[0], {"joinery.dev/payback": "24h"})]
+    for name in ("a", "b"):
+        cluster.machine(name, [on(f"p-{name}", name, cpu="900m")])
+    assert len(_retired(decide(cluster.problem(move_price=1.0)))) == 1
+
+
+def test_a_drifted_node_goes_although_the_plan_without_it_looks_cheaper() -> None:
+    """Beside it a spot node may not be replaced, so a plan that buys nothing is looked at too."""
+    both = builders.instance_type("m7a.xlarge", price=0.40, spot=0.4), builders.instance_type("m7a.large", price=0.20)
+    cluster = _cluster(*both)
+    on_demand = ["karpenter.sh/capacity-type=on-demand"]
+    cluster.pools.append(builders.node_pool("steady", requirements=on_demand, budgets=[{"nodes": "100%"}]))
+    cluster.machine("spot", [on("p", "spot", cpu="1")], capacity_type="spot")
+    cluster.machine(
+        "drifted",
+        [on("q", "drifted", cpu="3", memory="12Gi", node_selector={NODE_POOL: "steady"})],
+        pool="steady",
+        drifted=True,
+    )
+    assert "claim-drifted" in _retired(decide(cluster.problem(move_price=0.05)))
