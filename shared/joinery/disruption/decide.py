@@ -29,7 +29,8 @@ from joinery.disruption.consolidation.trial import trial
 from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode
 from joinery.disruption.problem import DisruptionProblem
 from joinery.disruption.validation import validate
-from joinery.optimizer.consolidation.choice import Consolidation, consolidate
+from joinery.optimizer.consolidation.choice import consolidate
+from joinery.optimizer.consolidation.instance import Consolidation
 from joinery.optimizer.consolidation.relaxation import KeepRelaxation
 from joinery.optimizer.effort import Effort
 from joinery.scheduling.problem import WishedLaunch, Wishes

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.optimizer.arrays import UNLIMITED, Mask
-from joinery.optimizer.consolidation.choice import Consolidation, consolidate
-from joinery.optimizer.consolidation.instance import ConsolidationInstance
+from joinery.optimizer.consolidation.choice import consolidate
+from joinery.optimizer.consolidation.instance import Consolidation, ConsolidationInstance
 from joinery.optimizer.consolidation.relaxation import KeepRelaxation
 from joinery.optimizer.effort import Effort
 from joinery.optimizer.instance.packing_instance import PackingInstance

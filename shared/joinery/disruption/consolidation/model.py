@@ -22,8 +22,7 @@ from joinery.disruption.candidates import Candidate, Candidates
 from joinery.disruption.problem import DisruptionProblem
 from joinery.lifecycle.new_commands import as_if_retired
 from joinery.optimizer.arrays import Floats, Ints, Mask
-from joinery.optimizer.consolidation.choice import Consolidation
-from joinery.optimizer.consolidation.instance import ConsolidationInstance
+from joinery.optimizer.consolidation.instance import Consolidation, ConsolidationInstance
 from joinery.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.relaxation import variants

@@ -1,15 +1,16 @@
 """The whole search for a consolidation, in its order: relaxation, rounding and placing, patterns, small steps."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from joinery.optimizer.arrays import UNLIMITED, Floats, Ints, Mask
-from joinery.optimizer.consolidation.instance import ConsolidationInstance
+from joinery.optimizer.consolidation.instance import Consolidation, ConsolidationInstance
 from joinery.optimizer.consolidation.patterns import PatternSearch
 from joinery.optimizer.consolidation.placing import Placing, placed, weightings
 from joinery.optimizer.consolidation.relaxation import KeepRelaxation, KeepSolution, is_kept
+from joinery.optimizer.consolidation.repetition import improved
 from joinery.optimizer.effort import Effort
 from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.instance.patterns import Pattern, cost_of
@@ -27,24 +28,11 @@ _GOOD_ENOUGH = 0.001
 """A solution that costs no more above its relaxation, as a share, is not improved."""
 _NEARLY = 0.004
 """The same for a solution and the relaxation over patterns, which takes seconds to improve on."""
+_REPETITIONS = 3
+"""Times that a solution is looked at again."""
 _STEPS = 60
 """Bins that each kind of small step is tried with."""
 _NEGLIGIBLE = 1e-6
-
-
-@dataclass(frozen=True, eq=False)
-class Consolidation:
-    """``keep``: bool[standing bins]. ``inflow``: int64[items, standing bins], copies beside the residents. ``new``: new
-    bins for the rest; the optimiser may know only about what they cost, and have none. ``cost``: $/h, about, moves
-    included. ``bound``: $/h that none undercuts. There may be room for more copies than there are.
-    """
-
-    keep: Mask
-    inflow: Ints
-    new: tuple[Pattern, ...]
-    cost: float
-    bound: float
-    method: str
 
 
 def consolidate(instance: ConsolidationInstance, effort: Effort, *, is_swift: bool = False) -> Consolidation:
@@ -67,8 +55,20 @@ def consolidate(instance: ConsolidationInstance, effort: Effort, *, is_swift: bo
     relaxed = relaxation.solve()
     if relaxed is None or relaxed.cost >= as_it_is - _NEGLIGIBLE:
         return stay
-    stay = replace(stay, bound=relaxed.cost)
-    return _Search(instance, relaxation, relaxed, effort, is_swift=is_swift).run(stay)
+    best = _Search(instance, relaxation, relaxed, effort, is_swift=is_swift).run(replace(stay, bound=relaxed.cost))
+    return best if is_swift else _repeated(instance, best, effort)
+
+
+def _repeated(instance: ConsolidationInstance, best: Consolidation, effort: Effort) -> Consolidation:
+    """The solution, looked at again as long as that finds something."""
+    for _ in range(_REPETITIONS):
+        if effort.is_over() or best.cost <= best.bound * (1 + _GOOD_ENOUGH):
+            break
+        other = improved(instance, best, lambda rest: consolidate(rest, effort, is_swift=True))
+        if other is None or other.cost >= best.cost - _NEGLIGIBLE:
+            break
+        best = other
+    return best
 
 
 class _Priced(NamedTuple):
@@ -146,7 +146,8 @@ class _Search:
     def _stepped(self, start: "_Priced") -> Consolidation:
         """The end of small steps."""
         placing, cost = self._with_fewer(self._with_more(start))
-        return Consolidation(placing.keep, placing.inflow, (), cost, self._relaxed.cost, "rounding")
+        new = tuple(self._covering(placing.left) or ())
+        return Consolidation(placing.keep, placing.inflow, new, cost, self._relaxed.cost, "rounding")
 
     def _with_more(self, best: "_Priced") -> "_Priced":
         """Keep one more bin after another, while copies are left and that costs less."""
@@ -184,25 +185,27 @@ class _Search:
         return priced if priced.cost < best.cost - _NEGLIGIBLE else best
 
     def _priced(self, placing: Placing) -> "_Priced":
-        return _Priced(placing, self._instance.cost(placing.keep, self._covering(placing.left)))
+        new = self._covering(placing.left)
+        bought = float(np.inf) if new is None else cost_of(self._instance.bins, new)
+        return _Priced(placing, self._instance.cost(placing.keep, bought))
 
-    def _covering(self, left: Ints) -> float:
-        """$/h, about, of new bins for these copies; infinite where there are none for them."""
-        instance, bought, left = self._instance, 0.0, left.copy()
-        bins = instance.bins
-        types: Ints = np.arange(instance.standing, len(bins.costs))
+    def _covering(self, left: Ints) -> list[Pattern] | None:
+        """New bins for these copies, filled greedily; None where there are none for some."""
+        bins, left, new = self._instance.bins, left.copy(), list[Pattern]()
+        types: Ints = np.arange(self._instance.standing, len(bins.costs))
+        duals = self._relaxed.item_duals + 1e-9
         while left.any():
-            items = np.flatnonzero(left)
-            bin_types, orders = greedy_orders(bins, self._relaxed.item_duals + 1e-9, types, items)
+            bin_types, orders = greedy_orders(bins, duals, types, np.flatnonzero(left))
             counts = fill(bins, bin_types, orders, left)
-            value = counts @ (self._relaxed.item_duals + 1e-9) / bins.costs[bin_types]
+            value = counts @ duals / bins.costs[bin_types]
             chosen = int(value.argmax()) if len(value) else -1
             if chosen < 0 or not counts[chosen].any():
-                return float(np.inf)
-            copies = max(1, int((left[counts[chosen] > 0] // counts[chosen][counts[chosen] > 0]).min()))
-            left -= copies * counts[chosen]
-            bought += copies * float(bins.costs[bin_types[chosen]])
-        return bought
+                return None
+            held = counts[chosen]
+            copies = max(1, int((left[held > 0] // held[held > 0]).min()))
+            left -= copies * held
+            new.append(Pattern(int(bin_types[chosen]), held, copies))
+        return new
 
     def _by_packing(self, keep: Mask, best: Consolidation) -> Consolidation | None:
         """These bins (bool[standing bins]), and the residents of the others packed with all care there and in new ones.

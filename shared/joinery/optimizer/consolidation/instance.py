@@ -15,6 +15,7 @@ import numpy as np
 
 from joinery.optimizer.arrays import Floats, Ints, Mask
 from joinery.optimizer.instance.packing_instance import PackingInstance
+from joinery.optimizer.instance.patterns import Pattern
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -69,3 +70,18 @@ class ConsolidationInstance:
     def cost(self, keep: Mask, bought: float) -> float:
         """$/h of keeping these bins (bool[standing bins]) and buying new ones for ``bought`` $/h, moves included."""
         return self.fixed_cost + float(self.keeping[keep].sum()) + bought
+
+
+@dataclass(frozen=True, eq=False)
+class Consolidation:
+    """``keep``: bool[standing bins]. ``inflow``: int64[items, standing bins], copies beside the residents. ``new``: new
+    bins for the rest; the optimiser may know only about what they cost, and have none. ``cost``: $/h, about, moves
+    included. ``bound``: $/h that none undercuts. There may be room for more copies than there are.
+    """
+
+    keep: Mask
+    inflow: Ints
+    new: tuple[Pattern, ...]
+    cost: float
+    bound: float
+    method: str
