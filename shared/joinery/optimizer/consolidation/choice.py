@@ -40,6 +40,12 @@ def consolidate(instance: ConsolidationInstance, effort: Effort, *, is_swift: bo
 
     ``is_swift``: rounding and small steps only, for a look at what else could be chosen.
     """
+    best = _searched(instance, effort, is_swift=is_swift)
+    return best if is_swift else _repeated(instance, best, effort)
+
+
+def _searched(instance: ConsolidationInstance, effort: Effort, *, is_swift: bool) -> Consolidation:
+    """The same, without looking at the solution again."""
     as_it_is = instance.cost_as_it_is
     everything = np.ones(instance.standing, dtype=np.bool_)
     inflow = np.zeros_like(instance.residents)
@@ -55,8 +61,7 @@ def consolidate(instance: ConsolidationInstance, effort: Effort, *, is_swift: bo
     relaxed = relaxation.solve()
     if relaxed is None or relaxed.cost >= as_it_is - _NEGLIGIBLE:
         return stay
-    best = _Search(instance, relaxation, relaxed, effort, is_swift=is_swift).run(replace(stay, bound=relaxed.cost))
-    return best if is_swift else _repeated(instance, best, effort)
+    return _Search(instance, relaxation, relaxed, effort, is_swift=is_swift).run(replace(stay, bound=relaxed.cost))
 
 
 def _repeated(instance: ConsolidationInstance, best: Consolidation, effort: Effort) -> Consolidation:
@@ -64,7 +69,7 @@ def _repeated(instance: ConsolidationInstance, best: Consolidation, effort: Effo
     for _ in range(_REPETITIONS):
         if effort.is_over() or best.cost <= best.bound * (1 + _GOOD_ENOUGH):
             break
-        other = improved(instance, best, lambda rest: consolidate(rest, effort, is_swift=True))
+        other = improved(instance, best, lambda rest: _searched(rest, effort, is_swift=True))
         if other is None or other.cost >= best.cost - _NEGLIGIBLE:
             break
         best = other
@@ -98,6 +103,10 @@ class _Search:
     def run(self, stay: Consolidation) -> Consolidation:
         """The cheapest of what several ways lead to."""
         best = self._cheaper_of(stay, self._by_rounding(stay))
+        if self._is_swift and not self._is_done(best):
+            # From what stands, which may be the solution that is looked at again.
+            as_it_is = Placing.begin(self._instance, stay.keep)
+            best = self._cheaper_of(best, self._stepped(_Priced(as_it_is, stay.cost)))
         if not self._is_done(best):
             best = self._cheaper_of(best, self._by_packing(is_kept(self._relaxed.keep), best))
         if self._is_small and not self._is_done(best):
