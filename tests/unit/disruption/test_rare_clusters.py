@@ -106,3 +106,22 @@ def test_a_drifted_node_goes_although_the_plan_without_it_looks_cheaper() -> Non
         drifted=True,
     )
     assert "claim-drifted" in _retired(decide(cluster.problem(move_price=0.05)))
+
+
+def test_a_drifted_node_goes_whatever_its_moves_count_as() -> None:
+    """Its pod has a price of its own, which a few cents an hour never repay."""
+    cluster = _cluster()
+    cluster.machine("n", [on("p", cpu="3", annotations={"joinery.dev/disruption-price": "5000"})], drifted=True)
+    assert _retired(decide(cluster.problem())) == {"claim-n"}
+
+
+def test_a_nodepool_that_waits_for_no_money_has_a_decision_in_figures() -> None:
+    """Its ordinary nodes stay, its drifted one goes, and the bound is a number."""
+    cluster = _cluster(SMALL, LARGE)
+    cluster.pools = [annotated(cluster.pools[0], {"joinery.dev/payback": "0s"})]
+    cluster.machine("drifted", [on("p", "drifted", cpu="3")], drifted=True)
+    cluster.machine("n", [on("q", cpu="1")])
+    problem = cluster.problem()
+    decision = decide(problem)
+    assert _retired(decision) == {"claim-drifted"}
+    _assert_right(problem, decision)

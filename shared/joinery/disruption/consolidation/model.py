@@ -40,7 +40,7 @@ from joinery.state.nodes import NodeView
 
 _SECONDS_AN_HOUR = 3600.0
 _MUST_GO = 1e3
-"""$/h that keeping a drifted node counts as: it goes if its pods have any other place."""
+"""$/h that keeping a drifted node counts as, besides its moves: it goes if its pods have any other place."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,15 +92,18 @@ def unforced(model: Model, gone: Collection[str]) -> Model:
         return model
     bins = model.instance.bins
     costs = bins.costs.copy()
-    costs[kept] -= _MUST_GO
+    penalties = _MUST_GO + model.instance.moves[kept]
+    costs[kept] -= penalties
     instance = replace(model.instance, bins=replace(bins, costs=costs))
-    return replace(model, instance=instance, forced=model.forced - _MUST_GO * len(kept))
+    return replace(model, instance=instance, forced=model.forced - float(penalties.sum()))
 
 
 def hourly(candidate: Candidate) -> float:
-    """$/h: the moves of all pods of the candidate, spread over the time in which they must be repaid."""
-    hours = candidate.payback.total_seconds() / _SECONDS_AN_HOUR
-    return candidate.move_price / hours if hours > 0 else (np.inf if candidate.move_price else 0.0)
+    """$/h: the moves of all pods of the candidate, spread over the time in which they must be repaid.
+
+    That is a second at least: no saving repays them sooner, and the figure stays one to reckon with.
+    """
+    return candidate.move_price / max(candidate.payback.total_seconds(), 1.0) * _SECONDS_AN_HOUR
 
 
 def limited(model: Model, choice: Consolidation, left: Callable[[Candidate], int]) -> ConsolidationInstance:
@@ -286,10 +289,11 @@ class _Compiler:
             candidate = self._by_claim.get(view.claim)
             if candidate is None or index in self._bound_to_stay:
                 continue
-            forced = _MUST_GO if DisruptionReason.DRIFTED in candidate.reasons else 0.0
+            moves[index] = hourly(candidate)
+            # Whatever its moves count as, it goes.
+            forced = _MUST_GO + moves[index] if DisruptionReason.DRIFTED in candidate.reasons else 0.0
             self._forced += forced
             prices[index] = candidate.price + forced
-            moves[index] = hourly(candidate)
         return prices, moves, prices > 0
 
     def _open(self) -> tuple[Mask, Ints]:
