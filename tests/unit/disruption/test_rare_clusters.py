@@ -2,7 +2,9 @@
 
 from typing import Any
 
-from joinery.apis.labels import NODE_POOL
+import pytest
+
+from joinery.apis.labels import NODE_POOL, ZONE
 from joinery.disruption.candidates import candidates
 from joinery.disruption.consolidation.model import hourly
 from joinery.disruption.decide import decide
@@ -125,3 +127,18 @@ def test_a_nodepool_that_waits_for_no_money_has_a_decision_in_figures() -> None:
     decision = decide(problem)
     assert _retired(decision) == {"claim-drifted"}
     _assert_right(problem, decision)
+
+
+def test_the_bound_knows_pods_that_only_the_rules_of_others_count() -> None:
+    """The model leaves them in their zone, for the sake of a pod that waits; the core may move them."""
+    over_zones = {"topologyKey": ZONE, "maxSkew": 1, "whenUnsatisfiable": "DoNotSchedule"}
+    spread = [{**over_zones, "labelSelector": {"matchLabels": {"app": "web"}}}]
+    cluster = _cluster(SMALL, LARGE)
+    cluster.machine(
+        "n", [on("p", cpu="900m", labels={"app": "web"})], zone=builders.ZONES[0], instance_type="m7a.large"
+    )
+    stays = on("q", "big", cpu="1", annotations={"karpenter.sh/do-not-disrupt": "true"})
+    cluster.machine("big", [stays], zone=builders.ZONES[1])
+    cluster.pods.append(builders.pod("waits", cpu="100m", spread=spread, node_selector={ZONE: builders.ZONES[2]}))
+    problem = cluster.problem(move_price=0.0)
+    assert decide(problem).lower_bound == pytest.approx(0.40)

@@ -196,9 +196,14 @@ class _Compiler:
         )
 
     def _is_strict(self) -> bool:
-        has_rules = any(self._present.rules[o.demand.pod_class] or o.demand.pod_class.preferred for o in self._orders)
+        has_rules = self._work.prefers_taints or any(map(self._is_choosy, {o.demand.pod_class for o in self._orders}))
         weights = {pool.weight for pool in self._work.pools}
         return not self._is_loose and (has_rules or bool(self._bound_to_stay) or len(weights) > 1)
+
+    def _is_choosy(self, pod_class: PodClass) -> bool:
+        """Whether anything but room and requirements bears on where the class goes."""
+        is_counted = bool(self._present.rules[pod_class] or self._present.foreign(pod_class))
+        return is_counted or bool(pod_class.preferred) or len(pod_class.volumes.alternatives) > 1
 
     def _rules_over_domains(self, pod_class: PodClass) -> frozenset[int]:
         topology = self._present
