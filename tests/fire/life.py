@@ -15,6 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from joinery.apis.core import Pod
 from joinery.apis.labels import SPOT
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.state.disruption import is_candidate
 from joinery.state.instances import instance_id
 from joinery.state.offerings import OfferingKey
 from simulator.actors.workloads import workload
@@ -51,7 +52,8 @@ _Item = TypeVar("_Item")
 
 
 class Witness(Wires):
-    """The wires of the machine. ``caused`` are the instances that something has happened to: others are left alone.
+    """The wires of the machine. ``caused`` are the instances that something has happened to: others are left alone,
+    unless a command of disruption says that they do not earn their price.
 
     ``struck`` counts the faults that calls have met.
     """
@@ -92,7 +94,8 @@ class Witness(Wires):
             self.wrongs.append(f"{about.key} is deleted past its budget, and no deadline is near")
         if name == "cluster.evict" and not _is_leaving(about, simulation):
             self.wrongs.append(f"{about.key} is evicted from {about.spec.node_name}, which stays")
-        if name == "cluster.delete_node_claim" and instance_id(about.status.provider_id) not in {"", *self.caused}:
+        is_caused = name != "cluster.delete_node_claim" or is_candidate(about)
+        if not is_caused and instance_id(about.status.provider_id) not in {"", *self.caused}:
             self.wrongs.append(f"{about.metadata.name} is deleted without a cause")
 
 
