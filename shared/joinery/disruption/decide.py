@@ -198,10 +198,16 @@ class _Planner:
     def _right(self, commands: Sequence[Disruption], model: Model) -> tuple[Disruption, ...]:
         """The commands that the independent check agrees with, one after another.
 
-        Where no rule over pods is in the cluster, room is all that they share, and the last state tells of all.
+        Where no rule over pods and no limit is in the cluster, room is all that they share, and the last state tells of
+        all. What does not hold in its turn is tried once more after all others: they may make room under a limit.
         """
         packing = self._problem.packing
-        checked = validate(packing, commands, packing.snapshot, states=_STATES if model.is_strict else 1)
+        is_limited = any(pool.spec.limits for pool in packing.snapshot.node_pools)
+        states = _STATES if model.is_strict or (is_limited and any(command.launches for command in commands)) else 1
+        checked = validate(packing, commands, packing.snapshot, states=states)
+        if checked.valid and checked.dropped:
+            last = (*checked.valid, *(command for command, _ in checked.dropped))
+            checked = validate(packing, last, packing.snapshot, states=states)
         for command, why in checked.dropped:
             message = f"its command was refused by the check, please report this: {why}"
             self._hold(Held(name, HeldCode.NO_PLACE, message) for name in command.retire)

@@ -142,3 +142,18 @@ def test_the_bound_knows_pods_that_only_the_rules_of_others_count() -> None:
     cluster.pods.append(builders.pod("waits", cpu="100m", spread=spread, node_selector={ZONE: builders.ZONES[2]}))
     problem = cluster.problem(move_price=0.0)
     assert decide(problem).lower_bound == pytest.approx(0.40)
+
+
+def test_what_needs_room_under_a_limit_comes_after_what_makes_it() -> None:
+    """The first command for its moves would buy a third node where two are allowed; after the other it may."""
+    cluster = _cluster(SMALL, LARGE, limits={"nodes": "2"})
+    pinned = on("pinned", "far", cpu="1", node_selector={ZONE: builders.ZONES[2]})
+    cluster.machine("far", [pinned], zone=builders.ZONES[2])
+    cluster.machine("crowd", [on(f"p{number}", "crowd", cpu="500m") for number in range(3)])
+    stays = on("q", "room", cpu="1", annotations={"karpenter.sh/do-not-disrupt": "true"})
+    cluster.machine("room", [stays])
+    problem = cluster.problem()
+    decision = decide(problem)
+    assert [command.retire for command in decision.commands] == [("claim-crowd",), ("claim-far",)]
+    for prefix in (1, 2):
+        assert not violations_of(problem.packing, decision.commands[:prefix])
