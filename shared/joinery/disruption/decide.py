@@ -176,7 +176,10 @@ class _Planner:
             result = trial(self._problem, self._judged, retired, wishes, self._stopwatch)
             if not result.stuck:
                 commands = self._worthwhile(commands_of(result, bonds_of(result, model)))
-                return self._admitted(self._right(commands, model))
+                right = self._right(commands, model)
+                admitted = self._admitted(right)
+                # Budgets may have held what would have made room under a limit.
+                return admitted if len(admitted) == len(right) else self._right(admitted, model)
             self._hold(Held(name, HeldCode.NO_PLACE, "its pods have no other place") for name in sorted(result.stuck))
             retired = [one for one in retired if one.claim.metadata.name not in result.stuck]
         return ()
