@@ -14,6 +14,8 @@ from joinery.optimizer.effort import Effort
 
 _MULTIPLES = (2.5, 0.3)
 """Of the price of a move, at which the optimiser is asked again."""
+_FEW_PAIRS = 6_000
+"""It is asked where no more items and bins are compatible: elsewhere that takes longer than the decision itself."""
 
 
 def prefixes(before: float, commands: Iterable[Disruption]) -> tuple[CurvePoint, ...]:
@@ -28,7 +30,9 @@ def prefixes(before: float, commands: Iterable[Disruption]) -> tuple[CurvePoint,
 
 def others(model: Model, before: float, effort: Effort) -> tuple[CurvePoint, ...]:
     """What other prices of a move would lead to."""
-    points = []
+    points: list[CurvePoint] = []
+    if int(model.instance.bins.compatible.sum()) > _FEW_PAIRS:
+        return ()
     for multiple in _MULTIPLES:
         if effort.is_over():
             break
