@@ -212,7 +212,7 @@ class _Planner:
             last = (*checked.valid, *(command for command, _ in checked.dropped))
             checked = validate(packing, last, packing.snapshot, states=states)
         for command, why in checked.dropped:
-            message = f"its command was refused by the check, please report this: {why}"
+            message = f"its command does not pass the check of all rules: {why}"
             self._hold(Held(name, HeldCode.NO_PLACE, message) for name in command.retire)
         return checked.valid
 
