@@ -19,7 +19,7 @@ from joinery.apis.quantity import total
 from joinery.disruption.disruptions import Disruption
 from joinery.lifecycle.new_commands import as_if_retired
 from joinery.scheduling.constraints.resources import requests_of
-from joinery.scheduling.packing import ExistingPlacement, Launch, Packing
+from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, placed_pods, placements_of
 from joinery.scheduling.problem import Problem
 from joinery.state.pods import is_reschedulable
 from joinery.state.snapshot import Snapshot
@@ -87,11 +87,6 @@ def violations_of(problem: Problem, commands: Sequence[Disruption]) -> tuple[Vio
     )
 
 
-def _placed(command: Disruption) -> Iterable[str]:
-    yield from (pod for placement in command.existing for pod in placement.pods)
-    yield from (pod for launch in command.launches for pod in launch.pods)
-
-
 def _merged(placements: Iterable[ExistingPlacement]) -> Iterable[ExistingPlacement]:
     """The placements, one for each node."""
     by_node: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -134,13 +129,12 @@ class _Present:
     def pruned(self, command: Disruption) -> Disruption:
         """The command without the pods that are no longer on its nodes."""
         there = self._now.pods_on(command.retire)
-        if there.issuperset(_placed(command)):
+        if there.issuperset(placed_pods(command.existing, command.launches)):
             return command
-        kept = (replace(it, pods=tuple(pod for pod in it.pods if pod in there)) for it in command.existing)
         launches = (self._smaller(launch, there) for launch in command.launches)
         return replace(
             command,
-            existing=tuple(placement for placement in kept if placement.pods),
+            existing=tuple(placements_of(command.existing, there)),
             launches=tuple(launch for launch in launches if launch.pods),
             pods=tuple(pod for pod in command.pods if pod in there),
         )

@@ -1,7 +1,7 @@
 """What ``solve`` answers: where every pod goes, what to buy for it, and why some pods go nowhere."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from joinery.apis.meta import Requirement, Taint
 from joinery.apis.quantity import Resources
@@ -137,3 +137,19 @@ class Packing:
     def _above(self, bound: float) -> float:
         above = self.hourly - bound
         return above / bound if above > _NEGLIGIBLE and bound > 0 else 0.0
+
+
+def placed_pods(existing: Iterable[ExistingPlacement], launches: Iterable[Launch]) -> Iterator[str]:
+    """The pods (namespace/name) that have a place in these."""
+    for placement in existing:
+        yield from placement.pods
+    for launch in launches:
+        yield from launch.pods
+
+
+def placements_of(existing: Iterable[ExistingPlacement], pods: Container[str]) -> Iterator[ExistingPlacement]:
+    """The placements of these pods only (namespace/name)."""
+    for placement in existing:
+        own = tuple(pod for pod in placement.pods if pod in pods)
+        if own:
+            yield replace(placement, pods=own)

@@ -30,7 +30,7 @@ def _groups(moves: dict[str, str], *, has_rule: bool) -> list[tuple[str, ...]]:
     judged = candidates(problem)
     going = tuple(one for one in judged.candidates if one.view.node in moves)
     existing = tuple(ExistingPlacement(to, f"claim-{to}", (f"default/p-{name}",)) for name, to in moves.items())
-    trial = Trial(going, existing, (), frozenset(), "")
+    trial = Trial(going, existing, (), frozenset())
     model = model_of(problem, judged, judged.candidates)
     return sorted(command.retire for command in commands_of(trial, bonds_of(trial, model)))
 

@@ -8,7 +8,7 @@ the commands may be carried out without the others.
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 
 from joinery.apis.disruption import DisruptionReason
 from joinery.disruption.candidates import Candidate
@@ -27,11 +27,32 @@ def commands_of(trial: Trial, bonds: Iterable[Collection[str]] = ()) -> tuple[Di
     ``bonds``: sets of pods (namespace/name) whose nodes must go together, besides those that share a launch.
     """
     home = {pod.key: index for index, candidate in enumerate(trial.candidates) for pod in candidate.pods}
-    commands = [
-        _command(tuple(trial.candidates[index] for index in members), trial, home)
-        for members in _groups(len(trial.candidates), (*(launch.pods for launch in trial.launches), *bonds), home)
-    ]
-    return tuple(sorted(commands, key=_order))
+    groups = _groups(len(trial.candidates), (*(launch.pods for launch in trial.launches), *bonds), home)
+    shares = _shares(trial, [[trial.candidates[index] for index in members] for members in groups])
+    return tuple(sorted(map(_command, shares), key=_order))
+
+
+@dataclass(frozen=True)
+class _Share:
+    """What a command has of a trial. ``existing``: the places of its own pods."""
+
+    members: Sequence[Candidate]
+    launches: list[Launch] = field(default_factory=list)
+    existing: list[ExistingPlacement] = field(default_factory=list)
+
+
+def _shares(trial: Trial, groups: Iterable[Sequence[Candidate]]) -> Sequence[_Share]:
+    shares = [_Share(members) for members in groups]
+    share_of = {pod.key: share for share in shares for candidate in share.members for pod in candidate.pods}
+    for launch in trial.launches:
+        next(share_of[pod] for pod in launch.pods if pod in share_of).launches.append(launch)
+    for placement in trial.existing:
+        dealt: dict[int, list[str]] = defaultdict(list)
+        for pod in placement.pods:
+            dealt[id(share_of[pod])].append(pod)
+        for pods in dealt.values():
+            share_of[pods[0]].existing.append(replace(placement, pods=tuple(pods)))
+    return shares
 
 
 def is_worth_it(command: Disruption, candidates: Iterable[Candidate]) -> bool:
@@ -67,18 +88,16 @@ def _groups(count: int, bonds: Iterable[Collection[str]], home: Mapping[str, int
     return list(groups.values())
 
 
-def _command(members: Sequence[Candidate], trial: Trial, home: Mapping[str, int]) -> Disruption:
-    pods = {pod.key for candidate in members for pod in candidate.pods}
-    launches = tuple(launch for launch in trial.launches if not pods.isdisjoint(launch.pods))
-    savings = sum(candidate.price for candidate in members) - sum(launch.offering.price for launch in launches)
-    reason = _reason(members)
+def _command(share: _Share) -> Disruption:
+    members = share.members
+    savings = sum(candidate.price for candidate in members) - sum(launch.offering.price for launch in share.launches)
     return Disruption(
-        reason=reason,
-        message=_message(members, launches, savings),
+        reason=_reason(members),
+        message=_message(members, share.launches, savings),
         retire=tuple(sorted(candidate.claim.metadata.name for candidate in members)),
-        launches=launches,
-        existing=tuple(_placements(trial.existing, pods)),
-        pods=tuple(sorted(pods)),
+        launches=tuple(share.launches),
+        existing=tuple(share.existing),
+        pods=tuple(sorted(pod.key for candidate in members for pod in candidate.pods)),
         savings=savings,
         move_price=sum(candidate.move_price for candidate in members),
     )
@@ -91,13 +110,6 @@ def _reason(members: Sequence[Candidate]) -> DisruptionReason:
     if all(DisruptionReason.EMPTY in candidate.reasons for candidate in members):
         return DisruptionReason.EMPTY
     return DisruptionReason.UNDERUTILIZED
-
-
-def _placements(existing: Iterable[ExistingPlacement], pods: set[str]) -> Iterable[ExistingPlacement]:
-    for placement in existing:
-        own = tuple(pod for pod in placement.pods if pod in pods)
-        if own:
-            yield replace(placement, pods=own)
 
 
 def _message(members: Sequence[Candidate], launches: Sequence[Launch], savings: float) -> str:

@@ -6,7 +6,7 @@ it put them as far as rules allow, and the core finds the best for the others. S
 Nodes are moved to for their price, so no size is preferred unless the NodePool says so itself.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -15,7 +15,7 @@ from joinery.apis.sizes import CHEAPEST
 from joinery.disruption.candidates import Candidate, Candidates
 from joinery.disruption.problem import DisruptionProblem
 from joinery.lifecycle.new_commands import as_if_retired
-from joinery.scheduling.packing import ExistingPlacement, Launch, Packing
+from joinery.scheduling.packing import ExistingPlacement, Launch, placed_pods, placements_of
 from joinery.scheduling.problem import Wishes
 from joinery.scheduling.solve import Stopwatch, solve
 from joinery.state.snapshot import Snapshot
@@ -24,19 +24,13 @@ from joinery.state.snapshot import Snapshot
 @dataclass(frozen=True)
 class Trial:
     """``candidates``: those that go. ``existing``, ``launches``: where their pods go. ``stuck``: the names of claims
-    whose pods have no other place: they cannot go. ``method``: of the packing.
+    whose pods have no other place: they cannot go.
     """
 
     candidates: tuple[Candidate, ...]
     existing: tuple[ExistingPlacement, ...]
     launches: tuple[Launch, ...]
     stuck: frozenset[str]
-    method: str
-
-    @property
-    def bought(self) -> float:
-        """$/h of the launches."""
-        return sum(launch.offering.price for launch in self.launches)
 
 
 def trial(
@@ -52,13 +46,14 @@ def trial(
     options = replace(problem.packing.options, node_size=CHEAPEST)
     packing = solve(replace(problem.packing, snapshot=snapshot, options=options, wishes=wishes), stopwatch=stopwatch)
     home = {pod.key: candidate.claim.metadata.name for candidate in retired for pod in candidate.pods}
-    placed = set(_placed(packing, judged.destinations))
+    # Pods that tolerate every taint are let onto closed nodes too, and nodes without a Node yet cannot be closed.
+    open_to_moves = (placement for placement in packing.existing if placement.node in judged.destinations)
+    placed = set(placed_pods(open_to_moves, packing.launches))
     return Trial(
         candidates=tuple(retired),
-        existing=tuple(_of_moved(packing.existing, home)),
+        existing=tuple(placements_of(packing.existing, home)),
         launches=tuple(launch for launch in packing.launches if not home.keys().isdisjoint(launch.pods)),
         stuck=frozenset(claim for pod, claim in home.items() if pod not in placed),
-        method=packing.method,
     )
 
 
@@ -71,23 +66,3 @@ def _closed(snapshot: Snapshot, judged: Candidates) -> Snapshot:
         for node in snapshot.nodes
     )
     return replace(snapshot, nodes=nodes)
-
-
-def _of_moved(existing: Iterable[ExistingPlacement], home: Mapping[str, str]) -> Iterable[ExistingPlacement]:
-    """The placements of pods that move, without those of pods that wait."""
-    for placement in existing:
-        moved = tuple(pod for pod in placement.pods if pod in home)
-        if moved:
-            yield replace(placement, pods=moved)
-
-
-def _placed(packing: Packing, destinations: Collection[str]) -> Iterable[str]:
-    """The pods that have a place where moved pods may go.
-
-    Pods that tolerate every taint are let onto closed nodes too, and nodes without a Node yet cannot be closed.
-    """
-    for placement in packing.existing:
-        if placement.node in destinations:
-            yield from placement.pods
-    for launch in packing.launches:
-        yield from launch.pods

@@ -5,14 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from joinery.optimizer.arrays import UNLIMITED, Floats, Ints, Mask
+from joinery.optimizer.arrays import Ints, Mask
 from joinery.optimizer.consolidation.instance import Consolidation, ConsolidationInstance
 from joinery.optimizer.consolidation.patterns import PatternSearch
 from joinery.optimizer.consolidation.placing import Placing, placed, weightings
 from joinery.optimizer.consolidation.relaxation import KeepRelaxation, KeepSolution, is_kept
 from joinery.optimizer.consolidation.repetition import improved
 from joinery.optimizer.effort import Effort
-from joinery.optimizer.instance.packing_instance import PackingInstance
 from joinery.optimizer.instance.patterns import Pattern, cost_of
 from joinery.optimizer.rounding.filling import fill, greedy_orders
 from joinery.optimizer.search import pack
@@ -231,7 +230,7 @@ class _Search:
         bin_types = np.flatnonzero(usable)
         rest = bins.restrict(items, bin_types, displaced[items])
         standing = bin_types < len(keep)
-        free = _with_costs(rest, np.where(standing, _NEGLIGIBLE, rest.costs))
+        free = replace(rest, costs=np.where(standing, _NEGLIGIBLE, rest.costs))
         # Bins without residents leave nothing to pack, and no bin to pack it into.
         patterns = pack(free, np.zeros(len(bin_types), dtype=np.int64), self._effort) if len(bin_types) else []
         if sum(int(pattern.counts.sum()) * pattern.copies for pattern in patterns) < displaced.sum():
@@ -248,17 +247,3 @@ class _Search:
                 new.append(Pattern(int(bin_types[pattern.bin_type]), counts, pattern.copies))
         cost = self._instance.cost(keep, cost_of(bins, new))
         return Consolidation(keep, inflow, tuple(new), cost, self._relaxed.cost, "packing")
-
-
-def _with_costs(instance: PackingInstance, costs: Floats) -> PackingInstance:
-    """The same with other costs, and one each of the bins that cost next to nothing."""
-    return PackingInstance(
-        sizes=instance.sizes,
-        demands=instance.demands,
-        costs=costs,
-        capacities=instance.capacities,
-        compatible=instance.compatible,
-        cardinality_limits=instance.cardinality_limits,
-        conflicts=instance.conflicts,
-        available=np.where(costs <= _NEGLIGIBLE, 1, UNLIMITED),
-    )

@@ -65,6 +65,10 @@ class PatternSearch:
         self._costs = np.concatenate([instance.keeping[self._first], instance.bins.costs[standing:]])
         self._duals: Floats = duals
         self._group_duals = np.zeros(len(self._bin_types))
+        #: float64[items], $/h of a copy that is left unpacked: dear enough never to be wanted.
+        self._unpacked = np.full(len(duals), 10.0 * float(instance.bins.costs.max(initial=1.0)))
+        self._row_lower, self._row_upper = self._row_bounds()
+        self._share = self._shares()
         self._rows: list[int] = []
         self._covers: list[Ints] = []
         self._known: set[tuple[int, bytes]] = set()
@@ -76,18 +80,20 @@ class PatternSearch:
     def relax(self) -> Floats | None:
         """Generate patterns until none pay.
 
-        float64[standing bins]: how much of each the optimum over fractions of them keeps; None where HiGHS has none.
+        float64[standing bins]: how much of each the optimum over fractions of them keeps; None where there is none yet.
         """
         self._begin()
-        bins, dry = self._instance.bins, 0
+        dry = 0
         for round_ in range(min(_ROUNDS, 8 + _PAIRS // max(self._base.size, 1))):
             if self._effort.is_over() or dry == _DRY:
                 break
             noises = _WIDER * dry if dry else _NOISES
-            added = sum(self._price(noise, bins.demands, is_first=round_ < 2) for noise in noises)
+            added = sum(self._price(noise, is_first=round_ < 2) for noise in noises)
             dry = 0 if added else dry + 1
-            if not self._solve(bins.demands, self._count):
+            if not self._solve():
                 return None
+        if not len(self._copies):
+            return None
         kept = np.zeros(len(self._bin_types))
         np.add.at(kept, np.array(self._rows, dtype=np.int64), self._copies)
         share = kept[: len(self._first)] / self._count
@@ -103,16 +109,28 @@ class PatternSearch:
         """$/h of that optimum, moves included. No bound, because there are more patterns."""
         return self._value + self._instance.fixed_cost
 
+    def _row_bounds(self) -> tuple[Floats, Floats]:
+        """A row for each item, then one for each group of standing bins."""
+        demands = self._instance.bins.demands.astype(np.float64)
+        lower = np.concatenate([demands, np.full(len(self._first), -np.inf)])
+        return lower, np.concatenate([np.full(len(demands), np.inf), self._count.astype(np.float64)])
+
+    def _shares(self) -> Floats:
+        """float64[rows, items]: the shares of a bin's resources that a copy takes, in sum."""
+        bins = self._instance.bins
+        capacities = np.maximum(bins.capacities[self._bin_types] / bins.scale, 1e-3)
+        shares: Floats = ((bins.sizes / bins.scale)[None] / capacities[:, None, :]).sum(axis=2)
+        return shares
+
     def _empty(self) -> LinearProgram:
-        """Only a way to leave copies unpacked, dear enough never to be wanted."""
-        bins, items = self._instance.bins, len(self._instance.bins.demands)
+        """Only the columns that leave copies unpacked."""
+        items = len(self._unpacked)
         rows: Ints = np.arange(items)
-        dear = 10.0 * float(bins.costs.max(initial=1.0))
         return LinearProgram(
-            costs=np.full(items, dear),
+            costs=self._unpacked,
             upper_bounds=np.full(items, np.inf),
-            row_lower=np.concatenate([bins.demands.astype(np.float64), np.full(len(self._first), -np.inf)]),
-            row_upper=np.concatenate([np.full(items, np.inf), self._count.astype(np.float64)]),
+            row_lower=self._row_lower,
+            row_upper=self._row_upper,
             rows=rows.astype(np.int32),
             columns=rows.astype(np.int32),
             values=np.ones(items),
@@ -123,21 +141,18 @@ class PatternSearch:
         groups: Ints = np.arange(len(self._first))
         self._add(groups, self._base[: len(groups)])
 
-    def _price(self, noise: float, demands: Ints, *, is_first: bool = False) -> int:
+    def _price(self, noise: float, *, is_first: bool = False) -> int:
         """Fill a bin of every row in an order that begins with what takes little for its dual; add what pays.
 
         At the relaxation's duals no pattern pays, so the first ones are added anyway.
         """
         bins = self._instance.bins
-        share = (bins.sizes / bins.scale)[None] / np.maximum(bins.capacities[self._bin_types] / bins.scale, 1e-3)[
-            :, None
-        ]
         wanted = (bins.max_per_bin[:, self._bin_types] > 0).T & (self._duals > 1e-9)
-        taken = share.sum(axis=2) / np.maximum(self._duals, 1e-12)
+        taken = self._share / np.maximum(self._duals, 1e-12)
         keys = np.where(wanted, taken * np.exp(noise * self._random.standard_normal(taken.shape)), np.inf)
         longest = int(wanted.sum(axis=1).max(initial=0))
         orders = np.argsort(keys, axis=1, kind="stable")[:, :longest]
-        counts = fill(bins, self._bin_types, orders, np.where(self._duals > 1e-9, demands, 0))
+        counts = fill(bins, self._bin_types, orders, np.where(self._duals > 1e-9, bins.demands, 0))
         covers = counts + self._base
         reduced = self._costs - covers @ self._duals - self._group_duals
         pays = np.arange(len(reduced)) if is_first else np.flatnonzero(reduced < -1e-6)
@@ -158,28 +173,25 @@ class PatternSearch:
             self._solver.add_columns(self._costs[rows[fresh]], np.concatenate([covers[fresh].T, of_group]))
         return len(fresh)
 
-    def _solve(self, demands: Ints, left: Ints) -> bool:
-        """The optimum for these demands, with so many bins of each group left."""
-        program = self._empty()
-        items = len(demands)
-        lower = np.concatenate([demands.astype(np.float64), program.row_lower[items:]])
-        upper = np.concatenate([program.row_upper[:items], left.astype(np.float64)])
-        solution = self._solver.solve(lower, upper)
+    def _solve(self) -> bool:
+        """The optimum over the patterns there are; False where HiGHS has none."""
+        items = len(self._duals)
+        solution = self._solver.solve(self._row_lower, self._row_upper)
         if solution is None:
             return False
         self._duals = np.maximum(solution.duals[:items], 0.0)
         self._group_duals[: len(self._first)] = np.minimum(solution.duals[items:], 0.0)
-        costs = np.concatenate([program.costs, self._costs[self._rows]])
+        costs = np.concatenate([self._unpacked, self._costs[self._rows]])
         self._value, self._reduced = float(costs @ solution.values), solution.reduced_costs[items:]
         self._copies = solution.values[items:]
         return True
 
     def choose(self, below: float) -> PatternChoice | None:
-        """The cheapest whole bins; None if none were found that cost less than ``below``.
+        """The cheapest whole bins, after ``relax``; None if none were found that cost less than ``below``.
 
         No pattern is in such a choice whose reduced cost is more than what is to be gained.
         """
-        if not self._solve(self._instance.bins.demands, self._count) or self.relaxed >= below:
+        if self.relaxed >= below:
             return None
         least: Ints = np.argsort(self._reduced, kind="stable")[:_COLUMNS]
         few = np.sort(least[self._reduced[least] <= below - self.relaxed])
@@ -213,12 +225,11 @@ class PatternSearch:
         item, column = np.nonzero(covers.T)
         items, groups = len(self._duals), len(self._first)
         standing = np.flatnonzero(rows < groups)
-        program = self._empty()
         return LinearProgram(
             costs=self._costs[rows],
             upper_bounds=np.full(len(rows), float(self._instance.bins.demands.sum() + self._count.max(initial=0))),
-            row_lower=program.row_lower,
-            row_upper=program.row_upper,
+            row_lower=self._row_lower,
+            row_upper=self._row_upper,
             rows=np.concatenate([item, items + rows[standing]]).astype(np.int32),
             columns=np.concatenate([column, standing]).astype(np.int32),
             values=np.concatenate([covers.T[item, column].astype(np.float64), np.ones(len(standing))]),

@@ -36,13 +36,12 @@ _MANY_PAIRS = 8_000
 class KeepSolution:
     """An optimum of the relaxation.
 
-    ``cost``: $/h, with the fixed cost. ``keep``: float64[standing bins]. ``bought``: float64[types of new bins].
+    ``cost``: $/h, with the fixed cost. ``keep``: float64[standing bins].
     ``item_duals``: float64[items], $/h of packing one copy more.
     """
 
     cost: float
     keep: Floats
-    bought: Floats
     item_duals: Floats
 
 
@@ -72,12 +71,9 @@ class KeepRelaxation:
         if solution is None:
             return None
         instance, values = self._instance, solution.values
-        first_new = instance.standing + len(self._room_pairs)
-        types = len(instance.bins.costs) - instance.standing
         return KeepSolution(
             cost=instance.fixed_cost + float(program.costs @ values),
             keep=values[: instance.standing],
-            bought=values[first_new : first_new + types],
             item_duals=np.maximum(solution.duals[: len(instance.bins.demands)], 0.0),
         )
 
