@@ -29,7 +29,6 @@ from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.disruption.readmission import readmit
 from joinery.disruption.validation import Validation, validate
 from joinery.doorbell.gateway import Bell
-from joinery.errors import RefusedError
 from joinery.gateways import Gateways
 from joinery.lifecycle.drift import drift_noted
 from joinery.lifecycle.new_claims import claims_of
@@ -72,11 +71,7 @@ class DisruptionController:
         self._decide = decide
 
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
-        """Read, decide, act.
-
-        Raises ``ConflictError`` if another decides, and, when everything else is done, ``RefusedError`` for commands
-        that break a rule.
-        """
+        """Read, decide, act. Raises ``ConflictError`` if another acts."""
         snapshot = self._gateways.cluster.snapshot()
         waiting = [claim.metadata.name for claim in snapshot.managed_claims if awaits_launch(claim)]
         if waiting:
@@ -89,12 +84,9 @@ class DisruptionController:
         decision = self._decide(problem, stopwatch=invocation.stopwatch())
         if decision.limit_struck:
             count(Count.SEARCHES_CUT_SHORT)
-        checked = validate(problem.packing, decision.commands, snapshot)
-        decision = replace(decision, commands=checked.valid)
         begun = self._act(problem, decision, supply, invocation)
         tell(self._gateways, invocation, snapshot, decision, begun.outcomes)
         begun.actor.conclude()
-        self._refuse(checked, problem, supply)
         return _outcome(decision, begun.outcomes)
 
     # --- deciding ---
@@ -134,7 +126,7 @@ class DisruptionController:
         decided = problem.packing.snapshot
         if not decision.commands:
             return _Begun(Actor(self._gateways, decided.now, invocation))
-        self._record(problem, decision, supply, "decided")
+        self._record(problem, decision, supply)
         current = self._gateways.cluster.snapshot()
         at_present = replace(problem.packing, snapshot=current)
         placed = validate(at_present, decision.commands, decided)
@@ -151,18 +143,10 @@ class DisruptionController:
             self._gateways.doorbell.ring(Bell.DISRUPTION)
         return _Begun(actor, tuple(zip(validation.valid, started, strict=True)))
 
-    def _refuse(self, checked: Validation, problem: DisruptionProblem, supply: Supply) -> None:
-        """Raise ``RefusedError`` for commands that verification held something against, and record them."""
-        if checked.dropped:
-            refused = Disruptions(commands=tuple(command for command, _ in checked.dropped))
-            self._record(problem, refused, supply, "refused")
-            command, why = checked.dropped[0]
-            raise RefusedError(f"to retire {', '.join(command.retire)} breaks a rule: {why}; please report this")
-
-    def _record(self, problem: DisruptionProblem, decision: Disruptions, supply: Supply, what: str) -> None:
+    def _record(self, problem: DisruptionProblem, decision: Disruptions, supply: Supply) -> None:
         record = disruption_document(problem, decision, supply.unavailable)
         key = self._gateways.store.record("disruption", problem.packing.snapshot.now, record)
-        logger.info(what, extra=said(**{RECORD: key, COST: decision.after}))
+        logger.info("decided", extra=said(**{RECORD: key, COST: decision.after}))
 
 
 def _commands(disruptions: Sequence[Disruption], snapshot: Snapshot) -> Sequence[NewCommand]:

@@ -11,7 +11,7 @@
    nodes are held.
 """
 
-from collections.abc import Collection, Container, Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,9 +21,10 @@ from joinery.disruption.admission import Admission, admit
 from joinery.disruption.balance import approved
 from joinery.disruption.candidates import Candidate, Candidates, candidates
 from joinery.disruption.consolidation.bonds import bonds_of
+from joinery.disruption.consolidation.compiling import Ground, loosened, model_of
 from joinery.disruption.consolidation.curve import merged, others, prefixes
 from joinery.disruption.consolidation.grouping import commands_of, is_worth_it
-from joinery.disruption.consolidation.model import Model, hourly, limited, loosened, model_of, unforced, without_new
+from joinery.disruption.consolidation.model import Model, hourly, limited, unforced, without_new
 from joinery.disruption.consolidation.replacements import Replacements
 from joinery.disruption.consolidation.trial import trial
 from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode
@@ -91,10 +92,13 @@ class _Planner:
 
     def plan(self) -> _Plan:
         """The commands that budgets, and NodePools with the Balanced policy, let start now."""
-        chosen = [candidate for name, candidate in self._by_name.items() if not self._is_closed(name, candidate)]
+        closed = {name: held for name, one in self._by_name.items() if (held := self._closed_by_budgets(name, one))}
+        self._hold(closed.values())
+        chosen = [candidate for name, candidate in self._by_name.items() if name not in closed]
         if not chosen:
             return _Plan(held=self._told(set()))
-        model = model_of(self._problem, self._judged, chosen)
+        ground = Ground(self._problem, self._judged, chosen)
+        model = model_of(ground)
         choice = consolidate(model.instance, self._effort)
         commands = max((self._commands(model, choice), *self._smaller(model, choice)), key=self._rank)
         gone = {name for command in commands for name in command.retire}
@@ -102,7 +106,7 @@ class _Planner:
             commands=commands,
             held=self._told(gone),
             moves=sum(hourly(self._by_name[name]) for name in gone),
-            saved_at_most=self._saved_at_most(model, chosen, choice.bound, gone),
+            saved_at_most=_saved_at_most(unforced(loosened(ground, model), gone), model, choice.bound),
             others=self._others(model) if gone else (),
             method=choice.method,
         )
@@ -133,33 +137,20 @@ class _Planner:
         if self._is_spot_refused and not self._effort.is_over():
             yield self._commands(model, consolidate(without_new(model), self._effort))
 
-    def _saved_at_most(self, model: Model, chosen: Sequence[Candidate], bound: float, gone: Collection[str]) -> float:
-        """$/h. The bound of a model that takes rules more strictly than they are is none, so a looser one is solved.
-
-        Negative where drift forces more to be spent. ``gone``: names of the claims that go. A drifted node that could
-        not go all the same is forced no longer, or its penalty would count as money.
-        """
-        loose = unforced(loosened(self._problem, self._judged, chosen, model), gone)
-        if loose is not model:
-            relaxed = KeepRelaxation(loose.instance).solve() if len(loose.instance.bins.demands) else None
-            bound = relaxed.cost if relaxed else 0.0
-        return loose.instance.cost_as_it_is - loose.forced - bound
-
     def _others(self, model: Model) -> tuple[CurvePoint, ...]:
         is_asked = self._problem.options.curve
         return others(model, sum(self._judged.prices.values()), self._effort) if is_asked else ()
 
-    def _is_closed(self, name: str, candidate: Candidate) -> bool:
-        """Whether budgets of its NodePool let none go for any reason that it could go for."""
+    def _closed_by_budgets(self, name: str, candidate: Candidate) -> Held | None:
+        """The budget that holds it, where those of its NodePool let none go for any reason that it could go for."""
         objections = {
             reason: self._budgets.objection(Disruption(reason=reason, message="", retire=(name,)))
             for reason in sorted(candidate.reasons)
         }
-        is_closed = all(objections.values())
-        if is_closed:
-            reason, objection = next(iter(objections.items()))
-            self._hold([Held(name, HeldCode.BUDGET, objection, reason)])
-        return is_closed
+        if not all(objections.values()):
+            return None
+        reason, objection = next(iter(objections.items()))
+        return Held(name, HeldCode.BUDGET, objection, reason)
 
     def _left(self, candidate: Candidate) -> int:
         """How many nodes of the candidate's NodePool may go now."""
@@ -250,6 +241,18 @@ def _wishes(model: Model, choice: Consolidation) -> Wishes:
                 del moving[item][:count]
             launches.append(WishedLaunch(*model.new[pattern.bin_type - len(model.nodes)], tuple(dealt)))
     return Wishes(nodes, tuple(launches))
+
+
+def _saved_at_most(loose: Model, model: Model, bound: float) -> float:
+    """$/h. The ``bound`` of a model that takes rules more strictly than they are is none, so the looser one is solved.
+
+    Negative where drift forces more to be spent. In ``loose`` a drifted node that could not go all the same is forced
+    no longer, or its penalty would count as money.
+    """
+    if loose is not model:
+        relaxed = KeepRelaxation(loose.instance).solve() if len(loose.instance.bins.demands) else None
+        bound = relaxed.cost if relaxed else 0.0
+    return loose.instance.cost_as_it_is - loose.forced - bound
 
 
 def _bounded(plan: _Plan, before: float, after: float) -> tuple[float, float]:

@@ -3,8 +3,8 @@
 from joinery.apis.labels import ZONE
 from joinery.disruption.candidates import candidates
 from joinery.disruption.consolidation.bonds import bonds_of
+from joinery.disruption.consolidation.compiling import Ground, model_of
 from joinery.disruption.consolidation.grouping import commands_of
-from joinery.disruption.consolidation.model import model_of
 from joinery.disruption.consolidation.trial import Trial
 from joinery.scheduling.packing import ExistingPlacement
 from simulator import builders
@@ -31,7 +31,7 @@ def _groups(moves: dict[str, str], *, has_rule: bool) -> list[tuple[str, ...]]:
     going = tuple(one for one in judged.candidates if one.view.node in moves)
     existing = tuple(ExistingPlacement(to, f"claim-{to}", (f"default/p-{name}",)) for name, to in moves.items())
     trial = Trial(going, existing, (), frozenset())
-    model = model_of(problem, judged, judged.candidates)
+    model = model_of(Ground(problem, judged, judged.candidates))
     return sorted(command.retire for command in commands_of(trial, bonds_of(trial, model)))
 
 

@@ -1,45 +1,19 @@
-"""A cluster as an instance of the consolidation problem (``optimizer.consolidation``).
+"""A cluster as an instance of the consolidation problem (``optimizer.consolidation``), and variations of it."""
 
-The instance is a guide: a trial by the packing core decides what is right (``trial``). So what the optimiser has no
-word for is taken strictly:
-
-- A class of pods that a rule over zones or other domains counts, or that owns one, moves within its domain only. Then
-  no count of any rule changes, and every order of the moves is right.
-- Where rules over hosts would let no more pods of a class onto a node as it is, none go there.
-- Nodes with pods that must share a host with others stay.
-- New nodes for a class come from the heaviest NodePools that can hold it.
-"""
-
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import HOSTNAME
-from joinery.disruption.candidates import Candidate, Candidates
-from joinery.disruption.problem import DisruptionProblem
-from joinery.lifecycle.new_commands import as_if_retired
-from joinery.optimizer.arrays import Floats, Ints, Mask
+from joinery.disruption.candidates import Candidate
 from joinery.optimizer.consolidation.instance import Consolidation, ConsolidationInstance
-from joinery.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
-from joinery.scheduling.constraints.podclasses import PodClass
-from joinery.scheduling.constraints.relaxation import variants
-from joinery.scheduling.constraints.requirements import NO_REQUIREMENTS
-from joinery.scheduling.firstfit.demand import Demand, Domains
-from joinery.scheduling.firstfit.new_nodes import is_open_to
-from joinery.scheduling.firstfit.targets import ExistingNode
-from joinery.scheduling.firstfit.topology import Topology
-from joinery.scheduling.firstfit.workspace import Workspace
-from joinery.scheduling.optimise.bin_types import BinTypes, PoolUse, supplies
-from joinery.scheduling.optimise.dominance import bin_types_for
-from joinery.scheduling.optimise.orders import Order, host_rules
-from joinery.scheduling.pools.residents import residents_of
+from joinery.scheduling.firstfit.demand import Domains
 from joinery.state.nodes import NodeView
 
 _SECONDS_AN_HOUR = 3600.0
-_MUST_GO = 1e3
+MUST_GO = 1e3
 """$/h that keeping a drifted node counts as, besides its moves: it goes if its pods have any other place."""
 
 
@@ -65,20 +39,6 @@ class Model:
     is_strict: bool
 
 
-def model_of(problem: DisruptionProblem, judged: Candidates, chosen: Iterable[Candidate]) -> Model:
-    """The problem of which of the ``chosen`` candidates to keep. ``judged``: all nodes."""
-    return _Compiler(problem, judged, tuple(chosen)).model()
-
-
-def loosened(problem: DisruptionProblem, judged: Candidates, chosen: Iterable[Candidate], model: Model) -> Model:
-    """The same problem, in which nothing is taken more strictly than kube-scheduler does: for a bound.
-
-    Pods leave their domains, keep no preferences, mind no rules over hosts, and new nodes come from any NodePool. It is
-    the model itself where that makes no difference.
-    """
-    return _Compiler(problem, judged, tuple(chosen), is_loose=True).model() if model.is_strict else model
-
-
 def unforced(model: Model, gone: Collection[str]) -> Model:
     """The model in which only the drifted nodes among ``gone``, names of claims, must go; itself if those are all."""
     kept = [
@@ -92,7 +52,7 @@ def unforced(model: Model, gone: Collection[str]) -> Model:
         return model
     bins = model.instance.bins
     costs = bins.costs.copy()
-    penalties = _MUST_GO + model.instance.moves[kept]
+    penalties = MUST_GO + model.instance.moves[kept]
     costs[kept] -= penalties
     instance = replace(model.instance, bins=replace(bins, costs=costs))
     return replace(model, instance=instance, forced=model.forced - float(penalties.sum()))
@@ -140,227 +100,3 @@ def without_new(model: Model) -> ConsolidationInstance:
     compatible = bins.compatible.copy()
     compatible[:, len(model.nodes) :] = False
     return replace(model.instance, bins=replace(bins, compatible=compatible))
-
-
-class _Compiler:
-    def __init__(
-        self,
-        problem: DisruptionProblem,
-        judged: Candidates,
-        chosen: Sequence[Candidate],
-        *,
-        is_loose: bool = False,
-    ) -> None:
-        self._judged, self._is_loose = judged, is_loose
-        packing = problem.packing
-        snapshot = packing.snapshot
-        retired = as_if_retired(snapshot, (candidate.claim.metadata.name for candidate in chosen))
-        self._work = Workspace(replace(packing, snapshot=retired))
-        self._by_claim = {candidate.claim.metadata.name: candidate for candidate in chosen}
-        self._nodes = [view for view in judged.nodes if view.claim in self._by_claim or self._receives(view)]
-        room = self._work.room
-        self._targets: list[ExistingNode] = [room.existing(view) for view in self._nodes]
-        # Counts with all pods where they are now: what a node that is kept lets in beside its own pods.
-        self._present = Topology(
-            self._work.possible,
-            [room.with_daemons(view) for view in judged.nodes],
-            snapshot.namespaces,
-            self._work.universe,
-            (),
-            residents_of(self._work.pools, snapshot.namespaces),
-        )
-        self._orders: list[Order] = []
-        self._item_of: dict[tuple[PodClass, tuple[tuple[str, str], ...]], int] = {}
-        self._pods: dict[tuple[int, int], list[str]] = defaultdict(list)
-        self._bound_to_stay: set[int] = set()
-        self._forced = 0.0
-
-    def _receives(self, view: NodeView) -> bool:
-        return view.node in self._judged.destinations
-
-    def model(self) -> Model:
-        self._items()
-        sizes = np.array([order.demand.requests for order in self._orders], dtype=np.int64)
-        sizes = sizes.reshape(len(self._orders), len(self._work.axis.names))
-        bin_types = bin_types_for(self._work.pools, sizes, list(self._uses()))
-        return Model(
-            instance=self._instance(sizes, bin_types),
-            nodes=tuple(self._nodes),
-            candidates=tuple(self._by_claim.get(view.claim) for view in self._nodes),
-            pods={key: tuple(sorted(names)) for key, names in self._pods.items()},
-            domains=tuple(order.domains for order in self._orders),
-            coupled=tuple(self._rules_over_domains(order.demand.pod_class) for order in self._orders),
-            new=tuple(self._names(bin_types)),
-            forced=self._forced,
-            is_strict=self._is_strict(),
-        )
-
-    def _is_strict(self) -> bool:
-        has_rules = self._work.prefers_taints or any(map(self._is_choosy, {o.demand.pod_class for o in self._orders}))
-        weights = {pool.weight for pool in self._work.pools}
-        return not self._is_loose and (has_rules or bool(self._bound_to_stay) or len(weights) > 1)
-
-    def _is_choosy(self, pod_class: PodClass) -> bool:
-        """Whether anything but room and requirements bears on where the class goes."""
-        is_counted = bool(self._present.rules[pod_class] or self._present.foreign(pod_class))
-        return is_counted or bool(pod_class.preferred) or len(pod_class.volumes.alternatives) > 1
-
-    def _rules_over_domains(self, pod_class: PodClass) -> frozenset[int]:
-        topology = self._present
-        own = (topology.group(rule) for rule in topology.rules[pod_class])
-        groups = (*own, *topology.foreign(pod_class))
-        return frozenset(id(group) for group in groups if group.rule.key != HOSTNAME)
-
-    def _names(self, bin_types: BinTypes) -> Iterator[tuple[str, str]]:
-        for index, row in zip(bin_types.pool, bin_types.instance_type, strict=True):
-            pool = self._work.pools[int(index)]
-            yield pool.name, pool.market.types[int(row)].name
-
-    # --- items: classes of pods, in their domains where they have to stay there ---
-
-    def _items(self) -> None:
-        class_of = {name: pod_class for pod_class in self._work.possible for name in pod_class.names}
-        demands: dict[PodClass, Demand] = {}
-        for index, view in enumerate(self._nodes):
-            candidate = self._by_claim.get(view.claim)
-            for pod in candidate.pods if candidate else ():
-                pod_class = class_of.get(pod.key)
-                if pod_class is None:
-                    self._bound_to_stay.add(index)
-                    continue
-                demand = demands.get(pod_class) or demands.setdefault(pod_class, self._demand(pod_class))
-                if demand.gathers and not self._is_loose:
-                    self._bound_to_stay.add(index)
-                self._pods[self._item(demand, view), index].append(pod.key)
-
-    def _demand(self, pod_class: PodClass) -> Demand:
-        """What the class asks for with all its preferences."""
-        work = self._work
-        options = work.problem.options
-        tries = variants(
-            pod_class,
-            self._present.rules[pod_class],
-            respect=options.respect_preferences,
-            prefer_taints=work.prefers_taints,
-        )
-        row = work.axis.vector(pod_class.requests)
-        volumes = pod_class.volumes.alternatives[0]
-        several = self._is_loose and len(pod_class.volumes.alternatives) > 1
-        variant = list(tries)[-1] if self._is_loose else next(iter(tries))
-        return Demand(pod_class, variant, row, np.flatnonzero(row), volumes=NO_REQUIREMENTS if several else volumes)
-
-    def _item(self, demand: Demand, view: NodeView) -> int:
-        keys = () if self._is_loose else self._present.keys(demand.pod_class, demand.variant.rules)
-        domains = {key: view.labels.get(key, "") for key in keys}
-        key = demand.pod_class, tuple(sorted(domains.items()))
-        if key not in self._item_of:
-            self._item_of[key] = len(self._orders)
-            self._orders.append(Order(demand, domains, 0))
-        return self._item_of[key]
-
-    # --- the arrays ---
-
-    def _instance(self, sizes: Ints, bin_types: BinTypes) -> ConsolidationInstance:
-        standing, items = len(self._nodes), len(self._orders)
-        residents = np.zeros((items, standing), dtype=np.int64)
-        for (item, index), names in self._pods.items():
-            residents[item, index] = len(names)
-        free = np.array([target.free for target in self._targets], dtype=np.int64).reshape(standing, sizes.shape[1])
-        prices, moves, may_retire = self._candidate_arrays()
-        is_open, kinds = self._open()
-        available, supply = supplies(bin_types, self._work.reservations)
-        rules = host_rules(() if self._is_loose else self._orders, self._present)
-        conflicts = np.zeros((items, items), dtype=np.bool_) if self._is_loose else rules.conflicts
-        bins = PackingInstance(
-            sizes=sizes,
-            demands=residents.sum(axis=1),
-            costs=np.concatenate([prices, bin_types.prices]),
-            capacities=np.concatenate([free, bin_types.capacities]),
-            compatible=np.concatenate([is_open & self._has_room(sizes, free), bin_types.compatible], axis=1),
-            cardinality_limits=tuple(CardinalityLimit(np.array(members), cap) for members, cap in rules.limits),
-            conflicts=conflicts,
-            available=np.concatenate([np.ones(standing, dtype=np.int64), available]),
-            supply=np.concatenate([np.arange(standing), standing + supply]),
-        )
-        return ConsolidationInstance(bins=bins, residents=residents, moves=moves, may_retire=may_retire, kinds=kinds)
-
-    def _candidate_arrays(self) -> tuple[Floats, Floats, Mask]:
-        """float64[standing bins] twice, $/h: prices and moves; and bool[standing bins], which may be retired.
-
-        What cannot be retired costs the same whatever is decided, so it counts nothing.
-        """
-        prices, moves = np.zeros(len(self._nodes)), np.zeros(len(self._nodes))
-        for index, view in enumerate(self._nodes):
-            candidate = self._by_claim.get(view.claim)
-            if candidate is None or index in self._bound_to_stay:
-                continue
-            moves[index] = hourly(candidate)
-            # Whatever its moves count as, it goes.
-            forced = _MUST_GO + moves[index] if DisruptionReason.DRIFTED in candidate.reasons else 0.0
-            self._forced += forced
-            prices[index] = candidate.price + forced
-        return prices, moves, prices > 0
-
-    def _open(self) -> tuple[Mask, Ints]:
-        """bool[items, standing bins]: whether labels, taints, ports and domains let the item in; and int64[standing
-        bins], a label that is the same for nodes that let the same items in.
-        """
-        signatures: dict[Hashable, int] = {}
-        signature = [signatures.setdefault(_signature(order), len(signatures)) for order in self._orders]
-        examples = {number: order for order, number in zip(self._orders, signature, strict=True)}
-        is_open = np.zeros((len(signatures), len(self._targets)), dtype=np.bool_)
-        for number, order in examples.items():
-            is_open[number] = [self._is_open(target, order) for target in self._targets]
-        kinds = np.unique(is_open, axis=1, return_inverse=True)[1] if signatures else np.zeros(len(self._targets))
-        return is_open[signature], kinds.ravel().astype(np.int64)
-
-    def _is_open(self, target: ExistingNode, order: Order) -> bool:
-        if not self._receives(target.view) or not target.admits(order.demand):
-            return False
-        return all(target.view.labels.get(key, "") == value for key, value in order.domains.items())
-
-    def _has_room(self, sizes: Ints, free: Ints) -> Mask:
-        """bool[items, standing bins]: whether the node, with all its pods, would hold one more."""
-        has_room: Mask = np.asarray((sizes[:, None, :] <= free[None]).all(axis=2))
-        for item, order in enumerate(self._orders):
-            demand = order.demand
-            is_counted = any(rule.key == HOSTNAME for rule in demand.variant.rules)
-            is_counted = is_counted or bool(self._present.foreign_over(demand.pod_class, HOSTNAME))
-            if not self._is_loose and (is_counted or demand.pod_class.volumes.claims):
-                for index in np.flatnonzero(has_room[item]):
-                    has_room[item, index] = self._holds(demand, self._targets[index])
-        return has_room
-
-    def _holds(self, demand: Demand, target: ExistingNode) -> bool:
-        rules = demand.variant.rules
-        allowed = self._present.allowance(demand.pod_class, rules, HOSTNAME, target.host, cautious=False)
-        return allowed > 0 and target.holds(demand) > 0
-
-    def _uses(self) -> Iterator[PoolUse]:
-        """Which types and offerings may hold each item: those of the heaviest NodePools that have any."""
-        pools = self._work.pools
-        for item, order in enumerate(self._orders):
-            heaviest: int | None = None
-            for index, pool in enumerate(pools):
-                if not self._is_loose and heaviest not in (None, pool.weight):
-                    continue
-                if not is_open_to(pool, order.demand, self._present):
-                    continue
-                _, fit = order.demand.fit(pool, order.domains)
-                holds = (pool.room >= order.demand.requests).all(axis=1) & fit.types
-                if not fit.conflict and holds.any():
-                    heaviest = pool.weight
-                    yield PoolUse(item, index, fit.types, fit.columns)
-
-
-def _signature(order: Order) -> Hashable:
-    """Equal for items that the same nodes let in, room and pods apart."""
-    demand = order.demand
-    requirements = frozenset(demand.requirements.sets.items())
-    return (
-        requirements,
-        tuple(repr(toleration) for toleration in demand.pod_class.tolerations),
-        demand.variant.tolerates_preferred,
-        demand.pod_class.ports,
-        tuple(sorted(order.domains.items())),
-    )
