@@ -404,3 +404,14 @@ def test_a_node_whose_instance_type_is_sold_nowhere_has_drifted(stand: Stand) ->
     stand.consolidate(emptying)
     stand.live()
     assert now(stand, claim).condition("Drifted") is None
+
+
+def test_a_drifted_node_is_replaced_and_its_decision_is_recorded(stand: Stand) -> None:
+    """By the door's own decision: what takes its place is bought first, and the record says so."""
+    (claim,) = running(stand)
+    stand.wait(3600)
+    _without_type(stand, claim.metadata.labels[INSTANCE_TYPE])
+    outcome = stand.consolidate()
+    assert (outcome["commands"], outcome["retired"], outcome["launches"]) == (1, 1, 1)
+    (key,) = (key for key in stand.world.store.documents if "disruption" in key)
+    assert stand.world.store.read(key)["joinery"]["result"]["commands"][0]["reason"] == "Drifted"

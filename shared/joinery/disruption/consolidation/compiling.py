@@ -215,7 +215,7 @@ class _Compiler:
                 continue
             moves[index] = hourly(candidate)
             # Whatever its moves count as, it goes.
-            forced = MUST_GO + moves[index] if DisruptionReason.DRIFTED in candidate.reasons else 0.0
+            forced = float(MUST_GO + moves[index]) if DisruptionReason.DRIFTED in candidate.reasons else 0.0
             self._forced += forced
             prices[index] = candidate.price + forced
         return prices, moves, prices > 0
