@@ -112,3 +112,23 @@ def test_side_constraints_count() -> None:
     assert answer.bound == pytest.approx(2.25)
     assert answer.patterns is not None
     assert sorted((pattern.bin_type, *pattern.counts) for pattern in answer.patterns) == [(0, 1, 0), (1, 0, 1)]
+
+
+def test_where_no_bin_is_left_that_could_be_in_a_cheaper_packing_the_known_one_is_cheapest() -> None:
+    """The bound of the relaxation is just too far below the known packing to say so by itself."""
+    instance = PackingInstance(
+        sizes=np.array([[2000, 7230980096, 1], [1000, 3657433088, 1], [2000, 5502926848, 1]]),
+        demands=np.array([5, 1, 2]),
+        costs=np.array([0.306, 0.612, 0.153, 0.3456, 0.6912, 0.1728, 0.4536, 0.9072, 0.2268]),
+        capacities=np.array(
+            [[7910, 14849933312, 58], [15890, 28711059456, 234], [3920, 6903824384, 58], [7910, 30741102592, 58]]
+            + [[15890, 60493398016, 234], [3920, 14849933312, 58], [7910, 62523441152, 58]]
+            + [[15890, 124059123712, 234], [3920, 30741102592, 58]]
+        ),
+        compatible=np.ones((3, 9), dtype=np.bool_),
+        cardinality_limits=(),
+        conflicts=np.zeros((3, 3), dtype=np.bool_),
+    )
+    answer = solve_exactly(unconstrained(instance), 0.6912)
+    assert answer.is_tight
+    assert answer.bound == pytest.approx(0.6912, rel=1e-5)

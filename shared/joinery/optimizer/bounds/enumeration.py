@@ -118,6 +118,9 @@ def enumerate_patterns(formulation: CompactFormulation, duals: PatternDuals) -> 
         if total > 4 * _MOST_PATTERNS:  # before the dearer ones of equals are left out
             raise TooManyPatternsError
         listed.append(Patterns(np.full(len(counts), bin_type), counts))
+    if not total:
+        # Nothing costs less than the cutoff, and the bound that was known before did not quite say so.
+        return Patterns(np.zeros(0, dtype=np.int64), np.zeros((0, len(instance.demands)), dtype=np.int64))
     patterns = _cheapest_of_equals(formulation, listed)
     if len(patterns.bin_types) > _MOST_PATTERNS:
         raise TooManyPatternsError

@@ -70,6 +70,9 @@ def solve_exactly(constrained: ConstrainedInstance, cutoff: float, *, is_thoroug
         patterns = enumerate_patterns(formulation, pattern_duals(formulation, search.duals))
     except TooManyPatternsError:
         return ExactResult(max(bound, search.solve().bound) if is_thorough else bound)
+    if not len(patterns.bin_types):
+        # No bin of a packing that costs less than the cutoff is left.
+        return ExactResult(max(bound, cutoff * (1 - CLOSE)), is_tight=True)
     result = _solve_over(reduced, patterns, cutoff)
     packing = result.patterns and tuple(replace(one, bin_type=int(bin_types[one.bin_type])) for one in result.patterns)
     return ExactResult(max(bound, result.bound), packing, result.is_tight)
