@@ -56,6 +56,7 @@ class Count(StrEnum):
     DISRUPTIONS_STARTED = "DisruptionsStarted"
     DISRUPTIONS_DROPPED = "DisruptionsDropped"
     NODES_HELD = "NodesHeld"
+    CANARIES_FAILED = "CanariesFailed"
     SEARCHES_CUT_SHORT = "SearchesCutShort"
     SWEEPS = "Sweeps"
     SWEEPS_FAILED = "SweepsFailed"

@@ -11,6 +11,7 @@ from typing import Any
 
 from joinery.apis import duration
 from joinery.apis.caps import Caps
+from joinery.apis.disruption import CanaryRule, canary_of
 from joinery.apis.policies import NodeRepair, Rebalance
 from joinery.apis.sizes import BALANCED, SIZES
 from joinery.errors import ConfigurationError
@@ -40,6 +41,8 @@ class Settings:
     ``disruption_move_price``: dollars that the eviction of an ordinary pod counts as. ``disruption_payback``: within
     which a consolidation must have saved what its evictions count as. ``disruption_seconds``: how long a run looks for
     a cheaper cluster. ``spot_to_spot``: whether spot nodes may be replaced by cheaper ones.
+    ``canary``: on how many nodes a new image is tried first, and for how long (``1 node for 10m``), for node classes
+    that do not say; None (``off``) for no trial.
     ``provisioning_queue``, ``lifecycle_queue`` and ``disruption_queue``: the URLs of the bells' queues.
     ``bucket``: catalogue and decision records. ``table``: offerings that EC2 was out of lately.
     ``webhook_token``: the secret path segment of the webhook's URL.
@@ -61,6 +64,7 @@ class Settings:
     disruption_payback: timedelta = timedelta(hours=1)
     disruption_seconds: float = 120.0
     spot_to_spot: bool = True
+    canary: CanaryRule | None = CanaryRule(timedelta(minutes=10))
     provisioning_queue: str = ""
     lifecycle_queue: str = ""
     disruption_queue: str = ""
@@ -115,7 +119,7 @@ _CAPS = ("max_launches", "max_hourly")
 #: The settings each door reads. The template gives a function these variables and no others.
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "webhook": (*_EVERY_DOOR, *_BELLS, "webhook_token"),
-    "provisioning": (*_CONTROLLER, "table", *_CAPS, "node_size", "zonal_shift"),
+    "provisioning": (*_CONTROLLER, "table", *_CAPS, "node_size", "zonal_shift", "canary"),
     "interruption": (*_CONTROLLER, "table", "rebalance"),
     "expiration": _CONTROLLER,
     "disruption": (
@@ -129,6 +133,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
         "disruption_payback",
         "disruption_seconds",
         "spot_to_spot",
+        "canary",
     ),
     "lifecycle": (
         *_CONTROLLER,
@@ -138,6 +143,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
         "node_repair",
         "zonal_shift",
         "surge_single_replicas",
+        "canary",
     ),
     "catalog": (*_EVERY_DOOR, "bucket"),
 }
@@ -197,7 +203,10 @@ def _duration(text: str) -> timedelta:
     return parsed
 
 
-_PARSERS: Mapping[Any, Callable[[str], Any]] = {bool: _switch, int: _count, float: _amount, timedelta: _duration}
+_PARSERS: Mapping[Any, Callable[[str], Any]] = {
+    bool: _switch, int: _count, float: _amount, timedelta: _duration,
+    CanaryRule | None: canary_of,
+}  # fmt: skip
 
 
 def _demand(holds: bool, name: str, problem: str) -> None:

@@ -4,6 +4,7 @@ from datetime import timedelta
 
 import pytest
 
+from joinery.apis.disruption import CanaryRule
 from joinery.errors import ConfigurationError
 from joinery.settings import NEEDS, Settings, read, variable
 
@@ -33,6 +34,7 @@ def test_every_variable_is_read() -> None:
         "JOINERY_DISRUPTION_PAYBACK": "1h30m",
         "JOINERY_DISRUPTION_SECONDS": "20",
         "JOINERY_SPOT_TO_SPOT": "false",
+        "JOINERY_CANARY": "5% for 1h",
         "JOINERY_GATEWAYS": "simulator.world:gateways",
         "UNRELATED": "x",
     }
@@ -53,6 +55,7 @@ def test_every_variable_is_read() -> None:
         disruption_payback=timedelta(minutes=90),
         disruption_seconds=20.0,
         spot_to_spot=False,
+        canary=CanaryRule(timedelta(hours=1), percent=5),
         gateways="simulator.world:gateways",
     )
 
@@ -78,6 +81,7 @@ def test_every_variable_is_read() -> None:
         ("DISRUPTION_PAYBACK", "0s"),
         ("DISRUPTION_SECONDS", "-1"),
         ("SPOT_TO_SPOT", "15"),
+        ("CANARY", "one node"),
         ("GATEWAYS", "simulator.world"),
     ],
 )
@@ -97,6 +101,7 @@ def test_a_door_says_which_address_it_lacks(door: str) -> None:
         "JOINERY_NODE_REPAIR": "replace",
         "JOINERY_REBALANCE": "off",
         "JOINERY_DISRUPTION_PAYBACK": "1h",
+        "JOINERY_CANARY": "off",
     }
     assert read(full).check(door)
 

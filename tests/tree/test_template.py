@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from joinery.apis import duration
+from joinery.apis.disruption import canary_of
 from joinery.apis.labels import OWN_GROUP
 from joinery.apis.policies import NodeRepair, Rebalance
 from joinery.controllers.disruption import READING_SECONDS
@@ -113,6 +114,7 @@ def test_the_template_s_defaults_are_the_code_s() -> None:
     assert duration.parse(parameters["DisruptionPayback"]["Default"]) == defaults.disruption_payback
     assert parameters["DisruptionSeconds"]["Default"] == defaults.disruption_seconds
     assert parameters["SpotToSpot"]["Default"] == str(defaults.spot_to_spot).lower()
+    assert canary_of(parameters["Canary"]["Default"]) == defaults.canary
     assert parameters["SurgeSingleReplicas"]["Default"] == str(defaults.surge_single_replicas).lower()
 
 

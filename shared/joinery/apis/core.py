@@ -214,10 +214,20 @@ class Condition(_Object, frozen=True):
     observed_generation: int | None = None
 
 
+class ContainerStateWaiting(_Object, frozen=True):
+    reason: str = ""
+
+
+class ContainerState(_Object, frozen=True):
+    waiting: ContainerStateWaiting | None = None
+
+
 class ContainerStatus(_Object, frozen=True):
     """``resources``: what the running container has; absent before it runs, and without in-place resize."""
 
     name: str = ""
+    restart_count: int = 0
+    state: ContainerState | None = None
     allocated_resources: dict[str, str | int | float] = {}
     resources: ResourceRequirements | None = None
 

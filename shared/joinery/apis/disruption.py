@@ -17,6 +17,7 @@ _STOP_WINDOW = re.compile(r"from\s+(.+?)\s+for\s+(\S+)")
 _RATE = re.compile(r"(\d{1,9})(%| nodes?| pods?) per (\S+)")
 #: The most nodes that a rate may speak of: so many are remembered on a NodePool.
 MOST_REMEMBERED = 500
+_CANARY = re.compile(r"(\d{1,4})(%| nodes?) for (\S+)")
 _DOLLARS = re.compile(r"\d{1,9}(\.\d+)?|\.\d+")
 
 
@@ -110,6 +111,43 @@ def _rate(text: str, things: str) -> Rate:
     if number > 100:
         raise ValueError(f"{text!r} is more than 100%")
     return Rate(length, percent=number)
+
+
+@dataclass(frozen=True, slots=True)
+class CanaryRule:
+    """How a new image is tried before all nodes move to it: on a ``number`` of nodes, or a ``percent`` of them.
+
+    ``soak``: how long these must run well.
+    """
+
+    soak: timedelta
+    number: int = 1
+    percent: int | None = None
+
+    def nodes(self, total: int) -> int:
+        """On how many of ``total`` nodes; at least one, or nothing would ever be tried."""
+        share = self.number if self.percent is None else math.ceil(total * self.percent / 100)
+        return max(1, share)
+
+    def __str__(self) -> str:
+        share = f"{self.number} nodes" if self.percent is None else f"{self.percent}%"
+        return f"{share} for {self.soak}"
+
+
+def canary_of(text: str) -> CanaryRule | None:
+    """``1 node for 10m`` or ``5% for 30m``; None for ``off``.
+
+    Raises ``ValueError`` for anything else, and for no nodes.
+    """
+    if text.strip() == "off":
+        return None
+    match = _CANARY.fullmatch(text.strip())
+    soak = _length(match[3]) if match else None
+    if match is None or soak is None or int(match[1]) == 0 or (match[2] == "%" and int(match[1]) > 100):
+        raise ValueError(f'{text!r} is neither "off" nor nodes and a time, such as "1 node for 10m" or "5% for 30m"')
+    if match[2] == "%":
+        return CanaryRule(soak, percent=int(match[1]))
+    return CanaryRule(soak, int(match[1]))
 
 
 def dollars_of(text: str) -> float:

@@ -315,6 +315,14 @@ class EC2NodeClass(NodeClass):
         return None
 
     @property
+    def images(self) -> frozenset[str]:
+        return frozenset(image.id for image in self.status.amis)
+
+    def image_for(self, labels: Mapping[str, tuple[str, ...]]) -> str:
+        image = self.status.image_for(labels)
+        return image.id if image else ""
+
+    @property
     def declares_interfaces(self) -> bool:
         return bool(self.spec.network_interfaces)
 

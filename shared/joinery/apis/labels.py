@@ -97,6 +97,14 @@ DISRUPTION_RATE = f"{OWN_GROUP}/disruption-rate"
 DISRUPTED_LATELY = f"{OWN_GROUP}/disrupted-lately"
 #: On pods, how many of their workload may be evicted voluntarily in a time, such as ``2 pods per 1h``.
 EVICTION_RATE = f"{OWN_GROUP}/eviction-rate"
+#: On a node class, how a new image is tried before all nodes move to it (``apis.disruption.canary_of``).
+CANARY = f"{OWN_GROUP}/canary"
+#: On a node class, ids of images that need no trial, separated by commas: a person has approved them.
+CANARY_APPROVED = f"{OWN_GROUP}/canary-approved"
+#: On a node class, what came of the trials of the images that it selects: JSON (``state.canaries``).
+CANARIES = f"{OWN_GROUP}/canaries"
+#: On a replacement for a drifted node, the UIDs of the owners whose pods ran well there, as a JSON list.
+RAN_WELL = f"{OWN_GROUP}/ran-well"
 #: Dollars. On a pod, what its eviction counts as; on a NodePool, what that of an ordinary pod on its nodes does.
 DISRUPTION_PRICE = f"{OWN_GROUP}/disruption-price"
 #: On a NodePool, a duration: what disrupting its nodes saves must repay the moves within this time.

@@ -161,6 +161,17 @@ class NodeClass(CustomResource):
         return None
 
     @property
+    def images(self) -> frozenset[str]:
+        """The ids of all images that the class selects now; empty where nobody has looked, or it knows no images."""
+        return frozenset()
+
+    def image_for(self, labels: Mapping[str, tuple[str, ...]]) -> str:
+        """The id of the image that a node with these labels would boot today, each with the values that it may have;
+        empty if there is none.
+        """
+        return ""
+
+    @property
     def declares_interfaces(self) -> bool:
         """Whether the class itself says which network interfaces an instance gets, whatever its pods ask for."""
         return False

@@ -114,6 +114,7 @@ class DisruptionController:
             move_price=settings.disruption_move_price,
             payback=settings.disruption_payback,
             spot_to_spot=settings.spot_to_spot,
+            canary=settings.canary,
             time_limit=limit,
         )
         problem = Problem(snapshot=snapshot, instance_types=supply.types, options=packing)

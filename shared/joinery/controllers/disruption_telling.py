@@ -34,7 +34,7 @@ _UNTOLD = frozenset(
     }
 )  # fmt: skip
 #: What holds all nodes of a NodePool alike is told once, about the NodePool.
-_OF_POOLS = frozenset({HeldCode.BUDGET, HeldCode.STOPPED})
+_OF_POOLS = frozenset({HeldCode.BUDGET, HeldCode.STOPPED, HeldCode.CANARY})
 #: Nothing forbids it: the pool's policy does not ask for it, or it would not pay.
 _UNCONSOLIDATABLE = frozenset({HeldCode.POLICY, HeldCode.UNPRICED, HeldCode.NOT_WORTH_IT})
 

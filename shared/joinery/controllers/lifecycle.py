@@ -24,7 +24,7 @@ from joinery.gateways import Gateways
 from joinery.lifecycle.decision import LifecycleDecision, decide
 from joinery.lifecycle.surging import leaving_pods, surges
 from joinery.lifecycle.view import View, view_of
-from joinery.observability import REASON, logger, said
+from joinery.observability import REASON, Count, count, logger, said
 from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
 from joinery.state.snapshot import Invalid
@@ -45,7 +45,11 @@ class LifecycleController:
             actor.note("the instances could not be listed; what needs them waits", unlisted)
         view = self._with_surges(view, actor, invocation)
         statuses = self._resolve(view.snapshot.node_classes, actor)
-        decision = decide(view, statuses, node_repair=NodeRepair(self._settings.node_repair))
+        decision = decide(
+            view, statuses, node_repair=NodeRepair(self._settings.node_repair), canary=self._settings.canary
+        )
+        # In every run anew: an alarm stands for as long as somebody has to look.
+        count(Count.CANARIES_FAILED, len(decision.halted))
         self._act(decision, actor, invocation)
         actor.conclude()
         return {

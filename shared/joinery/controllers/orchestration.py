@@ -26,6 +26,7 @@ from functools import partial
 import msgspec
 
 from joinery.apis.caps import Caps
+from joinery.apis.disruption import DisruptionReason
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster.gateway import LONGEST_CALL
 from joinery.commands import Announce
@@ -41,6 +42,7 @@ from joinery.gateways import Gateways
 from joinery.lifecycle.fleet_groups import fleet_groups
 from joinery.lifecycle.held_launches import cheapest
 from joinery.lifecycle.new_commands import NewCommand, as_candidate, as_replacement, obstacle, overtaken, record_for
+from joinery.lifecycle.soaking import owners_that_run_well
 from joinery.observability import COMMAND, REASON, logger, said
 from joinery.scheduling.admission import Purchase, admit, over
 from joinery.state.claim_changes import newly_leaving
@@ -173,7 +175,9 @@ class Orchestrator:
 
     def _write(self, command: NewCommand, record: CommandRecord) -> tuple[list[NodeClaim], list[str]]:
         """The replacements that are written now, and the names of those that could not be."""
-        wanted = [as_replacement(claim, record) for claim in command.replacements]
+        is_drift = command.reason is DisruptionReason.DRIFTED
+        ran_well = owners_that_run_well(self._snapshot, command.candidates) if is_drift else ()
+        wanted = [as_replacement(claim, record, ran_well) for claim in command.replacements]
         answers = self._gateways.workers.run([partial(self._write_one, claim) for claim in wanted])
         written, failed = [], []
         for claim, answer in zip(wanted, answers, strict=True):

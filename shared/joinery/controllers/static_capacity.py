@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from joinery.apis.caps import Caps
-from joinery.apis.disruption import DisruptionReason
+from joinery.apis.disruption import CanaryRule, DisruptionReason
 from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce
@@ -121,13 +121,14 @@ class StaticCapacity:
             self._announce(problem.snapshot, {name: text.format(count) for name, count in lacking.items()})
             self._refused = f"the caps leave out {lacking.total()} nodes of static NodePools"
 
-    def replace_drifted(self, snapshot: Snapshot, supply: Supply, caps: Caps) -> None:
+    def replace_drifted(self, snapshot: Snapshot, supply: Supply, caps: Caps, canary: CanaryRule | None = None) -> None:
         """Start commands that replace the pools' drifted nodes, one for one.
 
-        ``caps``: what the run may still buy. Nodes that run well are the last to be replaced. Lifecycle says which have
-        drifted (``lifecycle.drift``), and carries the commands out (``lifecycle.orchestration``).
+        ``caps``: what the run may still buy. ``canary``: how new images are tried. Nodes that run well are the last
+        to be replaced. Lifecycle says which have drifted (``lifecycle.drift``), and carries the commands out
+        (``lifecycle.orchestration``).
         """
-        drift = to_replace(snapshot)
+        drift = to_replace(snapshot, canary)
         announce(self._gateways, self._invocation, drift.announcements[:MOST_EVENTS])
         if not drift.candidates:
             return

@@ -1,5 +1,5 @@
-"""Admission: which of a decision's commands the budgets and rates of NodePools, and the rates of workloads, allow to
-start now.
+"""Admission: which of a decision's commands the budgets and rates of NodePools, the rates of workloads, and trials of
+images allow to start now.
 
 Commands are asked about in their order. One is admitted only if every NodePool that it takes nodes from has room for
 all of them, for the command's reason. What an admitted command takes counts against the commands after it, whatever
@@ -13,10 +13,12 @@ from dataclasses import dataclass
 
 from joinery.apis.disruption import DisruptionReason
 from joinery.disruption.budgets import Allowance, PoolNodes, pool_nodes
+from joinery.disruption.canaries import CanaryLimit
 from joinery.disruption.disruptions import Disruption, Held, HeldCode
 from joinery.disruption.eviction_rates import EvictionRates
 from joinery.disruption.problem import DisruptionProblem
 from joinery.disruption.rates import allowance
+from joinery.lifecycle.canary import Trials
 from joinery.state.nodes import NodeView
 
 
@@ -35,8 +37,7 @@ def admit(commands: Sequence[Disruption], problem: DisruptionProblem, nodes: Ite
     held: list[Held] = []
     for command in commands:
         if objection := admission.objection(command):
-            # Of whom a budget or a rate is: of a NodePool, or of pods.
-            code = HeldCode.BUDGET if admission.pool_objection(command) else HeldCode.POD_DISRUPTION_BUDGET
+            code = admission.code(command)
             held += [Held(name, code, objection, command.reason) for name in command.retire]
         else:
             admission.take(command)
@@ -54,12 +55,26 @@ class Admission:
         self._pool_of = {view.claim: view.pool for view in views if view.claim}
         self._counts = pool_nodes(views)
         self._evictions = EvictionRates(self._snapshot, views)
+        self._canaries = CanaryLimit(problem)
         self._taken: Counter[str] = Counter()
         self._allowances: dict[tuple[str, DisruptionReason], Allowance] = {}
 
     def objection(self, command: Disruption) -> str:
-        """Why the command may not start now, as a sentence about a NodePool or a workload; empty if it may."""
-        return (self.pool_objection(command) or self._evictions.objection(command)) if self._is_bound else ""
+        """Why the command may not start now, as a sentence about whoever objects; empty if it may."""
+        if not self._is_bound:
+            return ""
+        return self.pool_objection(command) or self._evictions.objection(command) or self._canaries.objection(command)
+
+    def code(self, command: Disruption) -> HeldCode:
+        """Of whom the objection is: of a NodePool, of pods, or of the trial of an image."""
+        if self.pool_objection(command):
+            return HeldCode.BUDGET
+        return HeldCode.POD_DISRUPTION_BUDGET if self._evictions.objection(command) else HeldCode.CANARY
+
+    @property
+    def trials(self) -> Trials:
+        """The trials of images that bind commands."""
+        return self._canaries.trials
 
     def pool_objection(self, command: Disruption) -> str:
         """Which NodePool has no room for the command, as a sentence about it; empty if all have."""
@@ -81,6 +96,7 @@ class Admission:
         """The command starts, so its nodes count from now on."""
         self._taken.update(self._pool_of.get(name, "") for name in command.retire)
         self._evictions.take(command)
+        self._canaries.take(command)
 
     def _allowance(self, pool: str, reason: DisruptionReason) -> Allowance:
         if (pool, reason) not in self._allowances:

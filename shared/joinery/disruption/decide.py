@@ -12,13 +12,14 @@
 """
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from joinery.apis.disruption import DisruptionReason
 from joinery.disruption.admission import Admission, admit
 from joinery.disruption.balance import approved
+from joinery.disruption.canaries import held_back, image_for
 from joinery.disruption.candidates import Candidate, Candidates, candidates
 from joinery.disruption.consolidation.bonds import bonds_of
 from joinery.disruption.consolidation.compiling import Ground, loosened, model_of
@@ -37,6 +38,7 @@ from joinery.optimizer.effort import Effort
 from joinery.scheduling.problem import WishedLaunch, Wishes
 from joinery.scheduling.solve import Stopwatch
 
+_DRIFTED = DisruptionReason.DRIFTED
 _STATES = 12
 """States on the way that are checked, where rules over pods might hold in the last one only."""
 _ROUNDS = 8
@@ -87,14 +89,15 @@ class _Planner:
         self._by_name = {candidate.claim.metadata.name: candidate for candidate in judged.candidates}
         self._budgets = Admission(problem, judged.nodes)
         self._replacements = Replacements(problem)
-        self._is_spot_refused = self._is_budget_exceeded = False
+        self._is_purchase_refused = self._is_budget_exceeded = False
         self._holds: dict[str, Held] = {}
 
     def plan(self) -> _Plan:
         """The commands that budgets, and NodePools with the Balanced policy, let start now."""
         closed = {name: held for name, one in self._by_name.items() if (held := self._closed_by_budgets(name, one))}
         self._hold(closed.values())
-        chosen = [candidate for name, candidate in self._by_name.items() if name not in closed]
+        self._heed_trials(closed)
+        chosen = [one for name, one in self._by_name.items() if one.reasons and name not in closed]
         if not chosen:
             return _Plan(held=self._told(set()))
         ground = Ground(self._problem, self._judged, chosen)
@@ -134,28 +137,46 @@ class _Planner:
         """Smaller plans, where commands of the whole one may not start, and so never would."""
         if self._is_budget_exceeded and not self._effort.is_over():
             yield self._commands(model, consolidate(limited(model, choice, self._left), self._effort))
-        if self._is_spot_refused and not self._effort.is_over():
+        if self._is_purchase_refused and not self._effort.is_over():
             yield self._commands(model, consolidate(without_new(model), self._effort))
 
     def _others(self, model: Model) -> tuple[CurvePoint, ...]:
         is_asked = self._problem.options.curve
         return others(model, sum(self._judged.prices.values()), self._effort) if is_asked else ()
 
+    def _heed_trials(self, closed: Container[str]) -> None:
+        """Drifted nodes that wait for the trial of an image do not go for their drift.
+
+        Before the plan, because it forces drifted nodes out together, and few of them may be one command too large.
+        """
+        drifted = [
+            one
+            for name, one in self._by_name.items()
+            if _DRIFTED in one.reasons and name not in closed and not self._objection(name, _DRIFTED)
+        ]
+        for name, why in held_back(drifted, self._budgets.trials, self._problem.packing.snapshot).items():
+            self._hold([Held(name, HeldCode.CANARY, why, _DRIFTED)])
+            candidate = self._by_name[name]
+            self._by_name[name] = replace(candidate, reasons=candidate.reasons - {_DRIFTED})
+
     def _closed_by_budgets(self, name: str, candidate: Candidate) -> Held | None:
         """The budget that holds it, where those of its NodePool let none go for any reason that it could go for."""
-        objections = {
-            reason: self._budgets.objection(Disruption(reason=reason, message="", retire=(name,)))
-            for reason in sorted(candidate.reasons)
-        }
+        objections = {reason: self._objection(name, reason) for reason in sorted(candidate.reasons)}
         if not all(objections.values()):
             return None
         reason, objection = next(iter(objections.items()))
         return Held(name, HeldCode.BUDGET, objection, reason)
 
+    def _objection(self, name: str, reason: DisruptionReason) -> str:
+        """Why budgets let none like this node go for that reason; empty if they let one go."""
+        return self._budgets.objection(Disruption(reason=reason, message="", retire=(name,)))
+
     def _left(self, candidate: Candidate) -> int:
         """How many nodes of the candidate's NodePool may go now."""
         pool = candidate.pool.metadata.name
-        return min(self._budgets.left(pool, reason) for reason in candidate.reasons)
+        left = min(self._budgets.left(pool, reason) for reason in candidate.reasons)
+        trial_of_image = self._budgets.trials.open(*image_for(candidate.claim, self._problem.packing.snapshot))
+        return left if trial_of_image is None else min(left, trial_of_image.room)
 
     def _commands(self, model: Model, choice: Consolidation) -> tuple[Disruption, ...]:
         """The commands of a trial in which every pod has a place, that are worth it and may start now."""
@@ -183,7 +204,7 @@ class _Planner:
             if not is_worth_it(command, members):
                 continue
             if objection := self._replacements.objection(command, members):
-                self._is_spot_refused = True
+                self._is_purchase_refused = True
                 self._hold(Held(name, HeldCode.POLICY, objection, command.reason) for name in command.retire)
             else:
                 worthwhile.append(self._replacements.affordable(command))
@@ -212,6 +233,7 @@ class _Planner:
         balanced = approved(commands, self._problem, self._judged)
         admitted = admit(balanced.commands, self._problem, self._judged.nodes)
         self._is_budget_exceeded = self._is_budget_exceeded or bool(admitted.held)
+        self._is_purchase_refused |= any(held.code is HeldCode.CANARY for held in admitted.held)
         self._hold((*balanced.held, *admitted.held))
         return admitted.commands
 

@@ -23,6 +23,8 @@ class HeldCode(StrEnum):
     CONSOLIDATE_AFTER = "ConsolidateAfter"
     BUDGET = "Budget"
     STOPPED = "Stopped"
+    # Its node class.
+    CANARY = "Canary"
     # Its pods.
     POD = "Pod"
     POD_DISRUPTION_BUDGET = "PodDisruptionBudget"

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from joinery.apis.disruption import CanaryRule
 from joinery.scheduling.problem import Problem
 
 
@@ -13,9 +14,11 @@ class DisruptionOptions:
 
     move_price        dollars for the eviction of an ordinary pod; 0 asks what the cluster could cost
     payback           what a command saves must repay its moves within this time
-    ignore_budgets    budgets of NodePools and stops do not bind, for asking what the cluster could cost
+    ignore_budgets    budgets of NodePools, stops and trials of images do not bind, for asking what the cluster could
+                      cost
     spot_to_spot      whether a spot node may be replaced by a cheaper spot node (Karpenter SpotToSpotConsolidation)
     spot_types        from how many instance types such a replacement must be able to choose
+    canary            how a new image is tried before all nodes move to it, for node classes that do not say; None: not
     time_limit        seconds after which the best decision so far counts; None for no limit
     curve             whether to look also at what other prices of a move would lead to, for people
     """
@@ -25,6 +28,7 @@ class DisruptionOptions:
     ignore_budgets: bool = False
     spot_to_spot: bool = True
     spot_types: int = 15
+    canary: CanaryRule | None = field(default_factory=lambda: CanaryRule(timedelta(minutes=10)))
     time_limit: float | None = None
     curve: bool = True
 

@@ -9,22 +9,26 @@ The rules are Karpenter's (disruption, StaticDrift), and those by which it choos
 - The longest drifted go first, and before them those without pods.
 - A node with ``do-not-disrupt``, or with pods that must not be disrupted, stays (``lifecycle.second_look``); unless its
   claim has a ``terminationGracePeriod``, which promises that it can be replaced.
+- A node whose replacement would boot an image that is on trial waits (``disruption.canaries``).
 - A pool whose new nodes do not register (``lifecycle.registration_health``) keeps the ones that it has, until its
   launches succeed again or it or its node class is changed.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from joinery.apis.conditions import find
-from joinery.apis.disruption import DisruptionReason
+from joinery.apis.disruption import CanaryRule, DisruptionReason
 from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amount
 from joinery.commands import Announce
 from joinery.disruption.budgets import PoolNodes, pool_nodes
+from joinery.disruption.canaries import image_for, sentence
 from joinery.disruption.rates import allowance
+from joinery.lifecycle.canary import Trials, trials
 from joinery.lifecycle.new_commands import NewCommand, obstacle
 from joinery.lifecycle.registration_health import REGISTRATION_HEALTHY
 from joinery.lifecycle.second_look import SecondLook
@@ -43,8 +47,11 @@ class StaticDrift:
     announcements: tuple[Announce, ...] = ()
 
 
-def to_replace(snapshot: Snapshot) -> StaticDrift:
-    """What of the drifted nodes of static NodePools is to be replaced now. Costs nothing where none has drifted."""
+def to_replace(snapshot: Snapshot, canary: CanaryRule | None = None) -> StaticDrift:
+    """What of the drifted nodes of static NodePools is to be replaced now. Costs nothing where none has drifted.
+
+    ``canary``: how new images are tried, for node classes that do not say.
+    """
     drifted = {
         name: claims
         for name, pool in static_pools(snapshot).items()
@@ -52,7 +59,7 @@ def to_replace(snapshot: Snapshot) -> StaticDrift:
     }
     if not drifted:
         return StaticDrift()
-    choice = _Choice(snapshot)
+    choice = _Choice(snapshot, trials(snapshot, canary))
     chosen = [choice.of(pool, drifted[name]) for name, pool in static_pools(snapshot).items() if name in drifted]
     return StaticDrift(
         candidates=tuple(claim for part in chosen for claim in part.candidates),
@@ -61,8 +68,10 @@ def to_replace(snapshot: Snapshot) -> StaticDrift:
 
 
 class _Choice:
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, judged: Trials) -> None:
         self._snapshot = snapshot
+        self._trials = judged
+        self._taken: Counter[tuple[str, str]] = Counter()
         self._look = SecondLook(snapshot)
         nodes = views(snapshot)
         self._nodes = pool_nodes(nodes)
@@ -90,6 +99,7 @@ class _Choice:
             if objection:
                 blocked.append(Announce("DisruptionBlocked", f"drift: {objection}", claim))
             else:
+                self._taken[image_for(claim, self._snapshot)] += 1
                 candidates.append(claim)
         return StaticDrift(tuple(candidates), tuple(blocked))
 
@@ -110,4 +120,12 @@ class _Choice:
         if stands_in_the_way := obstacle(command, self._claims):
             return stands_in_the_way
         objection = self._look.objection([claim], DisruptionReason.DRIFTED)
-        return objection.message if objection else ""
+        return objection.message if objection else self._trial_objection(claim)
+
+    def _trial_objection(self, claim: NodeClaim) -> str:
+        """Why the image that its replacement would boot gets no more nodes now; empty if it does."""
+        image = image_for(claim, self._snapshot)
+        trial = self._trials.open(*image)
+        if trial is None or claim.status.image_id == image[1] or self._taken[image] < trial.room:
+            return ""
+        return sentence(trial)

@@ -5,11 +5,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from joinery.apis.core import Node
+from joinery.apis.disruption import CanaryRule
 from joinery.apis.labels import DISRUPTION_COMMAND, TERMINATION_FINALIZER
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClassStatus
 from joinery.apis.policies import NodeRepair
 from joinery.commands import Announce, Command, DeleteClaim, Tolerate, UpdateClaim, UpdateClass, UpdatePool
+from joinery.lifecycle.canary import trials
 from joinery.lifecycle.finalization import finalize_node, is_ours
 from joinery.lifecycle.garbage import unknown_instances
 from joinery.lifecycle.readiness import readiness
@@ -38,7 +40,8 @@ class LifecycleDecision:
     claim of ours that stays. ``ends``: one for each that is being deleted, and for each Node of ours that is being
     deleted without a claim, in the order in which they should be carried out (``lifecycle.turns``). ``garbage``: for
     each instance that has no claim. ``failures``: the claims and Nodes whose step could not be decided.
-    ``blocked_repairs``: Events about unhealthy nodes that are not repaired (``lifecycle.repair``).
+    ``blocked_repairs``: Events about unhealthy nodes that are not repaired (``lifecycle.repair``). ``halted``: names of
+    node classes of which an image has failed its trial (``lifecycle.canary``).
     """
 
     readiness: tuple[Chain, ...]
@@ -47,6 +50,7 @@ class LifecycleDecision:
     garbage: tuple[Chain, ...]
     failures: tuple[Failure, ...]
     blocked_repairs: Chain = ()
+    halted: frozenset[str] = frozenset()
 
     @property
     def launches(self) -> tuple[NodeClaim, ...]:
@@ -94,23 +98,26 @@ def decide(
     statuses: Mapping[str, NodeClassStatus],
     *,
     node_repair: NodeRepair = NodeRepair.OFF,
+    canary: CanaryRule | None = None,
 ) -> LifecycleDecision:
     """Decide about everything in the view.
 
     ``statuses``: by name of a node class, what the cloud says of it now. ``node_repair``: what becomes of unhealthy
-    nodes.
+    nodes. ``canary``: how new images are tried, for node classes that do not say.
     """
     repaired = repairs(view, node_repair)
+    judged = trials(view.snapshot, canary)
     failures: list[Failure] = []
     claims = view.snapshot.managed_claims
     leaving = in_turn([*(claim for claim in claims if claim.is_deleting), *_nodes_without_claim(view)], view)
     return LifecycleDecision(
-        readiness=tuple(readiness(view.snapshot, statuses, view.shifted)),
+        readiness=tuple(readiness(view.snapshot, statuses, view.shifted, judged)),
         steps=tuple(_step(view, claim, failures, repaired) for claim in claims if not claim.is_deleting),
         ends=tuple(_step(view, owner, failures, repaired) for owner in leaving),
         garbage=tuple(unknown_instances(view)),
         failures=tuple(failures),
         blocked_repairs=repaired.blocked,
+        halted=judged.halted,
     )
 
 

@@ -3,13 +3,14 @@
 ``lifecycle.orchestration`` says what becomes of a command that has started.
 """
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from joinery.apis.conditions import put
 from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import DISRUPTION_COMMAND, NODE_POOL, REPLACES
+from joinery.apis.labels import DISRUPTION_COMMAND, NODE_POOL, RAN_WELL, REPLACES
 from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.lifecycle.verdict import deadline
@@ -113,9 +114,13 @@ def as_candidate(claim: NodeClaim, record: CommandRecord) -> NodeClaim:
     return with_status(marked, conditions=put(claim.status.conditions, condition))
 
 
-def as_replacement(claim: NodeClaim, record: CommandRecord) -> NodeClaim:
-    """The claim as a replacement: it says whom it replaces."""
-    return annotated(claim, {REPLACES: encoded(Replaces(record.id, record.candidates))})
+def as_replacement(claim: NodeClaim, record: CommandRecord, ran_well: Collection[str] = ()) -> NodeClaim:
+    """The claim as a replacement: it says whom it replaces.
+
+    ``ran_well``: the owners whose pods ran well there, so that its image can be judged (``lifecycle.canary``).
+    """
+    remembered = {RAN_WELL: json.dumps(sorted(ran_well))} if ran_well else {}
+    return annotated(claim, {REPLACES: encoded(Replaces(record.id, record.candidates)), **remembered})
 
 
 # --- what a command needs ---

@@ -23,6 +23,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.quantity import amounts, texts, total
 from joinery.apis.validation import validate
 from joinery.commands import Announce, Command, Reject, UpdateClass, UpdatePool
+from joinery.lifecycle.canary import Trials, canary_events
 from joinery.lifecycle.registration_health import with_registration_health
 from joinery.lifecycle.zonal_shift import shift_events, with_shift
 from joinery.state.claims import REGISTERED
@@ -37,12 +38,16 @@ _ALWAYS = ("cpu", "memory", "pods", "ephemeral-storage")
 
 
 def readiness(
-    snapshot: Snapshot, statuses: Mapping[str, NodeClassStatus], shifted: frozenset[str] | None = frozenset()
+    snapshot: Snapshot,
+    statuses: Mapping[str, NodeClassStatus],
+    shifted: frozenset[str] | None = frozenset(),
+    judged: Trials = Trials(),  # noqa: B008 - frozen
 ) -> Iterable[tuple[Command, ...]]:
     """A chain of commands for each NodePool, node class and invalid resource whose status has changed.
 
     ``statuses``: by the class's name, what the cloud says of it. A class that it could not look at is left as it is.
-    ``shifted``: the ids of the zones that traffic is shifted away from; None if that could not be learned.
+    ``shifted``: the ids of the zones that traffic is shifted away from; None if that could not be learned. ``judged``:
+    the trials of images, whose outcome the classes remember.
     """
     # Kinds whose status says what is wrong with them.
     with_conditions = (NodePool.kind, NodeClaim.kind, snapshot.node_class_kind.kind)
@@ -53,11 +58,11 @@ def readiness(
     classes = {}
     for node_class in snapshot.node_classes:
         name = node_class.metadata.name
-        classes[name] = _class(node_class, statuses.get(name), is_used=bool({name, ""} & used))
+        classes[name] = judged.remembered(_class(node_class, statuses.get(name), is_used=bool({name, ""} & used)))
     for before in snapshot.node_classes:
         after = classes[before.metadata.name]
         if after != before:
-            yield (UpdateClass(before, after, _why(after.status.conditions)),)
+            yield UpdateClass(before, after, _why(after.status.conditions)), *canary_events(before, after)
         if after.is_deleting and after.identity().finalizer in after.metadata.finalizers:
             yield (Announce("WaitingOnNodeClaimTermination", "there are still NodeClaims that need it", after),)
     launches = _known_launches(snapshot)

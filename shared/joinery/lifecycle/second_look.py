@@ -18,7 +18,7 @@ from joinery.apis.disruption import VOLUNTARY, DisruptionReason
 from joinery.apis.labels import DO_NOT_DISRUPT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.scheduling.constraints.budgets import Coverage
-from joinery.state.pods import is_active, is_protected, is_reschedulable
+from joinery.state.pods import bound_at, is_active, is_protected, is_reschedulable
 from joinery.state.snapshot import Snapshot
 from joinery.state.stops import stop_in_force
 from joinery.termination.drain import is_drainable
@@ -77,7 +77,7 @@ class SecondLook:
         pods = (pod for name in nodes for pod in self._pods.get(name, ()) if is_active(pod) and is_reschedulable(pod))
         # The API server's moments are whole seconds.
         begun = since.replace(microsecond=0)
-        newcomer = next((pod for pod in pods if (at := _bound_at(pod)) is not None and at >= begun), None)
+        newcomer = next((pod for pod in pods if (at := bound_at(pod)) is not None and at >= begun), None)
         return Objection(ObjectionKind.POD, f"pod {newcomer.key} has come to it meanwhile") if newcomer else None
 
     def _node_of(self, claim: NodeClaim) -> str:
@@ -118,12 +118,6 @@ class SecondLook:
         if budget.status.disruptions_allowed > 0 or is_let_go:
             return ""
         return f"PodDisruptionBudget {budget.metadata.name} allows no eviction of pod {pod.key} now"
-
-
-def _bound_at(pod: Pod) -> datetime | None:
-    """When the pod got its node, at the earliest; None where nobody says."""
-    bound = (c.last_transition_time for c in pod.status.conditions if (c.type, c.status) == ("PodScheduled", "True"))
-    return next((at for at in bound if at is not None), pod.metadata.creation_timestamp)
 
 
 def _is_unready(pod: Pod) -> bool:

@@ -115,6 +115,12 @@ def is_protected(pod: Pod, now: datetime) -> bool:
     return pod.status.start_time is None or now - pod.status.start_time < lasts
 
 
+def bound_at(pod: Pod) -> datetime | None:
+    """When the pod got its node, at the earliest; None where nobody says."""
+    bound = (c.last_transition_time for c in pod.status.conditions if (c.type, c.status) == ("PodScheduled", "True"))
+    return next((at for at in bound if at is not None), pod.metadata.creation_timestamp)
+
+
 def go_duration(text: str) -> timedelta | None:
     """A Go duration such as ``1h30m`` or ``1.5s``; None for anything else, and for more than Go can hold (292 years).
 

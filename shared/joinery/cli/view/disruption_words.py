@@ -26,6 +26,7 @@ RULES: Mapping[HeldCode, str] = {
     HeldCode.POLICY: "its NodePool's consolidationPolicy",
     HeldCode.CONSOLIDATE_AFTER: "its NodePool's consolidateAfter",
     HeldCode.BUDGET: "its NodePool's budgets",
+    HeldCode.CANARY: "a new image is tried first",
     HeldCode.STOPPED: "disruption is stopped",
     HeldCode.POD: "pods that must not be disrupted",
     HeldCode.POD_DISRUPTION_BUDGET: "budgets of its pods",
