@@ -7,6 +7,7 @@ import pytest
 
 from joinery.apis.disruption import CanaryRule
 from joinery.apis.labels import CANARIES, CANARY, CANARY_APPROVED, DISRUPTION_COMMAND
+from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.canaries import Outcome
 from simulator import builders
 from tests.functional.canarying import NEW, NODES, Rollout
@@ -139,30 +140,36 @@ def test_static_pools_try_an_image_too() -> None:
 
 
 class _Told(Rollout):
-    """The whole story, with a fuse. ``begun``: how many writes there were before the image was published."""
+    """The whole story, with a fuse.
 
-    begun = 0
+    ``begun``: how many writes there were before the image was published. ``most``: how many nodes had it at once before
+    any had run with it for the soak time.
+    """
+
+    begun = most = 0
 
     def tell(self, number: int = 0) -> None:
         self.begun = len(self.fuse.writes)
         if number:
             self.fuse.kill_after(number)
         self.publish()
-        self.most = 0
         for _ in range(80):
             self.run(1, seconds=20)
-            if self.verdict is None:
+            if not any(map(self._has_soaked, self.moved)):
                 self.most = max(self.most, len(self.moved))
             if not self.outdated and len(self.stand.claims) == NODES:
                 return
         raise AssertionError(f"it does not end after {self.fuse.writes[self.begun :]}")
 
+    def _has_soaked(self, claim: NodeClaim) -> bool:
+        fit = claim.condition("Initialized")
+        since = fit.last_transition_time if fit is not None and fit.status == "True" else None
+        return since is not None and self.world.clock.now() - since >= SHORT.soak
+
 
 @pytest.mark.soak
 @pytest.mark.parametrize("part", range(PARTS))
-def test_a_crash_after_any_write_moves_no_second_node_before_the_verdict(
-    part: int, pytestconfig: pytest.Config
-) -> None:
+def test_a_crash_after_any_write_moves_no_second_node_too_soon(part: int, pytestconfig: pytest.Config) -> None:
     """And in the end all nodes have moved, and none costs money for nobody."""
     undisturbed = _Told(Fuse(), canary=SHORT)
     undisturbed.tell()
