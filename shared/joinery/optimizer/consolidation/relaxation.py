@@ -16,6 +16,7 @@ of kept bins stay.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -62,14 +63,20 @@ class KeepRelaxation:
         self._room_pairs = np.argwhere(admits)
         self._new_pairs = np.argwhere(bins.compatible[:, standing:])
         self._clusters = count
+        self._basis: Any = None
 
     def solve(self, margin: float = 0.0) -> KeepSolution | None:
         """The optimum; None where HiGHS has none. ``margin``: the share of all room that whole copies will waste."""
         program = self._program(margin)
         # The primal simplex takes a quarter of the dual's time where items and types are many.
-        solution = Solver(program, grows=True).solve(program.row_lower, program.row_upper)
+        solver = Solver(program, grows=True)
+        if self._basis is not None:
+            # Another margin changes little: from the last optimum it takes a tenth of the time.
+            solver.start_from(self._basis)
+        solution = solver.solve(program.row_lower, program.row_upper)
         if solution is None:
             return None
+        self._basis = solver.basis
         instance, values = self._instance, solution.values
         return KeepSolution(
             cost=instance.fixed_cost + float(program.costs @ values),

@@ -106,6 +106,16 @@ class Solver:
         self._highs.setBasis(basis)
         self._highs.setOptionValue("simplex_strategy", _PRIMAL_SIMPLEX)
 
+    @property
+    def basis(self) -> Any:
+        """The last basis, for ``start_from``."""
+        return self._highs.getBasis()
+
+    def start_from(self, basis: Any) -> None:
+        """Start the next solve from the basis of a program with as many rows and variables, and much the same numbers."""
+        self._highs.setBasis(basis)
+        self._highs.setOptionValue("simplex_strategy", _PRIMAL_SIMPLEX)
+
     def add_row(self, columns: Indices, values: Floats) -> None:
         """One more row: the sum of these columns times these values is at most zero."""
         self._highs.addRow(-np.inf, 0.0, len(columns), columns.astype(np.int32), values)
