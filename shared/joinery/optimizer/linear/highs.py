@@ -112,7 +112,7 @@ class Solver:
         return self._highs.getBasis()
 
     def start_from(self, basis: Any) -> None:
-        """Start the next solve from the basis of a program with as many rows and variables, and much the same numbers."""
+        """Start the next solve from the basis of a program of the same shape with much the same numbers."""
         self._highs.setBasis(basis)
         self._highs.setOptionValue("simplex_strategy", _PRIMAL_SIMPLEX)
 
