@@ -84,6 +84,13 @@ class Reject:
 
 
 @dataclass(frozen=True, slots=True)
+class UpdatePod:
+    before: Pod
+    after: Pod
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Tolerate:
     """Add a toleration to pods that wait, so that they may go to the node that is kept for them."""
 
@@ -158,6 +165,7 @@ Change = (
     | UpdatePool
     | UpdateClass
     | Reject
+    | UpdatePod
     | Tolerate
     | Evict
     | RestartDeployment
@@ -179,6 +187,8 @@ def subject(command: Command) -> str:  # noqa: C901, PLR0911 - one flat table
             return claim.metadata.name
         case DeleteNode(node):
             return node.metadata.name
+        case UpdatePod(before_pod):
+            return before_pod.key
         case Tolerate(pods):
             return f"{len(pods)} pods, first {pods[0].key}"
         case Evict(pod) | DeletePod(pod):

@@ -105,6 +105,9 @@ class ReadOnlyCluster:
     def reject(self, kind: str, name: str, reason: str) -> None:
         pass
 
+    def update_pod(self, before: Pod, after: Pod) -> None:
+        pass
+
     def tolerate(self, pod: Pod, toleration: Toleration) -> None:
         pass
 

@@ -43,6 +43,7 @@ class Settings:
     a cheaper cluster. ``spot_to_spot``: whether spot nodes may be replaced by cheaper ones.
     ``canary``: on how many nodes a new image is tried first, and for how long (``1 node for 10m``), for node classes
     that do not say; None (``off``) for no trial.
+    ``pod_deletion_cost``: whether pods on the nodes that are to go next are marked, so that scale-downs empty these.
     ``provisioning_queue``, ``lifecycle_queue`` and ``disruption_queue``: the URLs of the bells' queues.
     ``bucket``: catalogue and decision records. ``table``: offerings that EC2 was out of lately.
     ``webhook_token``: the secret path segment of the webhook's URL.
@@ -65,6 +66,7 @@ class Settings:
     disruption_seconds: float = 120.0
     spot_to_spot: bool = True
     canary: CanaryRule | None = CanaryRule(timedelta(minutes=10))
+    pod_deletion_cost: bool = False
     provisioning_queue: str = ""
     lifecycle_queue: str = ""
     disruption_queue: str = ""
@@ -134,6 +136,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
         "disruption_seconds",
         "spot_to_spot",
         "canary",
+        "pod_deletion_cost",
     ),
     "lifecycle": (
         *_CONTROLLER,

@@ -236,6 +236,13 @@ class InMemoryCluster:
         if told != stored.status.conditions:
             self.api.update(with_fields(stored, status=with_fields(stored.status, conditions=told)))
 
+    def update_pod(self, before: Pod, after: Pod) -> None:
+        current = self._pod(before)
+        if not may_still_be_sent(before, after, current):
+            raise ConflictError(f"pod {before.key} was modified since it was read")
+        metadata = _taken(current.metadata, before.metadata, after.metadata, "annotations")
+        self.api.update(with_fields(current, metadata=metadata))
+
     def tolerate(self, pod: Pod, toleration: Toleration) -> None:
         stored = self._pod(pod)
         tolerations = [*stored.spec.tolerations, toleration]

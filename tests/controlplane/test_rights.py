@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from joinery.apis.disruption import OUR_DELETION_COST
 from joinery.apis.labels import PLANNED_TAINT
 from joinery.cluster.transport import JSON_PATCH, Transport
 from simulator import builders
@@ -128,6 +129,8 @@ FORBIDDEN: list[dict[str, Any]] = [
     {"op": "add", "path": "/spec/activeDeadlineSeconds", "value": 1},
     {"op": "add", "path": "/metadata/labels", "value": {"app": "web"}},
     {"op": "add", "path": "/metadata/annotations", "value": {"note": "x"}},
+    {"op": "add", "path": "/metadata/annotations/note", "value": "x"},
+    {"op": "remove", "path": "/metadata/annotations/kept"},
     {"op": "add", "path": "/metadata/finalizers", "value": ["example.com/never"]},
     {"op": "add", "path": "/metadata/ownerReferences", "value": [OWNER]},
     toleration(key="dedicated"),
@@ -137,10 +140,13 @@ FORBIDDEN: list[dict[str, Any]] = [
 ]
 
 
+COST = "/metadata/annotations/controller.kubernetes.io~1pod-deletion-cost"
+
+
 @pytest.fixture(scope="module")
 def place(transport: Transport, api_server: ControlPlane, until: Callable[[Callable[[], Any]], Any]) -> Iterator[str]:
     """Where a pod is, once the API server enforces the policy: it learns of a new one within moments."""
-    pod = builders.pod("fenced", tolerations=[{"key": "any", "operator": "Exists"}])
+    pod = builders.pod("fenced", tolerations=[{"key": "any", "operator": "Exists"}], annotations={"kept": "y"})
     put(transport, pod)
     path, ours = "/api/v1/namespaces/default/pods/fenced", connect(api_server, JOINERY)
     until(lambda: refusal(ours, path, FORBIDDEN[3]))
@@ -165,6 +171,31 @@ def test_a_pod_is_safe_from_a_stolen_role(operation: dict[str, Any], place: str,
 def test_a_door_may_let_a_pod_onto_the_node_that_is_kept_for_it(place: str, api_server: ControlPlane) -> None:
     """The one change that the policy lets through."""
     assert refusal(connect(api_server, JOINERY), place, toleration()) == ""
+
+
+def test_a_door_may_say_which_pods_are_deleted_first(place: str, api_server: ControlPlane) -> None:
+    """By its own value, which it may take back; any other value is a user's."""
+    ours = connect(api_server, JOINERY)
+    assert refusal(ours, place, {"op": "add", "path": COST, "value": OUR_DELETION_COST}) == ""
+    assert "pod-deletion-cost" in refusal(ours, place, {"op": "add", "path": COST, "value": "-1"})
+
+
+@pytest.mark.parametrize("value", [OUR_DELETION_COST, "5"])
+def test_a_deletion_cost_of_a_user_is_left_alone(
+    value: str, place: str, api_server: ControlPlane, transport: Transport
+) -> None:
+    """It can neither be changed nor removed; ours can be removed, and not changed either."""
+    ours, pod = connect(api_server, JOINERY), "/api/v1/namespaces/default/pods/fenced"
+    transport.request("PATCH", pod, [{"op": "add", "path": COST, "value": value}], content_type=JSON_PATCH)
+    try:
+        assert "pod-deletion-cost" in refusal(ours, place, {"op": "replace", "path": COST, "value": "7"})
+        if value == OUR_DELETION_COST:
+            assert refusal(ours, place, {"op": "remove", "path": COST}) == ""
+        else:
+            denied = [{"op": "remove", "path": COST}, {"op": "replace", "path": COST, "value": OUR_DELETION_COST}]
+            assert all("pod-deletion-cost" in refusal(ours, place, operation) for operation in denied)
+    finally:
+        transport.request("PATCH", pod, [{"op": "remove", "path": COST}], content_type=JSON_PATCH)
 
 
 FORBIDDEN_OF_DEPLOYMENTS: list[dict[str, Any]] = [

@@ -12,8 +12,9 @@ from simulator.doors.doors import Killed
 WRITES = frozenset(
     {
         "create_node_claim", "update_node_claim", "delete_node_claim", "update_node", "delete_node", "update_node_pool",
-        "update_node_class", "reject", "tolerate", "evict", "restart", "delete_pod", "acquire_lease", "release_lease",
-        "emit", "prepare", "launch", "terminate", "reboot", "tag", "ring", "put_catalog", "record", "mark",
+        "update_node_class", "reject", "update_pod", "tolerate", "evict", "restart", "delete_pod", "acquire_lease",
+        "release_lease", "emit", "prepare", "launch", "terminate", "reboot", "tag", "ring", "put_catalog", "record",
+        "mark",
     }
 )  # fmt: skip
 #: The methods of the gateways that change nothing.

@@ -10,8 +10,8 @@ import pytest
 from msgspec.structs import replace as changed
 from typer.testing import CliRunner
 
-from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import DISRUPTION_COMMAND, INSTANCE_TYPE, RETIRED_FOR
+from joinery.apis.disruption import OUR_DELETION_COST, DisruptionReason
+from joinery.apis.labels import DISRUPTION_COMMAND, INSTANCE_TYPE, POD_DELETION_COST, RETIRED_FOR
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cli.main import app
 from joinery.controllers.lease import LEASE
@@ -415,3 +415,25 @@ def test_a_drifted_node_is_replaced_and_its_decision_is_recorded(stand: Stand) -
     assert (outcome["commands"], outcome["retired"], outcome["launches"]) == (1, 1, 1)
     (key,) = (key for key in stand.world.store.documents if "disruption" in key)
     assert stand.world.store.read(key)["joinery"]["result"]["commands"][0]["reason"] == "Drifted"
+
+
+# --- the order in which ReplicaSets shrink ---
+
+
+def _costs(stand: Stand) -> list[str]:
+    """The deletion costs of all pods."""
+    return [pod.metadata.annotations.get(POD_DELETION_COST, "") for pod in stand.world.cluster.pods.values()]
+
+
+def test_pods_on_the_node_that_is_to_go_next_are_deleted_first(stand: Stand) -> None:
+    """By setting: one node of three is marked, once; without the setting the mark goes."""
+    running(stand, 3, owner="web-1")
+    stand.settings = replace(stand.settings, pod_deletion_cost=True)
+    stand.consolidate(emptying)
+    assert sorted(_costs(stand)) == ["", "", OUR_DELETION_COST]
+    before = _costs(stand)
+    stand.consolidate(emptying)
+    assert _costs(stand) == before
+    stand.settings = replace(stand.settings, pod_deletion_cost=False)
+    stand.consolidate(emptying)
+    assert _costs(stand) == ["", "", ""]

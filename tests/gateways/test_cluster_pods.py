@@ -6,10 +6,12 @@ import pytest
 from msgspec.structs import replace
 
 from joinery.apis.core import Toleration
-from joinery.apis.labels import PLANNED_TAINT
+from joinery.apis.disruption import OUR_DELETION_COST
+from joinery.apis.labels import PLANNED_TAINT, POD_DELETION_COST
 from joinery.cluster.gateway import Eviction
-from joinery.errors import NotFoundError
+from joinery.errors import ConflictError, NotFoundError
 from simulator import builders
+from simulator.kubernetes.resources import with_metadata
 from tests.gateways.clusters import Form, exists
 
 APP = {"app": "web"}
@@ -50,6 +52,36 @@ def test_a_pod_that_is_gone_gains_none(form: Form) -> None:
     with pytest.raises(NotFoundError):
         form.cluster.tolerate(pod, OURS)
     assert OURS not in read_pod(form).spec.tolerations
+
+
+def test_a_pod_is_annotated_beside_what_others_write(form: Form) -> None:
+    """Their annotations and ours stay; ours can be taken off again."""
+    form.put(builders.pod("p1", annotations={"theirs": "x"}))
+    pod = read_pod(form)
+    form.cluster.update_pod(pod, with_metadata(pod, annotations={"theirs": "x", POD_DELETION_COST: OUR_DELETION_COST}))
+    marked = read_pod(form)
+    assert marked.metadata.annotations == {"theirs": "x", POD_DELETION_COST: OUR_DELETION_COST}
+    form.cluster.update_pod(marked, pod)
+    assert read_pod(form).metadata.annotations == {"theirs": "x"}
+
+
+def test_an_annotation_that_somebody_wrote_meanwhile_is_a_conflict(form: Form) -> None:
+    """It is theirs, and another decision is due."""
+    form.put(builders.pod("p1"))
+    before = read_pod(form)
+    after = with_metadata(before, annotations={POD_DELETION_COST: OUR_DELETION_COST})
+    form.cluster.update_pod(before, after)
+    with pytest.raises(ConflictError):
+        form.cluster.update_pod(before, after)
+
+
+def test_a_pod_that_is_gone_is_not_annotated(form: Form) -> None:
+    """Whoever decided that learns it."""
+    form.put(builders.pod("p1"))
+    pod = read_pod(form)
+    form.remove(pod)
+    with pytest.raises(NotFoundError):
+        form.cluster.update_pod(pod, with_metadata(pod, annotations={POD_DELETION_COST: OUR_DELETION_COST}))
 
 
 def test_a_pod_that_was_bound_meanwhile_is_none_the_worse(form: Form) -> None:

@@ -35,6 +35,7 @@ def test_every_variable_is_read() -> None:
         "JOINERY_DISRUPTION_SECONDS": "20",
         "JOINERY_SPOT_TO_SPOT": "false",
         "JOINERY_CANARY": "5% for 1h",
+        "JOINERY_POD_DELETION_COST": "true",
         "JOINERY_GATEWAYS": "simulator.world:gateways",
         "UNRELATED": "x",
     }
@@ -56,6 +57,7 @@ def test_every_variable_is_read() -> None:
         disruption_seconds=20.0,
         spot_to_spot=False,
         canary=CanaryRule(timedelta(hours=1), percent=5),
+        pod_deletion_cost=True,
         gateways="simulator.world:gateways",
     )
 
@@ -94,7 +96,7 @@ def test_a_wrong_variable_is_named(name: str, text: str) -> None:
 @pytest.mark.parametrize("door", NEEDS)
 def test_a_door_says_which_address_it_lacks(door: str) -> None:
     """A door over the real gateways refuses to start without an address that it needs."""
-    switches = ("enabled", "zonal_shift", "surge_single_replicas", "spot_to_spot")
+    switches = ("enabled", "zonal_shift", "surge_single_replicas", "spot_to_spot", "pod_deletion_cost")
     full = {variable(name): "true" if name in switches else "9" * 40 for name in NEEDS[door]} | {
         "JOINERY_MODE": "act",
         "JOINERY_NODE_SIZE": "small",

@@ -133,6 +133,12 @@ class Cluster(Protocol):
         """Write ``ValidationSucceeded=False`` on a custom resource that does not even parse."""
         ...
 
+    def update_pod(self, before: Pod, after: Pod) -> None:
+        """Send changed annotations. ``NotFoundError``; ``ConflictError`` only if somebody has changed the same, or
+        deleted the pod, since it was read.
+        """
+        ...
+
     def tolerate(self, pod: Pod, toleration: Toleration) -> None:
         """Add a toleration, which is all that Kubernetes lets a pod gain. ``NotFoundError`` if the pod is gone."""
         ...

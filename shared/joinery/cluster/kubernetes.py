@@ -34,6 +34,7 @@ from joinery.errors import ConfigurationError, ConflictError, NotFoundError
 from joinery.state.snapshot import ClaimsSnapshot, Snapshot
 
 M = TypeVar("M", bound=CustomResource)
+Shared = TypeVar("Shared", Node, Pod)
 #: How often a write to a Node is sent again after a conflict that does not concern it.
 CONFLICTS = 3
 _MANY_BUDGETS = "more than one PodDisruptionBudget"
@@ -115,18 +116,7 @@ class KubernetesCluster:
         self._delete(f"{NODE_CLAIMS.path}/{claim.metadata.name}", claim.metadata.uid)
 
     def update_node(self, before: Node, after: Node) -> Node:
-        patch, status = changes(before, after)
-        path = f"/api/v1/nodes/{before.metadata.name}"
-        current = before
-        for is_last in (*[False] * CONFLICTS, True):
-            try:
-                body = self._patch(path, patch, status, current.metadata.resource_version)
-            except ConflictError:
-                current = self.node(before.metadata.name)
-                if is_last or not may_still_be_sent(before, after, current):
-                    raise
-            else:
-                break
+        body = self._update_shared(f"/api/v1/nodes/{before.metadata.name}", before, after)
         return decode(body, Node) if body else after
 
     def delete_node(self, node: Node) -> None:
@@ -161,6 +151,9 @@ class KubernetesCluster:
         with _no_longer_there(pod, "metadata.uid"):
             self.transport.request("PATCH", _path(pod), patch, content_type=JSON_PATCH)
 
+    def update_pod(self, before: Pod, after: Pod) -> None:
+        self._update_shared(_path(before), before, after)
+
     def evict(self, pod: Pod) -> Eviction:
         body = {
             "apiVersion": "policy/v1",
@@ -190,6 +183,21 @@ class KubernetesCluster:
 
     def release_lease(self, lease: Lease) -> None:
         leases.release(self.transport, lease)
+
+    def _update_shared(self, path: str, before: Shared, after: Shared) -> bytes:
+        """The object after a write, which is sent again while others write other parts of it; nothing if none was
+        needed.
+        """
+        patch, status = changes(before, after)
+        current = before
+        for _ in range(CONFLICTS):
+            try:
+                return self._patch(path, patch, status, current.metadata.resource_version)
+            except ConflictError:
+                current = decode(self.transport.get(path), type(before))
+                if not may_still_be_sent(before, after, current):
+                    raise
+        return self._patch(path, patch, status, current.metadata.resource_version)
 
     def _update_custom(self, custom: lists.Custom[M], before: M, after: M) -> M:
         patch, status = changes(before, after)

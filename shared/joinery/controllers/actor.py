@@ -44,6 +44,7 @@ from joinery.commands import (
     UpdateClaim,
     UpdateClass,
     UpdateNode,
+    UpdatePod,
     UpdatePool,
     subject,
 )
@@ -196,6 +197,8 @@ class Actor:
                 cluster.update_node_class(before_class, after_class)
             case Reject(kind, name, reason):
                 cluster.reject(kind, name, reason)
+            case UpdatePod(before_pod, after_pod):
+                cluster.update_pod(before_pod, after_pod)
             case Tolerate():
                 self._tolerate(command)
             case Evict():

@@ -23,6 +23,7 @@ from joinery.commands import (
     TagInstance,
     TerminateInstance,
     Tolerate,
+    UpdatePod,
 )
 from joinery.controllers.invocation import TimeIsOverError
 from joinery.errors import DeniedError, UnavailableError
@@ -97,7 +98,8 @@ def longest(command: Change) -> float:
 def is_done_when_gone(command: Change) -> bool:
     """Whether nothing is left to do where the command's object does not exist any more."""
     return isinstance(
-        command, DeleteClaim | DeleteNode | DeletePod | Tolerate | TerminateInstance | RebootInstance | TagInstance
+        command,
+        DeleteClaim | DeleteNode | DeletePod | UpdatePod | Tolerate | TerminateInstance | RebootInstance | TagInstance,
     )
 
 

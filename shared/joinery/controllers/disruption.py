@@ -22,6 +22,7 @@ from joinery.controllers.orchestration import Orchestrator
 from joinery.controllers.record import disruption_document
 from joinery.controllers.supply import Supply, read_supply
 from joinery.disruption.decide import decide
+from joinery.disruption.deletion_costs import deletion_costs
 from joinery.disruption.disruptions import Disruption, Disruptions
 from joinery.disruption.instance_type_drift import instance_type_drift
 from joinery.disruption.moves import replicas_of
@@ -86,6 +87,8 @@ class DisruptionController:
             count(Count.SEARCHES_CUT_SHORT)
         begun = self._act(problem, decision, supply, invocation)
         tell(self._gateways, invocation, snapshot, decision, begun.outcomes)
+        marks = deletion_costs(problem, decision, is_wanted=self._settings.pod_deletion_cost)
+        begun.actor.carry_out(*((mark,) for mark in marks))
         begun.actor.conclude()
         return _outcome(decision, begun.outcomes)
 

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from joinery.apis import duration
 from joinery.apis.core import Pod
+from joinery.apis.disruption import OUR_DELETION_COST
 from joinery.apis.labels import POD_DELETION_COST
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.priorities import priority_of
@@ -22,9 +23,11 @@ def eviction_cost(pod: Pod, priorities: Mapping[str, int]) -> float:
     """Of one pod, between -10 and 10. ``priorities``: see ``state.priorities.priorities_of``.
 
     It grows with the pod's priority and with ``controller.kubernetes.io/pod-deletion-cost``. A deletion cost that is no
-    number counts as none.
+    number counts as none, and so does ours (``disruption.deletion_costs``): it tells a ReplicaSet in which order to
+    shrink, and nothing of the pod's worth.
     """
-    deletion_cost = _number(pod.metadata.annotations.get(POD_DELETION_COST, "0"))
+    told = pod.metadata.annotations.get(POD_DELETION_COST, "0")
+    deletion_cost = 0.0 if told == OUR_DELETION_COST else _number(told)
     cost = 1.0 + deletion_cost / _DELETION_COST_UNIT + priority_of(pod.spec, priorities) / _PRIORITY_UNIT
     return min(max(cost, _LEAST), _MOST)
 
