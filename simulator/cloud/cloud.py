@@ -118,6 +118,11 @@ class InMemoryCloud:
             if machine.instance.reservation == reservation:
                 machine.instance = replace(machine.instance, capacity_type=labels.ON_DEMAND, reservation="")
 
+    def place(self, instance_id: str, group_id: str, group: str) -> None:
+        """Have the instance be in a placement group: what somebody else than Joinery has launched may be in one."""
+        machine = self._machine(instance_id)
+        machine.instance = replace(machine.instance, placement_group_id=group_id, placement_group=group)
+
     def watch(self, watcher: Callable[[str], None]) -> None:
         """Call the watcher with an instance's id when it is launched, and when its end is decided or moved."""
         self._watchers.append(watcher)

@@ -101,3 +101,17 @@ def test_subnets_that_are_no_longer_selected_drift_their_nodes(world: World) -> 
     _later(stand, 60)
     _later(stand, 60)
     assert now(stand, claim).condition("Drifted") is None
+
+
+def test_a_node_in_a_placement_group_that_its_class_does_not_name_drifts(world: World) -> None:
+    """Karpenter launched it there, and its class has lost the selector since. A node outside of it takes its place."""
+    stand = _with_disruption(world, budgets=[])
+    (old,) = running(stand)
+    world.cloud.place(old.status.provider_id.rpartition("/")[2], "pg-1", "rack")
+    stand.live()
+    drifted = now(stand, old).condition("Drifted")
+    assert drifted is not None
+    assert (drifted.reason, drifted.status) == ("PlacementGroupDrift", "True")
+    assert "pg-1" in drifted.message
+    stand.wait(60)
+    assert stand.consolidate()["commands"] == 1

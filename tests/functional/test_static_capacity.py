@@ -339,6 +339,24 @@ def test_a_pool_whose_limit_is_its_replicas_keeps_its_drifted_nodes_and_says_so(
     assert stand.messages("DisruptionBlocked")["base"] == "drift: limits.nodes has no room for replacements"
 
 
+def test_drift_to_a_dearer_type_says_what_it_costs_more(world: World) -> None:
+    """Nobody asks whether drift pays, so the bill must not rise unseen."""
+    stand = _drifted(world, replicas=1)
+    stand.provision()
+    assert "DriftCostsMore" not in stand.told("NodeClaim")
+    world = World(seed=4)
+    stand = _stand(world, _static(replicas=1, budgets=[]))
+    _run(stand)
+    (old,) = stand.claims
+    pool = world.cluster.node_pools["base"]
+    larger = builders.node_pool(requirements=["karpenter.k8s.aws/instance-size=4xlarge"]).spec.template
+    world.cluster.api.update(pool.model_copy(update={"spec": pool.spec.model_copy(update={"template": larger})}))
+    stand.live()
+    assert stand.provision()["replaced"] == 1
+    assert "RequirementsDrifted" in stand.messages("DriftCostsMore")[old.metadata.name]
+    assert "/h more" in stand.messages("DriftCostsMore")[old.metadata.name]
+
+
 def test_observe_mode_replaces_no_drifted_node(world: World) -> None:
     """No mark, no claim."""
     stand = _drifted(world)

@@ -10,7 +10,8 @@ class MadeOf:
 
     ``labels``: its claim's, by which images fit or do not. ``image_id``: the image that it booted. ``subnet_id``,
     ``security_groups`` (ids): where its primary network interface is. ``reservation``: the id of the capacity
-    reservation that it was launched into. What is empty is not known, or there is none.
+    reservation that it was launched into. ``placement_group_id``, ``placement_group``: id and name of the placement
+    group that it is in. What is empty is not known, or there is none.
     """
 
     labels: Mapping[str, str]
@@ -18,6 +19,8 @@ class MadeOf:
     subnet_id: str = ""
     security_groups: frozenset[str] = frozenset()
     reservation: str = ""
+    placement_group_id: str = ""
+    placement_group: str = ""
 
 
 @dataclass(frozen=True, slots=True)

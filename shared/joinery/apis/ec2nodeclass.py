@@ -312,7 +312,29 @@ class EC2NodeClass(NodeClass):
         if made_of.reservation and made_of.reservation not in {entry.id for entry in status.capacity_reservations}:
             text = f"EC2NodeClass {name} does not select its capacity reservation {made_of.reservation} any more"
             return Drift("CapacityReservationDrift", text)
-        return None
+        return self._placement_drift(made_of)
+
+    def _placement_drift(self, made_of: MadeOf) -> Drift | None:
+        """Whether the instance is in another placement group than the class names, or in one though it names none.
+
+        Karpenter compares the claim's label with the group that it has looked up. EC2 itself says in which group an
+        instance is, by id and by name, so there is nothing to look up, and no label to trust.
+        """
+        # A terminated instance says nothing of where it was.
+        if not made_of.subnet_id:
+            return None
+        name, selector = self.metadata.name, self.spec.placement_group_selector
+        if selector is None:
+            actual, wanted = made_of.placement_group_id or made_of.placement_group, ""
+        elif selector.id:
+            actual, wanted = made_of.placement_group_id, selector.id
+        else:
+            actual, wanted = made_of.placement_group, selector.name
+        if actual == wanted:
+            return None
+        where = f"in placement group {actual}" if actual else "in no placement group"
+        instead = f"selects {wanted}" if wanted else "selects none"
+        return Drift("PlacementGroupDrift", f"it runs {where}, and EC2NodeClass {name} {instead}")
 
     @property
     def images(self) -> frozenset[str]:

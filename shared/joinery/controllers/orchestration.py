@@ -31,7 +31,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.cluster.gateway import LONGEST_CALL
 from joinery.commands import Announce
 from joinery.controllers.actor import Actor
-from joinery.controllers.announcements import announce
+from joinery.controllers.announcements import MOST_EVENTS, announce
 from joinery.controllers.invocation import Invocation, TimeIsOverError
 from joinery.controllers.launcher import Launcher
 from joinery.controllers.lease import deciding
@@ -39,11 +39,12 @@ from joinery.controllers.supply import Supply
 from joinery.doorbell.gateway import Bell
 from joinery.errors import JoineryError
 from joinery.gateways import Gateways
+from joinery.lifecycle.drift_costs import added_cost, dearer_events
 from joinery.lifecycle.fleet_groups import fleet_groups
 from joinery.lifecycle.held_launches import cheapest
 from joinery.lifecycle.new_commands import NewCommand, as_candidate, as_replacement, obstacle, overtaken, record_for
 from joinery.lifecycle.soaking import owners_that_run_well
-from joinery.observability import COMMAND, REASON, logger, said
+from joinery.observability import COMMAND, COST, REASON, logger, said
 from joinery.scheduling.admission import Purchase, admit, over
 from joinery.state.claim_changes import newly_leaving
 from joinery.state.disruption import CommandRecord
@@ -64,12 +65,14 @@ class Started:
     """What became of a new command.
 
     ``caps``: what the run may still buy after it. ``obstacle``: why it was not started; empty if it was.
+    ``added_cost``: $/h that it adds to the bill, which only drift may.
     """
 
     command: NewCommand
     caps: Caps
     record: CommandRecord | None = None
     obstacle: str = ""
+    added_cost: float = 0.0
 
 
 class Orchestrator:
@@ -113,6 +116,13 @@ class Orchestrator:
         self._launch(written)
         for outcome in started:
             _log(outcome)
+        events = [
+            news
+            for outcome in started
+            if outcome.added_cost
+            for news in dearer_events(outcome.command, outcome.added_cost)
+        ]
+        announce(self._gateways, self._invocation, events[:MOST_EVENTS])
         if any(outcome.record for outcome in started):
             with self._actor.noting("the bell of lifecycle was not rung"):
                 self._gateways.doorbell.ring(Bell.LIFECYCLE)
@@ -143,7 +153,8 @@ class Orchestrator:
         if unwritten:
             self._take_back(marked, record, f"its replacement {unwritten[0]} could not be written")
             return Started(command, caps, obstacle=f"{unwritten[0]} could not be written"), []
-        return Started(command, caps.after(len(replacements), hourly), record), replacements
+        more = added_cost(command, hourly, self._supply.types)
+        return Started(command, caps.after(len(replacements), hourly), record, added_cost=more), replacements
 
     def _mark(self, candidates: Sequence[NodeClaim], record: CommandRecord) -> tuple[list[NodeClaim], list[str]]:
         """The candidates that are marked now, and the names of those that could not be."""
@@ -223,3 +234,7 @@ def _log(started: Started) -> None:
     names = ", ".join(candidate.metadata.name for candidate in started.command.candidates)
     about = said(**{COMMAND: f"disrupt {names}", REASON: started.obstacle or started.command.reason.value})
     logger.info("not started" if started.obstacle else "decided", extra=about)
+    if started.added_cost:
+        logger.warning(
+            "drift makes the bill rise", extra=said(**{COMMAND: f"disrupt {names}", COST: started.added_cost})
+        )

@@ -9,8 +9,8 @@ The rules are those of Karpenter (nodeclaim/disruption, Drift), in its order; th
    which disruption reads anyway and lifecycle does not, so disruption writes this reason
    (``disruption.instance_type_drift``), and lifecycle leaves it as it is.
 4. ``NodeClassDrift``: the node class has changed in such a field.
-5. ``AMIDrift``, ``SecurityGroupDrift``, ``SubnetDrift``, ``CapacityReservationDrift``: what the node class selects now
-   is not what the instance was made of (``NodeClass.drift_of``).
+5. ``AMIDrift``, ``SecurityGroupDrift``, ``SubnetDrift``, ``CapacityReservationDrift``, ``PlacementGroupDrift``: what
+   the node class selects now is not what the instance was made of (``NodeClass.drift_of``).
 
 Hashes are compared only if they are of our version: one of another version says nothing (``lifecycle.adoption``).
 A claim that is not launched, or whose NodePool is gone, has not drifted. While nobody can say what an instance is made
@@ -131,6 +131,8 @@ def _made_of(claim: NodeClaim, instance: Instance) -> MadeOf:
         subnet_id=instance.subnet_id,
         security_groups=instance.security_groups,
         reservation=instance.reservation,
+        placement_group_id=instance.placement_group_id,
+        placement_group=instance.placement_group,
     )
 
 

@@ -22,6 +22,8 @@ class Instance:
     ``launched_at``: in UTC. ``image_id``: of its AMI. ``reservation``: the id of the capacity reservation in which it
     was launched, empty if there was none. ``provider``: what provider IDs of its cloud begin with.
 
+    ``placement_group_id``, ``placement_group``: id and name of the placement group that it is in.
+
     ``subnet_id``, ``security_groups`` (ids): of its primary network interface. ``instance_profile``: the profile's
     name. They are empty where EC2 does not say, as of an instance that is terminated.
     """
@@ -39,6 +41,8 @@ class Instance:
     subnet_id: str = ""
     security_groups: frozenset[str] = frozenset()
     instance_profile: str = ""
+    placement_group_id: str = ""
+    placement_group: str = ""
 
     @property
     def provider_id(self) -> str:

@@ -170,6 +170,14 @@ def test_only_what_was_launched_for_its_reservation_is_reserved(preference: str,
     assert (instance.capacity_type, instance.reservation) == expected
 
 
+def test_an_instance_says_in_which_placement_group_it_is() -> None:
+    """By id and by name; most are in none."""
+    entry: dict[str, Any] = {"InstanceId": "i-1", "Placement": {"GroupId": "pg-1", "GroupName": "rack"}}
+    instance, alone = as_ours(entry), as_ours({"InstanceId": "i-2", "Placement": {"GroupName": ""}})
+    assert (instance.placement_group_id, instance.placement_group) == ("pg-1", "rack")
+    assert (alone.placement_group_id, alone.placement_group) == ("", "")
+
+
 def test_a_template_is_named_after_its_content() -> None:
     """The same content twice is one template; anything else is another."""
     name = template(node_class(), MACHINE, {"a": "b"}).name

@@ -173,6 +173,9 @@ def _selecting(**status: Any) -> EC2NodeClass:
         ({"security_groups": frozenset({"sg-nodes", "sg-other"})}, "SecurityGroupDrift"),
         ({"subnet_id": "subnet-gone"}, "SubnetDrift"),
         ({"reservation": "cr-gone"}, "CapacityReservationDrift"),
+        ({"placement_group_id": "pg-1", "placement_group": "rack"}, "PlacementGroupDrift"),
+        ({"placement_group_id": "pg-1", "reservation": "cr-gone"}, "CapacityReservationDrift"),
+        ({"placement_group_id": "pg-1", "subnet_id": "", "security_groups": frozenset()}, ""),
         ({"image_id": "ami-older", "subnet_id": "subnet-gone"}, "AMIDrift"),
         ({"image_id": "", "subnet_id": "", "security_groups": frozenset()}, ""),
     ],
@@ -180,6 +183,27 @@ def _selecting(**status: Any) -> EC2NodeClass:
 def test_what_the_class_selects_now_is_compared_with_the_instance(given: dict[str, Any], reason: str) -> None:
     """The image first, as Karpenter reports it. What EC2 does not say is no difference."""
     assert _dynamic(_instance(**given)) == reason
+
+
+@pytest.mark.parametrize(
+    ("selector", "group", "reason"),
+    [
+        ({"id": "pg-1"}, ("pg-1", "rack"), ""),
+        ({"name": "rack"}, ("pg-1", "rack"), ""),
+        ({"id": "pg-2"}, ("pg-1", "rack"), "PlacementGroupDrift"),
+        ({"name": "aisle"}, ("pg-1", "rack"), "PlacementGroupDrift"),
+        ({"name": "rack"}, ("", ""), "PlacementGroupDrift"),
+    ],
+)
+def test_an_instance_belongs_into_the_placement_group_of_its_class(
+    selector: dict[str, str], group: tuple[str, str], reason: str
+) -> None:
+    """Whether the class names it by id or by name: EC2 says both of each instance."""
+    node_class = builders.node_class(placementGroupSelector=selector)
+    stamps = {**STAMPS, NODE_CLASS_HASH: node_class.static_hash}
+    claim = _claim(stamps=stamps, provider_id="aws:///us-east-1a/i-c-1")
+    instance = _instance(placement_group_id=group[0], placement_group=group[1])
+    assert _dynamic(instance, node_class=node_class, claim=claim) == reason
 
 
 def test_the_newest_image_that_fits_the_node_counts() -> None:

@@ -53,6 +53,8 @@ def as_ours(entry: Mapping[str, Any]) -> Instance:
         security_groups=frozenset(
             group["GroupId"] for group in entries(entry, "SecurityGroups", "GroupId", call=_CALL)
         ),
+        placement_group_id=at(entry, "Placement.GroupId") or "",
+        placement_group=at(entry, "Placement.GroupName") or "",
         # arn:aws:iam::111122223333:instance-profile/path/name
         instance_profile=(at(entry, "IamInstanceProfile.Arn") or "").rpartition("/")[2],
     )
