@@ -40,7 +40,8 @@ class Settings:
     NodePools that do not say.
     ``disruption_move_price``: dollars that the eviction of an ordinary pod counts as. ``disruption_payback``: within
     which a consolidation must have saved what its evictions count as. ``disruption_seconds``: how long a run looks for
-    a cheaper cluster. ``spot_to_spot``: whether spot nodes may be replaced by cheaper ones.
+    a cheaper cluster. ``spot_to_spot``: whether spot nodes may be replaced by cheaper ones. ``new_nodes_repay``:
+    whether nodes that were just launched stay until they have paid for themselves, for NodePools that do not say.
     ``canary``: on how many nodes a new image is tried first, and for how long (``1 node for 10m``), for node classes
     that do not say; None (``off``) for no trial.
     ``pod_deletion_cost``: whether pods on the nodes that are to go next are marked, so that scale-downs empty these.
@@ -67,6 +68,7 @@ class Settings:
     spot_to_spot: bool = True
     canary: CanaryRule | None = CanaryRule(timedelta(minutes=10))
     pod_deletion_cost: bool = False
+    new_nodes_repay: bool = True
     provisioning_queue: str = ""
     lifecycle_queue: str = ""
     disruption_queue: str = ""
@@ -137,6 +139,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
         "spot_to_spot",
         "canary",
         "pod_deletion_cost",
+        "new_nodes_repay",
     ),
     "lifecycle": (
         *_CONTROLLER,

@@ -66,7 +66,7 @@ def test_budgets_hold_nodes_and_may_be_ignored(run: Run, write: Write) -> None:
     document = run(*JSON, "-f", files).document
     assert [name for command in document["commands"] for name in command["retire"]] == ["claim-c"]
     (held,) = [held for held in document["held"] if held["nodeClaim"] == "claim-d"]
-    assert list(held) == ["nodeClaim", "reason", "code", "disruption"]
+    assert list(held) == ["nodeClaim", "reason", "code", "disruption", "until"]
     assert held["code"] == "Budget"
     assert "the budget 1 allows 1 of 4 nodes" in held["reason"]
     ignoring = run(*JSON, "-f", files, "--ignore-budgets").document

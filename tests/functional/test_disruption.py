@@ -32,6 +32,14 @@ from tests.functional.overtaken import Overtaken
 from tests.functional.stand import Stand
 
 
+@pytest.fixture
+def stand(world: World) -> Stand:
+    """A cluster whose nodes may go as soon as they are there: this file is about how they go."""
+    stand = Stand(world, new_nodes_repay=False).with_defaults()
+    stand.rung()
+    return stand
+
+
 def _empty(stand: Stand, count: int = 1) -> None:
     """So many nodes, each initialised, whose pods have ended, longer ago than anybody waits."""
     running(stand, count)
@@ -174,7 +182,9 @@ def test_replacements_obey_the_caps(world: World) -> None:
 def _meanwhile(stand: Stand, happens: Callable[[], object]) -> Stand:
     """A stand in which something happens between the decision and what is read after it."""
     cluster: Any = Overtaken(stand.world.cluster, "snapshot", lambda: None, happens)
-    return Stand(stand.world, gateways=replace(stand.gateways, cluster=cluster))
+    meanwhile = Stand(stand.world, gateways=replace(stand.gateways, cluster=cluster))
+    meanwhile.settings = stand.settings
+    return meanwhile
 
 
 def test_a_node_to_which_a_pod_has_come_is_not_empty(stand: Stand, counted: Callable[[], dict[str, float]]) -> None:

@@ -24,6 +24,7 @@ from joinery.errors import CapacityError, UnavailableError
 from joinery.lifecycle.new_commands import NewCommand
 from joinery.state.claims import annotated, with_metadata
 from joinery.state.disruption import DISRUPTION_REASON, Readiness, record_of
+from joinery.state.purchases import Purchase, purchase_of
 from simulator import builders
 from tests.functional.disrupting import disrupt, is_tainted, now, others, running
 from tests.functional.fuse import Fuse
@@ -401,3 +402,50 @@ def test_observe_mode_starts_nothing(stand: Stand) -> None:
     disrupt(stand.observing(), old)
     assert _stays(stand, old)
     assert len(stand.claims) == len(stand.alive) == 1
+
+
+# --- what a replacement was bought for ---
+
+
+def test_a_replacement_says_what_its_command_saves_for_as_long_as_it_is_there(stand: Stand) -> None:
+    """Whoever decides later learns from it when the moves are repaid. Its part in the command is over by then."""
+    (old,) = running(stand, owner="web")
+    disrupt(stand, old, savings=0.36, move_price=0.12)
+    (new,) = others(stand, [old])
+    assert purchase_of(new) == Purchase(savings=0.36, move_price=0.12)
+    record = record_of(now(stand, old))
+    assert record is not None
+    assert (record.savings, record.move_price) == (0.36, 0.12)
+    _ready(stand)
+    stand.provision()
+    for _ in range(6):
+        stand.live()
+        stand.bind()
+        stand.wait(10)
+    (left,) = stand.claims
+    assert REPLACES not in left.metadata.annotations
+    assert purchase_of(left) == Purchase(savings=0.36, move_price=0.12)
+
+
+def test_only_a_command_that_is_to_save_money_says_so(stand: Stand) -> None:
+    """Drift is replaced at any price. That it may be cheaper afterwards is no reason to wait for anything."""
+    (old,) = running(stand)
+    disrupt(stand, old, reason=DisruptionReason.DRIFTED, savings=0.36, move_price=0.12)
+    (new,) = others(stand, [old])
+    assert purchase_of(new) is None
+
+
+def test_a_replacement_of_a_command_that_was_rolled_back_has_nothing_to_repay(stand: Stand) -> None:
+    """Nothing is saved by it: the node that it was to replace stays."""
+    (old,) = running(stand)
+    disrupt(stand, old, savings=0.36, move_price=0.12)
+    stand.boot()
+    (new,) = others(stand, [old])
+    node = next(n for n in stand.world.cluster.nodes.values() if n.spec.provider_id == new.status.provider_id)
+    stand.world.cluster.add(builders.pod("user", cpu="100m", node=node.metadata.name))
+    guard = builders.pod("guard", cpu="100m", node=old.status.node_name, annotations={DO_NOT_DISRUPT: "true"})
+    stand.world.cluster.add(guard)
+    for _ in range(3):
+        stand.live()
+    assert _stays(stand, old)
+    assert purchase_of(now(stand, new)) is None

@@ -51,7 +51,8 @@ class _Replacement(_Disruption):
 
     def tell(self) -> None:
         self._until(self._is_settled)
-        self.stand.wait(60)
+        # By then every node has paid for itself, and may go.
+        self.stand.wait(3600)
         self.begun = len(self.fuse.writes)
         (old, *_) = sorted(claim.metadata.name for claim in self.stand.claims)
         decide = Retiring(old)

@@ -36,6 +36,7 @@ def test_every_variable_is_read() -> None:
         "JOINERY_SPOT_TO_SPOT": "false",
         "JOINERY_CANARY": "5% for 1h",
         "JOINERY_POD_DELETION_COST": "true",
+        "JOINERY_NEW_NODES_REPAY": "false",
         "JOINERY_GATEWAYS": "simulator.world:gateways",
         "UNRELATED": "x",
     }
@@ -58,6 +59,7 @@ def test_every_variable_is_read() -> None:
         spot_to_spot=False,
         canary=CanaryRule(timedelta(hours=1), percent=5),
         pod_deletion_cost=True,
+        new_nodes_repay=False,
         gateways="simulator.world:gateways",
     )
 
@@ -84,6 +86,7 @@ def test_every_variable_is_read() -> None:
         ("DISRUPTION_SECONDS", "-1"),
         ("SPOT_TO_SPOT", "15"),
         ("CANARY", "one node"),
+        ("NEW_NODES_REPAY", "1h"),
         ("GATEWAYS", "simulator.world"),
     ],
 )
@@ -96,7 +99,8 @@ def test_a_wrong_variable_is_named(name: str, text: str) -> None:
 @pytest.mark.parametrize("door", NEEDS)
 def test_a_door_says_which_address_it_lacks(door: str) -> None:
     """A door over the real gateways refuses to start without an address that it needs."""
-    switches = ("enabled", "zonal_shift", "surge_single_replicas", "spot_to_spot", "pod_deletion_cost")
+    switches = {"enabled", "zonal_shift", "surge_single_replicas", "spot_to_spot", "pod_deletion_cost"}
+    switches.add("new_nodes_repay")
     full = {variable(name): "true" if name in switches else "9" * 40 for name in NEEDS[door]} | {
         "JOINERY_MODE": "act",
         "JOINERY_NODE_SIZE": "small",

@@ -169,6 +169,13 @@ def payback_of(text: str) -> timedelta:
     return length
 
 
+def switch_of(text: str) -> bool:
+    """``true`` or ``false``. Raises ``ValueError`` for anything else."""
+    if text.strip() not in ("true", "false"):
+        raise ValueError(f'{text!r} is neither "true" nor "false"')
+    return text.strip() == "true"
+
+
 def _length(text: str) -> timedelta | None:
     """A duration that ends and is not negative; None for anything else."""
     try:

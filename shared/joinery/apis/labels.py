@@ -78,6 +78,8 @@ REBOOTED_AT = f"{OWN_GROUP}/rebooted-at"
 DISRUPTION_COMMAND = f"{OWN_GROUP}/disruption-command"
 #: On each replacement of such a command, what it replaces: a JSON object (``state.disruption.Replaces``).
 REPLACES = f"{OWN_GROUP}/replaces"
+#: On a node that a disruption command bought, what for: a JSON object (``state.purchases.Purchase``).
+BOUGHT_FOR = f"{OWN_GROUP}/bought-for"
 #: Set on a claim whose drain waits for its pods: how many, since when, and when they were asked last, as JSON.
 DRAIN_STALLED = f"{OWN_GROUP}/drain-stalled"
 #: Set by a user on pods, ``true``: a drain waits for the pod's successor to be Ready before it evicts the pod.
@@ -109,6 +111,8 @@ RAN_WELL = f"{OWN_GROUP}/ran-well"
 DISRUPTION_PRICE = f"{OWN_GROUP}/disruption-price"
 #: On a NodePool, a duration: what disrupting its nodes saves must repay the moves within this time.
 PAYBACK = f"{OWN_GROUP}/payback"
+#: On a NodePool, ``false``: its new nodes may be consolidated before they have paid for themselves.
+NEW_NODES_REPAY = f"{OWN_GROUP}/new-nodes-repay"
 #: Set on a claim that EC2 recommends to rebalance and whose NodePool wants it replaced. Value: RFC3339 moment.
 REBALANCE_RECOMMENDED_AT = f"{OWN_GROUP}/rebalance-recommended-at"
 #: The CreateFleet token of a claim, so that a retry returns the same instance.

@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from joinery.apis import labels
-from joinery.apis.disruption import dollars_of, payback_of, rate_of, stop_of
+from joinery.apis.disruption import dollars_of, payback_of, rate_of, stop_of, switch_of
 from joinery.apis.meta import NUMERIC, Requirement, Taint, is_label_key, is_label_value, is_whole_number
 from joinery.apis.nodepool import NodePool
 from joinery.apis.patterns import in_words
@@ -127,6 +127,7 @@ def _annotation_reasons(annotations: Mapping[str, str]) -> Iterator[str]:
     yield from _unreadable(annotations, labels.DISRUPTION_RATE, rate_of)
     yield from _unreadable(annotations, labels.DISRUPTION_PRICE, dollars_of)
     yield from _unreadable(annotations, labels.PAYBACK, payback_of)
+    yield from _unreadable(annotations, labels.NEW_NODES_REPAY, switch_of)
     yield from _unreadable(annotations, labels.MAX_NODE_SHARE, share_of)
     size = annotations.get(labels.NODE_SIZE)
     if size is not None and size not in SIZES:

@@ -9,6 +9,7 @@ from typing import Any
 
 from joinery.cli.explained import aligned, wrapped
 from joinery.cli.notices import some_of
+from joinery.cli.output_json import moment_text
 from joinery.cli.view.disruption_view import Fate, NodeExplanation, PricedPods, repaid_in
 from joinery.cli.view.disruption_words import length, moves, result, rule
 from joinery.cli.view.figures import count, money, natural, share
@@ -166,7 +167,12 @@ def explanation_document(explanation: NodeExplanation) -> Mapping[str, Any]:
         "fate": (Fate.GOES if command else Fate.RECEIVES if explanation.receives else Fate.STAYS).value,
         "command": command.number if command else None,
         "held": [
-            {"reason": one.message, "code": one.code.value, "disruption": one.disruption and one.disruption.value}
+            {
+                "reason": one.message,
+                "code": one.code.value,
+                "disruption": one.disruption and one.disruption.value,
+                "until": moment_text(one.until) if one.until else None,
+            }
             for one in explanation.held
         ],
         "movePrice": round(explanation.move_price, 6),

@@ -53,12 +53,15 @@ def _command(command: Disruption) -> Mapping[str, Any]:
 
 
 def _held(held: Held) -> Mapping[str, Any]:
-    """``disruption``: what the node is kept from; null where it is kept from all."""
+    """``disruption``: what the node is kept from; null where it is kept from all. ``until``: when the rule ends by
+    itself; null where nobody knows.
+    """
     return {
         "nodeClaim": held.node_claim,
         "reason": held.message,
         "code": held.code.value,
         "disruption": held.disruption.value if held.disruption else None,
+        "until": moment_text(held.until) if held.until else None,
     }
 
 

@@ -118,6 +118,7 @@ class DisruptionController:
             payback=settings.disruption_payback,
             spot_to_spot=settings.spot_to_spot,
             canary=settings.canary,
+            new_nodes_repay=settings.new_nodes_repay,
             time_limit=limit,
         )
         problem = Problem(snapshot=snapshot, instance_types=supply.types, options=packing)
@@ -164,6 +165,8 @@ def _commands(disruptions: Sequence[Disruption], snapshot: Snapshot) -> Sequence
             reason=disruption.reason,
             candidates=tuple(claims[name] for name in disruption.retire),
             replacements=tuple(next(replacements) for _ in disruption.launches),
+            savings=disruption.savings,
+            move_price=disruption.move_price,
         )
         for disruption in disruptions
     ]

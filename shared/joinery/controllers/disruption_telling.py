@@ -30,7 +30,7 @@ from joinery.state.snapshot import Snapshot
 _UNTOLD = frozenset(
     {
         HeldCode.NOT_INITIALIZED, HeldCode.LEAVING, HeldCode.IN_COMMAND, HeldCode.NOMINATED,
-        HeldCode.CONSOLIDATE_AFTER,
+        HeldCode.CONSOLIDATE_AFTER, HeldCode.NOT_REPAID,
     }
 )  # fmt: skip
 #: What holds all nodes of a NodePool alike is told once, about the NodePool.

@@ -7,7 +7,8 @@ cluster.
 - A node that is not initialised, is leaving, is in a disruption command, or is awaited by pods stays. So does one with
   the annotation ``karpenter.sh/do-not-disrupt: "true"``, and one whose NodePool is unknown or can buy nothing.
 - Empty nodes and underutilised ones go only after their NodePool's ``consolidateAfter``, and underutilised ones only if
-  its ``consolidationPolicy`` allows that and what they cost is known. Drifted nodes go whatever the policy.
+  its ``consolidationPolicy`` allows that, what they cost is known, and they have paid for themselves if Joinery
+  launched them lately (``disruption.repayment``). Drifted nodes go whatever the policy.
 - Pods that must not be disrupted now, and budgets of pods that are used up, keep a node (``lifecycle.second_look``).
   They do not keep a drifted one whose claim has a ``terminationGracePeriod``.
 - Nodes of static NodePools are no candidates: ``disruption.static_drift`` and ``disruption.scale_down`` deal with them.
@@ -30,6 +31,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.disruption.disruptions import Held, HeldCode
 from joinery.disruption.moves import MovePrices
 from joinery.disruption.problem import DisruptionProblem
+from joinery.disruption.repayment import repayment
 from joinery.lifecycle.second_look import ObjectionKind, SecondLook
 from joinery.state.claims import DRIFTED
 from joinery.state.disruption import record_of
@@ -45,8 +47,19 @@ _CODES = {
     ObjectionKind.POD: HeldCode.POD,
     ObjectionKind.POD_DISRUPTION_BUDGET: HeldCode.POD_DISRUPTION_BUDGET,
 }
-_Hold = tuple[HeldCode, str]
-"""Which rule keeps a node, and the sentence about it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Hold:
+    """Which rule keeps a node, the sentence about it, and when it ends by itself if that is known."""
+
+    code: HeldCode
+    message: str
+    until: datetime | None = None
+
+    def of(self, claim: str, disruption: DisruptionReason | None = None) -> Held:
+        """The same about the node of that claim."""
+        return Held(claim, self.code, self.message, disruption, self.until)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,7 +124,7 @@ def candidates(problem: DisruptionProblem) -> Candidates:
 class _Judge:
     def __init__(self, problem: DisruptionProblem) -> None:
         self._snapshot = problem.packing.snapshot
-        self._now = self._snapshot.now
+        self._now, self._options = self._snapshot.now, problem.options
         self._views = views(self._snapshot)
         self._claims = {claim.metadata.name: claim for claim in self._snapshot.managed_claims}
         self._nodes_of = Counter(view.claim for view in self._views if view.claim)
@@ -152,7 +165,7 @@ class _Judge:
         claim, pool = self._claims[view.claim], self._pool(view)
         barrier = self._state_barrier(view, claim) or self._pool_barrier(view)
         if barrier or pool is None:
-            return None, [Held(view.claim, *barrier)] if barrier else []
+            return None, [barrier.of(view.claim)] if barrier else []
         candidate, fault = self._described(view, claim, pool)
         holds = self._holds(candidate, fault)
         reasons = frozenset(reason for reason, hold in holds.items() if hold is None)
@@ -180,15 +193,15 @@ class _Judge:
             is_empty=not any(map(self._moves.weight, pods)),
         )
         if terms.fault:
-            return candidate, (HeldCode.POLICY, terms.fault)
-        return candidate, next(((HeldCode.POD, move.fault) for move in moves if move.fault), None)
+            return candidate, _Hold(HeldCode.POLICY, terms.fault)
+        return candidate, next((_Hold(HeldCode.POD, move.fault) for move in moves if move.fault), None)
 
     def _holds(self, candidate: Candidate, fault: _Hold | None) -> dict[DisruptionReason, _Hold | None]:
         """By what it might be disrupted for: what keeps it from that, None if nothing does."""
         consolidation = EMPTY if candidate.is_empty else UNDERUTILIZED
         hold = self._policy_hold(candidate)
         if hold is None and not candidate.is_empty:
-            hold = fault or _price_hold(candidate)
+            hold = fault or _price_hold(candidate) or self._repayment_hold(candidate)
         holds = {consolidation: hold or self._pod_hold(candidate.claim, consolidation)}
         if candidate.claim.is_true(DRIFTED):
             holds[DisruptionReason.DRIFTED] = self._pod_hold(candidate.claim, DisruptionReason.DRIFTED)
@@ -196,49 +209,60 @@ class _Judge:
 
     def _state_barrier(self, view: NodeView, claim: NodeClaim) -> _Hold | None:
         if record_of(claim) is not None or view.replaces:
-            return HeldCode.IN_COMMAND, "it is in a disruption command already"
+            return _Hold(HeldCode.IN_COMMAND, "it is in a disruption command already")
         if view.is_leaving:
-            return HeldCode.LEAVING, "it is leaving already"
+            return _Hold(HeldCode.LEAVING, "it is leaving already")
         if not view.node or not view.is_initialized:
-            return HeldCode.NOT_INITIALIZED, "its node is not initialised yet"
+            return _Hold(HeldCode.NOT_INITIALIZED, "its node is not initialised yet")
         if self._nodes_of[view.claim] > 1:
-            return HeldCode.NOT_INITIALIZED, "its instance has more than one Node, and only one is its kubelet's"
+            return _Hold(HeldCode.NOT_INITIALIZED, "its instance has more than one Node, and only one is its kubelet's")
         if view.node in self._kept:
-            return HeldCode.NOMINATED, "it is kept for the pods that it was bought for"
+            return _Hold(HeldCode.NOMINATED, "it is kept for the pods that it was bought for")
         if nominated := next((pod.key for pod in view.pods if not pod.spec.node_name), ""):
-            return HeldCode.NOMINATED, f"pod {nominated} is nominated for it"
+            return _Hold(HeldCode.NOMINATED, f"pod {nominated} is nominated for it")
         if view.annotations.get(DO_NOT_DISRUPT) == "true":
-            return HeldCode.DO_NOT_DISRUPT, f"its Node has the annotation {DO_NOT_DISRUPT}"
+            return _Hold(HeldCode.DO_NOT_DISRUPT, f"its Node has the annotation {DO_NOT_DISRUPT}")
         return None
 
     def _pool_barrier(self, view: NodeView) -> _Hold | None:
         pool = self._pool(view)
         if pool is None or not self._snapshot.serves(pool):
             named = f"its NodePool {view.pool} is unknown" if view.pool else "it belongs to no NodePool"
-            return HeldCode.NO_NODE_POOL, named
+            return _Hold(HeldCode.NO_NODE_POOL, named)
         if not self._types.get(pool.spec.template.spec.node_class_ref.name):
-            return HeldCode.NO_NODE_POOL, f"its NodePool {view.pool} has no instance types to choose from"
-        return (HeldCode.STOPPED, self._stop) if self._stop else None
+            return _Hold(HeldCode.NO_NODE_POOL, f"its NodePool {view.pool} has no instance types to choose from")
+        return _Hold(HeldCode.STOPPED, self._stop) if self._stop else None
 
     def _policy_hold(self, candidate: Candidate) -> _Hold | None:
         """What the NodePool says of consolidation."""
         disruption = candidate.pool.spec.disruption
         if disruption.consolidation_policy == "WhenEmpty" and not candidate.is_empty:
             pods = f"{len(candidate.pods)} pod{'s' if len(candidate.pods) > 1 else ''}"
-            return HeldCode.POLICY, f"its NodePool consolidates empty nodes only (WhenEmpty), and {pods} would move"
+            return _Hold(
+                HeldCode.POLICY, f"its NodePool consolidates empty nodes only (WhenEmpty), and {pods} would move"
+            )
         after = duration.parse(disruption.consolidate_after)
         if after is None:
-            return HeldCode.CONSOLIDATE_AFTER, "its NodePool's consolidateAfter is Never"
+            return _Hold(HeldCode.CONSOLIDATE_AFTER, "its NodePool's consolidateAfter is Never")
         quiet = self._quiet_since(candidate.view, candidate.claim)
         if quiet is None or self._now - quiet >= after:
             return None
         since, until = (moment.isoformat(timespec="seconds") for moment in (quiet, quiet + after))
         text = f"quiet since {since}, and its NodePool's consolidateAfter is {disruption.consolidate_after}"
-        return HeldCode.CONSOLIDATE_AFTER, f"{text}: it is looked at from {until} on"
+        return _Hold(HeldCode.CONSOLIDATE_AFTER, f"{text}: it is looked at from {until} on", quiet + after)
+
+    def _repayment_hold(self, candidate: Candidate) -> _Hold | None:
+        """Whether it has still to pay for itself. Where moves cost nothing, nothing has to be repaid."""
+        if not self._moves.terms(candidate.view.pool).new_nodes_repay or not self._options.move_price:
+            return None
+        due = repayment(
+            candidate.claim, price=candidate.price, move_price=candidate.move_price, payback=candidate.payback
+        )
+        return _Hold(HeldCode.NOT_REPAID, due.message, due.until) if due and due.until > self._now else None
 
     def _pod_hold(self, claim: NodeClaim, reason: DisruptionReason) -> _Hold | None:
         objection = self._look.objection([claim], reason)
-        return (_CODES[objection.kind], objection.message) if objection else None
+        return _Hold(_CODES[objection.kind], objection.message) if objection else None
 
     # --- what the node is ---
 
@@ -286,9 +310,9 @@ def _price_hold(candidate: Candidate) -> _Hold | None:
     offering = (candidate.instance_type, candidate.zone, candidate.capacity_type)
     for name, value in zip(("instance type", "zone", "capacity type"), offering, strict=True):
         if not value:
-            return HeldCode.UNPRICED, f"its Node has no label for its {name}"
+            return _Hold(HeldCode.UNPRICED, f"its Node has no label for its {name}")
     if not candidate.price:
-        return HeldCode.UNPRICED, f"nobody knows what {' '.join(offering)} costs"
+        return _Hold(HeldCode.UNPRICED, f"nobody knows what {' '.join(offering)} costs")
     return None
 
 
@@ -297,8 +321,8 @@ def _as_held(claim: str, holds: dict[DisruptionReason, _Hold | None]) -> Iterato
     if len(set(holds.values())) == 1 and len(holds) > 1:
         hold = next(iter(holds.values()))
         if hold is not None:
-            yield Held(claim, *hold)
+            yield hold.of(claim)
         return
     for reason, hold in holds.items():
         if hold is not None:
-            yield Held(claim, *hold, reason)
+            yield hold.of(claim, reason)

@@ -207,7 +207,7 @@ class _Planner:
                 self._is_purchase_refused = True
                 self._hold(Held(name, HeldCode.POLICY, objection, command.reason) for name in command.retire)
             else:
-                worthwhile.append(self._replacements.affordable(command))
+                worthwhile.append(self._replacements.affordable(command, members))
         return tuple(worthwhile)
 
     def _right(self, commands: Sequence[Disruption], model: Model) -> tuple[Disruption, ...]:

@@ -1,6 +1,7 @@
 """What ``decide`` answers: which nodes go, what replaces them, in which order, and which nodes stay and why."""
 
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import StrEnum
 
 from joinery.apis.disruption import DisruptionReason
@@ -17,6 +18,7 @@ class HeldCode(StrEnum):
     NOMINATED = "Nominated"
     DO_NOT_DISRUPT = "DoNotDisrupt"
     UNPRICED = "Unpriced"
+    NOT_REPAID = "NotRepaid"
     # Its NodePool.
     NO_NODE_POOL = "NoNodePool"
     POLICY = "Policy"
@@ -38,13 +40,14 @@ class Held:
     """A node that stays though something speaks for disrupting it, or that might have been looked at.
 
     ``node_claim``: its name. ``message``: a sentence for people, about the node. ``disruption``: what it is kept from;
-    None where it is kept from all.
+    None where it is kept from all. ``until``: when the rule ends by itself, if that is known.
     """
 
     node_claim: str
     code: HeldCode
     message: str
     disruption: DisruptionReason | None = None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,8 +25,8 @@ from enum import StrEnum
 from typing import TypeVar
 
 from joinery.apis.core import OwnerReference, Pod
-from joinery.apis.disruption import dollars_of, payback_of
-from joinery.apis.labels import DISRUPTION_PRICE, PAYBACK
+from joinery.apis.disruption import dollars_of, payback_of, switch_of
+from joinery.apis.labels import DISRUPTION_PRICE, NEW_NODES_REPAY, PAYBACK
 from joinery.apis.nodepool import NodePool
 from joinery.disruption.costs import eviction_cost
 from joinery.disruption.problem import DisruptionProblem
@@ -82,11 +82,13 @@ class PoolTerms:
     """What a NodePool says of moves from its nodes.
 
     ``ordinary``: dollars for an ordinary pod. ``payback``: what a command saves must repay its moves within this time.
-    ``fault``: what is wrong with an annotation of the pool; empty if nothing is.
+    ``new_nodes_repay``: whether its new nodes stay until they have paid for themselves. ``fault``: what is wrong with
+    an annotation of the pool; empty if nothing is.
     """
 
     ordinary: float
     payback: timedelta
+    new_nodes_repay: bool
     fault: str = ""
 
 
@@ -138,7 +140,8 @@ class MovePrices:
     def _terms_of(self, pool: NodePool) -> PoolTerms:
         ordinary, not_priced = _read(pool, DISRUPTION_PRICE, dollars_of, self._options.move_price)
         payback, not_timed = _read(pool, PAYBACK, payback_of, self._options.payback)
-        return PoolTerms(ordinary, payback, not_priced or not_timed)
+        repay, not_switched = _read(pool, NEW_NODES_REPAY, switch_of, self._options.new_nodes_repay)
+        return PoolTerms(ordinary, payback, repay, not_priced or not_timed or not_switched)
 
     def _evicted(self, pod: Pod, ordinary: float) -> MovePrice:
         """The price of the eviction alone."""

@@ -14,6 +14,8 @@ class DisruptionOptions:
 
     move_price        dollars for the eviction of an ordinary pod; 0 asks what the cluster could cost
     payback           what a command saves must repay its moves within this time
+    new_nodes_repay   whether nodes that Joinery launched stay until they have paid for themselves (``repayment``); a
+                      NodePool may say otherwise
     ignore_budgets    budgets of NodePools, stops and trials of images do not bind, for asking what the cluster could
                       cost
     spot_to_spot      whether a spot node may be replaced by a cheaper spot node (Karpenter SpotToSpotConsolidation)
@@ -25,6 +27,7 @@ class DisruptionOptions:
 
     move_price: float = 0.01
     payback: timedelta = timedelta(hours=1)
+    new_nodes_repay: bool = True
     ignore_budgets: bool = False
     spot_to_spot: bool = True
     spot_types: int = 15

@@ -10,11 +10,12 @@ from datetime import datetime
 
 from joinery.apis.conditions import put
 from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import DISRUPTION_COMMAND, NODE_POOL, RAN_WELL, REPLACES
+from joinery.apis.labels import BOUGHT_FOR, DISRUPTION_COMMAND, NODE_POOL, RAN_WELL, REPLACES
 from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.lifecycle.verdict import deadline
 from joinery.scheduling.packing import Packing
+from joinery.state import purchases
 from joinery.state.claims import INITIALIZED, annotated, with_metadata, with_status
 from joinery.state.disruption import (
     DISRUPTION_REASON,
@@ -39,13 +40,16 @@ class NewCommand:
 
     ``candidates``: the claims to retire, as they were read. ``replacements``: complete claims that are not written yet
     (``lifecycle.new_claims`` makes them); none where the candidates' pods have room elsewhere, or no pods are left.
-    ``waits_for``: what the replacements must have reached before the candidates go.
+    ``waits_for``: what the replacements must have reached before the candidates go. ``savings``: $/h, negative where it
+    is dearer; ``move_price``: dollars that its evictions count as.
     """
 
     reason: DisruptionReason
     candidates: tuple[NodeClaim, ...]
     replacements: tuple[NodeClaim, ...] = ()
     waits_for: Readiness = Readiness.INITIALIZED
+    savings: float = 0.0
+    move_price: float = 0.0
 
 
 def record_for(command: NewCommand, claims: Iterable[NodeClaim], now: datetime) -> CommandRecord:
@@ -63,6 +67,8 @@ def record_for(command: NewCommand, claims: Iterable[NodeClaim], now: datetime) 
         candidates=tuple(candidates),
         replacements=tuple(claim.metadata.name for claim in command.replacements),
         waits_for=command.waits_for,
+        savings=command.savings,
+        move_price=command.move_price,
     )
 
 
@@ -115,12 +121,16 @@ def as_candidate(claim: NodeClaim, record: CommandRecord) -> NodeClaim:
 
 
 def as_replacement(claim: NodeClaim, record: CommandRecord, ran_well: Collection[str] = ()) -> NodeClaim:
-    """The claim as a replacement: it says whom it replaces.
+    """The claim as a replacement: it says whom it replaces, and what it has to repay if it is to save money.
 
     ``ran_well``: the owners whose pods ran well there, so that its image can be judged (``lifecycle.canary``).
     """
-    remembered = {RAN_WELL: json.dumps(sorted(ran_well))} if ran_well else {}
-    return annotated(claim, {REPLACES: encoded(Replaces(record.id, record.candidates)), **remembered})
+    links = {REPLACES: encoded(Replaces(record.id, record.candidates))}
+    if ran_well:
+        links[RAN_WELL] = json.dumps(sorted(ran_well))
+    if record.reason is DisruptionReason.UNDERUTILIZED and record.savings > 0:
+        links[BOUGHT_FOR] = purchases.encoded(purchases.Purchase(record.savings, record.move_price))
+    return annotated(claim, links)
 
 
 # --- what a command needs ---

@@ -32,12 +32,12 @@ import msgspec
 from joinery.apis.conditions import drop
 from joinery.apis.core import Node
 from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import DISRUPTION_COMMAND, REPLACES, RETIRED_FOR
+from joinery.apis.labels import BOUGHT_FOR, DISRUPTION_COMMAND, REPLACES, RETIRED_FOR
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, Subject, UpdateClaim
 from joinery.lifecycle.verdict import Outlook, Verdict
 from joinery.lifecycle.view import View
-from joinery.state.claims import INITIALIZED, annotated, with_metadata, with_status
+from joinery.state.claims import INITIALIZED, annotated, unannotated, with_status
 from joinery.state.disruption import DISRUPTION_REASON, DisruptionCommand, encoded, record_of, replaces_of
 from joinery.state.nodes import is_leaving
 from joinery.state.pods import is_reschedulable
@@ -66,11 +66,14 @@ def orchestrated(view: View, claim: NodeClaim, node: Node | None) -> tuple[NodeC
         return _rolled_back(claim, node, command, verdict.why)
     if DISRUPTION_COMMAND in claim.metadata.annotations and command is None:
         text = f"the annotation {DISRUPTION_COMMAND} cannot be read: it is removed, and the node stays"
-        return *_freed(_without(claim, DISRUPTION_COMMAND), node), _rollback_events(claim, node, text)
+        return *_freed(unannotated(claim, DISRUPTION_COMMAND), node), _rollback_events(claim, node, text)
     if _is_taken_out(view, claim):
         return *_freed(claim, node), _rollback_events(claim, node, "somebody took the node out of its command")
-    if _is_released(view, claim) or _has_taken_over(view, claim):
-        return _without(claim, REPLACES), node, ()
+    if _is_released(view, claim):
+        # It saves nothing, so from now on it is a node like one for pods that waited (``disruption.repayment``).
+        return unannotated(claim, REPLACES, BOUGHT_FOR), node, ()
+    if _has_taken_over(view, claim):
+        return unannotated(claim, REPLACES), node, ()
     if is_replacement(view, claim) and not claim.is_true(INITIALIZED):
         text = "the nodes that it replaces stay until it is initialised"
         return claim, node, (Announce("DisruptionWaitingReadiness", text, claim),)
@@ -138,14 +141,14 @@ def _rolled_back(
         return *_freed(noted, node), _rollback_events(claim, node, f"{own.reason.value}: the node stays: {why}")
     records = [record_of(candidate) for candidate in command.candidates]
     if all(record is not None and record.rollback for record in records):
-        return *_freed(_without(claim, DISRUPTION_COMMAND), node), ()
+        return *_freed(unannotated(claim, DISRUPTION_COMMAND), node), ()
     return claim, node, ()
 
 
 def _freed(claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, Node | None]:
     """The claim without the marks of a command, and its node without the taint."""
     # A deletion that failed left the mark of retirement behind.
-    unmarked = _without(claim, RETIRED_FOR)
+    unmarked = unannotated(claim, RETIRED_FOR)
     after = with_status(unmarked, conditions=drop(claim.status.conditions, DISRUPTION_REASON))
     return after, undisrupted(node) if node is not None else None
 
@@ -163,11 +166,6 @@ def _is_taken_out(view: View, claim: NodeClaim) -> bool:
     if DISRUPTION_COMMAND in claim.metadata.annotations or claim.condition(DISRUPTION_REASON) is None:
         return False
     return claim.metadata.name in view.replaced_names
-
-
-def _without(claim: NodeClaim, annotation: str) -> NodeClaim:
-    kept = {key: value for key, value in claim.metadata.annotations.items() if key != annotation}
-    return with_metadata(claim, annotations=kept)
 
 
 # --- replacements ---

@@ -85,6 +85,12 @@ def annotated(claim: NodeClaim, annotations: Mapping[str, str]) -> NodeClaim:
     return with_metadata(claim, annotations={**claim.metadata.annotations, **annotations})
 
 
+def unannotated(claim: NodeClaim, *keys: str) -> NodeClaim:
+    """The claim without these annotations."""
+    kept = {key: value for key, value in claim.metadata.annotations.items() if key not in keys}
+    return with_metadata(claim, annotations=kept)
+
+
 def without_finalizer(claim: NodeClaim) -> NodeClaim:
     """The claim without our finalizer, so that the API server can remove it."""
     return with_metadata(claim, finalizers=[f for f in claim.metadata.finalizers if f != TERMINATION_FINALIZER])

@@ -49,11 +49,22 @@ def test_where_several_are_bought_each_may_cost_its_part_of_the_savings() -> Non
     (command,) = _decided(problem)
     (launch,) = command.launches
     loose = replace(launch, instance_types=tuple(kind.name for kind in TYPES))
-    (one,) = Replacements(problem).affordable(replace(command, launches=(loose,))).launches
-    two = Replacements(problem).affordable(replace(command, launches=(loose, loose))).launches
-    # $0.30/h is saved by a node at $0.10/h: one launch may cost $0.40/h, each of two $0.25/h.
+    chosen = candidates(problem).candidates
+    (one,) = Replacements(problem).affordable(replace(command, savings=0.31, launches=(loose,)), chosen).launches
+    two = Replacements(problem).affordable(replace(command, savings=0.31, launches=(loose, loose)), chosen).launches
+    # Of $0.31/h, $0.01/h repays the move. So one launch may cost $0.30/h more than $0.10/h, each of two $0.15/h more.
     assert one.instance_types == ("m7a.large", "m7a.xlarge", "m7a.2xlarge")
     assert [launch.instance_types for launch in two] == [("m7a.large", "m7a.xlarge")] * 2
+
+
+def test_a_type_that_saves_too_little_to_repay_the_moves_is_not_allowed() -> None:
+    """It is cheaper than what it replaces, by a quarter of what the moves demand. EC2 may give it all the same."""
+    near = builders.instance_type("m7i.2xlarge", price=0.40 - 0.0025, spot=None)
+    cluster = _one_large()
+    cluster.types = (*TYPES, near)
+    (command,) = _decided(cluster.problem())
+    (launch,) = command.launches
+    assert launch.instance_types == ("m7a.large", "m7a.xlarge")
 
 
 def _on_spot() -> Cluster:

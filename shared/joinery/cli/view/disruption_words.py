@@ -22,6 +22,7 @@ RULES: Mapping[HeldCode, str] = {
     HeldCode.NOMINATED: "pods are on their way to it",
     HeldCode.DO_NOT_DISRUPT: "annotated do-not-disrupt",
     HeldCode.UNPRICED: "nobody knows its price",
+    HeldCode.NOT_REPAID: "new, and has not paid for itself",
     HeldCode.NO_NODE_POOL: "no NodePool that could replace it",
     HeldCode.POLICY: "its NodePool's consolidationPolicy",
     HeldCode.CONSOLIDATE_AFTER: "its NodePool's consolidateAfter",

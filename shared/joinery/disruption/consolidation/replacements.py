@@ -1,19 +1,21 @@
 """What replaces nodes must be worth it whichever type EC2 gives.
 
-A launch allows several instance types, and EC2 takes one that it has (EC2 API CreateFleet). Of those that cost more
-than the command saves none is allowed, so that no command ends dearer than what it replaces (Karpenter, consolidation:
-`RemoveInstanceTypeOptionsByPriceAndMinValues`).
+A launch allows several instance types, and EC2 takes one that it has (EC2 API CreateFleet). None is allowed with which
+the command would not repay its moves in time. So every command lowers the cluster's price by what its moves demand,
+whatever EC2 gives, and no chain of commands can come back to where it began (Karpenter, consolidation:
+`RemoveInstanceTypeOptionsByPriceAndMinValues`, which asks for a lower price only).
 
 A spot node that is replaced by one on spot needs a choice of types that are all cheaper: with few, EC2 would give the
 cheapest, which it takes back soonest, and each next one would be replaced again (Karpenter, SpotToSpotConsolidation).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import SPOT
 from joinery.disruption.candidates import Candidate
+from joinery.disruption.consolidation.model import hourly
 from joinery.disruption.disruptions import Disruption
 from joinery.disruption.problem import DisruptionProblem
 from joinery.scheduling.packing import Launch
@@ -35,12 +37,12 @@ class Replacements:
             for pool in problem.packing.snapshot.node_pools
         }
 
-    def affordable(self, command: Disruption) -> Disruption:
-        """The command, whose launches allow no type that would cost more than it saves."""
+    def affordable(self, command: Disruption, candidates: Iterable[Candidate]) -> Disruption:
+        """The command, whose launches allow no type with which it would not repay the moves of its candidates."""
         if command.reason is DisruptionReason.DRIFTED or not command.launches:
             return command
         # Every launch might end with its dearest type.
-        spare = max(0.0, command.savings) / len(command.launches)
+        spare = max(0.0, command.savings - sum(map(hourly, candidates))) / len(command.launches)
         return replace(command, launches=tuple(self._limited(launch, spare) for launch in command.launches))
 
     def objection(self, command: Disruption, candidates: Sequence[Candidate]) -> str:
@@ -54,12 +56,12 @@ class Replacements:
         if len(candidates) > 1:
             return ""
         (candidate,) = candidates
-        cheaper = min(self._cheaper(launch, candidate.price) for launch in on_spot)
+        cheaper = min(self._cheaper(launch, candidate.price - hourly(candidate)) for launch in on_spot)
         if cheaper >= self._options.spot_types:
             return ""
         return (
-            f"a spot node is replaced by one on spot only where {self._options.spot_types} types are cheaper, "
-            f"and {cheaper} are"
+            f"a spot node is replaced by one on spot only where {self._options.spot_types} types are so much cheaper "
+            f"that its moves are repaid in time, and {cheaper} are"
         )
 
     def _limited(self, launch: Launch, spare: float) -> Launch:

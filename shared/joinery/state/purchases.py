@@ -1,0 +1,45 @@
+"""What a node was bought for, as its claim says until it is gone (``joinery.dev/bought-for``).
+
+A disruption command moves pods, which counts as dollars, and saves dollars an hour in return. Its new nodes say how
+much of both, so that nobody gives them up before that has paid (``disruption.repayment``).
+
+Anybody may edit an annotation. One that cannot be read, or that saves nothing, stands for no purchase.
+"""
+
+from datetime import timedelta
+
+import msgspec
+
+from joinery.apis.decoding import decoder
+from joinery.apis.labels import BOUGHT_FOR
+from joinery.apis.nodeclaim import NodeClaim
+
+
+class Purchase(msgspec.Struct, frozen=True, rename="camel"):
+    """A command in dollars. ``savings``: $/h, more than 0. ``move_price``: what its evictions count as, together."""
+
+    savings: float
+    move_price: float
+
+    def repaid_within(self, longest: timedelta) -> timedelta:
+        """How long it takes until the savings are worth the moves; the ``longest`` time if that is less."""
+        if self.move_price >= self.savings * (longest / timedelta(hours=1)):
+            return longest
+        return timedelta(hours=max(0.0, self.move_price) / self.savings)
+
+
+def purchase_of(claim: NodeClaim) -> Purchase | None:
+    """What the claim's node was bought for; None where no command bought it to save money."""
+    text = claim.metadata.annotations.get(BOUGHT_FOR)
+    if text is None:
+        return None
+    try:
+        purchase: Purchase = decoder(Purchase).decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    return purchase if purchase.savings > 0 else None
+
+
+def encoded(purchase: Purchase) -> str:
+    """The value of the annotation."""
+    return msgspec.json.encode(purchase).decode()
