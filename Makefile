@@ -101,7 +101,7 @@ consolidation: setup ## Decide about a folder of clusters, and say how good that
 webhook-bench: setup ## What a slow webhook costs the real scheduler (ten minutes)
 	@KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(tools/controlplane/build)} .venv/bin/python -m tools.webhook_bench
 
-oracle: setup ## Have the real scheduler bind the plans of 200 seeded clusters (half an hour; ORACLE="--first 0 --count 200")
+oracle: setup ## Have the real scheduler bind plans, and clusters that are consolidated (an hour; ORACLE="consolidation --count 20")
 	@KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(tools/controlplane/build)} .venv/bin/python -m tests.oracle $(ORACLE)
 
 controlplane: ## Build the real control plane (five minutes once, needs Go) and print its folder

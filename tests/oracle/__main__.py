@@ -1,71 +1,81 @@
-"""``make oracle``: seeded clusters and pods, planned by Joinery, bound by the real scheduler. One line a seed, then the
-verdict.
+"""``make oracle``: seeded clusters before the real scheduler. One line a seed, then the verdict.
 
-Exit status 1 if a pod that was planned is not bound after two more plans, if one that was given up runs after all, or
-if the price in the end misses the targets: 3 % above the first plan in the median, 8 % in the worst case.
+``plans``: pods are planned by Joinery and bound by the real scheduler. Exit status 1 if a pod that was planned is not
+bound after two more plans, if one that was given up runs after all, or if the price in the end misses the targets: 3 %
+above the first plan in the median, 8 % in the worst case.
+
+``consolidation``: clusters that have become too large are consolidated by the product's doors until they find nothing
+more. Exit status 1 if a pod has no node in the end, if a cluster ends more than 3 % dearer than its first decision
+planned, or if more than 10 % more or fewer pods are evicted than the first decisions planned together.
 """
 
 import argparse
 import sys
 import tempfile
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from statistics import median
+from typing import TypeVar
 
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
 from tests.controlplane.objects import MANIFESTS, install
+from tests.oracle import consolidating
 from tests.oracle.arena import Arena
-from tests.oracle.trial import MEDIAN, WORST, Trial, run
-from tools.controlplane.plane import running
+from tests.oracle.consolidating import Consolidated
+from tests.oracle.reports import report_consolidation, report_plans
+from tests.oracle.trial import Trial, run
+from tools.controlplane.plane import LEAST_ALLOCATED, MOST_ALLOCATED, ControlPlane, running
 
+T = TypeVar("T")
 BACKOFF_SECONDS = 1
+PLANS, CONSOLIDATION = "plans", "consolidation"
+#: How many seeds are tried of each part.
+COUNTS = {PLANS: 200, CONSOLIDATION: 100}
 
 
 def main() -> int:
     """Run the seeds and print what became of them. Returns the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("part", nargs="?", choices=sorted(COUNTS), help="which part alone; both without it")
     parser.add_argument("--first", type=int, default=0, help="the first seed")
-    parser.add_argument("--count", type=int, default=200, help="how many")
-    parser.add_argument("--together", type=int, default=4, help="how many worlds share the control plane at a time")
-    given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        trials = _trials(Path(folder), range(given.first, given.first + given.count), given.together)
-    return _report(trials)
-
-
-def _trials(folder: Path, seeds: range, together: int) -> list[Trial]:
-    with running(folder / "plane", backoff_seconds=BACKOFF_SECONDS) as plane:
-        install(plane, MANIFESTS / "crds", MANIFESTS / "rbac.yaml")
-        arena = Arena(plane)
-        batches = [seeds[start : start + together] for start in range(0, len(seeds), together)]
-        listed = track(batches, description="seeds", console=Console(stderr=True))
-        return [trial for batch in listed for trial in run(arena, batch)]
-
-
-def _report(trials: list[Trial]) -> int:
-    table = Table("seed", "pods", "given up", "plan $/h", "in the end", "plans", "what is wrong", box=None)
-    for trial in trials:
-        plan = trial.plans[0]
-        figures = (
-            len(trial.world.pods),
-            trial.given_up,
-            f"{plan.hourly:.3f}",
-            f"{trial.excess:+.1%}",
-            len(trial.plans),
-        )
-        table.add_row(str(trial.world.seed), *map(str, figures), "; ".join(trial.failures))
-    excess = sorted(trial.excess for trial in trials)
-    wrong = [trial for trial in trials if trial.failures]
-    console = Console(width=None if sys.stdout.isatty() else 160)
-    console.print(table)
-    console.print(
-        f"{len(trials)} seeds: {median(excess):+.1%} in the median (target {MEDIAN:+.0%}), "
-        f"{excess[len(excess) * 9 // 10]:+.1%} "
-        f"in nine of ten, {excess[-1]:+.1%} at worst (target {WORST:+.0%}); {len(wrong)} with something wrong"
+    parser.add_argument("--count", type=int, help="how many: 200 plans, 100 consolidations")
+    parser.add_argument("--together", type=int, default=4, help="how many plans share the control plane at a time")
+    parser.add_argument(
+        "--scoring",
+        choices=(LEAST_ALLOCATED, MOST_ALLOCATED),
+        default=LEAST_ALLOCATED,
+        help="how the scheduler prefers nodes: those with the most room (its default), or those with the least",
     )
-    return 1 if wrong or median(excess) > MEDIAN else 0
+    given = parser.parse_args()
+    parts = [given.part] if given.part else [PLANS, CONSOLIDATION]
+    return max([_run(part, given) for part in parts])
+
+
+def _run(part: str, given: argparse.Namespace) -> int:
+    seeds = range(given.first, given.first + (COUNTS[part] if given.count is None else given.count))
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running(Path(folder) / "plane", backoff_seconds=BACKOFF_SECONDS, scoring=given.scoring) as plane,
+    ):
+        install(plane, MANIFESTS / "crds", MANIFESTS / "rbac.yaml")
+        if part == CONSOLIDATION:
+            return report_consolidation(_consolidated(plane, seeds))
+        return report_plans(_trials(plane, seeds, given.together))
+
+
+def _trials(plane: ControlPlane, seeds: range, together: int) -> list[Trial]:
+    arena = Arena(plane)
+    batches = [seeds[start : start + together] for start in range(0, len(seeds), together)]
+    return [trial for batch in _tracked(batches) for trial in run(arena, batch)]
+
+
+def _consolidated(plane: ControlPlane, seeds: range) -> list[Consolidated]:
+    return [consolidating.run(plane, seed) for seed in _tracked(seeds)]
+
+
+def _tracked(listed: Sequence[T]) -> Iterable[T]:
+    return track(listed, description="seeds", console=Console(stderr=True))
 
 
 if __name__ == "__main__":

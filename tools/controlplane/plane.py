@@ -25,6 +25,8 @@ START_SECONDS = 60
 _AT_ONCE = 128
 #: The scheduler's own default.
 BACKOFF_SECONDS = 10
+#: How the scheduler prefers nodes: those with the most room, which is its default, or those with the least.
+LEAST_ALLOCATED, MOST_ALLOCATED = "LeastAllocated", "MostAllocated"
 
 
 @dataclass(frozen=True)
@@ -150,11 +152,13 @@ def running(
     controls: bool = True,
     users: Sequence[User] = USERS,
     backoff_seconds: int = BACKOFF_SECONDS,
+    scoring: str = LEAST_ALLOCATED,
 ) -> Iterator[ControlPlane]:
     """A control plane for the length of a ``with``: with or without its scheduler and controller-manager.
 
     ``folder`` must be empty or absent. The first user must be an administrator. ``backoff_seconds``: how long the
-    scheduler leaves a pod alone, at most, after it did not fit. Raises ``MissingBinaryError``.
+    scheduler leaves a pod alone, at most, after it did not fit. ``scoring``: the strategy by which its
+    NodeResourcesFit plugin prefers nodes, LeastAllocated or MostAllocated. Raises ``MissingBinaryError``.
     """
     folder.mkdir(parents=True, exist_ok=True)
     api, etcd, peer = _free_ports(3)
@@ -162,7 +166,7 @@ def running(
     try:
         _start_api(plane, peer)
         if schedules:
-            _start_scheduler(plane, backoff_seconds)
+            _start_scheduler(plane, backoff_seconds, scoring)
         if controls:
             _start_controllers(plane)
         yield plane
@@ -194,12 +198,14 @@ def _start_api(plane: ControlPlane, peer: int) -> None:
     plane.wait(f"{plane.server}/api/v1/namespaces/default")
 
 
-def _start_scheduler(plane: ControlPlane, backoff_seconds: int) -> None:
+def _start_scheduler(plane: ControlPlane, backoff_seconds: int, scoring: str) -> None:
     port, config = _free_ports(1)[0], plane.folder / "kube-scheduler.yaml"
     config.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         f"clientConnection: {{kubeconfig: '{plane.kubeconfig()}', qps: 1000, burst: 2000}}\n"
         f"leaderElection: {{leaderElect: false}}\npodMaxBackoffSeconds: {backoff_seconds}\n"
+        "profiles: [{schedulerName: default-scheduler, pluginConfig: [{name: NodeResourcesFit, args: {scoringStrategy: "
+        f"{{type: {scoring}, resources: [{{name: cpu, weight: 1}}, {{name: memory, weight: 1}}]}}}}}}]}}]\n"
     )
     plane.run("kube-scheduler", "--config", config, f"--secure-port={port}")
     plane.wait(f"https://127.0.0.1:{port}/readyz")
