@@ -178,10 +178,18 @@ def _kubernetes(given: Settings) -> "KubernetesCluster":
     from joinery.apis.ec2nodeclass import EC2NodeClass
     from joinery.cluster.auth import for_eks
     from joinery.cluster.kubernetes import KubernetesCluster
+    from joinery.cluster.legacy import LegacyApis
     from joinery.cluster.transport import Transport
 
     transport = Transport(for_eks(given.cluster, given.region, now=_now))
-    return KubernetesCluster(transport, now=_now, node_class=EC2NodeClass, tell=_missed)
+    legacy = LegacyApis(transport, EC2NodeClass, default_profile=given.default_instance_profile)
+    return KubernetesCluster(
+        transport,
+        now=_now,
+        node_class=EC2NodeClass,
+        legacy=legacy if given.legacy_objects else None,
+        tell=_missed,
+    )
 
 
 def _missed(line: str) -> None:

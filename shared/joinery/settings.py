@@ -45,6 +45,8 @@ class Settings:
     ``canary``: on how many nodes a new image is tried first, and for how long (``1 node for 10m``), for node classes
     that do not say; None (``off``) for no trial.
     ``pod_deletion_cost``: whether pods on the nodes that are to go next are marked, so that scale-downs empty these.
+    ``legacy_objects``: whether objects of Karpenter's older APIs (v1alpha5, v1beta1) are acted on.
+    ``default_instance_profile``: of AWSNodeTemplates that name none, which Karpenter's own settings had for them.
     ``provisioning_queue``, ``lifecycle_queue`` and ``disruption_queue``: the URLs of the bells' queues.
     ``bucket``: catalogue and decision records. ``table``: offerings that EC2 was out of lately.
     ``webhook_token``: the secret path segment of the webhook's URL.
@@ -69,6 +71,8 @@ class Settings:
     canary: CanaryRule | None = CanaryRule(timedelta(minutes=10))
     pod_deletion_cost: bool = False
     new_nodes_repay: bool = True
+    legacy_objects: bool = True
+    default_instance_profile: str = ""
     provisioning_queue: str = ""
     lifecycle_queue: str = ""
     disruption_queue: str = ""
@@ -109,7 +113,7 @@ class Settings:
     def check(self, door: str) -> "Settings":
         """The same settings. Raises ``ConfigurationError`` naming a variable that this door cannot do without."""
         for name in NEEDS[door]:
-            _demand(getattr(self, name) != "", name, f"is not set: the {door} door needs it")
+            _demand(name in _OPTIONAL or getattr(self, name) != "", name, f"is not set: the {door} door needs it")
         token = self.webhook_token
         _demand("webhook_token" not in NEEDS[door] or len(token) >= SHORTEST_TOKEN, "webhook_token", "is too short")
         return self
@@ -117,7 +121,10 @@ class Settings:
 
 _EVERY_DOOR = ("cluster", "region", "enabled")
 _BELLS = ("provisioning_queue", "lifecycle_queue")
-_CONTROLLER = (*_EVERY_DOOR, "mode", *_BELLS, "bucket")
+_LEGACY = ("legacy_objects", "default_instance_profile")
+_CONTROLLER = (*_EVERY_DOOR, "mode", *_LEGACY, *_BELLS, "bucket")
+#: What a door reads and may be empty.
+_OPTIONAL = frozenset({"default_instance_profile"})
 _CAPS = ("max_launches", "max_hourly")
 
 #: The settings each door reads. The template gives a function these variables and no others.

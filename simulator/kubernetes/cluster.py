@@ -15,6 +15,7 @@ from pydantic import ValidationError
 from joinery.apis.conditions import Observation, rejected
 from joinery.apis.core import Namespace, Node, ObjectMeta, Pod, PodDisruptionBudget, Toleration
 from joinery.apis.ec2nodeclass import EC2NodeClass
+from joinery.apis.meta import CustomResource
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
@@ -27,6 +28,7 @@ from simulator.clock import Clock
 from simulator.kubernetes import budgets
 from simulator.kubernetes.apiserver import ApiServer
 from simulator.kubernetes.events import StoredEvent
+from simulator.kubernetes.legacy import LegacyObjects, is_kept
 from simulator.kubernetes.resources import (
     LeaseObject,
     LeaseSpec,
@@ -40,6 +42,7 @@ from simulator.kubernetes.resources import (
 from simulator.kubernetes.validation import invalid, metadata_problem, validated
 
 T = TypeVar("T")
+R = TypeVar("R", bound=CustomResource)
 GRACE = 30  # seconds, Kubernetes' default terminationGracePeriodSeconds
 
 
@@ -57,6 +60,7 @@ class InMemoryCluster:
         self._listeners: list[Callable[[StoredEvent], None]] = []
         self._replicas: dict[str, int] = {}
         self._unparsed: dict[tuple[str, str], dict[str, Any]] = {}
+        self.legacy = LegacyObjects(self.api, node_class)
         self.add(*map(_namespace, ("default", "kube-system")), *objects)
 
     # --- for tests and actors -------------------------------------------------------------------------------------
@@ -69,6 +73,9 @@ class InMemoryCluster:
     def add_document(self, document: dict[str, Any]) -> None:
         """Put a document there. A custom resource that does not fit our models is stored too, and reported invalid."""
         kind, name = str(document["kind"]), str(document["metadata"]["name"])
+        if is_kept(document):
+            self.legacy.put(document)
+            return
         try:
             self.add(from_document(kind, document))
         except (ValidationError, msgspec.ValidationError):
@@ -138,6 +145,9 @@ class InMemoryCluster:
     # --- the Protocol ---------------------------------------------------------------------------------------------
 
     def snapshot(self) -> Snapshot:
+        return self.legacy.adopted(self._snapshot_of_v1())
+
+    def _snapshot_of_v1(self) -> Snapshot:
         return Snapshot(
             now=self.clock.now(),
             nodes=self._all("Node"),
@@ -188,7 +198,9 @@ class InMemoryCluster:
         self.api.update(changed, version=before.metadata.resource_version)
 
     def node_pool(self, name: str) -> NodePool:
-        found: NodePool = self.api.get("NodePool", name)
+        found: NodePool | None = self.snapshot().pools_by_name.get(name)
+        if found is None:
+            raise NotFoundError(f"NodePool {name} not found")
         return found
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
@@ -201,7 +213,10 @@ class InMemoryCluster:
         return self._write(before, after, "labels", "annotations", "finalizers")
 
     def delete_node_claim(self, claim: NodeClaim) -> None:
-        self.api.delete(claim)
+        if claim.origin:
+            self.legacy.delete(claim.origin.kind, claim.origin.name)
+        else:
+            self.api.delete(claim)
 
     def update_node(self, before: Node, after: Node) -> Node:
         current = self.api.current(before)
@@ -223,12 +238,17 @@ class InMemoryCluster:
         return self._write(before, after, "annotations", "finalizers")
 
     def reject(self, kind: str, name: str, reason: str) -> None:
+        def judged(before: list[Any], generation: int) -> list[Any]:
+            told = rejected(before, kind, reason, Observation(now=self.clock.now(), generation=generation))
+            return [condition.model_dump(mode="json", by_alias=True) for condition in told]
+
         raw = self._unparsed.get((kind, name))
         if raw is not None:
-            at = Observation(now=self.clock.now(), generation=raw["metadata"].get("generation", 0))
-            told = rejected(raw.get("status", {}).get("conditions", []), kind, reason, at)
-            conditions = [condition.model_dump(by_alias=True) for condition in told]
+            conditions = judged(raw.get("status", {}).get("conditions", []), raw["metadata"].get("generation", 0))
             raw["status"] = {**raw.get("status", {}), "conditions": conditions}
+            return
+        if name not in self.api.objects(kind):
+            self.legacy.reject(kind, name, judged)
             return
         stored = self.api.get(kind, name)
         at = Observation(now=self.clock.now(), generation=stored.metadata.generation)
@@ -291,9 +311,11 @@ class InMemoryCluster:
             raise ConflictError(f"{kind_of(before)} {key_of(before)} was modified since it was read")
         return current
 
-    def _write(self, before: T, after: T, *fields: str) -> T:
+    def _write(self, before: R, after: R, *fields: str) -> R:
+        if before.origin:
+            return self.legacy.update(before.origin, before, after)
         current = self._at_version(before)
-        meta = _taken(current.metadata, before.metadata, after.metadata, *fields)  # type: ignore[attr-defined]
+        meta = _taken(current.metadata, before.metadata, after.metadata, *fields)
         return self.api.update(with_fields(current, metadata=meta, status=after.status))  # type: ignore[attr-defined]
 
     def _pod(self, pod: Pod) -> Pod:

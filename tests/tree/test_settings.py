@@ -37,6 +37,8 @@ def test_every_variable_is_read() -> None:
         "JOINERY_CANARY": "5% for 1h",
         "JOINERY_POD_DELETION_COST": "true",
         "JOINERY_NEW_NODES_REPAY": "false",
+        "JOINERY_LEGACY_OBJECTS": "false",
+        "JOINERY_DEFAULT_INSTANCE_PROFILE": "nodes",
         "JOINERY_GATEWAYS": "simulator.world:gateways",
         "UNRELATED": "x",
     }
@@ -60,6 +62,8 @@ def test_every_variable_is_read() -> None:
         canary=CanaryRule(timedelta(hours=1), percent=5),
         pod_deletion_cost=True,
         new_nodes_repay=False,
+        legacy_objects=False,
+        default_instance_profile="nodes",
         gateways="simulator.world:gateways",
     )
 
@@ -87,6 +91,7 @@ def test_every_variable_is_read() -> None:
         ("SPOT_TO_SPOT", "15"),
         ("CANARY", "one node"),
         ("NEW_NODES_REPAY", "1h"),
+        ("LEGACY_OBJECTS", "v1beta1"),
         ("GATEWAYS", "simulator.world"),
     ],
 )
@@ -100,7 +105,7 @@ def test_a_wrong_variable_is_named(name: str, text: str) -> None:
 def test_a_door_says_which_address_it_lacks(door: str) -> None:
     """A door over the real gateways refuses to start without an address that it needs."""
     switches = {"enabled", "zonal_shift", "surge_single_replicas", "spot_to_spot", "pod_deletion_cost"}
-    switches.add("new_nodes_repay")
+    switches |= {"new_nodes_repay", "legacy_objects"}
     full = {variable(name): "true" if name in switches else "9" * 40 for name in NEEDS[door]} | {
         "JOINERY_MODE": "act",
         "JOINERY_NODE_SIZE": "small",

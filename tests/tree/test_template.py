@@ -113,6 +113,8 @@ def test_the_template_s_defaults_are_the_code_s() -> None:
     assert parameters["DisruptionMovePrice"]["Default"] == defaults.disruption_move_price
     assert duration.parse(parameters["DisruptionPayback"]["Default"]) == defaults.disruption_payback
     assert parameters["DisruptionSeconds"]["Default"] == defaults.disruption_seconds
+    assert parameters["LegacyObjects"]["Default"] == str(defaults.legacy_objects).lower()
+    assert parameters["DefaultInstanceProfile"]["Default"] == defaults.default_instance_profile
     assert parameters["SpotToSpot"]["Default"] == str(defaults.spot_to_spot).lower()
     assert canary_of(parameters["Canary"]["Default"]) == defaults.canary
     assert parameters["PodDeletionCost"]["Default"] == str(defaults.pod_deletion_cost).lower()

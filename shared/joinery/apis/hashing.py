@@ -23,7 +23,9 @@ HASH_VERSION = "joinery-v1"
 def node_pool_hash(pool: NodePool) -> str:
     """A decimal number. Of ``spec.template`` without its requirements: those drift by themselves."""
     template = pool.spec.template
-    content = template.model_dump(mode="json", exclude={"spec": {"requirements"}})
+    # Up to v0.37 a pool's expiry held for the nodes that it had, so that a change of it never replaced one.
+    left_out = {"requirements", "expire_after"} if pool.origin else {"requirements"}
+    content = template.model_dump(mode="json", exclude={"spec": left_out})
     for field in ("expire_after", "termination_grace_period"):
         content["spec"][field] = _seconds(content["spec"].get(field))
     return digest(content)

@@ -56,6 +56,7 @@ MAX_NODE_SHARE = f"{OWN_GROUP}/max-node-share"
 MIN_VALUES_RELAXED = f"{CORE_GROUP}/nodeclaim-min-values-relaxed"
 INSTANCE_PROFILE = f"{AWS_GROUP}/instance-profile-name"
 INSTANCE_TAGGED = f"{AWS_GROUP}/tagged"
+EMPTY_SINCE = f"{CORE_GROUP}/emptiness-timestamp"  # on Nodes of a Provisioner, up to v0.31
 
 #: The pods a claim was planned for, as a JSON list of namespace/name: its node is kept for them while they wait.
 PLANNED_PODS = f"{OWN_GROUP}/planned-pods"
@@ -76,6 +77,9 @@ REPLACEMENT_LAUNCHED = f"{OWN_GROUP}/replacement-launched"
 REBOOTED_AT = f"{OWN_GROUP}/rebooted-at"
 #: On each candidate of a disruption command, the command itself: a JSON object (``state.disruption.CommandRecord``).
 DISRUPTION_COMMAND = f"{OWN_GROUP}/disruption-command"
+#: On an object of an older API, followed by a dot and the kind that it is in v1: the status that it would have there,
+#: and our annotations, as a JSON object (``apis.legacy.record``).
+WRITTEN_AS = f"{OWN_GROUP}/written-as"
 #: On each replacement of such a command, what it replaces: a JSON object (``state.disruption.Replaces``).
 REPLACES = f"{OWN_GROUP}/replaces"
 #: On a node that a disruption command bought, what for: a JSON object (``state.purchases.Purchase``).

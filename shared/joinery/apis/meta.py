@@ -3,7 +3,7 @@
 import re
 from datetime import datetime
 from functools import lru_cache
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
 from pydantic import (
     AfterValidator,
@@ -12,6 +12,7 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PrivateAttr,
     SerializationInfo,
     SerializerFunctionWrapHandler,
     Strict,
@@ -287,13 +288,41 @@ PoolRequirements = Annotated[
 ]
 
 
+class Origin(NamedTuple):
+    """The object of an older API that a custom resource was made from: that is what the API server stores."""
+
+    api_version: str
+    kind: str
+    name: str
+
+
 class CustomResource(Model):
-    """One of the three kinds: what the API server stores under its name."""
+    """One of the three kinds: what the API server stores under its name.
+
+    An object of an older API is read as one of them too (``joinery.apis.legacy``), and remembers its ``origin``.
+    """
 
     api_version: ClassVar[str]
     kind: ClassVar[str]
 
     metadata: ObjectMeta = ObjectMeta()
+    _origin: Origin | None = PrivateAttr(default=None)
+
+    @property
+    def origin(self) -> Origin | None:
+        """The object of an older API that this one was made from; None if it is stored as it is."""
+        return self._origin
+
+    @property
+    def stored_as(self) -> tuple[str, str]:
+        """API version and kind by which the API server knows it: owner references and Events name these."""
+        return (self._origin.api_version, self._origin.kind) if self._origin else (self.api_version, self.kind)
+
+    def made_from(self, origin: Origin) -> Self:
+        """The same with that origin."""
+        made = self.model_copy()
+        made._origin = origin
+        return made
 
     def to_wire(self) -> dict[str, Any]:
         """The document that the API server accepts: camel case, RFC3339 times, nothing that is null or says nothing."""

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from joinery.apis import labels
+from joinery.apis import duration, labels
 from joinery.apis.meta import (
     AWS_KEYS,
     CORE_KEYS,
@@ -28,10 +28,14 @@ from joinery.apis.rules import Rule, Transition
 
 
 def _restricted(domain: str, allowed: frozenset[str]) -> Rule:
-    """Labels of a domain that nodes get from us alone, but for those that a person may set."""
+    """Labels of a domain that nodes get from us alone, but for those that a person may set.
+
+    A NodePool that was made from a Provisioner has the older label of its name; no API server stores such a NodePool.
+    """
+    accepted = allowed | {labels.PROVISIONER_NAME}
 
     def first_of(keys: Iterable[str]) -> str:
-        return next((key for key in keys if key not in allowed and in_domain(key, domain)), "")
+        return next((key for key in keys if key not in accepted and in_domain(key, domain)), "")
 
     return Rule(
         f"self.all(k, k in {listed_cel(allowed)} || !{in_domain_cel('k', domain)})",
@@ -195,3 +199,10 @@ class NodePool(CustomResource):
     def is_static(self) -> bool:
         """A pool with ``replicas`` keeps a fixed size and takes no pending pods (Karpenter static capacity)."""
         return self.spec.replicas is not None
+
+    @property
+    def notes_emptiness(self) -> bool:
+        """Whether its empty Nodes say since when: those of a Provisioner with ``ttlSecondsAfterEmpty`` do."""
+        disruption = self.spec.disruption
+        waits = disruption.consolidation_policy == "WhenEmpty" and disruption.consolidate_after != duration.NEVER
+        return waits and self.origin is not None and self.origin.kind == "Provisioner"

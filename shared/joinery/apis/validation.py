@@ -146,7 +146,8 @@ def _unreadable(annotations: Mapping[str, str], key: str, read: Callable[[str], 
 def _label_reasons(where: str, given: Mapping[str, str]) -> Iterator[str]:
     for key, value in given.items():
         field = f"{where}[{key}]"
-        if reason := _key_reason(key):
+        # A NodePool that was made from a Provisioner has the older label of its name (``joinery.apis.legacy``).
+        if key != labels.PROVISIONER_NAME and (reason := _key_reason(key)):
             yield f"{field}: {reason}"
         if not is_label_value(value):
             yield f"{field}: {value!r} is not a label value"

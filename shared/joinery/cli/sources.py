@@ -133,23 +133,16 @@ def live_snapshot(now: datetime) -> "Snapshot":
 
     Legacy objects are read too, where the cluster has them; such a cluster may not know the kinds of v1.
     """
-    from joinery.cli.reading.legacy import with_legacy
     from joinery.cloudprovider.offline import NODE_CLASS
-    from joinery.cluster import legacy
     from joinery.cluster.auth import from_kubeconfig
     from joinery.cluster.kubernetes import KubernetesCluster
+    from joinery.cluster.legacy import LegacyApis
     from joinery.cluster.transport import Transport
 
     with reading_cluster():
         transport = Transport(from_kubeconfig())
-        documents = legacy.documents(transport)
-        snapshot = KubernetesCluster(
-            transport,
-            now=lambda: now,
-            node_class=NODE_CLASS,
-            is_listed=lambda kind: not documents or legacy.is_served(transport, kind.path),
-        ).snapshot()
-    return with_legacy(snapshot, documents) if documents else snapshot
+        legacy = LegacyApis(transport, NODE_CLASS, needs_v1=False)
+        return KubernetesCluster(transport, now=lambda: now, node_class=NODE_CLASS, legacy=legacy).snapshot()
 
 
 def live_catalog(region: str = "") -> "Catalog":

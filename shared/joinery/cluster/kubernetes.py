@@ -5,7 +5,7 @@ so an object whose metadata and status both changed takes two requests.
 """
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
@@ -24,6 +24,7 @@ from joinery.apis.stored import part
 from joinery.apis.validation import explain
 from joinery.cluster import leases, lists
 from joinery.cluster.gateway import Eviction, Lease
+from joinery.cluster.legacy import LegacyApis, path_of
 from joinery.cluster.lists import NODE_CLAIMS, NODE_POOLS
 from joinery.cluster.mirrors import SHORT
 from joinery.cluster.patches import Document, changes, document, guarded, may_still_be_sent
@@ -35,6 +36,7 @@ from joinery.state.snapshot import ClaimsSnapshot, Snapshot
 
 M = TypeVar("M", bound=CustomResource)
 Shared = TypeVar("Shared", Node, Pod)
+S = TypeVar("S", bound=ClaimsSnapshot)
 #: How often a write to a Node is sent again after a conflict that does not concern it.
 CONFLICTS = 3
 _MANY_BUDGETS = "more than one PodDisruptionBudget"
@@ -43,9 +45,8 @@ _MANY_BUDGETS = "more than one PodDisruptionBudget"
 class KubernetesCluster:
     """Implements ``joinery.cluster.gateway.Cluster``. ``now`` gives the moment of a snapshot and of a Lease, in UTC.
 
-    ``node_class``: the model of our cloud's node classes. ``is_listed``: whether a snapshot lists a kind of custom
-    resource. Those of an older Karpenter's cluster may not be installed. ``short`` and ``tell``: of
-    ``joinery.cluster.mirrors``.
+    ``node_class``: the model of our cloud's node classes. ``legacy``: the older APIs, where their objects count too.
+    ``short`` and ``tell``: of ``joinery.cluster.mirrors``.
     """
 
     def __init__(
@@ -54,7 +55,7 @@ class KubernetesCluster:
         *,
         now: Callable[[], datetime],
         node_class: type[NodeClass],
-        is_listed: Callable[[lists.Custom[Any]], bool] = lambda _: True,
+        legacy: LegacyApis | None = None,
         short: int = SHORT,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -65,8 +66,11 @@ class KubernetesCluster:
         self._customs: Mapping[str, lists.Custom[Any]] = {
             custom.kind: custom for custom in (NODE_CLAIMS, NODE_POOLS, self._node_classes)
         }
-        self._reads = Reads(transport, self._customs.values(), self._node_class.group, short=short, tell=tell)
-        self._is_listed = is_listed
+        self._legacy = legacy
+        others = legacy.kinds.values() if legacy else ()
+        self._reads = Reads(
+            transport, self._customs.values(), self._node_class.group, others=others, short=short, tell=tell
+        )
 
     @property
     def bytes_read(self) -> int:
@@ -74,15 +78,19 @@ class KubernetesCluster:
         return self._reads.bytes_read
 
     def snapshot(self) -> Snapshot:
-        now = self._now()
-        left_out = {custom.field for custom in self._customs.values() if not self._is_listed(custom)}
-        read = self._reads.read(field for field in self._reads.fields if field not in left_out)
-        return Snapshot(now=now, node_class_kind=self._node_class, **read)
+        return self._read(Snapshot, self._reads.fields)
 
     def claims_snapshot(self) -> ClaimsSnapshot:
-        now = self._now()
-        read = self._reads.read([NODE_CLAIMS.field, self._node_classes.field])
-        return ClaimsSnapshot(now=now, node_class_kind=self._node_class, **read)
+        return self._read(ClaimsSnapshot, (NODE_CLAIMS.field, self._node_classes.field))
+
+    def _read(self, kind: type[S], fields: Iterable[str]) -> S:
+        now, legacy = self._now(), self._legacy
+        if legacy is None:
+            return kind(now=now, node_class_kind=self._node_class, **self._reads.read(fields))
+        left_out = () if legacy.serves_v1 else [custom.field for custom in self._customs.values()]
+        read = self._reads.read([*(field for field in fields if field not in left_out), *legacy.fields])
+        listed = {field: read.pop(field) for field in legacy.fields}
+        return legacy.adopted(kind(now=now, node_class_kind=self._node_class, **read), listed)
 
     def node(self, name: str) -> Node:
         return decode(self.transport.get(f"/api/v1/nodes/{name}"), Node)
@@ -98,7 +106,12 @@ class KubernetesCluster:
         self._send(path, changes(before, after)[0], before.metadata.resource_version)
 
     def node_pool(self, name: str) -> NodePool:
-        raw = self.transport.get(f"{NODE_POOLS.path}/{name}")
+        try:
+            raw = self.transport.get(f"{NODE_POOLS.path}/{name}")
+        except NotFoundError:
+            if self._legacy is None:
+                raise
+            return self._legacy.node_pool(name)
         try:
             return decode_model(raw, NodePool)
         except ValidationError as error:
@@ -106,6 +119,8 @@ class KubernetesCluster:
 
     def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
         body = {"apiVersion": NODE_CLAIMS.api_version, "kind": NODE_CLAIMS.kind, **_creation(claim)}
+        if self._legacy is not None and self._legacy.is_beta:
+            return self._legacy.create(claim, body, dry_run=dry_run)
         path = f"{NODE_CLAIMS.path}?dryRun=All" if dry_run else NODE_CLAIMS.path
         return decode_model(self.transport.request("POST", path, body), NodeClaim)
 
@@ -113,7 +128,8 @@ class KubernetesCluster:
         return self._update_custom(NODE_CLAIMS, before, after)
 
     def delete_node_claim(self, claim: NodeClaim) -> None:
-        self._delete(f"{NODE_CLAIMS.path}/{claim.metadata.name}", claim.metadata.uid)
+        path = path_of(claim.origin) if claim.origin else f"{NODE_CLAIMS.path}/{claim.metadata.name}"
+        self._delete(path, claim.metadata.uid)
 
     def update_node(self, before: Node, after: Node) -> Node:
         body = self._update_shared(f"/api/v1/nodes/{before.metadata.name}", before, after)
@@ -129,12 +145,20 @@ class KubernetesCluster:
         return self._update_custom(self._node_classes, before, after)
 
     def reject(self, kind: str, name: str, reason: str) -> None:
+        def judged(before: list[Any], generation: int) -> list[Any]:
+            conditions = rejected(before, kind, reason, Observation(now=self._now(), generation=generation))
+            return [condition.model_dump(mode="json", by_alias=True) for condition in conditions]
+
         path = f"{self._customs[kind].path}/{name}"
-        stored: Document = msgspec.json.decode(self.transport.get(path))
+        try:
+            stored: Document = msgspec.json.decode(self.transport.get(path))
+        except NotFoundError:
+            if self._legacy is None:
+                raise
+            self._legacy.reject(kind, name, judged)
+            return
         before = part(stored, "status").get("conditions") or []
-        at = Observation(now=self._now(), generation=stored["metadata"].get("generation", 0))
-        conditions = rejected(before, kind, reason, at)
-        after = [condition.model_dump(mode="json", by_alias=True) for condition in conditions]
+        after = judged(before, stored["metadata"].get("generation", 0))
         if after != before:
             self._send(f"{path}/status", {"status": {"conditions": after}}, stored["metadata"]["resourceVersion"])
 
@@ -200,6 +224,8 @@ class KubernetesCluster:
         return self._patch(path, patch, status, current.metadata.resource_version)
 
     def _update_custom(self, custom: lists.Custom[M], before: M, after: M) -> M:
+        if self._legacy is not None and before.origin:
+            return self._legacy.update(before.origin, before, after)
         patch, status = changes(before, after)
         path = f"{custom.path}/{before.metadata.name}"
         body = self._patch(path, patch, status, before.metadata.resource_version)

@@ -1,36 +1,236 @@
-"""Legacy objects of a cluster, where their definitions are installed; a cluster without them has none.
+"""Objects of the older APIs in a cluster: which of these APIs it serves, how they are read, and how they are written.
 
-Read by ``joinery plan`` only. The doors do not know these kinds: they would have to write status and claims in an API
-that only an older Karpenter answers for. Kinds of v1beta1 are read where v1 is not served: where both are, they are one
-object.
+A cluster that serves none of them has none. Which versions the group ``karpenter.sh`` has is asked once in ten minutes,
+and so is a kind that was not there. v1beta1 and v1 are versions of the same objects: v1beta1 is read only where v1 is
+not served, and NodeClaims are then created in v1beta1. Provisioners and v1 live side by side.
+
+Decisions see objects of v1 alone (``joinery.state.legacy``). A write to one of them is turned into one to the object
+that is stored (``joinery.apis.legacy.rewritten``): that is read, and the patch is refused if it has changed since.
 """
 
-from typing import Any
+import contextlib
+from collections.abc import Callable, Mapping
+from typing import Any, TypeVar
 
 import msgspec
 
-from joinery.apis.legacy import ALPHA_KINDS, BETA_KINDS, Version
-from joinery.cluster.lists import NODE_POOLS, read
-from joinery.cluster.transport import Transport
+from joinery.apis.decoding import decoder
+from joinery.apis.legacy import (
+    ALPHA_KINDS,
+    BETA_KINDS,
+    Version,
+    called_now,
+    recorded_status,
+    rewritten,
+    written_claim,
+)
+from joinery.apis.meta import CustomResource, Origin
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodeclass import NodeClass
+from joinery.apis.nodepool import NodePool
+from joinery.cluster.lists import NotInstalledError, read
+from joinery.cluster.mirrors import Kept
+from joinery.cluster.patches import Document, changes, document, guarded
+from joinery.cluster.transport import MERGE_PATCH, Transport
+from joinery.cluster.watches import Head
+from joinery.errors import ConflictError, NotFoundError
+from joinery.state.legacy import LegacyReader
+from joinery.state.snapshot import ClaimsSnapshot
 
-Document = dict[str, Any]
+R = TypeVar("R", bound=CustomResource)
+S = TypeVar("S", bound=ClaimsSnapshot)
+
+#: How long the answer that something is not there is believed, in seconds.
+ABSENT_SECONDS = 600.0
+_GROUP = "/apis/karpenter.sh"
+_ALPHA, _BETA, _NOW = "v1alpha5", "v1beta1", "v1"
+_KINDS: Mapping[Version, str] = {**ALPHA_KINDS, **BETA_KINDS}
+_CLAIMS = frozenset(version for version in _KINDS if called_now(version[1]) == NodeClaim.kind)
 
 
-def documents(transport: Transport) -> tuple[Document, ...]:
-    """Every legacy object, with its version and kind written on it. Raises ``UnavailableError``."""
-    kinds = ALPHA_KINDS if is_served(transport, NODE_POOLS.path) else {**ALPHA_KINDS, **BETA_KINDS}
-    return tuple(document for version, plural in kinds.items() for document in _documents(transport, version, plural))
+def _path(version: Version) -> str:
+    return f"/apis/{version[0]}/{_KINDS[version]}"
 
 
-def is_served(transport: Transport, path: str) -> bool:
-    """Whether the API server knows the kind at all."""
-    return transport.ask("GET", f"{path}?limit=1").code != 404
+def path_of(origin: Origin) -> str:
+    """Where a stored legacy object lives."""
+    return f"{_path((origin.api_version, origin.kind))}/{origin.name}"
 
 
-def _documents(transport: Transport, version: Version, plural: str) -> list[Document]:
-    api_version, kind = version
-    path = f"/apis/{api_version}/{plural}"
-    if not is_served(transport, path):
-        return []
-    objects = read(transport, path, msgspec.Raw).objects
-    return [{**msgspec.json.decode(raw), "apiVersion": api_version, "kind": kind} for raw in objects]
+#: Paths of the kinds that are listed on every read, as NodeClaims are (``joinery.cluster.mirrors``).
+CLAIM_PATHS = frozenset(_path(version) for version in _CLAIMS)
+
+
+class _Versions(msgspec.Struct):
+    version: str = ""
+
+
+class _Group(msgspec.Struct):
+    versions: list[_Versions] = []
+
+
+class DocumentKind:
+    """A legacy kind, object by object as it is stored. Its path stands for its field: a snapshot has none for it."""
+
+    def __init__(self, version: Version, clock: Callable[[], float]) -> None:
+        self.field = self.path = _path(version)
+        self._version, self._clock = version, clock
+        self._absent_until = 0.0
+
+    def listed(self, transport: Transport, known: Mapping[str, Kept]) -> tuple[str, dict[str, Kept]]:
+        if self._clock() < self._absent_until:
+            return "", {}
+        try:
+            listed = read(transport, self.path, msgspec.Raw)
+        except NotInstalledError:
+            self._absent_until = self._clock() + ABSENT_SECONDS
+            return "", {}
+        kept = {}
+        for raw in listed.objects:
+            head = decoder(Head).decode(raw)
+            before = known.get(head.key)
+            kept[head.key] = before if before is not None and before.version == head.version else self.kept(raw, head)
+        return listed.version, kept
+
+    def kept(self, raw: msgspec.Raw, head: Head) -> Kept:
+        api_version, kind = self._version
+        return Kept(head.version, {**msgspec.json.decode(raw), "apiVersion": api_version, "kind": kind})
+
+
+class LegacyApis:
+    """The older APIs of one cluster.
+
+    ``default_profile``: see ``apis.legacy.equivalents``. ``needs_v1``: whether a cluster that serves nothing but
+    v1alpha5 is an error, because NodeClaims are written in v1. A plan needs none.
+    """
+
+    def __init__(
+        self,
+        transport: Transport,
+        node_class: type[NodeClass],
+        *,
+        default_profile: str | None = None,
+        needs_v1: bool = True,
+    ) -> None:
+        self._transport = transport
+        self._reader = LegacyReader(node_class, default_profile=default_profile)
+        self._needs_v1 = needs_v1
+        self.kinds = {version: DocumentKind(version, transport.clock) for version in _KINDS}
+        self._versions: frozenset[str] = frozenset()
+        self._asked_at: float | None = None
+
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The legacy kinds that the cluster serves, by their fields."""
+        versions = self._served()
+        kinds = [*(ALPHA_KINDS if _ALPHA in versions else ()), *(BETA_KINDS if self.is_beta else ())]
+        return tuple(self.kinds[version].field for version in kinds)
+
+    @property
+    def is_beta(self) -> bool:
+        """Whether NodePools, NodeClaims and node classes are those of v1beta1 here."""
+        return _BETA in self._served() and _NOW not in self._served()
+
+    @property
+    def serves_v1(self) -> bool:
+        """Whether the kinds of v1 are to be read."""
+        is_alpha_alone = _ALPHA in self._served() and not self._served() & {_BETA, _NOW}
+        return not self.is_beta and (self._needs_v1 or not is_alpha_alone)
+
+    def adopted(self, snapshot: S, listed: Mapping[str, tuple[Document, ...]]) -> S:
+        """The snapshot with what legacy objects are in v1. ``listed``: these, by their fields."""
+        return self._reader.adopted(snapshot, [found for field in self.fields for found in listed.get(field, ())])
+
+    def node_pool(self, name: str) -> NodePool:
+        """One NodePool as it is now. Raises ``NotFoundError``."""
+        listed = [kept.thing for field in self.fields for kept in self._listed(field)]
+        for _, made, _ in self._reader.made(listed):
+            if isinstance(made, NodePool) and made.metadata.name == name:
+                return made
+        raise NotFoundError(f"NodePool {name} not found")
+
+    def _listed(self, field: str) -> list[Kept]:
+        kind = next(kind for kind in self.kinds.values() if kind.field == field)
+        return list(kind.listed(self._transport, {})[1].values())
+
+    def _served(self) -> frozenset[str]:
+        now = self._transport.clock()
+        if self._asked_at is None or now - self._asked_at > ABSENT_SECONDS:
+            answer = self._transport.ask("GET", _GROUP)
+            versions = decoder(_Group).decode(answer.body).versions if answer.code < 400 else []
+            self._versions, self._asked_at = frozenset(one.version for one in versions), now
+        return self._versions
+
+    # --- writes ---
+
+    def create(self, claim: NodeClaim, body: Document, *, dry_run: bool) -> NodeClaim:
+        """The claim as stored in v1beta1. ``body``: as v1 would create it."""
+        version = next(version for version in BETA_KINDS if version in _CLAIMS)
+        path = f"{_path(version)}?dryRun=All" if dry_run else _path(version)
+        given = msgspec.json.decode(self._transport.request("POST", path, written_claim(body)))["metadata"]
+        # Of its spec the answer lacks what v1beta1 does not know; the rest is as it was sent.
+        metadata = claim.metadata.model_validate({**document(claim.metadata), **given})
+        return claim.model_copy(update={"metadata": metadata}).made_from(Origin(*version, metadata.name))
+
+    def update(self, origin: Origin, before: R, after: R) -> R:
+        """Write what has changed on the stored object. ``ConflictError`` if a claim has changed since it was read."""
+        patch, status = changes(before, after)
+        if not patch and not status:
+            return after
+        stored = self._stored(origin)
+        if stored["metadata"].get("uid", "") != before.metadata.uid:
+            raise ConflictError(f"{origin.kind} {origin.name} is another object: its UID differs")
+        version = stored["metadata"]["resourceVersion"]
+        # Pools and classes are written by lifecycle alone, and two of them may be one stored object.
+        if before.kind == NodeClaim.kind and version != before.metadata.resource_version:
+            raise ConflictError(f"{origin.kind} {origin.name} was modified since it was read")
+        whole = document(after).get("status", {}) if status else None
+        metadata = patch.get("metadata", {})
+        version = self._send(origin, stored, before.kind, before.metadata.name, metadata=metadata, status=whole)
+        return after.model_copy(update={"metadata": after.metadata.model_copy(update={"resource_version": version})})
+
+    def reject(self, kind: str, name: str, judged: Callable[[list[Any], int], list[Any]]) -> None:
+        """Write the conditions of an object that cannot be read. ``judged`` makes them of those before and the
+        generation. ``NotFoundError`` if no legacy object has that kind, as it is called in v1, and name.
+        """
+        for version in (version for version in _KINDS if called_now(version[1]) == kind):
+            if self.kinds[version].field not in self.fields:
+                continue
+            origin = Origin(*version, name)
+            try:
+                stored = self._stored(origin)
+            except NotFoundError:
+                continue
+            self._reject(origin, stored, kind, judged)
+            return
+        raise NotFoundError(f"{kind} {name} not found")
+
+    def _reject(
+        self, origin: Origin, stored: Document, kind: str, judged: Callable[[list[Any], int], list[Any]]
+    ) -> None:
+        status = recorded_status(stored, kind, origin.name)
+        before = status.get("conditions") or []
+        conditions = judged(before, stored["metadata"].get("generation", 0))
+        if conditions != before:
+            whole = {**status, "conditions": conditions}
+            self._send(origin, stored, kind, origin.name, metadata={}, status=whole)
+
+    def _send(
+        self, origin: Origin, stored: Document, kind: str, name: str, *, metadata: Document, status: Document | None
+    ) -> str:
+        """Both patches of the stored object. Returns its resource version afterwards."""
+        patch, shown = rewritten(stored, kind, name, metadata=metadata, status=status)
+        path = path_of(origin)
+        version: str = stored["metadata"].get("resourceVersion", "")
+        # The annotation first: it has all of the status, and finalizers may take the object away.
+        for part, change in ((path, patch), (f"{path}/status", shown)):
+            # Without the finalizer the object is gone, and a definition may lack the subresource.
+            with contextlib.suppress(NotFoundError) if part != path else contextlib.nullcontext():
+                if change:
+                    body = self._transport.request("PATCH", part, guarded(change, version), content_type=MERGE_PATCH)
+                    version = msgspec.json.decode(body)["metadata"].get("resourceVersion", "")
+        return version
+
+    def _stored(self, origin: Origin) -> Document:
+        stored: Document = msgspec.json.decode(self._transport.get(path_of(origin)))
+        return {**stored, "apiVersion": origin.api_version, "kind": origin.kind}

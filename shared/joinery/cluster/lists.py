@@ -84,6 +84,12 @@ CORE: tuple[tuple[str, str, Any], ...] = (
 #: value into every pod that is stored (admission plugin Priority). Without CSINodes we do not know how many volumes a
 #: node takes; kube-scheduler does, and sends no pod where a volume is too many.
 DISPENSABLE = frozenset({"/apis/scheduling.k8s.io/v1/priorityclasses", "/apis/storage.k8s.io/v1/csinodes"})
+
+
+class NotInstalledError(ConfigurationError):
+    """The cluster has no such kind."""
+
+
 #: The name that stands for all objects of a kind.
 ALL = "(all)"
 
@@ -219,7 +225,7 @@ def _page(transport: Transport, path: str, token: str) -> Response:
 
 def _body(path: str, answer: Response) -> bytes:
     if answer.code == 404:
-        raise ConfigurationError(f"{path}: not installed in this cluster: apply the custom resource definitions")
+        raise NotInstalledError(f"{path}: not installed in this cluster: apply the custom resource definitions")
     if answer.code == _FORBIDDEN:
         raise _denied(path, answer)
     if answer.code >= 400:

@@ -6,20 +6,21 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from joinery.cluster import lists
+from joinery.cluster import legacy, lists
 from joinery.cluster.lists import Listed
 from joinery.cluster.mirrors import RELIST_SECONDS, SHORT, CoreKind, CustomKind, Kind, Mirror
 from joinery.cluster.transport import Transport
 
 NODES, PODS = "nodes", "pods"
 #: What is bought and what exists: see ``joinery.cluster.mirrors``.
-_LISTED_ALWAYS = frozenset({lists.NODE_CLAIMS.field})
+_LISTED_ALWAYS = frozenset({lists.NODE_CLAIMS.field, *legacy.CLAIM_PATHS})
 
 
 class Reads:
     """Everything that a snapshot holds. Safe to use from several threads, one read after the other.
 
-    ``customs``: the custom resources among it. ``group``: the API group of our cloud's node classes. ``short``: see
+    ``customs``: the custom resources among it. ``group``: the API group of our cloud's node classes. ``others``: kinds
+    that are read only when they are asked for, and that no field of a snapshot is for. ``short``: see
     ``joinery.cluster.mirrors.SHORT``. ``tell`` is told a line about objects that an earlier read had missed.
     """
 
@@ -29,6 +30,7 @@ class Reads:
         customs: Iterable[lists.Custom[Any]],
         group: str,
         *,
+        others: Iterable[Kind] = (),
         short: int = SHORT,
         tell: Callable[[str], None] = lambda _: None,
     ) -> None:
@@ -38,7 +40,8 @@ class Reads:
             for field, path, struct in lists.CORE
         ]
         kinds += [CustomKind(custom, group) for custom in customs]
-        self._kinds = {kind.field: kind for kind in kinds}
+        self._fields = tuple(kind.field for kind in kinds)
+        self._kinds = {kind.field: kind for kind in (*kinds, *others)}
         self._mirrors: dict[str, Mirror] = {}
         self._one_at_a_time = threading.Lock()
 
@@ -49,8 +52,8 @@ class Reads:
 
     @property
     def fields(self) -> tuple[str, ...]:
-        """The kinds that there are, by their fields of the snapshot."""
-        return tuple(self._kinds)
+        """The kinds of a snapshot, by its fields."""
+        return self._fields
 
     def read(self, fields: Iterable[str]) -> dict[str, Any]:
         """These kinds as they are now: the values of their fields, and ``invalid``. Raises as ``lists.read`` does."""

@@ -50,4 +50,4 @@ def _kind_of(subject: Subject) -> tuple[str, str]:
     """API version and kind. Custom resources know their own."""
     if isinstance(subject, Pod | Node):
         return "v1", type(subject).__name__
-    return subject.api_version, subject.kind
+    return subject.stored_as

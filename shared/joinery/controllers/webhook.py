@@ -80,8 +80,11 @@ def bells(request: Request) -> frozenset[Bell]:
         "events.events.k8s.io": _event,
         "nodes.": _node,
         f"nodeclaims.{labels.CORE_GROUP}": _node_claim,
+        f"machines.{labels.CORE_GROUP}": _node_claim,
         f"nodepools.{labels.CORE_GROUP}": _configuration,
+        f"provisioners.{labels.CORE_GROUP}": _configuration,
         f"ec2nodeclasses.{labels.AWS_GROUP}": _configuration,
+        f"awsnodetemplates.{labels.AWS_GROUP}": _configuration,
     }
     resource = _mapping(request, "resource")
     judge = judges.get(f"{resource.get('resource')}.{resource.get('group', '')}")

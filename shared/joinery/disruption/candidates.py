@@ -37,7 +37,7 @@ from joinery.state.claims import DRIFTED
 from joinery.state.disruption import record_of
 from joinery.state.nodes import NodeView, views
 from joinery.state.plans import is_kept
-from joinery.state.pod_events import quiet_since
+from joinery.state.pod_events import empty_since, is_empty, quiet_since
 from joinery.state.pods import is_reschedulable
 from joinery.state.stops import stop_in_force
 
@@ -280,7 +280,10 @@ class _Judge:
         return sold.price(zone, capacity_type) if sold else None
 
     def _quiet_since(self, view: NodeView, claim: NodeClaim) -> datetime | None:
-        return quiet_since(claim, [pod for pod in view.pods if pod.spec.node_name], self._now)
+        pods, pool = [pod for pod in view.pods if pod.spec.node_name], self._pool(view)
+        if pool is not None and pool.notes_emptiness and is_empty(pods) and (noted := empty_since(view.annotations)):
+            return noted
+        return quiet_since(claim, pods, self._now)
 
     # --- where pods may go ---
 

@@ -89,9 +89,10 @@ def _claim(
 
 
 def _owner(pool: NodePool) -> OwnerReference:
+    api_version, kind = pool.stored_as
     return OwnerReference(
-        api_version="karpenter.sh/v1",
-        kind="NodePool",
+        api_version=api_version,
+        kind=kind,
         name=pool.metadata.name,
         uid=pool.metadata.uid,
         block_owner_deletion=True,

@@ -84,11 +84,12 @@ def _is_unregistered(taint: core.Taint) -> bool:
 
 
 def _owners(owners: Sequence[core.OwnerReference], claim: NodeClaim) -> list[core.OwnerReference]:
-    if any(owner.uid == claim.metadata.uid and owner.kind == "NodeClaim" for owner in owners):
+    api_version, kind = claim.stored_as
+    if any(owner.uid == claim.metadata.uid and owner.kind == kind for owner in owners):
         return list(owners)
     ours = core.OwnerReference(
-        api_version="karpenter.sh/v1",
-        kind="NodeClaim",
+        api_version=api_version,
+        kind=kind,
         name=claim.metadata.name,
         uid=claim.metadata.uid,
         block_owner_deletion=True,

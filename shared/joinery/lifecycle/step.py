@@ -22,6 +22,7 @@ from joinery.lifecycle.adoption import adopted
 from joinery.lifecycle.consistency import checked
 from joinery.lifecycle.consolidatable import with_consolidatable
 from joinery.lifecycle.demotion import demoted
+from joinery.lifecycle.emptiness import with_emptiness
 from joinery.lifecycle.finalization import finalize
 from joinery.lifecycle.garbage import lost_instance
 from joinery.lifecycle.initialization import initialize
@@ -103,7 +104,7 @@ def _living(view: View, claim: NodeClaim) -> Step:
     if claim.is_true(INITIALIZED):
         after, node = reprieved(view, *demoted(view, after, node))
     after, too_small = checked(view, after, node)
-    steered = steer(view, after, node)
+    steered = steer(view, after, with_emptiness(view, after, node))
     if steered.unserved:
         after = annotated(after, unserved(steered.unserved | unserved_needs(after)))
     after = adopted(view, settled(tracked(view, after, node), view.snapshot.now))

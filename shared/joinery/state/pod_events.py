@@ -5,14 +5,14 @@ nobody watches. The claim keeps a digest of the pods that were on its node when 
 beside that moment; pods have come or gone if the digest is another one now.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from hashlib import sha256
 
 from joinery.apis.core import Pod
-from joinery.apis.labels import OWN_GROUP
+from joinery.apis.labels import EMPTY_SINCE, OWN_GROUP
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.state.claims import INITIALIZED
+from joinery.state.claims import INITIALIZED, moment
 from joinery.state.pods import comes_with_node, is_active
 
 #: The condition whose message is the digest. A condition, because one write of the status holds it and the moment
@@ -26,8 +26,22 @@ def digest(pods: Iterable[Pod]) -> str:
 
     DaemonSets' pods do not count, nor those of the kubelet itself: they come and go with the node.
     """
-    running = sorted(pod.metadata.uid or pod.key for pod in pods if is_active(pod) and not comes_with_node(pod))
+    running = sorted(pod.metadata.uid or pod.key for pod in pods if _counts(pod))
     return sha256("\n".join(running).encode()).hexdigest()[:_DIGITS]
+
+
+def is_empty(pods: Iterable[Pod]) -> bool:
+    """Whether none of the pods on a node counts."""
+    return not any(map(_counts, pods))
+
+
+def empty_since(annotations: Mapping[str, str]) -> datetime | None:
+    """Since when a Node says that it is empty; None if it does not, or not in words that can be read."""
+    return moment(annotations.get(EMPTY_SINCE, ""))
+
+
+def _counts(pod: Pod) -> bool:
+    return is_active(pod) and not comes_with_node(pod)
 
 
 def last_pod_event(claim: NodeClaim, pods: Iterable[Pod], now: datetime) -> datetime | None:

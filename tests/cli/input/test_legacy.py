@@ -64,15 +64,11 @@ def test_a_provider_block_and_the_older_instance_types_are_honoured(old: Outcome
 
 
 def test_what_is_lost_on_the_way_is_said(old: Outcome) -> None:
-    """A dropped setting, and pods that select by the old name."""
+    """A dropped setting. A selector by the old name loses nothing: new nodes have that label too."""
     assert old.err.splitlines() == [
         (
             f"warning: {CLUSTER_OF_V31}: Provisioner batch: kubelet setting containerRuntime has no equivalent and is "
             "dropped"
-        ),
-        (
-            "note: 3 pods select karpenter.sh/provisioner-name: read as karpenter.sh/nodepool, "
-            "which nodes of a NodePool carry instead"
         ),
     ]
 

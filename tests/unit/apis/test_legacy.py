@@ -34,8 +34,8 @@ def test_a_legacy_object_is_read_as_its_equivalent(case: dict[str, Any]) -> None
 def test_what_was_lost_or_has_no_equivalent_is_said(case: dict[str, Any]) -> None:
     """Every note and problem names the legacy object, and the field as its author wrote it."""
     converted = _converted(case)
-    notes = [f"{' '.join(one.origin)}: {note}" for one in converted for note in one.notes]
-    problems = {" ".join(one.origin): one.problem for one in converted if one.problem}
+    notes = [f"{one.origin.kind} {one.origin.name}: {note}" for one in converted for note in one.notes]
+    problems = {f"{one.origin.kind} {one.origin.name}": one.problem for one in converted if one.problem}
     assert (notes, problems) == (case.get("notes", []), case.get("problems", {}))
 
 

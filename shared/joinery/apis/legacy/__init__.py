@@ -5,12 +5,23 @@ guide). What the older webhook filled in silently (linux, amd64, on-demand, the 
 2) is written out, because a NodePool has no such defaults; what it left open (expiry, consolidation) is written out
 too, because a NodePool has.
 
-Nothing acts on these: a plan from files or of a cluster reads them, and the doors know v1 only. Documents go in and
-come out, before the models see them, so that their rules are said once.
+The doors and the command line read them by this one conversion. Documents go in and come out, before the models see
+them, so that their rules are said once. A v1 object that is made here remembers its origin, and what is written on it
+is written there (``record``). Nothing else knows of the older APIs.
 """
 
-from joinery.apis.legacy.conversion import ALPHA_KINDS, BETA_KINDS, Equivalent, Version, equivalents, is_legacy
+from joinery.apis.legacy.beta import written_claim
+from joinery.apis.legacy.conversion import (
+    ALPHA_KINDS,
+    BETA_KINDS,
+    Equivalent,
+    Version,
+    called_now,
+    equivalents,
+    is_legacy,
+)
 from joinery.apis.legacy.names import RENAMED, modernized, renamed
+from joinery.apis.legacy.record import recorded_status, rewritten
 
 __all__ = [
     "ALPHA_KINDS",
@@ -18,8 +29,12 @@ __all__ = [
     "RENAMED",
     "Equivalent",
     "Version",
+    "called_now",
     "equivalents",
     "is_legacy",
     "modernized",
+    "recorded_status",
     "renamed",
+    "rewritten",
+    "written_claim",
 ]

@@ -63,7 +63,17 @@ def claim(given: Document) -> Document:
     return {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodeClaim",
-        "metadata": metadata(given, keep_finalizers=True),
+        "metadata": metadata(given, is_claim=True),
         "spec": claim_spec(spec, spec.get("nodeClassRef") or {}),
         **({"status": given["status"]} if given.get("status") else {}),
     }
+
+
+def written_claim(document: Document) -> Document:
+    """A NodeClaim of v1 as v1beta1 stores it. That claim has no age of its own; its pool's holds for it."""
+    spec = {
+        key: value for key, value in document["spec"].items() if key not in ("expireAfter", "terminationGracePeriod")
+    }
+    ref = spec["nodeClassRef"]
+    spec["nodeClassRef"] = {"apiVersion": f"{ref['group']}/v1beta1", "kind": ref["kind"], "name": ref["name"]}
+    return {**document, "apiVersion": "karpenter.sh/v1beta1", "kind": "NodeClaim", "spec": spec}

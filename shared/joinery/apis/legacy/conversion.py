@@ -5,7 +5,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from joinery.apis.legacy import beta, nodetemplate, provisioner
+from joinery.apis.legacy.record import with_record
 from joinery.apis.legacy.refusal import NotConvertibleError
+from joinery.apis.meta import Origin
 
 Document = dict[str, Any]
 Version = tuple[str, str]
@@ -25,7 +27,7 @@ ALPHA_KINDS: Mapping[Version, str] = {
     _ALPHA_CLAIM: "machines",
 }
 BETA_KINDS: Mapping[Version, str] = {_BETA_CLASS: "ec2nodeclasses", _BETA_POOL: "nodepools", _BETA_CLAIM: "nodeclaims"}
-_CALLED_NOW = {"Provisioner": "NodePool", "AWSNodeTemplate": "EC2NodeClass"}
+_CALLED_NOW = {"Provisioner": "NodePool", "AWSNodeTemplate": "EC2NodeClass", "Machine": "NodeClaim"}
 
 _POOLS: Mapping[Version, Callable[[Document], provisioner.ConvertedPool]] = {
     _ALPHA_POOL: provisioner.pool,
@@ -41,17 +43,19 @@ _CLAIMS: Mapping[Version, Callable[[Document], Document]] = {
 }
 
 
-_Pooled = tuple[tuple[str, str], provisioner.ConvertedPool]
+_Pooled = tuple[Origin, provisioner.ConvertedPool]
+#: What a conversion meets in an object whose shape is not that of its definition.
+_MISSHAPEN = (AttributeError, KeyError, TypeError, ValueError)
 
 
 @dataclass(frozen=True)
 class Equivalent:
     """What a legacy object is in v1: one document, or ``problem`` where there is none.
 
-    ``origin`` is the legacy object's kind and name; ``notes`` say what was lost or assumed, for a person.
+    ``origin`` is the legacy object; ``notes`` say what was lost or assumed, for a person.
     """
 
-    origin: tuple[str, str]
+    origin: Origin
     document: Document = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     problem: str = ""
@@ -59,8 +63,12 @@ class Equivalent:
     @property
     def missed_as(self) -> tuple[str, str]:
         """The kind and name by which others refer to it: a pod misses a Provisioner as a NodePool."""
-        kind, name = self.origin
-        return _CALLED_NOW.get(kind, kind), name
+        return called_now(self.origin.kind), self.origin.name
+
+
+def called_now(kind: str) -> str:
+    """What a kind of the older APIs is called in v1."""
+    return _CALLED_NOW.get(kind, kind)
 
 
 def is_legacy(version: Version) -> bool:
@@ -68,26 +76,57 @@ def is_legacy(version: Version) -> bool:
     return version in _POOLS or version in _CLASSES or version in _CLAIMS
 
 
-def equivalents(documents: Iterable[Document]) -> tuple[Equivalent, ...]:
-    """The v1 equivalent of every legacy object, classes first, each by name; a kubelet's settings are in its class."""
+def equivalents(documents: Iterable[Document], default_profile: str | None = None) -> tuple[Equivalent, ...]:
+    """The v1 equivalent of every legacy object, classes first, each by name; a kubelet's settings are in its class.
+
+    ``default_profile``: the instance profile of templates that name none, which Karpenter's own settings held. Without
+    one (empty) such a template cannot be used; None takes it for granted, which is enough for a plan.
+    """
     listed = sorted(documents, key=lambda given: (given["kind"], _name(given)))
+    stored = {_origin(given): given for given in listed}
+    return tuple(
+        replace(made, document=with_record(made.document, stored[made.origin])) if made.document else made
+        for equivalent in _converted(listed)
+        for made in (_with_profile(equivalent, default_profile),)
+    )
+
+
+def _converted(listed: Iterable[Document]) -> tuple[Equivalent, ...]:
     others: list[Equivalent] = []
     pools: list[_Pooled] = []
     classes: dict[str, Equivalent] = {}
     for given in listed:
-        version = given["apiVersion"], given["kind"]
-        origin = given["kind"], _name(given)
+        version, origin = (given["apiVersion"], given["kind"]), _origin(given)
         try:
             if version in _POOLS:
                 pools.append((origin, _POOLS[version](given)))
             elif version in _CLASSES:
                 document, notes = _CLASSES[version](given)
-                classes[_name(given)] = Equivalent(origin, document, tuple(notes))
+                classes[origin.name] = Equivalent(origin, document, tuple(notes))
             else:
                 others.append(Equivalent(origin, _CLAIMS[version](given)))
         except NotConvertibleError as refused:
             others.append(Equivalent(origin, problem=str(refused)))
+        except _MISSHAPEN as error:
+            # A definition that checks nothing lets anything be stored, and one odd object must not stop the others.
+            others.append(Equivalent(origin, problem=f"spec: is not that of a {origin.kind} ({error})"))
     return (*_with_kubelets(pools, classes), *others)
+
+
+def _with_profile(equivalent: Equivalent, default_profile: str | None) -> Equivalent:
+    """The same with the default instance profile where it names none."""
+    spec = equivalent.document.get("spec") or {}
+    if default_profile is None or spec.get("instanceProfile") != nodetemplate.DEFAULT_PROFILE:
+        return equivalent
+    if not default_profile:
+        problem = "spec.instanceProfile: is missing, and the setting DefaultInstanceProfile names none"
+        return Equivalent(equivalent.origin, problem=problem)
+    document = {**equivalent.document, "spec": {**spec, "instanceProfile": default_profile}}
+    return replace(equivalent, document=document)
+
+
+def _origin(given: Document) -> Origin:
+    return Origin(given["apiVersion"], given["kind"], _name(given))
 
 
 def _name(given: Document) -> str:
@@ -111,13 +150,13 @@ def _with_kubelets(pools: list[_Pooled], classes: dict[str, Equivalent]) -> tupl
 
 
 def _placed(
-    origin: tuple[str, str], made: provisioner.ConvertedPool, pools: list[_Pooled], classes: dict[str, Equivalent]
+    origin: Origin, made: provisioner.ConvertedPool, pools: list[_Pooled], classes: dict[str, Equivalent]
 ) -> Equivalent:
     shared = classes.get(made.class_name)
     if made.kubelet and shared is not None:
         alike = all(other.kubelet == made.kubelet for _, other in pools if other.class_name == made.class_name)
         name = made.class_name if alike else _free_name(f"{made.class_name}-{made.name}", classes)
-        document = _renamed(shared.document, name)
+        document = dict(shared.document) if alike else _renamed(shared.document, name)
         document["spec"] = {**document["spec"], "kubelet": made.kubelet}
         classes[name] = replace(shared, document=document, notes=shared.notes if alike else ())
         made = made.referring_to(name)
@@ -129,4 +168,6 @@ def _free_name(wanted: str, taken: Mapping[str, object]) -> str:
 
 
 def _renamed(document: Document, name: str) -> Document:
-    return {**document, "metadata": {**document["metadata"], "name": name}}
+    """The same under another name. A finalizer is that of the stored object, and not of a second one beside it."""
+    metadata = {key: value for key, value in document["metadata"].items() if key != "finalizers"}
+    return {**document, "metadata": {**metadata, "name": name}}

@@ -37,9 +37,12 @@ def renamed(given: Mapping[str, str]) -> dict[str, str]:
     return {RENAMED.get(key, key): value for key, value in given.items()}
 
 
-def metadata(given: Document, *, keep_finalizers: bool = False) -> Document:
-    """An object's metadata for its equivalent."""
+def metadata(given: Document, *, is_claim: bool = False) -> Document:
+    """An object's metadata for its equivalent.
+
+    A claim keeps its old labels and annotations beside the new ones, as its node has them.
+    """
     old = given.get("metadata") or {}
-    kept = {key: value for key, value in old.items() if key not in ("labels", "annotations", "finalizers")}
-    kept |= {part: renamed(old[part]) for part in ("labels", "annotations") if old.get(part)}
-    return kept | ({"finalizers": old["finalizers"]} if keep_finalizers and old.get("finalizers") else {})
+    naming = modernized if is_claim else renamed
+    kept = {key: value for key, value in old.items() if key not in ("labels", "annotations")}
+    return kept | {part: naming(old[part]) for part in ("labels", "annotations") if old.get(part)}

@@ -4,7 +4,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from joinery.apis.labels import ARCH, AWS_GROUP, CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, OS, canonical
+from joinery.apis.labels import (
+    ARCH,
+    AWS_GROUP,
+    CAPACITY_TYPE,
+    INSTANCE_TYPE,
+    ON_DEMAND,
+    OS,
+    PROVISIONER_NAME,
+    canonical,
+)
 from joinery.apis.legacy.names import INSTANCE_PODS, metadata, renamed
 from joinery.apis.legacy.nodetemplate import class_spec
 from joinery.apis.legacy.refusal import NotConvertibleError
@@ -54,7 +63,11 @@ def pool(given: Document) -> ConvertedPool:
     node_class, class_notes = _inline_class(given, spec)
     requirements, notes = _requirements(spec)
     template: Document = {
-        "metadata": _present(labels=spec.get("labels"), annotations=renamed(spec.get("annotations") or {})),
+        "metadata": {
+            # Pods of such a cluster select nodes by it.
+            "labels": {**(spec.get("labels") or {}), PROVISIONER_NAME: (given.get("metadata") or {}).get("name", "")},
+            **_present(annotations=renamed(spec.get("annotations") or {})),
+        },
         "spec": {
             "nodeClassRef": reference(spec.get("providerRef") or {"name": (given.get("metadata") or {}).get("name")}),
             "requirements": requirements,
@@ -146,14 +159,20 @@ def _in(key: str, *values: str) -> Document:
 
 
 def _disruption(spec: Document) -> Document:
-    """``consolidation.enabled`` or ``ttlSecondsAfterEmpty``; with neither, nodes stay until they expire."""
+    """``consolidation.enabled`` or ``ttlSecondsAfterEmpty``; with neither, nodes stay until they expire.
+
+    There were no budgets: all nodes that were empty went at once. What moves pods keeps the budget that Karpenter gives
+    where none is said.
+    """
     consolidates = bool((spec.get("consolidation") or {}).get("enabled"))
     after_empty = spec.get("ttlSecondsAfterEmpty")
     if consolidates and after_empty is not None:
         raise NotConvertibleError("spec.ttlSecondsAfterEmpty: must not be set together with consolidation.enabled")
+    budgets = [{"nodes": "100%", "reasons": ["Empty"]}, {"nodes": "10%", "reasons": ["Underutilized", "Drifted"]}]
     if consolidates:
-        return {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s"}
-    return {"consolidationPolicy": "WhenEmpty", "consolidateAfter": _seconds(after_empty, "ttlSecondsAfterEmpty")}
+        return {"consolidationPolicy": "WhenEmptyOrUnderutilized", "consolidateAfter": "0s", "budgets": budgets}
+    after = _seconds(after_empty, "ttlSecondsAfterEmpty")
+    return {"consolidationPolicy": "WhenEmpty", "consolidateAfter": after, "budgets": budgets}
 
 
 def _seconds(given: object, name: str) -> str:
@@ -174,14 +193,17 @@ def _present(**fields: object) -> Document:
 def claim(given: Document) -> Document:
     """The NodeClaim of a Machine: conditions lose their prefix, labels their old names."""
     spec, status = given.get("spec") or {}, given.get("status") or {}
+    generation = (given.get("metadata") or {}).get("generation")
+    # Its conditions say of no generation that it was observed: a Machine's spec never changes.
+    observed = {} if generation is None else {"observedGeneration": generation}
     conditions = [
-        {**condition, "type": str(condition.get("type")).removeprefix("Machine")}
+        {**observed, **condition, "type": str(condition.get("type")).removeprefix("Machine")}
         for condition in status.get("conditions") or ()
     ]
     return {
         "apiVersion": "karpenter.sh/v1",
         "kind": "NodeClaim",
-        "metadata": metadata(given, keep_finalizers=True),
+        "metadata": metadata(given, is_claim=True),
         "spec": claim_spec(spec, spec.get("machineTemplateRef") or {}),
         "status": {**status, "conditions": conditions},
     }

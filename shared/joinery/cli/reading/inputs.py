@@ -17,6 +17,7 @@ import msgspec
 
 from joinery.apis.decoding import without_nulls
 from joinery.apis.legacy import Equivalent, equivalents, is_legacy
+from joinery.apis.meta import Origin
 from joinery.cli.notices import Notice, note, some_of, warning
 from joinery.cli.reading.admission import admit
 from joinery.cli.reading.decoding import read as read_object
@@ -24,12 +25,13 @@ from joinery.cli.reading.documents import Document, documents, read, source_name
 from joinery.cli.reading.fields import Unknown
 from joinery.cli.reading.files import files_of
 from joinery.cli.reading.kinds import ASIDE, Kind, kind_of, makes_pods, problem_of, unsupported
-from joinery.cli.reading.legacy import decoded, in_new_words, old_selections
 from joinery.cli.reading.own_annotations import nothing_reads
 from joinery.cli.reading.placeholders import unfilled
 from joinery.cli.reading.refused import RefusedFilesError
 from joinery.cli.reading.workloads import Owner
+from joinery.cloudprovider.offline import NODE_CLASS
 from joinery.errors import ConfigurationError
+from joinery.state.legacy import LegacyReader, NotReadableError, by_older_rules
 from joinery.state.snapshot import Snapshot
 
 _HOOK = "helm.sh/hook"
@@ -50,7 +52,7 @@ class Inputs:
     notices: list[Notice] = field(default_factory=list)
     ignored: Counter[str] = field(default_factory=Counter)
     unknown: Counter[tuple[str, str]] = field(default_factory=Counter)
-    legacy: dict[tuple[str, str], Document] = field(default_factory=dict)
+    legacy: dict[Origin, Document] = field(default_factory=dict)
     refused: list[str] = field(default_factory=list)
     """File, object and field of everything that is wrong."""
     hooks: list[str] = field(default_factory=list)
@@ -65,7 +67,7 @@ class Inputs:
             for open_one in unfilled(document.kind, document.raw):
                 self._refuse(document, *([f"{open_one.path}: {open_one.problem}"] if open_one.problem else ()))
                 self._wonder(document, open_one)
-            self.legacy[document.kind, document.name] = document
+            self.legacy[Origin(f"{document.group}/{document.version}", document.kind, document.name)] = document
             return
         if problem := problem_of(document):
             self._refuse(document, problem)
@@ -139,7 +141,8 @@ class Inputs:
             name: tuple(kept[key] for key in sorted(kept)) for name, kept in self.objects.items() if name not in ASIDE
         }
         snapshot = Snapshot(now=now, **ordered)
-        return in_new_words(snapshot) if self.legacy else snapshot
+        made_here = {pool.metadata.name: pool for pool in snapshot.node_pools if pool.origin}
+        return by_older_rules(snapshot, made_here) if self.legacy else snapshot
 
     def replicas(self) -> dict[str, int]:
         """How many pods the workloads keep, by ``Kind namespace/name``; not those that make Jobs."""
@@ -153,18 +156,17 @@ class Inputs:
     def adopt_legacy(self) -> None:
         """Read the legacy objects as what they are in v1, or say of one that it is nothing there."""
         documents = [without_nulls(msgspec.json.decode(one.raw)) for one in self.legacy.values() if one.name]
+        reader = LegacyReader(NODE_CLASS)
         for equivalent in equivalents(documents):
-            self._adopt(self.legacy[equivalent.origin], equivalent)
-        if self.legacy:
-            self.notices += map(note, old_selections(self.objects.get("pods", {}).values()))
+            self._adopt(self.legacy[equivalent.origin], equivalent, reader)
 
-    def _adopt(self, origin: Document, equivalent: Equivalent) -> None:
+    def _adopt(self, origin: Document, equivalent: Equivalent, reader: LegacyReader) -> None:
         try:
-            where, made = decoded(equivalent)
-        except RefusedFilesError as error:
+            made = reader.decoded(equivalent)
+        except NotReadableError as error:
             self._refuse(origin, *error.problems)
             return
-        kept = self.objects.setdefault(where, {})
+        kept = self.objects.setdefault(reader.field_of(made), {})
         self.notices += [warning(f"{origin}: {lost}") for lost in equivalent.notes]
         if made.metadata.name in kept:
             self.notices.append(warning(f"{origin}: not used, the {made.kind} {made.metadata.name} of v1 counts"))

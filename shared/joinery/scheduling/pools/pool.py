@@ -7,7 +7,7 @@ from functools import cached_property
 import numpy as np
 
 from joinery.apis.core import Pod
-from joinery.apis.labels import CAPACITY_TYPE, NODE_POOL, WELL_KNOWN, ZONE, ZONE_ID, is_restricted
+from joinery.apis.labels import CAPACITY_TYPE, NODE_POOL, PROVISIONER_NAME, WELL_KNOWN, ZONE, ZONE_ID, is_restricted
 from joinery.apis.meta import Taint
 from joinery.apis.nodepool import NodePool
 from joinery.scheduling.constraints.requirements import Requirements
@@ -81,7 +81,7 @@ class Pool:
     @cached_property
     def naming_labels(self) -> frozenset[str]:
         """Labels of Karpenter's domains that a template does define: those that name the pool and its node class."""
-        return frozenset({NODE_POOL, self.node_pool.spec.template.spec.node_class_ref.of_kind.label})
+        return frozenset({NODE_POOL, PROVISIONER_NAME, self.node_pool.spec.template.spec.node_class_ref.of_kind.label})
 
     @cached_property
     def taints(self) -> tuple[Taint, ...]:

@@ -1,0 +1,39 @@
+"""Objects of Karpenter v0.31 and v0.32 for tests of the doors."""
+
+from typing import Any
+
+from tests.functional.stand import Stand
+
+SELECTOR = {"joinery.dev/discovery": "simulated"}
+XLARGE = {"key": "karpenter.k8s.aws/instance-size", "operator": "In", "values": ["xlarge"]}
+#: A Provisioner's name, by which pods of such a cluster select its nodes.
+OLD_NAME = "karpenter.sh/provisioner-name"
+
+
+def provisioner(name: str = "default", **spec: Any) -> dict[str, Any]:
+    """A Provisioner of xlarge nodes of any category, made from the template ``default``."""
+    given = {"providerRef": {"name": "default"}, "requirements": [XLARGE], **spec}
+    return {"apiVersion": "karpenter.sh/v1alpha5", "kind": "Provisioner", "metadata": {"name": name}, "spec": given}
+
+
+def template(name: str = "default", **spec: Any) -> dict[str, Any]:
+    """An AWSNodeTemplate whose selectors find the simulated network."""
+    given = {
+        "subnetSelector": SELECTOR, "securityGroupSelector": SELECTOR, "instanceProfile": "nodes",
+        "amiSelector": {"aws::name": "al2023-*"}, **spec,
+    }  # fmt: skip
+    metadata = {"name": name}
+    return {"apiVersion": "karpenter.k8s.aws/v1alpha1", "kind": "AWSNodeTemplate", "metadata": metadata, "spec": given}
+
+
+def v31(stand: Stand, **spec: Any) -> Stand:
+    """A cluster of v0.31, found ready by lifecycle: a Provisioner of that spec and its template."""
+    for document in (template(), provisioner(**spec)):
+        stand.world.cluster.add_document(document)
+    stand.live()
+    return stand
+
+
+def stored(stand: Stand, kind: str, name: str = "default") -> dict[str, Any]:
+    """The object as the API server has it."""
+    return stand.world.cluster.legacy.get(kind, name)
