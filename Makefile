@@ -27,7 +27,7 @@ export AWS_DEFAULT_REGION ?= us-east-1
 export AWS_EC2_METADATA_DISABLED := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz soak lint types format check-build build build-host smoke bench bench-small judge consolidation webhook-bench oracle controlplane sam-local deploy
+.PHONY: help setup demo test fuzz soak lint types format check-build build build-host smoke bench bench-small judge consolidation churn webhook-bench oracle controlplane sam-local deploy
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -97,6 +97,9 @@ judge: setup ## Plan a folder of scenarios and have a judge check each plan (SCE
 consolidation: setup ## Decide about a folder of clusters, and say how good that is (FILES=FOLDER CATALOG=FILE JUDGE=BINARY ARGUMENTS="--again --free NAME...")
 	@.venv/bin/python -m tools.consolidation --files "$(or $(FILES),$(error give FILES=FOLDER))" \
 		--catalog "$(or $(CATALOG),$(error give CATALOG=FILE))" $(if $(JUDGE),--judge "$(JUDGE)") $(ARGUMENTS)
+
+churn: setup ## Play days of a cluster under several rules of consolidation (some minutes a day and rule; CHURN="--seed 1 2 --rule karpenter joinery")
+	@.venv/bin/python -m tools.churn $(CHURN)
 
 webhook-bench: setup ## What a slow webhook costs the real scheduler (ten minutes)
 	@KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(tools/controlplane/build)} .venv/bin/python -m tools.webhook_bench
