@@ -74,7 +74,8 @@ def interruption() -> "InterruptionController":
 def expiration() -> "ExpirationController":
     from joinery.controllers.expiration import ExpirationController
 
-    return ExpirationController(_gateways_for("expiration"))
+    obeys_budgets = settings("expiration").expiration_obeys_budgets
+    return ExpirationController(_gateways_for("expiration"), obeys_budgets=obeys_budgets)
 
 
 @cache

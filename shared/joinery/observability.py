@@ -56,6 +56,7 @@ class Count(StrEnum):
     DISRUPTIONS_STARTED = "DisruptionsStarted"
     DISRUPTIONS_DROPPED = "DisruptionsDropped"
     NODES_HELD = "NodesHeld"
+    EXPIRATIONS_WAITING = "ExpirationsWaiting"
     CANARIES_FAILED = "CanariesFailed"
     SEARCHES_CUT_SHORT = "SearchesCutShort"
     SWEEPS = "Sweeps"

@@ -47,6 +47,7 @@ class Settings:
     ``pod_deletion_cost``: whether pods on the nodes that are to go next are marked, so that scale-downs empty these.
     ``legacy_objects``: whether objects of Karpenter's older APIs (v1alpha5, v1beta1) are acted on.
     ``default_instance_profile``: of AWSNodeTemplates that name none, which Karpenter's own settings had for them.
+    ``expiration_obeys_budgets``: whether expired nodes wait for the budgets of NodePools that do not say.
     ``provisioning_queue``, ``lifecycle_queue`` and ``disruption_queue``: the URLs of the bells' queues.
     ``bucket``: catalogue and decision records. ``table``: offerings that EC2 was out of lately.
     ``webhook_token``: the secret path segment of the webhook's URL.
@@ -73,6 +74,7 @@ class Settings:
     new_nodes_repay: bool = True
     legacy_objects: bool = True
     default_instance_profile: str = ""
+    expiration_obeys_budgets: bool = False
     provisioning_queue: str = ""
     lifecycle_queue: str = ""
     disruption_queue: str = ""
@@ -132,7 +134,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "webhook": (*_EVERY_DOOR, *_BELLS, "webhook_token"),
     "provisioning": (*_CONTROLLER, "table", *_CAPS, "node_size", "zonal_shift", "canary"),
     "interruption": (*_CONTROLLER, "table", "rebalance"),
-    "expiration": _CONTROLLER,
+    "expiration": (*_CONTROLLER, "expiration_obeys_budgets"),
     "disruption": (
         *_CONTROLLER,
         "disruption_queue",

@@ -79,7 +79,8 @@ class Stand:
         return LifecycleController(self.gateways, self.settings).reconcile(self.invocation())
 
     def expire(self) -> Mapping[str, Any]:
-        return ExpirationController(self.gateways).reconcile(self.invocation())
+        controller = ExpirationController(self.gateways, obeys_budgets=self.settings.expiration_obeys_budgets)
+        return controller.reconcile(self.invocation())
 
     def consolidate(self, decide: Decide = decide) -> Mapping[str, Any]:
         """A run of the disruption door, with its own decision or another."""

@@ -1,9 +1,20 @@
 """Nodes that are old enough are replaced and retired."""
 
-from joinery.apis.labels import RETIRED_FOR
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, cast
+
+from joinery.apis.labels import DISRUPTION, EXPIRATION_OBEYS_BUDGETS, RETIRED_FOR
+from joinery.controllers.lease import LEASE
 from joinery.doorbell.gateway import Bell
+from joinery.state.claims import INSTANCE_TERMINATING
+from simulator import builders
+from simulator.world import World
+from tests.functional.disrupting import disrupt
 from tests.functional.fuse import Fuse
-from tests.functional.stand import Stand
+from tests.functional.overtaken import Overtaken
+from tests.functional.stand import APART, Stand
+from tests.unit.disruption.clusters import annotated
 
 DAY = 24 * 3600
 
@@ -57,3 +68,91 @@ def test_a_node_is_expired_once(stand: Stand) -> None:
     stand.wait(30 * DAY)
     stand.expire()
     assert stand.expire() == {"expired": 0}
+
+
+# --- within budgets, where that is asked for ---
+
+
+def _old(world: World, annotation: str | None = "true", *, grace: str | None = None, **settings: Any) -> Stand:
+    """Three nodes that have all expired, of a NodePool that lets one of them be disrupted at a time."""
+    stand = Stand(world, **settings)
+    budgets = [{"nodes": "1"}]
+    pool = builders.node_pool(budgets=budgets, expire_after="720h", termination_grace_period=grace)
+    world.cluster.add(
+        builders.node_class(), annotated(pool, {EXPIRATION_OBEYS_BUDGETS: annotation} if annotation else {})
+    )
+    stand.live()
+    stand.pods(3, labels={"app": "web"}, affinity=APART)
+    stand.settle()
+    stand.wait(30 * DAY)
+    stand.live()
+    return stand
+
+
+def _going(stand: Stand) -> int:
+    """How many nodes are going as budgets count them: not those whose instance is being ended (Karpenter)."""
+    return sum(claim.is_deleting and not claim.is_true(INSTANCE_TERMINATING) for claim in stand.claims)
+
+
+def test_expired_nodes_may_wait_for_budgets(world: World, counted: Callable[[], dict[str, float]]) -> None:
+    """One at a time, and the NodePool says who waits for what."""
+    stand = _old(world)
+    old = {claim.metadata.name for claim in stand.claims}
+    assert stand.expire() == {"expired": 1, "waiting": 2}
+    assert (_going(stand), counted()["ExpirationsWaiting"]) == (1, 2)
+    assert "DisruptionBlocked" in stand.told("NodePool")
+    assert stand.expire() == {"expired": 0, "waiting": 2}
+    for _ in range(60):
+        stand.provision()
+        stand.boot()
+        stand.live()
+        stand.bind()
+        stand.wait(10)
+        stand.expire()
+        assert _going(stand) <= 1
+        if not old & {claim.metadata.name for claim in stand.claims}:
+            return
+    raise AssertionError("some nodes have not expired")
+
+
+def test_the_stack_may_ask_for_all_node_pools_and_a_node_pool_may_differ(world: World) -> None:
+    """The NodePool's word counts."""
+    assert _old(world, None, expiration_obeys_budgets=True).expire() == {"expired": 1, "waiting": 2}
+
+
+def test_a_node_pool_may_let_its_nodes_expire_whatever_the_stack_asks_for(world: World) -> None:
+    """As Karpenter does."""
+    assert _old(world, "false", expiration_obeys_budgets=True).expire() == {"expired": 3}
+
+
+def test_expiry_waits_for_the_grace_period_at_most(world: World) -> None:
+    """It is the deadline that the claim itself has."""
+    stand = _old(world, grace="1h")
+    assert stand.expire() == {"expired": 1, "waiting": 2}
+    stand.wait(3600)
+    assert stand.expire() == {"expired": 2}
+
+
+def test_expiry_within_budgets_is_stopped_with_all_voluntary_disruption(world: World) -> None:
+    """Whoever stops everything in an incident means it."""
+    stand = _old(world)
+    (pool,) = world.cluster.node_pools.values()
+    world.cluster.add(annotated(pool, {**pool.metadata.annotations, DISRUPTION: "stop"}))
+    assert stand.expire() == {"expired": 0, "waiting": 3}
+
+
+def test_a_budget_is_not_exceeded_together_with_another_run(world: World) -> None:
+    """Disruption takes a node of the pool between what expiration read and what it does."""
+    stand = _old(world)
+    first = stand.claims[0]
+    overtaken = Overtaken(world.cluster, "acquire_lease", lambda: disrupt(stand, first, with_replacements=False))
+    stand.gateways = replace(stand.gateways, cluster=cast("Any", overtaken))
+    assert stand.expire() == {"expired": 0, "waiting": 3}
+
+
+def test_expired_nodes_wait_while_another_run_decides(world: World) -> None:
+    """The next minute brings the next run."""
+    stand = _old(world)
+    world.cluster.acquire_lease(LEASE, holder="provisioning/call-0", seconds=90)
+    assert stand.expire() == {"expired": 0}
+    assert _going(stand) == 0

@@ -39,6 +39,7 @@ def test_every_variable_is_read() -> None:
         "JOINERY_NEW_NODES_REPAY": "false",
         "JOINERY_LEGACY_OBJECTS": "false",
         "JOINERY_DEFAULT_INSTANCE_PROFILE": "nodes",
+        "JOINERY_EXPIRATION_OBEYS_BUDGETS": "true",
         "JOINERY_GATEWAYS": "simulator.world:gateways",
         "UNRELATED": "x",
     }
@@ -64,6 +65,7 @@ def test_every_variable_is_read() -> None:
         new_nodes_repay=False,
         legacy_objects=False,
         default_instance_profile="nodes",
+        expiration_obeys_budgets=True,
         gateways="simulator.world:gateways",
     )
 
@@ -92,6 +94,7 @@ def test_every_variable_is_read() -> None:
         ("CANARY", "one node"),
         ("NEW_NODES_REPAY", "1h"),
         ("LEGACY_OBJECTS", "v1beta1"),
+        ("EXPIRATION_OBEYS_BUDGETS", "10%"),
         ("GATEWAYS", "simulator.world"),
     ],
 )
@@ -105,7 +108,7 @@ def test_a_wrong_variable_is_named(name: str, text: str) -> None:
 def test_a_door_says_which_address_it_lacks(door: str) -> None:
     """A door over the real gateways refuses to start without an address that it needs."""
     switches = {"enabled", "zonal_shift", "surge_single_replicas", "spot_to_spot", "pod_deletion_cost"}
-    switches |= {"new_nodes_repay", "legacy_objects"}
+    switches |= {"new_nodes_repay", "expiration_obeys_budgets", "legacy_objects"}
     full = {variable(name): "true" if name in switches else "9" * 40 for name in NEEDS[door]} | {
         "JOINERY_MODE": "act",
         "JOINERY_NODE_SIZE": "small",

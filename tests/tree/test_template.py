@@ -119,6 +119,7 @@ def test_the_template_s_defaults_are_the_code_s() -> None:
     assert canary_of(parameters["Canary"]["Default"]) == defaults.canary
     assert parameters["PodDeletionCost"]["Default"] == str(defaults.pod_deletion_cost).lower()
     assert parameters["NewNodesRepay"]["Default"] == str(defaults.new_nodes_repay).lower()
+    assert parameters["ExpirationObeysBudgets"]["Default"] == str(defaults.expiration_obeys_budgets).lower()
     assert parameters["SurgeSingleReplicas"]["Default"] == str(defaults.surge_single_replicas).lower()
 
 

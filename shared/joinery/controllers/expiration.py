@@ -1,29 +1,99 @@
-"""Claims that have lived long enough are retired; their pods get a new node before the old one is drained."""
+"""Claims that have lived long enough are retired; their pods get a new node before the old one is drained.
 
-from collections.abc import Mapping
+Where a NodePool asks for it, its expired nodes wait for its budgets (``disruption.expiration_budgets``). Only then is
+the whole cluster read: otherwise the NodeClaims tell enough. And only then is the Lease taken, because whoever else
+disrupts nodes of that NodePool counts them, too.
+"""
+
+from collections.abc import Collection, Mapping
 from typing import Any
 
+from joinery.apis.labels import NODE_POOL
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.commands import Announce
 from joinery.controllers.actor import Actor
 from joinery.controllers.invocation import Invocation
-from joinery.disruption.expiration import expire
+from joinery.controllers.lease import deciding
+from joinery.disruption.expiration import expire, expired, given_up
+from joinery.disruption.expiration_budgets import Waiting, obeys_budgets, waiting
 from joinery.doorbell.gateway import Bell
+from joinery.errors import ConfigurationError, ConflictError, NotFoundError
 from joinery.gateways import Gateways
+from joinery.observability import REASON, Count, count, logger, said
+from joinery.state.claim_changes import newly_leaving
+from joinery.state.snapshot import ClaimsSnapshot
 
 
 class ExpirationController:
-    """Woken by a schedule, once a minute."""
+    """Woken by a schedule, once a minute.
 
-    def __init__(self, gateways: Gateways) -> None:
+    ``obeys_budgets``: whether expired nodes wait for the budgets of NodePools that do not say.
+    """
+
+    def __init__(self, gateways: Gateways, *, obeys_budgets: bool = False) -> None:
         self._gateways = gateways
+        self._obeys_budgets = obeys_budgets
 
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Read, decide, act."""
         snapshot = self._gateways.cluster.claims_snapshot()
-        expired = expire(snapshot)
+        careful = self._careful(snapshot)
+        kept = {claim.metadata.name for _, claim in expired(snapshot) if _pool_of(claim) in careful}
+        going = expire(snapshot, kept)
         actor = Actor(self._gateways, snapshot.now, invocation)
-        actor.carry_out(*expired)
+        actor.carry_out(*going)
+        more, left = self._within_budgets(careful, actor, invocation) if careful else (0, 0)
         if actor.attempted:
             self._gateways.doorbell.ring(Bell.PROVISIONING)
             self._gateways.doorbell.ring(Bell.LIFECYCLE)
         actor.conclude()
-        return {"expired": len(expired)}
+        return {"expired": len(going) + more, **({"waiting": left} if left else {})}
+
+    def _careful(self, snapshot: ClaimsSnapshot) -> Collection[str]:
+        """The names of NodePools that have expired nodes, and whose nodes expire within budgets."""
+        names = {_pool_of(claim) for _, claim in expired(snapshot)} - {""}
+        return frozenset(name for name in names if self._is_careful(name))
+
+    def _is_careful(self, name: str) -> bool:
+        try:
+            pool = self._gateways.cluster.node_pool(name)
+        except NotFoundError:
+            return False  # Its budgets are gone with it.
+        except ConfigurationError:
+            return self._obeys_budgets
+        return obeys_budgets(pool, self._obeys_budgets)
+
+    def _within_budgets(self, careful: Collection[str], actor: Actor, invocation: Invocation) -> tuple[int, int]:
+        """Retire what has expired of these NodePools as far as their budgets allow: how many go, and how many wait."""
+        cluster = self._gateways.cluster
+        before = cluster.snapshot()
+        listed = waiting(before, careful)
+        try:
+            with deciding(cluster, "expiration", invocation):
+                current = cluster.claims_snapshot()
+                # What has begun to leave since the nodes were read is not in the figures of these budgets.
+                closed = newly_leaving(before, current)
+                due = [(at, claim) for at, claim in expired(current) if _pool_of(claim) in careful]
+                kept = {name for one in listed for name in one.claims}
+                going = [
+                    given_up(claim, at)
+                    for at, claim in due
+                    if claim.metadata.name not in kept and _pool_of(claim) not in closed
+                ]
+                actor.carry_out(*going)
+        except ConflictError as error:
+            logger.info("expired nodes wait for the next run", extra=said(**{REASON: str(error)}))
+            return 0, 0
+        actor.carry_out(*((_told(one),) for one in listed))
+        count(Count.EXPIRATIONS_WAITING, len(due) - len(going))
+        return len(going), len(due) - len(going)
+
+
+def _told(one: Waiting) -> Announce:
+    latest = f"; the first goes at {one.until.isoformat(timespec='seconds')} at the latest" if one.until else ""
+    text = f"expired, and waiting: {', '.join(one.claims[:3])}{' and others' if len(one.claims) > 3 else ''}: {one.why}"
+    return Announce("DisruptionBlocked", text + latest, one.pool)
+
+
+def _pool_of(claim: NodeClaim) -> str:
+    return claim.metadata.labels.get(NODE_POOL, "")

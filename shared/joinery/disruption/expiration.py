@@ -2,11 +2,12 @@
 
 The rules are those of Karpenter nodeclaim/expiration. The claim's own ``expireAfter`` counts, which was copied from the
 NodePool when the claim was written; what the pool says today does not. Nothing protects an old node: no budget, no
-annotation. Its pods still have time: they count as pending from the deletion on, and stay until their new node is
-launched. A capacity block that ends is a deadline of EC2's, so there the drain does not wait for ever
-(``state.retirement``).
+annotation, unless its NodePool asks for that (``disruption.expiration_budgets``). Its pods still have time: they count
+as pending from the deletion on, and stay until their new node is launched. A capacity block that ends is a deadline of
+EC2's, so there the drain does not wait for ever (``state.retirement``).
 """
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
 from joinery.apis import duration
@@ -18,15 +19,24 @@ from joinery.state.claims import annotated
 from joinery.state.snapshot import ClaimsSnapshot
 
 
-def expire(snapshot: ClaimsSnapshot) -> tuple[tuple[Command, ...], ...]:
-    """A chain of commands for each claim to retire: the expired ones, oldest first, then those in ending blocks."""
-    expired = [(at, claim) for claim in snapshot.managed_claims if (at := expires_at(claim)) and at <= snapshot.now]
-    names = {claim.metadata.name for _, claim in expired}
+def expire(snapshot: ClaimsSnapshot, waiting: Collection[str] = ()) -> tuple[tuple[Command, ...], ...]:
+    """A chain of commands for each claim to retire: the expired ones, oldest first, then those in ending blocks.
+
+    ``waiting``: names of claims that do not go for their age yet.
+    """
+    due = [(at, claim) for at, claim in expired(snapshot) if claim.metadata.name not in waiting]
+    names = {claim.metadata.name for _, claim in due}
     others = (claim for claim in snapshot.managed_claims if claim.metadata.name not in names)
     return (
-        *(_expire(claim, at) for at, claim in sorted(expired, key=_order)),
+        *(given_up(claim, at) for at, claim in due),
         *(_leave_block(claim) for claim in others if _is_in_ending_block(claim, snapshot)),
     )
+
+
+def expired(snapshot: ClaimsSnapshot) -> Sequence[tuple[datetime, NodeClaim]]:
+    """The claims that are too old, each with the moment since when, the oldest first."""
+    due = [(at, claim) for claim in snapshot.managed_claims if (at := expires_at(claim)) and at <= snapshot.now]
+    return sorted(due, key=_order)
 
 
 def expires_at(claim: NodeClaim) -> datetime | None:
@@ -54,7 +64,8 @@ def _leave_block(claim: NodeClaim) -> tuple[Command, ...]:
     return (DeleteClaim(claim, f"capacity block {claim.metadata.labels[RESERVATION_ID]} ends in less than 40 minutes"),)
 
 
-def _expire(claim: NodeClaim, at: datetime) -> tuple[Command, ...]:
+def given_up(claim: NodeClaim, at: datetime) -> tuple[Command, ...]:
+    """The commands that retire a claim that has expired at that moment."""
     text = f"expired at {at.isoformat(timespec='seconds')}, {claim.spec.expire_after} after it was created"
     retired = annotated(claim, {RETIRED_FOR: DisruptionReason.EXPIRED.value})
     # The mark first: a deletion without it would be drained after fifteen seconds.

@@ -1,0 +1,88 @@
+"""Expiration that obeys budgets: which expired nodes wait, and for what.
+
+Karpenter's expiration asks nobody: a node that is too old goes, however many go with it (nodeclaim/expiration). A
+NodePool may ask for more care (``joinery.dev/expiration-obeys-budgets``), and so may the stack for all that do not say.
+Then an expired node waits like one that is disrupted voluntarily:
+
+- for the NodePool's budgets. Those that name reasons are for these alone, and expiry is none of them
+- for a stop (``state.stops``)
+- for a disruption command that it is in: that replaces it anyway
+
+The claim's ``terminationGracePeriod`` is its deadline. So long after its expiry it goes whatever the budgets say, and
+counts against them all the same. Without one it waits for as long as the budgets ask. The oldest go first.
+"""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from joinery.apis import duration
+from joinery.apis.disruption import DisruptionReason, switch_of
+from joinery.apis.labels import EXPIRATION_OBEYS_BUDGETS, NODE_POOL
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodepool import NodePool
+from joinery.disruption.budgets import PoolNodes, allowed, pool_nodes
+from joinery.disruption.expiration import expired, expires_at
+from joinery.state.disruption import is_candidate
+from joinery.state.nodes import views
+from joinery.state.snapshot import Snapshot
+from joinery.state.stops import stop_in_force
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """The expired claims of a NodePool that stay for now, the oldest first, and ``why``, as a sentence about the pool.
+
+    ``until``: when the first of them goes at the latest; None where none has a deadline.
+    """
+
+    pool: NodePool
+    claims: tuple[str, ...]
+    why: str
+    until: datetime | None
+
+
+def obeys_budgets(pool: NodePool, default: bool) -> bool:
+    """Whether the pool's nodes expire within its budgets. ``default``: where it does not say.
+
+    An annotation that cannot be read asks for care, too.
+    """
+    try:
+        return switch_of(pool.metadata.annotations.get(EXPIRATION_OBEYS_BUDGETS, str(default).lower()))
+    except ValueError:
+        return True
+
+
+def waiting(snapshot: Snapshot, pools: Collection[str]) -> tuple[Waiting, ...]:
+    """What has expired and waits, by NodePool. ``pools``: the names of those whose nodes expire within budgets."""
+    return tuple(_waiting(snapshot, pools))
+
+
+def _waiting(snapshot: Snapshot, pools: Collection[str]) -> Iterator[Waiting]:
+    nodes = pool_nodes(views(snapshot))
+    stop = stop_in_force(snapshot)
+    for name in sorted(pools):
+        due = [claim for _, claim in expired(snapshot) if claim.metadata.labels.get(NODE_POOL) == name]
+        pool = snapshot.pools_by_name.get(name)
+        if not due or pool is None:
+            continue
+        most = allowed(pool, DisruptionReason.EXPIRED, nodes.get(name, PoolNodes()), snapshot.now)
+        room, why = (0, stop) if stop else (most.allowed, most.why)
+        left = _left(due, room, snapshot.now)
+        if left:
+            deadlines = [at for claim in left if (at := _deadline(claim)) is not None]
+            yield Waiting(pool, tuple(claim.metadata.name for claim in left), why, min(deadlines, default=None))
+
+
+def _left(due: Sequence[NodeClaim], room: int, now: datetime) -> list[NodeClaim]:
+    """Those for which there is no room, after those that cannot wait any longer. ``due``: the oldest first."""
+    forced = {claim.metadata.name for claim in due if (at := _deadline(claim)) is not None and at <= now}
+    rest = [claim for claim in due if claim.metadata.name not in forced]
+    free = [claim for claim in rest if not is_candidate(claim)][: max(0, room - len(forced))]
+    return [claim for claim in rest if claim not in free]
+
+
+def _deadline(claim: NodeClaim) -> datetime | None:
+    """When an expired claim goes at the latest."""
+    at, period = expires_at(claim), claim.spec.termination_grace_period
+    return at + (duration.parse(period) or timedelta()) if at and period is not None else None
