@@ -26,6 +26,7 @@ from joinery.disruption.consolidation.compiling import Ground, loosened, model_o
 from joinery.disruption.consolidation.curve import merged, others, prefixes
 from joinery.disruption.consolidation.grouping import commands_of, is_worth_it
 from joinery.disruption.consolidation.model import Model, hourly, limited, unforced, without_new
+from joinery.disruption.consolidation.preferences import agreeable
 from joinery.disruption.consolidation.replacements import Replacements
 from joinery.disruption.consolidation.trial import trial
 from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode
@@ -188,7 +189,7 @@ class _Planner:
             result = trial(self._problem, self._judged, retired, wishes, self._stopwatch)
             if not result.stuck:
                 commands = self._worthwhile(commands_of(result, bonds_of(result, model)))
-                right = self._right(commands, model)
+                right = self._agreeable(self._right(commands, model))
                 admitted = self._admitted(right)
                 # Budgets may have held what would have made room under a limit.
                 return admitted if len(admitted) == len(right) else self._right(admitted, model)
@@ -227,6 +228,13 @@ class _Planner:
             message = f"its command does not pass the check of all rules: {why}"
             self._hold(Held(name, HeldCode.NO_PLACE, message) for name in command.retire)
         return checked.valid
+
+    def _agreeable(self, commands: Sequence[Disruption]) -> Sequence[Disruption]:
+        """The commands after which pods have no less of what they prefer than before."""
+        judged = agreeable(self._problem.packing, commands)
+        for command, why in judged.dropped:
+            self._hold(Held(name, HeldCode.PREFERENCE, why, command.reason) for name in command.retire)
+        return judged.commands
 
     def _admitted(self, commands: Sequence[Disruption]) -> tuple[Disruption, ...]:
         """The commands that Balanced NodePools and budgets let start now."""

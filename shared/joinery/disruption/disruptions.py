@@ -31,6 +31,7 @@ class HeldCode(StrEnum):
     POD = "Pod"
     POD_DISRUPTION_BUDGET = "PodDisruptionBudget"
     # The decision.
+    PREFERENCE = "Preference"
     NOT_WORTH_IT = "NotWorthIt"
     NO_PLACE = "NoPlace"
 

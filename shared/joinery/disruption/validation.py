@@ -23,6 +23,7 @@ from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, place
 from joinery.scheduling.problem import Problem
 from joinery.state.pods import is_reschedulable
 from joinery.state.snapshot import Snapshot
+from joinery.verification.final_state import FinalState, final_state
 from joinery.verification.verify import verify
 from joinery.verification.violation import Violation, ViolationCode
 
@@ -70,12 +71,7 @@ def _sift(
 
 def violations_of(problem: Problem, commands: Sequence[Disruption]) -> tuple[Violation, ...]:
     """What verification holds against the state in which these commands leave the problem's cluster."""
-    retired = frozenset(name for command in commands for name in command.retire)
-    packing = Packing(
-        existing=tuple(_merged(placement for command in commands for placement in command.existing)),
-        launches=tuple(launch for command in commands for launch in command.launches),
-    )
-    after = replace(problem, snapshot=as_if_retired(problem.snapshot, retired))
+    after, packing = _carried_out(problem, commands)
     # Pods that wait, or whose node goes for another reason, are provisioning's: a command says nothing of them. And a
     # node may count as empty though pods run on it that ask to be evicted first.
     crowded = (name for command in commands if command.reason is not DisruptionReason.EMPTY for name in command.retire)
@@ -85,6 +81,21 @@ def violations_of(problem: Problem, commands: Sequence[Disruption]) -> tuple[Vio
         for violation in verify(after, packing)
         if violation.code is not ViolationCode.POD_MISSING or (violation.subject and violation.subject.name in own)
     )
+
+
+def state_after(problem: Problem, commands: Sequence[Disruption]) -> FinalState:
+    """The state in which these commands leave the problem's cluster."""
+    return final_state(*_carried_out(problem, commands))
+
+
+def _carried_out(problem: Problem, commands: Sequence[Disruption]) -> tuple[Problem, Packing]:
+    """The commands as a plan: for the pods of the nodes that go, where these no longer count."""
+    retired = frozenset(name for command in commands for name in command.retire)
+    packing = Packing(
+        existing=tuple(_merged(placement for command in commands for placement in command.existing)),
+        launches=tuple(launch for command in commands for launch in command.launches),
+    )
+    return replace(problem, snapshot=as_if_retired(problem.snapshot, retired)), packing
 
 
 def _merged(placements: Iterable[ExistingPlacement]) -> Iterable[ExistingPlacement]:

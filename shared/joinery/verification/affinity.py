@@ -23,10 +23,13 @@ _ENCODE = msgspec.json.Encoder().encode
 
 def required_terms(side: PodAffinity | None, labels: Labels) -> list[PodAffinityTerm]:
     """The required terms, with (mis)matchLabelKeys written into their selectors."""
-    return [_merged(t, labels) for t in side.required_during_scheduling_ignored_during_execution] if side else []
+    return (
+        [with_own_labels(t, labels) for t in side.required_during_scheduling_ignored_during_execution] if side else []
+    )
 
 
-def _merged(term: PodAffinityTerm, labels: Labels) -> PodAffinityTerm:
+def with_own_labels(term: PodAffinityTerm, labels: Labels) -> PodAffinityTerm:
+    """The term with the pod's values of (mis)matchLabelKeys written into its selector."""
     if term.label_selector is None or not (term.match_label_keys or term.mismatch_label_keys):
         return term
     wanted = [("In", key) for key in term.match_label_keys] + [("NotIn", key) for key in term.mismatch_label_keys]

@@ -156,11 +156,12 @@ def is_readable(selector: LabelSelector | None) -> bool:
 def refused_taint(taints: Iterable[HasTaint], tolerations: Sequence[Toleration]) -> HasTaint | None:
     """The first NoSchedule or NoExecute taint that nothing tolerates (kube-scheduler TaintToleration)."""
     return next(
-        (t for t in taints if t.effect != PREFER_NO_SCHEDULE and not any(_tolerates(o, t) for o in tolerations)), None
+        (t for t in taints if t.effect != PREFER_NO_SCHEDULE and not any(tolerates(o, t) for o in tolerations)), None
     )
 
 
-def _tolerates(toleration: Toleration, taint: HasTaint) -> bool:
+def tolerates(toleration: Toleration, taint: HasTaint) -> bool:
+    """Whether it lets its pod onto nodes with the taint (k8s.io/component-helpers `TolerationsTolerateTaint`)."""
     if toleration.effect not in ("", taint.effect) or toleration.key not in ("", taint.key):
         return False
     if toleration.operator == "Exists":

@@ -11,7 +11,7 @@ These zones are left out:
 - in which the volume of a claim that the pod shares with others will not be.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -106,11 +106,11 @@ def spread_counts(
     purchasable: Purchasable,
 ) -> SpreadCounts:
     """Count the pods that the constraint looks at, in every domain that it looks at."""
-    eligible = set(_eligible(state, pod_class, constraint))
+    eligible = set(eligible_nodes(state, pod_class, constraint, [c.topology_key for c in hard_spread(pod_class.pod)]))
     key = constraint.topology_key
     counts = dict.fromkeys((node.labels[key] for node in eligible), 0)
     actual = len(counts)
-    selector = _selector(constraint, pod_class)
+    selector = spread_selector(constraint, pod_class)
     counted = census.matching(selector, frozenset({pod_class.namespace}))
     if key in _ZONE_KEYS and (empty := _zones(pod_class, census, purchasable) - counts.keys()):
         brought = purchasable.newcomers(pod_class, counted)
@@ -136,13 +136,12 @@ def _zones(pod_class: EquivalenceClass, census: Census, purchasable: Purchasable
     return zones.intersection(*census.zones_of_claims(pod_class))
 
 
-def _eligible(
-    state: FinalState, pod_class: EquivalenceClass, constraint: TopologySpreadConstraint
-) -> Iterable[FinalNode]:
-    """The nodes that count: they have all keys that the pod spreads over,
-    and its nodeAffinityPolicy and nodeTaintsPolicy admit them.
+def eligible_nodes(
+    state: FinalState, pod_class: EquivalenceClass, constraint: TopologySpreadConstraint, keys: Sequence[str]
+) -> Iterator[FinalNode]:
+    """The nodes that count: they have all of these topology keys, and the constraint's nodeAffinityPolicy and
+    nodeTaintsPolicy admit them.
     """
-    keys = [c.topology_key for c in hard_spread(pod_class.pod)]
     spec = pod_class.pod.spec
     choosy = constraint.node_affinity_policy != "Ignore" and is_choosy(spec)
     minds_taints = constraint.node_taints_policy == "Honor"
@@ -156,7 +155,7 @@ def _eligible(
         yield node
 
 
-def _selector(constraint: TopologySpreadConstraint, pod_class: EquivalenceClass) -> LabelSelector | None:
+def spread_selector(constraint: TopologySpreadConstraint, pod_class: EquivalenceClass) -> LabelSelector | None:
     """The selector with the pod's own values of matchLabelKeys; those alone where there is no selector."""
     selector = constraint.label_selector
     wanted = [key for key in constraint.match_label_keys if key in pod_class.labels]

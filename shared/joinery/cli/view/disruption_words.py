@@ -31,6 +31,7 @@ RULES: Mapping[HeldCode, str] = {
     HeldCode.STOPPED: "disruption is stopped",
     HeldCode.POD: "pods that must not be disrupted",
     HeldCode.POD_DISRUPTION_BUDGET: "budgets of its pods",
+    HeldCode.PREFERENCE: "what its pods prefer",
     HeldCode.NOT_WORTH_IT: "it earns its price",
     HeldCode.NO_PLACE: "its pods have no other place",
 }

@@ -1,0 +1,73 @@
+"""No workload prefers the cluster as it was: commands that keep less of what pods prefer do not begin.
+
+Where pods run now, kube-scheduler weighed their preferences against all that was there. Who says that preferences do
+not count (Karpenter, PREFERENCE_POLICY Ignore) has them weigh nothing here either. Drifted nodes must go all the same.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from joinery.apis.disruption import DisruptionReason
+from joinery.disruption.disruptions import Disruption
+from joinery.disruption.validation import state_after
+from joinery.scheduling.problem import Problem
+from joinery.verification.preferences import honoured
+
+
+@dataclass(frozen=True)
+class Agreeable:
+    """The commands after which no class of pods has less of what it prefers, in their order; and the others, each with
+    the reason.
+    """
+
+    commands: tuple[Disruption, ...]
+    dropped: tuple[tuple[Disruption, str], ...] = ()
+
+
+def agreeable(problem: Problem, commands: Sequence[Disruption]) -> Agreeable:
+    """Which of the commands may be carried out together without a loss.
+
+    Cost: two states of the cluster where that is all of them; about twice the logarithm of the commands for each other.
+    """
+    moving = [command for command in commands if command.reason is DisruptionReason.UNDERUTILIZED]
+    if not moving or not problem.options.respect_preferences:
+        return Agreeable(tuple(commands))
+    loss = _Loss(problem)
+    kept = [command for command in commands if command.reason is not DisruptionReason.UNDERUTILIZED]
+    reasons: dict[tuple[str, ...], str] = {}
+    _sift(loss, moving, kept, reasons)
+    return Agreeable(
+        commands=tuple(command for command in commands if command.retire not in reasons),
+        dropped=tuple((command, reasons[command.retire]) for command in commands if command.retire in reasons),
+    )
+
+
+class _Loss:
+    """What commands take from pods, compared with the cluster as it is."""
+
+    def __init__(self, problem: Problem) -> None:
+        self._problem = problem
+        self._before = honoured(state_after(problem, ()))
+
+    def of(self, commands: Sequence[Disruption]) -> str:
+        """The first class of pods that would keep less, in words; empty if none would."""
+        after = honoured(state_after(self._problem, commands))
+        for identity, (pod, weight) in self._before.items():
+            if identity in after and after[identity][1] < weight:
+                return f"pods like {pod} would keep less of what they prefer"
+        return ""
+
+
+def _sift(
+    loss: _Loss, commands: Sequence[Disruption], kept: list[Disruption], reasons: dict[tuple[str, ...], str]
+) -> None:
+    """Add to ``kept`` what takes nothing from pods beside what is in it already; and to ``reasons`` what does."""
+    why = loss.of([*kept, *commands])
+    if not why:
+        kept += commands
+    elif len(commands) == 1:
+        reasons[commands[0].retire] = why
+    else:
+        middle = len(commands) // 2
+        _sift(loss, commands[:middle], kept, reasons)
+        _sift(loss, commands[middle:], kept, reasons)

@@ -1,0 +1,97 @@
+"""What pods prefer, and how much of it a final state honours (kube-scheduler NodeAffinity, InterPodAffinity,
+PodTopologySpread with ScheduleAnyway, TaintToleration with PreferNoSchedule).
+
+A preference may be given up for a place. It is worth less than none: so this is not part of whether a plan is right,
+but of whether one state is as good as another.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from joinery.apis.core import NodeAffinity, PodAffinity, TopologySpreadConstraint
+from joinery.apis.labels import PREFER_NO_SCHEDULE
+from joinery.state.pods import is_reschedulable
+from joinery.verification.affinity import with_own_labels
+from joinery.verification.census import Census, by_domain
+from joinery.verification.final_state import FinalState
+from joinery.verification.nodes import EquivalenceClass, FinalNode
+from joinery.verification.predicates import term_matches, tolerates
+from joinery.verification.spread import eligible_nodes, spread_selector
+
+
+def honoured(state: FinalState) -> Mapping[bytes, tuple[str, int]]:
+    """By class, as ``FinalState.classes`` names them: one of its pods (namespace/name), and the weights of all
+    preferences of all its pods that hold; a taint with PreferNoSchedule that a pod does not tolerate is minus one.
+    """
+    judge = _Judge(state)
+    return {
+        identity: (pod_class.pod.key, sum(judge.weights(pod_class)))
+        for identity, pod_class in state.classes.items()
+        if is_reschedulable(pod_class.pod)
+    }
+
+
+class _Judge:
+    def __init__(self, state: FinalState) -> None:
+        self._state, self._census = state, Census(state)
+        self._repels = any(taint.effect == PREFER_NO_SCHEDULE for node in state.nodes for taint in node.taints)
+
+    def weights(self, pod_class: EquivalenceClass) -> Iterator[int]:
+        spec = pod_class.pod.spec
+        affinity = spec.affinity
+        if affinity and affinity.node_affinity:
+            yield _of_node_affinity(pod_class, affinity.node_affinity)
+        if affinity and affinity.pod_affinity:
+            yield self._of_neighbours(pod_class, affinity.pod_affinity, wanted=True)
+        if affinity and affinity.pod_anti_affinity:
+            yield self._of_neighbours(pod_class, affinity.pod_anti_affinity, wanted=False)
+        for constraint in spec.topology_spread_constraints:
+            if constraint.when_unsatisfiable == "ScheduleAnyway":
+                yield self._of_spread(pod_class, constraint)
+        if self._repels:
+            yield -sum(number * self._repelling(pod_class, node) for node, number in pod_class.places.items())
+
+    def _of_neighbours(self, pod_class: EquivalenceClass, side: PodAffinity, *, wanted: bool) -> int:
+        """Pods that have a neighbour that a term names, if one is wanted, or none, if none is."""
+        weight = 0
+        for preferred in side.preferred_during_scheduling_ignored_during_execution:
+            term = with_own_labels(preferred.pod_affinity_term, pod_class.labels)
+            matched = self._census.matching(term.label_selector, self._census.namespaces(term, pod_class.namespace))
+            counts = by_domain(matched, term.topology_key)
+            itself = int(pod_class in matched)
+            for node, number in pod_class.places.items():
+                domain = node.labels.get(term.topology_key)
+                has_neighbour = domain is not None and counts.get(domain, 0) > itself
+                weight += preferred.weight * number * (has_neighbour is wanted)
+        return weight
+
+    def _of_spread(self, pod_class: EquivalenceClass, constraint: TopologySpreadConstraint) -> int:
+        """Pods whose domain has no more than ``maxSkew`` above the emptiest."""
+        key = constraint.topology_key
+        eligible = {node for node in eligible_nodes(self._state, pod_class, constraint, (key,)) if not node.is_leaving}
+        counts: dict[str, int] = dict.fromkeys((node.labels[key] for node in eligible), 0)
+        namespace = frozenset({pod_class.namespace})
+        for other in self._census.matching(spread_selector(constraint, pod_class), namespace):
+            for node, number in other.places.items():
+                if node in eligible and not other.is_terminating:
+                    counts[node.labels[key]] += number
+        most = min(counts.values(), default=0) + constraint.max_skew
+        return sum(
+            number
+            for node, number in pod_class.places.items()
+            if counts.get(node.labels.get(key, ""), most + 1) <= most
+        )
+
+    def _repelling(self, pod_class: EquivalenceClass, node: FinalNode) -> int:
+        """The taints with PreferNoSchedule that the class does not tolerate."""
+        tolerations = pod_class.pod.spec.tolerations
+        soft = (taint for taint in node.taints if taint.effect == PREFER_NO_SCHEDULE)
+        return sum(not any(tolerates(toleration, taint) for toleration in tolerations) for taint in soft)
+
+
+def _of_node_affinity(pod_class: EquivalenceClass, affinity: NodeAffinity) -> int:
+    return sum(
+        term.weight * number
+        for term in affinity.preferred_during_scheduling_ignored_during_execution
+        for node, number in pod_class.places.items()
+        if term_matches(term.preference, node.labels, node.name)
+    )
