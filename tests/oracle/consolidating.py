@@ -7,6 +7,7 @@ that were evicted on the way.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any
 
 from joinery.doorbell.gateway import Bell
@@ -25,6 +26,8 @@ DEARER = 0.03
 MORE_EVICTIONS = 0.1
 #: Ticks after which an act is given up: an hour or so of the doors' clock.
 MOST_TICKS = 400
+#: After which a new node may be given up again: the payback time, and a little more.
+REPAID = timedelta(minutes=65)
 #: How many runs of disruption must find nothing, one after another.
 QUIET_RUNS = 2
 
@@ -107,14 +110,19 @@ def shrink(cluster: Living, seeded: Shrinking) -> None:
 def _consolidate(cluster: Living, result: Consolidated) -> None:
     """Decide and carry out until nothing is decided any more."""
     nodes = len(cluster.look().nodes)
+    cluster.wait(REPAID)
     cluster.bells |= {Bell.DISRUPTION}
-    quiet = 0
+    quiet, is_repaid = 0, False
 
     def is_over(calls: tuple[Call, ...]) -> bool:
-        nonlocal quiet
+        nonlocal quiet, is_repaid
         for decided in filter(None, map(_decided, calls)):
             _note(result, decided)
             quiet = quiet + 1 if not decided["decided"] and is_at_rest(cluster.look()) else 0
+            is_repaid = is_repaid and not decided["decided"]
+        if quiet == QUIET_RUNS and not is_repaid:
+            cluster.wait(REPAID)
+            quiet, is_repaid = 0, True
         return quiet == QUIET_RUNS
 
     if not _until(cluster, is_over):

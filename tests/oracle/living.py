@@ -40,7 +40,7 @@ SCHEDULE = timedelta(minutes=1)
 #: The scheduler tries a pod again within a second (the plane is started so).
 QUIET_SECONDS = 1.3
 LONGEST_SECONDS = 20.0
-POLL_SECONDS = 0.05
+POLL_SECONDS = 0.2
 
 
 class DrivenCluster(NotedCluster):
@@ -119,6 +119,10 @@ class Living:
             self._patch(f"{DEPLOYMENTS}/{name}", {"spec": {"replicas": count}})
             self._replicas[name] = count
         self.settle()
+
+    def wait(self, time_passed: timedelta) -> None:
+        """Nothing happens for so long."""
+        self.world.clock.advance(time_passed)
 
     def look(self) -> Snapshot:
         """Everything there is now."""

@@ -188,6 +188,11 @@ def _drained(so_far: _Pass, node: Node) -> _Pass:
 
 def _asked(so_far: _Pass, node: Node, drain: Drain, ends: datetime | None) -> _Pass:
     """Ask the pods to go, unless they were asked in vain a moment ago. What a deadline forces waits for nothing."""
+    later = so_far.view.awaiting_larger
+    chosen = tuple(pod for pod in drain.evict if pod.key not in later)
+    if drain.evict and not chosen:
+        return so_far  # nobody is asked, so nobody has refused
+    drain = replace(drain, evict=chosen)
     annotations, now = so_far.claim.metadata.annotations, so_far.now
     pace = stall.pace(annotations, len(drain.waiting), now)
     is_slow = not (

@@ -18,6 +18,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, Tolerate
 from joinery.lifecycle.binding import awaited_since
 from joinery.lifecycle.drift import DriftDetector
+from joinery.lifecycle.eviction_order import awaiting_larger
 from joinery.lifecycle.verdict import Disruptions, disruptions_of
 from joinery.state.disruption import replaces_of
 from joinery.state.instances import Instance, instance_id
@@ -123,6 +124,17 @@ class View:
         """Whether the pod is not evicted for now, because its successor is to come first."""
         surge = self.surges.get(pod.key)
         return surge is not None and surge.is_held
+
+    @cached_property
+    def awaiting_larger(self) -> frozenset[str]:
+        """The pods (namespace/name) that are evicted later than others (``lifecycle.eviction_order``)."""
+        draining = [
+            (claim, tuple(pod for pod in self.pods_on(node) if not self.awaits_successor(pod)))
+            for claim in self.snapshot.managed_claims
+            if claim.is_deleting
+            for node in self.nodes_of(claim)[:1]
+        ]
+        return awaiting_larger(draining, self.snapshot.now)
 
     def instance_of(self, owner: NodeClaim | Node) -> Instance | None:
         """The instance behind a claim or a Node; None if EC2 does not list it, or could not be asked."""

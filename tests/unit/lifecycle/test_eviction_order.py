@@ -1,0 +1,95 @@
+"""Large pods choose their new place before small ones do, and nobody waits for that for long."""
+
+from datetime import timedelta
+from typing import Any
+
+from joinery.apis.core import Pod
+from joinery.apis.labels import DO_NOT_DISRUPT, INTERRUPTED_AT, REPLACEMENT_LAUNCHED, RETIRED_FOR
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.commands import Evict
+from joinery.lifecycle.eviction_order import LONGEST_WAIT, awaiting_larger
+from joinery.lifecycle.finalization import finalize
+from joinery.lifecycle.view import view_of
+from joinery.state.instances import Instance
+from joinery.state.snapshot import Snapshot
+from simulator import builders
+from simulator.clock import START
+
+BEGUN = START - timedelta(seconds=10)
+
+
+def _going(name: str = "claim-a", *, since: Any = BEGUN, retired: bool = True, **given: Any) -> NodeClaim:
+    """A claim that is given up, and whose pods have a place elsewhere."""
+    annotations = {REPLACEMENT_LAUNCHED: since.isoformat(), **({RETIRED_FOR: "Underutilized"} if retired else {})}
+    annotations |= given.pop("annotations", {})
+    return builders.node_claim(name, node=name, annotations=annotations, deleted=since, **given)
+
+
+def _pod(name: str, cpu: str = "1", memory: str = "1Gi", **given: Any) -> Pod:
+    return builders.pod(name, node="n", cpu=cpu, memory=memory, **given)
+
+
+def test_pods_of_one_size_go_together() -> None:
+    """So does one that is more than half as large."""
+    pods = (_pod("a", "1"), _pod("b", "1"), _pod("c", "600m"))
+    assert awaiting_larger([(_going(), pods)], START) == frozenset()
+
+
+def test_small_pods_wait_for_large_ones_of_any_node() -> None:
+    """Half as large is small."""
+    large, small = (_pod("large", "2"),), (_pod("small", "1"),)
+    waiting = awaiting_larger([(_going("a"), large), (_going("b"), small)], START)
+    assert waiting == {"default/small"}
+
+
+def test_the_scarcer_resource_counts() -> None:
+    """A pod with much memory is large, whatever its CPU."""
+    pods = (_pod("cpu", "2", "1Gi"), _pod("memory", "100m", "8Gi"), _pod("small", "500m", "1Gi"))
+    assert awaiting_larger([(_going(), pods)], START) == {"default/small"}
+
+
+def test_when_the_large_ones_are_on_their_way_the_next_follow() -> None:
+    """A pod that ends is waited for by nobody; its successor has its place by now."""
+    pods = (_pod("large", "2", deleted=START), _pod("small", "500m"), _pod("tiny", "100m"))
+    assert awaiting_larger([(_going(), pods)], START) == {"default/tiny"}
+
+
+def test_nobody_waits_for_a_pod_that_is_not_evicted() -> None:
+    """It must not be disrupted, or its node still waits for its replacement."""
+    protected = (_pod("large", "2", annotations={DO_NOT_DISRUPT: "true"}),)
+    waits = builders.node_claim("w", node="w", annotations={RETIRED_FOR: "Underutilized"}, deleted=BEGUN)
+    drains = [(_going("a"), protected), (waits, (_pod("other", "2"),)), (_going("b"), (_pod("small", "500m"),))]
+    assert awaiting_larger(drains, START) == frozenset()
+
+
+def test_nobody_waits_for_longer_than_a_minute() -> None:
+    """The large one may have a budget that keeps it for days, and the small one may wait for many large ones."""
+    late = START - LONGEST_WAIT
+    large, small = (_pod("large", "2"),), (_pod("small", "500m"),)
+    assert awaiting_larger([(_going("a", since=late), large), (_going("b"), small)], START) == frozenset()
+    assert awaiting_larger([(_going("a"), large), (_going("b", since=late), small)], START) == frozenset()
+
+
+def test_a_node_that_must_go_soon_waits_for_nobody() -> None:
+    """EC2 takes it, it has a deadline, or a person has deleted it."""
+    large, small = (_pod("large", "2"),), (_pod("small", "500m"),)
+    hurried = (
+        _going("b", annotations={INTERRUPTED_AT: BEGUN.isoformat()}),
+        _going("b", termination_grace_period="5m"),
+        _going("b", retired=False),
+    )
+    for claim in hurried:
+        assert awaiting_larger([(_going("a"), large), (claim, small)], START) == frozenset()
+
+
+def test_a_drain_evicts_those_whose_turn_it_is() -> None:
+    """The others are asked in a later tick, which comes; that they were not asked is no stall."""
+    claim = _going("n")
+    pods = (_pod("large", "2"), _pod("small", "500m"))
+    for listed, evicted in ((pods, ["large"]), (pods[1:], ["small"])):
+        node = builders.node("n", provider_id=claim.status.provider_id)
+        snapshot = Snapshot(now=START, node_claims=(claim,), nodes=(node,), pods=listed)
+        instance = Instance("i-n", "m7a.xlarge", "us-east-1a", "on-demand", "running", BEGUN)
+        step = finalize(view_of(snapshot, (instance,)), claim)
+        assert [command.pod.metadata.name for command in step.commands if isinstance(command, Evict)] == evicted
+        assert step.in_progress
