@@ -7,12 +7,13 @@ hours later when it first wants it. ``NEEDS`` is that knowledge, and a contract 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from datetime import timedelta
+from enum import StrEnum
 from typing import Any
 
 from joinery.apis import duration
 from joinery.apis.caps import Caps
 from joinery.apis.disruption import CanaryRule, canary_of
-from joinery.apis.policies import NodeRepair, Rebalance
+from joinery.apis.policies import MinValuesPolicy, NodeRepair, PreferencePolicy, Rebalance
 from joinery.apis.sizes import BALANCED, SIZES
 from joinery.errors import ConfigurationError
 
@@ -31,6 +32,8 @@ class Settings:
     ``enabled``: a door's off-switch; a door that is off completes what wakes it and does nothing.
     ``max_launches`` and ``max_hourly``: how many nodes a run launches at most, and for how many $/h.
     ``node_size``: ``cheapest``, ``balanced`` or ``small``, for NodePools that do not say.
+    ``preference_policy``: ``Respect``, or ``Ignore`` where pods' preferences count nothing. ``min_values_policy``:
+    ``Strict``, or ``BestEffort`` to lower minValues that cannot be met.
     ``node_repair``: what becomes of a node that is unhealthy for too long: ``off`` (nothing), ``replace``, or
     ``reboot`` (once, and then it is replaced).
     ``zonal_shift``: whether zones that ARC shifts traffic away from are left alone.
@@ -61,6 +64,8 @@ class Settings:
     max_launches: int = 500
     max_hourly: float = 1000.0
     node_size: str = BALANCED
+    preference_policy: str = PreferencePolicy.RESPECT
+    min_values_policy: str = MinValuesPolicy.STRICT
     node_repair: str = NodeRepair.OFF
     zonal_shift: bool = False
     surge_single_replicas: bool = False
@@ -89,16 +94,9 @@ class Settings:
         _demand(self.max_launches >= 0, "max_launches", "is negative")
         _demand(self.max_hourly >= 0, "max_hourly", "is negative")
         _demand(self.node_size in SIZES, "node_size", f"is {self.node_size!r}: expected one of {', '.join(SIZES)}")
-        _demand(
-            self.rebalance in list(Rebalance),
-            "rebalance",
-            f"is {self.rebalance!r}: expected one of {', '.join(Rebalance)}",
-        )
-        _demand(
-            self.node_repair in list(NodeRepair),
-            "node_repair",
-            f"is {self.node_repair!r}: expected one of {', '.join(NodeRepair)}",
-        )
+        for name, choices in _CHOICES.items():
+            given = getattr(self, name)
+            _demand(given in list(choices), name, f"is {given!r}: expected one of {', '.join(choices)}")
         _demand(self.disruption_payback > timedelta(), "disruption_payback", "is not longer than nothing")
         _demand(":" in self.gateways, "gateways", f"is {self.gateways!r}: expected module:function")
 
@@ -121,6 +119,13 @@ class Settings:
         return self
 
 
+#: Settings that have one of a few values.
+_CHOICES: Mapping[str, type[StrEnum]] = {
+    "preference_policy": PreferencePolicy,
+    "min_values_policy": MinValuesPolicy,
+    "node_repair": NodeRepair,
+    "rebalance": Rebalance,
+}
 _EVERY_DOOR = ("cluster", "region", "enabled")
 _BELLS = ("provisioning_queue", "lifecycle_queue")
 _LEGACY = ("legacy_objects", "default_instance_profile")
@@ -128,11 +133,12 @@ _CONTROLLER = (*_EVERY_DOOR, "mode", *_LEGACY, *_BELLS, "bucket")
 #: What a door reads and may be empty.
 _OPTIONAL = frozenset({"default_instance_profile"})
 _CAPS = ("max_launches", "max_hourly")
+_PACKING = ("node_size", "preference_policy", "min_values_policy")
 
 #: The settings each door reads. The template gives a function these variables and no others.
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "webhook": (*_EVERY_DOOR, *_BELLS, "webhook_token"),
-    "provisioning": (*_CONTROLLER, "table", *_CAPS, "node_size", "zonal_shift", "canary"),
+    "provisioning": (*_CONTROLLER, "table", *_CAPS, *_PACKING, "zonal_shift", "canary"),
     "interruption": (*_CONTROLLER, "table", "rebalance"),
     "expiration": (*_CONTROLLER, "expiration_obeys_budgets"),
     "disruption": (
@@ -140,7 +146,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
         "disruption_queue",
         "table",
         *_CAPS,
-        "node_size",
+        *_PACKING,
         "zonal_shift",
         "disruption_move_price",
         "disruption_payback",

@@ -12,7 +12,7 @@ import pytest
 from joinery.apis import duration
 from joinery.apis.disruption import canary_of
 from joinery.apis.labels import OWN_GROUP
-from joinery.apis.policies import NodeRepair, Rebalance
+from joinery.apis.policies import MinValuesPolicy, NodeRepair, PreferencePolicy, Rebalance
 from joinery.controllers.disruption import READING_SECONDS
 from joinery.controllers.lease import ACTING_SECONDS, LEASE_SECONDS
 from joinery.doorbell.gateway import DELAYS, Bell
@@ -106,6 +106,10 @@ def test_the_template_s_defaults_are_the_code_s() -> None:
     assert parameters["MaxHourly"]["Default"] == defaults.max_hourly
     assert parameters["NodeSize"]["Default"] == defaults.node_size
     assert parameters["NodeRepair"]["Default"] == defaults.node_repair
+    assert parameters["PreferencePolicy"]["Default"] == defaults.preference_policy
+    assert parameters["PreferencePolicy"]["AllowedValues"] == list(PreferencePolicy)
+    assert parameters["MinValuesPolicy"]["Default"] == defaults.min_values_policy
+    assert parameters["MinValuesPolicy"]["AllowedValues"] == list(MinValuesPolicy)
     assert parameters["Rebalance"]["Default"] == defaults.rebalance
     assert parameters["Rebalance"]["AllowedValues"] == list(Rebalance)
     assert parameters["ZonalShift"]["Default"] == str(defaults.zonal_shift).lower()

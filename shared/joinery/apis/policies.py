@@ -1,4 +1,4 @@
-"""What Joinery does of its own accord only where a user asks for it: the values of those settings."""
+"""The values of settings that say how much Joinery does of its own accord, and how strictly."""
 
 from enum import StrEnum
 
@@ -25,3 +25,23 @@ class Rebalance(StrEnum):
     OFF = "off"
     DRAIN = "drain"
     REPLACE = "replace"
+
+
+class PreferencePolicy(StrEnum):
+    """What pods' preferences count (Karpenter settings, PREFERENCE_POLICY).
+
+    ``RESPECT``: they are kept where that is possible. ``IGNORE``: money comes first.
+    """
+
+    RESPECT = "Respect"
+    IGNORE = "Ignore"
+
+
+class MinValuesPolicy(StrEnum):
+    """What becomes of minValues that cannot be met (Karpenter settings, MIN_VALUES_POLICY).
+
+    ``STRICT``: nothing is bought. ``BEST_EFFORT``: they are lowered to what is possible.
+    """
+
+    STRICT = "Strict"
+    BEST_EFFORT = "BestEffort"

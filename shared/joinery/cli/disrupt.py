@@ -8,13 +8,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from joinery.apis.policies import MinValuesPolicy, PreferencePolicy
 from joinery.cli.options import (
     CatalogOption,
     DecisionFormat,
     ExplainNodeOption,
     Files,
+    MinValuesOption,
     MoreFiles,
     NowOption,
+    PreferenceOption,
     Recursive,
     RegionOption,
     TimeLimitOption,
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
     from joinery.cli.decision_input import DecisionInput
     from joinery.cli.view.disruption_view import DisruptionView
     from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
+    from joinery.scheduling.problem import Options
 
 
 def disrupt(
@@ -51,6 +55,8 @@ def disrupt(
         bool,
         typer.Option("--ignore-budgets", help="As if no NodePool had budgets or a stop: what could be done at last."),
     ] = False,
+    preference_policy: PreferenceOption = PreferencePolicy.RESPECT,
+    min_values_policy: MinValuesOption = MinValuesPolicy.STRICT,
     time_limit: TimeLimitOption = None,
     output: Annotated[
         DecisionFormat, typer.Option("-o", "--output", help="How to print the decision.")
@@ -76,6 +82,7 @@ def disrupt(
     from joinery.cli.view.disruption_groups import view
     from joinery.cli.view.node_explanation import explain
     from joinery.disruption.decide import decide
+    from joinery.scheduling.problem import Options
 
     check_time_limit(time_limit)
     options = _options(move_price, payback, ignore_budgets=ignore_budgets, time_limit=time_limit)
@@ -89,7 +96,13 @@ def disrupt(
         region=region,
     )
     started = time.perf_counter()
-    problem = _problem(asked, options, is_live=not given)
+    packing = Options(
+        only_marked_unschedulable=not given,
+        respect_preferences=preference_policy is PreferencePolicy.RESPECT,
+        best_effort_min_values=min_values_policy is MinValuesPolicy.BEST_EFFORT,
+        time_limit=time_limit,
+    )
+    problem = _problem(asked, options, packing)
     names = nodes_meant(explained or (), problem)
     disruptions = decide(problem, stopwatch=lambda: time.perf_counter() - started)
     seconds = time.perf_counter() - started
@@ -132,21 +145,21 @@ def _payback(text: str) -> timedelta:
     return length
 
 
-def _problem(asked: "DecisionInput", options: "DisruptionOptions", *, is_live: bool) -> "DisruptionProblem":
+def _problem(asked: "DecisionInput", options: "DisruptionOptions", packing: "Options") -> "DisruptionProblem":
     from joinery.cloudprovider.offline import instance_types
     from joinery.disruption.moves import replicas_of
     from joinery.disruption.problem import DisruptionProblem
-    from joinery.scheduling.problem import Options, Problem
+    from joinery.scheduling.problem import Problem
 
     snapshot = asked.snapshot
-    packing = Problem(
+    problem = Problem(
         snapshot=snapshot,
         instance_types=instance_types(snapshot.node_classes, asked.catalogue, snapshot.now),
-        options=Options(only_marked_unschedulable=is_live, time_limit=options.time_limit),
+        options=packing,
     )
     # All pods of a live cluster are there to be counted; a file may hold one of many.
-    replicas = replicas_of(snapshot.pods) if is_live else asked.replicas
-    return DisruptionProblem(packing=packing, options=options, replicas=replicas)
+    replicas = replicas_of(snapshot.pods) if packing.only_marked_unschedulable else asked.replicas
+    return DisruptionProblem(packing=problem, options=options, replicas=replicas)
 
 
 def _show(view: "DisruptionView", output: DecisionFormat, *, with_pods: bool) -> None:

@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from joinery.apis.policies import MinValuesPolicy, PreferencePolicy
+
 
 class Format(StrEnum):
     """How a result is printed."""
@@ -29,6 +31,14 @@ class NodeSize(StrEnum):
     SMALL = "small"
 
 
+PreferenceOption = Annotated[
+    PreferencePolicy,
+    typer.Option("--preference-policy", help="Whether what pods prefer counts, as the stack's PreferencePolicy."),
+]
+MinValuesOption = Annotated[
+    MinValuesPolicy,
+    typer.Option("--min-values-policy", help="What to do where minValues cannot be met, as MinValuesPolicy."),
+]
 Files = Annotated[
     list[str] | None,
     typer.Option(

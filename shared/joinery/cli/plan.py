@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from joinery.apis.policies import MinValuesPolicy, PreferencePolicy
 from joinery.cli.options import (
     CatalogOption,
     DecisionFormat,
     ExplainOption,
     Files,
+    MinValuesOption,
     MoreFiles,
     NodeSize,
     NowOption,
+    PreferenceOption,
     Recursive,
     RegionOption,
     TimeLimitOption,
@@ -46,6 +49,8 @@ def plan(
         NodeSize,
         typer.Option(help="Prefer the cheapest nodes or smaller ones, for NodePools without the annotation node-size."),
     ] = NodeSize.BALANCED,
+    preference_policy: PreferenceOption = PreferencePolicy.RESPECT,
+    min_values_policy: MinValuesOption = MinValuesPolicy.STRICT,
     max_launches: Annotated[
         int | None, typer.Option(min=0, help="Launch at most so many nodes, as the stack's MaxLaunches does.")
     ] = None,
@@ -94,6 +99,8 @@ def plan(
         seed=seed,
         time_limit=time_limit,
         node_size=node_size.value,
+        respect_preferences=preference_policy is PreferencePolicy.RESPECT,
+        best_effort_min_values=min_values_policy is MinValuesPolicy.BEST_EFFORT,
         caps=Caps(max_launches=max_launches, max_hourly=max_hourly),
     )
     problem, pods, made, seconds = _solve(snapshot, catalogue, options, explained or ())

@@ -19,6 +19,7 @@ from joinery.controllers.disruption_telling import Outcome, tell
 from joinery.controllers.invocation import Invocation
 from joinery.controllers.lease import ACTING_SECONDS
 from joinery.controllers.orchestration import Orchestrator
+from joinery.controllers.packing_options import packing_options
 from joinery.controllers.record import disruption_document
 from joinery.controllers.supply import Supply, read_supply
 from joinery.disruption.decide import decide
@@ -36,7 +37,7 @@ from joinery.lifecycle.new_claims import claims_of
 from joinery.lifecycle.new_commands import NewCommand
 from joinery.observability import COMMAND, COST, REASON, RECORD, Count, count, logger, said
 from joinery.scheduling.packing import Packing
-from joinery.scheduling.problem import Options, Problem
+from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import Stopwatch
 from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
@@ -111,7 +112,7 @@ class DisruptionController:
         settings = self._settings
         left = invocation.remaining() - READING_SECONDS - ACTING_SECONDS
         limit = max(0.0, round(min(settings.disruption_seconds, left), 1))
-        packing = Options(node_size=settings.node_size, caps=settings.caps, time_limit=limit)
+        packing = packing_options(settings, settings.caps, limit)
         options = DisruptionOptions(
             curve=False,
             move_price=settings.disruption_move_price,

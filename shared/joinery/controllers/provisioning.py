@@ -25,6 +25,7 @@ from joinery.controllers.claim_writer import ClaimWriter
 from joinery.controllers.invocation import Invocation
 from joinery.controllers.launcher import Launched, Launcher, finish_launches
 from joinery.controllers.lease import deciding
+from joinery.controllers.packing_options import packing_options
 from joinery.controllers.rebalancing import replace_risky_nodes
 from joinery.controllers.record import decision_document
 from joinery.controllers.static_capacity import StaticCapacity
@@ -38,7 +39,7 @@ from joinery.lifecycle.steering import promises
 from joinery.observability import COST, REASON, RECORD, logger, said
 from joinery.planning import Plan
 from joinery.scheduling.packing import Launch, Packing, Unplaced
-from joinery.scheduling.problem import Options, Problem
+from joinery.scheduling.problem import Problem
 from joinery.scheduling.reason import ReasonCode
 from joinery.scheduling.solve import Stopwatch
 from joinery.settings import Settings
@@ -92,7 +93,8 @@ class ProvisioningController:
         """
         snapshot = self._gateways.cluster.snapshot()
         static = StaticCapacity(self._gateways, snapshot, invocation)
-        decision, writer = self._decide(static.adjust(snapshot, self._settings.caps), invocation)
+        snapshot = static.adjust(snapshot, packing_options(self._settings, self._settings.caps))
+        decision, writer = self._decide(snapshot, invocation)
         # Where claims were refused, those before them are counted twice; then static NodePools get less in this run.
         rest = _having_bought(writer.rest(decision.problem), decision.problem.options.caps, writer.launches)
         static.fill_up(rest, decision.supply, writer)
@@ -168,7 +170,7 @@ class ProvisioningController:
     def _read(self, snapshot: Snapshot, caps: Caps, invocation: Invocation) -> tuple[Problem, Supply]:
         supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
         limit = max(0.0, round(invocation.remaining() - _ACTING_SECONDS, 1))
-        options = Options(node_size=self._settings.node_size, caps=caps, time_limit=limit)
+        options = packing_options(self._settings, caps, limit)
         return Problem(snapshot=snapshot, instance_types=supply.types, options=options), supply
 
     # --- acting on the decision ---

@@ -66,7 +66,7 @@ class StaticCapacity:
         """The run in figures: nodes of static NodePools."""
         return {"added": self.added, "removed": self.removed, "replaced": self.replaced}
 
-    def adjust(self, snapshot: Snapshot, caps: Caps) -> Snapshot:
+    def adjust(self, snapshot: Snapshot, options: Options) -> Snapshot:
         """Give up what is too much, and write the claims that are lacking, if the caps have room for all of them.
 
         Returns the cluster as it is after that. Its new claims wait for their launch. The Lease is taken only where
@@ -75,20 +75,19 @@ class StaticCapacity:
         if not any(pool.lacking for pool in static_pools(snapshot).values()):
             return snapshot
         with self._deciding():
-            return self._adjusted(self._gateways.cluster.snapshot(), caps)
+            return self._adjusted(self._gateways.cluster.snapshot(), options)
 
     def _deciding(self) -> AbstractContextManager[None]:
         return deciding(self._gateways.cluster, "provisioning", self._invocation)
 
-    def _adjusted(self, snapshot: Snapshot, caps: Caps) -> Snapshot:
+    def _adjusted(self, snapshot: Snapshot, options: Options) -> Snapshot:
         snapshot = self._scaled_down(snapshot)
         if not any(pool.lacking > 0 for pool in static_pools(snapshot).values()):
             return snapshot
         supply = read_supply(self._gateways, snapshot.node_classes, snapshot.now)
         waiting = sum(map(awaits_launch, snapshot.managed_claims))
-        problem = Problem(
-            snapshot=snapshot, instance_types=supply.types, options=Options(caps=caps.after(waiting, 0.0))
-        )
+        options = replace(options, caps=options.caps.after(waiting, 0.0))
+        problem = Problem(snapshot=snapshot, instance_types=supply.types, options=options)
         packing = self._planned(problem, supply)
         if not fits(packing.launches, problem.options.caps):
             self._is_postponed = True

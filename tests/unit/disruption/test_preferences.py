@@ -25,7 +25,7 @@ def _two_nodes(**pod: Any) -> Cluster:
     pool = builders.node_pool(
         budgets=[{"nodes": "100%"}], requirements=[{"key": ZONE, "operator": "In", "values": [THERE]}]
     )
-    cluster = Cluster(pools=[pool])
+    cluster = Cluster(pools=[pool], types=(builders.instance_type("m7a.xlarge", price=0.40, spot=None),))
     cluster.machine("here", [on("p", "here", cpu="100m", labels=APP, **pod)], zone=HERE)
     cluster.machine("there", [on(f"q{n}", "there", cpu="700m", labels=APP) for n in range(4)], zone=THERE)
     return cluster
