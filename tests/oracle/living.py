@@ -44,11 +44,18 @@ POLL_SECONDS = 0.2
 
 
 class DrivenCluster(NotedCluster):
-    """The adapter. Claims are deleted at a moment of the doors' clock; the API server's is behind it."""
+    """The adapter. Claims are made and deleted at moments of the doors' clock; the API server's is behind it."""
 
     def __init__(self, transport: Transport, *, now: Callable[[], datetime]) -> None:
         super().__init__(transport, now=now)
+        self._created: dict[str, datetime] = {}
         self._deleted: dict[str, datetime] = {}
+
+    def create_node_claim(self, claim: NodeClaim, *, dry_run: bool = False) -> NodeClaim:
+        """As the adapter does it."""
+        stored = super().create_node_claim(claim, dry_run=dry_run)
+        self._created.setdefault(stored.metadata.name, self._now())
+        return self._driven(stored)
 
     def delete_node_claim(self, claim: NodeClaim) -> None:
         """As the adapter does it."""
@@ -61,11 +68,12 @@ class DrivenCluster(NotedCluster):
         return replace(seen, node_claims=tuple(map(self._driven, seen.node_claims)))
 
     def _driven(self, claim: NodeClaim) -> NodeClaim:
-        at = self._deleted.get(claim.metadata.name) if claim.is_deleting else None
-        if at is None:
-            return claim
-        metadata = claim.metadata.model_copy(update={"deletion_timestamp": at})
-        return claim.model_copy(update={"metadata": metadata})
+        stamps = {}
+        if created := self._created.get(claim.metadata.name):
+            stamps["creation_timestamp"] = created
+        if claim.is_deleting and (deleted := self._deleted.get(claim.metadata.name)):
+            stamps["deletion_timestamp"] = deleted
+        return claim.model_copy(update={"metadata": claim.metadata.model_copy(update=stamps)})
 
 
 class LivingWorld(World):
