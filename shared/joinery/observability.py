@@ -55,6 +55,7 @@ class Count(StrEnum):
     READS_MISSED = "ReadsMissed"
     DISRUPTIONS_STARTED = "DisruptionsStarted"
     DISRUPTIONS_DROPPED = "DisruptionsDropped"
+    DISRUPTIONS_REFUSED = "DisruptionsRefused"
     NODES_HELD = "NodesHeld"
     EXPIRATIONS_WAITING = "ExpirationsWaiting"
     CANARIES_FAILED = "CanariesFailed"

@@ -15,10 +15,10 @@ from joinery.apis.labels import DISRUPTION_COMMAND, INSTANCE_TYPE, POD_DELETION_
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cli.main import app
 from joinery.controllers.lease import LEASE
-from joinery.disruption.disruptions import Disruptions, Held, HeldCode
+from joinery.disruption.disruptions import Disruption, Disruptions, Held, HeldCode, Refused
 from joinery.disruption.problem import DisruptionProblem
 from joinery.doorbell.gateway import Bell
-from joinery.errors import ConflictError
+from joinery.errors import ConflictError, RefusedError
 from joinery.scheduling.solve import Stopwatch
 from joinery.state.claims import INSTANCE_TERMINATING
 from joinery.state.plans import planned_pods
@@ -447,3 +447,28 @@ def test_pods_on_the_node_that_is_to_go_next_are_deleted_first(stand: Stand) -> 
     stand.settings = replace(stand.settings, pod_deletion_cost=False)
     stand.consolidate(emptying)
     assert _costs(stand) == ["", "", ""]
+
+
+# --- mistakes of our own ---
+
+
+def test_a_command_that_breaks_a_rule_is_told_and_the_others_begin(
+    stand: Stand, counted: Callable[[], dict[str, float]]
+) -> None:
+    """The decision has refused it. That is a mistake of Joinery's own, so it is recorded, counted, and raised last."""
+    _empty(stand, 2)
+    first, second = stand.claims
+
+    def wrong(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions:
+        going, refused = (
+            Disruption(reason=DisruptionReason.EMPTY, message="", retire=(claim.metadata.name,))
+            for claim in (first, second)
+        )
+        return Disruptions(commands=(going,), refused=(Refused(refused, "pod default/p has no place"),))
+
+    with pytest.raises(RefusedError, match=f"{second.metadata.name} breaks a rule: pod default/p has no place"):
+        stand.consolidate(wrong)
+    assert (is_tainted(stand, first), is_tainted(stand, second)) == (True, False)
+    assert counted()["DisruptionsRefused"] == 1
+    key = next(key for key in stand.world.store.documents if "-disruption-" in key)
+    assert stand.world.store.read(key)["joinery"]["result"]["refused"][0]["why"] == "pod default/p has no place"

@@ -8,7 +8,7 @@ from joinery.cli.notices import Notice
 from joinery.cli.output_json import DIGITS, existing_document, launch_document, moment_text, rounded_down
 from joinery.cli.prices import Prices
 from joinery.cli.view.costs import CURRENCY
-from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held
+from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, Refused
 
 
 def disruptions_document(
@@ -21,6 +21,7 @@ def disruptions_document(
         "now": moment_text(now),
         "commands": [_command(command) for command in disruptions.commands],
         "held": [_held(held) for held in disruptions.held],
+        "refused": [_refused(refused) for refused in disruptions.refused],
         "cost": {
             "currency": CURRENCY,
             "before": round(disruptions.before, DIGITS),
@@ -63,6 +64,11 @@ def _held(held: Held) -> Mapping[str, Any]:
         "disruption": held.disruption.value if held.disruption else None,
         "until": moment_text(held.until) if held.until else None,
     }
+
+
+def _refused(refused: Refused) -> Mapping[str, Any]:
+    """A command that breaks a rule by Joinery's own check."""
+    return {"retire": refused.command.retire, "reason": refused.why}
 
 
 def _point(point: CurvePoint) -> Mapping[str, Any]:

@@ -24,13 +24,14 @@ from joinery.controllers.record import disruption_document
 from joinery.controllers.supply import Supply, read_supply
 from joinery.disruption.decide import decide
 from joinery.disruption.deletion_costs import deletion_costs
-from joinery.disruption.disruptions import Disruption, Disruptions
+from joinery.disruption.disruptions import Disruption, Disruptions, Refused
 from joinery.disruption.instance_type_drift import instance_type_drift
 from joinery.disruption.moves import replicas_of
 from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.disruption.readmission import readmit
 from joinery.disruption.validation import Validation, validate
 from joinery.doorbell.gateway import Bell
+from joinery.errors import RefusedError
 from joinery.gateways import Gateways
 from joinery.lifecycle.drift import drift_noted
 from joinery.lifecycle.new_claims import claims_of
@@ -73,7 +74,11 @@ class DisruptionController:
         self._decide = decide
 
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
-        """Read, decide, act. Raises ``ConflictError`` if another acts."""
+        """Read, decide, act.
+
+        Raises ``ConflictError`` if another acts, and, when everything else is done, ``RefusedError`` for commands that
+        break a rule.
+        """
         snapshot = self._gateways.cluster.snapshot()
         waiting = [claim.metadata.name for claim in snapshot.managed_claims if awaits_launch(claim)]
         if waiting:
@@ -91,6 +96,7 @@ class DisruptionController:
         marks = deletion_costs(problem, decision, is_wanted=self._settings.pod_deletion_cost)
         begun.actor.carry_out(*((mark,) for mark in marks))
         begun.actor.conclude()
+        _report(decision.refused)
         return _outcome(decision, begun.outcomes)
 
     # --- deciding ---
@@ -130,9 +136,10 @@ class DisruptionController:
     def _act(self, problem: DisruptionProblem, decision: Disruptions, supply: Supply, invocation: Invocation) -> _Begun:
         """Begin the commands that are still right."""
         decided = problem.packing.snapshot
+        if decision.commands or decision.refused:
+            self._record(problem, decision, supply)
         if not decision.commands:
             return _Begun(Actor(self._gateways, decided.now, invocation))
-        self._record(problem, decision, supply)
         current = self._gateways.cluster.snapshot()
         at_present = replace(problem.packing, snapshot=current)
         placed = validate(at_present, decision.commands, decided)
@@ -176,6 +183,17 @@ def _commands(disruptions: Sequence[Disruption], snapshot: Snapshot) -> Sequence
 def _drift_of(claim: NodeClaim) -> str:
     noted = drift_noted(claim)
     return f"{noted.reason}: {noted.message}" if noted else "its instance type is sold again"
+
+
+def _report(refused: Sequence[Refused]) -> None:
+    """Count and log commands that break a rule. Raises ``RefusedError``, because somebody should look at them."""
+    count(Count.DISRUPTIONS_REFUSED, len(refused))
+    for one in refused:
+        logger.warning("refused", extra=said(**{COMMAND: f"disrupt {', '.join(one.command.retire)}", REASON: one.why}))
+    if refused:
+        first = refused[0]
+        names = ", ".join(first.command.retire)
+        raise RefusedError(f"to retire {names} breaks a rule: {first.why}; please report this")
 
 
 def _log_dropped(validation: Validation) -> None:

@@ -29,15 +29,16 @@ from joinery.disruption.consolidation.model import Model, hourly, limited, unfor
 from joinery.disruption.consolidation.preferences import agreeable
 from joinery.disruption.consolidation.replacements import Replacements
 from joinery.disruption.consolidation.trial import trial
-from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode
+from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode, Refused
 from joinery.disruption.problem import DisruptionProblem
-from joinery.disruption.validation import validate
+from joinery.disruption.validation import validate, violations_of
 from joinery.optimizer.consolidation.choice import consolidate
 from joinery.optimizer.consolidation.instance import Consolidation
 from joinery.optimizer.consolidation.relaxation import KeepRelaxation
 from joinery.optimizer.effort import Effort
 from joinery.scheduling.problem import WishedLaunch, Wishes
 from joinery.scheduling.solve import Stopwatch
+from joinery.verification.violation import ViolationCode
 
 _DRIFTED = DisruptionReason.DRIFTED
 _STATES = 12
@@ -58,6 +59,7 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
     return Disruptions(
         commands=plan.commands,
         held=(*judged.held, *plan.held),
+        refused=plan.refused,
         before=before,
         after=after,
         lower_bound=bound,
@@ -70,12 +72,14 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
 
 @dataclass(frozen=True)
 class _Plan:
-    """``held``: the candidates that stay, and why. ``moves``: $/h that the evictions count as. ``saved_at_most``: $/h;
-    no choice among the candidates saves more, moves considered. ``others``: what other prices of a move would lead to.
+    """``held``: the candidates that stay, and why. ``refused``: see ``Disruptions``. ``moves``: $/h that the
+    evictions count as. ``saved_at_most``: $/h; no choice among the candidates saves more, moves considered.
+    ``others``: what other prices of a move would lead to.
     """
 
     commands: tuple[Disruption, ...] = ()
     held: tuple[Held, ...] = ()
+    refused: tuple[Refused, ...] = ()
     moves: float = 0.0
     saved_at_most: float = 0.0
     others: tuple[CurvePoint, ...] = ()
@@ -83,7 +87,9 @@ class _Plan:
 
 
 class _Planner:
-    """``_holds``: by name of the claim, why a candidate stays, if it does after all: the first reason that came up."""
+    """``_holds``: by name of the claim, why a candidate stays, if it does after all: the first reason that came up.
+    ``_refused``: by their claims' names, commands that the check found wrong.
+    """
 
     def __init__(self, problem: DisruptionProblem, judged: Candidates, effort: Effort, stopwatch: Stopwatch) -> None:
         self._problem, self._judged, self._effort, self._stopwatch = problem, judged, effort, stopwatch
@@ -92,6 +98,7 @@ class _Planner:
         self._replacements = Replacements(problem)
         self._is_purchase_refused = self._is_budget_exceeded = False
         self._holds: dict[str, Held] = {}
+        self._refused: dict[tuple[str, ...], Refused] = {}
 
     def plan(self) -> _Plan:
         """The commands that budgets, and NodePools with the Balanced policy, let start now."""
@@ -109,6 +116,7 @@ class _Planner:
         return _Plan(
             commands=commands,
             held=self._told(gone),
+            refused=tuple(one for one in self._refused.values() if gone.isdisjoint(one.command.retire)),
             moves=sum(hourly(self._by_name[name]) for name in gone),
             saved_at_most=_saved_at_most(unforced(loosened(ground, model), gone), model, choice.bound),
             others=self._others(model) if gone else (),
@@ -189,7 +197,7 @@ class _Planner:
             result = trial(self._problem, self._judged, retired, wishes, self._stopwatch)
             if not result.stuck:
                 commands = self._worthwhile(commands_of(result, bonds_of(result, model)))
-                right = self._agreeable(self._right(commands, model))
+                right = self._agreeable(self._right(commands, model, is_whole=True))
                 admitted = self._admitted(right)
                 # Budgets may have held what would have made room under a limit.
                 return admitted if len(admitted) == len(right) else self._right(admitted, model)
@@ -211,8 +219,11 @@ class _Planner:
                 worthwhile.append(self._replacements.affordable(command, members))
         return tuple(worthwhile)
 
-    def _right(self, commands: Sequence[Disruption], model: Model) -> tuple[Disruption, ...]:
+    def _right(self, commands: Sequence[Disruption], model: Model, *, is_whole: bool = False) -> tuple[Disruption, ...]:
         """The commands that the independent check agrees with, one after another.
+
+        ``is_whole``: these are all of a plan, so that what does not hold is a mistake. A part of them may be wrong
+        because what would have made room under a limit is not among them.
 
         Where no rule over pods and no limit is in the cluster, room is all that they share, and the last state tells of
         all. What does not hold in its turn is tried once more after all others: they may make room under a limit.
@@ -227,6 +238,8 @@ class _Planner:
         for command, why in checked.dropped:
             message = f"its command does not pass the check of all rules: {why}"
             self._hold(Held(name, HeldCode.NO_PLACE, message) for name in command.retire)
+            if is_whole and self._is_mistake(command, checked.valid):
+                self._refused[command.retire] = Refused(command, why)
         return checked.valid
 
     def _agreeable(self, commands: Sequence[Disruption]) -> Sequence[Disruption]:
@@ -235,6 +248,11 @@ class _Planner:
         for command, why in judged.dropped:
             self._hold(Held(name, HeldCode.PREFERENCE, why, command.reason) for name in command.retire)
         return judged.commands
+
+    def _is_mistake(self, command: Disruption, valid: Sequence[Disruption]) -> bool:
+        """Whether the command breaks more than a limit, for which there may be room in no order of the commands."""
+        violations = violations_of(self._problem.packing, [*valid, command])
+        return any(violation.code is not ViolationCode.LIMITS for violation in violations)
 
     def _admitted(self, commands: Sequence[Disruption]) -> tuple[Disruption, ...]:
         """The commands that Balanced NodePools and budgets let start now."""

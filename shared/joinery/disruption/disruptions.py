@@ -76,6 +76,17 @@ class Disruption:
 
 
 @dataclass(frozen=True, slots=True)
+class Refused:
+    """A command that the independent check found wrong in the very snapshot that it was decided from.
+
+    That is a mistake of Joinery's own, so somebody should learn of it. ``why``: the rule that it breaks, in words.
+    """
+
+    command: Disruption
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
 class CurvePoint:
     """``hourly``: $/h that the cluster costs after so many evictions (``pods``). ``is_chosen``: the decision's own."""
 
@@ -91,6 +102,7 @@ class Disruptions:
     commands      in the order in which they should be carried out: the most saving per dollar of moves first. After
                   any prefix of them every rule holds
     held          the nodes that stay for a reason, by name of their claims
+    refused       commands that would have been among them, and break a rule. Their nodes are held
     before, after $/h of all nodes that can be priced
     lower_bound   $/h: no final state that can be reached by retiring, keeping and launching costs less, its moves
                   spread over the payback time
@@ -102,6 +114,7 @@ class Disruptions:
 
     commands: tuple[Disruption, ...] = ()
     held: tuple[Held, ...] = ()
+    refused: tuple[Refused, ...] = ()
     before: float = 0.0
     after: float = 0.0
     lower_bound: float = 0.0

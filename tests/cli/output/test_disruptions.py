@@ -12,7 +12,7 @@ from joinery.cli.output_disruptions_table import print_disruptions
 from joinery.cli.output_json import write
 from joinery.cli.view.disruption_groups import view
 from joinery.cli.view.disruption_view import DisruptionView, Fate
-from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode
+from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode, Refused
 from simulator.builders import EPOCH
 from tests.cli.disruptions import DISRUPTIONS, PRICE, PROBLEM, SMALL_PRICE, SOLD
 from tests.cli.packings import PRICES
@@ -131,3 +131,12 @@ def test_new_nodes_of_one_kind_share_a_line(capsys: pytest.CaptureFixture[str]) 
     assert "+ 41 nodes m7a.large +1 us-east-1a on-demand 1 pod 31% 4.7519" in lines
     print_disruptions(_seen(commands=(several,)), with_pods=True)
     assert "default-139" in capsys.readouterr().out
+
+
+def test_a_command_that_breaks_a_rule_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """By name and rule: somebody should report it."""
+    refused = Refused(DISRUPTIONS.commands[0], "pod shop/web-1 has no place")
+    printed = " ".join(_printed(capsys, refused=(refused,)).split())
+    assert "breaks a rule by Joinery's own check: pod shop/web-1 has no place; please report this" in printed
+    document = disruptions_document(replace(DISRUPTIONS, refused=(refused,)), PRICES, now=EPOCH, seconds=0.3)
+    assert document["refused"] == [{"retire": refused.command.retire, "reason": refused.why}]

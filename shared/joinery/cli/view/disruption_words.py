@@ -121,6 +121,13 @@ def nearness(view: DisruptionView) -> Iterator[str]:
     yield f"Proven lower bound {money(bound)}/h{moves}{_within(gap)}"
 
 
+def refusals(view: DisruptionView) -> Iterator[str]:
+    """Commands that the check of all rules found wrong, which is a mistake of Joinery's own."""
+    for refused in view.disruptions.refused:
+        names = ", ".join(refused.command.retire)
+        yield f"Refused: to retire {names} breaks a rule by Joinery's own check: {refused.why}; please report this"
+
+
 def _within(gap: float) -> str:
     if gap >= TELLING:
         return ""
