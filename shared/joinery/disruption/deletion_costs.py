@@ -54,11 +54,14 @@ def deletion_costs(problem: DisruptionProblem, decision: Disruptions, *, is_want
     is_any_marked = any(map(_is_marked, snapshot.pods))
     if stop_in_force(snapshot) or not (is_wanted or is_any_marked):
         return ()
-    nodes = _next_to_go(problem, decision) if is_wanted else frozenset()
+    ranking = _Ranking(problem, decision) if is_wanted else None
+    nodes = _next_to_go(ranking) if ranking else frozenset()
+    # Pods that are evicted in a moment may keep their marks.
+    rightly_marked = nodes | ranking.going if ranking else nodes
     wrong = (
         UpdatePod(pod, _without_mark(pod), "its node is not among those that are to go next any more")
         for pod in snapshot.pods
-        if _is_marked(pod) and is_active(pod) and pod.spec.node_name not in nodes
+        if _is_marked(pod) and is_active(pod) and pod.spec.node_name not in rightly_marked
     )
     missing = (
         UpdatePod(pod, _with_mark(pod), f"its node {pod.spec.node_name} is to go, so it is to be deleted first")
@@ -67,9 +70,8 @@ def deletion_costs(problem: DisruptionProblem, decision: Disruptions, *, is_want
     return (*islice((*wrong, *missing), MOST_AT_ONCE),)
 
 
-def _next_to_go(problem: DisruptionProblem, decision: Disruptions) -> frozenset[str]:
+def _next_to_go(ranking: "_Ranking") -> frozenset[str]:
     """The names of the Nodes whose pods are to be deleted first."""
-    ranking = _Ranking(problem, decision)
     by_pool: dict[str, list[NodeView]] = defaultdict(list)
     for view in ranking.eligible():
         by_pool[view.pool].append(view)
@@ -92,11 +94,12 @@ class _Ranking:
     def __init__(self, problem: DisruptionProblem, decision: Disruptions) -> None:
         self._snapshot = problem.packing.snapshot
         self._held_back = {held.node_claim for held in decision.held if held.code is HeldCode.BUDGET}
-        # Their pods are evicted at once, so a mark would come too late.
-        self._going = {name for command in decision.commands for name in command.retire}
         judged = candidates(problem)
         self._views, self._prices = judged.nodes, judged.prices
         self._moves = MovePrices(problem)
+        retired = {name for command in decision.commands for name in command.retire}
+        #: The names of Nodes whose pods are evicted at once, so that a mark would come too late.
+        self.going = frozenset(view.node for view in self._views if view.is_leaving or view.claim in retired)
         self._claims = {claim.metadata.name: claim for claim in self._snapshot.managed_claims}
 
     def eligible(self) -> Iterator[NodeView]:
@@ -108,8 +111,7 @@ class _Ranking:
         for view in self._views:
             pool = self._snapshot.pools_by_name.get(view.pool)
             is_ours = view.claim in self._claims and bool(view.node) and pool is not None and not pool.is_static
-            is_going = view.is_leaving or view.claim in self._going
-            is_staying = view.is_initialized and not is_going and not view.replaces
+            is_staying = view.is_initialized and view.node not in self.going and not view.replaces
             if is_ours and is_staying and not self._is_protected(view) and any(map(is_reschedulable, view.pods)):
                 yield view
 

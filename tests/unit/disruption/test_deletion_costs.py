@@ -167,6 +167,14 @@ def test_what_is_evicted_in_this_run_is_not_marked() -> None:
     assert {write.before.spec.node_name for write in writes(made, decision)} == {"n1"}
 
 
+def test_marks_on_a_node_that_is_being_emptied_are_not_taken_off() -> None:
+    """Its pods are evicted in a moment."""
+    made = cluster(1, 3, 3)
+    carry_out(made, writes(made))
+    going = Disruption(reason=DisruptionReason.UNDERUTILIZED, message="", retire=("claim-n0",))
+    assert all(write.after.metadata.annotations for write in writes(made, Disruptions(commands=(going,))))
+
+
 def test_a_run_writes_to_some_dozens_of_pods_at_most() -> None:
     """The rest follows in the next."""
     made = cluster(MOST_AT_ONCE + 20, MOST_AT_ONCE + 30)
