@@ -8,7 +8,7 @@ not hold up those after it: each is right by itself.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from joinery.apis.disruption import DisruptionReason
@@ -19,6 +19,7 @@ from joinery.disruption.eviction_rates import EvictionRates
 from joinery.disruption.problem import DisruptionProblem
 from joinery.disruption.rates import allowance
 from joinery.lifecycle.canary import Trials
+from joinery.state.claims import DRIFTED
 from joinery.state.nodes import NodeView
 
 
@@ -53,6 +54,8 @@ class Admission:
         self._snapshot = problem.packing.snapshot
         self._is_bound = not problem.options.ignore_budgets
         self._pool_of = {view.claim: view.pool for view in views if view.claim}
+        drifted = (claim for claim in self._snapshot.managed_claims if claim.is_true(DRIFTED))
+        self._drifted = {claim.metadata.name for claim in drifted}
         self._counts = pool_nodes(views)
         self._evictions = EvictionRates(self._snapshot, views)
         self._canaries = CanaryLimit(problem)
@@ -78,15 +81,25 @@ class Admission:
 
     def pool_objection(self, command: Disruption) -> str:
         """Which NodePool has no room for the command, as a sentence about it; empty if all have."""
-        wanted = Counter(self._pool_of.get(name, "") for name in command.retire)
-        for pool, count in wanted.items():
-            most = self._allowance(pool, command.reason)
-            left = most.allowed - self._taken[pool]
-            if count > left:
-                before = f"; commands before this one take {self._taken[pool]}" if self._taken[pool] else ""
-                asked = f"; this one takes {count}" if count > 1 else ""
-                return f"NodePool {pool}: {most.why}{before}{asked}"
+        for reason, names in self._asked(command):
+            for pool, count in Counter(self._pool_of.get(name, "") for name in names).items():
+                most = self._allowance(pool, reason)
+                left = most.allowed - self._taken[pool]
+                if count > left:
+                    before = f"; commands before this one take {self._taken[pool]}" if self._taken[pool] else ""
+                    asked = f"; this one takes {count}" if count > 1 else ""
+                    return f"NodePool {pool}: {most.why}{before}{asked}"
         return ""
+
+    def _asked(self, command: Disruption) -> Iterator[tuple[DisruptionReason, Sequence[str]]]:
+        """For which reasons budgets have to let which of the command's nodes go.
+
+        A command for drift may take nodes along that have not drifted, because their pods share what is bought. Budgets
+        for consolidation protect these as well.
+        """
+        yield command.reason, command.retire
+        if command.reason is DisruptionReason.DRIFTED:
+            yield DisruptionReason.UNDERUTILIZED, [name for name in command.retire if name not in self._drifted]
 
     def left(self, pool: str, reason: DisruptionReason) -> int:
         """How many more nodes of the NodePool may go for the reason; never negative."""

@@ -147,3 +147,18 @@ def test_no_sequence_of_commands_exceeds_a_budget_and_none_is_held_that_had_room
         has_room = all(taken[pool] + count <= most[pool, command.reason] for pool, count in asked.items())
         assert (command in admitted) == has_room
         taken.update(asked if has_room else {})
+
+
+def test_a_node_that_has_not_drifted_needs_room_of_its_own_in_a_command_for_drift() -> None:
+    """It goes along because its pods share what is bought, and budgets for consolidation protect it all the same."""
+    closed = {"nodes": "0", "reasons": ["Underutilized"]}
+    cluster = Cluster(pools=[builders.node_pool(budgets=[{"nodes": "3"}, closed])])
+    for name in ("a", "b"):
+        cluster.machine(name, drifted=True)
+    cluster.machine("along")
+    problem = cluster.problem()
+    asked = problem, candidates(problem).nodes
+    assert _admitted(asked, _command("a", "b", reason=DRIFTED)) == [0]
+    (held, *_) = admit([_command("a", "along", reason=DRIFTED)], *asked).held
+    assert held.code is HeldCode.BUDGET
+    assert "the budget 0 allows 0 of 3 nodes" in held.message
