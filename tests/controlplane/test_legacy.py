@@ -22,11 +22,13 @@ from joinery.lifecycle.readiness import readiness
 from joinery.state.claims import LAUNCHED, with_condition, with_metadata
 from simulator import builders
 from tests.controlplane.objects import MANIFESTS, connect, install, put, sweep
-from tests.functional.older import provisioner, template
+from tests.functional.older import beta, provisioner, template
 from tools.controlplane.plane import JOINERY, ControlPlane
 
 DEFINITIONS = Path(__file__).parent / "legacy-crds.yaml"
 NOW = datetime.fromisoformat("2026-11-21T12:00:00+00:00")
+BETA = DEFINITIONS.with_name("beta-crds.yaml")
+BETA_CLAIMS = "/apis/karpenter.sh/v1beta1/nodeclaims"
 CORE, AWS = "/apis/karpenter.sh/v1alpha5", "/apis/karpenter.k8s.aws/v1alpha1"
 MACHINE: dict[str, Any] = {
     "apiVersion": "karpenter.sh/v1alpha5",
@@ -175,6 +177,47 @@ def test_a_cluster_without_them_is_asked_once(joinery_api_server: ControlPlane) 
         assert isinstance(cluster.snapshot().node_claims, tuple)
     assert transport.asked.count("/apis/karpenter.sh") == 1
     assert legacy.fields == ()
+
+
+@pytest.fixture
+def beta_admin(api_server: ControlPlane) -> Iterator[Transport]:
+    """A cluster that serves v1beta1 alone, with a NodePool and its class."""
+    install(api_server, MANIFESTS / "crds", MANIFESTS / "rbac.yaml")
+    transport = connect(api_server)
+    sweep(transport)
+    api_server.kubectl("delete", "-f", str(MANIFESTS / "crds"))
+    install(api_server, BETA)
+    node_class, pool = beta()
+    transport.request("POST", "/apis/karpenter.k8s.aws/v1beta1/ec2nodeclasses", node_class)
+    transport.request("POST", "/apis/karpenter.sh/v1beta1/nodepools", pool)
+    yield transport
+    for item in _items(transport, BETA_CLAIMS):
+        place = f"{BETA_CLAIMS}/{item['metadata']['name']}"
+        transport.request("PATCH", place, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
+    api_server.kubectl("delete", "-f", str(BETA))
+    install(api_server, MANIFESTS / "crds")
+
+
+def test_where_v1_is_not_served_claims_are_those_of_v1beta1(beta_admin: Transport, cluster: KubernetesCluster) -> None:
+    """Written, read again with all of its status, and ended there; its age is its pool's."""
+    snapshot = cluster.snapshot()
+    assert [one.stored_as[0] for one in (*snapshot.node_pools, *snapshot.node_classes)] == [
+        "karpenter.sh/v1beta1",
+        "karpenter.k8s.aws/v1beta1",
+    ]
+    created = cluster.create_node_claim(builders.node_claim("default-1", conditions=[]))
+    assert cluster.create_node_claim(builders.node_claim("default-2", conditions=[]), dry_run=True).metadata.name
+    launched = with_condition(created, true(LAUNCHED, Observation(NOW, created.metadata.generation)))
+    cluster.update_node_claim(created, launched)
+    (read,) = cluster.claims_snapshot().node_claims
+    assert (read.spec.expire_after, read.status) == ("48h", launched.status)
+    assert read.spec.node_class_ref == created.spec.node_class_ref
+    (document,) = _items(beta_admin, BETA_CLAIMS)
+    assert document["spec"]["nodeClassRef"]["apiVersion"] == "karpenter.k8s.aws/v1beta1"
+    cluster.delete_node_claim(read)
+    (leaving,) = cluster.snapshot().node_claims
+    cluster.update_node_claim(leaving, with_metadata(leaving, finalizers=[]))
+    assert cluster.snapshot().node_claims == ()
 
 
 class _Counting(Transport):

@@ -26,6 +26,21 @@ def template(name: str = "default", **spec: Any) -> dict[str, Any]:
     return {"apiVersion": "karpenter.k8s.aws/v1alpha1", "kind": "AWSNodeTemplate", "metadata": metadata, "spec": given}
 
 
+def beta() -> tuple[dict[str, Any], dict[str, Any]]:
+    """An EC2NodeClass and a NodePool of v1beta1, whose nodes go after thirty empty seconds, or two days."""
+    terms = {f"{name}SelectorTerms": [{"tags": SELECTOR}] for name in ("subnet", "securityGroup")}
+    of_class = {"amiFamily": "AL2023", "amiSelectorTerms": [{"name": "al2023-*"}], "role": "nodes", **terms}
+    ref = {"apiVersion": "karpenter.k8s.aws/v1beta1", "name": "default"}
+    disruption = {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s", "expireAfter": "48h"}
+    template_spec = {"nodeClassRef": ref, "requirements": [XLARGE]}
+    spec = {"template": {"spec": template_spec}, "disruption": disruption}
+    metadata = {"name": "default"}
+    return (
+        {"apiVersion": ref["apiVersion"], "kind": "EC2NodeClass", "metadata": metadata, "spec": of_class},
+        {"apiVersion": "karpenter.sh/v1beta1", "kind": "NodePool", "metadata": metadata, "spec": spec},
+    )
+
+
 def v31(stand: Stand, **spec: Any) -> Stand:
     """A cluster of v0.31, found ready by lifecycle: a Provisioner of that spec and its template."""
     for document in (template(), provisioner(**spec)):

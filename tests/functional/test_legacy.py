@@ -10,7 +10,7 @@ from joinery.observing import read_only
 from simulator import builders
 from simulator.world import World
 from tests.functional.fuse import Fuse
-from tests.functional.older import OLD_NAME, XLARGE, provisioner, stored, template, v31
+from tests.functional.older import OLD_NAME, XLARGE, beta, provisioner, stored, template, v31
 from tests.functional.stand import Stand
 
 DAY = 24 * 3600
@@ -422,17 +422,7 @@ def test_an_empty_machine_goes(made_by_v31: Stand) -> None:
 def test_objects_of_v1beta1_are_acted_on(world: World) -> None:
     """Where v1 is not served: expiry of the pool, and WhenEmpty after its time."""
     stand = Stand(world)
-    selected = [{"tags": {"joinery.dev/discovery": "simulated"}}]
-    terms = {"subnetSelectorTerms": selected, "securityGroupSelectorTerms": selected}
-    spec = {"amiFamily": "AL2023", "amiSelectorTerms": [{"name": "al2023-*"}], "role": "nodes", **terms}
-    version = "karpenter.k8s.aws/v1beta1"
-    node_class = {"apiVersion": version, "kind": "EC2NodeClass", "metadata": {"name": "default"}, "spec": spec}
-    disruption = {"consolidationPolicy": "WhenEmpty", "consolidateAfter": "30s", "expireAfter": "48h"}
-    of_node = {"nodeClassRef": {"apiVersion": version, "name": "default"}, "requirements": [XLARGE]}
-    pool_spec = {"template": {"spec": of_node}, "disruption": disruption}
-    version = "karpenter.sh/v1beta1"
-    pool = {"apiVersion": version, "kind": "NodePool", "metadata": {"name": "default"}, "spec": pool_spec}
-    for document in (node_class, pool):
+    for document in beta():
         stand.world.cluster.add_document(document)
     stand.live()
     stand.pods(1)

@@ -225,6 +225,23 @@ def test_instances_of_others_are_not_ours(cloud: Ec2Cloud) -> None:
     assert len(cloud.instances()) == 1
 
 
+def test_instances_of_an_older_karpenter_are_listed(cloud: Ec2Cloud) -> None:
+    """Those of v0.31 and of v1beta1, by their older tags; not those of another cluster."""
+    ec2 = boto3.client("ec2")
+    for pool, cluster in (("provisioner-name", "joinery"), ("nodepool", "joinery"), ("provisioner-name", "other")):
+        tags = {
+            f"karpenter.sh/{pool}": "default",
+            "karpenter.sh/managed-by": cluster,
+            f"kubernetes.io/cluster/{cluster}": "owned",
+        }
+        listed: Any = [{"Key": key, "Value": value} for key, value in tags.items()]
+        specifications: Any = [{"ResourceType": "instance", "Tags": listed}]
+        ec2.run_instances(ImageId="ami-al2023amd64standard", MinCount=1, MaxCount=1, TagSpecifications=specifications)
+    instances = cloud.instances()
+    assert len(instances) == 2
+    assert all(instance.is_of_older_karpenter for instance in instances)
+
+
 def test_an_unknown_cluster_is_not_found(account: Account) -> None:
     """The error names the cluster."""
     with pytest.raises(NotFoundError, match="describing EKS cluster absent: ResourceNotFound"):

@@ -314,7 +314,9 @@ def test_what_is_launched_or_terminated_belongs_to_the_cluster(name: str) -> Non
     for statement in policy(name):
         if statement["Sid"] not in ("AllowScopedEC2InstanceAccessActions", "AllowPassingInstanceRole"):
             assert "kubernetes.io/cluster/${ClusterName}" in json.dumps(statement["Condition"])
-            assert "karpenter.sh/nodepool" in json.dumps(statement["Condition"])
+            # A Machine's instance has the older name of its pool's label.
+            pool = "provisioner-name" if statement["Sid"].endswith("OfMachines") else "nodepool"
+            assert f"karpenter.sh/{pool}" in json.dumps(statement["Condition"])
 
 
 def test_only_lifecycle_may_terminate_and_only_launching_doors_may_launch() -> None:

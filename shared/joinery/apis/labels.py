@@ -23,6 +23,7 @@ ZONE_ID = "topology.k8s.aws/zone-id"
 # --- Karpenter's labels ---
 NODE_POOL = f"{CORE_GROUP}/nodepool"
 PROVISIONER_NAME = f"{CORE_GROUP}/provisioner-name"  # what NODE_POOL was called up to v0.31
+MANAGED_BY = f"{CORE_GROUP}/managed-by"  # a tag of instances, up to v0.37: the cluster's name
 CAPACITY_TYPE = f"{CORE_GROUP}/capacity-type"
 REGISTERED = f"{CORE_GROUP}/registered"
 INITIALIZED = f"{CORE_GROUP}/initialized"

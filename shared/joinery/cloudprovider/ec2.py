@@ -28,7 +28,7 @@ from joinery.cloudprovider.nodeclass.kind import of_ec2
 from joinery.cloudprovider.nodeclass.profiles import Profiles
 from joinery.cloudprovider.nodeclass.readiness import Selection, Unmet, status
 from joinery.cloudprovider.nodeclass.selections import Selections
-from joinery.cloudprovider.nodeclass.tags import CLUSTER_NAME
+from joinery.cloudprovider.nodeclass.tags import OWNER_PREFIX, is_of_cluster
 from joinery.errors import ConfigurationError, NotFoundError
 from joinery.state.instances import InstanceStatus
 from joinery.state.offerings import InstanceType
@@ -136,12 +136,12 @@ class Ec2Cloud:
 
     def instances(self) -> tuple[Instance, ...]:
         filters = [
-            {"Name": "tag-key", "Values": [labels.NODE_POOL]},
-            {"Name": "tag-key", "Values": [labels.NODE_CLASS]},
-            {"Name": f"tag:{CLUSTER_NAME}", "Values": [self._cluster]},
+            {"Name": "tag-key", "Values": [labels.NODE_POOL, labels.PROVISIONER_NAME]},
+            {"Name": f"tag:{OWNER_PREFIX}{self._cluster}", "Values": ["owned"]},
             {"Name": "instance-state-name", "Values": list(_HERE)},
         ]
-        return described(self._clients, Filters=filters)
+        listed = described(self._clients, Filters=filters)
+        return tuple(instance for instance in listed if is_of_cluster(instance.tags or {}, self._cluster))
 
     def impaired(self) -> tuple[InstanceStatus, ...]:
         return impaired(self._clients)

@@ -52,7 +52,7 @@ def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:
 
     A claim that cannot be read still protects its instance, as far as anything can be told of it: by its provider ID,
     by the instance's tag with the claim's name, or, while it may be waiting for its instance, by its NodePool. So does
-    a claim that the instance's Node names as its owner.
+    a claim that the instance's Node names as its owner. What Karpenter up to v0.37 has launched is left to it.
     """
     unreadable = [invalid for invalid in view.snapshot.invalid if invalid.kind == NodeClaim.kind]
     provider_ids = {claim.status.provider_id for claim in view.snapshot.node_claims}
@@ -64,7 +64,9 @@ def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:
         tags = instance.tags or {}
         is_claimed = instance.instance_id in claimed or tags.get(INSTANCE_CLAIM_TAG) in unreadable_names
         is_awaited = instance.launch_token in tokens or tags.get(NODE_POOL, "") in waiting_pools
-        if not is_claimed and not is_awaited and not instance.is_going:
+        # The claim of an older Karpenter's instance may be one that we do not read.
+        is_foreign = instance.is_of_older_karpenter
+        if not is_claimed and not is_awaited and not is_foreign and not instance.is_going:
             yield from _collect(view, instance)
 
 

@@ -134,10 +134,12 @@ def _tagging(claim: NodeClaim) -> tuple[Command, ...]:
     """Tag the instance with the names of its node and claim, once (Karpenter for AWS, nodeclaim/tagging).
 
     At its launch the node had no name yet. The tags are for people and for bills, so they come last: after
-    initialization, and in a step that writes nothing else to the claim, which a refused tag could keep from it.
+    initialization, and in a step that writes nothing else to the claim, which a refused tag could keep from it. An
+    instance of an older Karpenter keeps the tags that it has.
     """
     name = claim.status.node_name
-    if not claim.is_true(INITIALIZED) or not name or claim.metadata.annotations.get(INSTANCE_TAGGED) == "true":
+    is_of_ours = claim.is_true(INITIALIZED) and claim.origin is None
+    if not is_of_ours or not name or claim.metadata.annotations.get(INSTANCE_TAGGED) == "true":
         return ()
     tags, text = {"Name": name, INSTANCE_CLAIM_TAG: claim.metadata.name}, f"it is the node {name}"
     tagged = annotated(claim, {INSTANCE_TAGGED: "true"})

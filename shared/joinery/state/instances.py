@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from joinery.apis.labels import CORE_GROUP, LAUNCH_TOKEN
+from joinery.apis.labels import CORE_GROUP, LAUNCH_TOKEN, MANAGED_BY
 
 #: The tag that names an instance's claim, once it has joined the cluster.
 INSTANCE_CLAIM_TAG = f"{CORE_GROUP}/nodeclaim"
@@ -41,6 +41,12 @@ class Instance:
     subnet_id: str = ""
     security_groups: frozenset[str] = frozenset()
     instance_profile: str = ""
+
+    @property
+    def is_of_older_karpenter(self) -> bool:
+        """Whether Karpenter up to v0.37 has launched it."""
+        return MANAGED_BY in (self.tags or {})
+
     placement_group_id: str = ""
     placement_group: str = ""
 

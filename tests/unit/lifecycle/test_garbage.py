@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 
 from joinery.apis.core import Node
-from joinery.apis.labels import LAUNCH_TOKEN, NODE_POOL
+from joinery.apis.labels import LAUNCH_TOKEN, MANAGED_BY, NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import TerminateInstance
 from joinery.lifecycle.fleet_groups import fleet_groups
@@ -31,6 +31,12 @@ def _collected(instances: Iterable[Instance], *claims: NodeClaim, nodes: tuple[N
 def test_an_instance_that_no_claim_knows_is_terminated() -> None:
     """It would cost money for ever."""
     assert _collected([_instance()]) == ["TerminateInstance"]
+
+
+def test_an_instance_of_an_older_karpenter_is_left_to_it() -> None:
+    """Its Machine is read only where legacy objects are acted on."""
+    older = replace(_instance(), tags={NODE_POOL: "default", MANAGED_BY: "joinery"})
+    assert _collected([older]) == []
 
 
 def _collected_beside(unread: Invalid, *instances: Instance) -> list[str]:

@@ -107,9 +107,9 @@ def _converted(listed: Iterable[Document]) -> tuple[Equivalent, ...]:
                 others.append(Equivalent(origin, _CLAIMS[version](given)))
         except NotConvertibleError as refused:
             others.append(Equivalent(origin, problem=str(refused)))
-        except _MISSHAPEN as error:
+        except _MISSHAPEN:
             # A definition that checks nothing lets anything be stored, and one odd object must not stop the others.
-            others.append(Equivalent(origin, problem=f"spec: is not that of a {origin.kind} ({error})"))
+            others.append(Equivalent(origin, problem=f"spec: some field is not of the type that a {origin.kind} has"))
     return (*_with_kubelets(pools, classes), *others)
 
 

@@ -26,6 +26,15 @@ def instance_tags(cluster: str, node_class: EC2NodeClass, node_pool: str) -> dic
     return {**node_class.spec.tags, **ownership(cluster, node_class.metadata.name), labels.NODE_POOL: node_pool}
 
 
+def is_of_cluster(tags: Mapping[str, str], cluster: str) -> bool:
+    """Whether these are the tags of an instance that the cluster owns, launched by us or by Karpenter of any version.
+
+    Up to v0.37 another tag had the cluster's name (Karpenter, v1 migration guide).
+    """
+    is_todays = tags.get(CLUSTER_NAME) == cluster and labels.NODE_POOL in tags and labels.NODE_CLASS in tags
+    return is_todays or tags.get(labels.MANAGED_BY) == cluster
+
+
 def restricted(tags: Mapping[str, str]) -> str:
     """The first key that a user may not set; empty if there is none."""
     return next((key for key in sorted(tags) if key in RESTRICTED_TAGS or key.startswith(OWNER_PREFIX)), "")
