@@ -13,7 +13,14 @@ from typing import Any
 from joinery.apis import duration
 from joinery.apis.caps import Caps
 from joinery.apis.disruption import CanaryRule, canary_of
-from joinery.apis.policies import MinValuesPolicy, NodeRepair, PreferencePolicy, Rebalance
+from joinery.apis.policies import (
+    MinValuesPolicy,
+    NodeRepair,
+    PreferencePolicy,
+    Rebalance,
+    TerminateFirst,
+    terminate_first_of,
+)
 from joinery.apis.sizes import BALANCED, SIZES
 from joinery.errors import ConfigurationError
 
@@ -45,6 +52,7 @@ class Settings:
     which a consolidation must have saved what its evictions count as. ``disruption_seconds``: how long a run looks for
     a cheaper cluster. ``spot_to_spot``: whether spot nodes may be replaced by cheaper ones. ``new_nodes_repay``:
     whether nodes that were just launched stay until they have paid for themselves, for NodePools that do not say.
+    ``terminate_first``: where drifted nodes end before their replacements are launched, for NodePools that do not say.
     ``canary``: on how many nodes a new image is tried first, and for how long (``1 node for 10m``), for node classes
     that do not say; None (``off``) for no trial.
     ``pod_deletion_cost``: whether pods on the nodes that are to go next are marked, so that scale-downs empty these.
@@ -74,6 +82,7 @@ class Settings:
     disruption_payback: timedelta = timedelta(hours=1)
     disruption_seconds: float = 120.0
     spot_to_spot: bool = True
+    terminate_first: frozenset[TerminateFirst] = frozenset()
     canary: CanaryRule | None = CanaryRule(timedelta(minutes=10))
     pod_deletion_cost: bool = False
     new_nodes_repay: bool = True
@@ -138,7 +147,7 @@ _PACKING = ("node_size", "preference_policy", "min_values_policy")
 #: The settings each door reads. The template gives a function these variables and no others.
 NEEDS: Mapping[str, tuple[str, ...]] = {
     "webhook": (*_EVERY_DOOR, *_BELLS, "webhook_token"),
-    "provisioning": (*_CONTROLLER, "table", *_CAPS, *_PACKING, "zonal_shift", "canary"),
+    "provisioning": (*_CONTROLLER, "table", *_CAPS, *_PACKING, "zonal_shift", "canary", "terminate_first"),
     "interruption": (*_CONTROLLER, "table", "rebalance"),
     "expiration": (*_CONTROLLER, "expiration_obeys_budgets"),
     "disruption": (
@@ -153,6 +162,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
         "disruption_seconds",
         "spot_to_spot",
         "canary",
+        "terminate_first",
         "pod_deletion_cost",
         "new_nodes_repay",
     ),
@@ -227,6 +237,7 @@ def _duration(text: str) -> timedelta:
 _PARSERS: Mapping[Any, Callable[[str], Any]] = {
     bool: _switch, int: _count, float: _amount, timedelta: _duration,
     CanaryRule | None: canary_of,
+    frozenset[TerminateFirst]: terminate_first_of,
 }  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """Static NodePools: as many nodes as ``replicas`` says, whether pods need them or not."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -8,6 +9,7 @@ import pytest
 
 from joinery.apis.labels import NODE_POOL, PLANNED_TAINT, ZONE
 from joinery.apis.nodepool import NodePool
+from joinery.apis.policies import TerminateFirst
 from joinery.doorbell.gateway import Bell
 from joinery.errors import (
     CapacityError,
@@ -337,6 +339,24 @@ def test_a_pool_whose_limit_is_its_replicas_keeps_its_drifted_nodes_and_says_so(
     stand = _drifted(world, replicas=2, limits={"nodes": "2"})
     assert stand.provision()["replaced"] == 0
     assert stand.messages("DisruptionBlocked")["base"] == "drift: limits.nodes has no room for replacements"
+
+
+def test_a_pool_whose_limit_is_its_replicas_may_end_its_drifted_nodes_first(world: World) -> None:
+    """One after another, as its budget says; there is never a node too many."""
+    stand = _drifted(world, replicas=2, limits={"nodes": "2"})
+    stand.settings = replace(stand.settings, terminate_first=frozenset({TerminateFirst.STATIC}))
+    assert stand.provision()["replaced"] == 1
+    assert len(stand.claims) == 2
+    fewest = most = 2
+    for _ in range(20):
+        stand.wait(10)
+        stand.live()
+        stand.provision()
+        stand.boot()
+        stand.live()
+        fewest, most = min(fewest, len(stand.alive)), max(most, len(stand.alive))
+    assert (fewest, most) == (1, 2)
+    assert {claim.metadata.labels.get("team") for claim in stand.claims} == {"web"}
 
 
 def test_drift_to_a_dearer_type_says_what_it_costs_more(world: World) -> None:

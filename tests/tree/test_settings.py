@@ -5,6 +5,7 @@ from datetime import timedelta
 import pytest
 
 from joinery.apis.disruption import CanaryRule
+from joinery.apis.policies import TerminateFirst
 from joinery.errors import ConfigurationError
 from joinery.settings import NEEDS, Settings, read, variable
 
@@ -37,6 +38,7 @@ def test_every_variable_is_read() -> None:
         "JOINERY_DISRUPTION_SECONDS": "20",
         "JOINERY_SPOT_TO_SPOT": "false",
         "JOINERY_CANARY": "5% for 1h",
+        "JOINERY_TERMINATE_FIRST": "static,reserved",
         "JOINERY_POD_DELETION_COST": "true",
         "JOINERY_NEW_NODES_REPAY": "false",
         "JOINERY_LEGACY_OBJECTS": "false",
@@ -65,6 +67,7 @@ def test_every_variable_is_read() -> None:
         disruption_seconds=20.0,
         spot_to_spot=False,
         canary=CanaryRule(timedelta(hours=1), percent=5),
+        terminate_first=frozenset({TerminateFirst.STATIC, TerminateFirst.RESERVED}),
         pod_deletion_cost=True,
         new_nodes_repay=False,
         legacy_objects=False,
@@ -101,6 +104,7 @@ def test_every_variable_is_read() -> None:
         ("NEW_NODES_REPAY", "1h"),
         ("LEGACY_OBJECTS", "v1beta1"),
         ("EXPIRATION_OBEYS_BUDGETS", "10%"),
+        ("TERMINATE_FIRST", "always"),
         ("GATEWAYS", "simulator.world"),
     ],
 )
@@ -124,6 +128,7 @@ def test_a_door_says_which_address_it_lacks(door: str) -> None:
         "JOINERY_REBALANCE": "off",
         "JOINERY_DISRUPTION_PAYBACK": "1h",
         "JOINERY_CANARY": "off",
+        "JOINERY_TERMINATE_FIRST": "static",
     }
     assert read(full).check(door)
 

@@ -12,7 +12,7 @@ import pytest
 from joinery.apis import duration
 from joinery.apis.disruption import canary_of
 from joinery.apis.labels import OWN_GROUP
-from joinery.apis.policies import MinValuesPolicy, NodeRepair, PreferencePolicy, Rebalance
+from joinery.apis.policies import MinValuesPolicy, NodeRepair, PreferencePolicy, Rebalance, terminate_first_of
 from joinery.controllers.disruption import READING_SECONDS
 from joinery.controllers.lease import ACTING_SECONDS, LEASE_SECONDS
 from joinery.doorbell.gateway import DELAYS, Bell
@@ -120,6 +120,7 @@ def test_the_template_s_defaults_are_the_code_s() -> None:
     assert parameters["LegacyObjects"]["Default"] == str(defaults.legacy_objects).lower()
     assert parameters["DefaultInstanceProfile"]["Default"] == defaults.default_instance_profile
     assert parameters["SpotToSpot"]["Default"] == str(defaults.spot_to_spot).lower()
+    assert terminate_first_of(parameters["TerminateFirst"]["Default"]) == defaults.terminate_first
     assert canary_of(parameters["Canary"]["Default"]) == defaults.canary
     assert parameters["PodDeletionCost"]["Default"] == str(defaults.pod_deletion_cost).lower()
     assert parameters["NewNodesRepay"]["Default"] == str(defaults.new_nodes_repay).lower()

@@ -106,6 +106,8 @@ DISRUPTED_LATELY = f"{OWN_GROUP}/disrupted-lately"
 EVICTION_RATE = f"{OWN_GROUP}/eviction-rate"
 #: On a node class, how a new image is tried before all nodes move to it (``apis.disruption.canary_of``).
 CANARY = f"{OWN_GROUP}/canary"
+#: On a NodePool, where its drifted nodes end before their replacements are launched (``apis.policies``).
+TERMINATE_FIRST = f"{OWN_GROUP}/terminate-first"
 #: On a node class, ids of images that need no trial, separated by commas: a person has approved them.
 CANARY_APPROVED = f"{OWN_GROUP}/canary-approved"
 #: On a node class, what came of the trials of the images that it selects: JSON (``state.canaries``).

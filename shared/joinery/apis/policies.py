@@ -45,3 +45,26 @@ class MinValuesPolicy(StrEnum):
 
     STRICT = "Strict"
     BEST_EFFORT = "BestEffort"
+
+
+class TerminateFirst(StrEnum):
+    """Where a drifted node is ended before its replacement is launched (``joinery.disruption.terminate_first``).
+
+    ``STATIC``: in a static NodePool whose ``limits.nodes`` has no room for a node more. ``RESERVED``: in a capacity
+    reservation that has no room for a node more. ``SCARCE``: where its pods have no other place.
+    """
+
+    STATIC = "static"
+    RESERVED = "reserved"
+    SCARCE = "scarce"
+
+
+def terminate_first_of(text: str) -> frozenset[TerminateFirst]:
+    """``off``, or some of the words above, separated by commas. Raises ``ValueError`` for anything else."""
+    words = [word.strip() for word in text.split(",")]
+    if words == ["off"]:
+        return frozenset()
+    unknown = [word for word in words if word not in list(TerminateFirst)]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is neither off nor one of {', '.join(TerminateFirst)}")
+    return frozenset(map(TerminateFirst, words))

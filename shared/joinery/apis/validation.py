@@ -16,7 +16,7 @@ from joinery.apis.disruption import dollars_of, payback_of, rate_of, stop_of, sw
 from joinery.apis.meta import NUMERIC, Requirement, Taint, is_label_key, is_label_value, is_whole_number
 from joinery.apis.nodepool import NodePool
 from joinery.apis.patterns import in_words
-from joinery.apis.policies import Rebalance
+from joinery.apis.policies import Rebalance, terminate_first_of
 from joinery.apis.rules import RuleError
 from joinery.apis.sizes import SIZES, share_of
 from joinery.apis.slips import label_meant_by, value_meant_by
@@ -129,6 +129,7 @@ def _annotation_reasons(annotations: Mapping[str, str]) -> Iterator[str]:
     yield from _unreadable(annotations, labels.PAYBACK, payback_of)
     yield from _unreadable(annotations, labels.NEW_NODES_REPAY, switch_of)
     yield from _unreadable(annotations, labels.EXPIRATION_OBEYS_BUDGETS, switch_of)
+    yield from _unreadable(annotations, labels.TERMINATE_FIRST, terminate_first_of)
     yield from _unreadable(annotations, labels.MAX_NODE_SHARE, share_of)
     size = annotations.get(labels.NODE_SIZE)
     if size is not None and size not in SIZES:

@@ -47,7 +47,7 @@ from joinery.lifecycle.soaking import owners_that_run_well
 from joinery.observability import COMMAND, COST, REASON, logger, said
 from joinery.scheduling.admission import Purchase, admit, over
 from joinery.state.claim_changes import newly_leaving
-from joinery.state.disruption import CommandRecord
+from joinery.state.disruption import CommandRecord, Readiness
 from joinery.state.snapshot import Snapshot
 from joinery.state.urgency import LEAST_URGENT
 from joinery.termination.taint import tainted
@@ -154,7 +154,9 @@ class Orchestrator:
             self._take_back(marked, record, f"its replacement {unwritten[0]} could not be written")
             return Started(command, caps, obstacle=f"{unwritten[0]} could not be written"), []
         more = added_cost(command, hourly, self._supply.types)
-        return Started(command, caps.after(len(replacements), hourly), record, added_cost=more), replacements
+        # What ends first is replaced by lifecycle, when it is gone.
+        launched = [] if command.waits_for is Readiness.WRITTEN else replacements
+        return Started(command, caps.after(len(launched), hourly), record, added_cost=more), launched
 
     def _mark(self, candidates: Sequence[NodeClaim], record: CommandRecord) -> tuple[list[NodeClaim], list[str]]:
         """The candidates that are marked now, and the names of those that could not be."""

@@ -102,7 +102,7 @@ class ProvisioningController:
         self._tell(decision, writer, invocation)
         options = _having_bought(decision.problem, decision.problem.options.caps, writer.launches).options
         caps = replace_risky_nodes(self._gateways, options, decision.snapshot, invocation, writer.actor)
-        static.replace_drifted(decision.snapshot, decision.supply, caps, self._settings.canary)
+        static.replace_drifted(decision.snapshot, decision.supply, caps, self._settings)
         writer.actor.conclude()
         _refuse_the_rest(decision.packing)
         static.conclude()

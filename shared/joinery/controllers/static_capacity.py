@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 
 from joinery.apis.caps import Caps
-from joinery.apis.disruption import CanaryRule, DisruptionReason
+from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce
@@ -40,7 +40,9 @@ from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.reason import Reason
 from joinery.scheduling.replicas import replenish
+from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
+from joinery.state.disruption import Readiness
 from joinery.state.replicas import static_pools
 from joinery.state.snapshot import Snapshot
 from joinery.verification.verify import verify
@@ -120,23 +122,22 @@ class StaticCapacity:
             self._announce(problem.snapshot, {name: text.format(count) for name, count in lacking.items()})
             self._refused = f"the caps leave out {lacking.total()} nodes of static NodePools"
 
-    def replace_drifted(self, snapshot: Snapshot, supply: Supply, caps: Caps, canary: CanaryRule | None = None) -> None:
+    def replace_drifted(self, snapshot: Snapshot, supply: Supply, caps: Caps, settings: Settings) -> None:
         """Start commands that replace the pools' drifted nodes, one for one.
 
-        ``caps``: what the run may still buy. ``canary``: how new images are tried. Nodes that run well are the last
-        to be replaced. Lifecycle says which have drifted (``lifecycle.drift``), and carries the commands out
-        (``lifecycle.orchestration``).
+        ``caps``: what the run may still buy. Nodes that run well are the last to be replaced. Lifecycle says which have
+        drifted (``lifecycle.drift``), and carries the commands out (``lifecycle.orchestration``).
         """
-        drift = to_replace(snapshot, canary)
+        drift = to_replace(snapshot, settings.canary, settings.terminate_first)
         announce(self._gateways, self._invocation, drift.announcements[:MOST_EVENTS])
-        if not drift.candidates:
+        if not drift.candidates and not drift.ending:
             return
         pools = {claim.metadata.labels[NODE_POOL] for claim in drift.candidates}
         node_pools = tuple(pool for pool in snapshot.node_pools if pool.metadata.name in pools)
         retired = as_if_retired(snapshot, (claim.metadata.name for claim in drift.candidates))
         problem = Problem(snapshot=replace(retired, node_pools=node_pools), instance_types=supply.types)
         packing = self._planned(problem, supply, "its drifted nodes cannot be replaced")
-        commands = tuple(_commands(drift.candidates, claims_of(packing, snapshot)))
+        commands = (*_commands(drift.candidates, claims_of(packing, snapshot)), *map(_ended, drift.ending))
         orchestrator = Orchestrator(self._gateways, self._actor, snapshot, supply, self._invocation)
         with self._actor.noting("drifted nodes are left to the next run"):
             started = orchestrator.start(commands, door="provisioning", caps=caps)
@@ -216,6 +217,11 @@ def _commands(candidates: Iterable[NodeClaim], replacements: Iterable[NodeClaim]
         own = left.get(candidate.metadata.labels[NODE_POOL])
         if own:
             yield NewCommand(reason=DisruptionReason.DRIFTED, candidates=(candidate,), replacements=(own.pop(0),))
+
+
+def _ended(candidate: NodeClaim) -> NewCommand:
+    """A command that ends the node. The pool is filled up when it is gone, as one that lacks a node."""
+    return NewCommand(reason=DisruptionReason.DRIFTED, candidates=(candidate,), waits_for=Readiness.WRITTEN)
 
 
 def _texts(launches: Iterable[Launch]) -> Iterable[tuple[str, str]]:

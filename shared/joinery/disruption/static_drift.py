@@ -5,7 +5,8 @@ The rules are Karpenter's (disruption, StaticDrift), and those by which it choos
 - Budgets bind, for the reason ``Drifted``; and the pool's rate does (``disruption.rates``).
 - A pool first gets its size: while it lacks nodes or has too many, none is replaced.
 - ``limits.nodes`` binds all nodes that there are, those that are going too, because a replacement comes before its
-  candidate goes. So a pool whose limit is its ``replicas`` is never replaced, and says so.
+  candidate goes. So a pool whose limit is its ``replicas`` is not replaced, and says so; unless it is to end its nodes
+  first (``apis.policies.TerminateFirst``).
 - The longest drifted go first, and before them those without pods.
 - A node with ``do-not-disrupt``, or with pods that must not be disrupted, stays (``lifecycle.second_look``); unless its
   claim has a ``terminationGracePeriod``, which promises that it can be replaced.
@@ -23,16 +24,19 @@ from joinery.apis.disruption import CanaryRule, DisruptionReason
 from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
+from joinery.apis.policies import TerminateFirst
 from joinery.apis.quantity import amount
 from joinery.commands import Announce
 from joinery.disruption.budgets import PoolNodes, pool_nodes
 from joinery.disruption.canaries import image_for, sentence
 from joinery.disruption.rates import allowance
+from joinery.disruption.terminate_first import wishes_of
 from joinery.lifecycle.canary import Trials, trials
 from joinery.lifecycle.new_commands import NewCommand, obstacle
 from joinery.lifecycle.registration_health import REGISTRATION_HEALTHY
 from joinery.lifecycle.second_look import SecondLook
-from joinery.state.claims import DRIFTED
+from joinery.state.claims import DRIFTED, INITIALIZED, INSTANCE_TERMINATING
+from joinery.state.disruption import ends_first
 from joinery.state.nodes import views
 from joinery.state.pods import is_reschedulable
 from joinery.state.replicas import StaticPool, static_pools
@@ -41,34 +45,43 @@ from joinery.state.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class StaticDrift:
-    """``candidates``: the claims to replace now, by pool. ``announcements``: why others are not."""
+    """``candidates``: the claims to replace now, by pool. ``ending``: those that end first, and are made up for when
+    they are gone. ``announcements``: why others are not.
+    """
 
     candidates: tuple[NodeClaim, ...] = ()
+    ending: tuple[NodeClaim, ...] = ()
     announcements: tuple[Announce, ...] = ()
 
 
-def to_replace(snapshot: Snapshot, canary: CanaryRule | None = None) -> StaticDrift:
+def to_replace(
+    snapshot: Snapshot, canary: CanaryRule | None = None, terminate_first: frozenset[TerminateFirst] = frozenset()
+) -> StaticDrift:
     """What of the drifted nodes of static NodePools is to be replaced now. Costs nothing where none has drifted.
 
-    ``canary``: how new images are tried, for node classes that do not say.
+    ``canary``: how new images are tried, for node classes that do not say. ``terminate_first``: where nodes end first,
+    for NodePools that do not say.
     """
     drifted = {
         name: claims
         for name, pool in static_pools(snapshot).items()
-        if (claims := [claim for claim in pool.staying if claim.is_true(DRIFTED)]) and pool.lacking == 0
+        if (claims := [one for one in pool.staying if one.is_true(DRIFTED) and not ends_first(one)])
+        and pool.lacking == 0
     }
     if not drifted:
         return StaticDrift()
-    choice = _Choice(snapshot, trials(snapshot, canary))
+    choice = _Choice(snapshot, trials(snapshot, canary), terminate_first)
     chosen = [choice.of(pool, drifted[name]) for name, pool in static_pools(snapshot).items() if name in drifted]
     return StaticDrift(
         candidates=tuple(claim for part in chosen for claim in part.candidates),
+        ending=tuple(claim for part in chosen for claim in part.ending),
         announcements=tuple(news for part in chosen for news in part.announcements),
     )
 
 
 class _Choice:
-    def __init__(self, snapshot: Snapshot, judged: Trials) -> None:
+    def __init__(self, snapshot: Snapshot, judged: Trials, terminate_first: frozenset[TerminateFirst]) -> None:
+        self._terminate_first = terminate_first
         self._snapshot = snapshot
         self._trials = judged
         self._taken: Counter[tuple[str, str]] = Counter()
@@ -82,9 +95,14 @@ class _Choice:
         name = pool.pool.metadata.name
         claims, now = self._snapshot.managed_claims, self._snapshot.now
         most = allowance(pool.pool, DisruptionReason.DRIFTED, self._nodes.get(name, PoolNodes()), claims, now)
-        room, why = min(
-            (most.allowed, most.why), (self._headroom(pool.pool), "limits.nodes has no room for replacements")
-        )
+        headroom = self._headroom(pool.pool), "limits.nodes has no room for replacements"
+        is_ending = headroom[0] <= 0 and TerminateFirst.STATIC in wishes_of(pool.pool, self._terminate_first)
+        if is_ending:
+            # Budgets do not count a node whose instance ends, nor one that is to come: here it is missing.
+            missing = sum(map(_is_missing, pool.staying))
+            room, why = most.allowed - missing, most.why if most.allowed <= 0 else "the last one is not replaced yet"
+        else:
+            room, why = min((most.allowed, most.why), headroom)
         health = find(pool.pool.status.conditions, REGISTRATION_HEALTHY)
         if health is not None and health.status == "False":
             room, why = 0, "its new nodes do not register"
@@ -101,7 +119,9 @@ class _Choice:
             else:
                 self._taken[image_for(claim, self._snapshot)] += 1
                 candidates.append(claim)
-        return StaticDrift(tuple(candidates), tuple(blocked))
+        if is_ending:
+            return StaticDrift(ending=tuple(candidates), announcements=tuple(blocked))
+        return StaticDrift(tuple(candidates), announcements=tuple(blocked))
 
     def _headroom(self, pool: NodePool) -> int:
         """How many nodes more the limit allows beside all that there are, going or not."""
@@ -129,3 +149,7 @@ class _Choice:
         if trial is None or claim.status.image_id == image[1] or self._taken[image] < trial.room:
             return ""
         return sentence(trial)
+
+
+def _is_missing(claim: NodeClaim) -> bool:
+    return not claim.is_true(INITIALIZED) or claim.is_true(INSTANCE_TERMINATING)

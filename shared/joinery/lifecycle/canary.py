@@ -34,7 +34,6 @@ from joinery.apis.nodeclass import NodeClass
 from joinery.commands import Announce
 from joinery.lifecycle.soaking import Witnesses
 from joinery.state.canaries import Outcome, Verdict, approved_images, verdicts_of, with_verdicts
-from joinery.state.claims import awaits_launch
 from joinery.state.disruption import record_of
 from joinery.state.snapshot import Snapshot
 
@@ -143,7 +142,7 @@ class _Judge:
         staying = [claim for claim in claims if not claim.is_deleting]
         self._needed = rule.nodes(len(staying))
         # Which image these will boot is not known yet.
-        self._coming = sum(map(awaits_launch, staying)) + _unwritten(staying)
+        self._coming = sum(not claim.status.provider_id for claim in staying) + _unwritten(staying)
 
     def of(self, image: str) -> Trial:
         name = self._class.metadata.name

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.claims import LAUNCHED, REGISTERED
+from joinery.state.disruption import is_postponed
 
 LAUNCH_TIMEOUT = timedelta(minutes=5)
 REGISTRATION_TIMEOUT = timedelta(minutes=15)
@@ -19,7 +20,7 @@ REGISTRATION_TIMEOUT = timedelta(minutes=15)
 
 def overdue(claim: NodeClaim, now: datetime) -> str | None:
     """Why the claim should be given up; None for one that still has time."""
-    if claim.is_true(REGISTERED):
+    if claim.is_true(REGISTERED) or is_postponed(claim):
         return None
     if not claim.is_true(LAUNCHED) and now - _since(claim, LAUNCHED, now) >= LAUNCH_TIMEOUT:
         return "launch timeout: EC2 gave it no instance within 5 minutes"

@@ -125,7 +125,8 @@ def as_replacement(claim: NodeClaim, record: CommandRecord, ran_well: Collection
 
     ``ran_well``: the owners whose pods ran well there, so that its image can be judged (``lifecycle.canary``).
     """
-    links = {REPLACES: encoded(Replaces(record.id, record.candidates))}
+    link = Replaces(record.id, record.candidates, launches_after=record.waits_for is Readiness.WRITTEN)
+    links = {REPLACES: encoded(link)}
     if ran_well:
         links[RAN_WELL] = json.dumps(sorted(ran_well))
     if record.reason is DisruptionReason.UNDERUTILIZED and record.savings > 0:

@@ -15,6 +15,8 @@ a crash at any call costs a tick. The rules, for whoever starts commands:
   (``joinery.dev/planned-pods``): plans keep its room for them, and buy nothing else.
 - A voluntary command waits until all replacements are initialised, a forced one until their launches are accepted. One
   without replacements goes on at once.
+- Where a command says so, candidates end first: it waits for the claims of its replacements alone, and these are
+  launched when the candidates are gone. Their pods wait meanwhile, so their node is drained without a replacement.
 - A candidate is retired by the mark and the deletion that expiration uses (``state.retirement``): its pods stay until
   they have another place.
 - The command is rolled back if a replacement is lost, at its deadline, or if the second look finds a reason. The
@@ -29,7 +31,7 @@ from datetime import timedelta
 
 import msgspec
 
-from joinery.apis.conditions import drop
+from joinery.apis.conditions import drop, unknown
 from joinery.apis.core import Node
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import BOUGHT_FOR, DISRUPTION_COMMAND, REPLACES, RETIRED_FOR
@@ -37,8 +39,25 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, Subject, UpdateClaim
 from joinery.lifecycle.verdict import Outlook, Verdict
 from joinery.lifecycle.view import View
-from joinery.state.claims import INITIALIZED, annotated, unannotated, with_status
-from joinery.state.disruption import DISRUPTION_REASON, DisruptionCommand, encoded, record_of, replaces_of
+from joinery.state.claims import (
+    INITIALIZED,
+    LAUNCHED,
+    REGISTERED,
+    annotated,
+    observed,
+    unannotated,
+    with_condition,
+    with_status,
+)
+from joinery.state.disruption import (
+    DISRUPTION_REASON,
+    DisruptionCommand,
+    encoded,
+    ends_first,
+    is_postponed,
+    record_of,
+    replaces_of,
+)
 from joinery.state.nodes import is_leaving
 from joinery.state.pods import is_reschedulable
 from joinery.termination.taint import undisrupted
@@ -46,6 +65,9 @@ from joinery.termination.taint import undisrupted
 #: How long a replacement's node is kept for the pods of a node that is being drained, from its deletion: as long as a
 #: new node is kept at most (``lifecycle.steering``).
 LONGEST_DRAIN_AWAITED = timedelta(minutes=5)
+#: How long a replacement waits for nodes that are to end first, from their deletion. Their pods may be kept there by a
+#: budget that would only let go if those that were evicted ran again: then these get another place.
+LONGEST_END_AWAITED = timedelta(minutes=10)
 
 
 def retired(view: View, claim: NodeClaim) -> tuple[Command, ...]:
@@ -53,7 +75,10 @@ def retired(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     command, verdict = _command_of(view, claim)
     if command is not None and verdict.outlook is Outlook.FINISH:
         why = "what replaces it is ready" if command.record.replacements else "nothing has to replace it"
+        why = "it has to end before it can be replaced" if ends_first(claim) else why
         return tuple(_retire(view, claim, command.record.reason, why))
+    if is_postponed(claim) and _waits_too_long(view, claim):
+        return tuple(_retire(view, claim, DisruptionReason.ABANDONED, "the node that is to end first does not end"))
     if _is_released(view, claim) and not _is_used(view, claim):
         return tuple(_retire(view, claim, DisruptionReason.ABANDONED, "the node that it was to replace stays"))
     return ()
@@ -78,6 +103,21 @@ def orchestrated(view: View, claim: NodeClaim, node: Node | None) -> tuple[NodeC
         text = "the nodes that it replaces stay until it is initialised"
         return claim, node, (Announce("DisruptionWaitingReadiness", text, claim),)
     return claim, node, ()
+
+
+def launched_from_now_on(view: View, claim: NodeClaim) -> tuple[Command, ...]:
+    """The command that lets a postponed claim be launched, once everything that it replaces is gone.
+
+    Its time begins then, or it would be given up for its age (``lifecycle.liveness``).
+    """
+    link = replaces_of(claim)
+    if link is None or any(_replaced_by(view, claim)):
+        return ()
+    at = observed(claim, view.snapshot.now)
+    begun = with_condition(claim, unknown(LAUNCHED, "AwaitingReconciliation", "", at))
+    begun = with_condition(begun, unknown(REGISTERED, "AwaitingReconciliation", "", at))
+    due = annotated(begun, {REPLACES: encoded(msgspec.structs.replace(link, launches_after=False))})
+    return (UpdateClaim(claim, due, "what it replaces is gone"),)
 
 
 def is_candidate_in(view: View, claim: NodeClaim) -> bool:
@@ -176,6 +216,11 @@ def _replaced_by(view: View, claim: NodeClaim) -> Iterator[NodeClaim]:
     link = replaces_of(claim)
     names = link.candidates if link else ()
     return (view.claims[name] for name in names if name in view.claims)
+
+
+def _waits_too_long(view: View, claim: NodeClaim) -> bool:
+    deletions = (other.metadata.deletion_timestamp for other in _replaced_by(view, claim))
+    return any(at is not None and view.snapshot.now - at >= LONGEST_END_AWAITED for at in deletions)
 
 
 def _is_released(view: View, claim: NodeClaim) -> bool:

@@ -16,6 +16,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import UpdateClaim
 from joinery.scheduling.packing import Packing
 from joinery.state.claims import annotated, awaits_launch, leaving_since
+from joinery.state.disruption import ends_first
 from joinery.state.pods import is_reschedulable
 from joinery.state.retirement import drains_at
 from joinery.state.snapshot import Snapshot
@@ -23,7 +24,7 @@ from joinery.state.snapshot import Snapshot
 
 def may_drain(claim: NodeClaim, pods: Iterable[Pod], now: datetime) -> bool:
     """Whether the pods of a leaving claim may be asked to go. ``pods``: those on its node."""
-    if REPLACEMENT_LAUNCHED in claim.metadata.annotations or leaving_since(claim) is None:
+    if REPLACEMENT_LAUNCHED in claim.metadata.annotations or leaving_since(claim) is None or ends_first(claim):
         return True
     at = drains_at(claim, pods)
     return at is not None and now >= at

@@ -28,13 +28,14 @@ from joinery.lifecycle.garbage import lost_instance
 from joinery.lifecycle.initialization import initialize
 from joinery.lifecycle.liveness import REGISTRATION_TIMEOUT, overdue
 from joinery.lifecycle.membership import left_behind, restored
-from joinery.lifecycle.orchestration import is_candidate_in, orchestrated, retired
+from joinery.lifecycle.orchestration import is_candidate_in, launched_from_now_on, orchestrated, retired
 from joinery.lifecycle.pod_tracking import tracked
 from joinery.lifecycle.registration import register, unjoined
 from joinery.lifecycle.reprieve import reprieved
 from joinery.lifecycle.steering import Steered, steer
 from joinery.lifecycle.view import Step, View
 from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, annotated, has_lost_node, settled, with_metadata
+from joinery.state.disruption import is_postponed
 from joinery.state.instances import INSTANCE_CLAIM_TAG, instance_id
 from joinery.state.plans import unserved, unserved_needs
 from joinery.termination.taint import is_disrupted
@@ -81,6 +82,9 @@ def _ended(view: View, claim: NodeClaim) -> tuple[Command, ...]:
 
 
 def _launching(view: View, claim: NodeClaim) -> Step:
+    if is_postponed(claim):
+        chain = launched_from_now_on(view, claim)
+        return Step(chain, in_progress=True)
     if not may_launch(claim, view.snapshot.now):
         return Step(in_progress=True)
     return Step(launch=claim, in_progress=True)

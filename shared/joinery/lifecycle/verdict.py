@@ -64,7 +64,8 @@ def judge(command: DisruptionCommand, look: SecondLook, now: datetime) -> Verdic
     missing = [*command.lost, *(command.absent if now - record.started >= WRITING else ())]
     if missing:
         return Verdict(Outlook.ROLL_BACK, f"its replacement {missing[0]} was lost")
-    unready = [*command.absent, *(c.metadata.name for c in command.replacements if not c.is_true(_goal(command)))]
+    goal = _goal(command)
+    unready = [*command.absent, *(c.metadata.name for c in command.replacements if goal and not c.is_true(goal))]
     if unready:
         if now < record.deadline:
             return Verdict(Outlook.WAIT)
@@ -86,4 +87,5 @@ def deadline(started: datetime, candidates: int) -> datetime:
 
 
 def _goal(command: DisruptionCommand) -> str:
-    return LAUNCHED if command.record.waits_for is Readiness.LAUNCHED else INITIALIZED
+    """The condition that replacements must have; empty if it is enough that they are there."""
+    return {Readiness.INITIALIZED: INITIALIZED, Readiness.LAUNCHED: LAUNCHED}.get(command.record.waits_for, "")

@@ -11,6 +11,7 @@ from joinery.apis.conditions import NODE_CLAIM_DEPENDENTS, READY, Observation, a
 from joinery.apis.labels import INTERRUPTED_AT, RESERVATION_ID, TERMINATION_FINALIZER
 from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.state.disruption import is_postponed
 
 LAUNCHED, REGISTERED, INITIALIZED = NODE_CLAIM_DEPENDENTS
 #: The condition of a claim whose instance EC2 was asked to end.
@@ -25,8 +26,8 @@ _MEANT = range(1970, 3000)
 
 
 def awaits_launch(claim: NodeClaim) -> bool:
-    """Whether the claim still waits for its instance."""
-    return not claim.status.provider_id and not claim.is_deleting
+    """Whether the claim still waits for its instance, and may get it."""
+    return not claim.status.provider_id and not claim.is_deleting and not is_postponed(claim)
 
 
 def has_joined(claim: NodeClaim) -> bool:

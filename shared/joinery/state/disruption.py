@@ -30,11 +30,13 @@ class Readiness(StrEnum):
     """What replacements must have reached before their candidates go.
 
     ``INITIALIZED``: they are fit for pods; for voluntary commands, which have time. ``LAUNCHED``: EC2 has accepted
-    their launch; for forced ones, whose candidates may be gone before a node can boot.
+    their launch; for forced ones, whose candidates may be gone before a node can boot. ``WRITTEN``: their claims are
+    there; for candidates that end first, because their replacements need what they hold.
     """
 
     INITIALIZED = "Initialized"
     LAUNCHED = "Launched"
+    WRITTEN = "Written"
 
 
 class CommandRecord(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -59,11 +61,15 @@ class CommandRecord(msgspec.Struct, frozen=True, rename="camel", omit_defaults=T
     rollback: str = ""
 
 
-class Replaces(msgspec.Struct, frozen=True):
-    """Whom a claim replaces. ``command``: the id of its command. ``candidates``: names of NodeClaims."""
+class Replaces(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """Whom a claim replaces. ``command``: the id of its command. ``candidates``: names of NodeClaims.
+
+    ``launches_after``: whether it is launched only when these are gone.
+    """
 
     command: str
     candidates: tuple[str, ...]
+    launches_after: bool = False
 
 
 def record_of(claim: NodeClaim | None) -> CommandRecord | None:
@@ -90,6 +96,18 @@ def replaces_of(claim: NodeClaim | None) -> Replaces | None:
     except (msgspec.DecodeError, RecursionError):
         return None
     return link
+
+
+def is_postponed(claim: NodeClaim) -> bool:
+    """Whether the claim is not launched yet because what it replaces has to end first."""
+    link = replaces_of(claim) if not claim.status.provider_id else None
+    return link is not None and link.launches_after
+
+
+def ends_first(claim: NodeClaim) -> bool:
+    """Whether a command ends the claim's node before anything replaces it."""
+    record = record_of(claim)
+    return record is not None and record.waits_for is Readiness.WRITTEN and not record.rollback
 
 
 def is_candidate(claim: NodeClaim | None) -> bool:

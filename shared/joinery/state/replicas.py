@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
-from joinery.state.disruption import goes_by_itself, is_candidate, record_of, replaces_of
+from joinery.state.disruption import ends_first, goes_by_itself, is_candidate, record_of, replaces_of
 from joinery.state.snapshot import Snapshot
 
 
@@ -14,7 +14,8 @@ from joinery.state.snapshot import Snapshot
 class StaticPool:
     """A static NodePool of ours that is not being deleted.
 
-    ``staying``: its claims, launched or not, but for those that are going or handed over to a replacement.
+    ``staying``: its claims, launched or not, but for those that are going or handed over to a replacement. One that has
+    to end before it is replaced stays until it is gone.
     ``unreadable``: how many claims of it cannot be read. Their nodes are there all the same, so they count.
     """
 
@@ -38,10 +39,16 @@ def static_pools(snapshot: Snapshot) -> Mapping[str, StaticPool]:
     if not pools:
         return {}
     by_pool: dict[str, list[NodeClaim]] = {name: [] for name in pools}
+    ending: dict[str, list[NodeClaim]] = {name: [] for name in pools}
     for claim in snapshot.managed_claims:
         name = claim.metadata.labels.get(NODE_POOL, "")
         if name in by_pool and not goes_by_itself(claim):
             by_pool[name].append(claim)
+        elif name in by_pool and ends_first(claim):
+            ending[name].append(claim)
+    for name, claims in by_pool.items():
+        # What ends first is made up for when it is gone, and never makes a pool have one too many.
+        claims += ending[name][: max(0, (pools[name].spec.replicas or 0) - len(claims))]
     unreadable = [invalid.node_pool for invalid in snapshot.invalid if invalid.kind == NodeClaim.kind]
     return {
         name: StaticPool(pools[name], _each_once(by_pool[name]), unreadable.count(name)) for name in sorted(by_pool)

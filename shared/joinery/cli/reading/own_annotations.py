@@ -12,6 +12,7 @@ OF_POOLS = frozenset(
         labels.NODE_SIZE, labels.MAX_NODE_SHARE, labels.REBALANCE, labels.DISRUPTION, labels.DISRUPTION_PRICE,
         labels.PAYBACK, labels.NEW_NODES_REPAY, labels.EXPIRATION_OBEYS_BUDGETS,
         labels.DISRUPTION_RATE, labels.DISRUPTED_LATELY, labels.REGISTRATIONS,
+        labels.TERMINATE_FIRST,
     }
 )  # fmt: skip
 OF_PODS = frozenset({labels.SURGE_BEFORE_EVICTION, labels.DISRUPTION_PRICE, labels.EVICTION_RATE})

@@ -1,0 +1,159 @@
+"""Terminate-first: a node ends before its replacement is launched, because there is no room for both."""
+
+import pytest
+
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.labels import DISRUPTION_COMMAND, DO_NOT_DISRUPT, PLANNED_TAINT, RETIRED_FOR
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.errors import CapacityError
+from joinery.state.disruption import Readiness, is_postponed
+from simulator import builders
+from tests.functional.disrupting import disrupt, is_tainted, now, others, running
+from tests.functional.fuse import Fuse, crashes
+from tests.functional.stand import APART, Stand
+from tests.functional.test_crash_safety import PODS, Story
+
+PARTS = 4
+
+
+def _end(stand: Stand, *claims: NodeClaim) -> None:
+    """Start a command that ends these nodes first."""
+    assert disrupt(stand, *claims, reason=DisruptionReason.DRIFTED, waits_for=Readiness.WRITTEN).obstacle == ""
+
+
+def _rounds(stand: Stand, count: int, seconds: int = 10) -> None:
+    for _ in range(count):
+        stand.wait(seconds)
+        stand.provision()
+        stand.live()
+
+
+def test_the_node_ends_and_its_replacement_is_launched_then(stand: Stand) -> None:
+    """There is never an instance more than before, and nothing else is bought for the pods that wait meanwhile."""
+    (old,) = running(stand, owner="web")
+    _end(stand, old)
+    (new,) = others(stand, [old])
+    assert is_postponed(new)
+    assert is_tainted(stand, old)
+    stand.live()
+    assert now(stand, old).is_deleting
+    stand.live()
+    assert "Evicted" in stand.told("Pod")
+    stand.world.cluster.add(builders.pod("pod-9", cpu="900m", labels={"app": "web"}, affinity=APART, owner="web"))
+    most = 0
+    for _ in range(12):
+        assert stand.provision()["launches"] == 0
+        stand.wait(10)
+        stand.live()
+        most = max(most, len(stand.alive))
+    assert most == 1
+    assert old.metadata.name not in stand.world.cluster.node_claims
+    assert now(stand, new).is_true("Launched")
+    stand.boot()
+    stand.live()
+    stand.bind()
+    stand.live()
+    assert stand.world.cluster.pods["default/pod-9"].spec.node_name == now(stand, new).status.node_name
+
+
+def test_the_second_look_keeps_the_node_and_its_replacement_was_never_launched(stand: Stand) -> None:
+    """A pod that must not be disrupted came in between."""
+    (old,) = running(stand)
+    _end(stand, old)
+    guard = builders.pod("guard", cpu="100m", node=old.status.node_name, annotations={DO_NOT_DISRUPT: "true"})
+    stand.world.cluster.add(guard)
+    _rounds(stand, 4)
+    assert not now(stand, old).is_deleting
+    assert not is_tainted(stand, old)
+    assert not {DISRUPTION_COMMAND, RETIRED_FOR} & set(now(stand, old).metadata.annotations)
+    assert len(stand.claims) == len(stand.alive) == 1
+
+
+def test_budgets_of_pods_bind_the_drain(stand: Stand) -> None:
+    """The node keeps a pod whose budget is used up since the command began."""
+    (old,) = running(stand, owner="web")
+    _end(stand, old)
+    stand.live()
+    assert now(stand, old).is_deleting
+    stand.world.cluster.add(builders.pdb("web", labels={"app": "web"}))
+    _rounds(stand, 6)
+    assert old.metadata.name in stand.world.cluster.node_claims
+    assert len(stand.alive) == 1
+
+
+def test_a_node_that_does_not_end_gives_its_replacement_up(stand: Stand) -> None:
+    """Its budget may wait for pods that were evicted already. After ten minutes all of them get another place."""
+    (old,) = running(stand, owner="web")
+    _end(stand, old)
+    (new,) = others(stand, [old])
+    stand.live()
+    stand.world.cluster.add(builders.pdb("web", labels={"app": "web"}))
+    _rounds(stand, 40, seconds=20)
+    assert new.metadata.name not in stand.world.cluster.node_claims
+    (bought,) = others(stand, [old])
+    assert bought.is_true("Launched")
+
+
+def test_where_ec2_gives_nothing_back_the_pods_are_planned_anew(stand: Stand) -> None:
+    """What was given up is gone to somebody else. The claim is given up, and another is bought for what waits."""
+    (old,) = running(stand, owner="web")
+    _end(stand, old)
+    (new,) = others(stand, [old])
+    stand.live()
+    stand.live()
+    stand.world.cluster.add(builders.pod("pod-9", cpu="900m", labels={"app": "web"}, affinity=APART, owner="web"))
+    stand.world.cloud.fail_next("launch", CapacityError("out of it"))
+    _rounds(stand, 12)
+    assert new.metadata.name not in stand.world.cluster.node_claims
+    assert len(stand.alive) == len(stand.claims) == 1
+
+
+def test_a_replacement_that_waits_long_has_its_whole_time_to_launch_and_join(stand: Stand) -> None:
+    """The drain took longer than a launch may take."""
+    (old,) = running(stand, owner="web", termination_grace_period_seconds=8 * 60)
+    _end(stand, old)
+    (new,) = others(stand, [old])
+    stand.live()
+    stand.world.cluster.add(builders.pdb("web", labels={"app": "web"}))
+    _rounds(stand, 24, seconds=20)
+    assert is_postponed(now(stand, new))
+    stand.world.cluster.api.delete(stand.world.cluster.pods["default/pod-0"])
+    _rounds(stand, 30, seconds=20)
+    assert "GivenUp" not in stand.told("NodeClaim")
+
+
+class _Ending(Story):
+    """Two of three nodes end before they are replaced. ``begun``: how many writes there were before the command."""
+
+    begun = 0
+
+    def tell(self) -> None:
+        self._until(self._is_settled)
+        self.begun = len(self.fuse.writes)
+        candidates = sorted(self.stand.claims, key=lambda claim: claim.metadata.name)[:2]
+        self.fuse.outlives(lambda: _end(self.stand, *candidates))
+        for _ in range(2):
+            self._until(self._is_clean)
+
+    def _is_clean(self) -> bool:
+        taints = {taint.key for node in self.world.cluster.nodes.values() for taint in node.spec.taints}
+        is_marked = any(DISRUPTION_COMMAND in claim.metadata.annotations for claim in self.stand.claims)
+        return self._is_settled() and not is_marked and PLANNED_TAINT not in taints
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("part", range(PARTS))
+def test_a_crash_after_any_write_buys_nothing_twice(part: int, pytestconfig: pytest.Config) -> None:
+    """Every pod has a node in the end, and none costs money for nobody."""
+    undisturbed = _Ending(Fuse())
+    undisturbed.tell()
+    assert len(undisturbed.launched) == PODS + 2
+    writes = undisturbed.fuse.writes[undisturbed.begun :]
+    for number in crashes(writes, pytestconfig)[part::PARTS]:
+        story = _Ending(Fuse(after=undisturbed.begun + number))
+        story.tell()
+        told = f"killed after write {number}: {writes[number - 1]}"
+        assert len(story.launched) <= PODS + 2, told
+        owned = {claim.status.provider_id.rpartition("/")[2] for claim in story.stand.claims}
+        assert set(story.stand.alive) == owned, told
+        assert len(owned) == PODS, told
