@@ -1,19 +1,32 @@
 """Terminate-first: a node ends before its replacement is launched, because there is no room for both."""
 
+import msgspec
 import pytest
 
 from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import DISRUPTION_COMMAND, DO_NOT_DISRUPT, PLANNED_TAINT, RETIRED_FOR
+from joinery.apis.labels import (
+    CAPACITY_TYPE,
+    DISRUPTION_COMMAND,
+    DO_NOT_DISRUPT,
+    INSTANCE_TYPE,
+    PLANNED_TAINT,
+    RETIRED_FOR,
+    TERMINATE_FIRST,
+)
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.policies import TerminateFirst
+from joinery.cloudprovider.catalog.reservations import CapacityReservation
 from joinery.errors import CapacityError
 from joinery.state.disruption import Readiness, is_postponed
 from simulator import builders
+from simulator.world import World
 from tests.functional.disrupting import disrupt, is_tainted, now, others, running
 from tests.functional.fuse import Fuse, crashes
 from tests.functional.stand import APART, Stand
 from tests.functional.test_crash_safety import PODS, Story
 
 PARTS = 4
+ZONE, KIND = builders.ZONES[1], "m7a.xlarge"
 
 
 def _end(stand: Stand, *claims: NodeClaim) -> None:
@@ -120,6 +133,80 @@ def test_a_replacement_that_waits_long_has_its_whole_time_to_launch_and_join(sta
     stand.world.cluster.api.delete(stand.world.cluster.pods["default/pod-0"])
     _rounds(stand, 30, seconds=20)
     assert "GivenUp" not in stand.told("NodeClaim")
+
+
+# --- who is chosen ---
+
+
+def _drifted(world: World, wish: TerminateFirst | None, capacity: str) -> Stand:
+    """A node of one type whose pods have drifted by a label of the template."""
+    stand = Stand(world, terminate_first=frozenset({wish} if wish else ()))
+    world.cloud.reserved["cr-1"] = msgspec.convert(
+        {
+            "CapacityReservationId": "cr-1", "InstanceType": KIND, "AvailabilityZone": ZONE, "OwnerId": "111122223333",
+            "AvailableInstanceCount": 1, "Tags": [{"Key": "team", "Value": "a"}],
+        },
+        CapacityReservation,
+    )  # fmt: skip
+    rules = [f"{INSTANCE_TYPE}={KIND}", f"{CAPACITY_TYPE}={capacity}"]
+    node_class = builders.node_class(capacityReservationSelectorTerms=[{"tags": {"team": "a"}}])
+    world.cluster.add(node_class, builders.node_pool(requirements=rules, budgets=[]))
+    stand.live()
+    running(stand, owner="web")
+    pool = world.cluster.node_pools["default"]
+    metadata = pool.spec.template.metadata.model_copy(update={"labels": {"release": "two"}})
+    template = pool.spec.template.model_copy(update={"metadata": metadata})
+    world.cluster.api.update(pool.model_copy(update={"spec": pool.spec.model_copy(update={"template": template})}))
+    stand.live()
+    stand.wait(60)
+    return stand
+
+
+@pytest.mark.parametrize(
+    ("wish", "capacity", "commands"),
+    [
+        (TerminateFirst.RESERVED, "reserved,on-demand", 1),
+        (TerminateFirst.SCARCE, "reserved", 1),
+        (TerminateFirst.STATIC, "reserved", 0),
+        (None, "reserved", 0),
+    ],
+)
+def test_a_node_without_room_for_its_replacement_ends_first_where_that_is_wanted(
+    world: World, wish: TerminateFirst | None, capacity: str, commands: int
+) -> None:
+    """A full reservation, though on-demand would do; no other place at all."""
+    stand = _drifted(world, wish, capacity)
+    (old,) = stand.claims
+    assert stand.consolidate()["commands"] == commands
+    if not commands:
+        assert "its pods have no other place" in stand.messages("DisruptionBlocked")[old.metadata.name]
+        return
+    (new,) = others(stand, [old])
+    assert is_postponed(new)
+    _rounds(stand, 2)
+    assert "Evicted" in stand.told("Pod")
+    stand.world.cluster.add(builders.pod("pod-9", cpu="900m", labels={"app": "web"}, affinity=APART, owner="web"))
+    _rounds(stand, 12)
+    (claim,) = stand.claims
+    assert claim.metadata.labels["release"] == "two"
+    assert claim.metadata.labels[CAPACITY_TYPE] == capacity.partition(",")[0]
+
+
+def test_a_node_whose_pods_may_not_all_go_at_once_does_not_end_first(world: World) -> None:
+    """The first would wait for a node that never ends."""
+    stand = _drifted(world, TerminateFirst.SCARCE, "reserved")
+    stand.world.cluster.add(builders.pod("pod-1", cpu="100m", node=stand.claim.status.node_name, labels={"app": "web"}))
+    stand.world.cluster.add(builders.pdb("web", labels={"app": "web"}, allowed=1))
+    assert stand.consolidate()["commands"] == 0
+
+
+def test_a_node_pool_may_say_so_itself(world: World) -> None:
+    """Its annotation counts, and not the setting."""
+    stand = _drifted(world, TerminateFirst.SCARCE, "reserved")
+    pool = stand.world.cluster.node_pools["default"]
+    metadata = pool.metadata.model_copy(update={"annotations": {TERMINATE_FIRST: "off"}})
+    stand.world.cluster.api.update(pool.model_copy(update={"metadata": metadata}))
+    assert stand.consolidate()["commands"] == 0
 
 
 class _Ending(Story):

@@ -42,6 +42,7 @@ from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import Stopwatch
 from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
+from joinery.state.disruption import Readiness
 from joinery.state.snapshot import Snapshot
 
 #: Seconds that are kept for reading the cluster once more after a decision, and for its validation.
@@ -125,6 +126,7 @@ class DisruptionController:
             payback=settings.disruption_payback,
             spot_to_spot=settings.spot_to_spot,
             canary=settings.canary,
+            terminate_first=settings.terminate_first,
             new_nodes_repay=settings.new_nodes_repay,
             time_limit=limit,
         )
@@ -173,6 +175,7 @@ def _commands(disruptions: Sequence[Disruption], snapshot: Snapshot) -> Sequence
             reason=disruption.reason,
             candidates=tuple(claims[name] for name in disruption.retire),
             replacements=tuple(next(replacements) for _ in disruption.launches),
+            waits_for=Readiness.WRITTEN if disruption.terminates_first else Readiness.INITIALIZED,
             savings=disruption.savings,
             move_price=disruption.move_price,
         )

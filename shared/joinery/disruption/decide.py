@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from joinery.apis.disruption import DisruptionReason
+from joinery.apis.policies import TerminateFirst
 from joinery.disruption.admission import Admission, admit
 from joinery.disruption.balance import approved
 from joinery.disruption.canaries import held_back, image_for
@@ -31,6 +32,7 @@ from joinery.disruption.consolidation.replacements import Replacements
 from joinery.disruption.consolidation.trial import trial
 from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode, Refused
 from joinery.disruption.problem import DisruptionProblem
+from joinery.disruption.terminate_first import ending, in_its_place, needs_its_place
 from joinery.disruption.validation import validate, violations_of
 from joinery.optimizer.consolidation.choice import consolidate
 from joinery.optimizer.consolidation.instance import Consolidation
@@ -105,7 +107,12 @@ class _Planner:
         closed = {name: held for name, one in self._by_name.items() if (held := self._closed_by_budgets(name, one))}
         self._hold(closed.values())
         self._heed_trials(closed)
+        in_place = self._in_full_reservations(closed)
         chosen = [one for name, one in self._by_name.items() if one.reasons and name not in closed]
+        plan = self._planned(chosen)
+        return self._joined(plan, [*in_place, *self._scarce(plan, closed)])
+
+    def _planned(self, chosen: Sequence[Candidate]) -> _Plan:
         if not chosen:
             return _Plan(held=self._told(set()))
         ground = Ground(self._problem, self._judged, chosen)
@@ -132,9 +139,8 @@ class _Planner:
     def _told(self, gone: Container[str]) -> tuple[Held, ...]:
         """Why each candidate stays that does not go."""
         return tuple(
-            self._holds.get(name)
-            or Held(name, HeldCode.NOT_WORTH_IT, "it is worth its price: to move its pods saves too little")
-            for name in self._by_name
+            self._holds.get(name) or _unchosen(candidate)
+            for name, candidate in self._by_name.items()
             if name not in gone
         )
 
@@ -167,6 +173,51 @@ class _Planner:
             self._hold([Held(name, HeldCode.CANARY, why, _DRIFTED)])
             candidate = self._by_name[name]
             self._by_name[name] = replace(candidate, reasons=candidate.reasons - {_DRIFTED})
+
+    def _in_full_reservations(self, closed: Container[str]) -> Sequence[Disruption]:
+        """Commands for drifted nodes that can only be replaced in the place that they hold. Nothing else is planned
+        for these nodes, nor onto them.
+        """
+        packing, default = self._problem.packing, self._problem.options.terminate_first
+        commands = [
+            command
+            for one in ending(self._by_name.values(), default, TerminateFirst.RESERVED)
+            if one.claim.metadata.name not in closed and needs_its_place(one, packing)
+            if (command := in_its_place(one, packing, self._stopwatch)) is not None
+        ]
+        for name in (name for command in commands for name in command.retire):
+            node = self._by_name[name].view.node
+            self._by_name[name] = replace(self._by_name[name], reasons=frozenset())
+            judged = self._judged
+            self._judged = replace(judged, destinations=judged.destinations - {node}, resting=judged.resting - {node})
+        return commands
+
+    def _scarce(self, plan: _Plan, closed: Container[str]) -> Sequence[Disruption]:
+        """Commands for drifted nodes whose pods have no other place than the one that they have."""
+        packing, default = self._problem.packing, self._problem.options.terminate_first
+        stuck = {held.node_claim for held in plan.held if held.code is HeldCode.NO_PLACE}
+        filled = {placement.node for command in plan.commands for placement in command.existing}
+        commands = (
+            in_its_place(one, packing, self._stopwatch)
+            for one in ending(self._by_name.values(), default, TerminateFirst.SCARCE)
+            if one.claim.metadata.name in stuck and one.claim.metadata.name not in closed
+            if one.view.node not in filled
+        )
+        return [command for command in commands if command is not None]
+
+    def _joined(self, plan: _Plan, ended: Sequence[Disruption]) -> _Plan:
+        """The plan, and as many of the commands that end nodes first as budgets let start beside it."""
+        if not ended:
+            return plan
+        admitted = admit((*plan.commands, *ended), self._problem, self._judged.nodes)
+        begun = tuple(command for command in admitted.commands if command.terminates_first)
+        names = {name for command in ended for name in command.retire}
+        return replace(
+            plan,
+            commands=(*plan.commands, *begun),
+            held=(*(held for held in plan.held if held.node_claim not in names), *admitted.held),
+            moves=plan.moves + sum(hourly(self._by_name[name]) for command in begun for name in command.retire),
+        )
 
     def _closed_by_budgets(self, name: str, candidate: Candidate) -> Held | None:
         """The budget that holds it, where those of its NodePool let none go for any reason that it could go for."""
@@ -262,6 +313,14 @@ class _Planner:
         self._is_purchase_refused |= any(held.code is HeldCode.CANARY for held in admitted.held)
         self._hold((*balanced.held, *admitted.held))
         return admitted.commands
+
+
+def _unchosen(candidate: Candidate) -> Held:
+    """Why nothing is done about a candidate that no rule holds. A drifted one must go, if its pods can."""
+    name = candidate.claim.metadata.name
+    if _DRIFTED in candidate.reasons:
+        return Held(name, HeldCode.NO_PLACE, "its pods have no other place", _DRIFTED)
+    return Held(name, HeldCode.NOT_WORTH_IT, "it is worth its price: to move its pods saves too little")
 
 
 def _wishes(model: Model, choice: Consolidation) -> Wishes:

@@ -63,6 +63,7 @@ class Disruption:
     pods         those that are evicted (namespace/name)
     savings      $/h; negative where it is dearer (drift only)
     move_price   dollars that its evictions count as
+    terminates_first   whether its nodes end before ``launches`` are bought, in their place
     """
 
     reason: DisruptionReason
@@ -73,6 +74,7 @@ class Disruption:
     pods: tuple[str, ...] = ()
     savings: float = 0.0
     move_price: float = 0.0
+    terminates_first: bool = False
 
 
 @dataclass(frozen=True, slots=True)

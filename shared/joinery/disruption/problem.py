@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 
 from joinery.apis.disruption import CanaryRule
+from joinery.apis.policies import TerminateFirst
 from joinery.scheduling.problem import Problem
 
 
@@ -20,6 +21,7 @@ class DisruptionOptions:
                       cost
     spot_to_spot      whether a spot node may be replaced by a cheaper spot node (Karpenter SpotToSpotConsolidation)
     spot_types        from how many instance types such a replacement must be able to choose
+    terminate_first   where drifted nodes end before they are replaced, for NodePools that do not say
     canary            how a new image is tried before all nodes move to it, for node classes that do not say; None: not
     time_limit        seconds after which the best decision so far counts; None for no limit
     curve             whether to look also at what other prices of a move would lead to, for people
@@ -31,6 +33,7 @@ class DisruptionOptions:
     ignore_budgets: bool = False
     spot_to_spot: bool = True
     spot_types: int = 15
+    terminate_first: frozenset[TerminateFirst] = frozenset()
     canary: CanaryRule | None = field(default_factory=lambda: CanaryRule(timedelta(minutes=10)))
     time_limit: float | None = None
     curve: bool = True

@@ -17,6 +17,7 @@ from joinery.apis.core import Pod
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.quantity import total
 from joinery.disruption.disruptions import Disruption
+from joinery.disruption.terminate_first import violation
 from joinery.lifecycle.new_commands import as_if_retired
 from joinery.scheduling.constraints.resources import requests_of
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, placed_pods, placements_of
@@ -47,10 +48,17 @@ def validate(problem: Problem, commands: Sequence[Disruption], decided: Snapshot
     judged = [(command, present.objection(command)) for command in commands]
     valid: list[Disruption] = []
     reasons: dict[int, str] = {index: why for index, (_, why) in enumerate(judged) if why}
-    left = [(index, present.pruned(command)) for index, (command, why) in enumerate(judged) if not why]
+    listed = [(index, present.pruned(command)) for index, (command, why) in enumerate(judged) if not why]
+    left = [(index, command) for index, command in listed if not command.terminates_first]
     step = max(1, -(-len(left) // states))
     for start in range(0, len(left), step):
         _sift(problem, left[start : start + step], valid, reasons)
+    # What ends first takes nothing from the others: its pods go back to the place that it held.
+    for index, command in listed:
+        if command.terminates_first and (why := violation(command, problem)):
+            reasons[index] = why
+        elif command.terminates_first:
+            valid.append(command)
     return Validation(tuple(valid), tuple((commands[index], reasons[index]) for index in sorted(reasons)))
 
 
