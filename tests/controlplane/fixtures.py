@@ -1,6 +1,7 @@
 """Real Kubernetes for tests: fixtures that any test may ask for by name.
 
-Two control planes, each started at most once per xdist worker, when the first test asks for it:
+Two control planes, each started at most once per xdist worker, when the first test asks for it, and stopped behind the
+last one that does, because one that nobody asks anything still takes a tenth of a processor:
 
 - ``api_server``: etcd and kube-apiserver. Objects stay as written. For adapters, CRDs, RBAC.
 - ``control_plane``: with kube-scheduler and kube-controller-manager too. For stories.
@@ -11,7 +12,9 @@ hence a control plane. Where a binary is missing a test is skipped, by name; wit
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -25,6 +28,8 @@ PLANES = {
 }
 PREFIX = "control plane: "
 PATIENCE_SECONDS = 30
+#: How many tests are still to come for each plane, and what stops those that run.
+_AWAITED, _STOPS = pytest.StashKey[Counter[str]](), pytest.StashKey[dict[str, ExitStack]]()
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for groups
@@ -34,6 +39,29 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for plane in PLANES:
             if plane in getattr(item, "fixturenames", ()):
                 item.add_marker(pytest.mark.xdist_group(plane))
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Count the tests of each plane. Every worker collects all tests, and one worker runs all of a group."""
+    session.config.stash[_AWAITED] = Counter(plane for item in session.items for plane in _planes_of(item))
+    session.config.stash[_STOPS] = {}
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Iterator[None]:
+    """Stop a plane that no test will ask for, once the fixtures of this test's module have been torn down too."""
+    yield
+    awaited = item.config.stash[_AWAITED]
+    awaited.subtract(_planes_of(item))
+    if nextitem is None or nextitem.path != item.path:
+        for plane, stop in item.config.stash[_STOPS].items():
+            if not awaited[plane]:
+                stop.close()
+
+
+def _planes_of(item: pytest.Item) -> set[str]:
+    """By its groups, because a test may ask for a plane while it runs (``tests/gateways``)."""
+    return {mark.args[0] for mark in item.iter_markers("xdist_group")} & PLANES.keys()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
@@ -59,19 +87,22 @@ def require(*names: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def api_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def api_server(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
     """etcd and kube-apiserver, without anything that changes objects by itself."""
     require(*PLANES["api_server"])
-    with running(tmp_path_factory.mktemp("api-server"), schedules=False, controls=False) as plane:
-        yield plane
+    with ExitStack() as stack:
+        pytestconfig.stash[_STOPS]["api_server"] = stack
+        folder = tmp_path_factory.mktemp("api-server")
+        yield stack.enter_context(running(folder, schedules=False, controls=False))
 
 
 @pytest.fixture(scope="session")
-def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
+def control_plane(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
     """A whole control plane: the real scheduler binds pods, the real controllers count disruption budgets."""
     require(*PLANES["control_plane"])
-    with running(tmp_path_factory.mktemp("control-plane")) as plane:
-        yield plane
+    with ExitStack() as stack:
+        pytestconfig.stash[_STOPS]["control_plane"] = stack
+        yield stack.enter_context(running(tmp_path_factory.mktemp("control-plane")))
 
 
 @pytest.fixture(scope="session")

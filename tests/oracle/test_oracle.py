@@ -15,8 +15,6 @@ from tools.controlplane.plane import running
 
 SEEDS = (0, 22, 27, 28, 168)
 
-pytestmark = pytest.mark.xdist_group("control_plane")
-
 
 @pytest.fixture(scope="module")
 def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
