@@ -3,12 +3,15 @@
 A new one is a ``Story`` in ``STORIES``: what there is, and what happens. Everything that can go wrong is tried on it.
 """
 
+from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from joinery.apis import labels as keys
+from joinery.apis.core import Condition
 from joinery.cloudprovider.gateway import LaunchRequest, Override
 from simulator.actors.workloads import workload
-from simulator.kubernetes.resources import from_document
+from simulator.kubernetes.resources import from_document, with_fields
 from simulator.story.scenario import Running
 from simulator.story.simulation import Simulation
 from tests.fire.telling import Document, Story
@@ -59,6 +62,19 @@ def when_empty(pool: Document) -> Document:
     return {**pool, "spec": {**pool["spec"], "disruption": {"consolidationPolicy": "WhenEmpty"}}}
 
 
+def static(replicas: int, capacity_type: str = "spot") -> Document:
+    """A NodePool that has so many nodes, whatever the pods."""
+    pool = node_pool(capacity_type=capacity_type)
+    return {**pool, "spec": {**pool["spec"], "replicas": replicas}}
+
+
+def surging(workload: Document) -> Document:
+    """The workload, whose pods ask for their successors before they are evicted."""
+    template = workload["spec"]["template"]
+    metadata = {**template["metadata"], "annotations": {keys.SURGE_BEFORE_EVICTION: "true"}}
+    return {**workload, "spec": {**workload["spec"], "template": {**template, "metadata": metadata}}}
+
+
 def pods(replicas: int = 2, *, kind: str = "Deployment", name: str = "web", **spec: Any) -> Document:
     """A workload of pods of one vCPU. ``spec``: more of their specs."""
     resources = {"requests": {"cpu": "1", "memory": "1Gi"}}
@@ -102,10 +118,15 @@ def database() -> tuple[Document, ...]:
 
 
 def running(
-    age: str = "1h", capacity_type: str = "spot", *, pool: str = "default", zone: str = "us-east-1a"
+    age: str = "1h",
+    capacity_type: str = "spot",
+    *,
+    pool: str = "default",
+    zone: str = "us-east-1a",
+    size: str = "xlarge",
 ) -> Running:
-    """A node of four vCPUs."""
-    return Running(instance_type="m6a.xlarge", node_pool=pool, zone=zone, capacity_type=capacity_type, age=age)
+    """A node of four vCPUs, or of another size."""
+    return Running(instance_type=f"m6a.{size}", node_pool=pool, zone=zone, capacity_type=capacity_type, age=age)
 
 
 # --- what happens -----------------------------------------------------------------------------------------------------
@@ -166,6 +187,35 @@ def scale_down(simulation: Simulation) -> None:
     apply(simulation, pods(1, affinity=APART))
 
 
+def break_kernel(simulation: Simulation) -> None:
+    """The node monitoring agent has called the first Node broken for longer than that is borne."""
+    node = next(iter(simulation.world.cluster.nodes.values()))
+    since = simulation.engine.clock.now() - timedelta(minutes=31)
+    broken = Condition(type="KernelReady", status="False", reason="SoftLockup", last_transition_time=since)
+    status = with_fields(node.status, conditions=[*node.status.conditions, broken])
+    simulation.world.cluster.api.update(with_fields(node, status=status))
+
+
+def none_of(*, capacity_type: str = "", instance_type: str = "") -> Callable[[Simulation], bool]:
+    """Whether there are no claims of that kind any more."""
+
+    def are_gone(simulation: Simulation) -> bool:
+        labels = [claim.metadata.labels for claim in simulation.world.cluster.node_claims.values()]
+        return not any(
+            of_claim[keys.CAPACITY_TYPE] == capacity_type or of_claim[keys.INSTANCE_TYPE] == instance_type
+            for of_claim in labels
+        )
+
+    return are_gone
+
+
+def buy_on_demand(simulation: Simulation) -> None:
+    """The pool is for on-demand nodes from now on: its spot nodes have drifted."""
+    pool = from_document("NodePool", static(2, "on-demand"))
+    before = simulation.world.cluster.node_pools["default"]
+    simulation.world.cluster.api.update(before.model_copy(update={"spec": pool.spec}))
+
+
 STORIES = (
     Story(
         "two pods apart get two nodes",
@@ -210,5 +260,33 @@ STORIES = (
         scale_down,
         (NODE_CLASS, when_empty(node_pool()), pods(affinity=APART)),
         (running(), running(zone="us-east-1b")),
+    ),
+    Story(
+        "a broken node is repaired",
+        break_kernel,
+        (NODE_CLASS, node_pool(), pods(2)),
+        (running(),),
+        {"node_repair": "replace"},
+    ),
+    Story(
+        # Without a deadline, before which everything may come to something else.
+        "a pod's successor comes by a rollout before its node goes",
+        delete_claim,
+        (NODE_CLASS, node_pool(), surging(pods(1))),
+        (running(),),
+    ),
+    Story(
+        "drifted nodes of a static pool are replaced",
+        buy_on_demand,
+        (NODE_CLASS, static(2)),
+        (running(), running(zone="us-east-1b")),
+        is_told=none_of(capacity_type="spot"),
+    ),
+    Story(
+        "a node that is too large is replaced by a small one",
+        lambda _: None,
+        (NODE_CLASS, node_pool(capacity_type="on-demand"), pods(1)),
+        (running(capacity_type="on-demand", size="4xlarge"),),
+        is_told=none_of(instance_type="m6a.4xlarge"),
     ),
 )  # fmt: skip
