@@ -32,7 +32,7 @@ from tests.fire.telling import Picture, Story, Telling
 from tests.fire.turns import Door, Run, interleave
 
 #: One of so many orders is tried in `make test`.
-_SHARE = 4
+_SHARE = 10
 _invocations = count()
 
 
@@ -49,7 +49,7 @@ class Scene:
         return f"{self.first} and {self.second}, {self.seconds:g} s after: {self.story.name}"
 
 
-_LAUNCH, _WARNING, _AGE, _DRAIN, _NODE_DELETED, _ENDED, _LOST, _UNKNOWN, _EMPTY = STORIES[:9]
+_LAUNCH, _WARNING, _AGE, _DRAIN, _NODE_DELETED, _ENDED, _LOST, _UNKNOWN, _EMPTY, _, _, _STATIC, _TOO_LARGE = STORIES
 SCENES = (
     # Pods wait, nothing is bought.
     Scene(_LAUNCH, 1, "provisioning", "provisioning"),
@@ -82,6 +82,9 @@ SCENES = (
     Scene(_EMPTY, 2, "provisioning", "disruption"),
     Scene(_EMPTY, 2, "disruption", "lifecycle"),
     Scene(_EMPTY, 2, "lifecycle", "disruption"),
+    Scene(_STATIC, 0.2, "provisioning", "lifecycle"),
+    Scene(_TOO_LARGE, 2, "disruption", "provisioning"),
+    Scene(_TOO_LARGE, 2, "disruption", "lifecycle"),
 )
 
 

@@ -15,15 +15,16 @@ from tests.story.conftest import Told
 CASES = ("spot-storm", "out-of-stock", "slow-drain", "story", "surge")
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("name", CASES)
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_whatever_the_seed_everything_runs_in_the_end_and_nothing_leaks(name: str, seed: int) -> None:
+def test_whatever_the_seed_everything_runs_in_the_end_and_nothing_leaks(name: str, pytestconfig: pytest.Config) -> None:
     """Boot times, ties of the scheduler and identities differ; the promise does not."""
-    simulation = Simulation(load(find(Path(name))), seed=seed)
-    with simulation.running():
-        simulation.engine.run_until(simulation.end)
-    assert leaks(simulation) == ()
-    assert all(is_ready(pod) for pod in simulation.world.cluster.pods.values())
+    for seed in range(1, 11 if pytestconfig.getoption("soak") else 2):
+        simulation = Simulation(load(find(Path(name))), seed=seed)
+        with simulation.running():
+            simulation.engine.run_until(simulation.end)
+        assert leaks(simulation) == (), seed
+        assert all(is_ready(pod) for pod in simulation.world.cluster.pods.values()), seed
 
 
 def test_in_a_storm_every_replacement_is_launched_before_its_node_drains(told: Callable[..., Told]) -> None:
