@@ -6,7 +6,7 @@ PYTHON ?= python3
 RUNTIME ?= python3.13
 ARCHITECTURE ?= arm64
 # How many processes run tests. More than there are processors fill the time in which a test waits for a real API server.
-WORKERS ?= 2
+WORKERS ?= 3
 # How long `make soak` takes, and what its random choices come from.
 STEPS ?= 10000
 SEED ?= 0
@@ -37,8 +37,8 @@ setup: .venv/.current ## Create .venv from the lock, with .venv/bin/joinery in i
 demo: setup ## Replay a story through the real handlers, on the simulator
 	@.venv/bin/joinery simulate
 
-test: setup $(SAM) .venv-ric/.current ## Everything: lint, types, contracts, drift, build, smoke, tests
-	@$(MAKE) --no-print-directory -j2 --output-sync=target lint types smoke
+test: setup ## Everything: lint, types, contracts, drift, build, smoke, tests
+	@$(MAKE) --no-print-directory -j3 --output-sync=target lint types smoke
 	@assets=$${KUBEBUILDER_ASSETS:-}; \
 	if [ -z "$$assets" ]; then \
 		if command -v go >/dev/null; then assets=$$(tools/controlplane/build) || exit 1; \

@@ -2,7 +2,8 @@
 
 A file stays together, so that what its tests share (a story that was told, a catalogue that was read) is made once,
 not once a worker. Tests of an ``xdist_group`` stay together too, wherever they are. What takes long starts early, so
-that no worker waits for another in the end. How long that is, the last run has told: pytest's cache remembers it.
+that no worker waits for another in the end. How long that is, the last run has told: pytest's cache remembers it. In a
+fresh clone nothing is remembered, and ``LONG`` says which those are.
 """
 
 from collections import Counter, defaultdict
@@ -14,6 +15,30 @@ from xdist.scheduler import LoadGroupScheduling
 from xdist.workermanage import WorkerController
 
 _REMEMBERED = "joinery/seconds-a-test"
+#: What takes longest, in this order: groups and files for which a worker is busy for ten seconds and more.
+LONG = (
+    "api_server",
+    "control_plane",
+    "tests/oracle/test_oracle.py",
+    "tests/fire/test_failing_calls.py",
+    "tests/simulator/test_replay.py",
+    "served",
+    "tests/gateways/test_ec2_adapter.py",
+    "golden",
+    "build",
+    "tests/gateways/test_cloud_contract.py",
+    "tests/unit/scheduling/test_optimise.py",
+    "tests/story/test_trouble.py",
+    "tests/fire/test_interleaved_doors.py",
+    "tests/gateways/test_cluster_mirrors.py",
+    "tests/gateways/test_cluster_adapter.py",
+    "tests/real/test_plan_files.py",
+    "tests/real/test_events.py",
+    "tests/functional/test_disruption_door_crashes.py",
+    "tests/story/test_story.py",
+    "tests/cli/input/test_hostile.py",
+    "browser",
+)
 
 
 def scope_of(nodeid: str) -> str:
@@ -26,11 +51,12 @@ def scope_of(nodeid: str) -> str:
 def longest(waiting: Mapping[str, Sized], seconds: Mapping[str, float]) -> str:
     """The scope to begin next. ``waiting``: tests by scope. ``seconds``: what a test of a scope took on average.
 
-    Of a scope that never ran nothing is known, so it may be the longest; groups come first among those.
+    Of a scope that never ran nothing is known, so it may be the longest; those of ``LONG`` come first among them.
     """
+    ranks = {scope: -rank for rank, scope in enumerate(LONG)}
 
-    def expected(scope: str) -> tuple[float, bool]:
-        return seconds.get(scope, float("inf")) * len(waiting[scope]), "/" not in scope
+    def expected(scope: str) -> tuple[float, int]:
+        return seconds.get(scope, float("inf")) * len(waiting[scope]), ranks.get(scope, -len(LONG))
 
     return max(waiting, key=expected)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.distribution import longest, scope_of
+from tests.distribution import LONG, longest, scope_of
 
 
 @pytest.mark.xdist_group("groups")
@@ -30,11 +30,20 @@ def test_what_stays_together_is_a_group_or_else_a_file(nodeid: str, scope: str) 
 
 
 def test_what_took_longest_in_the_last_run_begins_first() -> None:
-    """Before it, what never ran: groups above all, which start servers."""
-    waiting = {"many": range(100), "long": range(2), "tests/new.py": range(3), "group": range(1)}
+    """Before it, what never ran: above all what is known to take long."""
+    waiting = {"many": range(100), "long": range(2), "tests/new.py": range(3), LONG[1]: range(1), LONG[0]: range(1)}
     seconds = {"many": 0.1, "long": 30.0}
     order = []
     while waiting:
         order.append(longest(waiting, seconds))
         del waiting[order[-1]]
-    assert order == ["group", "tests/new.py", "long", "many"]
+    assert order == [LONG[0], LONG[1], "tests/new.py", "long", "many"]
+
+
+def test_what_is_said_to_take_long_is_there(request: pytest.FixtureRequest) -> None:
+    """A file that was renamed would begin late in every fresh clone."""
+    groups = {mark.args[0] for item in request.session.items for mark in item.iter_markers("xdist_group")}
+    files = [scope for scope in LONG if "/" in scope]
+    assert [file for file in files if not (request.config.rootpath / file).exists()] == []
+    if len(request.session.items) > len(LONG) * 100:  # all tests, and not some that somebody is working on
+        assert set(LONG) - set(files) <= groups
