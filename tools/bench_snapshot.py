@@ -30,6 +30,7 @@ from tools.large_cluster import LargeCluster
 if TYPE_CHECKING:
     from joinery.cluster.kubernetes import KubernetesCluster
     from joinery.lifecycle.decision import LifecycleDecision
+    from joinery.state.pod_events import Digests
     from joinery.state.snapshot import Snapshot
 
 SIZES = ((1000, 30_000), (5000, 100_000))
@@ -66,15 +67,17 @@ def ticks() -> None:
     from joinery.cluster.auth import from_kubeconfig
     from joinery.cluster.kubernetes import KubernetesCluster
     from joinery.cluster.transport import Transport
+    from joinery.state.pod_events import Digests
 
     transport = Transport(from_kubeconfig(sys.argv[-1]))
     moment = datetime(2026, 11, 21, 13, tzinfo=UTC)
     cluster = KubernetesCluster(transport, now=lambda: moment, node_class=EC2NodeClass, tell=_complain)
+    digests = Digests()
     for number, _ in enumerate(sys.stdin):
         before, begun, processor = cluster.bytes_read, time.perf_counter(), time.process_time()
         snapshot = cluster.snapshot()
         read, thought = time.perf_counter(), time.process_time()
-        _decision(snapshot)
+        _decision(snapshot, digests)
         decided, ended = time.perf_counter(), time.process_time()
         times = [read - begun, decided - read, thought - processor, ended - thought]
         size = (cluster.bytes_read - before) / 1e6
@@ -84,12 +87,14 @@ def ticks() -> None:
         print(json.dumps([*times, size, peak, len(snapshot.pods)]), flush=True)
 
 
-def _decision(snapshot: "Snapshot") -> "LifecycleDecision":
+def _decision(snapshot: "Snapshot", digests: "Digests | None" = None) -> "LifecycleDecision":
     """Without a list of instances, so that nothing is terminated or found to be garbage."""
     from joinery.lifecycle.decision import decide
     from joinery.lifecycle.view import view_of
 
-    return decide(view_of(snapshot, None), {item.metadata.name: item.status for item in snapshot.node_classes})
+    return decide(
+        view_of(snapshot, None, digests=digests), {item.metadata.name: item.status for item in snapshot.node_classes}
+    )
 
 
 def _bring_to_rest(cluster: "KubernetesCluster") -> None:

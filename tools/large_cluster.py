@@ -53,7 +53,7 @@ class LargeCluster:
 
     def documents(self) -> Iterator[tuple[str, Document]]:
         """Every object, with its key in etcd."""
-        shared = _at_rest((builders.node_pool(), builders.node_class()))
+        shared = _at_rest((_as_created(builders.node_pool()), _as_created(builders.node_class())))
         for item in shared:
             yield _stored(item)
         for number in range(self.nodes):
@@ -94,7 +94,7 @@ class LargeCluster:
             block_owner_deletion=True,
         )
         node = builders.node(_node_name(number))
-        return with_metadata(claim, uid=uid), with_metadata(node, owner_references=[owner])
+        return with_metadata(_as_created(claim), uid=uid), with_metadata(node, owner_references=[owner])
 
     def _node(self, node: core.Node) -> tuple[str, Document]:
         key, document = _stored(node)
@@ -111,6 +111,11 @@ class LargeCluster:
             claim = {"claimName": f"data-{number:06}"}
             document["spec"]["volumes"].append({"name": "data", "persistentVolumeClaim": claim})
         return f"/registry/pods/default/{document['metadata']['name']}", document
+
+
+def _as_created(resource: Any) -> Any:
+    """As the API server has numbered it; conditions of another generation would say nothing."""
+    return with_metadata(resource, generation=1)
 
 
 def _at_rest(objects: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -27,6 +27,7 @@ from joinery.lifecycle.view import View, view_of
 from joinery.observability import REASON, Count, count, logger, said
 from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
+from joinery.state.pod_events import Digests
 from joinery.state.snapshot import Invalid
 
 
@@ -36,6 +37,7 @@ class LifecycleController:
     def __init__(self, gateways: Gateways, settings: Settings) -> None:
         self._gateways = gateways
         self._settings = settings
+        self._digests = Digests()
 
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Read, decide, act. Raises what failed when everything else is done."""
@@ -68,7 +70,8 @@ class LifecycleController:
             unlisted = error
         snapshot = self._gateways.cluster.snapshot()
         _log_invalid(snapshot.invalid)
-        return view_of(snapshot, instances, shifted=shifted_zones(self._gateways)), unlisted
+        view = view_of(snapshot, instances, shifted=shifted_zones(self._gateways), digests=self._digests)
+        return view, unlisted
 
     def _with_surges(self, view: View, actor: Actor, invocation: Invocation) -> View:
         """The view with what becomes of pods whose successors are to come first."""

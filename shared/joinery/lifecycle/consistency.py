@@ -11,7 +11,7 @@ from datetime import timedelta
 from joinery.apis.conditions import false, true
 from joinery.apis.core import Node
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.apis.quantity import amount, amounts
+from joinery.apis.quantity import amount
 from joinery.commands import Announce, Command
 from joinery.lifecycle.view import View
 from joinery.state.claims import INITIALIZED, observed, with_condition
@@ -42,9 +42,8 @@ def checked(view: View, claim: NodeClaim, node: Node | None) -> tuple[NodeClaim,
 
 def _missing(claim: NodeClaim, node: Node) -> Iterable[str]:
     """For each resource that the claim's pods asked for, how much of what was expected is not there."""
-    expected, actual = amounts(claim.status.capacity), amounts(node.status.capacity)
+    expected, actual = claim.status.capacity, node.status.capacity
     for name, text in sorted(claim.spec.resources.requests.items()):
-        wanted = expected.get(name, 0)
-        if amount(name, text) > 0 and wanted > 0 and actual.get(name, 0) / wanted < _ENOUGH:
-            found = node.status.capacity.get(name, 0)
-            yield f"expected {claim.status.capacity[name]} of {name}, but node {node.metadata.name} has {found}"
+        wanted, there = amount(name, expected.get(name, 0)), actual.get(name, 0)
+        if amount(name, text) > 0 and wanted > 0 and amount(name, there) / wanted < _ENOUGH:
+            yield f"expected {expected[name]} of {name}, but node {node.metadata.name} has {there}"

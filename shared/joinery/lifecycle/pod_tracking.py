@@ -15,7 +15,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.lifecycle.view import View
 from joinery.state.claims import INITIALIZED, observed, with_condition, with_status
-from joinery.state.pod_events import PODS_SEEN, digest
+from joinery.state.pod_events import PODS_SEEN
 
 #: How often a claim is written to at most (Karpenter nodeclaim/podevents, `dedupeTimeout`).
 SHORTEST_INTERVAL = timedelta(seconds=10)
@@ -27,7 +27,8 @@ def tracked(view: View, claim: NodeClaim, node: Node | None) -> NodeClaim:
     interval = _interval(pool)
     if interval is None or node is None or not claim.is_true(INITIALIZED):
         return claim
-    now, current, seen = view.snapshot.now, digest(view.pods_on(node)), claim.condition(PODS_SEEN)
+    now, seen = view.snapshot.now, claim.condition(PODS_SEEN)
+    current = view.digests.of(node.metadata.name, view.pods_on(node))
     if seen is not None and seen.message == current:
         return claim
     at = claim.status.last_pod_event_time

@@ -117,7 +117,7 @@ def _living(view: View, claim: NodeClaim) -> Step:
     is_young = not after.is_true(INITIALIZED) and _is_young(after, view.snapshot.now)
     return Step(
         (*before_node, *events, *too_small, *_written(view, claim, after, steered), *left_behind(view, claim)),
-        tagging=_tagging(claim) if after == claim else (),
+        tagging=_tagging(claim) if after is claim or after == claim else (),
         in_progress=is_young or steered.is_kept or is_candidate_in(view, claim),
         invited=steered.invited,
         is_short=steered.is_short,

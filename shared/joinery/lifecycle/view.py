@@ -25,6 +25,7 @@ from joinery.state.instances import Instance, instance_id
 from joinery.state.nodes import is_ready as is_ready
 from joinery.state.nodes import nodes_by_provider_id
 from joinery.state.plans import expected
+from joinery.state.pod_events import Digests
 from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot
 from joinery.termination.surge import Surge
@@ -62,7 +63,7 @@ class View:
     name, the pods (namespace/name) that it is there for now (``state.plans.expected``). ``disruptions``: the disruption
     commands that go on, judged. ``shifted``: the ids of the zones that traffic is shifted away from; None if that could
     not be learned. ``surges``: by namespace/name, pods of nodes that go whose successors are to come first
-    (``lifecycle.surging``).
+    (``lifecycle.surging``). ``digests``: of the pods of each node.
     """
 
     snapshot: Snapshot
@@ -75,6 +76,7 @@ class View:
     shifted: frozenset[str] | None = frozenset()
     disruptions: Disruptions = Disruptions()
     surges: Mapping[str, Surge] = field(default_factory=dict)
+    digests: Digests = field(default_factory=Digests)
 
     @cached_property
     def awaited_since(self) -> datetime | None:
@@ -151,14 +153,17 @@ def view_of(
     instances: Iterable[Instance] | None,
     *,
     shifted: frozenset[str] | None = frozenset(),
+    digests: Digests | None = None,
 ) -> View:
     """The snapshot joined with the instances that were listed before it was read; None if they could not be listed.
 
-    ``shifted``: as in ``View``.
+    ``shifted``: as in ``View``. ``digests``: those of the view before, if somebody has kept them.
     """
     pods: dict[str, list[Pod]] = defaultdict(list)
     for pod in snapshot.pods:
         pods[pod.spec.node_name].append(pod)
+    digests = digests or Digests()
+    digests.keep(pods)
     return View(
         snapshot=snapshot,
         instances={instance.instance_id: instance for instance in instances or ()},
@@ -169,4 +174,5 @@ def view_of(
         expected=expected(snapshot.node_claims, snapshot.nodes, snapshot.pods),
         disruptions=disruptions_of(snapshot),
         shifted=shifted,
+        digests=digests,
     )
