@@ -47,7 +47,7 @@ test: setup ## Everything: lint, types, contracts, drift, build, smoke, tests
 	tools/browser/install >/dev/null || echo "### pages are NOT LOOKED AT in a real browser ###"; \
 	KUBEBUILDER_ASSETS=$$assets .venv/bin/pytest -n $(WORKERS)
 
-fuzz: setup ## Every property with new examples, 25 times as many as in `make test` (hours; FUZZ="tests/unit/verification --hypothesis-seed=7")
+fuzz: setup ## Every property with new examples, 50 times as many as in `make test` (hours; FUZZ="tests/unit/verification --hypothesis-seed=7")
 	@.venv/bin/pytest -n $(WORKERS) --one-by-one -m hypothesis --hypothesis-profile=fuzz $(FUZZ)
 
 soak: setup ## A node's life under fire: random faults, every call failing, every two doors interleaved (STEPS=10000 SEED=0)

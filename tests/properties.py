@@ -1,4 +1,4 @@
-"""How many examples a property is tried with: so many in the gate, and as many times more in ``make fuzz`` as its
+"""How many examples a property is tried with: half as many in the gate, and as many times more in ``make fuzz`` as its
 profile has.
 
 The profiles are in the root's ``conftest.py``.
