@@ -116,3 +116,12 @@ def test_v1beta1_objects_are_read_too(run: Run, write: Write) -> None:
     outcome = run(*PLAN, "-f", path, "-f", write("pod.json", pod_document()))
     assert (outcome.status, outcome.err) == (0, "")
     assert [launch["nodePool"] for launch in outcome.document["launch"]] == ["default"]
+
+
+@pytest.mark.parametrize(("now", "retired"), [("2026-01-01T11:59:20Z", []), ("2026-01-01T11:59:40Z", ["default-x"])])
+def test_an_empty_machine_goes_after_its_time(run: Run, now: str, retired: list[str]) -> None:
+    """``ttlSecondsAfterEmpty`` runs from the annotation on the Node: as in the doors."""
+    path = str(CLUSTER_OF_V31.with_name("legacy-empty.yaml"))
+    outcome = run("disrupt", "--now", now, "-o", "json", "--catalog", str(SAMPLE), "-f", path)
+    assert outcome.status == 0, outcome.err
+    assert [name for command in outcome.document["commands"] for name in command["retire"]] == retired
