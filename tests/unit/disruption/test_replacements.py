@@ -1,8 +1,10 @@
 """What replaces nodes is worth it whichever type EC2 gives, and spot is replaced by spot with care."""
 
 from dataclasses import replace
+from typing import Any
 
-from joinery.apis.labels import CAPACITY_TYPE
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.labels import CAPACITY_TYPE, POD_DELETION_COST
 from joinery.disruption.candidates import candidates
 from joinery.disruption.consolidation.replacements import Replacements
 from joinery.disruption.decide import decide
@@ -101,3 +103,23 @@ def test_candidates_that_are_not_on_spot_may_go_there() -> None:
     (command,) = _decided(problem)
     assert command.launches[0].offering.capacity_type == "spot"
     assert not Replacements(problem).objection(command, candidates(problem).candidates)
+
+
+def _weightless(**pool: Any) -> Cluster:
+    """A large node whose only pod asks to be evicted before all others: it counts as empty."""
+    cluster = Cluster(pools=[builders.node_pool(budgets=[{"nodes": "100%"}], **pool)], types=TYPES)
+    pod = on("p", cpu="1", annotations={POD_DELETION_COST: "-200000000"})
+    cluster.machine("n", [pod], instance_type="m7a.2xlarge")
+    return cluster
+
+
+def test_a_node_that_is_replaced_for_pods_of_no_weight_does_not_go_because_it_is_empty() -> None:
+    """A smaller node is bought for the pod, so budgets for consolidation are asked, and not those for empty nodes."""
+    (command,) = _decided(_weightless().problem())
+    assert len(command.launches) == 1
+    assert command.reason is DisruptionReason.UNDERUTILIZED
+
+
+def test_a_node_pool_that_gives_up_empty_nodes_buys_none_for_it() -> None:
+    """``WhenEmpty`` lets nodes go, and replaces none."""
+    assert not _decided(_weightless(consolidationPolicy="WhenEmpty").problem())

@@ -92,7 +92,7 @@ def _command(share: _Share) -> Disruption:
     members = share.members
     savings = sum(candidate.price for candidate in members) - sum(launch.offering.price for launch in share.launches)
     return Disruption(
-        reason=_reason(members),
+        reason=_reason(members, buys=bool(share.launches)),
         message=_message(members, share.launches, savings),
         retire=tuple(sorted(candidate.claim.metadata.name for candidate in members)),
         launches=tuple(share.launches),
@@ -103,11 +103,15 @@ def _command(share: _Share) -> Disruption:
     )
 
 
-def _reason(members: Sequence[Candidate]) -> DisruptionReason:
-    """Drift where any node has drifted: such a command goes whatever it costs."""
+def _reason(members: Sequence[Candidate], *, buys: bool) -> DisruptionReason:
+    """Drift where any node has drifted: such a command goes whatever it costs.
+
+    Nodes may count as empty though they have pods, which are of no weight. Where a node is bought for these
+    (``buys``), the others are replaced, not given up.
+    """
     if any(DisruptionReason.DRIFTED in candidate.reasons for candidate in members):
         return DisruptionReason.DRIFTED
-    if all(DisruptionReason.EMPTY in candidate.reasons for candidate in members):
+    if not buys and all(DisruptionReason.EMPTY in candidate.reasons for candidate in members):
         return DisruptionReason.EMPTY
     return DisruptionReason.UNDERUTILIZED
 

@@ -22,6 +22,7 @@ from joinery.scheduling.packing import Launch
 from joinery.state.offerings import InstanceType
 
 _NEGLIGIBLE = 1e-9
+_EMPTY = "WhenEmpty"
 
 
 class Replacements:
@@ -46,7 +47,11 @@ class Replacements:
         return replace(command, launches=tuple(self._limited(launch, spare) for launch in command.launches))
 
     def objection(self, command: Disruption, candidates: Sequence[Candidate]) -> str:
-        """Why spot nodes may not be replaced by these launches, as a sentence; empty if they may."""
+        """Why these nodes may not be replaced by these launches, as a sentence; empty if they may."""
+        is_saving = command.reason is DisruptionReason.UNDERUTILIZED and bool(command.launches)
+        strict = next((one.pool for one in candidates if one.pool.spec.disruption.consolidation_policy == _EMPTY), None)
+        if is_saving and strict is not None:
+            return f"NodePool {strict.metadata.name} gives up empty nodes only ({_EMPTY}), and one would be bought"
         on_spot = [launch for launch in command.launches if launch.offering.capacity_type == SPOT]
         is_drift = command.reason is DisruptionReason.DRIFTED
         if is_drift or not on_spot or any(candidate.capacity_type != SPOT for candidate in candidates):
