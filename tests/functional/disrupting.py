@@ -5,7 +5,7 @@ from typing import Any
 
 from joinery.apis.caps import Caps
 from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import DISRUPTED_TAINT
+from joinery.apis.labels import DISRUPTED_TAINT, DISRUPTION_COMMAND, RETIRED_FOR
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.controllers.actor import Actor
 from joinery.controllers.orchestration import Orchestrator, Started
@@ -14,6 +14,7 @@ from joinery.lifecycle.new_claims import claims_of
 from joinery.lifecycle.new_commands import NewCommand, as_if_retired, for_moves
 from joinery.planning import plan
 from joinery.scheduling.problem import Options, Problem
+from joinery.state.disruption import DISRUPTION_REASON
 from tests.functional.stand import APART, Stand
 
 
@@ -66,3 +67,10 @@ def is_tainted(stand: Stand, claim: NodeClaim) -> bool:
     """Whether the claim's node takes no pods, because it is disrupted."""
     node = stand.world.cluster.nodes[claim.status.node_name]
     return DISRUPTED_TAINT in {taint.key for taint in node.spec.taints}
+
+
+def stays(stand: Stand, claim: NodeClaim) -> bool:
+    """Whether the node is as if no command had ever been."""
+    after = now(stand, claim)
+    marks = {DISRUPTION_COMMAND, RETIRED_FOR} & set(after.metadata.annotations)
+    return not (after.is_deleting or marks or after.condition(DISRUPTION_REASON) or is_tainted(stand, claim))

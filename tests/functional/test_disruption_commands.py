@@ -16,17 +16,13 @@ from joinery.apis.labels import (
     RETIRED_FOR,
 )
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.controllers.actor import Actor
-from joinery.controllers.orchestration import MOST_AT_ONCE, Orchestrator
-from joinery.controllers.supply import read_supply
 from joinery.doorbell.gateway import Bell
 from joinery.errors import CapacityError, UnavailableError
-from joinery.lifecycle.new_commands import NewCommand
 from joinery.state.claims import annotated, with_metadata
 from joinery.state.disruption import DISRUPTION_REASON, Readiness, record_of
 from joinery.state.purchases import Purchase, purchase_of
 from simulator import builders
-from tests.functional.disrupting import disrupt, is_tainted, now, others, running
+from tests.functional.disrupting import disrupt, is_tainted, now, others, running, stays
 from tests.functional.fuse import Fuse
 from tests.functional.stand import APART, Stand
 
@@ -36,13 +32,6 @@ def _ready(stand: Stand) -> None:
     stand.boot()
     stand.live()
     stand.live()
-
-
-def _stays(stand: Stand, claim: NodeClaim) -> bool:
-    """Whether the node is as if no command had ever been."""
-    after = now(stand, claim)
-    marks = {DISRUPTION_COMMAND, RETIRED_FOR} & set(after.metadata.annotations)
-    return not (after.is_deleting or marks or after.condition(DISRUPTION_REASON) or is_tainted(stand, claim))
 
 
 def _pod(stand: Stand, name: str = "pod-0") -> Pod:
@@ -156,7 +145,7 @@ def test_a_pod_that_must_not_be_disrupted_saves_its_node(stand: Stand) -> None:
     stand.world.cluster.add(guard)
     _ready(stand)
     stand.live()
-    assert _stays(stand, old)
+    assert stays(stand, old)
     assert "default/guard" in stand.messages("DisruptionRolledBack")[old.metadata.name]
     (new,) = others(stand, [old])
     assert new.is_deleting
@@ -179,7 +168,7 @@ def test_a_protected_pod_that_no_drain_asks_saves_its_node_too(stand: Stand, pod
     stand.world.cluster.add(guard)
     _ready(stand)
     stand.live()
-    assert _stays(stand, old)
+    assert stays(stand, old)
 
 
 @pytest.mark.parametrize(("period", "goes"), [(None, False), ("1h", True)])
@@ -204,7 +193,7 @@ def test_a_used_up_budget_saves_the_node(stand: Stand) -> None:
     stand.world.cluster.add(builders.pdb("web", labels={"app": "web"}))
     _ready(stand)
     stand.live()
-    assert _stays(stand, old)
+    assert stays(stand, old)
     assert "web" in stand.messages("DisruptionRolledBack")[old.metadata.name]
 
 
@@ -218,7 +207,7 @@ def test_a_replacement_that_never_gets_ready_is_given_up_at_the_deadline(stand: 
     stand.wait(1)
     stand.live()
     stand.live()
-    assert _stays(stand, old)
+    assert stays(stand, old)
     assert "was not ready within 0:10:00" in stand.messages("DisruptionRolledBack")[old.metadata.name]
     assert others(stand, [old])[0].is_deleting
 
@@ -230,7 +219,7 @@ def test_a_replacement_that_ec2_has_no_capacity_for_frees_the_node(stand: Stand)
     disrupt(stand, old)
     stand.live()
     stand.live()
-    assert _stays(stand, old)
+    assert stays(stand, old)
     assert "was lost" in stand.messages("DisruptionRolledBack")[old.metadata.name]
 
 
@@ -246,7 +235,7 @@ def test_replacements_that_nobody_wrote_are_lost_after_a_minute(stand: Stand) ->
     stand.wait(65)
     stand.live()
     stand.live()
-    assert _stays(stand, old)
+    assert stays(stand, old)
 
 
 def test_a_launch_that_failed_is_tried_again_by_lifecycle(stand: Stand) -> None:
@@ -262,7 +251,7 @@ def test_a_launch_that_failed_is_tried_again_by_lifecycle(stand: Stand) -> None:
     assert now(stand, old).is_deleting
 
 
-def test_an_interrupted_candidate_drops_out_and_its_replacement_stays(stand: Stand) -> None:
+def test_an_interrupted_candidate_drops_out_and_its_replacementstays(stand: Stand) -> None:
     """Its pods need it all the more. The other candidate is replaced as planned."""
     first, second = old = running(stand, 2)
     disrupt(stand, *old)
@@ -284,7 +273,7 @@ def test_an_interrupted_replacement_rolls_the_command_back(stand: Stand) -> None
     stand.receive("interruption_spot_warning", new.status.provider_id.rpartition("/")[2])
     stand.live()
     stand.live()
-    assert _stays(stand, old)
+    assert stays(stand, old)
     assert stand.provision()["launches"] == 0
 
 
@@ -295,12 +284,12 @@ def test_a_command_that_cannot_be_read_is_rolled_back(stand: Stand, text: str) -
     disrupt(stand, old)
     stand.world.cluster.update_node_claim(now(stand, old), annotated(now(stand, old), {DISRUPTION_COMMAND: text}))
     stand.live()
-    assert _stays(stand, old)
+    assert stays(stand, old)
     assert "cannot be read" in stand.messages("DisruptionRolledBack")[old.metadata.name]
     assert others(stand, [old])[0].is_deleting
 
 
-def test_a_candidate_whose_annotation_somebody_removes_stays(stand: Stand) -> None:
+def test_a_candidate_whose_annotation_somebody_removesstays(stand: Stand) -> None:
     """That is how a person takes a node out of a command; the other one goes on."""
     first, second = old = running(stand, 2)
     disrupt(stand, *old)
@@ -308,7 +297,7 @@ def test_a_candidate_whose_annotation_somebody_removes_stays(stand: Stand) -> No
     stand.world.cluster.update_node_claim(now(stand, first), with_metadata(now(stand, first), annotations=marks))
     _ready(stand)
     assert now(stand, second).is_deleting
-    assert _stays(stand, first)
+    assert stays(stand, first)
 
 
 def test_a_command_copied_to_another_claim_is_none(stand: Stand) -> None:
@@ -318,7 +307,7 @@ def test_a_command_copied_to_another_claim_is_none(stand: Stand) -> None:
     copied = now(stand, first).metadata.annotations[DISRUPTION_COMMAND]
     stand.world.cluster.update_node_claim(second, annotated(second, {DISRUPTION_COMMAND: copied}))
     stand.live()
-    assert _stays(stand, second)
+    assert stays(stand, second)
     assert record_of(now(stand, first)) is not None
 
 
@@ -335,7 +324,7 @@ def test_a_replacement_that_pods_use_outlives_the_rollback(stand: Stand) -> None
     )
     for _ in range(3):
         stand.live()
-    assert _stays(stand, old)
+    assert stays(stand, old)
     assert not now(stand, new).is_deleting
     assert REPLACES not in now(stand, new).metadata.annotations
 
@@ -353,55 +342,7 @@ def test_a_candidate_whose_deletion_failed_stays_if_a_budget_is_used_up_meanwhil
     stand.world.cluster.add(builders.pdb("web", labels={"app": "web"}))
     stand.live()
     stand.live()
-    assert _stays(stand, old)
-
-
-# --- starting ---
-
-
-def test_a_claim_is_in_one_command_at_most(stand: Stand) -> None:
-    """A second door that decided from the same snapshot does not start."""
-    (old,) = running(stand)
-    disrupt(stand, old)
-    claims = len(stand.claims)
-    assert "in a command already" in disrupt(stand, old).obstacle
-    assert len(stand.claims) == claims
-
-
-def test_a_claim_that_goes_is_no_candidate(stand: Stand) -> None:
-    """Whoever deleted it has a reason of its own."""
-    (old,) = running(stand)
-    stand.world.cluster.delete_node_claim(old)
-    assert "leaving already" in disrupt(stand, old).obstacle
-
-
-def test_replacements_are_bought_under_the_caps(stand: Stand) -> None:
-    """A command that does not fit is not started, and nothing is marked."""
-    (old,) = running(stand)
-    capped = Stand(stand.world, gateways=stand.gateways, max_launches=0)
-    assert "max_launches" in disrupt(capped, old).obstacle
-    assert _stays(stand, old)
-
-
-def test_the_lease_is_held_for_some_dozens_of_commands(stand: Stand) -> None:
-    """Pods that wait for nodes do not wait for the end of all commands; the next run goes on."""
-    snapshot, invocation = stand.gateways.cluster.snapshot(), stand.invocation()
-    actor = Actor(stand.gateways, snapshot.now, invocation)
-    supply = read_supply(stand.gateways, snapshot.node_classes, snapshot.now)
-    orchestrator = Orchestrator(stand.gateways, actor, snapshot, supply, invocation)
-    commands = [NewCommand(reason=DisruptionReason.DRIFTED, candidates=())] * (MOST_AT_ONCE + 1)
-    *begun, left = orchestrator.start(commands, door="test", caps=stand.settings.caps)
-    assert {started.obstacle for started in begun} == {"it has no candidates"}
-    assert left.obstacle == "it is left to the next run"
-    assert actor.is_cut_short
-
-
-def test_observe_mode_starts_nothing(stand: Stand) -> None:
-    """It decides, and writes nowhere."""
-    (old,) = running(stand)
-    disrupt(stand.observing(), old)
-    assert _stays(stand, old)
-    assert len(stand.claims) == len(stand.alive) == 1
+    assert stays(stand, old)
 
 
 # --- what a replacement was bought for ---
@@ -447,5 +388,5 @@ def test_a_replacement_of_a_command_that_was_rolled_back_has_nothing_to_repay(st
     stand.world.cluster.add(guard)
     for _ in range(3):
         stand.live()
-    assert _stays(stand, old)
+    assert stays(stand, old)
     assert purchase_of(now(stand, new)) is None

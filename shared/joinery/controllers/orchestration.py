@@ -19,7 +19,7 @@
   (``Actor.is_cut_short``): pods that wait must not wait for the end of them all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -37,7 +37,7 @@ from joinery.controllers.launcher import Launcher
 from joinery.controllers.lease import deciding
 from joinery.controllers.supply import Supply
 from joinery.doorbell.gateway import Bell
-from joinery.errors import JoineryError
+from joinery.errors import JoineryError, UnavailableError
 from joinery.gateways import Gateways
 from joinery.lifecycle.drift_costs import added_cost, dearer_events
 from joinery.lifecycle.fleet_groups import fleet_groups
@@ -192,14 +192,36 @@ class Orchestrator:
         ran_well = owners_that_run_well(self._snapshot, command.candidates) if is_drift else ()
         wanted = [as_replacement(claim, record, ran_well) for claim in command.replacements]
         answers = self._gateways.workers.run([partial(self._write_one, claim) for claim in wanted])
+        stored = self._stored_after_all(wanted, answers)
         written, failed = [], []
         for claim, answer in zip(wanted, answers, strict=True):
-            if isinstance(answer, JoineryError):
+            if claim.metadata.name in stored:
+                written.append(stored[claim.metadata.name])
+            elif isinstance(answer, JoineryError):
                 self._fail(f"claim {claim.metadata.name} was not written", answer)
                 failed.append(claim.metadata.name)
             elif answer.metadata.uid:
                 written.append(answer)
         return written, failed
+
+    def _stored_after_all(
+        self, wanted: Sequence[NodeClaim], answers: Sequence[NodeClaim | JoineryError]
+    ) -> Mapping[str, NodeClaim]:
+        """By name, the claims that the API server has stored without saying so.
+
+        If the command were taken back, the next run would launch them all the same, and they would end unused.
+        """
+        doubtful = {
+            claim.metadata.name
+            for claim, answer in zip(wanted, answers, strict=True)
+            if isinstance(answer, UnavailableError) and not answer.is_answer
+        }
+        if not doubtful:
+            return {}
+        with self._actor.noting("nobody knows whether replacements were written"):
+            current = self._gateways.cluster.claims_snapshot()
+            return {claim.metadata.name: claim for claim in current.managed_claims if claim.metadata.name in doubtful}
+        return {}
 
     def _write_one(self, claim: NodeClaim) -> NodeClaim:
         self._check_time(claim)

@@ -1,0 +1,77 @@
+"""Disruption commands begin whole or not at all."""
+
+from collections.abc import Callable
+from typing import Any
+
+from joinery.apis.disruption import DisruptionReason
+from joinery.controllers.actor import Actor
+from joinery.controllers.orchestration import MOST_AT_ONCE, Orchestrator
+from joinery.controllers.supply import read_supply
+from joinery.errors import UnavailableError
+from joinery.lifecycle.new_commands import NewCommand
+from tests.functional.disrupting import disrupt, others, running, stays
+from tests.functional.fuse import wired
+from tests.functional.stand import Stand
+
+
+def test_a_claim_is_in_one_command_at_most(stand: Stand) -> None:
+    """A second door that decided from the same snapshot does not start."""
+    (old,) = running(stand)
+    disrupt(stand, old)
+    claims = len(stand.claims)
+    assert "in a command already" in disrupt(stand, old).obstacle
+    assert len(stand.claims) == claims
+
+
+def test_a_claim_that_goes_is_no_candidate(stand: Stand) -> None:
+    """Whoever deleted it has a reason of its own."""
+    (old,) = running(stand)
+    stand.world.cluster.delete_node_claim(old)
+    assert "leaving already" in disrupt(stand, old).obstacle
+
+
+def test_replacements_are_bought_under_the_caps(stand: Stand) -> None:
+    """A command that does not fit is not started, and nothing is marked."""
+    (old,) = running(stand)
+    capped = Stand(stand.world, gateways=stand.gateways, max_launches=0)
+    assert "max_launches" in disrupt(capped, old).obstacle
+    assert stays(stand, old)
+
+
+def test_the_lease_is_held_for_some_dozens_of_commands(stand: Stand) -> None:
+    """Pods that wait for nodes do not wait for the end of all commands; the next run goes on."""
+    snapshot, invocation = stand.gateways.cluster.snapshot(), stand.invocation()
+    actor = Actor(stand.gateways, snapshot.now, invocation)
+    supply = read_supply(stand.gateways, snapshot.node_classes, snapshot.now)
+    orchestrator = Orchestrator(stand.gateways, actor, snapshot, supply, invocation)
+    commands = [NewCommand(reason=DisruptionReason.DRIFTED, candidates=())] * (MOST_AT_ONCE + 1)
+    *begun, left = orchestrator.start(commands, door="test", caps=stand.settings.caps)
+    assert {started.obstacle for started in begun} == {"it has no candidates"}
+    assert left.obstacle == "it is left to the next run"
+    assert actor.is_cut_short
+
+
+def test_observe_mode_starts_nothing(stand: Stand) -> None:
+    """It decides, and writes nowhere."""
+    (old,) = running(stand)
+    disrupt(stand.observing(), old)
+    assert stays(stand, old)
+    assert len(stand.claims) == len(stand.alive) == 1
+
+
+def _unanswered(name: str, go: Callable[[], Any], _: Any) -> Any:
+    """The API server stores a claim, and its answer is lost."""
+    answer = go()
+    if name == "cluster.create_node_claim":
+        raise UnavailableError("the connection was reset")
+    return answer
+
+
+def test_a_replacement_that_was_written_without_an_answer_is_launched_at_once(stand: Stand) -> None:
+    """If its command were taken back, the next run would launch it all the same, and it would end unused."""
+    (old,) = running(stand)
+    deaf = Stand(stand.world, gateways=wired(stand.gateways, _unanswered))
+    assert not disrupt(deaf, old).obstacle
+    (new,) = others(stand, [old])
+    assert new.status.provider_id
+    assert len(stand.alive) == 2
