@@ -24,6 +24,7 @@ from joinery.apis.policies import TerminateFirst, terminate_first_of
 from joinery.apis.sizes import CHEAPEST
 from joinery.disruption.candidates import Candidate
 from joinery.disruption.disruptions import Disruption
+from joinery.disruption.problem import DisruptionProblem
 from joinery.scheduling.constraints.budgets import Coverage
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem
@@ -183,10 +184,31 @@ def _message(candidate: Candidate, savings: float) -> str:
     return f"a node ({candidate.instance_type}) ends first, because there is no room for both: {waits}{cost}"
 
 
-def ending(
-    candidates: Iterable[Candidate], default: frozenset[TerminateFirst], wish: TerminateFirst
-) -> Sequence[Candidate]:
+def ended_in_full_reservations(
+    candidates: Iterable[Candidate], problem: DisruptionProblem, stopwatch: Stopwatch
+) -> Sequence[Disruption]:
+    """Commands for drifted nodes that can only be replaced in the place that they hold in a capacity reservation."""
+    drifted = _ending(candidates, problem, TerminateFirst.RESERVED)
+    return _in_their_places((one for one in drifted if needs_its_place(one, problem.packing)), problem, stopwatch)
+
+
+def ended_where_scarce(
+    stuck: Iterable[Candidate], problem: DisruptionProblem, stopwatch: Stopwatch
+) -> Sequence[Disruption]:
+    """The same for drifted nodes whose pods have no other place (``stuck``), because nothing like them is to be had."""
+    return _in_their_places(_ending(stuck, problem, TerminateFirst.SCARCE), problem, stopwatch)
+
+
+def _in_their_places(
+    drifted: Iterable[Candidate], problem: DisruptionProblem, stopwatch: Stopwatch
+) -> Sequence[Disruption]:
+    commands = (in_its_place(one, problem.packing, stopwatch) for one in drifted)
+    return [command for command in commands if command is not None]
+
+
+def _ending(candidates: Iterable[Candidate], problem: DisruptionProblem, wish: TerminateFirst) -> Sequence[Candidate]:
     """The drifted candidates whose NodePool has that wish, the longest drifted first."""
+    default = problem.options.terminate_first
     drifted = [
         one for one in candidates if DisruptionReason.DRIFTED in one.reasons and wish in wishes_of(one.pool, default)
     ]
