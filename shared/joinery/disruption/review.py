@@ -56,11 +56,12 @@ class Review:
             members = [self._by_name[name] for name in command.retire]
             if not is_worth_it(command, members):
                 continue
-            if objection := self._replacements.objection(command, members):
+            limited = self._replacements.affordable(command, members)
+            if objection := self._replacements.objection(limited, members):
                 self.is_purchase_refused = True
                 self.hold(Held(name, HeldCode.POLICY, objection, command.reason) for name in command.retire)
             else:
-                worthwhile.append(self._replacements.affordable(command, members))
+                worthwhile.append(limited)
         return tuple(worthwhile)
 
     def _right(self, commands: Sequence[Disruption], model: Model, *, is_whole: bool = False) -> tuple[Disruption, ...]:

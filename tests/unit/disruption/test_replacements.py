@@ -4,12 +4,14 @@ from dataclasses import replace
 from typing import Any
 
 from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import CAPACITY_TYPE, POD_DELETION_COST
+from joinery.apis.labels import CAPACITY_TYPE, POD_DELETION_COST, SPOT, ZONE
 from joinery.disruption.candidates import candidates
 from joinery.disruption.consolidation.replacements import Replacements
 from joinery.disruption.decide import decide
 from joinery.disruption.disruptions import Disruption
 from joinery.disruption.problem import DisruptionProblem
+from joinery.scheduling.packing import Launch
+from joinery.state.offerings import Offering
 from simulator import builders
 from tests.unit.disruption.clusters import Cluster, on
 
@@ -67,6 +69,55 @@ def test_a_type_that_saves_too_little_to_repay_the_moves_is_not_allowed() -> Non
     (command,) = _decided(cluster.problem())
     (launch,) = command.launches
     assert launch.instance_types == ("m7a.large", "m7a.xlarge")
+
+
+def _dear_elsewhere(*names: str) -> Cluster:
+    """Spot of these types costs three times as much outside of the first zone."""
+    cluster = _one_large()
+    cluster.types = tuple(
+        replace(kind, offerings=tuple(_dearer(it) if kind.name in names else it for it in kind.offerings))
+        for kind in ON_SPOT
+    )
+    return cluster
+
+
+def _dearer(offering: Offering) -> Offering:
+    is_dear = offering.capacity_type == SPOT and offering.zone != builders.ZONES[0]
+    return replace(offering, price=3 * offering.price) if is_dear else offering
+
+
+def _values(launch: Launch, key: str) -> list[str]:
+    return next(rule.values for rule in launch.requirements if rule.key == key)
+
+
+def test_a_type_that_is_too_dear_in_any_zone_of_the_launch_is_not_allowed() -> None:
+    """EC2 chooses the zone too, and need not take the cheapest (Karpenter ``WorstLaunchPrice``)."""
+    (command,) = _decided(_dear_elsewhere("m7a.2xlarge").problem())
+    (launch,) = command.launches
+    assert _values(launch, ZONE) == [*builders.ZONES]
+    assert launch.instance_types == ("m7a.large", "m7a.xlarge")
+
+
+def test_a_zone_where_the_expected_type_is_too_dear_is_not_allowed() -> None:
+    """Elsewhere it would cost $0.12/h, which is more than what it replaces."""
+    cluster = _dear_elsewhere("m7a.large", "m7a.xlarge", "m7a.2xlarge")
+    cluster.claims.clear()
+    cluster.nodes.clear()
+    cluster.pods.clear()
+    cluster.machine("n", [on("p", cpu="1")], instance_type="m7a.large", zone=builders.ZONES[0])
+    (command,) = _decided(cluster.problem())
+    (launch,) = command.launches
+    assert (launch.offering.zone, launch.offering.capacity_type) == (builders.ZONES[0], SPOT)
+    assert _values(launch, ZONE) == [builders.ZONES[0]]
+    assert launch.instance_types == ("m7a.large", "m7a.xlarge")
+
+
+def test_what_is_to_be_on_spot_is_not_bought_on_demand() -> None:
+    """Where EC2 has no spot just then, the launch fails, rather than to cost more than was said (Karpenter)."""
+    cluster = _one_large()
+    cluster.types = ON_SPOT
+    (command,) = _decided(cluster.problem())
+    assert [_values(launch, CAPACITY_TYPE) for launch in command.launches] == [[SPOT]]
 
 
 def _on_spot() -> Cluster:

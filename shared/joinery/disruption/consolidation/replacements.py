@@ -1,9 +1,11 @@
 """What replaces nodes must be worth it whichever type EC2 gives.
 
-A launch allows several instance types, and EC2 takes one that it has (EC2 API CreateFleet). None is allowed with which
-the command would not repay its moves in time. So every command lowers the cluster's price by what its moves demand,
-whatever EC2 gives, and no chain of commands can come back to where it began (Karpenter, consolidation:
-`RemoveInstanceTypeOptionsByPriceAndMinValues`, which asks for a lower price only).
+A launch allows several instance types and zones, and EC2 takes one that it has (EC2 API CreateFleet), not always the
+cheapest. None is allowed with which the command would not repay its moves in time: no zone where the expected type is
+too dear, and no type that is too dear in one of the other zones. Nor is another capacity type, as on-demand where spot
+runs out: such a launch fails. So every command lowers the cluster's price by what its moves demand, whatever EC2 gives,
+and no chain of commands can come back to where it began (Karpenter, consolidation: `WorstLaunchPrice`, which is asked
+to be lower only).
 
 A spot node that is replaced by one on spot needs a choice of types that are all cheaper: with few, EC2 would give the
 cheapest, which it takes back soonest, and each next one would be replaced again (Karpenter, SpotToSpotConsolidation).
@@ -13,11 +15,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import SPOT
+from joinery.apis.labels import CAPACITY_TYPE, SPOT, ZONE, canonical
+from joinery.apis.meta import Requirement
 from joinery.disruption.candidates import Candidate
 from joinery.disruption.consolidation.model import hourly
 from joinery.disruption.disruptions import Disruption
 from joinery.disruption.problem import DisruptionProblem
+from joinery.scheduling.constraints.requirements import read
 from joinery.scheduling.packing import Launch
 from joinery.state.offerings import InstanceType
 
@@ -39,7 +43,7 @@ class Replacements:
         }
 
     def affordable(self, command: Disruption, candidates: Iterable[Candidate]) -> Disruption:
-        """The command, whose launches allow no type with which it would not repay the moves of its candidates."""
+        """The command, whose launches allow nothing with which it would not repay the moves of its candidates."""
         if command.reason is DisruptionReason.DRIFTED or not command.launches:
             return command
         # Every launch might end with its dearest type.
@@ -73,14 +77,26 @@ class Replacements:
         if any(requirement.min_values is not None for requirement in launch.requirements):
             return launch
         most = launch.offering.price + spare + _NEGLIGIBLE
-        kept = tuple(name for name in launch.instance_types if self._price(launch, name) <= most)
-        return replace(launch, instance_types=kept) if launch.offering.instance_type in kept else launch
+        zones = {zone for zone, price in self._prices(launch, launch.offering.instance_type).items() if price <= most}
+        asked = [rule for rule in launch.requirements if canonical(rule.key) not in (CAPACITY_TYPE, ZONE)]
+        asked += [_one_of(CAPACITY_TYPE, {launch.offering.capacity_type}), _one_of(ZONE, zones)]
+        limited = replace(launch, requirements=tuple(sorted(asked, key=lambda rule: rule.key)))
+        kept = tuple(name for name in launch.instance_types if self._worst_price(limited, name) <= most)
+        return replace(limited, instance_types=kept) if launch.offering.instance_type in kept else launch
 
     def _cheaper(self, launch: Launch, price: float) -> int:
-        return sum(self._price(launch, name) < price - _NEGLIGIBLE for name in launch.instance_types)
+        return sum(self._worst_price(launch, name) < price - _NEGLIGIBLE for name in launch.instance_types)
 
-    def _price(self, launch: Launch, name: str) -> float:
-        """$/h of a type where the launch is expected; infinite where it is not sold."""
-        kind = self._types.get(launch.node_pool, {}).get(name)
-        price = kind.price(launch.offering.zone, launch.offering.capacity_type) if kind else None
-        return float("inf") if price is None else price
+    def _worst_price(self, launch: Launch, name: str) -> float:
+        """$/h of a type in the dearest zone that the launch allows; infinite where it is not sold."""
+        return max(self._prices(launch, name).values(), default=float("inf"))
+
+    def _prices(self, launch: Launch, name: str) -> Mapping[str, float]:
+        """$/h of a type by the zones that the launch allows, under the capacity type that is expected."""
+        kind, zones = self._types.get(launch.node_pool, {}).get(name), read(launch.requirements).get(ZONE)
+        sold = (it for it in kind.offerings if it.capacity_type == launch.offering.capacity_type) if kind else ()
+        return {offering.zone: offering.price for offering in sold if zones.has(offering.zone)}
+
+
+def _one_of(key: str, values: Iterable[str]) -> Requirement:
+    return Requirement(key=key, operator="In", values=sorted(values))
