@@ -10,6 +10,7 @@ from joinery.apis.labels import (
     DISRUPTION_COMMAND,
     DO_NOT_DISRUPT,
     EXCLUDE_FROM_LOAD_BALANCERS,
+    NODE_POOL_HASH,
     PLANNED_TAINT,
     REPLACEMENT_LAUNCHED,
     REPLACES,
@@ -178,7 +179,8 @@ def test_drift_is_stopped_by_pods_only_where_nothing_promises_an_end(
     """A ``terminationGracePeriod`` says that the node can be replaced whatever its pods say (Karpenter)."""
     (old,) = running(stand)
     spec = old.spec.model_copy(update={"termination_grace_period": period})
-    stand.world.cluster.api.update(old.model_copy(update={"spec": spec}))
+    stand.world.cluster.api.update(annotated(old.model_copy(update={"spec": spec}), {NODE_POOL_HASH: "older"}))
+    stand.live()
     disrupt(stand, now(stand, old), reason=DisruptionReason.DRIFTED)
     guard = builders.pod("guard", cpu="100m", node=old.status.node_name, annotations={DO_NOT_DISRUPT: "true"})
     stand.world.cluster.add(guard)

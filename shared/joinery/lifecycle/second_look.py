@@ -18,6 +18,7 @@ from joinery.apis.disruption import VOLUNTARY, DisruptionReason
 from joinery.apis.labels import DO_NOT_DISRUPT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.scheduling.constraints.budgets import Coverage
+from joinery.state.claims import DRIFTED
 from joinery.state.pods import bound_at, is_active, is_protected, is_reschedulable
 from joinery.state.snapshot import Snapshot
 from joinery.state.stops import stop_in_force
@@ -64,7 +65,7 @@ class SecondLook:
         """The first reason why these claims may not be retired now; None if they may.
 
         Pods do not stop drift where the claim has a ``terminationGracePeriod``, because that promises that its node can
-        be replaced.
+        be replaced. That is said of drifted nodes, and not of others that go along with them.
         """
         return next(self._objections([claim for claim in candidates if self._node_of(claim)], reason), None)
 
@@ -93,7 +94,11 @@ class SecondLook:
                 message = f"node {node.metadata.name} has the annotation {DO_NOT_DISRUPT}"
                 yield Objection(ObjectionKind.NODE, message)
         is_drift = reason is DisruptionReason.DRIFTED
-        watched = [claim for claim in candidates if not (is_drift and claim.spec.termination_grace_period)]
+        watched = [
+            claim
+            for claim in candidates
+            if not (is_drift and claim.is_true(DRIFTED) and claim.spec.termination_grace_period)
+        ]
         # A pod that ends by itself is let go. One that tolerates the taint is not evicted, so no budget counts.
         # But it ends with the node, so its annotation does.
         listed = (pod for claim in watched for pod in self._pods.get(self._node_of(claim), ()))

@@ -1,13 +1,14 @@
 """The verdict on a disruption command: whether it waits, retires its candidates, or is rolled back."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import Enum, auto
 
 from joinery.apis.disruption import DisruptionReason
+from joinery.apis.nodeclaim import NodeClaim
 from joinery.lifecycle.second_look import SecondLook
-from joinery.state.claims import INITIALIZED, LAUNCHED
+from joinery.state.claims import DRIFTED, INITIALIZED, LAUNCHED
 from joinery.state.disruption import DisruptionCommand, Readiness, commands_of
 from joinery.state.snapshot import Snapshot
 
@@ -73,9 +74,16 @@ def judge(command: DisruptionCommand, look: SecondLook, now: datetime) -> Verdic
         return Verdict(Outlook.ROLL_BACK, f"its replacement {unready[0]} was not ready within {limit}")
     is_forced = record.waits_for is Readiness.LAUNCHED
     objection = None if is_forced else look.objection(command.candidates, record.reason)
-    if record.reason in _BY_PODS:
-        objection = objection or look.newcomer(command.candidates, record.started)
+    objection = objection or look.newcomer(_by_pods(command), record.started)
     return Verdict(Outlook.ROLL_BACK, objection.message) if objection else Verdict(Outlook.FINISH)
+
+
+def _by_pods(command: DisruptionCommand) -> Sequence[NodeClaim]:
+    """The candidates that go because of what runs on them: with drifted nodes, those that have not drifted."""
+    if command.record.reason in _BY_PODS:
+        return command.candidates
+    is_drift = command.record.reason is DisruptionReason.DRIFTED
+    return [claim for claim in command.candidates if is_drift and not claim.is_true(DRIFTED)]
 
 
 def deadline(started: datetime, candidates: int) -> datetime:
