@@ -22,6 +22,7 @@ from joinery.errors import ConfigurationError, ConflictError, RefusedError, Unav
 from joinery.state.plans import planned_pods
 from simulator import builders
 from simulator.world import World
+from tests.functional.fuse import Fuse
 from tests.functional.overtaken import Overtaken
 from tests.functional.stand import APART, Stand
 
@@ -166,6 +167,16 @@ def test_the_lease_is_given_back_whatever_happens(stand: Stand, error: Exception
     with pytest.raises(type(error)):
         stand.provision()
     stand.world.cluster.acquire_lease(LEASE, holder="the next", seconds=60)
+
+
+@pytest.mark.parametrize("error", [UnavailableError("timed out"), ConflictError("somebody wrote first")])
+def test_a_lease_that_cannot_be_given_back_keeps_no_node_from_its_launch(stand: Stand, error: Exception) -> None:
+    """Its claims are written: if they waited for the Lease to end, a spot instance would be gone before that."""
+    stand.pods(1)
+    fuse = Fuse(failing="cluster.release_lease", error=error)
+    controller = ProvisioningController(fuse.protect(stand.gateways), stand.settings)
+    assert controller.reconcile(stand.invocation())["launched"] == 1
+    assert len(stand.alive) == 1
 
 
 def _settings(cap: str) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What the Lease promises, in every form of the ``Cluster`` gateway."""
 
 import json
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -82,27 +83,44 @@ def test_a_holder_whose_clock_is_far_ahead_holds_nothing(renewed: str, is_held: 
     assert lease.is_held(datetime(2026, 1, 1, tzinfo=UTC), 60) == is_held
 
 
-class _LosesOneAnswer(Transport):
-    """Requests to a simulated API server. The answer to the first write is lost on its way."""
+class _LosesOneWrite(Transport):
+    """Requests to a simulated API server. ``write``: which of the writes, from 1, is lost on its way to the server, or
+    ``is_done`` and only its answer is lost.
+    """
 
-    def __init__(self, cluster: InMemoryCluster) -> None:
+    def __init__(self, cluster: InMemoryCluster, write: int, *, is_done: bool) -> None:
         self._api = KubernetesApi(cluster)
-        self._is_lost = False
+        self._left = write
+        self._is_done = is_done
 
     def ask(self, method: str, path: str, body: object = None, **options: Any) -> Response:
-        """What the server answers. Raises ``UnavailableError`` once, after the write."""
+        """What the server answers. Raises ``UnavailableError`` once."""
+        self._left -= method != "GET"
+        is_lost = method != "GET" and self._left == 0
+        if is_lost and not self._is_done:
+            raise UnavailableError("connection reset")
         document = {} if body is None else json.loads(msgspec.json.encode(body))
         code, answered = self._api.answer(method, path, document)
-        if method != "GET" and not self._is_lost:
-            self._is_lost = True
+        if is_lost:
             raise UnavailableError("read timed out")
         return Response(code, msgspec.json.encode(answered))
 
 
+def _of(transport: Callable[[InMemoryCluster], Transport]) -> KubernetesCluster:
+    clock = Clock()
+    return KubernetesCluster(transport(InMemoryCluster(clock)), now=clock.now, node_class=EC2NodeClass)
+
+
 def test_a_lease_that_was_taken_without_an_answer_can_be_given_back() -> None:
     """Its holder takes it again, so that it knows what to release: nobody has to wait for its time to end."""
-    clock = Clock()
-    transport = _LosesOneAnswer(InMemoryCluster(clock))
-    cluster = KubernetesCluster(transport, now=clock.now, node_class=EC2NodeClass)
+    cluster = _of(lambda stored: _LosesOneWrite(stored, 1, is_done=True))
+    cluster.release_lease(cluster.acquire_lease(LEASE, holder="a", seconds=60))
+    assert cluster.acquire_lease(LEASE, holder="b", seconds=60).holder == "b"
+
+
+@pytest.mark.parametrize("is_done", [False, True], ids=["the request is lost", "the answer is lost"])
+def test_a_lease_is_given_back_though_a_request_is_lost(is_done: bool) -> None:
+    """It is given back once more: nobody has to wait for its time to end."""
+    cluster = _of(lambda stored: _LosesOneWrite(stored, 2, is_done=is_done))
     cluster.release_lease(cluster.acquire_lease(LEASE, holder="a", seconds=60))
     assert cluster.acquire_lease(LEASE, holder="b", seconds=60).holder == "b"

@@ -70,10 +70,19 @@ def _take(transport: Transport, wanted: Lease, *, seconds: int, now: datetime) -
 
 def release(transport: Transport, lease: Lease) -> None:
     """Give it back, unless somebody has written it since we took it."""
+    with contextlib.suppress(ConflictError, NotFoundError):
+        try:
+            _free(transport, lease)
+        except UnavailableError:
+            # A Lease that is kept for one lost request keeps everybody out until its time is over, and a spot instance
+            # has two minutes. Once it has been given back, a second request meets a conflict.
+            _free(transport, lease)
+
+
+def _free(transport: Transport, lease: Lease) -> None:
     free = {"holderIdentity": None, "renewTime": None, "acquireTime": None}
     patch = guarded({"spec": free}, lease.resource_version)
-    with contextlib.suppress(ConflictError, NotFoundError):
-        transport.request("PATCH", f"{PATH}/{lease.name}", patch, content_type=MERGE_PATCH)
+    transport.request("PATCH", f"{PATH}/{lease.name}", patch, content_type=MERGE_PATCH)
 
 
 def _held(wanted: Lease, body: bytes) -> Lease:

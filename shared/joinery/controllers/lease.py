@@ -10,6 +10,8 @@ from contextlib import contextmanager
 
 from joinery.cluster.gateway import Cluster
 from joinery.controllers.invocation import Invocation
+from joinery.errors import JoineryError
+from joinery.observability import REASON, logger, said
 
 LEASE = "joinery-decisions"
 #: Longer than the timeout of a function that takes it (60 s), so that a killed holder is dead before another decides.
@@ -22,11 +24,19 @@ ACTING_SECONDS = 60.0
 
 @contextmanager
 def deciding(cluster: Cluster, door: str, invocation: Invocation) -> Iterator[None]:
-    """Hold the Lease. Raises ``ConflictError`` while another run holds it."""
+    """Hold the Lease. Raises ``ConflictError`` while another run holds it.
+
+    A Lease that cannot be given back is logged, and does not end the run: what was decided by it is written, and others
+    should not have to finish it when the Lease's time is over.
+    """
     # A holder may take its own Lease again. So its name must be this run's alone: SQS delivers a message twice at
     # times, and a run may outlive the visibility of its message.
     lease = cluster.acquire_lease(LEASE, holder=f"{door}/{invocation.id}", seconds=LEASE_SECONDS)
     try:
         yield
     finally:
-        cluster.release_lease(lease)
+        try:
+            cluster.release_lease(lease)
+        except JoineryError as error:
+            text = f"others wait for {LEASE_SECONDS} seconds: {error}"
+            logger.warning("the Lease was not given back", extra=said(**{REASON: text}))
