@@ -20,7 +20,7 @@ ASKING = {SURGE_BEFORE_EVICTION: "true"}
 
 
 class Shop:
-    """Pods of one workload, ``web``, which run and then lose their node.
+    """Pods of one workload, ``web``, which run and then lose their node. ``size``: of all nodes.
 
     ``fewest``: how many of its pods were ready at the worst moment since ``watch``. ``launched``: every instance that
     ever was.
@@ -34,6 +34,7 @@ class Shop:
         annotations: Mapping[str, str] = ASKING,
         fuse: Fuse | None = None,
         settings: Mapping[str, Any] | None = None,
+        size: str = "xlarge",
         **spec: Any,
     ) -> None:
         self.fuse = fuse or Fuse()
@@ -42,7 +43,7 @@ class Shop:
         self.world.cloud.watch(self.launched.add)
         self.stand = Stand(self.world, gateways=self._protected(), **(settings or {}))
         stage = Stage(self.stand.engine, self.world.cluster, self.world.cloud)
-        pool = builders.node_pool(requirements=["karpenter.k8s.aws/instance-size=xlarge"])
+        pool = builders.node_pool(requirements=[f"karpenter.k8s.aws/instance-size={size}"])
         self.world.cluster.add(builders.node_class(), pool)
         KubeScheduler(stage)
         self.document = _document(kind, replicas, annotations, spec)

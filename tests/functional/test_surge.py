@@ -227,3 +227,21 @@ def test_a_crash_after_any_write_restarts_nothing_twice(part: int, pytestconfig:
         shop.until(shop.moved)
         told = f"killed after write {number}: {_undisturbed()[number - 1]}"
         assert (shop.fewest, shop.rollouts, len(shop.launched)) == (1, 2, 2), told
+
+
+def test_a_crash_right_after_the_restart_buys_no_second_node() -> None:
+    """The claim does not say yet whom the rollout replaces. The new pod says it, whose node was bought for the old one.
+
+    A node has room for one of them, so both could not share it.
+    """
+    shop = Shop(size="medium").open().watch().warn()
+    shop.fuse.outlives(shop.stand.provision)
+    assert len(shop.launched) == 2
+    for writes in range(1, 20):
+        if not shop.restarts:
+            shop.fuse.kill_after(writes)
+            shop.fuse.outlives(shop.stand.live)
+    (leaving,) = [claim for claim in shop.stand.claims if claim.is_deleting]
+    assert SURGED_PODS not in leaving.metadata.annotations
+    shop.until(shop.moved)
+    assert (shop.fewest, shop.rollouts, len(shop.launched)) == (1, 2, 2)

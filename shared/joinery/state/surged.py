@@ -1,19 +1,29 @@
-"""Which pods of a leaving claim are replaced by a rollout of their Deployment, as the claim remembers them.
+"""Which pods of leaving claims are replaced by a rollout of their Deployment.
 
 The rollout makes their successors, which are pods with names of their own and wait for a node like any other. So plans
 find no other node for the pods that are replaced; otherwise two would be bought for one.
+
+Lifecycle restarts the Deployment, and then has the claim remember the pods. Whoever is stopped between the two writes
+nothing down, so the successors count as well: a pod that asks for its successor is replaced once its Deployment has a
+pod of a later restart.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
 
-from joinery.apis.labels import SURGED_PODS
+from joinery.apis.core import Pod
+from joinery.apis.labels import RESTARTED_AT, SURGE_BEFORE_EVICTION, SURGED_PODS
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.state.claims import leaving_since
+from joinery.state.claims import leaving_since, moment
+from joinery.state.pods import is_active
+from joinery.state.snapshot import Snapshot
+
+_NEVER = datetime.min.replace(tzinfo=UTC)
 
 
 def surged_pods(claim: NodeClaim) -> frozenset[str]:
-    """The pods (namespace/name) of one claim; none where the annotation cannot be read."""
+    """The pods (namespace/name) that one claim remembers; none where the annotation cannot be read."""
     try:
         names = json.loads(claim.metadata.annotations.get(SURGED_PODS, "[]"))
     except (ValueError, RecursionError):
@@ -21,11 +31,43 @@ def surged_pods(claim: NodeClaim) -> frozenset[str]:
     return frozenset(map(str, names)) if isinstance(names, list) else frozenset()
 
 
-def all_surged_pods(claims: Iterable[NodeClaim]) -> frozenset[str]:
+def all_surged_pods(snapshot: Snapshot) -> frozenset[str]:
     """The pods of all claims that are leaving."""
-    return frozenset().union(*(surged_pods(claim) for claim in claims if leaving_since(claim) is not None))
+    leaving = [claim for claim in snapshot.node_claims if leaving_since(claim) is not None]
+    return frozenset().union(*map(surged_pods, leaving), _with_successors(leaving, snapshot.pods))
 
 
 def remembered(pods: Iterable[str]) -> dict[str, str]:
     """The annotation that remembers these pods."""
     return {SURGED_PODS: json.dumps(sorted(pods))}
+
+
+def _with_successors(leaving: Iterable[NodeClaim], pods: Iterable[Pod]) -> Iterator[str]:
+    """The pods of leaving nodes that ask for a successor and have one by now: a later restart has made it."""
+    nodes = {claim.status.node_name for claim in leaving} - {""}
+    asking = [pod for pod in pods if pod.spec.node_name in nodes and _asks(pod)] if nodes else []
+    latest = {_deployment(pod): _NEVER for pod in asking}
+    for pod in pods if asking else ():
+        if RESTARTED_AT in pod.metadata.annotations and is_active(pod) and (key := _deployment(pod)) in latest:
+            latest[key] = max(latest[key], _restarted_at(pod))
+    return (pod.key for pod in asking if _restarted_at(pod) < latest[_deployment(pod)])
+
+
+def _asks(pod: Pod) -> bool:
+    return pod.metadata.annotations.get(SURGE_BEFORE_EVICTION) == "true" and bool(_deployment(pod)[1])
+
+
+def _deployment(pod: Pod) -> tuple[str, str]:
+    """Namespace and name of the pod's Deployment; no name where it has none.
+
+    It is the name of the ReplicaSet without the hash of its template at the end (kube-controller-manager
+    deployment/sync.go, ``getNewReplicaSet``).
+    """
+    owners = pod.metadata.owner_references
+    replica_set = next((owner.name for owner in owners if owner.controller and owner.kind == "ReplicaSet"), "")
+    return pod.metadata.namespace, replica_set.rpartition("-")[0]
+
+
+def _restarted_at(pod: Pod) -> datetime:
+    """When the rollout that made the pod was asked for, as ``kubectl rollout restart`` leaves it in the template."""
+    return moment(pod.metadata.annotations.get(RESTARTED_AT, "")) or _NEVER

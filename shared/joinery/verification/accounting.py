@@ -55,7 +55,7 @@ def _expected(state: FinalState) -> tuple[dict[str, None], set[str]]:
                 may.add(pod.key)
             else:
                 must[pod.key] = None
-    surged = all_surged_pods(state.problem.snapshot.node_claims)
+    surged = all_surged_pods(state.problem.snapshot)
     all_views = views(state.problem.snapshot)
     replacements = [view for view in all_views if view.replaces and not view.is_leaving]
     for view in all_views:

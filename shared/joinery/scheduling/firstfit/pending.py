@@ -19,7 +19,7 @@ def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
     waiting = [pod for pod in problem.snapshot.pods if is_pending(pod, only_marked=only_marked)]
     nodes = tuple(views)
     bought_for = _bought_for(nodes)
-    surged = all_surged_pods(problem.snapshot.node_claims)
+    surged = all_surged_pods(problem.snapshot)
     moving = [
         pod
         for view in nodes
