@@ -60,10 +60,11 @@ def allowed(pool: NodePool, reason: DisruptionReason, nodes: PoolNodes, now: dat
     for budget in pool.spec.disruption.budgets:
         try:
             is_in_force = _is_open(budget, now)
+            limit = _limit(budget, nodes.total)
         except ValueError as error:
             return Allowance(0, f"it has a budget that cannot be read, which closes it: {error}")
         if is_in_force and (budget.reasons is None or reason.value in budget.reasons):
-            limits.append((_limit(budget, nodes.total), budget))
+            limits.append((limit, budget))
     if not limits:
         return Allowance(UNLIMITED, f"no budget limits disruption for {reason.value} now")
     limit, strictest = min(limits, key=lambda entry: entry[0])
@@ -72,9 +73,16 @@ def allowed(pool: NodePool, reason: DisruptionReason, nodes: PoolNodes, now: dat
 
 
 def _limit(budget: Budget, total: int) -> int:
-    """How many nodes the budget lets be disrupted at once; percentages are rounded up."""
+    """How many nodes the budget lets be disrupted at once; percentages are rounded up.
+
+    Raises ``ValueError`` for a number of more digits than Python reads: the CRD's schema takes any.
+    """
     percent = budget.nodes.removesuffix("%")
-    return math.ceil(total * int(percent) / 100) if percent != budget.nodes else int(budget.nodes)
+    try:
+        number = int(percent)
+    except ValueError as error:
+        raise ValueError(f"nodes: {len(percent)} digits are too many for a number") from error
+    return math.ceil(total * number / 100) if percent != budget.nodes else number
 
 
 def _is_open(budget: Budget, now: datetime) -> bool:

@@ -256,7 +256,11 @@ class _Judge:
         if not self._moves.terms(candidate.view.pool).new_nodes_repay or not self._options.move_price:
             return None
         due = repayment(
-            candidate.claim, price=candidate.price, move_price=candidate.move_price, payback=candidate.payback
+            candidate.claim,
+            price=candidate.price,
+            move_price=candidate.move_price,
+            payback=candidate.payback,
+            now=self._now,
         )
         return _Hold(HeldCode.NOT_REPAID, due.message, due.until) if due and due.until > self._now else None
 
@@ -282,7 +286,7 @@ class _Judge:
     def _quiet_since(self, view: NodeView, claim: NodeClaim) -> datetime | None:
         pods, pool = [pod for pod in view.pods if pod.spec.node_name], self._pool(view)
         if pool is not None and pool.notes_emptiness and is_empty(pods) and (noted := empty_since(view.annotations)):
-            return noted
+            return min(noted, self._now)
         return quiet_since(claim, pods, self._now)
 
     # --- where pods may go ---

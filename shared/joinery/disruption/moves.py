@@ -41,6 +41,8 @@ _HOUR = timedelta(hours=1)
 _WORK_OF_AN_EVICTION = timedelta(minutes=10)
 #: What fills a node. Other resources have no price of their own.
 _PRICED = ("cpu", "memory")
+#: Seconds: longer than any time of payback.
+_FOREVER = timedelta(days=365_000).total_seconds()
 _TEMPLATE_HASH = "pod-template-hash"
 
 
@@ -167,7 +169,7 @@ class MovePrices:
         lost = max(hourly * share * (run / _HOUR), terms.ordinary * (run / _WORK_OF_AN_EVICTION))
         yield MovePart(MoveCause.LOST_WORK, lost, f"it has run for {_text(run)}, and would begin anew")
         if pod.spec.active_deadline_seconds is not None:
-            left = max(timedelta(), timedelta(seconds=pod.spec.active_deadline_seconds) - run)
+            left = timedelta(seconds=min(max(0.0, pod.spec.active_deadline_seconds - run.total_seconds()), _FOREVER))
             if left < terms.payback:
                 gainless = hourly * share * ((terms.payback - left) / _HOUR)
                 yield MovePart(MoveCause.ENDS_SOON, gainless, f"it ends by itself within {_text(left)}")

@@ -33,7 +33,9 @@ class Repayment:
     message: str
 
 
-def repayment(claim: NodeClaim, *, price: float, move_price: float, payback: timedelta) -> Repayment | None:
+def repayment(
+    claim: NodeClaim, *, price: float, move_price: float, payback: timedelta, now: datetime
+) -> Repayment | None:
     """When the claim's node has paid for itself, which may be past; None for one that Joinery did not launch.
 
     ``price``: of the node, $/h. ``move_price``: dollars for moving its pods away.
@@ -42,7 +44,8 @@ def repayment(claim: NodeClaim, *, price: float, move_price: float, payback: tim
     if LAUNCH_TOKEN not in claim.metadata.annotations or since is None:
         return None
     purchase = purchase_of(claim)
-    until = since + (purchase or Purchase(price, move_price)).repaid_within(payback)
+    # Whoever writes a moment that is still to come has another clock, or none.
+    until = min(since, now) + (purchase or Purchase(price, move_price)).repaid_within(payback)
     at = until.isoformat(timespec="seconds")
     if purchase is None:
         rule = f"it costs ${price:.4f}/h, and until {at} less in all than moving its pods counts as (${move_price:.4f})"

@@ -81,11 +81,10 @@ def last_pod_event(claim: NodeClaim, pods: Iterable[Pod], now: datetime) -> date
 def quiet_since(claim: NodeClaim, pods: Iterable[Pod], now: datetime) -> datetime | None:
     """What ``consolidateAfter`` runs from: the last pod event, else the node's initialisation, else its creation.
 
-    None where nobody knows any of them, as in a file that somebody wrote by hand. ``pods``: those bound to the claim's
-    node. (Karpenter nodeclaim/disruption, Consolidation.)
+    None where nobody knows any of them, as in a file that somebody wrote by hand. A moment that is still to come counts
+    as now. ``pods``: those bound to the claim's node. (Karpenter nodeclaim/disruption, Consolidation.)
     """
-    if (event := last_pod_event(claim, pods, now)) is not None:
-        return event
     initialized = claim.condition(INITIALIZED)
-    since = initialized.last_transition_time if initialized and initialized.status == "True" else None
-    return since or claim.metadata.creation_timestamp
+    ready = initialized.last_transition_time if initialized and initialized.status == "True" else None
+    since = last_pod_event(claim, pods, now) or ready or claim.metadata.creation_timestamp
+    return since and min(since, now)
