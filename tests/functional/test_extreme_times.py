@@ -1,6 +1,6 @@
 """Times that no clock reaches, which the API server takes all the same: nodes are drained, and no run stops."""
 
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 
 import msgspec
 import pytest
@@ -8,14 +8,17 @@ from msgspec.structs import replace
 
 from joinery.apis.core import Condition, Node
 from joinery.apis.labels import (
+    DISRUPTION_COMMAND,
     INTERRUPTED_AT,
     REBOOTED_AT,
     SURGE_BEFORE_EVICTION,
     TERMINATION_TIMESTAMP,
 )
+from joinery.state.disruption import encoded, record_of
 from simulator import builders
 from simulator.kubernetes.resources import with_metadata
 from simulator.world import World
+from tests.functional.disrupting import disrupt, is_tainted, now, running
 from tests.functional.stand import Stand
 from tests.functional.surging import Shop
 
@@ -100,3 +103,24 @@ def _unready(node: Node, since: str) -> Node:
     bad = msgspec.convert({"type": "Ready", "status": "False", "lastTransitionTime": since}, Condition)
     kept = [condition for condition in node.status.conditions if condition.type != "Ready"]
     return replace(node, status=replace(node.status, conditions=[*kept, bad]))
+
+
+@pytest.mark.parametrize("replacements", [["nobody"], None], ids=["lost", "unready"])
+def test_a_command_that_began_at_a_time_to_come_is_rolled_back(world: World, replacements: list[str] | None) -> None:
+    """Or its node would take no pods, and what replaces it would cost money, for good."""
+    stand = Stand(world).with_defaults()
+    (claim,) = running(stand)
+    disrupt(stand, claim)
+    record = record_of(now(stand, claim))
+    assert record is not None
+    far = datetime(9999, 12, 31, tzinfo=UTC)
+    named = record.replacements if replacements is None else tuple(replacements)
+    edited = replace(record, started=far, deadline=far, replacements=named)
+    annotations = {**now(stand, claim).metadata.annotations, DISRUPTION_COMMAND: encoded(edited)}
+    world.cluster.add(with_metadata(now(stand, claim), annotations=annotations))
+    for _ in range(4):
+        stand.live()
+        stand.wait(60)
+    assert "DisruptionRolledBack" in stand.told("NodeClaim")
+    assert stand.claims == [now(stand, claim)]
+    assert not is_tainted(stand, claim)

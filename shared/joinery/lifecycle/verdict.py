@@ -62,15 +62,18 @@ def judge(command: DisruptionCommand, look: SecondLook, now: datetime) -> Verdic
     if not command.candidates:
         # All of them go by themselves already. Their replacements are there for their pods.
         return Verdict(Outlook.WAIT)
+    if record.started - now >= WRITING:
+        # Somebody edited it, or a clock was wrong: none of its times would ever be over.
+        return Verdict(Outlook.ROLL_BACK, f"it says that it began at {record.started.isoformat(timespec='seconds')}")
     missing = [*command.lost, *(command.absent if now - record.started >= WRITING else ())]
     if missing:
         return Verdict(Outlook.ROLL_BACK, f"its replacement {missing[0]} was lost")
     goal = _goal(command)
     unready = [*command.absent, *(c.metadata.name for c in command.replacements if goal and not c.is_true(goal))]
     if unready:
-        if now < record.deadline:
+        limit = min(record.deadline - record.started, _LONGEST)
+        if now - record.started < limit:
             return Verdict(Outlook.WAIT)
-        limit = record.deadline - record.started
         return Verdict(Outlook.ROLL_BACK, f"its replacement {unready[0]} was not ready within {limit}")
     is_forced = record.waits_for is Readiness.LAUNCHED
     objection = None if is_forced else look.objection(command.candidates, record.reason)
