@@ -14,6 +14,8 @@ from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, DeniedError, JoineryError, UnavailableError
 from simulator import builders
 from simulator.doors.doors import Killed
+from tests.functional.deciding import emptying
+from tests.functional.disrupting import is_tainted, running
 from tests.functional.fuse import Fuse
 from tests.functional.guarded import guarded
 from tests.functional.stand import Stand
@@ -244,3 +246,14 @@ class _Stumbling:
 
     def launch(self, _: LaunchRequest) -> LaunchResult:
         raise KeyError("Instances")
+
+
+def test_a_decision_that_cannot_be_recorded_is_carried_out_all_the_same(stand: Stand) -> None:
+    """Somebody took the right to write into the bucket away: nodes cost money meanwhile. The run fails in the end."""
+    claims = running(stand, 1)
+    for pod in list(stand.world.cluster.pods.values()):
+        stand.world.cluster.api.delete(pod)
+    stand.live()
+    with pytest.raises(DeniedError, match="AccessDenied"):
+        _behind(stand, Fuse(failing="store.record", error=DeniedError("AccessDenied"))).consolidate(emptying)
+    assert is_tainted(stand, claims[0])

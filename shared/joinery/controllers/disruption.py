@@ -138,10 +138,9 @@ class DisruptionController:
     def _act(self, problem: DisruptionProblem, decision: Disruptions, supply: Supply, invocation: Invocation) -> _Begun:
         """Begin the commands that are still right."""
         decided = problem.packing.snapshot
-        if decision.commands or decision.refused:
-            self._record(problem, decision, supply)
+        failure = self._record(problem, decision, supply)
         if not decision.commands:
-            return _Begun(Actor(self._gateways, decided.now, invocation))
+            return _Begun(self._actor(decided, invocation, failure))
         current = self._gateways.cluster.snapshot()
         at_present = replace(problem.packing, snapshot=current)
         placed = validate(at_present, decision.commands, decided)
@@ -149,7 +148,7 @@ class DisruptionController:
         _log_dropped(placed)
         _log_dropped(validation)
         acting = invocation.within(ACTING_SECONDS)
-        actor = Actor(self._gateways, current.now, acting)
+        actor = self._actor(current, acting, failure)
         orchestrator = Orchestrator(self._gateways, actor, current, supply, acting)
         commands = _commands(validation.valid, current)
         started = orchestrator.start(commands, door="disruption", caps=self._settings.caps)
@@ -158,10 +157,27 @@ class DisruptionController:
             self._gateways.doorbell.ring(Bell.DISRUPTION)
         return _Begun(actor, tuple(zip(validation.valid, started, strict=True)))
 
-    def _record(self, problem: DisruptionProblem, decision: Disruptions, supply: Supply) -> None:
-        record = disruption_document(problem, decision, supply.unavailable)
-        key = self._gateways.store.record("disruption", problem.packing.snapshot.now, record)
+    def _record(self, problem: DisruptionProblem, decision: Disruptions, supply: Supply) -> Exception | None:
+        """Keep the decision, if it is one to act on or to look into.
+
+        Returns what went wrong with that: nodes that do not earn their price may go all the same.
+        """
+        if not decision.commands and not decision.refused:
+            return None
+        try:
+            record = disruption_document(problem, decision, supply.unavailable)
+            key = self._gateways.store.record("disruption", problem.packing.snapshot.now, record)
+        except Exception as error:
+            return error
         logger.info("decided", extra=said(**{RECORD: key, COST: decision.after}))
+        return None
+
+    def _actor(self, snapshot: Snapshot, invocation: Invocation, failure: Exception | None) -> Actor:
+        """Who acts, and raises in the end that the decision could not be recorded."""
+        actor = Actor(self._gateways, snapshot.now, invocation)
+        if failure is not None:
+            actor.note("the decision about disruption was not recorded", failure)
+        return actor
 
 
 def _commands(disruptions: Sequence[Disruption], snapshot: Snapshot) -> Sequence[NewCommand]:
