@@ -20,8 +20,8 @@ a crash at any call costs a tick. The rules, for whoever starts commands:
 - A candidate is retired by the mark and the deletion that expiration uses (``state.retirement``): its pods stay until
   they have another place.
 - The command is rolled back if a replacement is lost, at its deadline, if the second look finds a reason, or if it says
-  that it began at a time to come. The
-  candidates take pods again. Replacements that nobody uses are retired, others become ordinary nodes.
+  that it began at a time to come. The candidates take pods again. Replacements that nobody uses are retired, others
+  become ordinary nodes.
 - A candidate that leaves for another reason, or whose annotation somebody removes, drops out of the command. The others
   go on.
 - An annotation that cannot be read is removed with a warning, and its node takes pods again.
