@@ -45,6 +45,19 @@ def test_a_forgotten_pod_is_named() -> None:
     assert _found(document) == ["command 1 (Underutilized): default/a must move and is not in existing and launch"]
 
 
+def test_a_pod_that_no_eviction_ends_needs_no_place_where_drift_takes_its_node() -> None:
+    """It runs until the node's time is over."""
+    document = plan()
+    document["commands"][1] |= {"reason": "Drifted", "existing": []}
+    objects = _with_pod(**{"karpenter.sh/do-not-disrupt": "true"})
+    claim = next(item for item in objects if item["kind"] == "NodeClaim" and name_of(item) == "c1")
+    claim["status"]["conditions"].append({"type": "Drifted", "status": "True"})
+    missing = "command 1 (Drifted): default/a must move and is not in existing and launch"
+    assert missing in _found(document, objects)
+    claim["spec"]["terminationGracePeriod"] = "1h"
+    assert _found(document, objects) == []
+
+
 def test_a_pod_must_not_have_two_places() -> None:
     """A bound for one of them is no use."""
     document = plan()

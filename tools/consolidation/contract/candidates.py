@@ -55,6 +55,14 @@ def _of_pods(cluster: Cluster, claim: str) -> Iterator[str]:
             yield from _of_disruption_budgets(cluster, pod)
 
 
+def holds_out(cluster: Cluster, pod: Document) -> bool:
+    """Whether no eviction would ever end the pod (specification 2.8, "fully blocking")."""
+    matching = [budget for budget in cluster.disruption_budgets if _selects(budget, pod)]
+    specs = [budget["spec"] for budget in matching]
+    never = any(str(s.get("maxUnavailable")) in ("0", "0%") or str(s.get("minAvailable")) == "100%" for s in specs)
+    return _is_protected(cluster, pod) or len(matching) > 1 or never
+
+
 def _is_protected(cluster: Cluster, pod: Document) -> bool:
     value = str(pod["metadata"].get("annotations", {}).get(_PROTECTED, ""))
     lasts = go_duration(value)

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
+from tools.consolidation.contract.candidates import holds_out
 from tools.consolidation.contract.cluster import Cluster, consolidate_after, is_leaving
 from tools.consolidation.documents import Document, is_true, key_of, name_of
 
@@ -43,8 +44,16 @@ def _of_command(cluster: Cluster, command: Document) -> Iterator[str]:
     needed = Counter(key_of(pod) for pod in cluster.movable(command["retire"]))
     yield from _differences("pods", Counter(command["pods"]), needed)
     placed = Counter(pod for place in [*command["existing"], *command["launch"]] for pod in place["pods"])
-    yield from _differences("existing and launch", placed, needed)
+    yield from _differences("existing and launch", placed, needed - (_placeless(cluster, command) - placed))
     yield from (f"launch {launch['name']} is for no pods" for launch in command["launch"] if not launch["pods"])
+
+
+def _placeless(cluster: Cluster, command: Document) -> Counter[str]:
+    """Pods that run on a drifted node until its time is over (specification 2.9, "currently reschedulable")."""
+    is_drift = command["reason"] == "Drifted"
+    claims = [name for name in command["retire"] if is_drift and name in cluster.claims]
+    ending = [name for name in claims if cluster.claims[name]["spec"].get("terminationGracePeriod")]
+    return Counter(key_of(pod) for pod in cluster.movable(ending) if holds_out(cluster, pod))
 
 
 def _differences(where: str, listed: Counter[str], needed: Counter[str]) -> Iterator[str]:

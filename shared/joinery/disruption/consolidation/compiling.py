@@ -30,6 +30,7 @@ from joinery.scheduling.constraints.relaxation import variants
 from joinery.scheduling.constraints.requirements import NO_REQUIREMENTS
 from joinery.scheduling.firstfit.demand import Demand
 from joinery.scheduling.firstfit.new_nodes import is_open_to
+from joinery.scheduling.firstfit.pending import must_move
 from joinery.scheduling.firstfit.targets import ExistingNode
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.workspace import Workspace
@@ -145,7 +146,9 @@ class _Compiler:
             for pod in candidate.pods if candidate else ():
                 pod_class = class_of.get(pod.key)
                 if pod_class is None:
-                    self._bound_to_stay.add(index)
+                    # One that no eviction ends gets its place when its time is over.
+                    if must_move(pod, self._work.problem.snapshot):
+                        self._bound_to_stay.add(index)
                     continue
                 demand = demands.get(pod_class) or demands.setdefault(pod_class, self._demand(pod_class))
                 if demand.gathers and not self._is_loose:

@@ -15,6 +15,7 @@ from joinery.apis.sizes import CHEAPEST
 from joinery.disruption.candidates import Candidate, Candidates
 from joinery.disruption.problem import DisruptionProblem
 from joinery.lifecycle.new_commands import as_if_retired
+from joinery.scheduling.firstfit.pending import must_move
 from joinery.scheduling.packing import ExistingPlacement, Launch, placed_pods, placements_of
 from joinery.scheduling.problem import Wishes
 from joinery.scheduling.solve import Stopwatch, solve
@@ -24,7 +25,8 @@ from joinery.state.snapshot import Snapshot
 @dataclass(frozen=True)
 class Trial:
     """``candidates``: those that go. ``existing``, ``launches``: where their pods go. ``stuck``: the names of claims
-    whose pods have no other place: they cannot go.
+    whose pods have no other place: they cannot go. A pod that no eviction ends is not looked for a place for: where
+    drift takes its node all the same, it stays until its time is over, and is planned then.
     """
 
     candidates: tuple[Candidate, ...]
@@ -53,7 +55,12 @@ def trial(
         candidates=tuple(retired),
         existing=tuple(placements_of(packing.existing, home)),
         launches=tuple(launch for launch in packing.launches if not home.keys().isdisjoint(launch.pods)),
-        stuck=frozenset(claim for pod, claim in home.items() if pod not in placed),
+        stuck=frozenset(
+            candidate.claim.metadata.name
+            for candidate in retired
+            for pod in candidate.pods
+            if pod.key not in placed and must_move(pod, problem.packing.snapshot)
+        ),
     )
 
 

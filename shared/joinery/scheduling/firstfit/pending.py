@@ -25,7 +25,7 @@ def pending(problem: Problem, views: Iterable[NodeView]) -> tuple[Pod, ...]:
         for view in nodes
         if view.is_leaving
         for pod in view.pods
-        if pod.spec.node_name and pod.key not in surged and _must_move(pod, problem.snapshot)
+        if pod.spec.node_name and pod.key not in surged and must_move(pod, problem.snapshot)
         # A candidate's pods run well until the command retires it. They are planned only to keep their next place.
         if not view.is_candidate or pod.key in bought_for.get(view.claim, ())
     ]
@@ -55,7 +55,7 @@ def without(views: Iterable[NodeView], planned: Container[str]) -> tuple[NodeVie
     )
 
 
-def _must_move(pod: Pod, snapshot: Snapshot) -> bool:
+def must_move(pod: Pod, snapshot: Snapshot) -> bool:
     """Currently reschedulable: alive, not protected, and not behind a budget that never lets go."""
     return is_reschedulable(pod) and not is_protected(pod, snapshot.now) and not _is_blocked(pod, snapshot)
 
