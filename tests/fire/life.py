@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from joinery.apis.core import Pod
-from joinery.apis.labels import SPOT
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.labels import RETIRED_FOR, SPOT
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.state.disruption import is_candidate
+from joinery.state.disruption import is_candidate, replaces_of
 from joinery.state.instances import instance_id
 from joinery.state.offerings import OfferingKey
+from joinery.state.pods import is_reschedulable
 from simulator.actors.workloads import workload
 from simulator.kubernetes.apiserver import Change
 from simulator.story.leaks import unowned_instances
@@ -53,7 +55,7 @@ _Item = TypeVar("_Item")
 
 class Witness(Wires):
     """The wires of the machine. ``caused`` are the instances that something has happened to: others are left alone,
-    unless a command of disruption says that they do not earn their price.
+    unless a command of disruption says that they do not earn their price, or has bought them and was rolled back.
 
     ``struck`` counts the faults that calls have met.
     """
@@ -94,7 +96,7 @@ class Witness(Wires):
             self.wrongs.append(f"{about.key} is deleted past its budget, and no deadline is near")
         if name == "cluster.evict" and not _is_leaving(about, simulation):
             self.wrongs.append(f"{about.key} is evicted from {about.spec.node_name}, which stays")
-        is_caused = name != "cluster.delete_node_claim" or is_candidate(about)
+        is_caused = name != "cluster.delete_node_claim" or is_candidate(about) or _is_abandoned(about, simulation)
         if not is_caused and instance_id(about.status.provider_id) not in {"", *self.caused}:
             self.wrongs.append(f"{about.metadata.name} is deleted without a cause")
 
@@ -104,6 +106,17 @@ def _is_leaving(pod: Pod, simulation: Simulation) -> bool:
     node = cluster.nodes.get(pod.spec.node_name)
     claims = [claim for claim in cluster.node_claims.values() if claim.status.node_name == pod.spec.node_name]
     return (node is not None and node.metadata.deletion_timestamp is not None) or any(c.is_deleting for c in claims)
+
+
+def _is_abandoned(claim: NodeClaim, simulation: Simulation) -> bool:
+    """Whether it was to replace nodes that stay now, and nobody uses it (``lifecycle.orchestration``)."""
+    cluster = simulation.world.cluster
+    stored, node = cluster.node_claims.get(claim.metadata.name), claim.status.node_name
+    if stored is None or stored.metadata.annotations.get(RETIRED_FOR) != DisruptionReason.ABANDONED:
+        return False
+    return replaces_of(stored) is not None and not any(
+        pod.spec.node_name == node and is_reschedulable(pod) for pod in cluster.pods.values() if node
+    )
 
 
 class Life(RuleBasedStateMachine):
@@ -122,6 +135,11 @@ class Life(RuleBasedStateMachine):
         self._simulation.world.cluster.api.watch(self._notice)
         self._telling.__enter__()
         self._pass(1)
+
+    @property
+    def claims(self) -> list[NodeClaim]:
+        """The NodeClaims that there are now."""
+        return list(self._simulation.world.cluster.node_claims.values())
 
     # --- time, and what goes wrong in it ---
 

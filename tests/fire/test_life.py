@@ -6,6 +6,8 @@ import pytest
 from hypothesis import Phase, seed, settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.labels import RETIRED_FOR
 from tests.fire.life import Life
 from tests.fire.soak import Tally
 
@@ -37,3 +39,16 @@ def test_a_life_under_fire_comes_to_rest(part: int, pytestconfig: pytest.Config,
     )
     for what, number in counted.items():
         tally(what, number)
+
+
+def test_replacements_that_a_lost_one_leaves_without_use_may_go() -> None:
+    """Two spot nodes were to replace an on-demand node. EC2 takes one of them back, so the command is rolled back."""
+    life = Life()
+    try:
+        life.a_claim_is_deleted(0, 3)
+        life.ec2_warns(0, 10)
+        life.ec2_warns(3, 30)
+        assert DisruptionReason.ABANDONED in [claim.metadata.annotations.get(RETIRED_FOR) for claim in life.claims]
+        life.nothing_is_asked_for_without_a_cause()
+    finally:
+        life.teardown()
