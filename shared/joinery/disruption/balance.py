@@ -8,7 +8,8 @@ What it would be to disturb a node is 1, and what evicting its pods costs on top
 so a node is never disturbed for nothing. Of a node that is no candidate all pods count that are no DaemonSet's, as
 Karpenter counts there. A command across pools is credited to each by its share of the price of the nodes that go.
 
-Empty nodes are given up under every policy, so ``Empty`` commands are not asked about, nor is drift.
+Empty nodes are given up under every policy, so ``Empty`` commands are not asked about, nor are drifted nodes. A node
+that goes along with drifted ones is, with its share of what the command saves.
 """
 
 import math
@@ -27,6 +28,7 @@ from joinery.state.pods import is_daemon
 from joinery.state.priorities import priorities_of
 
 POLICY = "Balanced"
+_DRIFTED = DisruptionReason.DRIFTED
 #: A command needs at least so much saving for what it disturbs: 1 / k, where Karpenter fixes k at 2.
 THRESHOLD = 0.5
 
@@ -91,15 +93,17 @@ class Balances:
                 self._disturbances[view.pool] += self._disturbance(view)
 
     def of(self, command: Disruption) -> Sequence[Balance]:
-        """The command in the eyes of every Balanced pool that it takes nodes from, by their names."""
+        """The command in the eyes of every Balanced pool that it takes nodes from, by their names; drift apart."""
         taken = [self._candidates[name] for name in command.retire if name in self._candidates]
         price = sum(candidate.price for candidate in taken)
+        if command.reason is _DRIFTED:
+            taken = [one for one in taken if _DRIFTED not in one.reasons and not one.is_empty]
         pools = sorted({candidate.view.pool for candidate in taken} & self._balanced)
         return tuple(self._balance(pool, taken, command.savings, price) for pool in pools)
 
     def objection(self, command: Disruption) -> str:
         """Why a Balanced pool does not agree, as a sentence about it; empty if all do, or none is asked."""
-        if command.reason is not DisruptionReason.UNDERUTILIZED:
+        if command.reason is DisruptionReason.EMPTY:
             return ""
         for balance in self.of(command):
             if not balance.is_approved:

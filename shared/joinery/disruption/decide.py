@@ -133,6 +133,8 @@ class _Planner:
             yield self._commands(model, consolidate(limited(model, choice, self._left), self._effort))
         if self._review.is_purchase_refused and not self._effort.is_over():
             yield self._commands(model, consolidate(without_new(model), self._effort))
+        if self._review.is_company_refused and not self._effort.is_over():
+            yield self._commands(model, consolidate(limited(model, choice, self._left_for_drift), self._effort))
 
     def _others(self, model: Model) -> tuple[CurvePoint, ...]:
         is_asked = self._problem.options.curve
@@ -209,6 +211,10 @@ class _Planner:
         left = min(self._budgets.left(pool, reason) for reason in candidate.reasons)
         trial_of_image = self._budgets.trials.open(*image_for(candidate.claim, self._problem.packing.snapshot))
         return left if trial_of_image is None else min(left, trial_of_image.room)
+
+    def _left_for_drift(self, candidate: Candidate) -> int:
+        """The same for drifted nodes, and none of the others."""
+        return self._left(candidate) if _DRIFTED in candidate.reasons else 0
 
     def _commands(self, model: Model, choice: Consolidation) -> tuple[Disruption, ...]:
         """The commands of a trial in which every pod has a place, that are worth it and may start now."""

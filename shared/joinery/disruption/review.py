@@ -5,6 +5,7 @@ They repay their moves, the check of all rules agrees, pods keep what they prefe
 
 from collections.abc import Iterable, Mapping, Sequence
 
+from joinery.apis.disruption import DisruptionReason
 from joinery.disruption.admission import admit
 from joinery.disruption.balance import approved
 from joinery.disruption.candidates import Candidate, Candidates
@@ -26,8 +27,9 @@ class Review:
 
     ``holds``: by name of the claim, why a candidate stays, if it does after all: the first reason that came up.
     ``refused``: by their claims' names, commands that the check found wrong. ``is_budget_exceeded``,
-    ``is_purchase_refused``: whether commands were held because they are larger than a budget, or because of what they
-    buy; then a plan of smaller ones, or of those that buy nothing, may do more.
+    ``is_purchase_refused``, ``is_company_refused``: whether commands were held because they are larger than a budget,
+    because of what they buy, or because of nodes that go along with drifted ones; then a plan of smaller ones, of those
+    that buy nothing, or of drifted nodes alone, may do more.
     """
 
     def __init__(self, problem: DisruptionProblem, judged: Candidates, by_name: Mapping[str, Candidate]) -> None:
@@ -35,7 +37,7 @@ class Review:
         self._replacements = Replacements(problem)
         self.holds: dict[str, Held] = {}
         self.refused: dict[tuple[str, ...], Refused] = {}
-        self.is_budget_exceeded = self.is_purchase_refused = False
+        self.is_budget_exceeded = self.is_purchase_refused = self.is_company_refused = False
 
     def hold(self, holds: Iterable[Held]) -> None:
         """Note why these stay."""
@@ -102,6 +104,7 @@ class Review:
     def _admitted(self, commands: Sequence[Disruption]) -> tuple[Disruption, ...]:
         """The commands that Balanced NodePools and budgets let start now."""
         balanced = approved(commands, self._problem, self._judged)
+        self.is_company_refused |= any(held.disruption is DisruptionReason.DRIFTED for held in balanced.held)
         admitted = admit(balanced.commands, self._problem, self._judged.nodes)
         self.is_budget_exceeded = self.is_budget_exceeded or bool(admitted.held)
         self.is_purchase_refused |= any(held.code is HeldCode.CANARY for held in admitted.held)

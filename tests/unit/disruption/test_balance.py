@@ -7,11 +7,14 @@ import pytest
 from joinery.apis.disruption import DisruptionReason
 from joinery.disruption.balance import Balances, approved
 from joinery.disruption.candidates import candidates
+from joinery.disruption.decide import decide
 from joinery.disruption.disruptions import Disruption, HeldCode
 from simulator import builders
 from tests.unit.disruption.clusters import Cluster, on
 
 UNDERUTILIZED = DisruptionReason.UNDERUTILIZED
+#: Two nodes of the smaller type cost more than one of the larger, which holds as much.
+SIZES = (("xlarge", 0.40), ("2xlarge", 0.50))
 BALANCED = builders.node_pool(consolidationPolicy="Balanced")
 
 
@@ -81,7 +84,8 @@ def test_pools_of_other_policies_are_not_asked(policy: str) -> None:
 @pytest.mark.parametrize("reason", [DisruptionReason.EMPTY, DisruptionReason.DRIFTED])
 def test_emptiness_and_drift_are_not_asked_about(reason: DisruptionReason) -> None:
     """Empty nodes go under every policy; drift is no matter of money."""
-    assert _balances(_cluster(10, 1)).objection(_command("default-0", savings=0.0, reason=reason)) == ""
+    cluster = _cluster(10, 1, drifted=reason is DisruptionReason.DRIFTED)
+    assert _balances(cluster).objection(_command("default-0", savings=0.0, reason=reason)) == ""
 
 
 def test_a_command_across_pools_is_credited_by_price_and_every_balanced_pool_must_agree() -> None:
@@ -115,3 +119,16 @@ def test_where_nothing_of_a_pool_has_a_price_nothing_is_approved() -> None:
     cluster = _cluster(3, 3, instance_type="m1.small", drifted=True)
     (balance,) = _balances(cluster).of(_command("default-0", savings=0.12))
     assert (balance.score, balance.is_approved) == (0.0, False)
+
+
+def test_nodes_that_go_along_with_a_drifted_one_are_asked_about() -> None:
+    """Their pool would say no without it. The drifted node goes alone then."""
+    types = tuple(builders.instance_type(f"m7a.{size}", price=price, spot=None) for size, price in SIZES)
+    pool = builders.node_pool(consolidationPolicy="Balanced", budgets=[{"nodes": "100%"}])
+    cluster = Cluster(pools=[pool], types=types)
+    cluster.machine("old", [on("large", "old", cpu="3800m")], drifted=True)
+    for number in range(3):
+        name = f"n{number}"
+        cluster.machine(name, [on(f"{name}-{index}", name, cpu="180m") for index in range(20)])
+    commands = decide(cluster.problem(move_price=0.0)).commands
+    assert [(command.reason, command.retire) for command in commands] == [(DisruptionReason.DRIFTED, ("claim-old",))]
