@@ -158,6 +158,34 @@ def test_a_broken_annotation_is_worked_out_again(old: Stand) -> None:
     assert old.provision()["launched"] == 1
 
 
+@pytest.mark.parametrize(
+    "record",
+    [
+        '{"status": {"conditions": 5}}',
+        '{"status": {"conditions": [1]}}',
+        '{"status": {"conditions": [{"type": []}]}}',
+        '{"status": {"resources": "all", "amis": 3, "allocatable": {"cpu": "x"}, "nodes": 1e999}}',
+        '{"annotations": {"a": 1, "b": null, "c": ["d"]}}',
+    ],
+)
+def test_a_record_of_other_types_is_worked_out_again(old: Stand, record: str) -> None:
+    """On a Provisioner, its template, and a Machine: pods get nodes, and no door stops."""
+    machine: dict[str, Any] = {"apiVersion": "karpenter.sh/v1alpha5", "kind": "Machine", "metadata": {"name": "older"}}
+    condition = {"type": "MachineLaunched", "status": "True", "lastTransitionTime": "2026-08-24T00:00:00Z"}
+    machine["spec"] = {"machineTemplateRef": {"name": "default"}, "requirements": [], "resources": {}}
+    machine["status"] = {"providerID": "aws:///us-east-1a/i-0123456789abcdef0", "conditions": [condition]}
+    given = ((stored(old, "Provisioner"), "nodepool"), (stored(old, "AWSNodeTemplate"), "ec2nodeclass"))
+    for document, kind in (*given, (machine, "nodeclaim")):
+        metadata = {**document["metadata"], "annotations": {f"{WRITTEN_AS}.{kind}": record}}
+        old.world.cluster.add_document({**document, "metadata": metadata})
+    old.live()
+    old.live()
+    old.consolidate()
+    old.expire()
+    old.pods(1)
+    assert old.provision()["launched"] == 1
+
+
 def test_a_template_without_an_instance_profile_says_so(world: World) -> None:
     """Karpenter's own settings held the default; it has to be a setting of ours."""
     stand = Stand(world)

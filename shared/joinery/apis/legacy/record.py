@@ -16,11 +16,22 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from pydantic import ValidationError
+
 from joinery.apis.labels import WRITTEN_AS
+from joinery.apis.meta import Model
+from joinery.apis.nodeclaim import NodeClaimStatus
+from joinery.apis.nodeclass import NodeClassStatus
+from joinery.apis.nodepool import NodePoolStatus
 
 Document = dict[str, Any]
 
 _CLAIM = "NodeClaim"
+_STATUSES: Mapping[str, type[Model]] = {
+    "NodePool": NodePoolStatus,
+    "EC2NodeClass": NodeClassStatus,
+    _CLAIM: NodeClaimStatus,
+}
 #: Conditions that a Machine calls ``MachineLaunched`` and so on.
 MACHINE_CONDITIONS = frozenset({"Launched", "Registered", "Initialized", "Drifted"})
 #: The kind of v1 whose status an older kind can show as its own.
@@ -88,7 +99,27 @@ def _record(stored: Document, kind: str, name: str) -> Document:
     except (ValueError, RecursionError):
         record = {}
     parts = record if isinstance(record, dict) else {}
-    return {part: parts[part] if isinstance(parts.get(part), dict) else {} for part in ("annotations", "status")}
+    given = parts.get("annotations")
+    texts = {key: text for key, text in given.items() if isinstance(text, str)} if isinstance(given, dict) else {}
+    return {"annotations": texts, "status": _readable(parts.get("status"), kind)}
+
+
+def _readable(status: Any, kind: str) -> Document:
+    """The status, if its kind can have it; else none.
+
+    A class has texts and lists of objects, whatever its cloud.
+    """
+    try:
+        _STATUSES[kind].model_validate(status)
+    except ValidationError:
+        return {}
+    parts: Document = status if isinstance(status, dict) else {}
+    is_right = kind in ("NodePool", _CLAIM) or all(map(_is_part_of_class, parts.values()))
+    return parts if is_right else {}
+
+
+def _is_part_of_class(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, list) and all(isinstance(one, dict) for one in value))
 
 
 def _completed(status: Document, recorded: Document) -> Document:
