@@ -43,7 +43,8 @@ def test_empty_nodes_are_deleted_within_the_contract(run: Run, halved: str) -> N
     """Every key of the contract is there, in its order; what the nodes cost is no longer paid."""
     document = run(*JSON, "-f", halved).document
     assert list(document) == [
-        "apiVersion", "kind", "now", "commands", "held", "cost", "moves", "curve", "catalogue", "notices", "solver",
+        "apiVersion", "kind", "now", "commands", "held", "refused", "cost", "moves", "curve", "catalogue", "notices",
+        "solver",
     ]  # fmt: skip
     assert (document["apiVersion"], document["kind"], document["now"]) == ("joinery.dev/v1", "DisruptionPlan", NOW)
     for command in document["commands"]:
