@@ -29,6 +29,7 @@ from joinery.apis.labels import CAPACITY_TYPE, DO_NOT_DISRUPT, INSTANCE_TYPE, ZO
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.disruption.disruptions import Held, HeldCode
+from joinery.disruption.eviction_rates import rate_fault
 from joinery.disruption.moves import MovePrices
 from joinery.disruption.problem import DisruptionProblem
 from joinery.disruption.repayment import repayment
@@ -194,7 +195,8 @@ class _Judge:
         )
         if terms.fault:
             return candidate, _Hold(HeldCode.POLICY, terms.fault)
-        return candidate, next((_Hold(HeldCode.POD, move.fault) for move in moves if move.fault), None)
+        faults = (*(move.fault for move in moves), *(() if self._options.ignore_budgets else map(rate_fault, pods)))
+        return candidate, next((_Hold(HeldCode.POD, fault) for fault in faults if fault), None)
 
     def _holds(self, candidate: Candidate, fault: _Hold | None) -> dict[DisruptionReason, _Hold | None]:
         """By what it might be disrupted for: what keeps it from that, None if nothing does."""

@@ -55,11 +55,10 @@ class EvictionRates:
 
     def _objection(self, pod: Pod, count: int) -> str:
         """``count``: how many pods of its workload the command moves."""
+        if fault := rate_fault(pod):
+            return fault
         text, name = pod.metadata.annotations[EVICTION_RATE].strip(), _workload(pod)
-        try:
-            rate = eviction_rate_of(text)
-        except ValueError as error:
-            return f"pod {pod.key} has the annotation {EVICTION_RATE}, which keeps it: {error}"
+        rate = eviction_rate_of(text)
         total, lately, taken = len(self._pods[name]), self._disturbed(name, rate), self._taken[name]
         if count + lately + taken <= rate.limit(total):
             return ""
@@ -79,6 +78,18 @@ class EvictionRates:
         created = pod.metadata.creation_timestamp
         is_young = created is not None and self._now - created < rate.length
         return is_young or is_terminating(pod) or pod.spec.node_name in self._leaving
+
+
+def rate_fault(pod: Pod) -> str:
+    """What is wrong with the pod's rate, as a sentence about it; empty if nothing is."""
+    text = pod.metadata.annotations.get(EVICTION_RATE)
+    if text is None:
+        return ""
+    try:
+        eviction_rate_of(text)
+    except ValueError as error:
+        return f"pod {pod.key} has the annotation {EVICTION_RATE}, which keeps it: {error}"
+    return ""
 
 
 def _workload(pod: Pod) -> str:

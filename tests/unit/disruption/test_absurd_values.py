@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from joinery.apis.labels import LAUNCH_TOKEN
+from joinery.apis.labels import EVICTION_RATE, LAUNCH_TOKEN
 from joinery.disruption.decide import decide
 from joinery.disruption.disruptions import Disruptions
 from joinery.state.claims import with_status
@@ -73,3 +73,13 @@ def test_a_pod_whose_deadline_never_comes_does_not_end_soon(seconds: int) -> Non
     job = on("p", started=START, restart_policy="Never", active_deadline_seconds=seconds)
     cluster.machine("n", [job], pool="odd")
     assert _goes(decide(cluster.problem()), "claim-empty")
+
+
+def test_a_pod_whose_eviction_rate_cannot_be_read_keeps_its_own_node_alone() -> None:
+    """The pods of two pools would share what is bought for them."""
+    cluster = Cluster(pools=[builders.node_pool(name, budgets=UNLIMITED) for name in ("default", "odd")])
+    for name, pool, annotations in (("n", "default", {}), ("m", "default", {}), ("x", "odd", {EVICTION_RATE: "soon"})):
+        cluster.machine(name, [on(f"p-{name}", name, cpu="300m", annotations=annotations)], pool=pool)
+    decision = decide(cluster.problem())
+    assert _goes(decision, "claim-n") or _goes(decision, "claim-m")
+    assert "joinery.dev/eviction-rate" in next(h.message for h in decision.held if h.node_claim == "claim-x")
