@@ -44,17 +44,20 @@ class EmulatedDoor:
 
     def __enter__(self) -> "EmulatedDoor":
         self._address, runtime_api = (f"127.0.0.1:{port}" for port in _free_ports(2))
-        output = self._stack.enter_context(self.log.open("wb"))
-        process = subprocess.Popen(
-            [
-                str(_emulator()), "--log-level", "error",
-                "--runtime-interface-emulator-address", self._address, "--runtime-api-address", runtime_api,
-                str(_interpreter()), "-m", "awslambdaric", self._door.handler,
-            ],
-            cwd=_built(self._door), env=self._variables(), stdout=output, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        self._stack.callback(_stop, process)
-        _wait_for(self._address)
+        # If it does not start, nothing is left open.
+        with contextlib.ExitStack() as stack:
+            output = stack.enter_context(self.log.open("wb"))
+            process = subprocess.Popen(
+                [
+                    str(_emulator()), "--log-level", "error",
+                    "--runtime-interface-emulator-address", self._address, "--runtime-api-address", runtime_api,
+                    str(_interpreter()), "-m", "awslambdaric", self._door.handler,
+                ],
+                cwd=_built(self._door), env=self._variables(), stdout=output, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+            stack.callback(_stop, process)
+            _wait_for(self._address)
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(
