@@ -117,13 +117,14 @@ class Candidates:
     prices: Mapping[str, float] = field(default_factory=dict)
 
 
-def candidates(problem: DisruptionProblem) -> Candidates:
-    """Judge every node of the problem's snapshot."""
-    return _Judge(problem).judge()
+def candidates(problem: DisruptionProblem, awaited: Mapping[str, str] | None = None) -> Candidates:
+    """Judge every node of the problem's snapshot. ``awaited``: by Node, a pod that waits and has room on it."""
+    return _Judge(problem, awaited or {}).judge()
 
 
 class _Judge:
-    def __init__(self, problem: DisruptionProblem) -> None:
+    def __init__(self, problem: DisruptionProblem, awaited: Mapping[str, str]) -> None:
+        self._awaited = awaited
         self._snapshot = problem.packing.snapshot
         self._now, self._options = self._snapshot.now, problem.options
         self._views = views(self._snapshot)
@@ -222,6 +223,8 @@ class _Judge:
             return _Hold(HeldCode.NOMINATED, "it is kept for the pods that it was bought for")
         if nominated := next((pod.key for pod in view.pods if not pod.spec.node_name), ""):
             return _Hold(HeldCode.NOMINATED, f"pod {nominated} is nominated for it")
+        if view.node in self._awaited:
+            return _Hold(HeldCode.NOMINATED, f"pod {self._awaited[view.node]} waits, and has room on it")
         if view.annotations.get(DO_NOT_DISRUPT) == "true":
             return _Hold(HeldCode.DO_NOT_DISRUPT, f"its Node has the annotation {DO_NOT_DISRUPT}")
         return None

@@ -1,6 +1,6 @@
 """Which nodes earn their price: ``decide(problem)``.
 
-1. ``candidates``: which nodes may go at all, and for what.
+1. ``waiting``: which pods that wait need no new node. ``candidates``: which nodes may go at all, and for what.
 2. ``consolidation.model`` and ``optimizer.consolidation``: which of them should, all at once, so that the price of
    nodes and of moves is least; with a bound.
 3. ``consolidation.trial``: where their pods really go, by the packing core. A node whose pods have no other place
@@ -28,6 +28,7 @@ from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, 
 from joinery.disruption.problem import DisruptionProblem
 from joinery.disruption.review import Review
 from joinery.disruption.terminate_first import ended_in_full_reservations, ended_where_scarce
+from joinery.disruption.waiting import settled
 from joinery.optimizer.consolidation.choice import consolidate
 from joinery.optimizer.consolidation.instance import Consolidation
 from joinery.optimizer.consolidation.relaxation import KeepRelaxation
@@ -41,7 +42,8 @@ _ROUNDS = 8
 
 def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) -> Disruptions:
     """The commands that make the cluster cheapest, in the order in which they should be carried out."""
-    judged = candidates(problem)
+    problem, awaited = settled(problem, stopwatch)
+    judged = candidates(problem, awaited)
     before = sum(judged.prices.values())
     limit = problem.options.time_limit
     effort = Effort(seed=problem.packing.options.seed, is_time_up=lambda: limit is not None and stopwatch() >= limit)
@@ -199,11 +201,11 @@ class _Planner:
         if not all(objections.values()):
             return None
         reason, objection = next(iter(objections.items()))
-        return Held(name, HeldCode.BUDGET, objection, reason)
+        return Held(name, self._budgets.code(_alone(candidate, reason)), objection, reason)
 
     def _objection(self, name: str, reason: DisruptionReason) -> str:
         """Why budgets let none like this node go for that reason; empty if they let one go."""
-        return self._budgets.objection(Disruption(reason=reason, message="", retire=(name,)))
+        return self._budgets.objection(_alone(self._by_name[name], reason))
 
     def _left(self, candidate: Candidate) -> int:
         """How many nodes of the candidate's NodePool may go now."""
@@ -231,6 +233,12 @@ class _Planner:
             )
             retired = [one for one in retired if one.claim.metadata.name not in result.stuck]
         return ()
+
+
+def _alone(candidate: Candidate, reason: DisruptionReason) -> Disruption:
+    """A command that retires the node and buys nothing, to ask whether there is room for it."""
+    pods = tuple(pod.key for pod in candidate.pods)
+    return Disruption(reason=reason, message="", retire=(candidate.claim.metadata.name,), pods=pods)
 
 
 def _unchosen(candidate: Candidate) -> Held:
