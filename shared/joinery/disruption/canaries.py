@@ -14,8 +14,8 @@ from joinery.disruption.candidates import Candidate
 from joinery.disruption.disruptions import Disruption
 from joinery.disruption.problem import DisruptionProblem
 from joinery.lifecycle.canary import Stage, Trial, Trials, trials
+from joinery.lifecycle.drift import drifted_since
 from joinery.scheduling.packing import Launch
-from joinery.state.claims import DRIFTED
 from joinery.state.snapshot import Snapshot
 
 #: How long a node is asked to be the canary. If it has not gone by then, because its pods have no other place for
@@ -66,14 +66,9 @@ def _in_turn(nodes: Iterable[Candidate], now: datetime) -> Sequence[Candidate]:
     Nobody remembers who was asked. The time since the first of them drifted says whose turn it is.
     """
     ordered = sorted(nodes, key=lambda node: (node.is_empty, node.move_price, node.claim.metadata.name))
-    since = min((at for node in ordered if (at := _drifted_since(node.claim)) is not None), default=now)
+    since = min((at for node in ordered if (at := drifted_since(node.claim)) is not None), default=now)
     turn = max(0, (now - since) // _TURN) % len(ordered)
     return [*ordered[turn:], *ordered[:turn]]
-
-
-def _drifted_since(claim: NodeClaim) -> datetime | None:
-    condition = claim.condition(DRIFTED)
-    return condition.last_transition_time if condition else None
 
 
 class CanaryLimit:

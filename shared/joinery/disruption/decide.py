@@ -228,9 +228,7 @@ class _Planner:
             result = trial(self._problem, self._judged, retired, wishes, self._stopwatch)
             if not result.stuck:
                 return self._review.startable(commands_of(result, bonds_of(result, model)), model)
-            self._review.hold(
-                Held(name, HeldCode.NO_PLACE, "its pods have no other place") for name in sorted(result.stuck)
-            )
+            self._review.hold(map(_without_place, sorted(result.stuck)))
             retired = [one for one in retired if one.claim.metadata.name not in result.stuck]
         return ()
 

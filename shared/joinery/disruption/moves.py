@@ -24,7 +24,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import TypeVar
 
-from joinery.apis.core import OwnerReference, Pod
+from joinery.apis.core import Pod
 from joinery.apis.disruption import dollars_of, payback_of, switch_of
 from joinery.apis.labels import DISRUPTION_PRICE, NEW_NODES_REPAY, PAYBACK
 from joinery.apis.nodepool import NodePool
@@ -32,7 +32,7 @@ from joinery.disruption.costs import eviction_cost
 from joinery.disruption.problem import DisruptionProblem
 from joinery.scheduling.constraints.resources import requests_of
 from joinery.state.nodes import NodeView
-from joinery.state.pods import is_active, is_owned_by, is_reschedulable, is_terminating
+from joinery.state.pods import controller_of, is_active, is_owned_by, is_reschedulable, is_terminating
 from joinery.state.priorities import priorities_of
 
 T = TypeVar("T")
@@ -180,7 +180,7 @@ def workloads_of(pod: Pod) -> tuple[str, ...]:
 
     A ReplicaSet of a Deployment is named after it and after the hash of its template, which its pods have as a label.
     """
-    controller = _controller(pod)
+    controller = controller_of(pod)
     if controller is None:
         return ()
     namespace = pod.metadata.namespace or "default"
@@ -202,10 +202,6 @@ def replicas_of(pods: Iterable[Pod]) -> Mapping[str, int]:
 def runs_to_completion(pod: Pod) -> bool:
     """Whether the pod does a piece of work and ends, so that a pod in its place begins with that work anew."""
     return pod.spec.restart_policy in ("Never", "OnFailure") or is_owned_by(pod, "batch/v1", "Job")
-
-
-def _controller(pod: Pod) -> OwnerReference | None:
-    return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
 
 
 def _own_price(pod: Pod) -> MovePrice:

@@ -32,6 +32,7 @@ from joinery.disruption.canaries import image_for, sentence
 from joinery.disruption.rates import allowance
 from joinery.disruption.terminate_first import wishes_of
 from joinery.lifecycle.canary import Trials, trials
+from joinery.lifecycle.drift import by_drift
 from joinery.lifecycle.new_commands import NewCommand, obstacle
 from joinery.lifecycle.registration_health import REGISTRATION_HEALTHY
 from joinery.lifecycle.second_look import SecondLook
@@ -130,9 +131,7 @@ class _Choice:
         return len(self._claims) + 1 if text is None else amount("nodes", text) - sum(there)
 
     def _order(self, claim: NodeClaim) -> tuple[bool, str, str]:
-        condition = claim.condition(DRIFTED)
-        since = condition.last_transition_time if condition else None
-        return claim.metadata.name in self._used, since.isoformat() if since else "", claim.metadata.name
+        return claim.metadata.name in self._used, *by_drift(claim)
 
     def _objection(self, claim: NodeClaim) -> str:
         """Why the node must not be replaced now; empty if it may."""

@@ -25,12 +25,14 @@ from joinery.apis.sizes import CHEAPEST
 from joinery.disruption.candidates import Candidate
 from joinery.disruption.disruptions import Disruption
 from joinery.disruption.problem import DisruptionProblem
+from joinery.lifecycle.drift import by_drift
 from joinery.scheduling.constraints.budgets import Coverage
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import Stopwatch, solve
-from joinery.state.nodes import NodeView, views
+from joinery.state.nodes import NodeView, cordoned, views
 from joinery.state.offerings import InstanceType, Offering
+from joinery.state.pods import bound_to
 from joinery.state.snapshot import Snapshot
 from joinery.verification.verify import verify
 
@@ -150,18 +152,15 @@ def _without(view: NodeView, moving: Collection[str], snapshot: Snapshot) -> Sna
     return replace(
         snapshot,
         node_claims=tuple(claim for claim in snapshot.node_claims if claim.metadata.name != view.claim),
-        nodes=tuple(
-            msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, unschedulable=True))
-            for node in snapshot.nodes
-            if node.metadata.name != view.node
-        ),
+        nodes=tuple(cordoned(node) for node in snapshot.nodes if node.metadata.name != view.node),
         pods=tuple(pod for pod in pods if pod.key in moving or pod.spec.node_name not in ("", view.node)),
     )
 
 
 def _waiting(pod: Pod) -> Pod:
-    status = msgspec.structs.replace(pod.status, phase="Pending", nominated_node_name="", conditions=[_UNSCHEDULABLE])
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""), status=status)
+    free = bound_to(pod, "")
+    status = msgspec.structs.replace(free.status, phase="Pending", conditions=[_UNSCHEDULABLE])
+    return msgspec.structs.replace(free, status=status)
 
 
 def _may_all_go(pods: Iterable[Pod], snapshot: Snapshot) -> bool:
@@ -212,10 +211,4 @@ def _ending(candidates: Iterable[Candidate], problem: DisruptionProblem, wish: T
     drifted = [
         one for one in candidates if DisruptionReason.DRIFTED in one.reasons and wish in wishes_of(one.pool, default)
     ]
-    return sorted(drifted, key=_drifted_since)
-
-
-def _drifted_since(candidate: Candidate) -> tuple[str, str]:
-    condition = candidate.claim.condition("Drifted")
-    since = condition.last_transition_time if condition else None
-    return since.isoformat() if since else "", candidate.claim.metadata.name
+    return sorted(drifted, key=lambda one: by_drift(one.claim))

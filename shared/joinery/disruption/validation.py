@@ -10,8 +10,9 @@ taken now, ends the command.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from joinery.apis.core import Pod
 from joinery.apis.disruption import DisruptionReason
@@ -52,7 +53,7 @@ def validate(problem: Problem, commands: Sequence[Disruption], decided: Snapshot
     left = [(index, command) for index, command in listed if not command.terminates_first]
     step = max(1, -(-len(left) // states))
     for start in range(0, len(left), step):
-        _sift(problem, left[start : start + step], valid, reasons)
+        sift(partial(_first_violation, problem), left[start : start + step], valid, reasons)
     # What ends first takes nothing from the others: its pods go back to the place that it held.
     for index, command in listed:
         if command.terminates_first and (why := violation(command, problem)):
@@ -62,19 +63,30 @@ def validate(problem: Problem, commands: Sequence[Disruption], decided: Snapshot
     return Validation(tuple(valid), tuple((commands[index], reasons[index]) for index in sorted(reasons)))
 
 
-def _sift(
-    problem: Problem, listed: Sequence[tuple[int, Disruption]], valid: list[Disruption], reasons: dict[int, str]
+def sift(
+    objection: Callable[[Sequence[Disruption]], str],
+    listed: Sequence[tuple[int, Disruption]],
+    valid: list[Disruption],
+    reasons: dict[int, str],
 ) -> None:
-    """Add to ``valid`` what holds beside what is in it already, and to ``reasons`` why the others do not."""
-    violations = violations_of(problem, [*valid, *(command for _, command in listed)]) if listed else ()
-    if not violations:
+    """Add to ``valid`` what holds beside what is in it already, and to ``reasons`` why the others do not.
+
+    ``objection``: what speaks against commands that are carried out together, in words; empty if nothing does.
+    ``listed``: the commands, each with the number by which ``reasons`` names it.
+    """
+    why = objection([*valid, *(command for _, command in listed)]) if listed else ""
+    if not why:
         valid += [command for _, command in listed]
     elif len(listed) == 1:
-        reasons[listed[0][0]] = str(violations[0])
+        reasons[listed[0][0]] = why
     else:
         middle = len(listed) // 2
-        _sift(problem, listed[:middle], valid, reasons)
-        _sift(problem, listed[middle:], valid, reasons)
+        sift(objection, listed[:middle], valid, reasons)
+        sift(objection, listed[middle:], valid, reasons)
+
+
+def _first_violation(problem: Problem, commands: Sequence[Disruption]) -> str:
+    return str(next(iter(violations_of(problem, commands)), ""))
 
 
 def violations_of(problem: Problem, commands: Sequence[Disruption]) -> tuple[Violation, ...]:

@@ -7,11 +7,9 @@ for which nodes have to be bought are provisioning's alone.
 from collections.abc import Mapping
 from dataclasses import replace
 
-import msgspec
-
 from joinery.disruption.problem import DisruptionProblem
 from joinery.scheduling.solve import Stopwatch, solve
-from joinery.state.pods import is_pending
+from joinery.state.pods import bound_to, is_pending
 
 
 def settled(
@@ -27,9 +25,7 @@ def settled(
     placements = [placement for placement in solve(packing, stopwatch=stopwatch).existing if placement.node]
     node_of = {pod: placement.node for placement in placements for pod in placement.pods}
     pods = tuple(
-        msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=node_of[pod.key]))
-        if pod.key in node_of and is_pending(pod, only_marked=only_marked)
-        else pod
+        bound_to(pod, node_of[pod.key]) if pod.key in node_of and is_pending(pod, only_marked=only_marked) else pod
         for pod in packing.snapshot.pods
     )
     bound = replace(problem, packing=replace(packing, snapshot=replace(packing.snapshot, pods=pods)))

@@ -101,8 +101,8 @@ def trials(snapshot: Snapshot, rule: CanaryRule | None) -> Trials:
         by_class[claim.spec.node_class_ref.name].append(claim)
     found: dict[tuple[str, str], Trial] = {}
     for node_class in snapshot.node_classes:
-        claims = by_class[node_class.metadata.name]
-        if any(is_outdated(claim, node_class.images) for claim in claims):
+        claims, images = by_class[node_class.metadata.name], node_class.images
+        if any(is_outdated(claim, images) for claim in claims):
             found |= _of_class(snapshot, node_class, claims, rule)
     return Trials(found)
 

@@ -100,6 +100,18 @@ def drift_noted(claim: NodeClaim) -> Drift | None:
     return Drift(condition.reason, condition.message) if condition is not None and is_noted else None
 
 
+def drifted_since(claim: NodeClaim) -> datetime | None:
+    """Since when the claim's condition speaks of drift; None where nobody says."""
+    condition = claim.condition(DRIFTED)
+    return condition.last_transition_time if condition else None
+
+
+def by_drift(claim: NodeClaim) -> tuple[str, str]:
+    """To sort by: the longest drifted first, then by name."""
+    since = drifted_since(claim)
+    return since.isoformat() if since else "", claim.metadata.name
+
+
 def with_drift(claim: NodeClaim, drift: Drift, now: datetime) -> NodeClaim:
     """The claim with the condition that says so."""
     return with_condition(claim, _condition(drift, claim, now))

@@ -10,6 +10,7 @@ from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, ZONE
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce
+from joinery.lifecycle.drift import drift_noted
 from joinery.lifecycle.new_commands import NewCommand
 from joinery.state.offerings import InstanceType
 
@@ -34,8 +35,8 @@ def added_cost(command: NewCommand, hourly: float, types: Mapping[str, Sequence[
 def dearer_events(command: NewCommand, more: float) -> Iterable[Announce]:
     """What to tell of it. ``more``: $/h, above 0."""
     for claim in command.candidates:
-        condition = claim.condition("Drifted")
-        why = f" ({condition.reason}: {condition.message})" if condition else ""
+        noted = drift_noted(claim)
+        why = f" ({noted.reason}: {noted.message})" if noted else ""
         text = f"to replace it for drift{why} costs ${more:.4f}/h more"
         yield Announce("DriftCostsMore", text, claim, warning=True)
 

@@ -16,7 +16,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.claims import INITIALIZED, moment
 from joinery.state.disruption import replaces_of
 from joinery.state.nodes import nodes_by_provider_id
-from joinery.state.pods import bound_at, is_active, is_reschedulable
+from joinery.state.pods import bound_at, controller_of, is_active, is_reschedulable
 from joinery.state.snapshot import Snapshot
 
 #: How long a node may take until it is fit for pods. A command waits for it ten minutes from its decision on
@@ -123,7 +123,8 @@ class Witnesses:
 
 def _owner(pod: Pod) -> str:
     """The UID of its controller, which makes pods that are alike."""
-    return next((owner.uid for owner in pod.metadata.owner_references if owner.controller), "")
+    owner = controller_of(pod)
+    return owner.uid if owner else ""
 
 
 def _is_ready(pod: Pod) -> bool:

@@ -39,7 +39,8 @@ def verdicts_of(node_class: NodeClass) -> Mapping[str, Verdict]:
         listed = decode(text.encode(), tuple[Verdict, ...])
     except (msgspec.DecodeError, RecursionError):
         return {}
-    return {verdict.image: verdict for verdict in listed if verdict.image in node_class.images}
+    images = node_class.images
+    return {verdict.image: verdict for verdict in listed if verdict.image in images}
 
 
 def with_verdicts(node_class: NodeClass, verdicts: Iterable[Verdict]) -> NodeClass:

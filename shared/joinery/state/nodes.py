@@ -109,6 +109,11 @@ def views(snapshot: Snapshot) -> tuple[NodeView, ...]:
     return tuple(sorted(merged, key=lambda view: (not view.is_initialized, view.name)))
 
 
+def cordoned(node: Node) -> Node:
+    """The node as if it took no more pods."""
+    return with_fields(node, spec=with_fields(node.spec, unschedulable=True))
+
+
 def nodes_by_provider_id(nodes: Iterable[Node]) -> Mapping[str, tuple[Node, ...]]:
     """The Nodes of each instance, the live one first.
 

@@ -19,7 +19,7 @@ from joinery.apis.core import Node, Pod, Taint
 from joinery.apis.labels import NO_SCHEDULE, PLANNED_NEEDS, PLANNED_PODS, PLANNED_TAINT, UNSERVED_NEEDS
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.claims import INITIALIZED, has_joined
-from joinery.state.pods import is_active, is_reschedulable, lasting
+from joinery.state.pods import controller_of, is_active, is_reschedulable, lasting
 
 #: The most that the two annotations together may take, in bytes: the API server takes 256 KiB of all annotations of an
 #: object. Pods beyond that are planned onto the node as well, but it is not kept for them.
@@ -146,7 +146,8 @@ def _group(pod: Pod) -> str:
 
 def _owner(pod: Pod) -> str:
     """The UID of its controller; empty for a pod that nobody recreates."""
-    return next((owner.uid for owner in pod.metadata.owner_references if owner.controller), "")
+    owner = controller_of(pod)
+    return owner.uid if owner else ""
 
 
 # --- whose place is vacant ---

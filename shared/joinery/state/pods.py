@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+import msgspec
+
 from joinery.apis import duration
-from joinery.apis.core import Pod, PodDisruptionBudget, Toleration
+from joinery.apis.core import OwnerReference, Pod, PodDisruptionBudget, Toleration
 from joinery.apis.labels import DO_NOT_DISRUPT, PLANNED_TAINT
 
 #: The scheduler of pods that a Fargate profile selects; EKS writes its name into them.
@@ -38,6 +40,20 @@ def is_owned_by(pod: Pod, api_version: str, kind: str) -> bool:
         if owner.kind == kind and owner.api_version == api_version:
             return True
     return False
+
+
+def controller_of(pod: Pod) -> OwnerReference | None:
+    """Who keeps the pod, and makes another one in its place; None for a pod that nobody recreates."""
+    return next((owner for owner in pod.metadata.owner_references if owner.controller), None)
+
+
+def bound_to(pod: Pod, node: str) -> Pod:
+    """The pod on that node, nominated for none; with an empty name it waits."""
+    return msgspec.structs.replace(
+        pod,
+        spec=msgspec.structs.replace(pod.spec, node_name=node),
+        status=msgspec.structs.replace(pod.status, nominated_node_name=""),
+    )
 
 
 def is_daemon(pod: Pod) -> bool:

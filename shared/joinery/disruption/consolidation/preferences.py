@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from joinery.apis.disruption import DisruptionReason
 from joinery.disruption.disruptions import Disruption
-from joinery.disruption.validation import state_after
+from joinery.disruption.validation import sift, state_after
 from joinery.scheduling.problem import Problem
 from joinery.verification.preferences import honoured
 
@@ -29,16 +29,15 @@ def agreeable(problem: Problem, commands: Sequence[Disruption]) -> Agreeable:
 
     Cost: two states of the cluster where that is all of them; about twice the logarithm of the commands for each other.
     """
-    moving = [command for command in commands if command.reason is DisruptionReason.UNDERUTILIZED]
+    moving = [it for it in enumerate(commands) if it[1].reason is DisruptionReason.UNDERUTILIZED]
     if not moving or not problem.options.respect_preferences:
         return Agreeable(tuple(commands))
-    loss = _Loss(problem)
     kept = [command for command in commands if command.reason is not DisruptionReason.UNDERUTILIZED]
-    reasons: dict[tuple[str, ...], str] = {}
-    _sift(loss, moving, kept, reasons)
+    reasons: dict[int, str] = {}
+    sift(_Loss(problem).of, moving, kept, reasons)
     return Agreeable(
-        commands=tuple(command for command in commands if command.retire not in reasons),
-        dropped=tuple((command, reasons[command.retire]) for command in commands if command.retire in reasons),
+        commands=tuple(command for number, command in enumerate(commands) if number not in reasons),
+        dropped=tuple((commands[number], reasons[number]) for number in sorted(reasons)),
     )
 
 
@@ -56,18 +55,3 @@ class _Loss:
             if identity in after and after[identity][1] < weight:
                 return f"pods like {pod} would keep less of what they prefer"
         return ""
-
-
-def _sift(
-    loss: _Loss, commands: Sequence[Disruption], kept: list[Disruption], reasons: dict[tuple[str, ...], str]
-) -> None:
-    """Add to ``kept`` what takes nothing from pods beside what is in it already; and to ``reasons`` what does."""
-    why = loss.of([*kept, *commands])
-    if not why:
-        kept += commands
-    elif len(commands) == 1:
-        reasons[commands[0].retire] = why
-    else:
-        middle = len(commands) // 2
-        _sift(loss, commands[:middle], kept, reasons)
-        _sift(loss, commands[middle:], kept, reasons)

@@ -9,8 +9,6 @@ Nodes are moved to for their price, so no size is preferred unless the NodePool 
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-import msgspec
-
 from joinery.apis.sizes import CHEAPEST
 from joinery.disruption.candidates import Candidate, Candidates
 from joinery.disruption.problem import DisruptionProblem
@@ -19,6 +17,7 @@ from joinery.scheduling.firstfit.pending import must_move
 from joinery.scheduling.packing import ExistingPlacement, Launch, placed_pods, placements_of
 from joinery.scheduling.problem import Wishes
 from joinery.scheduling.solve import Stopwatch, solve
+from joinery.state.nodes import cordoned
 from joinery.state.snapshot import Snapshot
 
 
@@ -67,9 +66,7 @@ def trial(
 def _closed(snapshot: Snapshot, judged: Candidates) -> Snapshot:
     """The snapshot, in which nodes that may not receive moved pods take no pods at all."""
     nodes = tuple(
-        node
-        if node.metadata.name in judged.destinations or node.spec.unschedulable
-        else msgspec.structs.replace(node, spec=msgspec.structs.replace(node.spec, unschedulable=True))
+        node if node.metadata.name in judged.destinations or node.spec.unschedulable else cordoned(node)
         for node in snapshot.nodes
     )
     return replace(snapshot, nodes=nodes)

@@ -31,6 +31,7 @@ from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.problem import Problem
 from joinery.state.nodes import NodeView, views
 from joinery.state.offerings import InstanceType
+from joinery.state.pods import bound_to
 
 _KEPT = Taint(key=PLANNED_TAINT, effect="NoSchedule")
 
@@ -62,21 +63,13 @@ def _pods(pods: Iterable[Pod], target: Mapping[str, str], waiting: str) -> Itera
         if pod.key == waiting:
             # A StatefulSet's pod on a node that goes is terminating already, and comes back under its name.
             living = msgspec.structs.replace(pod.metadata, deletion_timestamp=None)
-            yield msgspec.structs.replace(_bound_to(pod, ""), metadata=living)
+            yield msgspec.structs.replace(bound_to(pod, ""), metadata=living)
         elif pod.key in target:
-            yield _bound_to(pod, target[pod.key])
+            yield bound_to(pod, target[pod.key])
         elif pod.spec.node_name or pod.status.nominated_node_name:
             # Pods that found no new place stay on the node that goes.
             annotations = {**pod.metadata.annotations, DO_NOT_DISRUPT: "true"}
             yield msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, annotations=annotations))
-
-
-def _bound_to(pod: Pod, node: str) -> Pod:
-    return msgspec.structs.replace(
-        pod,
-        spec=msgspec.structs.replace(pod.spec, node_name=node),
-        status=msgspec.structs.replace(pod.status, nominated_node_name=""),
-    )
 
 
 def _standing(view: NodeView, pod: str, *, now: datetime) -> Node:
