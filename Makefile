@@ -2,21 +2,29 @@
 # by the rules below, into this folder and ~/.cache; as root on Debian a headless Chromium too (ten seconds).
 
 PYTHON ?= python3
-# What `make build` builds; the template's defaults. `host` is this machine's own.
-RUNTIME ?= python3.13
-ARCHITECTURE ?= arm64
+# What is built and deployed, instead of what the template says: python3.12, x86_64; `host` is this machine's own.
+RUNTIME ?=
+ARCHITECTURE ?=
 # How many processes run tests. More than there are processors fill the time in which a test waits for a real API server.
 WORKERS ?= 3
 # How long `make soak` takes, and what its random choices come from.
 STEPS ?= 10000
 SEED ?= 0
 
+# Where the cluster is, for `make deploy` and `make rotate-token`. Taken before SAM's own default below.
+REGION ?= $(or $(AWS_REGION),$(AWS_DEFAULT_REGION))
+REGION := $(REGION)
+
 UV_VERSION := 0.13.9
 SAM_VERSION := 1.170.0
 RIC_VERSION := 4.2.2
+CFN_LINT_VERSION := 1.58.0
+CHECKOV_VERSION := 3.3.30
+MINISTACK_VERSION := 1.5.33
 
 UV := .cache/uv/bin/uv
 SAM := .venv-sam/bin/sam
+LINTERS := .venv-lint/.cfn-lint-$(CFN_LINT_VERSION)-checkov-$(CHECKOV_VERSION)
 export PYTHONPATH :=
 # What was compiled is kept, also where a container asks for the contrary: importing without it takes twice as long.
 export PYTHONDONTWRITEBYTECODE :=
@@ -27,7 +35,7 @@ export AWS_DEFAULT_REGION ?= us-east-1
 export AWS_EC2_METADATA_DISABLED := true
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test fuzz soak lint types format check-build build build-host smoke bench bench-small judge consolidation churn webhook-bench oracle controlplane sam-local deploy
+.PHONY: help setup demo test fuzz soak lint types format check-build build build-host smoke bench bench-small judge consolidation churn webhook-bench oracle controlplane sam-local deploy deploy-test undeploy rotate-token docs
 
 help: ## Print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +55,9 @@ test: setup ## Everything: lint, types, contracts, drift, build, smoke, tests
 	tools/browser/install >/dev/null || echo "### pages are NOT LOOKED AT in a real browser ###"; \
 	KUBEBUILDER_ASSETS=$$assets .venv/bin/pytest -n $(WORKERS)
 
+deploy-test: build-host .venv-standin/.current $(SAM) ## Deploy the build on a stand-in of the account beside a real control plane (four minutes)
+	@KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(tools/controlplane/build)} .venv/bin/pytest -n 0 tests/deploy
+
 fuzz: setup ## Every property with new examples, 50 times as many as in `make test` (hours; FUZZ="tests/unit/verification --hypothesis-seed=7")
 	@.venv/bin/pytest -n $(WORKERS) --one-by-one -m hypothesis --hypothesis-profile=fuzz $(FUZZ)
 
@@ -54,7 +65,7 @@ soak: setup ## A node's life under fire: random faults, every call failing, ever
 	@assets=$${KUBEBUILDER_ASSETS:-}; if [ -z "$$assets" ] && command -v go >/dev/null; then assets=$$(tools/controlplane/build) || exit 1; fi; \
 	KUBEBUILDER_ASSETS=$$assets .venv/bin/pytest -n $(WORKERS) --one-by-one -m soak --soak=$(STEPS) --soak-seed=$(SEED) $(SOAK)
 
-lint: setup ## Format, lint, import contracts, and whatever is generated and may have drifted
+lint: setup .cache/template-linted ## Format, lint, import contracts, and whatever is generated and may have drifted
 	.venv/bin/ruff format --check --quiet . || { .venv/bin/ruff format --diff --quiet . | head -40; exit 1; }
 	.venv/bin/ruff check --quiet .
 	.venv/bin/lint-imports --no-cache | tail -n 12
@@ -62,6 +73,14 @@ lint: setup ## Format, lint, import contracts, and whatever is generated and may
 	@$(EXPORT) | diff -u layers/dependencies/requirements.txt - \
 		|| { echo "layers/dependencies/requirements.txt is not the lock's: make layers/dependencies/requirements.txt"; exit 1; }
 	.venv/bin/python -m tools.crds --check
+	.venv/bin/python -m tools.version --check
+	.venv/bin/python -m tools.reference --check
+
+# Twenty seconds, so only if the template has changed.
+.cache/template-linted: template.yaml .cfnlintrc.yaml .checkov.yaml $(LINTERS)
+	.venv-lint/bin/cfn-lint
+	@LOG_LEVEL=ERROR .venv-lint/bin/checkov --config-file .checkov.yaml
+	@touch $@
 
 types: setup ## mypy, strict
 	.venv/bin/mypy
@@ -70,11 +89,10 @@ format: setup ## Format the code and sort its imports
 	.venv/bin/ruff format --quiet .
 	.venv/bin/ruff check --quiet --fix .
 
-build: setup $(SAM) ## sam build, prune, compile bytecode (RUNTIME=python3.13 ARCHITECTURE=arm64)
-	@$(SAM) validate --lint
-	@.venv/bin/python -m tools.build --runtime $(RUNTIME) --architecture $(ARCHITECTURE) --sam $(SAM)
+build: setup ## Layers and functions as Lambda takes them, with bill of materials and licences (RUNTIME=python3.12 ARCHITECTURE=x86_64)
+	@$(BUILD)
 
-build-host: ## The same for this machine's own Python and architecture
+build-host: $(SAM) ## The same for this machine's own Python and architecture, with what emulates Lambda
 	@$(MAKE) --no-print-directory build RUNTIME=host ARCHITECTURE=host
 
 smoke: build-host .venv-ric/.current ## Import every door from the build, and nothing else
@@ -107,6 +125,11 @@ webhook-bench: setup ## What a slow webhook costs the real scheduler (ten minute
 oracle: setup ## Have the real scheduler bind plans, and clusters that are consolidated (an hour; ORACLE="consolidation --count 20")
 	@KUBEBUILDER_ASSETS=$${KUBEBUILDER_ASSETS:-$$(tools/controlplane/build)} .venv/bin/python -m tests.oracle $(ORACLE)
 
+docs: setup .venv-docs/.current ## Build the pages as a site in build/site, and check their links (ten seconds)
+	@rm -rf build/site && .venv/bin/python -m tools.pages build/pages
+	@.venv-docs/bin/sphinx-build --quiet --fail-on-warning --keep-going -c docs -d build/pages-cache build/pages build/site
+	@.venv/bin/python -m tools.pages --check build/site && echo "build/site/index.html"
+
 controlplane: ## Build the real control plane (five minutes once, needs Go) and print its folder
 	@tools/controlplane/build
 
@@ -115,13 +138,33 @@ sam-local: setup ## sam local invoke with every sample event, where a container 
 	@$(MAKE) --no-print-directory build-host
 	@.venv/bin/python -m tools.sam_local --sam $(SAM)
 
-deploy: build ## Build for Lambda and deploy (DEPLOY="--guided" the first time)
-	@$(SAM) deploy $(DEPLOY)
+# Command-line variables reach the recipe by its environment, so that a shell takes no quotes out of PARAMETERS.
+# A machine of EC2 does these with its own role, and none of them takes SAM's region for the cluster's.
+deploy undeploy rotate-token: export AWS_EC2_METADATA_DISABLED := false
+deploy undeploy rotate-token: export AWS_DEFAULT_REGION := $(REGION)
+deploy: setup ## Install or upgrade in a cluster (CLUSTER=blue REGION=eu-central-1 PARAMETERS="Mode=observe StarterNodePool=true")
+	@test -n "$(CLUSTER)" || { echo "make deploy: say for which cluster: make deploy CLUSTER=blue REGION=eu-central-1"; exit 2; }
+	@test -n "$(REGION)" || { echo "make deploy: say in which region cluster $(CLUSTER) is: REGION=eu-central-1, or AWS_REGION"; exit 2; }
+	@.venv/bin/python -m tools.deploy --cluster "$(CLUSTER)" --region "$(REGION)" --sam $(SAM) --look
+	@$(MAKE) --no-print-directory build $(SAM)
+	@$(BUILD) --verify
+	@.venv/bin/python -m tools.deploy --cluster "$(CLUSTER)" --region "$(REGION)" --sam $(SAM) -- $(DEPLOY)
+
+rotate-token: setup ## Give the webhook a new token without a refused call, in a quarter of an hour (CLUSTER=blue REGION=eu-central-1)
+	@test -n "$(CLUSTER)" || { echo "make rotate-token: say for which cluster: CLUSTER=blue REGION=eu-central-1"; exit 2; }
+	@test -n "$(REGION)" || { echo "make rotate-token: say in which region cluster $(CLUSTER) is: REGION=eu-central-1, or AWS_REGION"; exit 2; }
+	@.venv/bin/python -m tools.rotate_token --cluster "$(CLUSTER)" --region "$(REGION)"
+
+undeploy: setup ## Uninstall (CLUSTER=blue REGION=eu-central-1 NODES=keep|retire BUCKET=keep|delete CRDS=keep|delete)
+	@test -n "$(CLUSTER)" || { echo "make undeploy: say for which cluster: make undeploy CLUSTER=blue NODES=retire"; exit 2; }
+	@test -n "$(NODES)" || { echo "make undeploy: say what becomes of nodes: NODES=retire drains and ends them, NODES=keep hands them to Karpenter"; exit 2; }
+	@.venv/bin/joinery uninstall "$(CLUSTER)" --nodes "$(NODES)" $(if $(REGION),--region "$(REGION)") $(if $(BUCKET),--bucket "$(BUCKET)") $(if $(CRDS),--crds "$(CRDS)") $(UNDEPLOY)
 
 # --- what the targets are made of ---
 
+BUILD = .venv/bin/python -m tools.build --runtime "$(RUNTIME)" --architecture "$(ARCHITECTURE)" --uv $(UV)
 RUNTIME_PACKAGES = $(wildcard .venv-ric/lib/python3*/site-packages)
-EXPORT = $(UV) export --quiet --frozen --no-dev --no-emit-project --no-hashes --no-header --no-annotate
+EXPORT = $(UV) export --quiet --frozen --no-dev --no-emit-project --no-header --no-annotate
 
 layers/dependencies/requirements.txt: uv.lock $(UV)
 	$(EXPORT) --output-file $@ >/dev/null
@@ -138,8 +181,25 @@ $(SAM): | $(UV)
 	@$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-sam
 	@$(UV) pip install --quiet --python .venv-sam/bin/python aws-sam-cli==$(SAM_VERSION)
 
+# These two pin half of PyPI as well.
+$(LINTERS): | $(UV)
+	@$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-lint
+	@$(UV) pip install --quiet --python .venv-lint/bin/python cfn-lint==$(CFN_LINT_VERSION) checkov==$(CHECKOV_VERSION)
+	@touch $@
+
+# What builds the pages as a site.
+.venv-docs/.current: uv.lock | $(UV)
+	@UV_PROJECT_ENVIRONMENT=.venv-docs $(UV) sync --quiet --frozen --only-group docs --python $(PYTHON)
+	@touch $@
+
+# A stand-in of AWS with CloudFormation. It pins boto3, and its functions run by this Python.
+.venv-standin/.current: Makefile | $(UV)
+	@$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-standin
+	@$(UV) pip install --quiet --python .venv-standin/bin/python "ministack==$(MINISTACK_VERSION)" boto3 aws-sam-translator==1.115.0 cryptography
+	@touch $@
+
 # What the Lambda runtime brings along: its interface client, and boto3.
 .venv-ric/.current: uv.lock | $(UV)
 	@$(UV) venv --quiet --allow-existing --python $(PYTHON) .venv-ric
-	@$(EXPORT) --extra cli | $(UV) pip install --quiet --python .venv-ric/bin/python --constraints - awslambdaric==$(RIC_VERSION) boto3
+	@$(EXPORT) --no-hashes --extra cli | $(UV) pip install --quiet --python .venv-ric/bin/python --constraints - awslambdaric==$(RIC_VERSION) boto3
 	@touch $@

@@ -12,7 +12,6 @@ here: instances are moto's.
 import argparse
 import contextlib
 import json
-import logging
 import os
 import signal
 from collections.abc import Iterator, Mapping, Sequence
@@ -28,6 +27,7 @@ from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.settings import variable
 from simulator.awsserver.account import ACCOUNT, DISCOVERY, REGION, Account
 from simulator.awsserver.pricelist import price_list
+from simulator.awsserver.server import moto, tag_network
 from simulator.builders import node_class, node_pool, pod
 from simulator.clock import Clock
 from simulator.kubernetes.cluster import InMemoryCluster
@@ -37,7 +37,6 @@ CLUSTER, BUCKET, TABLE, ROLE = "joinery", "joinery", "joinery", "joinery-node"
 VERSION = "1.33"
 #: The token of the sample events.
 TOKEN = "sample-token-4f9Jq2xWm7Rk0TzB8vLc"
-_ZONES = ("us-east-1a", "us-east-1b", "us-east-1c")
 _QUEUES = {
     "provisioning_queue": "provisioning.fifo",
     "lifecycle_queue": "lifecycle.fifo",
@@ -74,7 +73,7 @@ def serving(host: str = "127.0.0.1", *, kubernetes_port: int = 0, aws_port: int 
     with (
         KubernetesServer(cluster, host=host, port=kubernetes_port) as kubernetes,
         account.corrected(),
-        _moto(host, aws_port) as aws,
+        moto(host, aws_port) as aws,
         price_list(host) as prices,
     ):
         environment = {**_fill(account, kubernetes.url, aws), "AWS_ENDPOINT_URL_PRICING": prices}
@@ -121,20 +120,6 @@ def main(arguments: Sequence[str]) -> int:
         with contextlib.suppress(KeyboardInterrupt):
             signal.pause()
     return 0
-
-
-@contextmanager
-def _moto(host: str, port: int) -> Iterator[str]:
-    from moto.server import ThreadedMotoServer
-
-    # It logs every request, and the doors make many.
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address=host, port=port, verbose=False)
-    server.start()
-    try:
-        yield "http://{}:{}".format(*server.get_host_and_port())
-    finally:
-        server.stop()
 
 
 @contextmanager
@@ -193,11 +178,7 @@ def _storage(session: Any, aws: str) -> None:
 
 
 def _network(session: Any, aws: str) -> None:
-    ec2 = session.client("ec2", endpoint_url=aws)
-    subnets = ec2.describe_subnets(Filters=[{"Name": "availability-zone", "Values": list(_ZONES)}])["Subnets"]
-    group = ec2.describe_security_groups()["SecurityGroups"][0]["GroupId"]
-    tags = [{"Key": key, "Value": value} for key, value in DISCOVERY.items()]
-    ec2.create_tags(Resources=[*(subnet["SubnetId"] for subnet in subnets), group], Tags=tags)
+    tag_network(session.client("ec2", endpoint_url=aws), DISCOVERY)
     session.client("iam", endpoint_url=aws).create_role(RoleName=ROLE, AssumeRolePolicyDocument="{}")
 
 

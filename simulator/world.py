@@ -6,16 +6,18 @@ In the demo and in tests the doors get their gateways from here, through the set
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from joinery.cloudprovider.catalog.document import Catalog
-from joinery.gateways import Gateways
+from joinery.gateways import Gateways, InstallerGateways
 from joinery.settings import Settings
 from simulator.aws import InMemoryDoorbell, InMemoryStore, InMemoryUnavailableOfferings
 from simulator.clock import START, Clock
+from simulator.cloud.account import InMemoryAccount
 from simulator.cloud.cloud import InMemoryCloud
 from simulator.cloud.market import market
 from simulator.kubernetes.cluster import InMemoryCluster
+from simulator.kubernetes.objects import InMemoryObjects
 from simulator.recorder import InMemoryRecorder
 
 CLUSTER = "simulated"
@@ -35,6 +37,8 @@ class World:
         self.store = InMemoryStore()
         self.unavailable = InMemoryUnavailableOfferings()
         self.store.put_catalog(self.cloud.catalog())
+        self.account = InMemoryAccount(CLUSTER, now=self.clock.now)
+        self.objects = InMemoryObjects()
 
     @property
     def gateways(self) -> Gateways:
@@ -46,6 +50,18 @@ class World:
             store=self.store,
             unavailable=self.unavailable,
         )
+
+    @property
+    def installer_gateways(self) -> InstallerGateways:
+        return InstallerGateways(
+            account=self.account,
+            objects=lambda _: self.objects,
+            sleep=self._sleep,
+            now=self.clock.now,
+        )
+
+    def _sleep(self, seconds: float) -> None:
+        self.clock.advance(timedelta(seconds=seconds))
 
     @contextmanager
     def installed(self) -> Iterator["World"]:
@@ -61,6 +77,20 @@ def gateways(settings: Settings) -> Gateways:
     """What ``JOINERY_GATEWAYS=simulator.world:gateways`` names:
     the gateways of the installed world, or of a new one.
     """
+    return _current().gateways
+
+
+def now() -> datetime:
+    """The same world's clock."""
+    return _current().clock.now()
+
+
+def installer_gateways(settings: Settings) -> InstallerGateways:
+    """The same world's gateways of the installer."""
+    return _current().installer_gateways
+
+
+def _current() -> World:
     if not _installed:
         _installed.append(World())
-    return _installed[-1].gateways
+    return _installed[-1]

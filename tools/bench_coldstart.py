@@ -6,15 +6,20 @@ before (the sandbox, the interpreter, its runtime client) is not in it, and a La
 
 Beside the wall's time stands the processor's, where the system tells it (Linux): on a machine that has other work to
 do, that is the one to compare.
+
+``--without-bytecode`` measures what a build costs whose Python was not at hand: sources alone, compiled in each cold
+start anew, because Lambda cannot write into a layer.
 """
 
 import argparse
 import json
 import math
 import os
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from dataclasses import dataclass
@@ -22,7 +27,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
 from tools.smoke import path_of
-from tools.template import ROOT, doors, load
+from tools.template import BUILD, ROOT, doors, load
 
 TARGETS = {"webhook": 130.0, "provisioning": 700.0}
 EVENTS = {"webhook": "webhook_failed_scheduling", "provisioning": "provisioning_bell"}
@@ -72,13 +77,26 @@ class _Receiver(BaseHTTPRequestHandler):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--runs", type=int, default=10)
-    runs = parser.parse_args().runs
+    parser.add_argument("--without-bytecode", action="store_true", help="with sources alone")
+    given = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        _measure(_sources(Path(folder)) if given.without_bytecode else BUILD, given.runs)
+
+
+def _sources(folder: Path) -> Path:
+    """A copy of the build without its bytecode."""
+    return Path(shutil.copytree(BUILD, folder / "build", ignore=shutil.ignore_patterns("__pycache__", "*.zip")))
+
+
+def _measure(build: Path, runs: int) -> None:
     server = HTTPServer(("127.0.0.1", 0), _Receiver)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     packages = next((ROOT / ".venv-ric" / "lib").glob("python3*/site-packages"))
     for door, target in TARGETS.items():
-        _cold_start(door, server.server_port, packages)  # so that pages are cached and the runtime's bytecode is there
-        taken = [_cold_start(door, server.server_port, packages) for _ in range(runs)]
+        _cold_start(
+            door, server.server_port, packages, build
+        )  # so that pages are cached and the runtime's bytecode is there
+        taken = [_cold_start(door, server.server_port, packages, build) for _ in range(runs)]
         wall = sorted(1000 * each.wall for each in taken)
         median, processor = statistics.median(wall), 1000 * statistics.median(each.processor for each in taken)
         verdict = "ok" if median < target else "TOO SLOW"
@@ -89,11 +107,13 @@ def main() -> None:
     server.shutdown()
 
 
-def _cold_start(door: str, port: int, packages: Path) -> Taken:
+def _cold_start(door: str, port: int, packages: Path, build: Path) -> Taken:
     """From before the door's import to the arrival of its first request."""
     _Receiver.arrivals.clear()
     event = ROOT / "events" / f"{EVENTS[door]}.json"
-    command = [sys.executable, "-I", "-S", "-c", _PROGRAM, str(event), *path_of(doors(load())[door], packages)]
+    path = path_of(doors(load())[door], packages, build=build)
+    # -B: what was compiled in one cold start is not there in the next.
+    command = [sys.executable, "-I", "-S", "-B", "-c", _PROGRAM, str(event), *path]
     child = subprocess.Popen(
         command, env=_environment(door, port, event), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )

@@ -1,128 +1,191 @@
-"""Build what Lambda runs: ``sam build``, then the two things that SAM leaves out.
+"""Build what Lambda runs: ``make build``. Everything is made here, from the commit and the lock, in this order.
 
-- **Prune** what no door imports. The list is short, and ``make smoke`` proves it: every module of the product is then
-  imported from what is left.
-- **Compile.** SAM ships no bytecode, and importing without it takes two to four times as long. A plain ``compileall``
-  is no use, because ``sam package`` dates every zip entry 1980 and Python then finds the bytecode stale: these files
-  are marked as not to be checked. The bytecode must be of the Python that runs it.
+1. **The layer of dependencies**: wheels for the target, each held to its hash (``tools.artifacts.dependencies``), with
+   a bill of materials and the licences (``tools.artifacts.bill``).
+2. **The layer of the package**, without the command line, and the functions: copies.
+3. **Bytecode**, if the target's Python is at hand (``tools.artifacts.bytecode``).
+4. **Archives** of which every byte follows from their files (``tools.artifacts.archive``). SAM only uploads them.
+5. **The template**, which says what it was built for and names the archives.
 
-Sizes are printed, and a build that Lambda would not take is an error.
+``sam build`` is not needed. It works, too, where the target's Python is at hand, and leaves out the second half.
+
+``--verify`` builds nothing: it refuses a build that is for something else than was asked for, that somebody else wrote,
+or that was changed since.
 """
 
 import argparse
 import hashlib
-import os
+import json
+import re
 import shutil
-import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 
-from tools.template import BUILD, ROOT, TEMPLATE, load
+from tools.artifacts import bill, bytecode, dependencies
+from tools.artifacts.archive import archive, digest, files_of
+from tools.artifacts.target import HOST, Target, TargetError, asked, of_template, written_into
+from tools.template import BUILD, LAMBDA_BUILD, ROOT, TEMPLATE, load
+from tools.version import project_version
 
 #: Lambda takes 250 MB of function and layers, unzipped.
 LARGEST_MB = 230
-STAMP = BUILD / ".built"
+#: In the folder of a build: what it is, and what it was made of.
+STAMP = "build.json"
 #: Whatever the artifacts are made of.
-SOURCES = ("template.yaml", "functions", "layers", "shared", "tools/build.py")
-
-#: Globs below a layer's python folder, each with the reason that nobody misses it.
-PRUNED = {
-    "DependenciesLayer": (
-        "kubernetes/aio*",  # the asynchronous twin of the client, a third of it
-        "aiohttp*", "aiosignal*", "aiohappyeyeballs*", "frozenlist*", "multidict*", "propcache*", "yarl*",  # its needs
-        "numpy/**/tests", "numpy/f2py", "numpy/**/*.a", "numpy/_core/include", "numpy/random/_examples",
-        "**/*.pyi", "**/*.pxd",
-        "bin",
-    ),
-    "SharedLayer": ("joinery/cli", "**/__pycache__"),  # the command line's dependencies are in no layer
-}  # fmt: skip
+SOURCES = (
+    "template.yaml",
+    "functions",
+    "layers",
+    "shared",
+    "tools/artifacts",
+    "tools/build.py",
+    "uv.lock",
+    "pyproject.toml",
+)
+DEPENDENCIES, SHARED = "DependenciesLayer", "SharedLayer"
+#: Globs that no artifact has: what Python leaves behind, what editors and systems do, and the command line.
+LEFT_OUT = ("**/__pycache__", "**/*.pyc", "**/.*", "joinery/cli")
+_CODE = re.compile(r"^(      (?:CodeUri|ContentUri): )(\S+)$")
+_RESOURCE = re.compile(r"^  (\w+):$")
 
 
 def main() -> None:
-    parameters = load()["Parameters"]
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--runtime", default=parameters["Runtime"]["Default"], help="python3.13, or host")
-    parser.add_argument("--architecture", default=parameters["Architecture"]["Default"], help="arm64, x86_64, or host")
-    parser.add_argument("--sam", default="sam", help="the SAM CLI")
+    parser.add_argument("--runtime", default="", help="python3.13, or host; the template's without it")
+    parser.add_argument("--architecture", default="", help="arm64, x86_64, or host; the template's without it")
+    parser.add_argument("--uv", type=Path, default=Path(".cache/uv/bin/uv"))
+    parser.add_argument("--verify", action="store_true", help="refuse what may not be deployed as what was asked for")
     given = parser.parse_args()
-    runtime = f"python3.{sys.version_info.minor}" if given.runtime == "host" else given.runtime
-    architecture = host_architecture() if given.architecture == "host" else given.architecture
-    fingerprint = _fingerprint(runtime, architecture)
-    if STAMP.exists() and STAMP.read_text() == fingerprint:
-        print(f"{runtime} on {architecture}: the build is current")
+    try:
+        target = asked(given.runtime, given.architecture, load())
+        folder = BUILD if HOST in (given.runtime, given.architecture) else LAMBDA_BUILD
+        if given.verify:
+            verify(folder, target)
+        else:
+            print(built(target, folder, uv=given.uv, python=bytecode.find(target)))
+    except TargetError as error:
+        sys.exit(str(error))
+
+
+def built(target: Target, folder: Path, *, uv: Path, python: Path | None) -> str:
+    """Build for a target into a folder, unless that is there already. Returns what is to be said of it.
+
+    ``python``: the target's, for bytecode; None ships sources alone.
+    """
+    fingerprint = _fingerprint(target, python)
+    if _stamp(folder).get("fingerprint") == fingerprint:
+        return f"{target}: the build is current"
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    template = TEMPLATE.read_text()
+    sources = code_of(template)
+    for name, source in sources.items():
+        _fill(folder / name, source, target, uv)
+    if python:
+        for name in sources:
+            bytecode.compile_all(python, *_root_and_place(folder / name))
+    archives = {name: archive(folder / name, folder / f"{name}.zip") for name in sources}
+    (folder / "template.yaml").write_text(with_archives(written_into(template, target)))
+    stamp = {
+        "version": project_version(), "runtime": target.runtime, "architecture": target.architecture,
+        "bytecode": bool(python), "fingerprint": fingerprint, "sha256": archives,
+    }  # fmt: skip
+    said = _weighed(folder, sources, target, has_bytecode=bool(python))
+    (folder / STAMP).write_text(json.dumps(stamp, indent=2) + "\n")
+    return said
+
+
+def verify(folder: Path, target: Target) -> None:
+    """Raise ``TargetError`` unless the folder holds a whole build of ours for this target and version."""
+    stamp = _stamp(folder)
+    again = f"make build RUNTIME={target.runtime} ARCHITECTURE={target.architecture}"
+    if not stamp:
+        raise TargetError(f"{folder} holds no build of `make build`: {again}")
+    made = Target(stamp["runtime"], stamp["architecture"])
+    if made != target or of_template(load(folder / "template.yaml")) != target:
+        raise TargetError(f"the build is for {made}, and {target} was asked for: {again}")
+    if stamp["version"] != project_version():
+        raise TargetError(f"the build is of version {stamp['version']}, and this is {project_version()}: {again}")
+    changed = [name for name, expected in stamp["sha256"].items() if digest(folder / f"{name}.zip") != expected]
+    if changed:
+        raise TargetError(f"{', '.join(changed)} was changed since it was built: {again}")
+
+
+def code_of(template: str) -> dict[str, str]:
+    """By logical id, the folder that a template's resource takes its code from."""
+    code, resource = {}, ""
+    for line in template.splitlines():
+        if heading := _RESOURCE.match(line):
+            resource = heading[1]
+        elif uri := _CODE.match(line):
+            code[resource] = uri[2]
+    return code
+
+
+def with_archives(template: str) -> str:
+    """The template with the archives that stand beside it instead of folders of source."""
+    lines, resource = [], ""
+    for line in template.splitlines():
+        if heading := _RESOURCE.match(line):
+            resource = heading[1]
+        lines.append(_CODE.sub(rf"\g<1>{resource}.zip", line))
+    return "\n".join([*lines, ""])
+
+
+def _fill(folder: Path, source: str, target: Target, uv: Path) -> None:
+    """Put into the folder what its archive will hold, bytecode apart."""
+    if folder.name == DEPENDENCIES:
+        dependencies.install(target, folder / "python", uv=uv)
+        document = bill.bill(folder / "python", target, project_version())
+        (folder / bill.BILL).write_text(json.dumps(document, indent=2, sort_keys=True) + "\n")
+        (folder / bill.NOTICES).write_text(bill.notices(folder / "python"))
         return
-    _sam_build(given.sam, runtime, architecture)
-    for layer, patterns in PRUNED.items():
-        _prune(BUILD / layer / "python", patterns)
-    _compile(runtime)
-    _weigh(runtime, architecture)
-    STAMP.write_text(fingerprint)
+    into = folder / "python" if folder.name == SHARED else folder
+    shutil.copytree(ROOT / source, into)
+    dependencies.prune(into, LEFT_OUT)
 
 
-def host_architecture() -> str:
-    """This machine's architecture, in Lambda's words."""
-    return "arm64" if os.uname().machine in ("arm64", "aarch64") else "x86_64"
+def _root_and_place(folder: Path) -> tuple[Path, str]:
+    """The folder of an artifact's modules, and where Lambda puts it."""
+    layer = folder / "python"
+    return (layer, "/opt/python") if layer.exists() else (folder, "/var/task")
 
 
-def _sam_build(sam: str, runtime: str, architecture: str) -> None:
-    overrides = [f"Runtime={runtime}", f"Architecture={architecture}"]
-    command = [sam, "build", "--template", str(TEMPLATE), "--parameter-overrides", *overrides]
-    done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, "SAM_CLI_TELEMETRY": "0"}, capture_output=True, text=True
-    )
-    if done.returncode:
-        sys.exit(f"{done.stdout}{done.stderr}sam build failed: {runtime} on {architecture} needs {runtime} on the PATH")
-
-
-def _prune(folder: Path, patterns: tuple[str, ...]) -> None:
-    for pattern in patterns:
-        for path in sorted(folder.glob(pattern)):
-            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-
-
-def _compile(runtime: str) -> None:
-    """Every artifact, with the target's own Python, as if it lay where Lambda puts it."""
-    for folder, place in _artifacts():
-        command = [runtime, "-m", "compileall", "-q", "-j", "0", "--invalidation-mode", "unchecked-hash"]
-        subprocess.run([*command, "-s", str(folder), "-p", place, str(folder)], check=True)
-
-
-def _artifacts() -> Iterator[tuple[Path, str]]:
-    for folder in sorted(path for path in BUILD.iterdir() if path.is_dir()):
-        layer = folder / "python"
-        yield (layer, "/opt/python") if layer.exists() else (folder, "/var/task")
-
-
-def _weigh(runtime: str, architecture: str) -> None:
-    sizes = {folder.relative_to(BUILD).parts[0]: _megabytes(folder) for folder, _ in _artifacts()}
+def _weighed(folder: Path, names: Iterable[str], target: Target, *, has_bytecode: bool) -> str:
+    sizes = {name: _megabytes(folder / name) for name in names}
     layers = sum(size for name, size in sizes.items() if name.endswith("Layer"))
     largest = layers + max(size for name, size in sizes.items() if not name.endswith("Layer"))
-    for name, size in sizes.items():
-        print(f"{name:24}{size:8.1f} MB")
-    print(f"{'a function and its layers':24}{largest:7.1f} MB with bytecode, {runtime} on {architecture}")
     if largest > LARGEST_MB:
-        sys.exit(f"too large: {largest:.1f} MB of {LARGEST_MB} MB (Lambda takes 250 MB)")
+        raise TargetError(f"too large: {largest:.1f} MB of {LARGEST_MB} MB (Lambda takes 250 MB)")
+    zipped = sum((folder / f"{name}.zip").stat().st_size for name in names) / 1e6
+    missing = f"; {target.runtime} is not at hand: Lambda compiles in each cold start (docs/performance.md)"
+    return (
+        "".join(f"{name:24}{size:8.1f} MB\n" for name, size in sizes.items() if name.endswith("Layer"))
+        + f"{target}: {largest:.1f} MB a function and its layers, {zipped:.1f} MB zipped in all"
+        + (", with bytecode" if has_bytecode else missing)
+    )
 
 
 def _megabytes(folder: Path) -> float:
-    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()) / 1e6
+    return sum(path.stat().st_size for path in files_of(folder)) / 1e6
 
 
-def _fingerprint(runtime: str, architecture: str) -> str:
-    digest = hashlib.sha256(f"{runtime} {architecture}".encode())
-    for path in sorted(_files()):
-        digest.update(f"{path.relative_to(ROOT)} {path.stat().st_size}".encode())
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+def _stamp(folder: Path) -> dict[str, Any]:
+    path = folder / STAMP
+    stamp: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return stamp
 
 
-def _files() -> Iterator[Path]:
-    for name in SOURCES:
-        top = ROOT / name
-        yield from (
-            path for path in (top.rglob("*") if top.is_dir() else (top,)) if path.is_file() and path.suffix != ".pyc"
-        )
+def _fingerprint(target: Target, python: Path | None) -> str:
+    result = hashlib.sha256(f"{target} {python}".encode())
+    for source in SOURCES:
+        top = ROOT / source
+        for path in files_of(top) if top.is_dir() else (top,):
+            if path.suffix != ".pyc":
+                result.update(f"{path.relative_to(ROOT)} {digest(path)}\n".encode())
+    return result.hexdigest()
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@ instead.
 
     python -m tools.pictures [--scenario tests/data/scenarios/cpu-heavy.json.gz] [--into docs/images]
 
+    python -m tools.pictures --report    the page of `joinery plan -o html`, as README shows it (wants Chromium)
+
 Both are drawn from the same objects and to one scale. The first is the field's common answer, in its plainest form:
 pods in order of size, each onto the open node while any instance type still holds them all; the node is then the
 cheapest type that does. The second is the plan of ``joinery plan``. SVG, because it stays sharp and small; light and
@@ -10,10 +12,12 @@ dark follow the reader.
 """
 
 import argparse
+import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from joinery.apis.core import DaemonSet, Pod
 from joinery.apis.labels import CAPACITY_TYPE, ON_DEMAND, ZONE
@@ -21,7 +25,7 @@ from joinery.apis.quantity import Resources, fits, total
 from joinery.cli.page.bars import hue
 from joinery.cli.prices import Prices
 from joinery.cli.reading.inputs import load
-from joinery.cli.sources import load_catalog, moment
+from joinery.cli.sources import SAMPLE, load_catalog, moment
 from joinery.cli.view.costs import Costs
 from joinery.cli.view.figures import amount, count, money, share
 from joinery.cli.view.plan_groups import view
@@ -33,6 +37,7 @@ from joinery.scheduling.packing import Launch, Packing, PlacedOffering
 from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.solve import solve
 from joinery.state.offerings import InstanceType
+from tools.browser.driver import browsing
 from tools.template import ROOT
 
 _PRICES = Prices(region="us-east-1", source="sample catalogue")
@@ -51,7 +56,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     small = ROOT / "tests" / "data" / "scenarios" / "cpu-heavy.json.gz"
     parser.add_argument("--scenario", type=Path, default=small)
     parser.add_argument("--into", type=Path, default=ROOT / "docs" / "images")
+    parser.add_argument("--report", action="store_true")
     options = parser.parse_args(arguments)
+    if options.report:
+        report(options.into)
+        return
     problem = _problem(options.scenario)
     grown, solved = grow_until_full(problem), solve(problem)
     largest = _largest((*_nodes(problem, grown), *_nodes(problem, solved)))
@@ -198,6 +207,19 @@ def _bar(filled: Filled, resource: str, top: int, largest: int) -> str:
 def _piece(kind: str, x: float, y: float, width: float, more: str = "") -> str:
     name = f' class="{kind}"' if kind else ""
     return f'<rect{name} x="{x:.1f}" y="{y}" width="{width:.1f}" height="{_BAR}"{more}/>'
+
+
+def report(into: Path) -> None:
+    """The page for 200 pods of services, always of the same moment and prices."""
+    scenario = ROOT / "tests" / "data" / "scenarios" / "services-200.json.gz"
+    given = ["--catalog", str(SAMPLE), "--now", "2026-07-01T09:00:00Z", "-o", "html"]
+    command = [str(ROOT / ".venv/bin/joinery"), "plan", "-f", str(scenario), *given]
+    page = subprocess.run(command, capture_output=True, check=True).stdout
+    with TemporaryDirectory() as folder, browsing(Path(folder)) as browser:
+        file = Path(folder) / "plan.html"
+        file.write_bytes(page)
+        shown = browser.open(file, width=1280, height=700)
+        shown.picture(into / "report.png")
 
 
 if __name__ == "__main__":

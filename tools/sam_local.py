@@ -21,7 +21,6 @@ from pathlib import Path
 import yaml
 
 from simulator.serve import serving
-from tools.build import host_architecture
 from tools.template import BUILD, ROOT, doors, load
 
 NO_RUNTIME = (
@@ -58,13 +57,17 @@ def _bridge() -> str:
 
 @contextmanager
 def _template(environment: Mapping[str, str]) -> Iterator[Path]:
-    """A copy of the built template that gives every door the environment;
-    it lies beside it, for its paths are relative.
+    """A copy of the built template that gives every door the environment, and folders instead of archives.
+
+    It lies beside it, for its paths are relative.
     """
     template = load(BUILD / "template.yaml")
-    for resource in template["Resources"].values():
+    for name, resource in template["Resources"].items():
+        if resource["Type"] == "AWS::Serverless::LayerVersion":
+            resource["Properties"]["ContentUri"] = name
         if resource["Type"] == "AWS::Serverless::Function":
             resource["Properties"]["Environment"]["Variables"] |= environment
+            resource["Properties"]["CodeUri"] = name
     with tempfile.NamedTemporaryFile("w", dir=BUILD, suffix=".yaml") as file:
         yaml.safe_dump(template, file)
         file.flush()
@@ -74,10 +77,9 @@ def _template(environment: Mapping[str, str]) -> Iterator[Path]:
 def _invoke(sam: str, template: Path, event: Path) -> bool:
     """Whether the door of a sample event answered it, and did not fail."""
     door = doors(load())[event.stem.partition("_")[0]]
-    parameters = [f"Runtime=python3.{sys.version_info.minor}", f"Architecture={host_architecture()}"]
     command = [
         sam, "local", "invoke", door.logical_id, "--template", str(template), "--event", str(event),
-        "--skip-pull-image", "--parameter-overrides", *parameters,
+        "--skip-pull-image",
     ]  # fmt: skip
     environment = {**os.environ, "SAM_CLI_TELEMETRY": "0", "AWS_EC2_METADATA_DISABLED": "true"}
     done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True)

@@ -2,7 +2,7 @@
 
 This is the only proof that a layer's folders are named right, that no dependency is missing, and that nothing was
 pruned that somebody imports. Adapters are imported when first used, so the smoke test imports every module of the
-product too, and asks the Kubernetes client for the two classes it takes from it. boto3 is the Lambda runtime's own: it
+product too, and makes a pool of connections. boto3 is the Lambda runtime's own: it
 comes from the environment given with ``--runtime-packages``.
 """
 
@@ -25,8 +25,8 @@ assert callable(app.handler)
 import joinery
 for module in pkgutil.walk_packages(joinery.__path__, "joinery."):
     importlib.import_module(module.name)
-from joinery.cluster.client import configuration_type, rest_type
-rest_type()(configuration_type()())
+from joinery.cluster.connection import connection
+connection("https://localhost").new_pool()
 own = tuple(sys.argv[1:])
 outside = [m.__name__ for m in list(sys.modules.values())
            if "site-packages" in (getattr(m, "__file__", None) or "") and not m.__file__.startswith(own)]
@@ -47,10 +47,10 @@ def main() -> None:
         sys.exit(f"smoke: {', '.join(failed)} cannot be imported from the build")
 
 
-def path_of(door: Door, packages: Path) -> list[str]:
+def path_of(door: Door, packages: Path, *, build: Path = BUILD) -> list[str]:
     """What is on a door's import path in Lambda, first to last."""
-    layers = [BUILD / "DependenciesLayer" / "python", BUILD / "SharedLayer" / "python"]
-    return [str(folder) for folder in (BUILD / door.logical_id, *layers, packages)]
+    layers = [build / "DependenciesLayer" / "python", build / "SharedLayer" / "python"]
+    return [str(folder) for folder in (build / door.logical_id, *layers, packages)]
 
 
 def _imports(packages: Path, door: Door) -> bool:

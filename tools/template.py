@@ -11,7 +11,10 @@ import yaml
 
 ROOT = Path(__file__).resolve().parent.parent
 TEMPLATE = ROOT / "template.yaml"
-BUILD = ROOT / ".aws-sam" / "build"
+#: What ``make build`` makes for Lambda, and where ``sam deploy`` looks.
+LAMBDA_BUILD = ROOT / ".aws-sam" / "build"
+#: The same for this machine (``make build-host``), which tests run. Apart, so that they never replace what is deployed.
+BUILD = ROOT / ".aws-sam" / "host"
 
 
 class _Loader(yaml.CSafeLoader):

@@ -13,6 +13,6 @@ from joinery.observability import logger, metrics
 
 
 @logger.inject_lambda_context(clear_state=True)
-@metrics.log_metrics(capture_cold_start_metric=True)
+@metrics.sent_at_the_end
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     return bootstrap.answering().sweep(lambda: bootstrap.catalog().reconcile())

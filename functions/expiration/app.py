@@ -13,7 +13,7 @@ from joinery.observability import logger, metrics
 
 
 @logger.inject_lambda_context(clear_state=True)
-@metrics.log_metrics(capture_cold_start_metric=True)
+@metrics.sent_at_the_end
 def handler(event: dict[str, Any], context: LambdaContext) -> dict[str, Any]:
     invocation = bootstrap.invocation(context)
     return bootstrap.answering().sweep(lambda: bootstrap.expiration().reconcile(invocation))

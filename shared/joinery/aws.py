@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from joinery.answers import Tell, at, needed, silent
 from joinery.codes import CAPACITY, NOT_FOUND, TRANSIENT
 from joinery.errors import CapacityError, ConfigurationError, JoineryError, NotFoundError, UnavailableError
+from joinery.partitions import pricing_region
 
 if TYPE_CHECKING:
     from boto3.session import Session
@@ -110,12 +111,20 @@ class Clients:
     def __init__(self, region: str, tell: Tell = silent, *, read_seconds: int = READ_SECONDS) -> None:
         self.region, self.tell = region, tell
         self._read_seconds = read_seconds
+        self._others: dict[str, Any] = {}
 
     def _client(self, service: str, region: str) -> Any:
         # Clients may be shared by threads, a session may not (boto3, "Multithreading or multiprocessing"). Where two
         # threads are first at once, both get a client.
         with _MAKING:
             return self._session.client(service, region_name=region, config=self._config)  # type: ignore[call-overload]
+
+    def of(self, service: str) -> Any:
+        """The client of any service, by botocore's name of it: for the command line, which asks many."""
+        client = self._others.get(service)
+        if client is None:
+            client = self._others[service] = self._client(service, self.region)
+        return client
 
     @property
     def _session(self) -> "Session":
@@ -151,6 +160,20 @@ class Clients:
         return self._client("iam", self.region)
 
     @cached_property
+    def secrets(self) -> Any:
+        return self._client("secretsmanager", self.region)
+
+    @cached_property
+    def stacks(self) -> Any:
+        """CloudFormation."""
+        return self._client("cloudformation", self.region)
+
+    @cached_property
+    def functions(self) -> Any:
+        """Lambda."""
+        return self._client("lambda", self.region)
+
+    @cached_property
     def arc(self) -> Any:
         """Application Recovery Controller, which knows zonal shifts."""
         return self._client("arc-zonal-shift", self.region)
@@ -170,9 +193,3 @@ class Clients:
         """The price list is answered from a few regions only (Price List API, endpoints)."""
         client: PricingClient = self._client("pricing", pricing_region(self.region))
         return client
-
-
-def pricing_region(region: str) -> str:
-    """Where the prices of a region are asked for."""
-    nearest = {"ap": "ap-south-1", "cn": "cn-northwest-1", "eu": "eu-central-1"}
-    return nearest.get(region.partition("-")[0], "us-east-1")

@@ -19,19 +19,20 @@ from joinery.settings import Settings
 
 if TYPE_CHECKING:
     from joinery.cloudprovider.gateway import Cloud
-    from joinery.cluster.gateway import Recorder
+    from joinery.cluster.gateway import Objects, Recorder
     from joinery.cluster.kubernetes import KubernetesCluster
     from joinery.controllers.answering import Answering
     from joinery.controllers.catalog import CatalogController
     from joinery.controllers.disruption import DisruptionController
     from joinery.controllers.expiration import ExpirationController
+    from joinery.controllers.installation import InstallationController
     from joinery.controllers.interruption import InterruptionController
     from joinery.controllers.invocation import Invocation
     from joinery.controllers.lifecycle import LifecycleController
     from joinery.controllers.provisioning import ProvisioningController
     from joinery.controllers.webhook import WebhookController
-    from joinery.doorbell.gateway import Doorbell
-    from joinery.gateways import Gateways
+    from joinery.doorbell.gateway import Doorbell, Tokens
+    from joinery.gateways import Gateways, InstallerGateways
     from joinery.store.gateway import Store
     from joinery.unavailable.gateway import UnavailableOfferings
 
@@ -52,7 +53,8 @@ def settings(door: str = "") -> Settings:
 def webhook() -> "WebhookController":
     from joinery.controllers.webhook import WebhookController
 
-    return WebhookController(_doorbell(), settings("webhook"))
+    given = settings("webhook")
+    return WebhookController(_doorbell(), _tokens(given), now=_now, enabled=given.enabled)
 
 
 @cache
@@ -82,6 +84,7 @@ def expiration() -> "ExpirationController":
 def disruption() -> "DisruptionController":
     from joinery.controllers.disruption import DisruptionController
 
+    _choose_metrics()
     return DisruptionController(_gateways_for("disruption"), settings("disruption"))
 
 
@@ -89,6 +92,7 @@ def disruption() -> "DisruptionController":
 def lifecycle() -> "LifecycleController":
     from joinery.controllers.lifecycle import LifecycleController
 
+    _choose_metrics()
     return LifecycleController(_gateways_for("lifecycle"), settings("lifecycle"))
 
 
@@ -96,7 +100,16 @@ def lifecycle() -> "LifecycleController":
 def catalog() -> "CatalogController":
     from joinery.controllers.catalog import CatalogController
 
-    return CatalogController(_gateways_for("catalog"))
+    return CatalogController(_gateways_for("catalog"), _now)
+
+
+@cache
+def installer() -> "InstallationController":
+    from joinery.controllers.installation import InstallationController
+
+    given = settings("installer")
+    gateways = _installer_gateways(given)
+    return InstallationController(gateways, given.cluster, has_access_entries=given.access_entries)
 
 
 @cache
@@ -104,7 +117,14 @@ def answering() -> "Answering":
     """How every door but the webhook answers what woke it."""
     from joinery.controllers.answering import Answering
 
-    return Answering(_doorbell(), settings())
+    return Answering(_doorbell(), settings(), now=_clock())
+
+
+def _choose_metrics() -> None:
+    from joinery.apis.policies import MetricsDetail
+    from joinery.observability import metrics
+
+    metrics.with_node_pools = settings().metrics == MetricsDetail.NODE_POOLS
 
 
 def invocation(context: Any) -> "Invocation":
@@ -149,6 +169,32 @@ def aws(given: Settings) -> "Gateways":
         unavailable=cast("UnavailableOfferings", _Deferred(lambda: _dynamodb(given))),
         workers=Threads(_WORKERS),
     )
+
+
+def _installer_gateways(given: Settings) -> "InstallerGateways":
+    """The installer's gateways: the real ones, or those of the simulator, which are beside its others."""
+    if given.gateways != AWS:
+        module = import_module(given.gateways.partition(":")[0])
+        return cast("InstallerGateways", module.installer_gateways(given))
+    import time
+
+    from joinery.account.aws import AwsAccount
+    from joinery.gateways import InstallerGateways
+
+    return InstallerGateways(
+        account=AwsAccount(given.region, given.installer_role, given.webhook_secret),
+        objects=lambda cluster: _objects(cluster, given.region),
+        sleep=time.sleep,
+        now=_now,
+    )
+
+
+def _objects(cluster: str, region: str) -> "Objects":
+    from joinery.cluster.auth import for_eks
+    from joinery.cluster.objects import KubernetesObjects
+    from joinery.cluster.transport import Transport
+
+    return KubernetesObjects(Transport(for_eks(cluster, region, now=_now)))
 
 
 class _Deferred:
@@ -208,9 +254,17 @@ def _recorder(cluster: "KubernetesCluster") -> "Recorder":
 
 
 def _ec2(given: Settings) -> "Cloud":
+    from joinery.apis.policies import OnDemandPrices
     from joinery.cloudprovider.ec2 import Ec2Cloud
 
-    return Ec2Cloud(given.cluster, given.region, now=_now, tell=_left_out, zonal_shift=given.zonal_shift)
+    return Ec2Cloud(
+        given.cluster,
+        given.region,
+        now=_now,
+        tell=_left_out,
+        zonal_shift=given.zonal_shift,
+        prices_are_estimated=given.on_demand_prices == OnDemandPrices.ESTIMATED,
+    )
 
 
 def _left_out(line: str) -> None:
@@ -245,13 +299,27 @@ def _sqs(given: Settings) -> "Doorbell":
     return SqsDoorbell(given, now=_now)
 
 
+def _tokens(given: Settings) -> "Tokens":
+    from joinery.doorbell.tokens import FixedTokens, SecretTokens
+
+    return SecretTokens(given, now=_now) if given.webhook_secret else FixedTokens(given.webhook_token)
+
+
+def _clock() -> Callable[[], datetime]:
+    """The real one, or that of the simulator, which is beside its gateways."""
+    given = settings()
+    if given.gateways == AWS:
+        return _now
+    return cast("Callable[[], datetime]", getattr(import_module(given.gateways.partition(":")[0]), "now", _now))
+
+
 def _now() -> datetime:
     return datetime.now(UTC)  # noqa: TID251 - the one clock, handed to every adapter
 
 
 _CACHED = (
-    settings, webhook, provisioning, interruption, expiration, disruption, lifecycle, catalog, answering, gateways,
-    _doorbell,
+    settings, webhook, provisioning, interruption, expiration, disruption, lifecycle, catalog, installer, answering,
+    gateways, _doorbell,
 )  # fmt: skip
 
 

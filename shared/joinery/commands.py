@@ -16,6 +16,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.apis.rollouts import Deployment
+from joinery.events import EVENTS
 from joinery.state.offerings import OfferingKey
 
 Subject = Pod | Node | NodeClaim | NodePool | NodeClass
@@ -25,13 +26,17 @@ Subject = Pod | Node | NodeClaim | NodePool | NodeClass
 class Announce:
     """Tell whoever runs ``kubectl describe`` on the subject.
 
-    ``event`` is the Kubernetes Event's reason, in CamelCase.
+    ``event`` is the Kubernetes Event's reason, one of ``joinery.events.EVENTS``, which has its type.
     """
 
     event: str
     reason: str
     subject: Subject
-    warning: bool = False
+
+    @property
+    def warning(self) -> bool:
+        """Whether the Event's type is Warning, not Normal."""
+        return EVENTS[self.event].is_warning
 
 
 @dataclass(frozen=True, slots=True)

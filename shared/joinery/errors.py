@@ -20,7 +20,12 @@ from joinery.state.offerings import OfferingKey
 
 
 class JoineryError(Exception):
-    """The root: whatever Joinery raises on purpose."""
+    """The root: whatever Joinery raises on purpose.
+
+    ``did_nothing``: whether it ended a run before that had done anything (``controllers.pacing``).
+    """
+
+    did_nothing = False
 
 
 class ConfigurationError(JoineryError):

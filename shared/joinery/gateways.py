@@ -1,9 +1,12 @@
-"""The six gateways a controller may be given, in one bundle: real ones in Lambda, the simulator's everywhere else."""
+"""The gateways a controller may be given, in bundles: real ones in Lambda, the simulator's everywhere else."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from datetime import datetime
 
+from joinery.account.gateway import Account
 from joinery.cloudprovider.gateway import Cloud
-from joinery.cluster.gateway import Cluster, Recorder
+from joinery.cluster.gateway import Cluster, Objects, Recorder
 from joinery.doorbell.gateway import Doorbell
 from joinery.store.gateway import Store
 from joinery.unavailable.gateway import UnavailableOfferings
@@ -12,7 +15,10 @@ from joinery.workers import OneByOne, Workers
 
 @dataclass(frozen=True)
 class Gateways:
-    """``workers``: how independent calls of these gateways are made, one by one or several at a time."""
+    """What decides about nodes works with.
+
+    ``workers``: how independent calls of these gateways are made, one by one or several at a time.
+    """
 
     cluster: Cluster
     recorder: Recorder
@@ -26,3 +32,15 @@ class Gateways:
     def may_launch(self) -> bool:
         """Whether the cloud is asked for instances. ``joinery.observing`` says no."""
         return True
+
+
+@dataclass(frozen=True)
+class InstallerGateways:
+    """What installs works with. ``objects``: those of a cluster, by its name; nothing is asked before it is used.
+    ``sleep`` waits so many seconds, ``now`` tells the time.
+    """
+
+    account: Account
+    objects: Callable[[str], Objects]
+    sleep: Callable[[float], None]
+    now: Callable[[], datetime]

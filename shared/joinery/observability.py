@@ -1,21 +1,31 @@
 """Logs and metrics: one line a decision, one name a thing.
 
-The instruments are Powertools' Logger and Metrics, made here once; no other module makes its own. There is no tracer:
-it would cost a cold start a quarter of a second. Level, service and namespace come from the ``POWERTOOLS_*`` variables
-that Powertools reads itself, so importing this module needs no environment.
+The instruments are Powertools' Logger and its metrics provider, made here; no other module makes its own. There is no
+tracer: it would cost a cold start a quarter of a second. Level, service and namespace come from the ``POWERTOOLS_*``
+variables that Powertools reads itself, so importing this module needs no environment.
+
+Metrics are gathered during a run and written at its end (``Metrics.send``), because those of one set of labels share
+a line of the log. ``joinery.measures`` says which there are.
 
 The keys below are the vocabulary of the log and of the dashboards. A key that is not here is not logged.
 """
 
+import json
 import logging
 import sys
-from enum import StrEnum
-from typing import Any, TextIO
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import wraps
+from typing import Any, TextIO, TypeVar, cast
 
 from aws_lambda_powertools.logging import Logger
-from aws_lambda_powertools.metrics import Metrics, MetricUnit
+from aws_lambda_powertools.metrics.provider.cloudwatch_emf.cloudwatch import AmazonCloudWatchEMFProvider
+
+from joinery import __version__
+from joinery.measures import DETAILED, NODE_POOL_LABEL, SERVICE_LABEL, Duration, Measure, Measurement
+from joinery.measures import Count as Count
 
 # --- keys of a log line ---
+VERSION = "version"  # in every line: while a stack is updated, two versions are at work
 BELL = "bell"
 MODE = "mode"
 OUTCOME = "outcome"
@@ -33,35 +43,8 @@ RECORD = "record"
 COST = "hourly_cost"
 
 
-class Count(StrEnum):
-    """The metrics, each a count; the door is their dimension (``service``)."""
-
-    BELLS_ANSWERED = "BellsAnswered"
-    BELLS_FAILED = "BellsFailed"
-    BELLS_RUNG = "BellsRung"
-    SWITCHED_OFF = "SwitchedOff"
-    CONFLICTS = "Conflicts"
-    REFUSALS = "Refusals"
-    REVIEWS_ANSWERED = "ReviewsAnswered"
-    REVIEWS_FORBIDDEN = "ReviewsForbidden"
-    REVIEWS_MALFORMED = "ReviewsMalformed"
-    REVIEWS_TOO_LARGE = "ReviewsTooLarge"
-    NOTICES_HANDLED = "NoticesHandled"
-    NOTICES_FAILED = "NoticesFailed"
-    NOTICES_IGNORED = "NoticesIgnored"
-    NOTICES_EARLY = "NoticesEarly"
-    NOTICES_OF_OTHERS = "NoticesOfOthers"
-    RUNS_CUT_SHORT = "RunsCutShort"
-    READS_MISSED = "ReadsMissed"
-    DISRUPTIONS_STARTED = "DisruptionsStarted"
-    DISRUPTIONS_DROPPED = "DisruptionsDropped"
-    DISRUPTIONS_REFUSED = "DisruptionsRefused"
-    NODES_HELD = "NodesHeld"
-    EXPIRATIONS_WAITING = "ExpirationsWaiting"
-    CANARIES_FAILED = "CanariesFailed"
-    SEARCHES_CUT_SHORT = "SearchesCutShort"
-    SWEEPS = "Sweeps"
-    SWEEPS_FAILED = "SweepsFailed"
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+Labels = tuple[tuple[str, str], ...]
 
 
 class _Stdout(logging.StreamHandler[TextIO]):
@@ -72,15 +55,116 @@ class _Stdout(logging.StreamHandler[TextIO]):
         super().emit(record)
 
 
-logger = Logger(logger_handler=_Stdout(sys.stdout))
+class _Logger(Logger):
+    """Says its version in every line: keys given to Powertools' constructor are gone at the first invocation."""
+
+    def structure_logs(
+        self, append: bool = False, formatter_options: dict[str, Any] | None = None, **keys: Any
+    ) -> None:
+        super().structure_logs(append, formatter_options, **{VERSION: __version__, **keys})
+
+
+class Metrics:
+    """What this process has measured and not sent yet.
+
+    ``with_node_pools``: whether metrics are also sent by NodePool, which costs a series for each (setting ``Metrics``).
+    """
+
+    def __init__(self) -> None:
+        self.with_node_pools = False
+        # Threads append to it too, which needs no lock.
+        self._gathered: list[Measurement] = []
+
+    def add(self, *measurements: Measurement) -> None:
+        """Take note of measurements. They are sent when the door's run is over."""
+        self._gathered.extend(measurements)
+
+    def sent_at_the_end(self, handler: Handler) -> Handler:
+        """Decorate a door: what its run measured is sent when it is over, however it ends."""
+
+        @wraps(handler)
+        def measured(*arguments: Any, **named: Any) -> Any:
+            try:
+                return handler(*arguments, **named)
+            finally:
+                self.send()
+
+        return cast(Handler, measured)
+
+    def totals(self) -> dict[str, float]:
+        """By metric, the sum of what was measured and not sent yet."""
+        sums: dict[str, float] = {}
+        for measurement in self._gathered:
+            name = measurement.measure.value.name
+            sums[name] = sums.get(name, 0.0) + measurement.value
+        return {name: value for name, value in sums.items() if value}
+
+    def forget(self) -> None:
+        """Send nothing of what was measured so far."""
+        self._gathered.clear()
+
+    def send(self) -> None:
+        """Write what was measured, one line for each set of labels (CloudWatch "embedded metric format")."""
+        lines: dict[tuple[bool, Labels], list[Measurement]] = {}
+        for measurement in _summed(self._gathered):
+            labels = self._labels(measurement)
+            if labels is not None:
+                lines.setdefault((isinstance(measurement.measure, Count), labels), []).append(measurement)
+        self.forget()
+        for (is_counted, labels), measurements in lines.items():
+            _write(measurements, dict(labels), with_total=is_counted)
+
+    def _labels(self, measurement: Measurement) -> "Labels | None":
+        """The dimensions that a measurement is sent with; None if it is not sent."""
+        labels = dict(measurement.labels)
+        if not self.with_node_pools:
+            if measurement.measure in DETAILED:
+                return None
+            labels.pop(NODE_POOL_LABEL, None)
+        if SERVICE_LABEL in measurement.measure.value.labels:
+            labels[SERVICE_LABEL] = logger.service
+        return tuple(sorted(labels.items()))
+
+
+def _summed(measurements: Iterable[Measurement]) -> Iterator[Measurement]:
+    """Counters summed, gauges as they stood last, durations one by one; nothing that is zero."""
+    values: dict[tuple[Measure, Labels], float] = {}
+    for measurement in measurements:
+        key = (measurement.measure, tuple(sorted(measurement.labels.items())))
+        if isinstance(measurement.measure, Duration):
+            yield measurement
+        elif isinstance(measurement.measure, Count):
+            values[key] = values.get(key, 0.0) + measurement.value
+        else:
+            values[key] = measurement.value
+    yield from (Measurement(measure, value, dict(labels)) for (measure, labels), value in values.items() if value)
+
+
+def _write(measurements: Iterable[Measurement], labels: Mapping[str, str], *, with_total: bool) -> None:
+    # No service: it would become a dimension of everything.
+    sink = AmazonCloudWatchEMFProvider(metric_set={}, dimension_set={}, service="")
+    # Outside Lambda nobody names a namespace, and Powertools does not send without one.
+    sink.namespace = sink.namespace or "Joinery"
+    if labels and with_total:
+        sink.add_dimensions(**labels)
+    else:
+        for name, value in labels.items():
+            sink.add_dimension(name, value)
+    for measurement in measurements:
+        metric = measurement.measure.value
+        sink.add_metric(name=metric.name, unit=metric.unit, value=measurement.value)
+    # A hundred durations are written as soon as there are so many.
+    if sink.metric_set:
+        print(json.dumps(sink.serialize_metric_set()))
+
+
+logger = _Logger(logger_handler=_Stdout(sys.stdout))
 metrics = Metrics()
-# Outside Lambda nobody names a namespace, and Powertools does not count without one.
-metrics.provider.namespace = metrics.provider.namespace or "Joinery"
 
 
-def count(metric: Count, number: int = 1) -> None:
-    """Add to one of the metrics; the door's decorator sends them when it is done."""
-    metrics.add_metric(name=metric.value, unit=MetricUnit.Count, value=number)
+def count(metric: Count, number: int = 1, **labels: str) -> None:
+    """Add to one of the counters; the door's decorator sends them when it is done."""
+    metrics.add(Measurement(metric, number, labels))
 
 
 def said(**pairs: Any) -> dict[str, Any]:

@@ -131,8 +131,8 @@ class ReadOnlyCloud:
     def __init__(self, cloud: Cloud) -> None:
         self._cloud = cloud
 
-    def catalog(self) -> Catalog:
-        return self._cloud.catalog()
+    def catalog(self, earlier: Catalog | None = None) -> Catalog:
+        return self._cloud.catalog(earlier)
 
     def status_of(self, node_class: NodeClass) -> NodeClassStatus:
         return self._cloud.status_of(node_class)

@@ -14,20 +14,22 @@ from joinery.apis import duration
 from joinery.apis.caps import Caps
 from joinery.apis.disruption import CanaryRule, canary_of
 from joinery.apis.policies import (
+    MetricsDetail,
     MinValuesPolicy,
     NodeRepair,
+    OnDemandPrices,
     PreferencePolicy,
     Rebalance,
+    Steering,
     TerminateFirst,
     terminate_first_of,
 )
 from joinery.apis.sizes import BALANCED, SIZES
+from joinery.apis.webhook_secret import SHORTEST_TOKEN
 from joinery.errors import ConfigurationError
 
 PREFIX = "JOINERY_"
 ACT, OBSERVE = "act", "observe"
-#: The shortest path token the webhook accepts: 32 URL-safe characters are 190 bits.
-SHORTEST_TOKEN = 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,6 +45,7 @@ class Settings:
     ``Strict``, or ``BestEffort`` to lower minValues that cannot be met.
     ``node_repair``: what becomes of a node that is unhealthy for too long: ``off`` (nothing), ``replace``, or
     ``reboot`` (once, and then it is replaced).
+    ``steering``: ``taint``, or ``off`` where new nodes are open to all from the start.
     ``zonal_shift``: whether zones that ARC shifts traffic away from are left alone.
     ``surge_single_replicas``: whether the only replica of a Deployment, whose disruption budget allows no eviction, is
     kept on a node that goes until its successor is Ready, as if it had asked for it.
@@ -61,7 +64,12 @@ class Settings:
     ``expiration_obeys_budgets``: whether expired nodes wait for the budgets of NodePools that do not say.
     ``provisioning_queue``, ``lifecycle_queue`` and ``disruption_queue``: the URLs of the bells' queues.
     ``bucket``: catalogue and decision records. ``table``: offerings that EC2 was out of lately.
-    ``webhook_token``: the secret path segment of the webhook's URL.
+    ``webhook_secret``: the ARN of the secret that holds the tokens of the webhook's URL. ``webhook_token``: the token
+    itself, where there is no Secrets Manager; no stack sets it.
+    ``metrics``: ``cluster``, or ``node-pools`` to have them by NodePool too, which costs dollars.
+    ``on_demand_prices``: ``listed``, or ``estimated`` where the price list cannot be reached.
+    ``installer_role``: the ARN of the installer's own role, which it lets into the cluster while it works.
+    ``access_entries``: whether it may; without access entries of EKS, what is in the cluster is left to a person.
     ``gateways``: dotted path ``module:function`` of what builds the gateways from these settings.
     """
 
@@ -75,6 +83,7 @@ class Settings:
     preference_policy: str = PreferencePolicy.RESPECT
     min_values_policy: str = MinValuesPolicy.STRICT
     node_repair: str = NodeRepair.OFF
+    steering: str = Steering.TAINT
     zonal_shift: bool = False
     surge_single_replicas: bool = False
     rebalance: str = Rebalance.OFF
@@ -94,7 +103,12 @@ class Settings:
     disruption_queue: str = ""
     bucket: str = ""
     table: str = ""
+    webhook_secret: str = ""
     webhook_token: str = ""
+    metrics: str = MetricsDetail.CLUSTER
+    on_demand_prices: str = OnDemandPrices.LISTED
+    installer_role: str = ""
+    access_entries: bool = True
     gateways: str = "joinery.bootstrap:aws"
 
     def __post_init__(self) -> None:
@@ -122,9 +136,12 @@ class Settings:
     def check(self, door: str) -> "Settings":
         """The same settings. Raises ``ConfigurationError`` naming a variable that this door cannot do without."""
         for name in NEEDS[door]:
-            _demand(name in _OPTIONAL or getattr(self, name) != "", name, f"is not set: the {door} door needs it")
-        token = self.webhook_token
-        _demand("webhook_token" not in NEEDS[door] or len(token) >= SHORTEST_TOKEN, "webhook_token", "is too short")
+            is_there = (
+                getattr(self, name) != "" or name in _OPTIONAL or (name == "webhook_secret" and self.webhook_token)
+            )
+            _demand(bool(is_there), name, f"is not set: the {door} door needs it")
+        is_short = bool(self.webhook_token) and len(self.webhook_token) < SHORTEST_TOKEN
+        _demand(not is_short, "webhook_token", "is too short")
         return self
 
 
@@ -134,11 +151,14 @@ _CHOICES: Mapping[str, type[StrEnum]] = {
     "min_values_policy": MinValuesPolicy,
     "node_repair": NodeRepair,
     "rebalance": Rebalance,
+    "steering": Steering,
+    "metrics": MetricsDetail,
+    "on_demand_prices": OnDemandPrices,
 }
 _EVERY_DOOR = ("cluster", "region", "enabled")
 _BELLS = ("provisioning_queue", "lifecycle_queue")
 _LEGACY = ("legacy_objects", "default_instance_profile")
-_CONTROLLER = (*_EVERY_DOOR, "mode", *_LEGACY, *_BELLS, "bucket")
+_CONTROLLER = (*_EVERY_DOOR, "mode", *_LEGACY, *_BELLS)
 #: What a door reads and may be empty.
 _OPTIONAL = frozenset({"default_instance_profile"})
 _CAPS = ("max_launches", "max_hourly")
@@ -146,13 +166,14 @@ _PACKING = ("node_size", "preference_policy", "min_values_policy")
 
 #: The settings each door reads. The template gives a function these variables and no others.
 NEEDS: Mapping[str, tuple[str, ...]] = {
-    "webhook": (*_EVERY_DOOR, *_BELLS, "webhook_token"),
-    "provisioning": (*_CONTROLLER, "table", *_CAPS, *_PACKING, "zonal_shift", "canary", "terminate_first"),
+    "webhook": (*_EVERY_DOOR, *_BELLS, "webhook_secret"),
+    "provisioning": (*_CONTROLLER, "bucket", "table", *_CAPS, *_PACKING, "zonal_shift", "canary", "terminate_first"),
     "interruption": (*_CONTROLLER, "table", "rebalance"),
     "expiration": (*_CONTROLLER, "expiration_obeys_budgets"),
     "disruption": (
         *_CONTROLLER,
         "disruption_queue",
+        "bucket",
         "table",
         *_CAPS,
         *_PACKING,
@@ -165,18 +186,24 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
         "terminate_first",
         "pod_deletion_cost",
         "new_nodes_repay",
+        "metrics",
     ),
     "lifecycle": (
         *_CONTROLLER,
         "disruption_queue",
+        "bucket",
         "table",
         *_CAPS,
         "node_repair",
+        "steering",
         "zonal_shift",
         "surge_single_replicas",
         "canary",
+        "metrics",
     ),
-    "catalog": (*_EVERY_DOOR, "bucket"),
+    "catalog": (*_EVERY_DOOR, "bucket", "on_demand_prices"),
+    # It has no off-switch: CloudFormation must be answered.
+    "installer": ("cluster", "region", "installer_role", "access_entries", "webhook_secret"),
 }
 
 

@@ -13,6 +13,7 @@ import msgspec
 
 from joinery.apis import labels
 from joinery.apis.ec2nodeclass import EC2NodeClass, EC2NodeClassStatus
+from joinery.apis.labels import SPOT
 from joinery.apis.nodeclass import NodeClass
 from joinery.cloudprovider.catalog.document import Catalog
 from joinery.cloudprovider.catalog.reservations import CapacityReservation
@@ -156,11 +157,12 @@ class InMemoryCloud:
 
     # --- Cloud ---
 
-    def catalog(self) -> Catalog:
+    def catalog(self, earlier: Catalog | None = None) -> Catalog:
         self._fail("catalog")
+        current = self._catalog if earlier is None else _repriced(earlier, self._catalog)
         if not self.reserved:
-            return self._catalog
-        return msgspec.structs.replace(self._catalog, capacity_reservations=self._as_they_are(sorted(self.reserved)))
+            return current
+        return msgspec.structs.replace(current, capacity_reservations=self._as_they_are(sorted(self.reserved)))
 
     def status_of(self, node_class: NodeClass) -> EC2NodeClassStatus:
         self._fail("status_of")
@@ -326,6 +328,13 @@ class InMemoryCloud:
             return ami.id if ami else ""
 
         return image
+
+
+def _repriced(earlier: Catalog, current: Catalog) -> Catalog:
+    """The earlier catalogue with the spot prices of this moment."""
+    kept = (offering for offering in earlier.offerings if offering.capacity_type != SPOT)
+    spot = (offering for offering in current.offerings if offering.capacity_type == SPOT)
+    return msgspec.structs.replace(earlier, offerings=(*kept, *spot))
 
 
 def _out_of(pool: OfferingKey) -> LaunchFailure:

@@ -20,9 +20,9 @@ from typing import Any
 from joinery import bootstrap
 from simulator.world import CLUSTER, World
 
-NAMES = ("webhook", "provisioning", "interruption", "expiration", "disruption", "lifecycle", "catalog")
+NAMES = ("webhook", "provisioning", "interruption", "expiration", "disruption", "lifecycle", "catalog", "installer")
 #: The timeouts that are not a minute; those of the template.
-_SECONDS = {"webhook": 5, "interruption": 30, "expiration": 30, "disruption": 300, "catalog": 300}
+_SECONDS = {"webhook": 5, "interruption": 30, "expiration": 30, "disruption": 300, "catalog": 300, "installer": 300}
 TOKEN = "simulated-token-of-more-than-32-characters"
 FUNCTIONS = Path(__file__).resolve().parents[2] / "functions"
 Handler = Callable[[dict[str, Any], "Context"], Any]

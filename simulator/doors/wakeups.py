@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from joinery.errors import ConfigurationError
+from joinery.installation.requests import is_request
 from joinery.interruption.envelope import Ignored, detail_type, opened
 from simulator.doors.doors import TOKEN
 from simulator.doors.queues import record
@@ -46,6 +47,8 @@ def call(event: dict[str, Any], path: Path) -> tuple[str, dict[str, Any]]:
     """
     if "requestContext" in event:
         return "webhook", event | {"rawPath": f"/{TOKEN}"}
+    if is_request(event) or "operation" in event:
+        return "installer", event
     if event.get("kind") == "AdmissionReview":
         return "webhook", {"rawPath": f"/{TOKEN}", "body": json.dumps(event), "isBase64Encoded": False}
     if "schedule" in event:
@@ -59,7 +62,8 @@ def call(event: dict[str, Any], path: Path) -> tuple[str, dict[str, Any]]:
     if not door:
         raise ConfigurationError(
             f"{path}: neither an event of EventBridge, nor an AdmissionReview, nor a Function URL's call, "
-            "nor SQS records or messages, nor a notification of SNS, nor a schedule's input"
+            "nor SQS records or messages, nor a notification of SNS, nor a schedule's input, "
+            "nor a request of CloudFormation"
         )
     return door, event
 

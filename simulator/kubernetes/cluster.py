@@ -22,6 +22,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.apis.rollouts import Deployment, ReplicaSet
 from joinery.cluster.gateway import Event, Eviction, Lease
 from joinery.cluster.patches import may_still_be_sent
+from joinery.controllers.lease import LEASE
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError
 from joinery.state.snapshot import ClaimsSnapshot, Snapshot
 from simulator.clock import Clock
@@ -61,7 +62,7 @@ class InMemoryCluster:
         self._replicas: dict[str, int] = {}
         self._unparsed: dict[tuple[str, str], dict[str, Any]] = {}
         self.legacy = LegacyObjects(self.api, node_class)
-        self.add(*map(_namespace, ("default", "kube-system")), *objects)
+        self.add(*map(_namespace, ("default", "kube-system")), *objects, _lease(LEASE))
 
     # --- for tests and actors -------------------------------------------------------------------------------------
 
@@ -286,11 +287,10 @@ class InMemoryCluster:
         now, stored = self.clock.now(), self.leases.get(f"kube-system/{name}")
         spec = LeaseSpec(holder_identity=holder, lease_duration_seconds=seconds, acquire_time=now, renew_time=now)
         if stored is None:
-            taken = self.api.create(LeaseObject(metadata=_lease_metadata(name), spec=spec))
-        elif _is_held(stored.spec, now, seconds) and stored.spec.holder_identity != holder:
+            raise ConfigurationError(f"Lease kube-system/{name} does not exist")
+        if _is_held(stored.spec, now, seconds) and stored.spec.holder_identity != holder:
             raise ConflictError(f"Lease {name} is held by {stored.spec.holder_identity}")
-        else:
-            taken = self.api.update(with_fields(stored, spec=spec), version=stored.metadata.resource_version)
+        taken = self.api.update(with_fields(stored, spec=spec), version=stored.metadata.resource_version)
         return Lease(name=name, holder=holder, resource_version=taken.metadata.resource_version)
 
     def release_lease(self, lease: Lease) -> None:
@@ -392,8 +392,8 @@ def _namespace(name: str) -> Namespace:
     return Namespace(metadata=ObjectMeta(name=name, labels={"kubernetes.io/metadata.name": name}))
 
 
-def _lease_metadata(name: str) -> ObjectMeta:
-    return ObjectMeta(name=name, namespace="kube-system")
+def _lease(name: str) -> LeaseObject:
+    return LeaseObject(metadata=ObjectMeta(name=name, namespace="kube-system"))
 
 
 def _is_held(spec: LeaseSpec, now: datetime, most: int) -> bool:

@@ -108,18 +108,18 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest
 @pytest.fixture(scope="session")
 def joinery_api_server(api_server: ControlPlane) -> ControlPlane:
     """``api_server`` with our custom resources and roles applied, as a user would."""
-    from tests.controlplane.objects import MANIFESTS, install
+    from tests.controlplane.objects import MANIFEST_FILES, install
 
-    install(api_server, MANIFESTS / "crds", MANIFESTS / "rbac.yaml")
+    install(api_server, *MANIFEST_FILES)
     return api_server
 
 
 @pytest.fixture(scope="session")
 def joinery_control_plane(control_plane: ControlPlane) -> ControlPlane:
     """``control_plane`` with our custom resources and roles applied."""
-    from tests.controlplane.objects import MANIFESTS, install
+    from tests.controlplane.objects import MANIFEST_FILES, install
 
-    install(control_plane, MANIFESTS / "crds", MANIFESTS / "rbac.yaml")
+    install(control_plane, *MANIFEST_FILES)
     return control_plane
 
 

@@ -165,3 +165,25 @@ def test_the_definitions_can_be_applied_again(api: Api, api_server: ControlPlane
     before = api_server.kubectl(*generations)
     install(api_server, FOLDER)
     assert api_server.kubectl(*generations) == before
+
+
+@pytest.mark.parametrize("kind", PATHS)
+def test_kubectl_says_why_an_object_is_not_ready(kind: str, api: Api, api_server: ControlPlane, stored: Store) -> None:
+    """In a column of its own; of one that is ready the column is empty."""
+    document = stored(good(kind))
+    plural = PATHS[kind].rpartition("/")[2]
+    not_ready = {
+        "type": "Ready",
+        "status": "False",
+        "reason": "Because",
+        "message": "there is a reason",
+        "observedGeneration": 1,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    required = {"nodes": 1} if kind == "NodePool" else {}
+    for condition in (not_ready, {**not_ready, "status": "True", "message": ""}):
+        code, answer = api.merge(document, {"status": {"conditions": [condition], **required}}, "/status")
+        assert code == 200, answer
+        header, row = api_server.kubectl("get", plural, "judged").splitlines()
+        assert header.split()[-1] == "WHY"
+        assert row.rstrip().endswith("there is a reason") == (condition["status"] == "False")

@@ -21,7 +21,7 @@ from joinery.errors import ConflictError, NotFoundError
 from joinery.lifecycle.readiness import readiness
 from joinery.state.claims import LAUNCHED, with_condition, with_metadata
 from simulator import builders
-from tests.controlplane.objects import MANIFESTS, connect, install, put, sweep
+from tests.controlplane.objects import MANIFEST_FILES, MANIFESTS, connect, install, put, sweep
 from tests.functional.older import beta, provisioner, template
 from tools.controlplane.plane import JOINERY, ControlPlane
 
@@ -45,7 +45,7 @@ MACHINE: dict[str, Any] = {
 @pytest.fixture
 def admin(api_server: ControlPlane) -> Iterator[Transport]:
     """Our definitions and rights, and those of v0.31 beside them with a Provisioner and its template."""
-    install(api_server, MANIFESTS / "crds", MANIFESTS / "rbac.yaml", DEFINITIONS)
+    install(api_server, *MANIFEST_FILES, DEFINITIONS)
     transport = connect(api_server)
     sweep(transport)
     transport.request("POST", f"{AWS}/awsnodetemplates", template())
@@ -182,7 +182,7 @@ def test_a_cluster_without_them_is_asked_once(joinery_api_server: ControlPlane) 
 @pytest.fixture
 def beta_admin(api_server: ControlPlane) -> Iterator[Transport]:
     """A cluster that serves v1beta1 alone, with a NodePool and its class."""
-    install(api_server, MANIFESTS / "crds", MANIFESTS / "rbac.yaml")
+    install(api_server, *MANIFEST_FILES)
     transport = connect(api_server)
     sweep(transport)
     api_server.kubectl("delete", "-f", str(MANIFESTS / "crds"))

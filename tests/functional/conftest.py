@@ -20,8 +20,8 @@ def stand(world: World) -> Stand:
 @pytest.fixture
 def counted() -> Callable[[], dict[str, float]]:
     """What was counted in this test, by metric."""
-    metrics.provider.clear_metrics()
-    return lambda: {name: sum(found["Value"]) for name, found in metrics.provider.metric_set.items()}
+    metrics.forget()
+    return metrics.totals
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import Any, cast
 import pytest
 
 from joinery.errors import JoineryError
-from joinery.gateways import Gateways
+from joinery.gateways import Gateways, InstallerGateways
 from simulator.doors.doors import Killed
 
 WRITES = frozenset(
@@ -17,6 +17,20 @@ WRITES = frozenset(
         "mark",
     }
 )  # fmt: skip
+#: The same of the installer's gateways.
+INSTALLER_WRITES = frozenset(
+    {
+        "grant_access",
+        "revoke_access",
+        "ensure_spot_role",
+        "refresh_catalog",
+        "remove_node_role",
+        "answer",
+        "apply",
+        "create",
+        "remove",
+    }
+)
 #: The methods of the gateways that change nothing.
 READS = frozenset(
     {
@@ -35,6 +49,16 @@ def wired(gateways: Gateways, through: Through) -> Gateways:
     """The same gateways, whose every call goes through that."""
     wires = {name: _Wire(name, gateway, through) for name, gateway in vars(gateways).items() if name != "workers"}
     return Gateways(**cast("dict[str, Any]", wires), workers=gateways.workers)
+
+
+def wired_installer(gateways: InstallerGateways, through: Through) -> InstallerGateways:
+    """The same gateways of the installer, whose every call goes through that."""
+    return InstallerGateways(
+        account=cast("Any", _Wire("account", gateways.account, through)),
+        objects=lambda cluster: cast("Any", _Wire("objects", gateways.objects(cluster), through)),
+        sleep=gateways.sleep,
+        now=gateways.now,
+    )
 
 
 class Fuse:
@@ -91,7 +115,7 @@ class Fuse:
         if self._error is not None and name == self._failing and self._about(about):
             raise self._error
         answer = call()
-        if name.partition(".")[2] in WRITES:
+        if name.partition(".")[2] in WRITES | INSTALLER_WRITES:
             self.writes.append(name)
             self.is_blown = len(self.writes) == self._after
         if self.is_blown:
@@ -100,8 +124,8 @@ class Fuse:
 
 
 def crashes(writes: Sized, config: pytest.Config) -> range:
-    """After which writes to kill a run: one in five of what an undisturbed one writes, all of them in `make soak`."""
-    return range(1, len(writes) + 1, 1 if config.getoption("soak") else 5)
+    """After which writes to kill a run: one in ten of what an undisturbed one writes, all of them in `make soak`."""
+    return range(1, len(writes) + 1, 1 if config.getoption("soak") else 10)
 
 
 class _Wire:

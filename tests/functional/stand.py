@@ -88,7 +88,7 @@ class Stand:
         return DisruptionController(self.gateways, self.settings, decide).reconcile(invocation)
 
     def refresh(self) -> Mapping[str, Any]:
-        return CatalogController(self.gateways).reconcile()
+        return CatalogController(self.gateways, self.world.clock.now).reconcile()
 
     def receive(self, event: str, about: str) -> Mapping[str, Any]:
         """A sample event of ``events/``, about that instance or capacity reservation."""

@@ -73,7 +73,7 @@ def test_a_run_ends_before_it_is_killed(
     actor.conclude()
     assert [bool(failed) for failed in failures] == [False, False, False, True, True]
     assert (actor.is_cut_short, actor.attempted, len(_kept(stand))) == (True, 3, 2)
-    assert counted()["RunsCutShort"] == 1
+    assert counted()["joinery_runs_cut_short_total"] == 1
     assert "2 chains are left to the next run" in capsys.readouterr().out
 
 

@@ -38,7 +38,7 @@ def doorbell() -> InMemoryDoorbell:
 @pytest.fixture
 def answering(doorbell: InMemoryDoorbell) -> Answering:
     """What every door but the webhook answers with."""
-    return Answering(doorbell, Settings(cluster="blue"))
+    return Answering(doorbell, Settings(cluster="blue"), now=lambda: START)
 
 
 Run = Callable[[], dict[str, Any]]
@@ -72,7 +72,7 @@ def test_a_bell_that_was_answered_is_not_rung_again(
 
     assert answer == {"outcome": "done", "launched": 2}
     assert not doorbell.rings
-    assert counted() == {"BellsAnswered": 1}
+    assert counted() == {}
 
 
 @pytest.mark.parametrize("error", [UnavailableError("throttled"), KeyError("a bug")])
@@ -84,7 +84,7 @@ def test_a_failed_bell_is_completed_and_rung_again(
 
     assert answer["outcome"] == "rung again"
     assert [bell for _, bell in doorbell.rings] == [Bell.LIFECYCLE]
-    assert counted() == {"BellsFailed": 1, "BellsRung": 1}
+    assert counted() == {"joinery_runs_failed_total": 1, "joinery_bells_rung_total": 1}
 
 
 def test_whoever_gives_up_the_lease_rings_again(
@@ -94,7 +94,7 @@ def test_whoever_gives_up_the_lease_rings_again(
     answering.answer(Bell.PROVISIONING, failing(ConflictError("held by another")))
 
     assert [bell for _, bell in doorbell.rings] == [Bell.PROVISIONING]
-    assert counted() == {"Conflicts": 1, "BellsRung": 1}
+    assert counted() == {"joinery_conflicts_total": 1, "joinery_bells_rung_total": 1}
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_what_would_fail_again_waits_for_the_schedule(
 
     assert answer == {"outcome": "refused", "error": str(error)}
     assert not doorbell.rings
-    assert counted() == {"Refusals": 1}
+    assert counted() == {"joinery_refusals_total": 1}
 
 
 @pytest.mark.parametrize(
@@ -142,20 +142,22 @@ class BrokenDoorbell:
 def test_a_bell_that_cannot_be_rung_again_is_left_to_its_queue() -> None:
     """If SQS takes no new bell, the old one must stay."""
     with pytest.raises(UnavailableError, match="lifecycle"):
-        Answering(BrokenDoorbell(), Settings(cluster="blue")).answer(Bell.LIFECYCLE, failing(KeyError("a bug")))
+        Answering(BrokenDoorbell(), Settings(cluster="blue"), now=lambda: START).answer(
+            Bell.LIFECYCLE, failing(KeyError("a bug"))
+        )
 
 
 def test_a_door_that_is_off_completes_what_wakes_it(
     doorbell: InMemoryDoorbell, counted: Callable[[], dict[str, float]]
 ) -> None:
     """The off-switch stops runs, not queues."""
-    off = Answering(doorbell, Settings(cluster="blue", enabled=False))
+    off = Answering(doorbell, Settings(cluster="blue", enabled=False), now=lambda: START)
     never = failing(AssertionError("a door that is off ran"))
 
     assert off.answer(Bell.PROVISIONING, never) == {"outcome": "off"}
     assert off.sweep(never) == {"outcome": "off"}
     assert off.deliver(batch("spot_warning"), parse, lambda notices: [never()]) == {"batchItemFailures": []}
-    assert counted() == {"SwitchedOff": 3}
+    assert counted() == {"joinery_switched_off_total": 3}
 
 
 def test_a_sweep_that_fails_is_raised(answering: Answering, counted: Callable[[], dict[str, float]]) -> None:
@@ -163,7 +165,7 @@ def test_a_sweep_that_fails_is_raised(answering: Answering, counted: Callable[[]
     with pytest.raises(UnavailableError):
         answering.sweep(failing(UnavailableError("throttled")))
 
-    assert counted() == {"SweepsFailed": 1}
+    assert counted() == {"joinery_runs_failed_total": 1}
 
 
 def test_only_the_message_that_failed_is_delivered_again(
@@ -182,7 +184,7 @@ def test_only_the_message_that_failed_is_delivered_again(
 
     assert failures(answer) == [event["Records"][1]["messageId"]]
     assert len(handled) == 3
-    assert counted() == {"NoticesHandled": 2, "NoticesFailed": 1}
+    assert counted() == {"joinery_runs_failed_total": 1}
 
 
 def test_a_notice_that_comes_too_early_is_no_failure(
@@ -194,7 +196,7 @@ def test_a_notice_that_comes_too_early_is_no_failure(
     answer = answering.deliver(event, parse, lambda notices: [EarlyNoticeError("no claim knows i-1")])
 
     assert failures(answer) == [event["Records"][0]["messageId"]]
-    assert counted() == {"NoticesEarly": 1}
+    assert counted() == {"joinery_notices_early_total": 1}
 
 
 def test_what_fails_for_all_is_delivered_again_for_all(
@@ -209,7 +211,7 @@ def test_what_fails_for_all_is_delivered_again_for_all(
     answer = answering.deliver(event, parse, handle)
 
     assert failures(answer) == [event["Records"][0]["messageId"], event["Records"][2]["messageId"]]
-    assert counted() == {"NoticesFailed": 2, "NoticesIgnored": 1}
+    assert counted() == {"joinery_runs_failed_total": 2}
 
 
 def test_an_unknown_event_is_counted_and_dropped(answering: Answering, counted: Callable[[], dict[str, float]]) -> None:
@@ -221,7 +223,7 @@ def test_an_unknown_event_is_counted_and_dropped(answering: Answering, counted: 
     answer = answering.deliver(event, parse, failing_notice)
 
     assert failures(answer) == []
-    assert counted() == {"NoticesIgnored": 3}
+    assert counted() == {}
 
 
 def failing_notice(notices: Sequence[Notice]) -> list[dict[str, Any] | Exception]:
@@ -247,7 +249,7 @@ def test_an_event_without_a_queue_is_handled(answering: Answering, counted: Call
 
     assert answer == {"outcome": "done", "claims": 1}
     assert [notice.kind.value for notice in handled] == ["spot_interrupted"]
-    assert counted() == {"NoticesHandled": 1}
+    assert counted() == {}
 
 
 def test_an_event_without_a_queue_that_fails_is_raised(
@@ -260,7 +262,7 @@ def test_an_event_without_a_queue_that_fails_is_raised(
 
     with pytest.raises(UnavailableError, match="is down"):
         answering.deliver(event_of("spot_warning"), parse, handle)
-    assert counted() == {"NoticesFailed": 1}
+    assert counted() == {"joinery_runs_failed_total": 1}
 
 
 def test_an_event_without_a_queue_that_needs_nothing_says_why(answering: Answering) -> None:
@@ -286,7 +288,7 @@ def test_a_call_that_is_neither_messages_nor_an_event_is_raised(
     """Whatever was to be told is lost otherwise, and nobody would know."""
     with pytest.raises(MalformedNoticeError, match="neither SQS messages nor an EventBridge event"):
         answering.deliver(event, parse, failing_notice)
-    assert counted() == {"NoticesFailed": 1}
+    assert counted() == {"joinery_runs_failed_total": 1}
 
 
 def test_an_empty_batch_is_answered(answering: Answering) -> None:

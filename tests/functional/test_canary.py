@@ -56,7 +56,7 @@ def test_a_node_that_does_not_get_ready_halts_the_drift(
     assert rollout.verdict is not None
     assert rollout.verdict.outcome is Outcome.FAILED
     assert "was not fit for pods" in rollout.stand.messages("CanaryFailed")["default"]
-    assert counted()["CanariesFailed"] > 0
+    assert counted()["joinery_canaries_failed_total"] > 0
     rollout.run(20)
     assert len(rollout.outdated) == NODES
     assert not rollout.moved

@@ -1,5 +1,15 @@
 """The catalogue is kept current."""
 
+from datetime import timedelta
+
+import msgspec
+import pytest
+
+from joinery.apis.labels import SPOT
+from joinery.cloudprovider.catalog.document import Catalog
+from joinery.controllers.catalog import LISTED_EVERY, CatalogController
+from joinery.errors import ConfigurationError, JoineryError, UnavailableError
+from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
 
 
@@ -9,3 +19,53 @@ def test_the_catalogue_is_read_from_ec2_and_kept(stand: Stand) -> None:
     outcome = stand.refresh()
     assert stand.world.store.catalog() == stand.world.cloud.catalog()
     assert outcome["offerings"] == len(stand.world.cloud.catalog().offerings)
+
+
+def _dear(stand: Stand, ago: timedelta) -> Catalog:
+    """A stored catalogue in which everything costs nine dollars, read so long ago."""
+    current = stand.world.cloud.catalog()
+    dear = tuple(msgspec.structs.replace(offering, price=9.0) for offering in current.offerings)
+    listed = (stand.world.clock.now() - ago).isoformat()
+    catalog = msgspec.structs.replace(current, offerings=dear, listed=listed)
+    stand.world.store.put_catalog(catalog)
+    return catalog
+
+
+def _at_nine(stand: Stand) -> set[str]:
+    """The capacity types that still have the old price."""
+    return {offering.capacity_type for offering in stand.world.store.catalog().offerings if offering.price == 9.0}
+
+
+def test_spot_prices_are_read_each_time_and_types_twice_a_day(stand: Stand) -> None:
+    """Types and on-demand prices change every few days, and to read them takes ten times as long."""
+    earlier = _dear(stand, LISTED_EVERY - timedelta(minutes=1))
+    stand.refresh()
+    assert _at_nine(stand) == {offering.capacity_type for offering in earlier.offerings} - {SPOT}
+    assert stand.world.store.catalog().listed == earlier.listed
+    _dear(stand, LISTED_EVERY)
+    stand.refresh()
+    assert _at_nine(stand) == set()
+
+
+def test_a_catalogue_that_does_not_say_its_age_is_read_anew(stand: Stand) -> None:
+    """It was written by an older version, or by hand."""
+    earlier = _dear(stand, timedelta(0))
+    stand.world.store.put_catalog(msgspec.structs.replace(earlier, listed=""))
+    stand.refresh()
+    assert _at_nine(stand) == set()
+
+
+def test_spot_prices_are_new_although_the_price_list_fails(stand: Stand) -> None:
+    """The failure is raised all the same, for whoever mends it."""
+    _dear(stand, LISTED_EVERY)
+    fuse = Fuse(failing="cloud.catalog", error=UnavailableError("throttled"), about=lambda earlier: earlier is None)
+    with pytest.raises(JoineryError, match="throttled"):
+        CatalogController(fuse.protect(stand.gateways), stand.world.clock.now).reconcile()
+    assert SPOT not in _at_nine(stand)
+
+
+def test_a_catalogue_that_cannot_be_read_is_replaced(stand: Stand) -> None:
+    """Whatever spoilt it: nobody has to delete it by hand."""
+    fuse = Fuse(failing="store.catalog", error=ConfigurationError("not a catalogue"))
+    CatalogController(fuse.protect(stand.gateways), stand.world.clock.now).reconcile()
+    assert fuse.writes == ["store.put_catalog"]

@@ -99,7 +99,7 @@ def test_expired_nodes_may_wait_for_budgets(world: World, counted: Callable[[], 
     stand = _old(world)
     old = {claim.metadata.name for claim in stand.claims}
     assert stand.expire() == {"expired": 1, "waiting": 2}
-    assert (_going(stand), counted()["ExpirationsWaiting"]) == (1, 2)
+    assert (_going(stand), counted()["joinery_expirations_waiting_total"]) == (1, 2)
     assert "DisruptionBlocked" in stand.told("NodePool")
     assert stand.expire() == {"expired": 0, "waiting": 2}
     for _ in range(60):

@@ -78,7 +78,7 @@ def test_a_plan_is_recorded_and_told_and_nothing_is_bought(stand: Stand) -> None
     assert (stand.claims, stand.alive, stand.rung()) == ([], [], set())
     assert stand.told("Pod") == {"Observed"}
     assert len(stand.world.store.documents) == 1
-    assert stand.world.cluster.leases == {}
+    assert [lease.spec.holder_identity for lease in stand.world.cluster.leases.values()] == [None]
 
 
 def test_nobody_is_nominated_for_what_is_only_observed(stand: Stand) -> None:

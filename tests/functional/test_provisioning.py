@@ -207,12 +207,15 @@ def test_a_decision_is_recorded_as_a_list_that_can_be_planned_again(stand: Stand
     assert len(document["joinery"]["result"]["launches"]) == 1
 
 
-def test_the_first_run_of_an_installation_reads_the_catalogue_itself(stand: Stand) -> None:
-    """Pods should not wait for a schedule."""
-    stand.world.store.stored = None
+def test_a_door_waits_for_the_first_catalogue_and_does_not_make_it(stand: Stand) -> None:
+    """Its role may neither read prices nor store them: the function catalog does, and the bell is rung again."""
+    stored, stand.world.store.stored = stand.world.store.stored, None
     stand.pods(1)
+    with pytest.raises(UnavailableError, match="the function catalog makes the first one"):
+        stand.provision()
+    assert stand.world.store.stored is None
+    stand.world.store.stored = stored
     assert stand.provision()["launched"] == 1
-    assert stand.world.store.catalog().offerings
 
 
 def test_pods_of_an_interrupted_node_are_replaced_and_its_claim_is_told(stand: Stand) -> None:

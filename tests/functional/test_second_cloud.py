@@ -9,6 +9,7 @@ from joinery.apis.core import Condition, Node, NodeSpec, NodeStatus, ObjectMeta,
 from joinery.apis.labels import HOSTNAME, NO_EXECUTE, UNREGISTERED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
+from joinery.controllers.catalog import CatalogController
 from joinery.controllers.invocation import Invocation
 from joinery.controllers.lifecycle import LifecycleController
 from joinery.controllers.provisioning import ProvisioningController
@@ -49,6 +50,7 @@ class Basement:
             store=InMemoryStore(),
             unavailable=InMemoryUnavailableOfferings(),
         )
+        CatalogController(self._gateways, self.clock.now).reconcile()
         self.live()
 
     def live(self, after: float = 0) -> None:

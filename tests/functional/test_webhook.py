@@ -3,6 +3,7 @@
 import base64
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,10 @@ from hypothesis import strategies as st
 from joinery.apis import labels
 from joinery.controllers.admission import LARGEST_BODY
 from joinery.controllers.webhook import WebhookController
-from joinery.doorbell.gateway import Bell
+from joinery.doorbell.gateway import Bell, Doorbell, Tokens
+from joinery.doorbell.tokens import FixedTokens
 from joinery.errors import ConfigurationError, JoineryError, UnavailableError
 from joinery.observability import metrics
-from joinery.settings import Settings
 from simulator.aws import InMemoryDoorbell
 from simulator.clock import START, Clock
 
@@ -32,7 +33,20 @@ def sample(name: str) -> Call:
 
 
 TOKEN = sample("failed_scheduling")["rawPath"][1:]
-SETTINGS = Settings(cluster="blue", webhook_token=TOKEN)
+NEXT = "the-token-that-is-to-follow-in-a-rotation"
+
+
+class TwoTokens:
+    """The tokens in the middle of a rotation."""
+
+    def valid(self) -> frozenset[str]:
+        """Both."""
+        return frozenset({TOKEN, NEXT})
+
+
+def door(doorbell: Doorbell, tokens: Tokens | None = None, *, enabled: bool = True) -> WebhookController:
+    """The webhook's controller, at the start of time."""
+    return WebhookController(doorbell, tokens or FixedTokens(TOKEN), now=lambda: START, enabled=enabled)
 
 
 class BrokenDoorbell:
@@ -54,14 +68,14 @@ def doorbell() -> InMemoryDoorbell:
 @pytest.fixture
 def webhook(doorbell: InMemoryDoorbell) -> WebhookController:
     """The controller behind the webhook's door."""
-    return WebhookController(doorbell, SETTINGS)
+    return door(doorbell)
 
 
 @pytest.fixture
 def counted() -> Callable[[], dict[str, float]]:
     """What was counted in this test, by metric."""
-    metrics.provider.clear_metrics()
-    return lambda: {name: sum(found["Value"]) for name, found in metrics.provider.metric_set.items()}
+    metrics.forget()
+    return metrics.totals
 
 
 def rung(doorbell: InMemoryDoorbell) -> set[Bell]:
@@ -129,6 +143,62 @@ def test_a_wrong_token_gets_403_and_nothing_else(webhook: WebhookController, doo
     assert not doorbell.rings
 
 
+def test_in_a_rotation_both_tokens_are_known(doorbell: InMemoryDoorbell) -> None:
+    """API servers learn of a new webhook configuration one after the other."""
+    webhook, call = door(doorbell, TwoTokens()), sample("failed_scheduling")
+    codes = [webhook.answer({**call, "rawPath": f"/{token}"})["statusCode"] for token in (TOKEN, NEXT, "x" * 43)]
+    assert codes == [200, 200, 403]
+
+
+def test_a_refusal_looks_at_nothing_but_the_path(doorbell: InMemoryDoorbell) -> None:
+    """Whoever sends megabytes, or what cannot be unwrapped, has not even these looked at."""
+    unreadable = {"rawPath": "/x", "body": object(), "isBase64Encoded": object()}
+    assert door(doorbell).answer(unreadable) == {"statusCode": 403}
+
+
+def test_a_flood_is_told_once_a_minute(doorbell: InMemoryDoorbell) -> None:
+    """Each line of a log is paid for; the first refusal is told at once, for the alarm."""
+    clock = Clock(START)
+    webhook = WebhookController(doorbell, FixedTokens(TOKEN), now=clock.now)
+    metrics.forget()
+    told = []
+    for _ in range(3):
+        for _ in range(100):
+            webhook.answer({"rawPath": "/stranger"})
+        told.append(metrics.totals())
+        metrics.forget()
+        clock.advance(timedelta(minutes=1))
+    name = "joinery_reviews_forbidden_total"
+    assert told == [{name: 1.0}, {name: 100.0}, {name: 100.0}]
+
+
+def test_while_the_secret_cannot_be_read_nobody_is_judged(
+    doorbell: InMemoryDoorbell, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The API server goes on without an answer, and the log has one line without a traceback."""
+
+    class Unreadable:
+        def valid(self) -> frozenset[str]:
+            raise UnavailableError("reading the webhook's secret: 503")
+
+    assert door(doorbell, Unreadable()).answer(sample("failed_scheduling")) == {"statusCode": 503}
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == 1
+    assert "exception" not in json.loads(lines[0])
+
+
+@pytest.mark.parametrize("conditions", [5, "x", [5], [None], {"a": 1}, [{"type": {}}]])
+def test_a_node_whose_conditions_are_no_list_is_answered(conditions: Any, webhook: WebhookController) -> None:
+    """Anybody with the token may send anything; what it costs is one answer."""
+    call = sample("node_ready") if (EVENTS / "webhook_node_ready.json").exists() else sample("failed_scheduling")
+    review = json.loads(call["body"])
+    review["request"] |= {
+        "resource": {"group": "", "version": "v1", "resource": "nodes"}, "operation": "UPDATE",
+        "object": {"status": {"conditions": conditions}}, "oldObject": {},
+    }  # fmt: skip
+    assert_allowed(webhook.answer({**call, "body": json.dumps(review), "isBase64Encoded": False}), request(call)["uid"])
+
+
 @pytest.mark.parametrize("path", ["", "/", "/é\ud800", f"/{TOKEN}/", f"//{TOKEN}", f"/{TOKEN.upper()}"])
 def test_only_the_exact_path_is_known(path: str, webhook: WebhookController) -> None:
     """There is no path but the secret one, whatever characters it is made of."""
@@ -137,7 +207,7 @@ def test_only_the_exact_path_is_known(path: str, webhook: WebhookController) -> 
 
 def test_without_a_configured_token_nobody_is_known(doorbell: InMemoryDoorbell) -> None:
     """A door that was given no secret does not take the empty path for one."""
-    open_door = WebhookController(doorbell, Settings(cluster="blue"))
+    open_door = door(doorbell, FixedTokens(""))
 
     assert open_door.answer({**sample("failed_scheduling"), "rawPath": "/"}) == {"statusCode": 403}
 
@@ -230,7 +300,7 @@ def test_a_body_over_one_mebibyte_is_allowed_and_counted_and_wakes_nobody(
 
     assert_allowed(webhook.answer(call), request(call)["uid"])
     assert not doorbell.rings
-    assert counted() == {"ReviewsTooLarge": 1}
+    assert counted() == {"joinery_reviews_too_large_total": 1}
 
 
 @pytest.mark.parametrize(
@@ -256,7 +326,7 @@ def test_a_malformed_review_is_allowed_and_counted_and_wakes_nobody(
     """What cannot be read is let through, told to the operator, and changes nothing."""
     assert_allowed(webhook.answer(with_body(body)), "")
     assert not doorbell.rings
-    assert counted() == {"ReviewsMalformed": 1}
+    assert counted() == {"joinery_reviews_malformed_total": 1}
 
 
 def test_an_older_review_version_is_malformed(webhook: WebhookController, doorbell: InMemoryDoorbell) -> None:
@@ -292,13 +362,13 @@ def test_a_bell_that_cannot_be_rung_never_blocks_the_cluster(
     """
     call = sample("failed_scheduling")
 
-    assert_allowed(WebhookController(BrokenDoorbell(error), SETTINGS).answer(call), request(call)["uid"])
-    assert counted() == {"ReviewsAnswered": 1, "BellsFailed": 1}
+    assert_allowed(door(BrokenDoorbell(error)).answer(call), request(call)["uid"])
+    assert counted() == {"joinery_runs_failed_total": 1}
 
 
 def test_a_webhook_that_is_switched_off_allows_and_rings_nothing(doorbell: InMemoryDoorbell) -> None:
     """The off-switch silences the doorbell without touching the cluster's webhook configuration."""
-    off = WebhookController(doorbell, Settings(cluster="blue", webhook_token=TOKEN, enabled=False))
+    off = door(doorbell, enabled=False)
     call = sample("failed_scheduling")
 
     assert_allowed(off.answer(call), request(call)["uid"])
@@ -321,4 +391,4 @@ def test_whatever_a_review_holds_it_is_allowed(field: str, value: object, path: 
     """No value in any field of a review makes the webhook fail or refuse."""
     call = changed(json.loads(path.read_text()), lambda r: r.update({field: value}))
 
-    assert_allowed(WebhookController(InMemoryDoorbell(Clock(START)), SETTINGS).answer(call), request(call)["uid"])
+    assert_allowed(door(InMemoryDoorbell(Clock(START))).answer(call), request(call)["uid"])

@@ -14,8 +14,7 @@ import msgspec
 
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.labels import REPORTER
-from joinery.cluster.auth import from_kubeconfig
-from joinery.cluster.client import configuration_type
+from joinery.cluster.connection import Connection, connection
 from joinery.cluster.events import KubernetesRecorder
 from joinery.cluster.gateway import Cluster, Recorder
 from joinery.cluster.kubernetes import KubernetesCluster
@@ -104,10 +103,16 @@ class Served(InMemory):
 
     def __init__(self, url: str, behind: InMemory) -> None:
         self.clock, self.memory = behind.clock, behind.memory
-        transport = Transport(configuration_type()(host=url))
+        transport = Transport(connection(url))
         # Nothing is short, so that every kind that can be followed is.
         self.cluster = KubernetesCluster(transport, now=self.clock.now, node_class=EC2NodeClass, short=0)
         self.recorder = KubernetesRecorder(transport, now=self.clock.now)
+
+
+def like_eks(plane: ControlPlane) -> Connection:
+    """The connection that the functions make to EKS: with an authority and a bearer token, without a kubeconfig."""
+    authority = plane.certificate.read_text()
+    return connection(plane.server, authority=authority, authorization=lambda: f"Bearer {JOINERY.token}")
 
 
 class Real:
@@ -116,7 +121,7 @@ class Real:
     def __init__(self, plane: ControlPlane) -> None:
         self.clock = Clock(START)
         self._admin = objects.connect(plane)
-        transport = Transport(from_kubeconfig(plane.kubeconfig(JOINERY)))
+        transport = Transport(like_eks(plane))
         self.cluster: Cluster = KubernetesCluster(transport, now=self.clock.now, node_class=EC2NodeClass)
         self.recorder: Recorder = KubernetesRecorder(transport, now=self.clock.now)
 

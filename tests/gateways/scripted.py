@@ -9,7 +9,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.cluster.client import configuration_type
+from joinery.cluster.connection import connection
 from joinery.cluster.kubernetes import KubernetesCluster
 from joinery.cluster.transport import Transport
 from simulator.clock import Clock
@@ -27,7 +27,7 @@ class Script:
     @property
     def transport(self) -> Transport:
         """A transport to the server, which waits in no time."""
-        return Transport(configuration_type()(host=self.url), sleep=self.waits.append)
+        return Transport(connection(self.url), sleep=self.waits.append)
 
     @property
     def cluster(self) -> KubernetesCluster:

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from joinery.apis.core import CSINode, Pod
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cluster import lists
-from joinery.cluster.client import configuration_type
+from joinery.cluster.connection import connection
 from joinery.cluster.events import KubernetesRecorder
 from joinery.cluster.gateway import Event, Eviction
 from joinery.cluster.kubernetes import KubernetesCluster
@@ -42,7 +42,7 @@ def test_ten_thousand_pods_are_read_in_pages_of_five_hundred() -> None:
     """Twenty requests for the pods, none of which the API server has to hold ten thousand objects for."""
     memory = InMemoryCluster(Clock(), *(builders.pod(f"p{number:05}") for number in range(10_000)))
     with KubernetesServer(memory) as server:
-        transport = Transport(configuration_type()(host=server.url))
+        transport = Transport(connection(server.url))
         read = KubernetesCluster(transport, now=memory.clock.now, node_class=EC2NodeClass).snapshot()
         assert len({pod.key for pod in read.pods}) == 10_000
         assert server.api.requests.count(("GET", PODS)) == 20
@@ -51,9 +51,7 @@ def test_ten_thousand_pods_are_read_in_pages_of_five_hundred() -> None:
 def test_nodes_are_read_before_pods() -> None:
     """A pod that is bound while the snapshot is taken is read as bound, so no node is launched for it."""
     with KubernetesServer(InMemoryCluster(Clock())) as server:
-        KubernetesCluster(
-            Transport(configuration_type()(host=server.url)), now=Clock().now, node_class=EC2NodeClass
-        ).snapshot()
+        KubernetesCluster(Transport(connection(server.url)), now=Clock().now, node_class=EC2NodeClass).snapshot()
         paths = [path for _, path in server.api.requests]
     assert paths.index("/api/v1/nodes") < paths.index(PODS)
 
@@ -65,7 +63,7 @@ def test_a_node_with_an_amount_that_is_none_has_no_room_and_is_told(field: str) 
     odd = builders.node("odd")
     memory.api.create(replace(odd, status=replace(odd.status, **{field: {"cpu": "many"}})))
     with KubernetesServer(memory) as server:
-        transport = Transport(configuration_type()(host=server.url))
+        transport = Transport(connection(server.url))
         seen = KubernetesCluster(transport, now=memory.clock.now, node_class=EC2NodeClass).snapshot()
     room = {view.name: bool(view.allocatable) for view in views(seen)}
     assert room == {"good": True, "odd": False}
@@ -133,9 +131,7 @@ def test_a_pool_that_does_not_validate_is_reported_and_the_others_go_on() -> Non
     memory = InMemoryCluster(Clock(), builders.node_pool("good"))
     memory.add_document({"kind": "NodePool", "metadata": {"name": "bad"}, "spec": {"template": {"spec": {}}}})
     with KubernetesServer(memory) as server:
-        cluster = KubernetesCluster(
-            Transport(configuration_type()(host=server.url)), now=memory.clock.now, node_class=EC2NodeClass
-        )
+        cluster = KubernetesCluster(Transport(connection(server.url)), now=memory.clock.now, node_class=EC2NodeClass)
         read = cluster.snapshot()
         cluster.reject("NodePool", "bad", read.invalid[0].reason)
 
@@ -192,7 +188,7 @@ def test_a_write_that_was_turned_away_is_repeated() -> None:
 
 def test_a_server_that_nobody_answers_for_is_unavailable() -> None:
     """A refused connection is one of our errors, never urllib3's."""
-    transport = Transport(configuration_type()(host="http://127.0.0.1:9"), sleep=lambda _: None)
+    transport = Transport(connection("http://127.0.0.1:9"), sleep=lambda _: None)
     with pytest.raises(UnavailableError, match="/api/v1/pods"):
         transport.get(PODS)
 
@@ -266,7 +262,7 @@ def test_a_long_message_is_cut_to_what_an_event_may_hold() -> None:
     """The API server takes 1024 bytes of note and refuses more."""
     memory = InMemoryCluster(Clock())
     with KubernetesServer(memory) as server:
-        transport = Transport(configuration_type()(host=server.url))
+        transport = Transport(connection(server.url))
         KubernetesRecorder(transport, now=Clock().now).emit([Event("Failed", "ä" * 2000, "Node", "n1")])
     assert len(memory.events[0].message.encode()) == 1024
 
@@ -274,32 +270,24 @@ def test_a_long_message_is_cut_to_what_an_event_may_hold() -> None:
 # --- a cold start -----------------------------------------------------------------------------------------------------
 
 
-def test_the_adapter_leaves_most_of_the_official_client_unloaded() -> None:
-    """A cold start takes the client's configuration and transport, without OAuth, YAML or its models."""
+def test_the_adapter_does_without_the_official_client() -> None:
+    """No layer has it: it is 75 MB, and importing the part that was used of it took as long as all of urllib3."""
     code = (
-        "import sys; from joinery.cluster.client import configuration_type as c, rest_type as r; "
-        "r()(c()(host='http://x'));print(*(name for name in ('kubernetes.config', 'requests', 'yaml', 'oauthlib', "
-        "'pydantic') if name in sys.modules))"
+        "import sys; sys.modules['kubernetes'] = None\n"
+        "from joinery.cluster.connection import connection\n"
+        "from joinery.cluster.transport import Transport\n"
+        "Transport(connection('https://x'))\n"
+        "print(*({'requests', 'yaml', 'oauthlib', 'multiprocessing'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == []
-
-
-def test_the_whole_client_can_still_be_imported_afterwards() -> None:
-    """Reading a kubeconfig file needs all of it, in the same process."""
-    code = (
-        "from joinery.cluster.client import rest_type; rest_type(); import kubernetes, kubernetes.config;"
-        "print(kubernetes.config.load_kube_config.__name__, kubernetes.client.CoreV1Api.__name__)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.split() == ["load_kube_config", "CoreV1Api"]
 
 
 class _Silent(Transport):
     """Requests to a server that gives its nodes and answers nothing else."""
 
     def __init__(self) -> None:
-        super().__init__(configuration_type()(host="http://127.0.0.1:9"))
+        super().__init__(connection("http://127.0.0.1:9"))
         self.waiting = threading.Barrier(len(lists.CORE) + 2, timeout=10)
 
     def apart(self) -> Transport:
@@ -324,7 +312,7 @@ def test_a_server_that_hangs_is_given_up_in_time() -> None:
     """All attempts together take no longer than a request may: the function must live to ring again."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         host = f"http://127.0.0.1:{silent.getsockname()[1]}"
-        transport = Transport(configuration_type()(host=host), sleep=lambda _: None, patience=0.2)
+        transport = Transport(connection(host), sleep=lambda _: None, patience=0.2)
         before = time.monotonic()
         with pytest.raises(UnavailableError, match="ReadTimeout"):
             transport.request("PATCH", PODS, {})
@@ -335,7 +323,7 @@ def test_nothing_is_tried_again_when_the_time_is_over() -> None:
     """Two answers of a busy server, a wait that would be too long, and the refusal is the answer."""
     with scripted(refuses(503, "busy")) as script:
         seconds = iter([0.0, 0.0, 1.0, 9.0, 9.9])
-        transport = Transport(configuration_type()(host=script.url), sleep=lambda _: None, clock=lambda: next(seconds))
+        transport = Transport(connection(script.url), sleep=lambda _: None, clock=lambda: next(seconds))
         with pytest.raises(UnavailableError, match="busy"):
             transport.get(PODS)
         assert len(script.asked) == 2

@@ -51,14 +51,14 @@ def test_an_eks_cluster_is_reached_by_its_name(cluster: str) -> None:
     described = boto3.client("eks", region_name=REGION).describe_cluster(name=cluster)["cluster"]
     found = auth.for_eks(cluster, REGION, now=Clock().now)
     assert found.host == described["endpoint"]
-    assert found.ca_cert_data == AUTHORITY
+    assert found.new_pool().connection_pool_kw["ca_cert_data"] == AUTHORITY
 
 
 def test_the_token_is_a_signed_question_to_sts_about_this_cluster(cluster: str) -> None:
     """EKS asks STS who signed; the cluster's name is part of what is signed, so no other cluster accepts it."""
     found = auth.for_eks(cluster, REGION, now=Clock().now)
 
-    url = urlsplit(presigned_url(found.auth_settings()["BearerToken"]["value"]))
+    url = urlsplit(presigned_url(found.authorization() or ""))
 
     query = parse_qs(url.query)
     assert url.netloc == "sts.us-east-1.amazonaws.com"
@@ -96,7 +96,7 @@ def test_a_kubeconfig_gives_server_and_token(tmp_path: Path) -> None:
     path.write_text(KUBECONFIG)
     found = auth.from_kubeconfig(path)
     assert found.host == "https://10.0.0.1:6443"
-    assert found.auth_settings()["BearerToken"]["value"] == "Bearer secret"
+    assert found.authorization() == "Bearer secret"
 
 
 def test_a_kubeconfig_that_is_not_there_is_named(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from joinery.cluster.kubernetes import KubernetesCluster
 from joinery.cluster.leases import LeaseObject
 from joinery.cluster.refusals import Response
 from joinery.cluster.transport import Transport
-from joinery.errors import ConflictError, UnavailableError
+from joinery.errors import ConfigurationError, ConflictError, UnavailableError
 from simulator.clock import Clock
 from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.kubernetes.kubeapi import KubernetesApi
@@ -124,3 +124,10 @@ def test_a_lease_is_given_back_though_a_request_is_lost(is_done: bool) -> None:
     cluster = _of(lambda stored: _LosesOneWrite(stored, 2, is_done=is_done))
     cluster.release_lease(cluster.acquire_lease(LEASE, holder="a", seconds=60))
     assert cluster.acquire_lease(LEASE, holder="b", seconds=60).holder == "b"
+
+
+def test_a_lease_that_is_not_there_is_a_persons_to_make() -> None:
+    """It comes with the rights, and nobody in the group joinery may make one."""
+    for cluster in (InMemoryCluster(Clock()), _of(lambda stored: _LosesOneWrite(stored, 0, is_done=True))):
+        with pytest.raises(ConfigurationError, match="Lease kube-system/joinery-other does not exist"):
+            cluster.acquire_lease("joinery-other", holder="a", seconds=60)

@@ -19,7 +19,7 @@ from simulator.kubernetes.resources import KINDS as KINDS_BY_NAME
 from simulator.kubernetes.resources import kind_of
 from tests.controlplane import objects
 from tests.controlplane.fixtures import PLANES, require
-from tests.controlplane.objects import MANIFESTS, install
+from tests.controlplane.objects import MANIFEST_FILES, install
 from tools.controlplane.plane import JOINERY, ControlPlane, running
 
 NUMBERS = st.integers(0, 4)
@@ -43,7 +43,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """An API server of this test's own, which it may restart."""
     require(*PLANES["api_server"])
     with running(tmp_path_factory.mktemp("mirrors"), schedules=False, controls=False) as own:
-        install(own, MANIFESTS / "crds", MANIFESTS / "rbac.yaml")
+        install(own, *MANIFEST_FILES)
         yield own
 
 

@@ -7,33 +7,44 @@ from msgspec.structs import replace
 
 from joinery.apis.core import Node, Taint
 from joinery.apis.ec2nodeclass import EC2NodeClass
-from joinery.apis.labels import DISRUPTED_TAINT, NO_EXECUTE, NO_SCHEDULE
+from joinery.apis.labels import (
+    DISRUPTED_TAINT,
+    NO_EXECUTE,
+    NO_SCHEDULE,
+    NODE_CLASS_HASH,
+    NODE_POOL_HASH,
+    PLANNED_TAINT,
+)
 from joinery.errors import ConflictError, NotFoundError
 from simulator import builders
 from tests.gateways.clusters import START, Form
 
 DISRUPTED = Taint(key=DISRUPTED_TAINT, effect=NO_SCHEDULE)
+PLANNED = Taint(key=PLANNED_TAINT, effect=NO_SCHEDULE)
+#: What Joinery may write on a registered node, whatever is fenced.
+LABEL = "node.kubernetes.io/exclude-from-external-load-balancers"
+A, B = "joinery.dev/a", "joinery.dev/b"
 
 
 def read_node(form: Form) -> Node:
     """The only node, as a snapshot has it."""
-    (found,) = form.cluster.snapshot().nodes
-    return found
+    (node,) = form.cluster.snapshot().nodes
+    return node
 
 
 def test_a_node_is_tainted_labelled_and_annotated_at_once(form: Form) -> None:
     """One update changes taints and metadata; labels that others wrote stay."""
     form.put(builders.node("n1"))
     node = read_node(form)
-    metadata = replace(node.metadata, labels={**node.metadata.labels, "new": "1"}, annotations={"note": "x"})
+    metadata = replace(node.metadata, labels={**node.metadata.labels, LABEL: "1"}, annotations={A: "x"})
     spec = replace(node.spec, taints=[*node.spec.taints, DISRUPTED])
 
     updated = form.cluster.update_node(node, replace(node, metadata=metadata, spec=spec))
 
     assert updated == read_node(form)
     assert DISRUPTED in updated.spec.taints
-    assert updated.metadata.labels == {**node.metadata.labels, "new": "1"}
-    assert updated.metadata.annotations["note"] == "x"
+    assert updated.metadata.labels == {**node.metadata.labels, LABEL: "1"}
+    assert updated.metadata.annotations[A] == "x"
     assert updated.spec.provider_id == node.spec.provider_id
 
 
@@ -41,8 +52,8 @@ def test_a_taint_is_taken_off(form: Form) -> None:
     """A node without taints is a node whose taints were removed, not one whose spec was."""
     form.put(builders.node("n1", taints=[DISRUPTED]))
     node = read_node(form)
-    updated = form.cluster.update_node(node, replace(node, spec=replace(node.spec, taints=[])))
-    assert updated.spec.taints == []
+    updated = form.cluster.update_node(node, tainted(node))
+    assert own_taints(updated) == []
     assert updated.spec.provider_id == node.spec.provider_id
 
 
@@ -56,36 +67,42 @@ def test_another_s_taint_keeps_its_age(form: Form) -> None:
     assert Taint(key="storage", effect=NO_EXECUTE, time_added=START) in updated.spec.taints
 
 
-def annotated(node: Node, **annotations: str) -> Node:
-    """The node with other annotations."""
-    return replace(node, metadata=replace(node.metadata, annotations=annotations))
+def annotated(node: Node, annotation: str, value: str) -> Node:
+    """The node with that annotation alone."""
+    return replace(node, metadata=replace(node.metadata, annotations={annotation: value}))
 
 
 def tainted(node: Node, *taints: Taint) -> Node:
-    """The node with these taints."""
-    return replace(node, spec=replace(node.spec, taints=list(taints)))
+    """The node with these taints of ours, and those of others."""
+    others = [taint for taint in node.spec.taints if taint.key not in (DISRUPTED_TAINT, PLANNED_TAINT)]
+    return replace(node, spec=replace(node.spec, taints=[*others, *taints]))
+
+
+def own_taints(node: Node) -> list[Taint]:
+    """What Joinery has written; a real API server adds that a node without a kubelet is not ready."""
+    return [taint for taint in node.spec.taints if taint.key in (DISRUPTED_TAINT, PLANNED_TAINT)]
 
 
 def test_a_write_beside_somebody_else_s_is_no_conflict(form: Form) -> None:
     """The kubelet and others write nodes all the time: what they wrote stays, and the taint is there at once."""
     form.put(builders.node("n1"))
     node = read_node(form)
-    form.cluster.update_node(node, annotated(node, a="1"))
+    form.cluster.update_node(node, annotated(node, A, "1"))
     form.cluster.update_node(node, tainted(node, DISRUPTED))
-    assert read_node(form).metadata.annotations["a"] == "1"
-    assert read_node(form).spec.taints == [DISRUPTED]
-    form.cluster.update_node(node, annotated(node, b="2"))
-    assert {"a": "1", "b": "2"}.items() <= read_node(form).metadata.annotations.items()
+    assert read_node(form).metadata.annotations[A] == "1"
+    assert own_taints(read_node(form)) == [DISRUPTED]
+    form.cluster.update_node(node, annotated(node, B, "2"))
+    assert {A: "1", B: "2"}.items() <= read_node(form).metadata.annotations.items()
 
 
 def test_a_write_over_somebody_else_s_is_a_conflict(form: Form) -> None:
-    """Taints are one list: whoever decides about it has to see the other's."""
+    """Taints are one list: whoever decides about it has to see what another run has written."""
     form.put(builders.node("n1"))
     node = read_node(form)
-    form.cluster.update_node(node, tainted(node, Taint(key="theirs", effect=NO_SCHEDULE)))
+    form.cluster.update_node(node, tainted(node, PLANNED))
     with pytest.raises(ConflictError):
         form.cluster.update_node(node, tainted(node, DISRUPTED))
-    assert [taint.key for taint in read_node(form).spec.taints] == ["theirs"]
+    assert own_taints(read_node(form)) == [PLANNED]
 
 
 def test_a_write_to_a_node_that_was_deleted_meanwhile_is_a_conflict(form: Form) -> None:
@@ -94,7 +111,7 @@ def test_a_write_to_a_node_that_was_deleted_meanwhile_is_a_conflict(form: Form) 
     node = read_node(form)
     form.cluster.delete_node(node)
     with pytest.raises(ConflictError):
-        form.cluster.update_node(node, annotated(node, a="1"))
+        form.cluster.update_node(node, annotated(node, A, "1"))
 
 
 def test_a_deleted_node_stays_until_its_finalizer_goes(form: Form) -> None:
@@ -113,30 +130,32 @@ def test_a_node_pool_gets_annotations_and_status(form: Form) -> None:
     """Hashes are annotations, counts are status."""
     form.put(builders.node_pool("pool", ready=False))
     (pool,) = form.cluster.snapshot().node_pools
-    metadata = pool.metadata.model_copy(update={"annotations": {"hash": "1"}})
+    metadata = pool.metadata.model_copy(update={"annotations": {NODE_POOL_HASH: "1"}})
     status = pool.status.model_copy(update={"nodes": 3, "resources": {"cpu": "12"}})
 
     updated = form.cluster.update_node_pool(pool, pool.model_copy(update={"metadata": metadata, "status": status}))
 
-    assert updated.metadata.annotations == {"hash": "1"}
+    assert updated.metadata.annotations == {NODE_POOL_HASH: "1"}
     assert (updated.status.nodes, updated.status.resources) == (3, {"cpu": "12"})
     assert updated.metadata.generation == pool.metadata.generation
 
 
-def test_a_node_class_gets_a_finalizer_and_status(form: Form) -> None:
-    """An EC2NodeClass is kept while claims use it, and its status says what its selectors found."""
+def test_a_node_class_gets_annotations_and_status(form: Form) -> None:
+    """Its hash is an annotation, and its status says what its selectors found."""
     form.put(builders.node_class("class"))
-    (found,) = form.cluster.snapshot().node_classes
-    assert isinstance(found, EC2NodeClass)
-    metadata = found.metadata.model_copy(update={"finalizers": ["karpenter.k8s.aws/termination"]})
-    status = found.status.model_copy(update={"instance_profile": "profile-2"})
+    (node_class,) = form.cluster.snapshot().node_classes
+    assert isinstance(node_class, EC2NodeClass)
+    metadata = node_class.metadata.model_copy(update={"annotations": {NODE_CLASS_HASH: "1"}})
+    status = node_class.status.model_copy(update={"instance_profile": "profile-2"})
 
-    updated = form.cluster.update_node_class(found, found.model_copy(update={"metadata": metadata, "status": status}))
+    updated = form.cluster.update_node_class(
+        node_class, node_class.model_copy(update={"metadata": metadata, "status": status})
+    )
 
-    assert updated.metadata.finalizers == ["karpenter.k8s.aws/termination"]
+    assert updated.metadata.annotations == {NODE_CLASS_HASH: "1"}
     assert isinstance(updated, EC2NodeClass)
     assert updated.status.instance_profile == "profile-2"
-    assert updated.status.subnets == found.status.subnets
+    assert updated.status.subnets == node_class.status.subnets
 
 
 def test_a_pool_is_rejected_in_its_status(form: Form) -> None:

@@ -9,12 +9,13 @@ from threading import Thread
 from typing import Any
 
 import boto3
+import msgspec
 import pytest
 
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.cli.main import main
 from joinery.cli.sources import load_catalog
-from joinery.cloudprovider.catalog.document import Catalog
+from joinery.cloudprovider.catalog.document import Catalog, CatalogOffering
 from joinery.cloudprovider.ec2 import Ec2Cloud
 from joinery.cloudprovider.gateway import LaunchRequest, Override
 from joinery.cloudprovider.instancetypes.resolve import resolve
@@ -252,3 +253,20 @@ def test_the_catalogue_of_any_region_is_saved_and_planned_with(catalog: Catalog)
     """``joinery catalog --save FILE --region R``: what the account sees there, as a file that every command takes."""
     assert (catalog.region, {zone.name[:-1] for zone in catalog.zones}) == ("us-west-2", {"us-west-2"})
     assert catalog.priced.endswith("Z")
+
+
+def test_a_catalogue_that_is_known_gets_new_spot_prices_alone(catalog: Catalog, cloud: Ec2Cloud) -> None:
+    """Types and on-demand prices are taken over, also where the price list does not answer. What was spot and has no
+    price any more is not sold as spot.
+    """
+    zones = ("us-east-1a", "on-demand"), ("us-east-1a", "spot"), ("nowhere-1a", "spot")
+    known = msgspec.structs.replace(
+        catalog, offerings=tuple(CatalogOffering("m5.large", zone, way, 9.0) for zone, way in zones)
+    )
+    current = cloud.catalog(known)
+    assert [(o.zone, o.capacity_type, o.price) for o in current.offerings] == [
+        ("us-east-1a", "on-demand", 9.0),
+        ("us-east-1a", "spot", 0.00001),
+    ]
+    assert (current.instance_types, current.listed) == (catalog.instance_types, catalog.listed)
+    assert current.priced != known.priced

@@ -56,7 +56,9 @@ def test_what_decisions_can_do_without_is_missing_and_said(plural: str, kind: st
 )  # fmt: skip
 def test_what_decisions_need_is_an_error_that_names_the_right(plural: str, resource: str) -> None:
     """A plan that knows no pods, or a drain that knows no volumes, would be wrong."""
-    with pytest.raises(DeniedError, match=f"the right to list {resource} is missing: apply manifests/rbac.yaml again"):
+    with pytest.raises(
+        DeniedError, match=f"the right to list {resource} is missing: deploy again, or apply manifests/rbac.yaml"
+    ):
         _without(plural).snapshot()
 
 

@@ -19,7 +19,8 @@ from typing import TypeVar
 from rich.console import Console
 from rich.progress import track
 
-from tests.controlplane.objects import MANIFESTS, install
+from joinery.apis.policies import Steering
+from tests.controlplane.objects import MANIFEST_FILES, install
 from tests.oracle import consolidating
 from tests.oracle.arena import Arena
 from tests.oracle.consolidating import Consolidated
@@ -47,6 +48,7 @@ def main() -> int:
         default=LEAST_ALLOCATED,
         help="how the scheduler prefers nodes: those with the most room (its default), or those with the least",
     )
+    parser.add_argument("--steering", choices=list(Steering), default=Steering.TAINT, help="the stack's setting")
     given = parser.parse_args()
     parts = [given.part] if given.part else [PLANS, CONSOLIDATION]
     return max([_run(part, given) for part in parts])
@@ -58,14 +60,14 @@ def _run(part: str, given: argparse.Namespace) -> int:
         tempfile.TemporaryDirectory() as folder,
         running(Path(folder) / "plane", backoff_seconds=BACKOFF_SECONDS, scoring=given.scoring) as plane,
     ):
-        install(plane, MANIFESTS / "crds", MANIFESTS / "rbac.yaml")
+        install(plane, *MANIFEST_FILES)
         if part == CONSOLIDATION:
             return report_consolidation(_consolidated(plane, seeds))
-        return report_plans(_trials(plane, seeds, given.together))
+        return report_plans(_trials(plane, seeds, given.together, steers=given.steering == Steering.TAINT))
 
 
-def _trials(plane: ControlPlane, seeds: range, together: int) -> list[Trial]:
-    arena = Arena(plane)
+def _trials(plane: ControlPlane, seeds: range, together: int, *, steers: bool) -> list[Trial]:
+    arena = Arena(plane, steers=steers)
     batches = [seeds[start : start + together] for start in range(0, len(seeds), together)]
     return [trial for batch in _tracked(batches) for trial in run(arena, batch)]
 

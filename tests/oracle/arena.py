@@ -4,6 +4,7 @@ Nodes are what an instance of the planned offering would register. Steering is t
 registration is done here by the same functions, in the same order.
 """
 
+import contextlib
 import itertools
 import time
 from collections.abc import Callable, Iterable, Sequence
@@ -48,14 +49,16 @@ HANDS = 6
 
 
 class Arena:
-    """One control plane, emptied between batches of worlds."""
+    """One control plane, emptied between batches of worlds. ``steers``: as in ``lifecycle.view.View``."""
 
-    def __init__(self, plane: ControlPlane) -> None:
+    def __init__(self, plane: ControlPlane, *, steers: bool = True) -> None:
+        self._steers = steers
         self.now = datetime.now(UTC).replace(microsecond=0)  # noqa: TID251 - the API server's timestamps are real
         self._admin = objects.connect(plane)
         self._cluster = KubernetesCluster(
             objects.connect(plane, JOINERY), now=lambda: self.now, node_class=EC2NodeClass
         )
+        self._kubelets = KubernetesCluster(self._admin, now=lambda: self.now, node_class=EC2NodeClass)
         self._numbers = itertools.count(1)
         for name, value in PRIORITIES.items():
             self._create_priority(name, value)
@@ -119,12 +122,12 @@ class Arena:
         """What lifecycle does until registration: let the planned pods onto the nodes that are kept for them."""
         left = list(claims)
         while left:
-            world = view_of(replace(self.look(), node_claims=tuple(left)), ())
+            world = view_of(replace(self.look(), node_claims=tuple(left)), (), steers=self._steers)
             left = [claim for claim in left if not self._register(world, claim)]
 
     def _register(self, world: View, claim: NodeClaim) -> bool:
         (before,) = world.nodes_of(claim)
-        pods = invited(world, claim)
+        pods = invited(world, claim) if world.steers else None
         if pods is not None:
             for pod in pods.pods:
                 self._cluster.tolerate(pod, pods.toleration)
@@ -184,7 +187,8 @@ class Arena:
 
     def _set_ready(self, node: Node) -> None:
         kept = [taint for taint in node.spec.taints if not _is_boots(taint.key)]
-        self._update(node, changed(node, spec=changed(node.spec, taints=kept)))
+        with contextlib.suppress(ConflictError):
+            self._kubelets.update_node(node, changed(node, spec=changed(node.spec, taints=kept)))
 
     def _complete(self, node: Node) -> None:
         labels = {**node.metadata.labels, INITIALIZED: "true"}

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.controlplane.fixtures import PLANES, require
-from tests.controlplane.objects import MANIFESTS, install
+from tests.controlplane.objects import MANIFEST_FILES, install
 from tests.oracle.__main__ import BACKOFF_SECONDS
 from tests.oracle.consolidating import Consolidated, run
 from tools.controlplane.plane import ControlPlane, running
@@ -21,7 +21,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlPlane]:
     """A control plane of its own, whose scheduler tries again soon."""
     require(*PLANES["control_plane"])
     with running(tmp_path_factory.mktemp("consolidation") / "plane", backoff_seconds=BACKOFF_SECONDS) as running_plane:
-        install(running_plane, MANIFESTS / "crds", MANIFESTS / "rbac.yaml")
+        install(running_plane, *MANIFEST_FILES)
         yield running_plane
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.controlplane.fixtures import PLANES, require
-from tests.controlplane.objects import MANIFESTS, install
+from tests.controlplane.objects import MANIFEST_FILES, install
 from tests.oracle.__main__ import BACKOFF_SECONDS
 from tests.oracle.arena import Arena
 from tests.oracle.trial import REPLANS, WORST, Trial, run
@@ -21,7 +21,7 @@ def arena(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Arena]:
     """A control plane of its own, whose scheduler tries again soon."""
     require(*PLANES["control_plane"])
     with running(tmp_path_factory.mktemp("oracle") / "plane", backoff_seconds=BACKOFF_SECONDS) as plane:
-        install(plane, MANIFESTS / "crds", MANIFESTS / "rbac.yaml")
+        install(plane, *MANIFEST_FILES)
         yield Arena(plane)
 
 

@@ -30,7 +30,10 @@ WRITTEN = (
     "lambda/function-url-base64-event-create",
     "admission/event-create-events-k8s-io",
 )
-EVENTS = [*sorted(SAMPLES.glob("*.json")), *(REAL / f"{name}.json" for name in WRITTEN)]
+EVENTS = [
+    *sorted(SAMPLES.glob("*.json")),
+    *(REAL / f"{name}.json" for name in WRITTEN),
+]
 CALLS = {path: call(read(path), path) for path in EVENTS}
 DOORS = sorted({door for door, _ in CALLS.values()})
 

@@ -1,12 +1,16 @@
 """The resource definitions that users apply say what the models say."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.meta import CustomResource
-from tools.crds import PLURALS, definition, drifted, file_of
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.nodepool import NodePool
+from tools.crds import COLUMNS, PLURALS, definition, drifted, file_of
 
 
 def nodes(schema: Any, path: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
@@ -58,3 +62,40 @@ def test_a_definition_bears_karpenters_names(kind: type[CustomResource]) -> None
     assert document["spec"]["names"]["categories"] == ["karpenter"]
     assert [it["name"] for it in document["spec"]["versions"]] == [version]
     assert file_of(kind).name == f"{group}_{PLURALS[kind]}.yaml"
+
+
+@pytest.mark.parametrize("kind", PLURALS)
+def test_every_field_has_a_description(kind: type[CustomResource]) -> None:
+    """`kubectl explain` says what each is for."""
+    lacking = [
+        f"{path}.{name}"
+        for path, schema in nodes(schema_of(kind))
+        for name, field in schema.get("properties", {}).items()
+        if not field.get("description") and f"{path}.{name}" != ".metadata"  # the API server's own
+    ]
+    assert lacking == []
+
+
+@pytest.mark.parametrize("kind", PLURALS)
+def test_a_column_shows_a_field_that_there_is(kind: type[CustomResource]) -> None:
+    """One with a misspelt path is empty for good."""
+    paths = {path for path, _ in nodes(schema_of(kind))}
+    for column in COLUMNS[kind]:
+        path = re.sub(r"\[\?\(.*\)\]", ".items", column["jsonPath"])
+        entry = f"{path.rpartition('.')[0]}.additionalProperties"
+        assert path.startswith(".metadata.") or {path, entry} & paths, column
+
+
+#: The columns that Karpenter prints without -o wide (its CRDs, additionalPrinterColumns).
+KARPENTERS = {
+    NodePool: ["NodeClass", "Nodes", "Ready", "Age"],
+    NodeClaim: ["Type", "Capacity", "Zone", "Node", "Ready", "Age"],
+    EC2NodeClass: ["Ready", "Age"],
+}
+
+
+@pytest.mark.parametrize("kind", PLURALS)
+def test_kubectl_get_says_what_people_ask(kind: type[CustomResource]) -> None:
+    """Karpenter's columns first, as they were, and why an object is not ready."""
+    shown = [column["name"] for column in COLUMNS[kind] if not column.get("priority")]
+    assert shown == [*KARPENTERS[kind], "Why"]

@@ -1,7 +1,7 @@
 """What an administrator meets by name is explained: settings, annotations, Events, metrics, alarms, outputs.
 
-``docs/reference.md`` has the settings and everything below ``joinery.dev``, ``docs/operations.md`` the Events, metrics
-and alarms. Each name has a row in a table, and no row is about a name that is gone.
+``docs/reference.md`` and ``docs/runbook.md`` have them. Where the code has the words the tables are generated, and the
+code has words for each name and for no name that is gone.
 """
 
 import ast
@@ -11,16 +11,23 @@ from pathlib import Path
 
 import pytest
 
+from joinery import events
 from joinery.apis import labels
+from joinery.apis import own_keys as keys
 from joinery.apis.disruption import DisruptionReason
-from joinery.interruption.response import EVENTS
-from joinery.observability import Count
+from joinery.apis.own_keys import FOR_PEOPLE, OF_JOINERY
+from joinery.events import EVENTS
+from joinery.interruption.response import EVENTS as NOTICES
+from tools import metrics
+from tools.reference import __main__ as reference
 from tools.template import ROOT, load, of_type
 
 TEMPLATE = load()
 SOURCES = sorted((ROOT / "shared/joinery").rglob("*.py"))
 #: Where an Event's reason is no literal: it is one of these tables.
-ELSEWHERE = {reason for reason, _ in EVENTS.values()} | {DisruptionReason.EXPIRED.value}
+ELSEWHERE = {reason for reason, _ in NOTICES.values()} | {DisruptionReason.EXPIRED.value}
+#: Where names of ours are listed rather than defined.
+TABLES = {Path(labels.__file__), Path(keys.__file__)}
 KEY = re.compile(rf"{re.escape(labels.OWN_GROUP)}/[A-Za-z-]+")
 
 
@@ -34,27 +41,24 @@ def rows(document: str, heading: str) -> list[str]:
 
 
 def announced() -> Iterator[str]:
-    """The reasons of Events, as they stand in the source: what ``Announce`` is called with."""
-    texts = [text for text in (path.read_text() for path in SOURCES) if "Announce(" in text]
-    for text in texts:
-        for function in (node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)):
-            calls = [node for node in ast.walk(function) if isinstance(node, ast.Call) and _is_announce(node)]
-            for call in calls:
-                yield from _texts(call.args[0])
-            if any(isinstance(call.args[0], ast.Name) for call in calls):
-                named = [node for node in ast.walk(function) if isinstance(node, ast.Assign)]
-                yield from (text for one in named if isinstance(one.value, ast.IfExp) for text in _texts(one.value))
+    """The reasons of Events that are called by name: what ``Announce`` is given as a literal."""
+    for text in (path.read_text() for path in SOURCES):
+        calls = (
+            [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Call)] if "Announce(" in text else []
+        )
+        for call in calls:
+            if (
+                isinstance(call.func, ast.Name)
+                and call.func.id == "Announce"
+                and isinstance(call.args[0], ast.Constant)
+            ):
+                yield str(call.args[0].value)
 
 
-def _is_announce(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Name) and call.func.id == "Announce"
-
-
-def _texts(node: ast.expr) -> Iterator[str]:
-    if isinstance(node, ast.IfExp):
-        yield from (*_texts(node.body), *_texts(node.orelse))
-    elif isinstance(node, ast.Constant):
-        yield str(node.value)
+def literals() -> set[str]:
+    """Every text in the package's code, but for the table of Events itself."""
+    trees = (ast.parse(path.read_text()) for path in SOURCES if path != Path(events.__file__))
+    return {str(node.value) for tree in trees for node in ast.walk(tree) if isinstance(node, ast.Constant)}
 
 
 def own_keys() -> set[str]:
@@ -65,24 +69,40 @@ def own_keys() -> set[str]:
 
 def own_elsewhere() -> set[str]:
     """What other modules than the labels' name in our group: types of conditions above all."""
-    texts = (path.read_text() for path in SOURCES if path != Path(labels.__file__))
+    texts = (path.read_text() for path in SOURCES if path not in TABLES)
     names = {name for text in texts for name in re.findall(r'f"\{(?:labels\.)?OWN_GROUP\}/([\w-]+)"', text)}
     return {f"{labels.OWN_GROUP}/{name}" for name in names}
 
 
-@pytest.mark.parametrize(
-    ("document", "heading", "known"),
-    [
-        ("docs/reference.md", "Settings", set(TEMPLATE["Parameters"])),
-        ("docs/reference.md", "Outputs", set(TEMPLATE["Outputs"])),
-        ("docs/reference.md", "Annotations, taints and conditions", own_keys() | own_elsewhere()),
-        ("docs/operations.md", "Events", {*announced(), *ELSEWHERE}),
-        ("docs/operations.md", "Metrics", {metric.value for metric in Count}),
-        ("docs/operations.md", "Alarms", {*of_type(TEMPLATE, "AWS::CloudWatch::Alarm")}),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
-)
-def test_every_name_has_one_row(document: str, heading: str, known: set[str]) -> None:
-    """Neither more nor fewer names than there are, and each once."""
-    assert known
-    assert sorted(rows(document, heading)) == sorted(known)
+def test_every_event_is_described() -> None:
+    """A reason that is not in the table would have no type; one that nobody sends would mislead."""
+    assert {*announced(), *ELSEWHERE} - EVENTS.keys() == set()
+    assert EVENTS.keys() - literals() - ELSEWHERE == set()
+
+
+def test_every_name_of_ours_is_described() -> None:
+    """Annotations, taints and conditions: each once, set by people or by Joinery."""
+    assert sorted([*FOR_PEOPLE, *OF_JOINERY]) == sorted(own_keys() | own_elsewhere())
+
+
+def test_every_parameter_and_output_says_what_it_is() -> None:
+    """CloudFormation's console shows it, and so does the reference."""
+    described = {**TEMPLATE["Parameters"], **TEMPLATE["Outputs"]}
+    assert [name for name, one in described.items() if not one.get("Description", "").endswith(".")] == []
+
+
+@pytest.mark.parametrize("document", reference.TABLES, ids=lambda path: path.name)
+def test_generated_tables_are_as_the_code_has_them(document: Path) -> None:
+    """`python -m tools.reference` writes them."""
+    assert document.read_text() == reference.written(document)
+
+
+def test_every_alarm_has_one_row() -> None:
+    """Neither more nor fewer alarms than there are."""
+    assert sorted(rows("docs/runbook.md", "Alarms")) == sorted(of_type(TEMPLATE, "AWS::CloudWatch::Alarm"))
+
+
+def test_the_table_of_metrics_is_the_code_s() -> None:
+    """It is written by `python -m tools.metrics`."""
+    document = metrics.DOCUMENT.read_text()
+    assert document == metrics.written(document)

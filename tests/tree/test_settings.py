@@ -30,6 +30,7 @@ def test_every_variable_is_read() -> None:
         "JOINERY_PREFERENCE_POLICY": "Ignore",
         "JOINERY_MIN_VALUES_POLICY": "BestEffort",
         "JOINERY_NODE_REPAIR": "reboot",
+        "JOINERY_STEERING": "off",
         "JOINERY_ZONAL_SHIFT": "true",
         "JOINERY_SURGE_SINGLE_REPLICAS": "true",
         "JOINERY_REBALANCE": "drain",
@@ -59,6 +60,7 @@ def test_every_variable_is_read() -> None:
         preference_policy="Ignore",
         min_values_policy="BestEffort",
         node_repair="reboot",
+        steering="off",
         zonal_shift=True,
         surge_single_replicas=True,
         rebalance="drain",
@@ -91,6 +93,7 @@ def test_every_variable_is_read() -> None:
         ("PREFERENCE_POLICY", "respect"),
         ("MIN_VALUES_POLICY", "none"),
         ("NODE_REPAIR", "restart"),
+        ("STEERING", "toleration"),
         ("ZONAL_SHIFT", "away"),
         ("SURGE_SINGLE_REPLICAS", "sometimes"),
         ("REBALANCE", "true"),
@@ -118,21 +121,24 @@ def test_a_wrong_variable_is_named(name: str, text: str) -> None:
 def test_a_door_says_which_address_it_lacks(door: str) -> None:
     """A door over the real gateways refuses to start without an address that it needs."""
     switches = {"enabled", "zonal_shift", "surge_single_replicas", "spot_to_spot", "pod_deletion_cost"}
-    switches |= {"new_nodes_repay", "expiration_obeys_budgets", "legacy_objects"}
+    switches |= {"new_nodes_repay", "expiration_obeys_budgets", "legacy_objects", "access_entries"}
     full = {variable(name): "true" if name in switches else "9" * 40 for name in NEEDS[door]} | {
         "JOINERY_MODE": "act",
         "JOINERY_NODE_SIZE": "small",
         "JOINERY_PREFERENCE_POLICY": "Ignore",
         "JOINERY_MIN_VALUES_POLICY": "Strict",
         "JOINERY_NODE_REPAIR": "replace",
+        "JOINERY_STEERING": "off",
         "JOINERY_REBALANCE": "off",
         "JOINERY_DISRUPTION_PAYBACK": "1h",
         "JOINERY_CANARY": "off",
         "JOINERY_TERMINATE_FIRST": "static",
+        "JOINERY_ON_DEMAND_PRICES": "estimated",
+        "JOINERY_METRICS": "cluster",
     }
     assert read(full).check(door)
 
-    for name in set(NEEDS[door]) & {*_QUEUES, "bucket", "table", "webhook_token"}:
+    for name in set(NEEDS[door]) & {*_QUEUES, "bucket", "table", "webhook_token", "installer_role"}:
         with pytest.raises(ConfigurationError, match=variable(name)):
             read({**full, variable(name): ""}).check(door)
 

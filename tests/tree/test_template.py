@@ -3,22 +3,32 @@
 import ast
 import importlib.util
 import json
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from joinery.account.aws import POLICY
 from joinery.apis import duration
 from joinery.apis.disruption import canary_of
 from joinery.apis.labels import OWN_GROUP
-from joinery.apis.policies import MinValuesPolicy, NodeRepair, PreferencePolicy, Rebalance, terminate_first_of
+from joinery.apis.policies import (
+    MetricsDetail,
+    MinValuesPolicy,
+    NodeRepair,
+    PreferencePolicy,
+    Rebalance,
+    terminate_first_of,
+)
 from joinery.controllers.disruption import READING_SECONDS
+from joinery.controllers.installation import ROTATE
 from joinery.controllers.lease import ACTING_SECONDS, LEASE_SECONDS
 from joinery.doorbell.gateway import DELAYS, Bell
+from joinery.installation.requests import is_request
 from joinery.interruption.envelope import detail_type
 from joinery.interruption.notice import READERS, Notice, NoticeKind, parse
-from joinery.observability import Count
 from joinery.settings import NEEDS, Settings, variable
 from joinery.store.gateway import CATALOG_KEY
 from joinery.unavailable.dynamodb import EXPIRES, KEY
@@ -125,14 +135,19 @@ def test_the_template_s_defaults_are_the_code_s() -> None:
     assert parameters["PodDeletionCost"]["Default"] == str(defaults.pod_deletion_cost).lower()
     assert parameters["NewNodesRepay"]["Default"] == str(defaults.new_nodes_repay).lower()
     assert parameters["ExpirationObeysBudgets"]["Default"] == str(defaults.expiration_obeys_budgets).lower()
+    assert parameters["Metrics"]["Default"] == defaults.metrics
+    assert parameters["Metrics"]["AllowedValues"] == list(MetricsDetail)
+    assert parameters["Steering"]["Default"] == defaults.steering
     assert parameters["SurgeSingleReplicas"]["Default"] == str(defaults.surge_single_replicas).lower()
 
 
 def test_each_door_has_an_off_switch_of_its_own() -> None:
     """Any door can be silenced without touching the others."""
-    switches = {door.variables["JOINERY_ENABLED"]["Ref"] for door in DOORS.values()}
+    # CloudFormation waits for the installer's answer: it is never off.
+    doors_with_switches = [door for door in DOORS.values() if door.name != "installer"]
+    switches = {door.variables["JOINERY_ENABLED"]["Ref"] for door in doors_with_switches}
 
-    assert len(switches) == len(DOORS)
+    assert len(switches) == len(doors_with_switches)
     assert all(TEMPLATE["Parameters"][switch]["Default"] == "true" for switch in switches)
 
 
@@ -241,12 +256,22 @@ def test_only_those_rules_may_send_interruptions_and_only_over_tls() -> None:
     assert deny["Effect"] == "Deny"
 
 
-SCHEDULES = resources("AWS::Scheduler::Schedule")
+ROTATION = resources("AWS::Scheduler::Schedule")["RotationSchedule"]
+SCHEDULES = {name: one for name, one in resources("AWS::Scheduler::Schedule").items() if one != ROTATION}
 
 
 def test_every_door_but_those_that_others_call_has_a_schedule() -> None:
-    """Whatever was lost, a schedule makes up for: the webhook is called by others alone."""
-    assert {json.loads(s["Target"]["Input"])["door"] for s in SCHEDULES.values()} == set(DOORS) - {"webhook"}
+    """Whatever was lost, a schedule makes up for: webhook and installer are called by others alone."""
+    called = {"webhook", "installer"}
+    assert {json.loads(s["Target"]["Input"])["door"] for s in SCHEDULES.values()} == set(DOORS) - called
+
+
+def test_the_rotation_is_looked_after_every_hour() -> None:
+    """The installer is asked for one step, with the age at which a token is to go."""
+    assert ROTATION["ScheduleExpression"] == "rate(1 hour)"
+    assert logical_id(ROTATION["Target"]["Arn"]) == "InstallerFunction"
+    asked = json.loads(ROTATION["Target"]["Input"]["Fn::Sub"])
+    assert asked == {"operation": ROTATE, "days": "${WebhookRotationDays}"}
 
 
 def test_what_the_schedule_sends_to_the_interruption_function_is_a_poll() -> None:
@@ -284,21 +309,12 @@ def test_functions_that_ring_their_own_bell_may_loop() -> None:
 def test_the_state_is_where_the_adapters_look_for_it() -> None:
     """Table key, TTL attribute and the catalogue's key are the code's."""
     table = resources("AWS::DynamoDB::Table")["Table"]
-    granted = json.dumps(RESOURCES["RecordPolicy"])
+    granted = json.dumps([RESOURCES["CataloguePolicy"], RESOURCES["RecordPolicy"]])
 
     assert table["KeySchema"] == [{"AttributeName": KEY, "KeyType": "HASH"}]
     assert table["TimeToLiveSpecification"] == {"AttributeName": EXPIRES, "Enabled": True}
     assert f"/{CATALOG_KEY}" in granted
     assert "/decisions/*" in granted
-
-
-def test_alarms_watch_metrics_that_exist() -> None:
-    """An alarm over a misspelt metric never rings."""
-    text = json.dumps(resources("AWS::CloudWatch::Alarm"))
-    own = {word for word in ("BellsFailed", "Refusals") if word in text}
-
-    assert own <= set(Count)
-    assert own
 
 
 def policy(name: str) -> list[dict[str, Any]]:
@@ -307,6 +323,12 @@ def policy(name: str) -> list[dict[str, Any]]:
     text = document if isinstance(document, str) else document[0]
     statements: list[dict[str, Any]] = json.loads(text)["Statement"]
     return statements
+
+
+def policies_of(door: Door) -> list[Any]:
+    """The policies of a door; the installer's are attached to a role of its own."""
+    attached: list[Any] = RESOURCES[door.logical_id]["Properties"].get("Policies", [])
+    return attached
 
 
 @pytest.mark.parametrize("name", ["LaunchPolicy", "RetirePolicy"])
@@ -324,11 +346,11 @@ def test_only_lifecycle_may_terminate_and_only_launching_doors_may_launch() -> N
     """A door that has a bug can do no more harm than its job."""
 
     def holders(name: str) -> set[str]:
-        return {d.name for d in DOORS.values() if {"Ref": name} in RESOURCES[d.logical_id]["Properties"]["Policies"]}
+        return {d.name for d in DOORS.values() if {"Ref": name} in policies_of(d)}
 
     assert holders("RetirePolicy") == {"lifecycle"}
     assert holders("LaunchPolicy") == {"provisioning", "disruption", "lifecycle"}
-    assert holders("NodeClassPolicy") == {"lifecycle"}
+    assert RESOURCES["NodeClassRights"]["Properties"]["Roles"] == [{"Ref": "LifecycleFunctionRole"}]
 
 
 def test_the_lease_outlives_the_function_that_holds_it() -> None:
@@ -347,12 +369,9 @@ def test_disruption_has_time_left_to_act_on_what_it_has_found() -> None:
 
 def test_doors_that_talk_to_the_cluster_are_known_there() -> None:
     """Each role that may find the API server is mapped to the group of the manifests' ClusterRole, and no other is."""
-    access = resources("AWS::EKS::AccessEntry").values()
-    talking = {
-        door.logical_id
-        for door in DOORS.values()
-        if {"Ref": "ClusterPolicy"} in RESOURCES[door.logical_id]["Properties"]["Policies"]
-    }
+    # Nodes have an entry of another type, which gives them their own groups.
+    access = [entry for entry in resources("AWS::EKS::AccessEntry").values() if entry.get("Type") != "EC2_LINUX"]
+    talking = {door.logical_id for door in DOORS.values() if {"Ref": "ClusterPolicy"} in policies_of(door)}
 
     assert {logical_id(entry["PrincipalArn"]).removesuffix("Role") for entry in access} == talking
     assert all(entry["KubernetesGroups"] == ["joinery"] for entry in access)
@@ -370,13 +389,14 @@ def from_queue(name: str) -> Pattern:
 
 
 WAKES: dict[str, Pattern] = {
-    "webhook": lambda event: event.get("version") == "2.0" and "rawPath" in event,
+    "webhook": lambda event: (event.get("version") == "2.0" and "rawPath" in event) or "httpMethod" in event,
     "provisioning": from_queue("ProvisioningQueue"),
     "lifecycle": from_queue("LifecycleQueue"),
     "interruption": from_queue("InterruptionQueue"),
     "disruption": from_queue("DisruptionQueue"),
     "expiration": lambda event: event.get("door") == "expiration",
     "catalog": lambda event: event.get("door") == "catalog",
+    "installer": is_request,
 }
 
 
@@ -410,3 +430,189 @@ def test_every_rule_has_a_sample_event() -> None:
     sent = [kind for rule in RULES.values() for kind in rule["EventPattern"]["detail-type"]]
 
     assert sorted(sent) == sorted({body["detail-type"] for body in bodies})
+
+
+# --- the installer ---
+
+
+def references(part: Any) -> Iterator[str]:
+    """The names in Ref, Fn::GetAtt, Fn::Sub and DependsOn, anywhere in a part of the template."""
+    if isinstance(part, list):
+        for each in part:
+            yield from references(each)
+    elif isinstance(part, dict):
+        for key, value in part.items():
+            if key == "DependsOn":
+                yield from value if isinstance(value, list) else [value]
+            elif key in ("Ref", "Fn::GetAtt"):
+                yield str(value).partition(".")[0]
+            else:
+                if key == "Fn::Sub":
+                    text = value if isinstance(value, str) else value[0]
+                    yield from re.findall(r"\$\{(\w+)", text)
+                yield from references(value)
+
+
+def dependencies(name: str) -> set[str]:
+    """All that a resource depends on. A function has its generated role, and what the globals give every function."""
+    reached: set[str] = set()
+    todo = [name]
+    while todo:
+        resource = RESOURCES[todo.pop()]
+        is_function = resource["Type"] == "AWS::Serverless::Function"
+        parts = [resource, TEMPLATE["Globals"]["Function"] if is_function else {}]
+        # A generated role exists as its function does.
+        names = {each if each in RESOURCES else each.removesuffix("Role") for each in references(parts)}
+        todo += names & set(RESOURCES) - reached
+        reached |= names & set(RESOURCES)
+    return reached - {name}
+
+
+def test_the_connection_is_deleted_before_anything_else() -> None:
+    """CloudFormation deletes what depends on others first. Where nodes are left, the Connection refuses, and by then
+    nothing else may be gone: a stack whose deletion has failed cannot be updated, so not even an alarm would come back.
+    """
+    assert set(RESOURCES) - dependencies("Connection") == {"Connection"}
+
+
+def test_the_installer_outlives_what_it_removes() -> None:
+    """Its function, role and rights are there before both custom resources, and after them."""
+    for name in ("Preparation", "Connection"):
+        assert {"InstallerFunction", "InstallerRole", "InstallerPolicy", "LogGroup"} <= dependencies(name)
+    assert "Preparation" in dependencies("Connection")
+
+
+def test_definitions_and_rights_come_before_the_code_that_needs_them() -> None:
+    """Every door that talks to the cluster waits for the Preparation."""
+    for door in DOORS.values():
+        talks = {"Ref": "ClusterPolicy"} in policies_of(door)
+        assert (RESOURCES[door.logical_id].get("DependsOn") == "Preparation") == talks
+
+
+@pytest.mark.parametrize("name", ["Preparation", "Connection"])
+def test_every_new_release_reaches_the_cluster(name: str) -> None:
+    """CloudFormation updates a custom resource only if one of its properties changes: version, or the code."""
+    properties = RESOURCES[name]["Properties"]
+
+    assert properties["Version"] == {"Fn::FindInMap": ["Release", "Joinery", "Version"]}
+    assert properties["Code"] == {"Ref": "SharedLayer"}
+
+
+@pytest.mark.parametrize("name", ["Preparation", "Connection"])
+def test_cloudformation_waits_no_longer_than_the_installer_may_work(name: str) -> None:
+    """An hour is what it waits by itself for a function that was killed."""
+    waits, works = RESOURCES[name]["Properties"]["ServiceTimeout"], DOORS["installer"].timeout
+
+    assert works < waits <= works + 120
+
+
+def test_the_installer_s_rights_are_good_for_its_function_alone() -> None:
+    """A trust policy cannot name the function, so each right does."""
+    for name in ("InstallerPolicy", "InstallerCatalogPolicy", "InstallerNodeRolePolicy"):
+        for statement in RESOURCES[name]["Properties"]["PolicyDocument"]["Statement"]:
+            if statement.get("Sid") == "TellOfAFailure":  # Lambda tells, in the role's name
+                assert statement["Action"] == "sqs:SendMessage"
+                continue
+            bound = statement["Condition"]["ArnEquals"]["lambda:SourceFunctionArn"]
+            assert logical_id(bound) == "InstallerFunction"
+            assert statement["Resource"] != "*"
+
+
+def test_the_installer_lets_nobody_in_but_itself() -> None:
+    """Its own access entry, and one access policy."""
+    by_sid = {s["Sid"]: s for s in RESOURCES["InstallerPolicy"]["Properties"]["PolicyDocument"]["Statement"]}
+
+    assert logical_id(by_sid["MakeItsOwnAccessEntry"]["Condition"]["ArnEquals"]["eks:principalArn"]) == "InstallerRole"
+    assert by_sid["BecomeAdministrator"]["Condition"]["ArnEquals"]["eks:policyArn"]["Fn::Sub"].endswith(POLICY)
+    for sid in ("UseItsOwnAccessEntry", "BecomeAdministrator"):
+        assert "/${ClusterName}/role/${AWS::AccountId}/${InstallerRole}/" in by_sid[sid]["Resource"]["Fn::Sub"]
+
+
+def test_nodes_that_are_left_keep_their_role() -> None:
+    """CloudFormation keeps it, unless the stack's own creation fails; the installer removes it when no node is left."""
+    for name in ("NodeRole", "NodeInstanceProfile", "NodeAccess"):
+        assert RESOURCES[name]["DeletionPolicy"] == "RetainExceptOnCreate"
+        assert RESOURCES[name]["UpdateReplacePolicy"] == "Retain"
+    assert {"NodeRole", "NodeInstanceProfile", "InstallerNodeRolePolicy"} <= dependencies("Preparation")
+
+
+def test_a_role_has_no_more_managed_policies_than_iam_allows() -> None:
+    """Ten, and SAM adds two: for the log, and for a VPC."""
+    for door in DOORS.values():
+        assert len([one for one in policies_of(door) if "Ref" in one]) + 2 <= 10
+
+
+def test_nothing_that_the_stack_makes_has_a_name_of_its_own_choosing() -> None:
+    """Any number of stacks fits into one account and region."""
+    naming = {"FunctionName", "RoleName", "QueueName", "TableName", "BucketName", "LogGroupName", "ManagedPolicyName"}
+    for name, resource in RESOURCES.items():
+        # Some name by this what they are about, and not themselves.
+        named = [value for key, value in resource.get("Properties", {}).items() if key in naming]
+        assert all(isinstance(value, dict) for value in named), name
+
+
+def test_a_resource_keeps_its_type_as_long_as_it_has_its_name() -> None:
+    """CloudFormation refuses an update that changes the type of a logical ID. The file has those that were released."""
+    released: dict[str, str] = json.loads((ROOT / "tests/data/released-resources.json").read_text())
+
+    assert [name for name, kind in released.items() if RESOURCES.get(name, {"Type": kind})["Type"] != kind] == []
+
+
+def test_nothing_is_reserved_where_the_quota_is_too_small() -> None:
+    """New accounts have ten concurrent executions, of which none may be reserved."""
+    assert TEMPLATE["Parameters"]["WebhookConcurrency"]["MinValue"] == 0
+    reserved = RESOURCES["WebhookFunction"]["Properties"]["ReservedConcurrentExecutions"]["Fn::If"]
+    assert reserved[0] == "ReservedWebhook"
+    assert reserved[2] == {"Ref": "AWS::NoValue"}
+
+
+# --- private clusters and other partitions ---
+
+
+def test_the_webhook_is_called_in_one_of_three_ways() -> None:
+    """A Function URL, an API that only one endpoint of the VPC reaches, or nothing at all."""
+    conditions = {name: r["Condition"] for name, r in RESOURCES.items() if r.get("Condition") in WAYS}
+    policy = RESOURCES["WebhookApi"]["Properties"]["Policy"]["Statement"]
+
+    assert {name for name, way in conditions.items() if way == "PublicWebhook"} == {
+        "WebhookFunctionUrl", "WebhookFunctionUrlPublicPermissions", "WebhookFunctionURLInvokeAllowPublicAccess",
+    }  # fmt: skip
+    assert all(name.startswith("WebhookApi") for name, way in conditions.items() if way == "PrivateWebhook")
+    assert [s["Condition"] for s in policy] == [{"StringEquals": {"aws:SourceVpce": {"Ref": "WebhookVpcEndpointId"}}}]
+    assert RESOURCES["WebhookApi"]["Properties"]["EndpointConfiguration"]["Types"] == ["PRIVATE"]
+
+
+def test_a_function_url_has_both_permissions() -> None:
+    """New ones need them since October 2025 (Lambda Developer Guide, "Control access to function URLs")."""
+    url, invoke = (RESOURCES[name]["Properties"] for name in sorted(WAYS_IN, reverse=True))
+
+    assert (url["Action"], url["FunctionUrlAuthType"]) == ("lambda:InvokeFunctionUrl", "NONE")
+    assert (invoke["Action"], invoke["InvokedViaFunctionUrl"]) == ("lambda:InvokeFunction", True)
+
+
+WAYS = {"PublicWebhook", "PrivateWebhook"}
+WAYS_IN = {"WebhookFunctionUrlPublicPermissions", "WebhookFunctionURLInvokeAllowPublicAccess"}
+#: Names of services as principals: they are the same in every partition, unlike ARNs and addresses.
+PRINCIPALS = {
+    "apigateway.amazonaws.com", "ec2.amazonaws.com", "events.amazonaws.com", "lambda.amazonaws.com",
+    "scheduler.amazonaws.com", "spot.amazonaws.com",
+}  # fmt: skip
+
+
+def test_the_template_names_no_partition() -> None:
+    """GovCloud, China and isolated regions have ARNs and addresses of their own."""
+    text = "\n".join(line.partition(" #")[0] for line in (ROOT / "template.yaml").read_text().splitlines())
+
+    assert not re.search(r"arn:aws\b", text)
+    assert set(re.findall(r"[\w-]+\.amazonaws\.com", text)) <= PRINCIPALS
+
+
+def test_the_code_names_no_partition() -> None:
+    """Addresses and ARNs are made in ``joinery.partitions``."""
+    for path in sorted((ROOT / "shared").rglob("*.py")):
+        if path.name == "partitions.py":
+            continue
+        strings = [n.value for n in ast.walk(ast.parse(path.read_text())) if isinstance(n, ast.Constant)]
+        addresses = [s for s in strings if isinstance(s, str) and re.search(r"https://\S*amazonaws\.com", s)]
+        arns = [s for s in strings if isinstance(s, str) and re.match(r"arn:aws\b", s)]
+        assert (addresses, arns) == ([], []), path

@@ -8,7 +8,7 @@ import ssl
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -39,8 +39,9 @@ Answer = tuple[int, bytes]
 class HttpsServer:
     """Serves ``answer`` (status code and JSON body) by threads, inside a ``with``."""
 
-    def __init__(self, answer: Callable[[Call], Answer], *, now: datetime.datetime) -> None:
-        key, certificate = _self_signed(now)
+    def __init__(self, answer: Callable[[Call], Answer], *, now: datetime.datetime, names: Sequence[str] = ()) -> None:
+        """``names``: DNS names that its certificate is good for, beside this machine's address."""
+        key, certificate = _self_signed(now, names)
         #: PEM: what the ``caBundle`` of a webhook configuration holds, before base64.
         self.authority = certificate
         self._server = _Server((ADDRESS, 0), _handler(answer))
@@ -50,7 +51,11 @@ class HttpsServer:
 
     @property
     def url(self) -> str:
-        return f"https://{ADDRESS}:{self._server.server_address[1]}"
+        return f"https://{ADDRESS}:{self.port}"
+
+    @property
+    def port(self) -> int:
+        return int(self._server.server_address[1])
 
     def __enter__(self) -> "HttpsServer":
         self._thread.start()
@@ -99,9 +104,10 @@ def _context(chain: bytes) -> ssl.SSLContext:
     return context
 
 
-def _self_signed(now: datetime.datetime) -> tuple[bytes, bytes]:
+def _self_signed(now: datetime.datetime, names: Sequence[str]) -> tuple[bytes, bytes]:
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, ADDRESS)])
+    reached_as = [x509.IPAddress(ipaddress.ip_address(ADDRESS)), *(x509.DNSName(each) for each in names)]
     certificate = (
         x509.CertificateBuilder()
         .subject_name(name)
@@ -110,7 +116,7 @@ def _self_signed(now: datetime.datetime) -> tuple[bytes, bytes]:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _DAY)
         .not_valid_after(now + _DAY)
-        .add_extension(x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address(ADDRESS))]), critical=False)
+        .add_extension(x509.SubjectAlternativeName(reached_as), critical=False)
         .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
         .sign(key, hashes.SHA256())
     )

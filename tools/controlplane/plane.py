@@ -7,6 +7,7 @@ It is ready in about three seconds and takes 0.3 GB; scheduler and controller-ma
 import base64
 import contextlib
 import json
+import os
 import socket
 import ssl
 import subprocess
@@ -56,6 +57,8 @@ class ControlPlane:
     etcd: str
     users: tuple[User, ...]
     processes: dict[str, "subprocess.Popen[bytes]"] = field(default_factory=dict)
+    #: What the API server's process gets beside this process' environment.
+    environment: Mapping[str, str] = field(default_factory=dict)
     _commands: dict[str, list[str]] = field(default_factory=dict)
 
     @property
@@ -123,7 +126,10 @@ class ControlPlane:
 
     def _start(self, name: str) -> None:
         with (self.folder / f"{name}.log").open("ab") as log:
-            self.processes[name] = subprocess.Popen(self._commands[name], stdout=log, stderr=subprocess.STDOUT)
+            environment = {**os.environ, **self.environment} if name == "kube-apiserver" else None
+            self.processes[name] = subprocess.Popen(
+                self._commands[name], stdout=log, stderr=subprocess.STDOUT, env=environment
+            )
 
     def wait(self, url: str) -> None:
         """Return when that URL answers 200. Raises ``RuntimeError`` when a process died or a minute has passed."""
@@ -153,18 +159,23 @@ def running(
     users: Sequence[User] = USERS,
     backoff_seconds: int = BACKOFF_SECONDS,
     scoring: str = LEAST_ALLOCATED,
+    flags: Sequence[str] = (),
+    environment: Mapping[str, str] | None = None,
 ) -> Iterator[ControlPlane]:
     """A control plane for the length of a ``with``: with or without its scheduler and controller-manager.
 
     ``folder`` must be empty or absent. The first user must be an administrator. ``backoff_seconds``: how long the
     scheduler leaves a pod alone, at most, after it did not fit. ``scoring``: the strategy by which its
-    NodeResourcesFit plugin prefers nodes, LeastAllocated or MostAllocated. Raises ``MissingBinaryError``.
+    NodeResourcesFit plugin prefers nodes, LeastAllocated or MostAllocated. ``flags`` and ``environment``: more for the
+    API server. Raises ``MissingBinaryError``.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    api, etcd, peer = _free_ports(3)
-    plane = ControlPlane(folder, f"https://127.0.0.1:{api}", f"http://127.0.0.1:{etcd}", tuple(users))
+    api, etcd, peer = free_ports(3)
+    plane = ControlPlane(
+        folder, f"https://127.0.0.1:{api}", f"http://127.0.0.1:{etcd}", tuple(users), environment=environment or {}
+    )
     try:
-        _start_api(plane, peer)
+        _start_api(plane, peer, flags)
         if schedules:
             _start_scheduler(plane, backoff_seconds, scoring)
         if controls:
@@ -174,7 +185,7 @@ def running(
         plane.stop()
 
 
-def _start_api(plane: ControlPlane, peer: int) -> None:
+def _start_api(plane: ControlPlane, peer: int, flags: Sequence[str]) -> None:
     key, tokens = plane.folder / "service-account.key", plane.folder / "tokens.csv"
     subprocess.run(["openssl", "genrsa", "-out", key, "2048"], check=True, capture_output=True)
     lines = [f'{user.token},{user.name},{user.name},"{",".join(user.groups)}"\n' for user in plane.users]
@@ -192,14 +203,14 @@ def _start_api(plane: ControlPlane, peer: int) -> None:
         "--service-account-key-file", key, "--service-account-signing-key-file", key,
         "--token-auth-file", tokens, "--authorization-mode=RBAC", "--allow-privileged=true",
         # Without kubelets nobody mounts a service account's token, so pods need not have one.
-        "--disable-admission-plugins=ServiceAccount",
+        "--disable-admission-plugins=ServiceAccount", *flags,
     )  # fmt: skip
     plane.wait(f"{plane.server}/readyz")
     plane.wait(f"{plane.server}/api/v1/namespaces/default")
 
 
 def _start_scheduler(plane: ControlPlane, backoff_seconds: int, scoring: str) -> None:
-    port, config = _free_ports(1)[0], plane.folder / "kube-scheduler.yaml"
+    port, config = free_ports(1)[0], plane.folder / "kube-scheduler.yaml"
     config.write_text(
         "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
         f"clientConnection: {{kubeconfig: '{plane.kubeconfig()}', qps: 1000, burst: 2000}}\n"
@@ -212,7 +223,7 @@ def _start_scheduler(plane: ControlPlane, backoff_seconds: int, scoring: str) ->
 
 
 def _start_controllers(plane: ControlPlane) -> None:
-    port = _free_ports(1)[0]
+    port = free_ports(1)[0]
     plane.run(
         "kube-controller-manager", "--kubeconfig", plane.kubeconfig(), f"--secure-port={port}", *_FAST,
         "--service-account-private-key-file", plane.folder / "service-account.key",
@@ -242,7 +253,8 @@ def _answers(url: str, token: str) -> bool:
         return False
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Ports of this machine that nobody listens on now."""
     with contextlib.ExitStack() as stack:
         listeners = [stack.enter_context(socket.socket()) for _ in range(count)]
         for listener in listeners:

@@ -38,16 +38,23 @@ class BlockDevice(Model):
     """An EBS volume."""
 
     delete_on_termination: TrueOrFalse | None = None
+    """Whether the volume ends with its instance."""
     encrypted: TrueOrFalse | None = None
+    """Whether the volume is encrypted."""
     iops: WholeNumber | None = None
+    """Operations a second, for types that are sold by them."""
     kms_key_id: str = Field(default="", alias="kmsKeyID")
+    """The KMS key that encrypts it: id, ARN or alias."""
     snapshot_id: str = Field(default="", alias="snapshotID")
+    """The snapshot that it is made from."""
     throughput: WholeNumber | None = None
     """MiB/s, of gp3."""
     volume_initialization_rate: Annotated[WholeNumber, Field(ge=100, le=300)] | None = None
     """MiB/s at which a volume made from a snapshot is filled."""
     volume_size: VolumeSize | None = None
+    """Its size, such as `100Gi`."""
     volume_type: Literal["", "standard", "io1", "io2", "gp2", "sc1", "st1", "gp3"] = ""
+    """EBS' volume type, such as `gp3`."""
 
 
 CheckedBlockDevice = Annotated[
@@ -70,9 +77,11 @@ class BlockDeviceMapping(Model):
     """A disk of the instance."""
 
     device_name: str = ""
+    """The device's name, such as `/dev/xvda`."""
     root_volume: TrueOrFalse = False
     """Whether this is the disk that pods' ephemeral storage is on."""
     ebs: CheckedBlockDevice | None = None
+    """The EBS volume."""
 
 
 BlockDeviceMappings = Annotated[
@@ -92,8 +101,11 @@ class NetworkInterface(Model):
     required_on_wire = frozenset({"network_card_index", "device_index", "interface_type"})
 
     network_card_index: Annotated[WholeNumber, Field(ge=0)] = 0
+    """The network card that it is on."""
     device_index: Annotated[WholeNumber, Field(ge=0)] = 0
+    """Its place on that card."""
     interface_type: Literal["interface", "efa-only"] = "interface"
+    """`interface`, or `efa-only` for an Elastic Fabric Adapter without addresses."""
 
 
 def _has_primary(interfaces: list[Any]) -> bool:
@@ -140,9 +152,13 @@ class MetadataOptions(Model):
     """The instance metadata service."""
 
     http_endpoint: Literal["enabled", "disabled"] = "enabled"
+    """Whether the service answers at all: `enabled` or `disabled`."""
     http_protocol_ipv6: Literal["enabled", "disabled"] = Field(default="disabled", alias="httpProtocolIPv6")
+    """Whether it answers at its IPv6 address, too."""
     http_put_response_hop_limit: Annotated[WholeNumber, Field(ge=1, le=64)] = 1
+    """How many hops its answers may take; with 1, pods without the host's network get none."""
     http_tokens: Literal["required", "optional"] = "required"
+    """Whether a session token is `required` (IMDSv2) or `optional`."""
 
 
 def _in_seconds(value: object) -> object:
@@ -169,8 +185,11 @@ class ConnectionTracking(Model):
     """Idle timeouts of tracked connections."""
 
     tcp_established_timeout: Annotated[Seconds, _between(60, 432000)] | None = None
+    """How long an idle TCP connection is remembered, such as `350s`."""
     udp_stream_timeout: Annotated[Seconds, _between(60, 180)] | None = None
+    """How long an idle UDP flow is remembered that has seen several packets."""
     udp_timeout: Annotated[Seconds, _between(30, 60)] | None = None
+    """How long an idle UDP flow is remembered that has seen one packet each way."""
 
 
 CheckedConnectionTracking = Annotated[
@@ -187,3 +206,4 @@ class CPUOptions(Model):
     """Processor features."""
 
     nested_virtualization: Literal["enabled", "disabled"] | None = None
+    """Whether virtual machines may run in the instance: `enabled` or `disabled`."""

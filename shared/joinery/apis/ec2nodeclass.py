@@ -128,16 +128,21 @@ class EC2NodeClassSpec(Model):
     ip_prefix_count: Annotated[WholeNumber, Field(ge=0)] | None = None
     """How many address prefixes the first network interface gets."""
     kubelet: CheckedKubeletConfiguration | None = None
+    """Settings of the kubelet."""
     block_device_mappings: BlockDeviceMappings = []
     """The disks. If absent, those of the family."""
     instance_store_policy: Literal["RAID0"] | None = None
     """RAID0 makes one file system of the instance's own disks, for pods to use."""
     network_interfaces: NetworkInterfaces | None = None
+    """The instance's network interfaces, instead of one."""
     detailed_monitoring: TrueOrFalse | None = None
     """Whether CloudWatch gets metrics every minute."""
     metadata_options: MetadataOptions = MetadataOptions()
+    """The instance metadata service."""
     connection_tracking: CheckedConnectionTracking | None = None
+    """How long security groups remember connections."""
     cpu_options: CPUOptions | None = None
+    """What the processor is told."""
     context: str | None = None
     """Passed to CreateFleet as it is."""
 
@@ -188,15 +193,20 @@ class SubnetStatus(Model):
     """A subnet that was selected."""
 
     id: str
+    """The subnet's id."""
     zone: str
+    """Its zone, by name."""
     zone_id: str = Field(default="", alias="zoneID")
+    """Its zone, by the id that it has in all accounts."""
 
 
 class SecurityGroupStatus(Model):
     """A security group that was selected."""
 
     id: str
+    """The group's id."""
     name: str = ""
+    """The group's name."""
 
 
 class AMIStatus(Model):
@@ -205,9 +215,13 @@ class AMIStatus(Model):
     required_on_wire = frozenset({"requirements"})
 
     id: str
+    """The image's id."""
     name: str = ""
+    """The image's name."""
     deprecated: TrueOrFalse = False
+    """Whether its owner has deprecated it."""
     requirements: list[Requirement] = []
+    """The nodes that it is for."""
 
     def fits(self, node_labels: Mapping[str, tuple[str, ...]]) -> bool:
         """Whether nodes with these labels can boot it. A label may have several values, any of which will do."""
@@ -222,14 +236,21 @@ class CapacityReservationStatus(Model):
     )
 
     id: str
+    """The reservation's id."""
     availability_zone: str = ""
+    """Its zone."""
     instance_type: str = ""
+    """The instance type that it holds."""
     owner_id: str = Field(default="", alias="ownerID")
+    """The account that owns it."""
     instance_match_criteria: str = ""
+    """`open`, or `targeted`: only for launches that name it."""
     reservation_type: str = "default"
     """default or capacity-block."""
     interruptible: TrueOrFalse = False
+    """Whether EC2 may take its instances back."""
     end_time: str | None = None
+    """When it ends; absent where it does not."""
     state: str = "active"
     """active, or expiring: a capacity block that ends within 40 minutes."""
 
@@ -238,11 +259,17 @@ class EC2NodeClassStatus(NodeClassStatus):
     """What the selectors select now."""
 
     subnets: list[SubnetStatus] = []
+    """The subnets that the class selects, the one with most free addresses first."""
     security_groups: list[SecurityGroupStatus] = []
+    """The security groups that the class selects."""
     amis: list[AMIStatus] = []
+    """The images that the class selects, the newest first."""
     capacity_reservations: list[CapacityReservationStatus] = []
+    """The capacity reservations that the class selects."""
     instance_profile: str = ""
+    """The instance profile of its instances."""
     conditions: list[Condition] = []
+    """Whether the class can be used; `Ready` sums it up."""
 
     def image_for(self, node_labels: Mapping[str, tuple[str, ...]]) -> AMIStatus | None:
         """The image for nodes with these labels: the newest that fits, which the status lists first."""

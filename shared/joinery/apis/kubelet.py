@@ -52,19 +52,29 @@ class KubeletConfiguration(Model):
     """Settings of the kubelet, with the kubelet's own names."""
 
     cluster_dns: list[str] = Field(default=[], alias="clusterDNS")
+    """Addresses of the cluster's DNS server. By default those that the cluster's services have."""
     max_pods: NotNegative | None = None
     """Instead of what the network interfaces allow."""
     pods_per_core: NotNegative | None = None
+    """No more pods than so many for each vCPU."""
     system_reserved: Reserved = {}
+    """What is kept for the operating system, by resource."""
     kube_reserved: Reserved = {}
+    """What is kept for the kubelet and the container runtime, by resource. By default by the instance type."""
     eviction_hard: Thresholds = {}
+    """What must be free, by signal; below that pods are evicted at once."""
     eviction_soft: Thresholds = {}
+    """What should be free, by signal; below that pods are evicted after a while."""
     eviction_soft_grace_period: GracePeriods = {}
+    """How long that while is, by signal."""
     eviction_max_pod_grace_period: NotNegative | None = None
     """Seconds."""
     image_gc_high_threshold_percent: Percentage | None = Field(default=None, alias="imageGCHighThresholdPercent")
+    """Images are removed from that use of the disk on."""
     image_gc_low_threshold_percent: Percentage | None = Field(default=None, alias="imageGCLowThresholdPercent")
+    """Images are removed down to that use of the disk."""
     cpu_cfs_quota: TrueOrFalse | None = Field(default=None, alias="cpuCFSQuota")
+    """Whether CPU limits of containers are enforced."""
 
 
 def _image_thresholds_in_order(it: Any) -> bool:

@@ -124,6 +124,8 @@ NEW_NODES_REPAY = f"{OWN_GROUP}/new-nodes-repay"
 EXPIRATION_OBEYS_BUDGETS = f"{OWN_GROUP}/expiration-obeys-budgets"
 #: Set on a claim that EC2 recommends to rebalance and whose NodePool wants it replaced. Value: RFC3339 moment.
 REBALANCE_RECOMMENDED_AT = f"{OWN_GROUP}/rebalance-recommended-at"
+#: The version of Joinery that wrote a claim. Nothing decides by it: it tells a person who launched what.
+VERSION = f"{OWN_GROUP}/version"
 #: The CreateFleet token of a claim, so that a retry returns the same instance.
 LAUNCH_TOKEN = f"{OWN_GROUP}/launch-token"
 

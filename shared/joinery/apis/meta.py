@@ -156,20 +156,30 @@ class Condition(Model):
     required_on_wire = frozenset({"reason", "message", "last_transition_time"})
 
     type: str
+    """What the condition is about, in CamelCase."""
     status: ConditionStatus
+    """`True`, `False` or `Unknown`."""
     reason: str = ""
+    """Why it has that status, in one word for programs."""
     message: str = ""
+    """Why it has that status, in a sentence for people."""
     last_transition_time: datetime | None = None
+    """When the status last changed."""
     observed_generation: WholeNumber | None = None
+    """The generation of the object that it is about."""
 
 
 class Taint(Model):
     """Keeps pods that do not tolerate it off the node."""
 
     key: Annotated[str, Field(min_length=1, pattern=LABEL_KEY)]
+    """The taint's key."""
     value: Annotated[str, Field(pattern=TAINT_VALUE)] = ""
+    """The taint's value."""
     effect: Literal["NoSchedule", "PreferNoSchedule", "NoExecute"]
+    """What becomes of pods that do not tolerate it: `NoSchedule`, `PreferNoSchedule` or `NoExecute`."""
     time_added: datetime | None = None
+    """When it was put onto the node; of `NoExecute` only."""
 
 
 class Requirement(Model):

@@ -24,6 +24,7 @@ class ClaimResources(Model):
     """What the node must have room for."""
 
     requests: dict[str, Quantity] = {}
+    """What the pods that it is for ask for together, by resource."""
 
 
 def _of_older_version(ref: Any) -> Any:
@@ -42,9 +43,11 @@ class NodeClaimSpec(Model):
     required_on_wire = frozenset({"requirements"})
 
     node_class_ref: Annotated[NodeClassRef, BeforeValidator(_of_older_version)]
+    """The node class that says what the instance is made of."""
     requirements: ClaimRequirements = []
     """Which labels the node may have: the launch picks among the instance types that satisfy them."""
     resources: ClaimResources = ClaimResources()
+    """What the node must hold."""
     taints: list[Taint] = []
     """Taints that pods have to tolerate."""
     startup_taints: list[Taint] = []
@@ -71,6 +74,7 @@ class NodeClaimStatus(Model):
     last_pod_event_time: datetime | None = None
     """When a pod last came or went."""
     conditions: list[Condition] = []
+    """How far the node has come: `Launched`, `Registered`, `Initialized`, and `Ready`, which sums them up."""
 
 
 class NodeClaim(CustomResource):

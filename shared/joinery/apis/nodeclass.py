@@ -60,8 +60,11 @@ class NodeClassRef(Model):
     required_on_wire = frozenset({"group", "kind"})
 
     group: Annotated[str, Field(pattern=r"^[^/]+$", json_schema_extra=NO_DEFAULT)] = DEFAULT_KIND.group
+    """The API group of the node class."""
     kind: Annotated[str, Field(min_length=1, json_schema_extra=NO_DEFAULT)] = DEFAULT_KIND.kind
+    """The kind of the node class."""
     name: Annotated[str, Field(min_length=1)]
+    """The name of the node class."""
 
     @property
     def of_kind(self) -> NodeClassKind:
@@ -94,6 +97,7 @@ class NodeClassStatus(Model):
     """What the cloud found when it looked at the class; every cloud adds fields of its own."""
 
     conditions: list[Condition] = []
+    """Whether the class can be used; `Ready` sums it up."""
 
 
 class NodeClass(CustomResource):

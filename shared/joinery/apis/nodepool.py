@@ -109,7 +109,9 @@ class TemplateMetadata(Model):
     """What the node is labelled and annotated with."""
 
     labels: NodeLabels = {}
+    """Labels of the nodes."""
     annotations: dict[str, str] = {}
+    """Annotations of the nodes."""
 
 
 class NodeClaimTemplateSpec(Model):
@@ -118,6 +120,7 @@ class NodeClaimTemplateSpec(Model):
     required_on_wire = frozenset({"requirements"})
 
     node_class_ref: PoolNodeClassRef
+    """The node class that says what the instances are made of."""
     requirements: PoolRequirements = []
     """Which labels, hence which instance types, zones and capacity types, a node may have. May be empty."""
     taints: list[Taint] = []
@@ -134,14 +137,18 @@ class NodeClaimTemplate(Model):
     """The node, as the pool would launch it."""
 
     metadata: TemplateMetadata = TemplateMetadata()
+    """Labels and annotations of the nodes."""
     spec: NodeClaimTemplateSpec
+    """What the nodes may look like."""
 
 
 class NodePoolSpec(Model):
     """What nodes may look like, how many, and when they may be disrupted."""
 
     template: NodeClaimTemplate
+    """What nodes of the pool look like."""
     disruption: Disruption = Disruption()
+    """When nodes of the pool may be replaced or removed."""
     limits: dict[str, Quantity] = {}
     """The most that all nodes of the pool may have together, by resource; `nodes` counts nodes."""
     weight: Annotated[WholeNumber, Field(ge=1, le=100)] | None = None
@@ -184,6 +191,7 @@ class NodePoolStatus(Model):
     node_class_observed_generation: WholeNumber | None = None
     """The EC2NodeClass generation that NodeRegistrationHealthy speaks of."""
     conditions: list[Condition] = []
+    """Whether the pool can get nodes; `Ready` sums it up."""
 
 
 class NodePool(CustomResource):

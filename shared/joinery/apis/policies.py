@@ -15,6 +15,17 @@ class NodeRepair(StrEnum):
     REBOOT = "reboot"
 
 
+class Steering(StrEnum):
+    """How the pods that a new node was bought for get there (``joinery.lifecycle.steering``).
+
+    ``TAINT``: the node is kept for them by a taint that only they tolerate. ``OFF``: kube-scheduler decides by its own
+    scores, and Joinery needs no right to patch pods.
+    """
+
+    TAINT = "taint"
+    OFF = "off"
+
+
 class Rebalance(StrEnum):
     """What is done about EC2's rebalance recommendations (``joinery.interruption.rebalance``).
 
@@ -45,6 +56,23 @@ class MinValuesPolicy(StrEnum):
 
     STRICT = "Strict"
     BEST_EFFORT = "BestEffort"
+
+
+class OnDemandPrices(StrEnum):
+    """Where on-demand prices come from: AWS's price list, or those of us-east-1 that come with the release."""
+
+    LISTED = "listed"
+    ESTIMATED = "estimated"
+
+
+class MetricsDetail(StrEnum):
+    """Of what there are metrics (``joinery.measures``).
+
+    ``CLUSTER``: of the cluster. ``NODE_POOLS``: of its NodePools too.
+    """
+
+    CLUSTER = "cluster"
+    NODE_POOLS = "node-pools"
 
 
 class TerminateFirst(StrEnum):

@@ -67,7 +67,9 @@ class SubnetSelectorTerm(Model):
     """Subnets by id or by tags."""
 
     tags: SelectorTags = {}
+    """Tags that it has, all of them. The value `*` matches any."""
     id: Annotated[str, Field(pattern=r"subnet-[0-9a-z]+")] = ""
+    """The subnet's id. It excludes tags."""
 
 
 SubnetSelectorTerms = Annotated[
@@ -81,7 +83,9 @@ class SecurityGroupSelectorTerm(Model):
     """Security groups by id, by name or by tags."""
 
     tags: SelectorTags = {}
+    """Tags that it has, all of them. The value `*` matches any."""
     id: Annotated[str, Field(pattern=r"sg-[0-9a-z]+")] = ""
+    """The group's id. It excludes tags."""
     name: str = ""
     """The group's name, which is not its Name tag."""
 
@@ -98,7 +102,9 @@ class CapacityReservationSelectorTerm(Model):
     """Capacity reservations by id, or by tags, owner and criteria."""
 
     tags: SelectorTags = {}
+    """Tags that it has, all of them. The value `*` matches any."""
     id: Annotated[str, Field(pattern=r"^cr-[0-9a-z]+$")] = ""
+    """The reservation's id. It excludes tags."""
     owner_id: Annotated[str, Field(pattern=r"^[0-9]{12}$")] = Field(default="", alias="ownerID")
     """The account that owns it."""
     instance_match_criteria: Literal["", "open", "targeted"] = ""
@@ -136,12 +142,15 @@ class AMISelectorTerm(Model):
     ] = ""
     """An EKS optimised AMI: family@version, such as al2023@latest."""
     id: Annotated[str, Field(pattern=r"ami-[0-9a-z]+")] = ""
+    """The image's id."""
     name: str = ""
+    """The image's name; `*` stands for any letters."""
     owner: str = ""
     """An account id, self, amazon or aws-marketplace."""
     ssm_parameter: str = Field(default="", alias="ssmParameter")
     """The SSM parameter that holds the id."""
     tags: SelectorTags = {}
+    """Tags that it has, all of them. The value `*` matches any."""
 
 
 _AMI_FIELDS = ("alias", "id", "name", "owner", "ssmParameter", "tags")
@@ -168,7 +177,9 @@ class PlacementGroupSelector(Model):
     """A placement group by name or by id."""
 
     name: str = ""
+    """The group's name."""
     id: Annotated[str, Field(pattern=r"^pg-[0-9a-z]+$")] = ""
+    """The group's id."""
 
 
 CheckedPlacementGroupSelector = Annotated[

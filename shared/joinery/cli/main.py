@@ -9,18 +9,21 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, entry_points, version
+from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
+from joinery import __version__
 from joinery.cli.arguments import said_of
 from joinery.cli.catalog import catalog
 from joinery.cli.disrupt import disrupt
+from joinery.cli.doctor.command import doctor
 from joinery.cli.plan import plan
 from joinery.cli.reading.refused import RefusedFilesError
+from joinery.cli.uninstall.command import uninstall
 from joinery.cli.visible import visible
 from joinery.errors import ConfigurationError, JoineryError
 
@@ -73,11 +76,13 @@ app = typer.Typer(
 app.command()(plan)
 app.command()(disrupt)
 app.command()(catalog)
+app.command()(doctor)
+app.command()(uninstall)
 
 
 def _print_version(asked: bool) -> None:
     if asked:
-        print(f"joinery {version('joinery')}")
+        print(f"joinery {__version__}")
         raise typer.Exit
 
 
@@ -91,13 +96,13 @@ def joinery(
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run one command. Always ends in ``SystemExit``: 0 done, 2 bad input, 1 anything else."""
+    """Run one command. Always ends in ``SystemExit``: 0 done, 2 bad input, 1 anything else; ``doctor`` has its own."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # A terminal that cannot show a letter gets its number, not an error.
             stream.reconfigure(errors="backslashreplace")
     try:
-        ended = app(args=arguments, prog_name="joinery", standalone_mode=False)
+        ended = app(args=arguments, prog_name=_called(), standalone_mode=False)
         sys.stdout.flush()
     except (ConfigurationError, TyperException) as error:
         _end(error, BAD_INPUT)
@@ -106,6 +111,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except OSError as error:
         _end_unheard(error)
     raise SystemExit(ended if isinstance(ended, int) else DONE)
+
+
+def _called() -> str:
+    """What a person has typed: as a plugin of kubectl it is run as ``kubectl-joinery``."""
+    return "kubectl joinery" if os.path.basename(sys.argv[0]) == "kubectl-joinery" else "joinery"
 
 
 def _end(error: Exception, status: int) -> NoReturn:

@@ -181,3 +181,26 @@ def checked_region(text: str | None) -> str:
     if text is not None and not is_region(text):
         raise ConfigurationError(f"--region {text}: not a region such as eu-central-1")
     return text or ""
+
+
+def region_of(cluster: str, named: str | None, of_context: str) -> str:
+    """Where a cluster is: ``--region``, else the kubeconfig's, the environment's, or the AWS profile's region.
+
+    ``of_context``: that of the kubeconfig's context; empty where the context is about another cluster. Raises
+    ``ConfigurationError`` where nobody says: a guess would look like a cluster without a stack.
+    """
+    region = checked_region(named) or of_context or os.environ.get("AWS_REGION") or _region_of_profile()
+    if not region:
+        raise ConfigurationError(f"in which region is cluster {cluster}? Say --region eu-central-1, or set AWS_REGION")
+    return region
+
+
+def _region_of_profile() -> str:
+    """AWS_DEFAULT_REGION, or what the profile is configured for."""
+    import boto3
+    from botocore.exceptions import ProfileNotFound
+
+    try:
+        return boto3.session.Session().region_name or ""
+    except ProfileNotFound as error:
+        raise ConfigurationError(str(error)) from error

@@ -46,7 +46,8 @@ class Ec2Cloud:
     """Implements ``Cloud``. Making one asks AWS nothing: the cluster is described at the first launch.
 
     ``tell`` hears of what is left out of AWS's answers. ``zonal_shift``: whether ARC is asked for zonal shifts, which
-    takes a right and a cluster that is registered there.
+    takes a right and a cluster that is registered there. ``prices_are_estimated``: those on demand, because the price
+    list cannot be reached.
     """
 
     def __init__(
@@ -57,8 +58,10 @@ class Ec2Cloud:
         now: Callable[[], datetime],
         tell: Tell = silent,
         zonal_shift: bool = False,
+        prices_are_estimated: bool = False,
     ) -> None:
         self._cluster, self._now = cluster, now
+        self._prices_are_estimated = prices_are_estimated
         self._clients = Clients(region, tell)
         self._describing = Lock()
         self._create_fleet = CreateFleet(self._clients)
@@ -76,10 +79,12 @@ class Ec2Cloud:
             answer: Any = self._clients.eks.describe_cluster(name=self._cluster)
         return cluster_facts(cluster_of(answer, self._cluster))
 
-    def catalog(self) -> Catalog:
+    def catalog(self, earlier: Catalog | None = None) -> Catalog:
         # No run that is short waits for this: the function that lists has minutes, and a person has, too.
         patient = Clients(self._clients.region, self._clients.tell, read_seconds=_LISTING_SECONDS)
-        return listing.read(patient, self._now())
+        if earlier:
+            return listing.repriced(patient, earlier, self._now())
+        return listing.read(patient, self._now(), prices_are_estimated=self._prices_are_estimated)
 
     def status_of(self, node_class: NodeClass) -> EC2NodeClassStatus:
         return self._status(of_ec2(node_class), "find", self._profiles.find)

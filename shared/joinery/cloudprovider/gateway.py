@@ -110,8 +110,12 @@ class LaunchResult:
 class Cloud(Protocol):
     """A cloud, in our words."""
 
-    def catalog(self) -> Catalog:
-        """Every instance type of the region, where it is sold and for how much, read live. Slow: seconds."""
+    def catalog(self, earlier: Catalog | None = None) -> Catalog:
+        """Every instance type of the region, where it is sold and for how much, read live. Slow: half a minute.
+
+        With an ``earlier`` one only what changes by the hour is read, in seconds: spot prices and capacity
+        reservations. Its instance types, zones and on-demand prices are taken over, and the moment that they are of.
+        """
         ...
 
     def status_of(self, node_class: NodeClass) -> NodeClassStatus:

@@ -1,9 +1,9 @@
 """How to reach a cluster: from a kubeconfig file, or for EKS from nothing but the cluster's name.
 
-Both give the official client's ``Configuration``. For EKS the endpoint and its authority come from DescribeCluster, and
-the bearer token is a presigned GetCallerIdentity request that the cluster sends to STS to learn who we are. EKS takes
-such a token for fifteen minutes, whatever the sixty seconds in its URL say, so it is renewed before that. Requests are
-signed with botocore's signer alone: a boto3 client would load service models for half a second.
+For EKS the endpoint and its authority come from DescribeCluster, and the bearer token is a presigned GetCallerIdentity
+request that the cluster sends to STS to learn who we are. EKS takes such a token for fifteen minutes, whatever the
+sixty seconds in its URL say, so it is renewed before that. Requests are signed with botocore's signer alone: a boto3
+client would load service models for half a second.
 """
 
 import base64
@@ -15,22 +15,27 @@ from pathlib import Path
 from typing import Any
 
 from joinery.aws import cluster_of, error
-from joinery.cluster.client import configuration_type
+from joinery.cluster.connection import Connection, connection
 from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
+from joinery.partitions import domain_of
 
 TOKEN_PREFIX = "k8s-aws-v1."
 TOKEN_LIFE = timedelta(minutes=14)
 TIMEOUT = 10.0  # seconds
 
 
-def from_kubeconfig(path: Path | str | None = None, *, context: str | None = None) -> Any:
-    """The configuration of a kubeconfig's context. Raises ``ConfigurationError`` naming the file.
+def from_kubeconfig(path: Path | str | None = None, *, context: str | None = None) -> Connection:
+    """The connection of a kubeconfig's context. Raises ``ConfigurationError`` naming the file.
 
-    Without ``path``: ``$KUBECONFIG``, else ``~/.kube/config``, as kubectl does. Exec plugins and refreshed tokens work.
+    Without ``path``: ``$KUBECONFIG``, else ``~/.kube/config``, as kubectl does. Exec plugins, refreshed tokens, client
+    certificates and proxies work, because the official client reads the file. It comes with the command line
+    (``joinery[cli]``) and is in no layer.
     """
     from kubernetes import config
+    from kubernetes.client.configuration import Configuration
+    from kubernetes.client.rest import RESTClientObject
 
-    configuration = configuration_type()()
+    configuration = Configuration()
     try:
         config.load_kube_config(  # type: ignore[no-untyped-call]
             config_file=str(path) if path else None, context=context, client_configuration=configuration,
@@ -38,30 +43,28 @@ def from_kubeconfig(path: Path | str | None = None, *, context: str | None = Non
         )  # fmt: skip
     except (config.ConfigException, OSError) as error:
         file = path or os.environ.get("KUBECONFIG") or "~/.kube/config"
-        raise ConfigurationError(f"kubeconfig {file}: {error}") from error
-    return configuration
+        raise ConfigurationError(f"kubeconfig {file}: {str(error).rstrip('.')}") from error
+
+    def authorization() -> str | None:
+        bearer = configuration.auth_settings().get("BearerToken")
+        return bearer["value"] if bearer else None
+
+    return Connection(configuration.host, lambda: RESTClientObject(configuration).pool_manager, authorization)
 
 
-def for_eks(cluster: str, region: str, *, now: Callable[[], datetime]) -> Any:
-    """The configuration of an EKS cluster, by one DescribeCluster call. Its token renews itself.
+def for_eks(cluster: str, region: str, *, now: Callable[[], datetime]) -> Connection:
+    """The connection to an EKS cluster, by one DescribeCluster call. Its token renews itself.
 
     Raises ``NotFoundError`` for a cluster that is not there, ``ConfigurationError`` without permission,
     ``UnavailableError``.
     """
     description = _describe(cluster, region)
-    configuration = configuration_type()(host=description["endpoint"])
-    # As many as there are threads that ask (``bootstrap``): urllib3 throws away what is beyond, with its handshake.
-    configuration.connection_pool_maxsize = 10
+    authority = None
     if description["endpoint"].startswith("https:"):
-        configuration.ca_cert_data = base64.b64decode(description["certificateAuthority"]["data"]).decode()
+        authority = base64.b64decode(description["certificateAuthority"]["data"]).decode()
     token = Token(cluster, region, now=now)
-
-    def renew(target: Any) -> None:
-        target.api_key["BearerToken"] = f"Bearer {token.value()}"
-
-    configuration.refresh_api_key_hook = renew
-    renew(configuration)
-    return configuration
+    token.value()  # so that a function without credentials fails here, where it is told why
+    return connection(description["endpoint"], authority=authority, authorization=lambda: f"Bearer {token.value()}")
 
 
 def presigned(cluster: str, region: str) -> str:
@@ -142,7 +145,7 @@ def _credentials() -> Any:
 
 def endpoint(service: str, region: str) -> str:
     """A regional service's public address, in the partition of the region."""
-    return f"https://{service}.{region}.{'amazonaws.com.cn' if region.startswith('cn-') else 'amazonaws.com'}"
+    return f"https://{service}.{region}.{domain_of(region)}"
 
 
 class Token:

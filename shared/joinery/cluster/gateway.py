@@ -4,7 +4,7 @@ Writes take the object as it was read and as it should be; the difference is sen
 was read. Every method may raise ``UnavailableError`` (throttled, timed out, server error).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
@@ -14,6 +14,8 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.apis.rollouts import Deployment, ReplicaSet
+from joinery.installation.conflicts import FieldConflict
+from joinery.installation.references import Document, Reference
 from joinery.state.snapshot import ClaimsSnapshot, Snapshot
 
 #: Seconds after which a request to the API server has ended, with an answer or without. A run begins none that might
@@ -152,7 +154,8 @@ class Cluster(Protocol):
         ...
 
     def acquire_lease(self, name: str, *, holder: str, seconds: int) -> Lease:
-        """Take the Lease in kube-system, for at most so long. ``ConflictError`` while another holds it.
+        """Take the Lease in kube-system, for at most so long. ``ConflictError`` while another holds it;
+        ``ConfigurationError`` where there is none, because it comes with the rights.
 
         A holder may take it again, which renews it. So ``holder`` names one run, and not the door.
         """
@@ -168,4 +171,46 @@ class Recorder(Protocol):
 
     def emit(self, events: Iterable[Event]) -> None:
         """Publish. Never raises: an Event that could not be written is counted, the decision stands."""
+        ...
+
+
+class Objects(Protocol):
+    """Objects of the cluster as documents, for whoever installs: definitions, rights, policies, configurations.
+
+    Kinds are those of ``installation.references``. Every method raises ``DeniedError`` without the right, and
+    ``UnavailableError`` if the API server does not answer.
+    """
+
+    def server_version(self) -> tuple[int, int]:
+        """Kubernetes' version: (1, 33)."""
+        ...
+
+    def is_administrator(self) -> bool:
+        """Whether we may do everything. False, too, while the cluster does not know us (yet)."""
+        ...
+
+    def read(self, reference: Reference) -> Document | None:
+        """The object; None if there is none, or if the cluster does not know its kind."""
+        ...
+
+    def labelled(self, kind: str, label: str = "", value: str = "") -> Sequence[Document]:
+        """Every object of the kind with that label, or of the kind alone, in all namespaces; none if the cluster does
+        not know the kind.
+        """
+        ...
+
+    def apply(self, document: Document, *, force: bool = False, dry_run: bool = False) -> Sequence[FieldConflict]:
+        """Server-side apply. Returns the fields that others have set otherwise: then nothing was written.
+
+        ``force``: take these fields from them. ``dry_run``: only say what would be in the way. Raises
+        ``ConfigurationError`` for an object that the API server does not accept.
+        """
+        ...
+
+    def create(self, document: Document) -> bool:
+        """Whether it was made; False if there is one already, which is left as it is."""
+        ...
+
+    def remove(self, reference: Reference) -> bool:
+        """Ask for deletion. Returns whether there was one."""
         ...

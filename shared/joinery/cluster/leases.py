@@ -16,7 +16,7 @@ from joinery.apis.decoding import decode
 from joinery.cluster.gateway import Lease
 from joinery.cluster.patches import Document, guarded
 from joinery.cluster.transport import MERGE_PATCH, Transport
-from joinery.errors import ConflictError, NotFoundError, UnavailableError
+from joinery.errors import ConfigurationError, ConflictError, NotFoundError, UnavailableError
 
 PATH = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 
@@ -45,7 +45,10 @@ class LeaseObject(msgspec.Struct, frozen=True):
 
 
 def acquire(transport: Transport, wanted: Lease, *, seconds: int, now: datetime) -> Lease:
-    """Take the Lease; ``wanted`` carries no version yet. Raises ``ConflictError`` while another holds it."""
+    """Take the Lease; ``wanted`` carries no version yet. Raises ``ConflictError`` while another holds it, and
+    ``ConfigurationError`` where it does not exist: we have no right to make a Lease, because RBAC can demand a name
+    only of what exists.
+    """
     try:
         return _take(transport, wanted, seconds=seconds, now=now)
     except UnavailableError:
@@ -57,8 +60,9 @@ def acquire(transport: Transport, wanted: Lease, *, seconds: int, now: datetime)
 def _take(transport: Transport, wanted: Lease, *, seconds: int, now: datetime) -> Lease:
     try:
         stored = _decode(transport.get(f"{PATH}/{wanted.name}"))
-    except NotFoundError:
-        return _held(wanted, transport.request("POST", PATH, _fresh(wanted, seconds, now)))
+    except NotFoundError as error:
+        text = f"Lease kube-system/{wanted.name} does not exist: deploy again, or apply manifests/rbac.yaml"
+        raise ConfigurationError(text) from error
     holder = stored.spec.holder_identity
     if stored.is_held(now, seconds) and holder != wanted.holder:
         raise ConflictError(f"Lease {wanted.name} is held by {holder}")
@@ -91,15 +95,6 @@ def _held(wanted: Lease, body: bytes) -> Lease:
 
 def _decode(body: bytes) -> LeaseObject:
     return decode(body, LeaseObject)
-
-
-def _fresh(wanted: Lease, seconds: int, now: datetime) -> Document:
-    return {
-        "apiVersion": "coordination.k8s.io/v1",
-        "kind": "Lease",
-        "metadata": {"name": wanted.name, "namespace": "kube-system"},
-        "spec": _spec(wanted.holder, seconds, now, 0),
-    }
 
 
 def _spec(holder: str, seconds: int, now: datetime, transitions: int) -> Document:

@@ -238,4 +238,4 @@ def _denied(path: str, answer: Response) -> DeniedError:
     *_, group, _, plural = path.split("/")
     resource = plural if path.startswith("/api/") else f"{plural}.{group}"
     said = answer.status.message[:MESSAGE_CHARS]
-    return DeniedError(f"the right to list {resource} is missing: apply manifests/rbac.yaml again ({said})")
+    return DeniedError(f"the right to list {resource} is missing: deploy again, or apply manifests/rbac.yaml ({said})")

@@ -3,7 +3,8 @@
 Lists come compressed: the API server does so for answers above 128 KB, and pods and nodes are so much alike that a
 tenth is left of them. A watch comes line by line, and its end is for the reader to find (``joinery.cluster.watches``).
 
-Connection, TLS and authentication are the official client's. Its models are not used: see ``joinery.apis.core``.
+Connections and TLS are urllib3's. The official client is not used, and neither are its models: see
+``joinery.apis.core``.
 
 Reads are tried again a few times when the server is busy, restarting or unreachable. A write is tried again only if the
 server said that it did not look at it (429 with Retry-After, or a connection that was never made): a write that may
@@ -18,7 +19,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from joinery.cluster.client import rest_type
+from joinery import __version__
+from joinery.cluster.connection import Connection
 from joinery.cluster.gateway import LONGEST_CALL
 from joinery.cluster.refusals import MESSAGE_CHARS, Response, refusal
 from joinery.errors import UnavailableError
@@ -41,21 +43,21 @@ _BUSY = frozenset({429, 500, 502, 503, 504})
 class Transport:
     """Requests over one pool of connections. Safe to use from several threads.
 
-    ``configuration``: of ``joinery.cluster.auth``. ``sleep`` is how it waits between attempts, ``clock`` tells the
+    ``connection``: of ``joinery.cluster.auth``. ``sleep`` is how it waits between attempts, ``clock`` tells the
     seconds since some beginning, and ``patience`` is how many of them a request may take. ``bytes_read``: what all
     answers took on the wire so far, headers and TLS not counted.
     """
 
     def __init__(
         self,
-        configuration: Any,
+        connection: Connection,
         *,
         sleep: Callable[[float], None] = time.sleep,
         clock: Callable[[], float] = time.monotonic,
         patience: float = PATIENCE,
     ) -> None:
-        self._configuration = configuration
-        self._pool = rest_type()(configuration).pool_manager
+        self._connection = connection
+        self._pool = connection.new_pool()
         self._sleep, self.clock, self._patience = sleep, clock, patience
         self.bytes_read = 0
         self._counting = Lock()
@@ -65,7 +67,7 @@ class Transport:
 
         Who uses it from one thread at a time has one connection, and so talks to one API server of several.
         """
-        return Transport(self._configuration, sleep=self._sleep, clock=self.clock, patience=self._patience)
+        return Transport(self._connection, sleep=self._sleep, clock=self.clock, patience=self._patience)
 
     def get(self, path: str) -> bytes:
         """The body of a GET. Raises ``NotFoundError``, ``UnavailableError``."""
@@ -166,7 +168,7 @@ class Transport:
 
         return self._pool.request(
             method,
-            self._configuration.host + path,
+            self._connection.host + path,
             body=payload,
             headers=self._headers(content_type),
             timeout=Timeout(connect=CONNECT_SECONDS, read=seconds),
@@ -175,13 +177,13 @@ class Transport:
         )
 
     def _headers(self, content_type: str) -> dict[str, str]:
-        bearer = self._configuration.auth_settings().get("BearerToken")
-        authorization = {"Authorization": bearer["value"]} if bearer else {}
+        asks = self._connection.authorization()
+        authorization = {"Authorization": asks} if asks else {}
         return {
             "Accept": JSON,
             "Accept-Encoding": "gzip",
             "Content-Type": content_type,
-            "User-Agent": "joinery",
+            "User-Agent": f"joinery/{__version__}",
             **authorization,
         }
 

@@ -68,7 +68,8 @@ from joinery.errors import (
     together,
 )
 from joinery.gateways import Gateways
-from joinery.observability import COMMAND, ERROR, REASON, Count, count, logger
+from joinery.measuring.transitions import transitions
+from joinery.observability import COMMAND, ERROR, REASON, Count, count, logger, metrics
 
 
 class Actor:
@@ -250,15 +251,17 @@ class Actor:
             if not is_silence(error):
                 name = command.node.metadata.name
                 text = f"its node {name} is being drained, but it was not evicted: {_cause(error)}"
-                news.append(Announce("FailedEviction", text, command.pod, warning=True))
+                news.append(Announce("FailedEviction", text, command.pod))
             raise
         match answer:
             case Eviction.EVICTED:
+                count(Count.EVICTIONS, code="201")
                 news.append(Announce("Evicted", f"evicted: {command.reason}", command.pod))
             case Eviction.BLOCKED:
+                count(Count.EVICTIONS, code="429")
                 # On the pod: its node has an Event of that reason already, and a second one would be dropped.
                 text = f"its node {command.node.metadata.name} is being drained, but a disruption budget keeps it"
-                news.append(Announce("FailedEviction", text, command.pod, warning=True))
+                news.append(Announce("FailedEviction", text, command.pod))
             case Eviction.GONE | Eviction.NOT_ASKED:
                 pass
 
@@ -267,7 +270,7 @@ class Actor:
             self._gateways.cluster.restart(command.before, command.after)
         except (ConfigurationError, DeniedError) as error:
             text = f"its Deployment {command.before.metadata.name} was not restarted: {_cause(error)}"
-            news.append(Announce("FailedSurge", text, command.pod, warning=True))
+            news.append(Announce("FailedSurge", text, command.pod))
             raise
 
     # --- between the calls ---
@@ -282,6 +285,8 @@ class Actor:
         for command, error in chain.outcomes:
             self.attempted += 1
             logger.info("decided", extra=_line(command))
+            if error is None and self._gateways.may_launch:
+                metrics.add(*transitions(command, self.now))
             if error is not None:
                 self._failed("a command failed", error, _line(command))
         chain.outcomes.clear()

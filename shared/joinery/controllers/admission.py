@@ -1,4 +1,8 @@
-"""The AdmissionReview (admission.k8s.io/v1) in a call of the Function URL (payload 2.0), and the answer to it."""
+"""The AdmissionReview (admission.k8s.io/v1) in a call, and the answer to it.
+
+A call comes from the Function URL (payload 2.0), or from the API in the VPC (API Gateway's REST proxy, payload 1.0).
+Both take the same answer.
+"""
 
 import base64
 import binascii
@@ -15,6 +19,11 @@ _UID = re.compile(rb'"request"\s*:\s*\{\s*"uid"\s*:\s*"([0-9A-Za-z-]{1,64})"')
 
 Request = Mapping[str, Any]
 """The ``request`` of an AdmissionReview."""
+
+
+def path_of(call: Mapping[str, Any]) -> bytes:
+    """The path that was called. That of the API in the VPC is without its stage."""
+    return str(call.get("rawPath") or call.get("path") or "").encode(errors="replace")
 
 
 def body_of(call: Mapping[str, Any]) -> bytes:

@@ -3,9 +3,9 @@
 Three things wake a door, and each fails in its own way:
 
 - a **bell** carries no data, so none is worth blocking a queue for. A failed run is logged and counted, the message is
-  completed, and the bell is rung again; the queue's delay keeps that from being a busy loop. What would fail again in
-  the same way (a cap, a user's mistake, a missing right, a catalogue that is not there yet) is left to the schedule,
-  which rings the bell every minute.
+  completed, and the bell is rung again, a few times in a row (``controllers.pacing``). What would fail again in the
+  same way (a cap, a user's mistake, a missing right, a catalogue that is not there yet) is left to the schedule, which
+  rings the bell every minute.
 - a **message** carries data (an interruption). A failure is reported for that one message, its queue delivers it again,
   and after some tries it rests in the dead-letter queue until a person has looked. An event that comes without a queue
   is raised where it fails: Lambda tries it again.
@@ -15,10 +15,12 @@ A door that is switched off completes whatever wakes it.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
 from typing import Any, TypeGuard, TypeVar
 
+from joinery.controllers.pacing import Pacing
 from joinery.doorbell.gateway import Bell, Doorbell
-from joinery.errors import A_PERSON_MUST_ACT, ConflictError
+from joinery.errors import A_PERSON_MUST_ACT, ConflictError, JoineryError
 from joinery.interruption.envelope import Ignored, detail_type, is_event, opened
 from joinery.interruption.fields import MalformedNoticeError
 from joinery.interruption.ownership import EarlyNoticeError
@@ -48,39 +50,50 @@ _FAILURES = "batchItemFailures"
 
 
 class Answering:
-    """How a door answers what woke it. ``settings`` are the door's own."""
+    """How a door answers what woke it. ``settings`` are the door's own, ``now`` gives the moment of a call."""
 
-    def __init__(self, doorbell: Doorbell, settings: Settings) -> None:
+    def __init__(self, doorbell: Doorbell, settings: Settings, *, now: Callable[[], datetime]) -> None:
         self._doorbell = doorbell
         self._settings = settings
+        self._now = now
+        self._pacing = Pacing()
 
     def answer(self, bell: Bell, run: Callable[[], Outcome]) -> dict[str, Any]:
         """Run once for all the bells of a batch. Raises only if the bell cannot even be rung again."""
         if not self._opens():
             return {OUTCOME: "off"}
+        begun = self._now()
+        if self._pacing.holds(bell, begun):
+            return {OUTCOME: "held off"}
         try:
-            return self._done(Count.BELLS_ANSWERED, run())
+            answer = self._done(run())
         except A_PERSON_MUST_ACT as error:
+            self._pacing.failed(bell, begun, error)
             count(Count.REFUSALS)
-            logger.exception("refused", extra={BELL: bell.value, ERROR: str(error)})
+            _log_failure("refused", bell, error)
             return {OUTCOME: "refused", ERROR: str(error)}
         except ConflictError as error:
             count(Count.CONFLICTS)
             logger.info("someone else decides; ringing again", extra={BELL: bell.value, ERROR: str(error)})
             return self._ring_again(bell, error)
         except Exception as error:
-            count(Count.BELLS_FAILED)
-            logger.exception("failed; ringing again", extra={BELL: bell.value, ERROR: str(error)})
-            return self._ring_again(bell, error)
+            count(Count.RUNS_FAILED)
+            if self._pacing.failed(bell, begun, error):
+                _log_failure("failed; ringing again", bell, error)
+                return self._ring_again(bell, error)
+            _log_failure("failed again; the schedule rings within a minute", bell, error)
+            return {OUTCOME: "failed", ERROR: str(error)}
+        self._pacing.passed(bell)
+        return answer
 
     def sweep(self, run: Callable[[], Outcome]) -> dict[str, Any]:
         """Run once for a schedule. Whatever fails is counted, and raised for the log and the alarm."""
         if not self._opens():
             return {OUTCOME: "off"}
         try:
-            return self._done(Count.SWEEPS, run())
+            return self._done(run())
         except Exception:
-            count(Count.SWEEPS_FAILED)
+            count(Count.RUNS_FAILED)
             raise
 
     def deliver(self, event: Mapping[str, Any], parse: Parse[Notice], handle: Handle[Notice]) -> dict[str, Any]:
@@ -101,7 +114,7 @@ class Answering:
             return {_FAILURES: [{"itemIdentifier": message_id} for message_id in failed]}
         if is_event(event):
             return self._single(event, parse, handle)
-        count(Count.NOTICES_FAILED)
+        count(Count.RUNS_FAILED)
         raise MalformedNoticeError("the call holds neither SQS messages nor an EventBridge event")
 
     def _batch(
@@ -131,7 +144,7 @@ class Answering:
                 _failed(answer)
                 yield message_id
             else:
-                self._done(Count.NOTICES_HANDLED, answer)
+                self._done(answer)
 
     def _single(self, event: Mapping[str, Any], parse: Parse[Notice], handle: Handle[Notice]) -> dict[str, Any]:
         try:
@@ -143,12 +156,11 @@ class Answering:
             if isinstance(answer, Exception):
                 raise answer
         except Exception:
-            count(Count.NOTICES_FAILED)
+            count(Count.RUNS_FAILED)
             raise
-        return self._done(Count.NOTICES_HANDLED, answer)
+        return self._done(answer)
 
-    def _done(self, metric: Count, outcome: Outcome) -> dict[str, Any]:
-        count(metric)
+    def _done(self, outcome: Outcome) -> dict[str, Any]:
         logger.info("done", extra=said(outcome=dict(outcome)))
         return {OUTCOME: "done", **outcome}
 
@@ -179,7 +191,6 @@ def _are_messages(records: object) -> TypeGuard[list[Mapping[str, Any]]]:
 
 def _ignored(ignored: Ignored, envelope: Mapping[str, Any]) -> None:
     """Log why an event needs nothing. It is completed: delivering it again would not change that."""
-    count(Count.NOTICES_IGNORED)
     about = {DETAIL_TYPE: detail_type(envelope), SOURCE: envelope.get("source"), REASON: ignored.reason}
     logger.info("event ignored", extra=said(**about))
 
@@ -191,10 +202,19 @@ def _answers(notices: Sequence[Notice], handle: Handle[Notice]) -> Sequence[Outc
         return [error] * len(notices)
 
 
+def _log_failure(what: str, bell: Bell, error: Exception) -> None:
+    """One line. Where an error is none of ours, the place where it happened belongs to it."""
+    extra = {BELL: bell.value, ERROR: str(error)}
+    if isinstance(error, JoineryError):
+        logger.error(what, extra=extra)
+    else:
+        logger.exception(what, extra=extra)
+
+
 def _failed(error: Exception) -> None:
     if isinstance(error, EarlyNoticeError):
         count(Count.NOTICES_EARLY)
         logger.info("too early; the queue delivers it again", extra={REASON: str(error)})
         return
-    count(Count.NOTICES_FAILED)
+    count(Count.RUNS_FAILED)
     logger.error("failed; the queue delivers it again", exc_info=error, extra={ERROR: str(error)})

@@ -13,12 +13,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from joinery.apis.nodeclaim import NodeClaim
+from joinery.apis.policies import MetricsDetail
 from joinery.commands import UpdateClaim
 from joinery.controllers.actor import Actor
 from joinery.controllers.disruption_telling import Outcome, tell
 from joinery.controllers.invocation import Invocation
 from joinery.controllers.lease import ACTING_SECONDS
 from joinery.controllers.orchestration import Orchestrator
+from joinery.controllers.pacing import reading
 from joinery.controllers.packing_options import packing_options
 from joinery.controllers.record import disruption_document
 from joinery.controllers.supply import Supply, read_supply
@@ -36,7 +38,8 @@ from joinery.gateways import Gateways
 from joinery.lifecycle.drift import drift_noted
 from joinery.lifecycle.new_claims import claims_of
 from joinery.lifecycle.new_commands import NewCommand
-from joinery.observability import COMMAND, COST, REASON, RECORD, Count, count, logger, said
+from joinery.measuring.cluster import by_node_pool, standing
+from joinery.observability import COMMAND, COST, REASON, RECORD, Count, count, logger, metrics, said
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem
 from joinery.scheduling.solve import Stopwatch
@@ -80,7 +83,8 @@ class DisruptionController:
         Raises ``ConflictError`` if another acts, and, when everything else is done, ``RefusedError`` for commands that
         break a rule.
         """
-        snapshot = self._gateways.cluster.snapshot()
+        with reading():
+            snapshot = self._gateways.cluster.snapshot()
         waiting = [claim.metadata.name for claim in snapshot.managed_claims if awaits_launch(claim)]
         if waiting:
             text = f"{len(waiting)} claims wait for their launch, first {min(waiting)}"
@@ -93,6 +97,7 @@ class DisruptionController:
         if decision.limit_struck:
             count(Count.SEARCHES_CUT_SHORT)
         begun = self._act(problem, decision, supply, invocation)
+        self._measure(problem, decision, begun.outcomes)
         tell(self._gateways, invocation, snapshot, decision, begun.outcomes)
         marks = deletion_costs(problem, decision, is_wanted=self._settings.pod_deletion_cost)
         begun.actor.carry_out(*((mark,) for mark in marks))
@@ -152,10 +157,18 @@ class DisruptionController:
         orchestrator = Orchestrator(self._gateways, actor, current, supply, acting)
         commands = _commands(validation.valid, current)
         started = orchestrator.start(commands, door="disruption", caps=self._settings.caps)
-        count(Count.DISRUPTIONS_STARTED, sum(one.record is not None for one in started))
         if actor.is_cut_short:
             self._gateways.doorbell.ring(Bell.DISRUPTION)
         return _Begun(actor, tuple(zip(validation.valid, started, strict=True)))
+
+    def _measure(self, problem: DisruptionProblem, decision: Disruptions, started: Sequence[Outcome]) -> None:
+        metrics.add(*standing(problem, decision))
+        if self._settings.metrics == MetricsDetail.NODE_POOLS:
+            metrics.add(*by_node_pool(problem, decision))
+        for disruption, outcome in started:
+            if outcome.record is not None:
+                done = "replace" if disruption.launches else "delete"
+                count(Count.DISRUPTION_DECISIONS, decision=done, reason=disruption.reason.value.lower())
 
     def _record(self, problem: DisruptionProblem, decision: Disruptions, supply: Supply) -> Exception | None:
         """Keep the decision, if it is one to act on or to look into.

@@ -22,7 +22,7 @@ from joinery.controllers.invocation import Invocation
 from joinery.controllers.orchestration import Started
 from joinery.disruption.disruptions import Disruption, Disruptions, Held, HeldCode
 from joinery.gateways import Gateways
-from joinery.observability import CODE, REASON, Count, count, logger, said
+from joinery.observability import CODE, REASON, logger, said
 from joinery.state.nodes import nodes_by_provider_id
 from joinery.state.snapshot import Snapshot
 
@@ -52,7 +52,6 @@ def tell(
     started: Sequence[Outcome],
 ) -> None:
     """Send the Events of a decision, and log what holds nodes back. ``snapshot``: what it was made from."""
-    count(Count.NODES_HELD, len(decision.held))
     for code, number in Counter(held.code for held in decision.held).items():
         example = next(held for held in decision.held if held.code is code)
         logger.info(f"{number} nodes are held", extra=said(**{CODE: code.value, REASON: example.message}))

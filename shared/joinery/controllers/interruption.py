@@ -219,8 +219,8 @@ def _outcome(response: _Response, snapshot: ClaimsSnapshot) -> Outcome | Excepti
     unknown = unknown_instances(notice, snapshot)
     if unknown and may_become_known(notice, snapshot.managed_claims, snapshot.now):
         return EarlyNoticeError(f"no claim knows {', '.join(unknown)}, and claims wait for their instances")
-    if unknown:
-        count(Count.NOTICES_OF_OTHERS)
+    if response.claims:
+        count(Count.INTERRUPTIONS, message_type=notice.kind.value)
     about = said(instances=list(notice.instances), reservation=notice.reservation)
     return {"notice": notice.kind.value, **about, "claims": response.claims}
 

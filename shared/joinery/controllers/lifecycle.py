@@ -10,13 +10,14 @@ from typing import Any
 
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClass, NodeClassStatus
-from joinery.apis.policies import NodeRepair
+from joinery.apis.policies import NodeRepair, Steering
 from joinery.controllers.actor import Actor
 from joinery.controllers.announcements import MOST_EVENTS, announce
 from joinery.controllers.invocation import Invocation
 from joinery.controllers.launcher import Launched, finish_launches
 from joinery.controllers.lease import deciding
 from joinery.controllers.owners import read_owners
+from joinery.controllers.pacing import reading
 from joinery.controllers.supply import shifted_zones
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConflictError, JoineryError
@@ -24,7 +25,8 @@ from joinery.gateways import Gateways
 from joinery.lifecycle.decision import LifecycleDecision, decide
 from joinery.lifecycle.surging import leaving_pods, surges
 from joinery.lifecycle.view import View, view_of
-from joinery.observability import REASON, Count, count, logger, said
+from joinery.measuring.pods import Arrivals
+from joinery.observability import REASON, Count, count, logger, metrics, said
 from joinery.settings import Settings
 from joinery.state.claims import awaits_launch
 from joinery.state.pod_events import Digests
@@ -38,6 +40,7 @@ class LifecycleController:
         self._gateways = gateways
         self._settings = settings
         self._digests = Digests()
+        self._arrivals = Arrivals()
 
     def reconcile(self, invocation: Invocation) -> Mapping[str, Any]:
         """Read, decide, act. Raises what failed when everything else is done."""
@@ -53,6 +56,7 @@ class LifecycleController:
         # In every run anew: an alarm stands for as long as somebody has to look.
         count(Count.CANARIES_FAILED, len(decision.halted))
         self._act(decision, actor, invocation)
+        metrics.add(*self._arrivals.look(view.snapshot.pods, view.snapshot.now))
         actor.conclude()
         return {
             "claims": len(view.snapshot.managed_claims),
@@ -68,9 +72,16 @@ class LifecycleController:
             instances = self._gateways.cloud.instances()
         except JoineryError as error:
             unlisted = error
-        snapshot = self._gateways.cluster.snapshot()
+        with reading():
+            snapshot = self._gateways.cluster.snapshot()
         _log_invalid(snapshot.invalid)
-        view = view_of(snapshot, instances, shifted=shifted_zones(self._gateways), digests=self._digests)
+        view = view_of(
+            snapshot,
+            instances,
+            shifted=shifted_zones(self._gateways),
+            digests=self._digests,
+            steers=self._settings.steering == Steering.TAINT,
+        )
         return view, unlisted
 
     def _with_surges(self, view: View, actor: Actor, invocation: Invocation) -> View:

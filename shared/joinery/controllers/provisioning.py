@@ -25,6 +25,7 @@ from joinery.controllers.claim_writer import ClaimWriter
 from joinery.controllers.invocation import Invocation
 from joinery.controllers.launcher import Launched, Launcher, finish_launches
 from joinery.controllers.lease import deciding
+from joinery.controllers.pacing import reading
 from joinery.controllers.packing_options import packing_options
 from joinery.controllers.rebalancing import replace_risky_nodes
 from joinery.controllers.record import decision_document
@@ -36,7 +37,8 @@ from joinery.errors import RefusedError
 from joinery.gateways import Gateways
 from joinery.lifecycle.replacement import replaced
 from joinery.lifecycle.steering import promises
-from joinery.observability import COST, REASON, RECORD, logger, said
+from joinery.measuring.pods import waiting
+from joinery.observability import COST, REASON, RECORD, logger, metrics, said
 from joinery.planning import Plan
 from joinery.scheduling.packing import Launch, Packing, Unplaced
 from joinery.scheduling.problem import Problem
@@ -91,7 +93,8 @@ class ProvisioningController:
         Raises ``ConflictError`` if another decides, ``RefusedError`` for a plan that must not be acted upon, and, when
         everything else is done, for launches that the caps left out.
         """
-        snapshot = self._gateways.cluster.snapshot()
+        with reading():
+            snapshot = self._gateways.cluster.snapshot()
         static = StaticCapacity(self._gateways, snapshot, invocation)
         snapshot = static.adjust(snapshot, packing_options(self._settings, self._settings.caps))
         decision, writer = self._decide(snapshot, invocation)
@@ -102,7 +105,8 @@ class ProvisioningController:
         self._tell(decision, writer, invocation)
         options = _having_bought(decision.problem, decision.problem.options.caps, writer.launches).options
         caps = replace_risky_nodes(self._gateways, options, decision.snapshot, invocation, writer.actor)
-        static.replace_drifted(decision.snapshot, decision.supply, caps, self._settings)
+        static.replace_drifted(decision.snapshot, decision.supply, replace(options, caps=caps), self._settings)
+        metrics.add(*waiting(snapshot.pods, decision.packing, snapshot.now))
         writer.actor.conclude()
         _refuse_the_rest(decision.packing)
         static.conclude()

@@ -17,6 +17,7 @@ from typing import Any
 import msgspec
 from pydantic import BaseModel
 
+from joinery import __version__
 from joinery.apis import labels
 from joinery.apis.conditions import READY
 from joinery.apis.validation import MOST_ANNOTATED
@@ -81,6 +82,7 @@ def _document(problem: Problem, unavailable: Iterable[OfferingKey], **decided: A
         "kind": "List",
         "items": list(_items(problem.snapshot)),
         "joinery": {
+            "version": __version__,
             "now": problem.snapshot.now.isoformat(),
             "options": _plain(problem.options),
             "unavailable": _plain(sorted(unavailable)),
@@ -109,7 +111,7 @@ def _items(snapshot: Snapshot) -> Iterable[dict[str, Any]]:
         yield _without_annotations(claim.to_wire())
     for field, (api_version, kind) in _KINDS.items():
         for item in getattr(snapshot, field):
-            yield {"apiVersion": api_version, "kind": kind, **_terse(_plain(item))}
+            yield {"apiVersion": api_version, "kind": kind, **_without_messages(_terse(_plain(item)))}
 
 
 def _without_annotations(document: dict[str, Any], *, of_template: bool = False) -> dict[str, Any]:
@@ -121,6 +123,15 @@ def _without_annotations(document: dict[str, Any], *, of_template: bool = False)
     if size > MOST_ANNOTATED:
         terse["spec"]["template"]["metadata"]["annotations"] = {_LEFT_OUT: "*" * (size - len(_LEFT_OUT))}
     return terse
+
+
+def _without_messages(document: dict[str, Any]) -> dict[str, Any]:
+    """An object of Kubernetes' own, whose conditions are others' words. No decision quotes them."""
+    status = document.get("status")
+    if not isinstance(status, dict) or not status.get("conditions"):
+        return document
+    silent = [{**condition, "message": ""} for condition in status["conditions"]]
+    return {**document, "status": {**status, "conditions": silent}}
 
 
 def _terse(value: Any) -> Any:

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import replace
 
-from joinery.apis.caps import Caps
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
@@ -122,11 +121,12 @@ class StaticCapacity:
             self._announce(problem.snapshot, {name: text.format(count) for name, count in lacking.items()})
             self._refused = f"the caps leave out {lacking.total()} nodes of static NodePools"
 
-    def replace_drifted(self, snapshot: Snapshot, supply: Supply, caps: Caps, settings: Settings) -> None:
+    def replace_drifted(self, snapshot: Snapshot, supply: Supply, options: Options, settings: Settings) -> None:
         """Start commands that replace the pools' drifted nodes, one for one.
 
-        ``caps``: what the run may still buy. Nodes that run well are the last to be replaced. Lifecycle says which have
-        drifted (``lifecycle.drift``), and carries the commands out (``lifecycle.orchestration``).
+        ``options``: their ``caps`` are what the run may still buy. Nodes that run well are the last to be replaced.
+        Lifecycle says which have drifted (``lifecycle.drift``), and carries the commands out
+        (``lifecycle.orchestration``).
         """
         drift = to_replace(snapshot, settings.canary, settings.terminate_first)
         announce(self._gateways, self._invocation, drift.announcements[:MOST_EVENTS])
@@ -135,12 +135,13 @@ class StaticCapacity:
         pools = {claim.metadata.labels[NODE_POOL] for claim in drift.candidates}
         node_pools = tuple(pool for pool in snapshot.node_pools if pool.metadata.name in pools)
         retired = as_if_retired(snapshot, (claim.metadata.name for claim in drift.candidates))
-        problem = Problem(snapshot=replace(retired, node_pools=node_pools), instance_types=supply.types)
+        static = replace(retired, node_pools=node_pools)
+        problem = Problem(snapshot=static, instance_types=supply.types, options=options)
         packing = self._planned(problem, supply, "its drifted nodes cannot be replaced")
         commands = (*_commands(drift.candidates, claims_of(packing, snapshot)), *map(_ended, drift.ending))
         orchestrator = Orchestrator(self._gateways, self._actor, snapshot, supply, self._invocation)
         with self._actor.noting("drifted nodes are left to the next run"):
-            started = orchestrator.start(commands, door="provisioning", caps=caps)
+            started = orchestrator.start(commands, door="provisioning", caps=options.caps)
             self.replaced = sum(one.record is not None for one in started)
             self._record(problem, packing, supply, "decided")
         if self._actor.is_cut_short:
@@ -185,7 +186,7 @@ class StaticCapacity:
         self._gateways.doorbell.ring(Bell.LIFECYCLE)
         self.added = len(packing.launches)
         self._record(problem, packing, supply, "decided")
-        self._announce(problem.snapshot, dict(_texts(packing.launches)), warning=False)
+        self._announce(problem.snapshot, dict(_texts(packing.launches)), "ScaledUp")
 
     def _record(self, problem: Problem, packing: Packing, supply: Supply, what: str) -> None:
         with self._actor.noting("the decision about static NodePools was not recorded"):
@@ -200,11 +201,10 @@ class StaticCapacity:
             logger.warning(f"a static NodePool gets no nodes: {otherwise}", extra=said(**why))
             self._announce(snapshot, {reason.subject.name: f"{otherwise}: {reason.message}"})
 
-    def _announce(self, snapshot: Snapshot, texts: dict[str, str], *, warning: bool = True) -> None:
+    def _announce(self, snapshot: Snapshot, texts: dict[str, str], event: str = "ReplicasNotReached") -> None:
         """Events about NodePools, by name."""
-        event = "ReplicasNotReached" if warning else "ScaledUp"
         pools = snapshot.pools_by_name
-        news = [Announce(event, text, pools[name], warning=warning) for name, text in texts.items()]
+        news = [Announce(event, text, pools[name]) for name, text in texts.items()]
         announce(self._gateways, self._invocation, news)
 
 

@@ -63,7 +63,7 @@ def _refused(snapshot: Snapshot, packing: Packing, pods: Mapping[str, Pod]) -> I
                 f"node/{place.node} fits by all that Joinery knows and was kept for pods like it, but kube-scheduler "
                 f"bound none of them there. It says: {said}"
             )
-            yield Announce("NotBound", text, pod, warning=True)
+            yield Announce("NotBound", text, pod)
 
 
 def _observed(launches: Iterable[Launch], pods: Mapping[str, Pod]) -> Iterator[Announce]:
@@ -84,7 +84,7 @@ def _failed(left: Iterable[Unplaced], pods: Mapping[str, Pod]) -> Iterator[Annou
     for unplaced in left:
         if unplaced.pod in pods:
             text = f"no node for it: {'; '.join(map(str, unplaced.reasons))}"
-            yield Announce("FailedScheduling", text, pods[unplaced.pod], warning=True)
+            yield Announce("FailedScheduling", text, pods[unplaced.pod])
 
 
 def _log_pools(packing: Packing, snapshot: Snapshot) -> None:

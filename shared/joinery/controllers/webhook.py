@@ -5,19 +5,24 @@ and waits. So this module is a doorbell and nothing else: it decides from the re
 them, and always allows. Nothing heavy may be imported here, because a cold start is time the API server waits.
 
 Who calls is known by one path segment of the URL, a secret of at least 32 characters: an admission webhook can send
-neither a query string nor a password. Without it a caller gets 403 and learns nothing.
+neither a query string nor a password. Without it a caller gets 403 and learns nothing. Two tokens may be valid at a
+time (``apis.webhook_secret``). A refusal costs no request, no line of the log, and no look at the body: anybody can
+have it made, and we pay.
 """
 
 import hmac
 from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
 from typing import Any
 
 from joinery.apis import labels
-from joinery.controllers.admission import LARGEST_BODY, Request, allowed, body_of, request_in, uid_at_the_start
-from joinery.doorbell.gateway import Bell, Doorbell
+from joinery.controllers.admission import LARGEST_BODY, Request, allowed, body_of, path_of, request_in, uid_at_the_start
+from joinery.doorbell.gateway import Bell, Doorbell, Tokens
 from joinery.errors import JoineryError
 from joinery.observability import BELL, ERROR, Count, count, logger
-from joinery.settings import Settings
+
+#: Refusals are counted in the metrics no more often than this: each line of a log is paid for.
+TOLD_EVERY = timedelta(minutes=1)
 
 Object = Mapping[str, Any]
 """A Kubernetes object, as JSON."""
@@ -28,31 +33,52 @@ Facts = Callable[[Object], tuple[Any, ...]]
 
 
 class WebhookController:
-    """Answers one call of the Function URL. Costs at most one SQS message a bell."""
+    """Answers one call. Costs at most one SQS message a bell. ``now`` gives the moment of a call."""
 
-    def __init__(self, doorbell: Doorbell, settings: Settings) -> None:
+    def __init__(
+        self, doorbell: Doorbell, tokens: Tokens, *, now: Callable[[], datetime], enabled: bool = True
+    ) -> None:
         self._doorbell = doorbell
-        self._token = settings.webhook_token.encode()
-        self._enabled = settings.enabled
+        self._tokens = tokens
+        self._now = now
+        self._enabled = enabled
+        self._refused = 0
+        self._told: datetime | None = None
 
     def answer(self, call: Mapping[str, Any]) -> dict[str, Any]:
-        """The response to a Function URL event (payload 2.0): 403 for a stranger, else ``allowed: true``."""
-        if not self._knows(call):
-            count(Count.REVIEWS_FORBIDDEN)
+        """The response to a call (``controllers.admission``): 403 for a stranger, 503 while nobody can be known because
+        the secret could not be read yet, else ``allowed: true``.
+        """
+        try:
+            is_known = self._knows(call)
+        except JoineryError as error:
+            count(Count.REVIEWS_UNJUDGED)
+            logger.error("nobody can be known", extra={ERROR: str(error)})
+            return {"statusCode": 503}
+        if not is_known:
+            self._refuse()
             return {"statusCode": 403}
         body = body_of(call)
         request = request_in(body)
         if request is None:
             count(Count.REVIEWS_TOO_LARGE if len(body) > LARGEST_BODY else Count.REVIEWS_MALFORMED)
             return allowed(uid_at_the_start(body))
-        count(Count.REVIEWS_ANSWERED)
         self._ring(request)
         return allowed(request["uid"])
 
     def _knows(self, call: Mapping[str, Any]) -> bool:
-        """Whether the path is the secret one, in constant time. Without a secret, nobody is known."""
-        path = str(call.get("rawPath", "")).encode(errors="replace")
-        return bool(self._token) and hmac.compare_digest(path, b"/" + self._token)
+        """Whether the path is a secret one, in constant time. Without a secret, nobody is known."""
+        path = path_of(call)
+        # Every token is compared: the time must not tell which one was nearly right.
+        return any([hmac.compare_digest(path, f"/{token}".encode()) for token in self._tokens.valid()])
+
+    def _refuse(self) -> None:
+        """Count a refusal, and tell the metrics of all since the last time if that is a while ago."""
+        self._refused += 1
+        now = self._now()
+        if self._told is None or now - self._told >= TOLD_EVERY:
+            count(Count.REVIEWS_FORBIDDEN, self._refused)
+            self._refused, self._told = 0, now
 
     def _ring(self, request: Request) -> None:
         """Ring the bells that the request is worth.
@@ -67,8 +93,8 @@ class WebhookController:
                 self._doorbell.ring(bell)
                 count(Count.BELLS_RUNG)
             except JoineryError as error:
-                count(Count.BELLS_FAILED)
-                logger.exception("the bell could not be rung", extra={BELL: bell.value, ERROR: str(error)})
+                count(Count.RUNS_FAILED)
+                logger.error("the bell could not be rung", extra={BELL: bell.value, ERROR: str(error)})
 
 
 def bells(request: Request) -> frozenset[Bell]:

@@ -33,6 +33,7 @@ from joinery.disruption.eviction_rates import rate_fault
 from joinery.disruption.moves import MovePrices
 from joinery.disruption.problem import DisruptionProblem
 from joinery.disruption.repayment import repayment
+from joinery.lifecycle.drift import by_drift
 from joinery.lifecycle.second_look import ObjectionKind, SecondLook
 from joinery.state.claims import DRIFTED
 from joinery.state.disruption import record_of
@@ -91,6 +92,16 @@ class Candidate:
     payback: timedelta
     reasons: frozenset[DisruptionReason]
     is_empty: bool
+
+    @property
+    def is_drifted(self) -> bool:
+        """Whether it may go because it has drifted."""
+        return DisruptionReason.DRIFTED in self.reasons
+
+    @property
+    def drift_order(self) -> tuple[bool, str, str]:
+        """To sort drifted candidates by: those without pods first, then the longest drifted (Karpenter `Drift`)."""
+        return bool(self.pods), *by_drift(self.claim)
 
 
 @dataclass(frozen=True)
@@ -248,7 +259,7 @@ class _Judge:
             )
         after = duration.parse(disruption.consolidate_after)
         if after is None:
-            return _Hold(HeldCode.CONSOLIDATE_AFTER, "its NodePool's consolidateAfter is Never")
+            return _Hold(HeldCode.POLICY, "its NodePool consolidates nothing (consolidateAfter: Never)")
         quiet = self._quiet_since(candidate.view, candidate.claim)
         if quiet is None or self._now - quiet >= after:
             return None

@@ -10,6 +10,7 @@
    held.
 """
 
+from collections import Counter
 from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 
@@ -61,6 +62,8 @@ def decide(problem: DisruptionProblem, *, stopwatch: Stopwatch = lambda: 0.0) ->
         curve=merged(prefixes(before, plan.commands), plan.others),
         method=plan.method,
         limit_struck=effort.struck,
+        prices=judged.prices,
+        eligible=Counter(reason for candidate in judged.candidates for reason in candidate.reasons),
     )
 
 
@@ -118,7 +121,7 @@ class _Planner:
     def _rank(self, commands: Sequence[Disruption]) -> tuple[int, float]:
         """Larger is better: how many drifted nodes go, which must; then $/h saved, less what the moves count as."""
         members = [self._by_name[name] for command in commands for name in command.retire]
-        drifted = sum(DisruptionReason.DRIFTED in member.reasons for member in members)
+        drifted = sum(member.is_drifted for member in members)
         return drifted, sum(command.savings for command in commands) - sum(map(hourly, members))
 
     def _told(self, gone: Container[str]) -> tuple[Held, ...]:
@@ -150,7 +153,7 @@ class _Planner:
         drifted = [
             one
             for name, one in self._by_name.items()
-            if _DRIFTED in one.reasons and name not in closed and not self._objection(name, _DRIFTED)
+            if one.is_drifted and name not in closed and not self._objection(name, _DRIFTED)
         ]
         for name, why in held_back(drifted, self._budgets.trials, self._problem.packing.snapshot).items():
             self._review.hold([Held(name, HeldCode.CANARY, why, _DRIFTED)])
@@ -216,7 +219,7 @@ class _Planner:
 
     def _left_for_drift(self, candidate: Candidate) -> int:
         """The same for drifted nodes, and none of the others."""
-        return self._left(candidate) if _DRIFTED in candidate.reasons else 0
+        return self._left(candidate) if candidate.is_drifted else 0
 
     def _commands(self, model: Model, choice: Consolidation) -> tuple[Disruption, ...]:
         """The commands of a trial in which every pod has a place, that are worth it and may start now."""
@@ -242,7 +245,7 @@ def _alone(candidate: Candidate, reason: DisruptionReason) -> Disruption:
 def _unchosen(candidate: Candidate) -> Held:
     """Why nothing is done about a candidate that no rule holds. A drifted one must go, if its pods can."""
     name = candidate.claim.metadata.name
-    if _DRIFTED in candidate.reasons:
+    if candidate.is_drifted:
         return _without_place(name, _DRIFTED)
     return Held(name, HeldCode.NOT_WORTH_IT, "it is worth its price: to move its pods saves too little")
 

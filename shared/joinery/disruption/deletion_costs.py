@@ -14,7 +14,7 @@ its ReplicaSet nothing gets none, and a run writes to some dozens of pods at mos
 their pods, so nothing has to be remembered.
 
 A value that a user wrote is never touched. Ours is told by what it is (``apis.disruption.OUR_DELETION_COST``), and the
-API server lets us write nothing else (manifests/rbac.yaml).
+API server lets us write nothing else (manifests/fences.yaml).
 """
 
 import math

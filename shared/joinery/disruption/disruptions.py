@@ -1,5 +1,6 @@
 """What ``decide`` answers: which nodes go, what replaces them, in which order, and which nodes stay and why."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -112,6 +113,8 @@ class Disruptions:
     curve         the cheapest for growing numbers of evictions
     method        how it was decided
     limit_struck  whether the time limit ended the search
+    prices        $/h by name of the NodeClaim: the summands of ``before``
+    eligible      how many nodes might go for each reason, budgets apart
     """
 
     commands: tuple[Disruption, ...] = ()
@@ -124,3 +127,5 @@ class Disruptions:
     curve: tuple[CurvePoint, ...] = field(default_factory=tuple)
     method: str = "none"
     limit_struck: bool = False
+    prices: Mapping[str, float] = field(default_factory=dict)
+    eligible: Mapping[DisruptionReason, int] = field(default_factory=dict)

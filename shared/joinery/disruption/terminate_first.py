@@ -208,7 +208,5 @@ def _in_their_places(
 def _ending(candidates: Iterable[Candidate], problem: DisruptionProblem, wish: TerminateFirst) -> Sequence[Candidate]:
     """The drifted candidates whose NodePool has that wish, the longest drifted first."""
     default = problem.options.terminate_first
-    drifted = [
-        one for one in candidates if DisruptionReason.DRIFTED in one.reasons and wish in wishes_of(one.pool, default)
-    ]
+    drifted = [one for one in candidates if one.is_drifted and wish in wishes_of(one.pool, default)]
     return sorted(drifted, key=lambda one: by_drift(one.claim))

@@ -35,6 +35,14 @@ class Doorbell(Protocol):
         ...
 
 
+class Tokens(Protocol):
+    """By what the webhook knows its caller."""
+
+    def valid(self) -> frozenset[str]:
+        """The tokens of known callers. Raises ``JoineryError`` if there never were any."""
+        ...
+
+
 def slot(bell: Bell, now: datetime) -> int:
     """Which of the bell's slots a moment is in, counted from 1970."""
     return int(now.timestamp() // DELAYS[bell].total_seconds())

@@ -117,9 +117,8 @@ def _chains(notice: Notice, claim: NodeClaim, node: Node | None, now: datetime) 
         yield from _hurry(notice.kind, claim, text, now)
         return
     subjects: tuple[Subject, ...] = (claim, node) if node else (claim,)
-    warning = notice.kind is not NoticeKind.REBALANCE_RECOMMENDATION
-    events = tuple(Announce(event, text, subject, warning=warning) for subject in subjects)
-    yield *events, *(Announce("TerminatingOnInterruption", text, subject, warning=True) for subject in subjects)
+    events = tuple(Announce(event, text, subject) for subject in subjects)
+    yield *events, *(Announce("TerminatingOnInterruption", text, subject) for subject in subjects)
     # The deletion waits for nothing: without its mark the claim counts as leaving all the same, and lifecycle taints
     # the Node of whatever is being deleted. The mark comes first because it outlives a deletion that fails: lifecycle
     # deletes what is marked.

@@ -29,7 +29,7 @@ def respond_without_claim(notice: Notice, claim: Invalid, node: Node) -> tuple[t
     """What to do about the Node, in chains of commands that do not rely on each other."""
     event, text = EVENTS[notice.kind]
     text = f"{text}; its NodeClaim {claim.name} cannot be read: {claim.reason}"
-    told = (Announce(event, text, node, warning=True),)
+    told = (Announce(event, text, node),)
     if notice.kind is NoticeKind.REBALANCE_RECOMMENDATION or node.metadata.deletion_timestamp is not None:
         return (told,)
     tainted = disrupted(node)

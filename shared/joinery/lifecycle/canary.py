@@ -193,6 +193,6 @@ def canary_events(before: NodeClass, after: NodeClass) -> Iterable[Announce]:
             continue
         if verdict.outcome is Outcome.FAILED:
             text = f"no more nodes are moved to {verdict.image}: {verdict.why}"
-            yield Announce("CanaryFailed", text, after, warning=True)
+            yield Announce("CanaryFailed", text, after)
         else:
             yield Announce("CanaryPassed", f"nodes may be moved to {verdict.image}: {verdict.why}", after)

@@ -37,7 +37,7 @@ def checked(view: View, claim: NodeClaim, node: Node | None) -> tuple[NodeClaim,
         return with_condition(claim, true(CONSISTENT, at)), ()
     after = with_condition(claim, false(CONSISTENT, "ConsistencyCheckFailed", missing, at))
     is_news = before is None or before.status != "False"
-    return after, (Announce("FailedConsistencyCheck", missing, claim, warning=True),) if is_news else ()
+    return after, (Announce("FailedConsistencyCheck", missing, claim),) if is_news else ()
 
 
 def _missing(claim: NodeClaim, node: Node) -> Iterable[str]:

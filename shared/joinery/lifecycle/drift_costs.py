@@ -38,7 +38,7 @@ def dearer_events(command: NewCommand, more: float) -> Iterable[Announce]:
         noted = drift_noted(claim)
         why = f" ({noted.reason}: {noted.message})" if noted else ""
         text = f"to replace it for drift{why} costs ${more:.4f}/h more"
-        yield Announce("DriftCostsMore", text, claim, warning=True)
+        yield Announce("DriftCostsMore", text, claim)
 
 
 def _price(claim: NodeClaim, types: Mapping[str, Sequence[InstanceType]]) -> float | None:

@@ -122,7 +122,7 @@ def _with_deadline(so_far: _Pass) -> _Pass:
 
 def _expiring(subject: NodeClaim | Node, ends: datetime) -> Announce:
     text = f"all of its pods will be gone by {ends.isoformat()}"
-    return Announce("TerminationGracePeriodExpiring", text, subject, warning=True)
+    return Announce("TerminationGracePeriodExpiring", text, subject)
 
 
 def _end_node(so_far: _Pass, node: Node) -> _Pass:
@@ -210,7 +210,7 @@ def _asked(so_far: _Pass, node: Node, drain: Drain, ends: datetime | None) -> _P
 def _drain_commands(view: View, node: Node, drain: Drain, ends: datetime | None) -> Iterable[Command]:
     if drain.waiting:
         text = f"{len(drain.waiting)} pods are waiting to be evicted"
-        yield Announce("FailedDraining", text, node, warning=True)
+        yield Announce("FailedDraining", text, node)
     if ends is not None:
         text = f"its node must be gone by {ends.isoformat()}"
         yield from (DeletePod(pod, grace(view.snapshot.now, ends), text) for pod in drain.force)

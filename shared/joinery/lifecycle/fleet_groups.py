@@ -145,7 +145,7 @@ def _unserved(claim: NodeClaim, outcome: FleetOutcome, now: datetime) -> tuple[C
     if outcome.loss:
         # Given up, and not launched again: EC2 would answer a repeated call with the same instances. The pods are
         # planned anew, and their next claim has a token of its own.
-        return Announce("InstanceGone", outcome.loss, claim, warning=True), DeleteClaim(claim, outcome.loss)
+        return Announce("InstanceGone", outcome.loss, claim), DeleteClaim(claim, outcome.loss)
     if outcome.problem:
         return postponed(claim, "LaunchFailed", outcome.problem, now, renew=True)
     ec2s_words = f": {outcome.shortage}" if outcome.shortage else ""
@@ -154,7 +154,7 @@ def _unserved(claim: NodeClaim, outcome: FleetOutcome, now: datetime) -> tuple[C
 
 def insufficient(claim: NodeClaim, text: str) -> tuple[Command, ...]:
     """No capacity: give the claim up, so that its pods are planned anew without these pools."""
-    return Announce("InsufficientCapacityError", text, claim, warning=True), DeleteClaim(claim, text)
+    return Announce("InsufficientCapacityError", text, claim), DeleteClaim(claim, text)
 
 
 def _shown(message: str) -> str:

@@ -37,7 +37,7 @@ def lost_instance(view: View, claim: NodeClaim) -> tuple[Command, ...]:
         text = f"its instance {name} is gone"
     else:
         return ()
-    return Announce("InstanceGone", text, claim, warning=True), DeleteClaim(claim, text)
+    return Announce("InstanceGone", text, claim), DeleteClaim(claim, text)
 
 
 def _may_be_there(view: View, claim: NodeClaim) -> bool:

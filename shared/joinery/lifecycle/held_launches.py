@@ -95,9 +95,9 @@ def _announcements(
 ) -> Iterator[Announce]:
     """For each claim that is left the reason, and then for each of its pods that wait."""
     for claim, reason in held:
-        yield Announce("LaunchHeldBack", f"not launched yet: {reason}", claim, warning=True)
+        yield Announce("LaunchHeldBack", f"not launched yet: {reason}", claim)
     waiting = {pod.key: pod for pod in snapshot.pods if not pod.spec.node_name}
     for claim, reason in held:
         for pod in pods_of[claim.metadata.name]:
             if pod in waiting:
-                yield Announce("FailedScheduling", f"no node for it yet: {reason}", waiting[pod], warning=True)
+                yield Announce("FailedScheduling", f"no node for it yet: {reason}", waiting[pod])

@@ -36,7 +36,7 @@ def restored(view: View, claim: NodeClaim) -> tuple[Command, ...]:
         return ()
     text = f"its provider ID was changed to {claim.status.provider_id or 'nothing'}, but its Node is {_named(node)}"
     return (
-        Announce("ProviderIDRestored", text, claim, warning=True),
+        Announce("ProviderIDRestored", text, claim),
         UpdateClaim(claim, with_status(claim, provider_id=node.spec.provider_id), text),
     )
 

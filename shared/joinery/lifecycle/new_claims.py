@@ -11,6 +11,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from joinery import __version__
 from joinery.apis.core import Pod
 from joinery.apis.hashing import HASH_VERSION, node_pool_hash
 from joinery.apis.labels import (
@@ -22,6 +23,7 @@ from joinery.apis.labels import (
     NODE_POOL_HASH,
     NODE_POOL_HASH_VERSION,
     TERMINATION_FINALIZER,
+    VERSION,
 )
 from joinery.apis.meta import ObjectMeta, OwnerReference, Requirement
 from joinery.apis.nodeclaim import ClaimResources, NodeClaim, NodeClaimSpec
@@ -58,6 +60,7 @@ def _claim(
         **_hashes(pool, snapshot),
         **remembered(launch.pods, pods),
         LAUNCH_TOKEN: token,
+        VERSION: __version__,
         **({MIN_VALUES_RELAXED: "true"} if launch.min_values_relaxed else {}),
     }
     labels = {

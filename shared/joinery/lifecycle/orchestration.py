@@ -196,7 +196,7 @@ def _freed(claim: NodeClaim, node: Node | None) -> tuple[NodeClaim, Node | None]
 
 def _rollback_events(claim: NodeClaim, node: Node | None, why: str) -> tuple[Command, ...]:
     subjects: tuple[Subject, ...] = (claim, node) if node is not None else (claim,)
-    return tuple(Announce("DisruptionRolledBack", why, subject, warning=True) for subject in subjects)
+    return tuple(Announce("DisruptionRolledBack", why, subject) for subject in subjects)
 
 
 def _is_taken_out(view: View, claim: NodeClaim) -> bool:

@@ -46,7 +46,7 @@ def _leaving(view: View, claim: NodeClaim | None, node: Node, pods: Iterable[Pod
     text = f"its node {node.metadata.name} goes: {_why(view, claim)}; {_when(view, claim, node)}"
     for pod in pods:
         if is_reschedulable(pod):
-            yield Announce("NodeLeaving", text, pod, warning=True)
+            yield Announce("NodeLeaving", text, pod)
 
 
 def _why(view: View, claim: NodeClaim | None) -> str:
@@ -85,7 +85,7 @@ def _protected(pods: Iterable[Pod], now: datetime) -> Iterable[Announce]:
         lasts = go_duration(value)
         if lasts is None or lasts <= timedelta(0):
             text = f'{DO_NOT_DISRUPT}: "{value}" is neither "true" nor a duration such as "1h30m": it protects nothing'
-            yield Announce("InvalidDoNotDisruptAnnotation", text, pod, warning=True)
+            yield Announce("InvalidDoNotDisruptAnnotation", text, pod)
         elif pod.status.start_time is not None and now - pod.status.start_time < lasts:
             text = f"{DO_NOT_DISRUPT} keeps it on its node until {_text(pod.status.start_time + lasts)}"
             yield Announce("DoNotDisruptUntil", text, pod)

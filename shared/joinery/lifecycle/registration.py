@@ -56,7 +56,7 @@ def unjoined(view: View, claim: NodeClaim) -> tuple[NodeClaim, None, tuple[Comma
     if not claim.is_true(REGISTERED):
         return after, None, ()
     after = with_condition(after, unknown(INITIALIZED, "NodeNotFound", text, at))
-    return after, None, (Announce("NodeVanished", f"{text}: no pods are planned onto it", claim, warning=True),)
+    return after, None, (Announce("NodeVanished", f"{text}: no pods are planned onto it", claim),)
 
 
 def synced(node: Node, claim: NodeClaim) -> Node:
@@ -113,4 +113,4 @@ def _warnings(node: Node, claim: NodeClaim) -> Iterable[Command]:
         text = (
             f"node {node.metadata.name} came without the taint {UNREGISTERED_TAINT}: pods may have been placed too soon"
         )
-        yield Announce("UnregisteredTaintMissing", text, claim, warning=True)
+        yield Announce("UnregisteredTaintMissing", text, claim)

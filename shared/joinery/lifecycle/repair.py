@@ -88,7 +88,7 @@ def repairs(view: View, mode: NodeRepair) -> Repairs:
         chain = tuple(_chain(view, claim, node, mode, ailing))
         held = brake.holds(claim.metadata.labels.get(NODE_POOL, "")) if chain else ""
         if held and _is_told(ailing, view.snapshot.now):
-            blocked.append(Announce("NodeRepairBlocked", f"{ailing}, but {held}", node, warning=True))
+            blocked.append(Announce("NodeRepairBlocked", f"{ailing}, but {held}", node))
         if chain and not held:
             chains[claim.metadata.name] = chain
     return Repairs(chains, tuple(blocked))
@@ -179,7 +179,7 @@ def _reboot(claim: NodeClaim, node: Node, ailing: Ailment, now: datetime) -> Ite
     """Reboot its instance. The claim says so first: a run that is stopped in between must not lead to two reboots."""
     text = f"{ailing}: its instance is rebooted, and replaced if that does not help within {REBOOT_HELPS_WITHIN}"
     yield UpdateClaim(claim, annotated(claim, {REBOOTED_AT: now.isoformat()}), text)
-    yield Announce("NodeRebooted", text, node, warning=True)
+    yield Announce("NodeRebooted", text, node)
     yield RebootInstance(instance_id(claim.status.provider_id), text)
 
 
@@ -193,5 +193,5 @@ def _replace(claim: NodeClaim, node: Node, ailing: Ailment, now: datetime) -> It
     if deadline is None or deadline > now:
         yield UpdateClaim(claim, annotated(claim, {TERMINATION_TIMESTAMP: now.isoformat()}), text)
     if not claim.is_deleting:
-        yield Announce("NodeUnhealthy", text, node, warning=True)
+        yield Announce("NodeUnhealthy", text, node)
         yield DeleteClaim(claim, text)

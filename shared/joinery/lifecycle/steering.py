@@ -8,6 +8,9 @@ another.
 The taint is removed as soon as none of these pods waits any more, or when their time is over. Pods that still wait then
 are planned anew; plans use free room first. A replacement of a disruption command is kept for as long as its pods still
 run on the node that goes (``lifecycle.orchestration``).
+
+With the setting ``Steering=off`` nothing of this is done, and a node that is still kept when it is switched off is
+opened with the next step.
 """
 
 from collections.abc import Iterable
@@ -68,9 +71,11 @@ class Steered:
 def steer(view: View, claim: NodeClaim, node: Node | None) -> Steered:
     """One step: let pods onto the node that is on its way or kept for them, or keep it no longer."""
     if node is None:
-        return Steered(None, None if has_joined(claim) else invited(view, claim))
+        return Steered(None, invited(view, claim) if view.steers and not has_joined(claim) else None)
     if not is_steered(node):
         return Steered(node)
+    if not view.steers:
+        return Steered(released(node), ended="steering is switched off")
     why = ended(view, claim, node)
     if why:
         in_vain = unserved_by(view, claim, node)
@@ -90,8 +95,10 @@ def invited(view: View, claim: NodeClaim) -> Tolerate | None:
 
 
 def kept(view: View, claim: NodeClaim, node: Node) -> Node:
-    """The node with the taint that keeps it for its claim's pods, if any of these waits or still has to move."""
-    if not _waiting(view, claim) and not _awaits_moves(view, claim):
+    """The node with the taint that keeps it for its claim's pods, if any of these waits or still has to move, and
+    steering is on.
+    """
+    if not view.steers or not (_waiting(view, claim) or _awaits_moves(view, claim)):
         return node
     return replace(node, spec=replace(node.spec, taints=[*node.spec.taints, kept_by(claim)]))
 

@@ -71,7 +71,7 @@ def _ended(view: View, claim: NodeClaim) -> tuple[Command, ...]:
     is_joining = claim.is_true(LAUNCHED) and (nodes == 1 or (nodes > 1 and not is_judged))
     given_up = overdue(claim, view.snapshot.now)
     if given_up is not None and not is_joining:
-        return Announce("GivenUp", given_up, claim, warning=True), DeleteClaim(claim, given_up)
+        return Announce("GivenUp", given_up, claim), DeleteClaim(claim, given_up)
     # The first is the live one: what its kubelet has left behind under another name may go.
     if any(node.metadata.deletion_timestamp for node in view.nodes_of(claim)[:1]):
         return (DeleteClaim(claim, "its Node is being deleted"),)

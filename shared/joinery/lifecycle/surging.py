@@ -129,7 +129,7 @@ def _surge(leaving: LeavingPod, owners: Owners, has_capacity: bool, now: datetim
         return Surge(_impossible(pod, f"{progress}; it is evicted like any other pod"), is_held=False)
     if until is not None and now >= until:
         text = "its node must go, so it is evicted although its successor is not Ready"
-        return Surge(Announce("SurgeTimedOut", text, pod, warning=True), is_held=False)
+        return Surge(Announce("SurgeTimedOut", text, pod), is_held=False)
     if isinstance(progress, Obstacle):
         text = f"{progress}; it stays until another node is ready for it{limit}"
         return Surge(_impossible(pod, text), is_held=not has_capacity)
@@ -150,7 +150,7 @@ def _rolling(pod: Pod, deployment: Deployment, progress: Progress, limit: str, n
 
 
 def _impossible(pod: Pod, text: str) -> Announce:
-    return Announce("CannotSurge", f"its successor cannot come before it is evicted: {text}", pod, warning=True)
+    return Announce("CannotSurge", f"its successor cannot come before it is evicted: {text}", pod)
 
 
 def _until(claim: NodeClaim, pod: Pod) -> datetime | None:

@@ -63,7 +63,8 @@ class View:
     name, the pods (namespace/name) that it is there for now (``state.plans.expected``). ``disruptions``: the disruption
     commands that go on, judged. ``shifted``: the ids of the zones that traffic is shifted away from; None if that could
     not be learned. ``surges``: by namespace/name, pods of nodes that go whose successors are to come first
-    (``lifecycle.surging``). ``digests``: of the pods of each node.
+    (``lifecycle.surging``). ``digests``: of the pods of each node. ``steers``: whether new nodes are kept for the pods
+    that they were bought for (``lifecycle.steering``).
     """
 
     snapshot: Snapshot
@@ -77,6 +78,7 @@ class View:
     disruptions: Disruptions = Disruptions()
     surges: Mapping[str, Surge] = field(default_factory=dict)
     digests: Digests = field(default_factory=Digests)
+    steers: bool = True
 
     @cached_property
     def awaited_since(self) -> datetime | None:
@@ -154,10 +156,11 @@ def view_of(
     *,
     shifted: frozenset[str] | None = frozenset(),
     digests: Digests | None = None,
+    steers: bool = True,
 ) -> View:
     """The snapshot joined with the instances that were listed before it was read; None if they could not be listed.
 
-    ``shifted``: as in ``View``. ``digests``: those of the view before, if somebody has kept them.
+    ``shifted`` and ``steers``: as in ``View``. ``digests``: those of the view before, if somebody has kept them.
     """
     pods: dict[str, list[Pod]] = defaultdict(list)
     for pod in snapshot.pods:
@@ -175,4 +178,5 @@ def view_of(
         disruptions=disruptions_of(snapshot),
         shifted=shifted,
         digests=digests,
+        steers=steers,
     )

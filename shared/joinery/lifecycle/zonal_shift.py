@@ -52,6 +52,6 @@ def shift_events(before: NodePool, after: NodePool) -> Iterable[Announce]:
     """What to tell where the pool's zones have changed (Karpenter for AWS, zonal shift)."""
     was, now = (find(pool.status.conditions, SHIFTED) for pool in (before, after))
     if now is not None and (was is None or was.message != now.message):
-        yield Announce("ZonalShiftActive", now.message, after, warning=True)
+        yield Announce("ZonalShiftActive", now.message, after)
     if now is None and was is not None:
         yield Announce("ZonalShiftCleared", f"nodes are bought in all zones again (before: {was.message})", after)

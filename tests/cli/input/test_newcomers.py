@@ -15,7 +15,7 @@ PLAN = ("plan", "--now", NOW, "-o", "json", "--catalog", str(SAMPLE))
 def test_a_deployment_alone_is_told_what_else_a_plan_needs(run: Run, write: Write) -> None:
     """It is what everybody tries first."""
     err = run(*PLAN, "-f", write("web.json", workload())).err
-    assert "warning: there is no NodePool, so nothing can be bought: a plan needs both." in err
+    assert "warning: there is no NodePool, so nothing can be bought: a plan needs a NodePool and its node class." in err
     assert "kubectl get nodepools,ec2nodeclasses -o yaml" in err
 
 

@@ -5,8 +5,11 @@ from typing import Any
 
 import pytest
 
-from joinery.aws import pricing_region
+from joinery.aws import Clients
+from joinery.cloudprovider.catalog import pricing
 from joinery.cloudprovider.catalog.pricing import on_demand_prices
+from joinery.partitions import pricing_region
+from simulator.cloud.market import sample
 
 
 def document(kind: str, **prices: str) -> str:
@@ -47,3 +50,19 @@ def test_a_price_that_is_none_is_left_out() -> None:
 def test_prices_are_asked_for_where_the_price_list_is(region: str, asked: str) -> None:
     """It answers in a few regions only."""
     assert pricing_region(region) == asked
+
+
+def test_estimates_are_those_of_the_sample() -> None:
+    """1,235 types as they are priced in us-east-1."""
+    listed = {o.instance_type: o.price for o in sample().offerings if o.capacity_type == "on-demand"}
+
+    assert pricing.estimates("us-gov-west-1") == listed
+    assert pricing.estimates("cn-north-1")["m5.large"] == pytest.approx(7 * listed["m5.large"])
+
+
+def test_where_nobody_says_prices_they_are_estimated() -> None:
+    """GovCloud has no Price List API, so nothing is asked. Elsewhere a setting says that the list is out of reach."""
+    government = pricing.on_demand(Clients("us-gov-west-1"))
+
+    assert government["m5.large"] > 0
+    assert pricing.on_demand(Clients("eu-west-1"), is_estimated=True) == government

@@ -43,11 +43,13 @@ class Cluster:
         *,
         pool: str = "default",
         quiet: timedelta | None = DAY,
-        drifted: bool = False,
+        drifted: bool | datetime = False,
         node: Mapping[str, Any] | None = None,
         **claim: Any,
     ) -> None:
-        """A node and its claim, both named after it; ``quiet``: since when it is initialised, None for nobody knows."""
+        """A node and its claim, both named after it; ``quiet``: for how long it is initialised, None for nobody knows;
+        ``drifted``: since when, or since now.
+        """
         fields: dict[str, Any] = {"node_pool": pool, "created": START - DAY, **claim}
         machine: dict[str, Any] = dict(node or {})
         conditions = ["Launched", "Registered", *(["Initialized"] if machine.get("initialized", True) else [])]
@@ -57,14 +59,15 @@ class Cluster:
         self.nodes.append(builders.node(name, node_pool=pool, **machine))
         self.pods += pods
 
-    def _settled(self, claim: NodeClaim, quiet: timedelta | None, *, drifted: bool) -> NodeClaim:
+    def _settled(self, claim: NodeClaim, quiet: timedelta | None, *, drifted: bool | datetime) -> NodeClaim:
         since = START - quiet if quiet is not None else None
         conditions = [
             one.model_copy(update={"last_transition_time": since}) if one.type == "Initialized" else one
             for one in claim.status.conditions
         ]
         if drifted:
-            conditions = put(conditions, true("Drifted", observed(claim, START)))
+            when = drifted if isinstance(drifted, datetime) else START
+            conditions = put(conditions, true("Drifted", observed(claim, when)))
         return with_status(claim, conditions=conditions)
 
     def problem(

@@ -311,18 +311,23 @@ class TestConsolidateAfter:
             ("5m", 5 * MINUTE, False),
             ("5m", 5 * MINUTE - timedelta(seconds=1), True),
             ("5m", -MINUTE, True),
-            ("Never", 1000 * MINUTE, True),
         ],
     )
     @pytest.mark.parametrize("pods", [(), (on("web"),)], ids=["empty", "used"])
     def test_a_node_is_left_alone_until_it_was_quiet_for_so_long(
         self, after: str, quiet: timedelta, stays: bool, pods: tuple[Any, ...]
     ) -> None:
-        """Both for emptiness and for consolidation; never means never."""
+        """Both for emptiness and for consolidation."""
         cluster = _one(*pods, pool=builders.node_pool(consolidateAfter=after), quiet=quiet)
         reason = UNDERUTILIZED if pods else EMPTY
         held = [(held.code, held.disruption) for held in _judged(cluster).held]
         assert held == ([(HeldCode.CONSOLIDATE_AFTER, reason)] if stays else [])
+
+    @pytest.mark.parametrize("pods", [(), (on("web"),)], ids=["empty", "used"])
+    def test_never_is_a_policy_and_not_a_wait(self, pods: tuple[Any, ...]) -> None:
+        """So people are told of it, as ``Unconsolidatable``; a wait passes by itself."""
+        cluster = _one(*pods, pool=builders.node_pool(consolidateAfter="Never"), quiet=1000 * MINUTE)
+        assert _held(cluster) == [(HeldCode.POLICY, UNDERUTILIZED if pods else EMPTY)]
 
     def test_it_runs_from_the_last_pod_event_rather_than_from_initialization(self) -> None:
         """``status.lastPodEventTime``."""

@@ -1,6 +1,7 @@
 """Which nodes earn their price: what goes, what comes, and what stays and why."""
 
 from dataclasses import replace
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from joinery.disruption.problem import DisruptionProblem
 from joinery.disruption.validation import violations_of
 from joinery.state.offerings import InstanceType
 from simulator import builders
+from simulator.clock import START
 from tests.properties import examples
 from tests.unit.disruption.clusters import Cluster, annotated, on
 
@@ -131,6 +133,19 @@ def test_a_drifted_node_goes_although_its_successor_saves_nothing() -> None:
     (command,) = decide(cluster.problem()).commands
     assert (command.reason, command.retire) == (DisruptionReason.DRIFTED, ("claim-n",))
     assert command.savings == pytest.approx(0.0)
+
+
+@pytest.mark.parametrize("budget", ["1", "2"])
+def test_a_budget_takes_the_longest_drifted_nodes_first(budget: str) -> None:
+    """As Karpenter does, and not those whose replacement saves most; nodes without pods come before all others."""
+    cluster = _cluster(LARGE, consolidateAfter="Never", budgets=[{"nodes": budget}])
+    cluster.machine("young", [on("p-young", "young", cpu="1")], drifted=START - timedelta(hours=1))
+    cluster.machine("old", [on("p-old", "old", cpu="3500m")], drifted=START - timedelta(hours=9))
+    cluster.machine("older", [on("p-older", "older", cpu="3500m")], drifted=START - timedelta(hours=10))
+    expected = [{"claim-older"}, {"claim-older", "claim-old"}][int(budget) - 1]
+    assert _retired(decide(cluster.problem())) == expected
+    cluster.machine("idle", drifted=START)
+    assert "claim-idle" in _retired(decide(cluster.problem()))
 
 
 def test_the_owner_of_a_pod_may_ask_for_more_than_it_saves() -> None:

@@ -10,7 +10,7 @@ from joinery.apis.labels import PLANNED_PODS, PLANNED_TAINT, UNREGISTERED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import UpdateNode
 from joinery.lifecycle.binding import TIME_TO_BIND
-from joinery.lifecycle.steering import LONGEST_KEPT, promises
+from joinery.lifecycle.steering import LONGEST_KEPT, is_steered, kept, promises, steer
 from joinery.lifecycle.step import advance
 from joinery.lifecycle.view import Step, view_of
 from joinery.scheduling.packing import ExistingPlacement, Packing
@@ -240,3 +240,15 @@ def test_tolerations_of_other_claims_do_not_help() -> None:
     command = _step(_claim(), pods=(pod,)).invited
     assert command is not None
     assert command.toleration == Toleration(key=PLANNED_TAINT, value="claim-1", effect="NoSchedule")
+
+
+def test_without_steering_nobody_is_let_in_and_nothing_is_kept() -> None:
+    """The node registers open to all, and no pod is changed; one that was kept before is opened."""
+    waiting = Snapshot(now=START, pods=(builders.pod("a"),), node_claims=(_claim(),))
+    view = view_of(waiting, (), steers=False)
+    assert steer(view, _claim(), None).invited is None
+    assert kept(view, _claim(), builders.node("node-1")).spec.taints == []
+    opened = steer(view, _claim(*LIVING), _kept())
+    assert opened.node is not None
+    assert not is_steered(opened.node)
+    assert opened.ended == "steering is switched off"

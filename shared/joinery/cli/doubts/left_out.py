@@ -75,8 +75,8 @@ def without_pools(snapshot: Snapshot, packing: Packing) -> Iterator[Notice]:
     what = f"there is no {NODE_CLASS.kind} {', '.join(lacking)}" if lacking else "there is no NodePool"
     if lacking or not snapshot.node_pools:
         yield warning(
-            f"{what}, so nothing can be bought: a plan needs both. From a cluster that has them: "
-            f"kubectl get nodepools,{NODE_CLASS.plural} -o yaml > nodes.yaml, and -f nodes.yaml; or begin with "
+            f"{what}, so nothing can be bought: a plan needs a NodePool and its node class. From a cluster that has "
+            f"them: kubectl get nodepools,{NODE_CLASS.plural} -o yaml > nodes.yaml, and -f nodes.yaml; or begin with "
             "examples/cluster.yaml"
         )
 

@@ -2,20 +2,13 @@
 
 from collections.abc import Collection, Iterable, Iterator
 
-from joinery.apis import labels
+from joinery.apis import labels, own_keys
 from joinery.apis.slips import meant_by
 
 _DOMAIN = f"{labels.OWN_GROUP}/"
-#: The last two are Joinery's own marks.
-OF_POOLS = frozenset(
-    {
-        labels.NODE_SIZE, labels.MAX_NODE_SHARE, labels.REBALANCE, labels.DISRUPTION, labels.DISRUPTION_PRICE,
-        labels.PAYBACK, labels.NEW_NODES_REPAY, labels.EXPIRATION_OBEYS_BUDGETS,
-        labels.DISRUPTION_RATE, labels.DISRUPTED_LATELY, labels.REGISTRATIONS,
-        labels.TERMINATE_FIRST,
-    }
-)  # fmt: skip
-OF_PODS = frozenset({labels.SURGE_BEFORE_EVICTION, labels.DISRUPTION_PRICE, labels.EVICTION_RATE})
+#: Joinery's own marks, too, which a file may hold that was read from a cluster.
+OF_POOLS = own_keys.read_on(own_keys.NODE_POOL) | {labels.DISRUPTED_LATELY, labels.REGISTRATIONS}
+OF_PODS = own_keys.read_on(own_keys.POD)
 
 _ON_POOLS = "metadata.annotations of a NodePool"
 _ON_PODS = "spec.template.metadata.annotations of a Deployment"

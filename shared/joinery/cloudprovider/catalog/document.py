@@ -40,7 +40,8 @@ class CatalogOffering(msgspec.Struct, frozen=True, rename="camel", gc=False):
 class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=True):
     """What a region sells.
 
-    ``priced``: the day or moment (RFC3339) that the prices are of, empty where a document does not say it.
+    ``priced``: the day or moment (RFC3339) that the prices are of, ``listed``: the moment that the instance types and
+    on-demand prices are of, if they were taken over from an earlier catalogue; empty where a document does not say it.
     ``instance_types``: entries as the cloud describes them, unchanged and undecoded, for EC2 of DescribeInstanceTypes;
     ``entry`` makes one. ``capacity_reservations``: entries of DescribeCapacityReservations with what is left of each; a
     document may leave them out.
@@ -50,6 +51,7 @@ class Catalog(msgspec.Struct, frozen=True, rename="camel", kw_only=True, dict=Tr
     kind: str = "Catalog"
     region: str
     priced: str = ""
+    listed: str = ""
     zones: tuple[Zone, ...] = ()
     instance_types: tuple[msgspec.Raw, ...] = ()
     offerings: tuple[CatalogOffering, ...] = ()

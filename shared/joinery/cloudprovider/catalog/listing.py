@@ -9,6 +9,8 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
+import msgspec
+
 from joinery.answers import at, entries
 from joinery.apis import labels
 from joinery.apis.decoding import without_nulls
@@ -31,12 +33,14 @@ _FILTERS = {
 }
 
 
-def read(clients: Clients, now: datetime) -> Catalog:
+def read(clients: Clients, now: datetime, *, prices_are_estimated: bool = False) -> Catalog:
     """The catalogue of the clients' region. It takes seconds and some sixty requests.
+
+    ``prices_are_estimated``: those on demand, because the price list cannot be reached.
 
     Raises ``ConfigurationError`` if the region sells nothing at all.
     """
-    prices = pricing.on_demand(clients)
+    prices = pricing.on_demand(clients, is_estimated=prices_are_estimated)
     spot = pricing.spot(clients, now)
     types = _types(clients)
     places = _places(clients)
@@ -46,12 +50,42 @@ def read(clients: Clients, now: datetime) -> Catalog:
         raise ConfigurationError(f"no instance type has a price in {clients.region}")
     return Catalog(
         region=clients.region,
-        priced=now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        priced=_moment(now),
+        listed=_moment(now),
         zones=_zones(clients, {zone for zones in places.values() for zone in zones}),
         instance_types=tuple(entry(types[name]) for name in sorted(types)),
         offerings=offerings,
         capacity_reservations=tuple(active_reservations(clients, [])),
     )
+
+
+def repriced(clients: Clients, earlier: Catalog, now: datetime) -> Catalog:
+    """The earlier catalogue with the spot prices and reservations of this moment: some ten requests, in seconds.
+
+    A type is sold as spot where EC2 says a price, in the zones in which the catalogue has it.
+    """
+    prices = pricing.spot(clients, now)
+    zones: dict[str, set[str]] = {}
+    for offering in earlier.offerings:
+        zones.setdefault(offering.instance_type, set()).add(offering.zone)
+    kept = (offering for offering in earlier.offerings if offering.capacity_type != labels.SPOT)
+    spot = (
+        CatalogOffering(name, zone, labels.SPOT, price)
+        for (name, zone), price in prices.items()
+        if zone in zones.get(name, ())
+    )
+    return msgspec.structs.replace(
+        earlier,
+        priced=_moment(now),
+        listed=earlier.listed or earlier.priced,
+        # In the order of ``read``, so that the document changes only where prices do.
+        offerings=tuple(sorted((*kept, *spot), key=lambda o: (o.instance_type, o.zone, o.capacity_type))),
+        capacity_reservations=tuple(active_reservations(clients, [])),
+    )
+
+
+def _moment(now: datetime) -> str:
+    return now.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 def _offerings(

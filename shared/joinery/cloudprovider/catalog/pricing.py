@@ -3,10 +3,14 @@
 (Price List API GetProducts, EC2 API DescribeSpotPriceHistory.) An on-demand price is a type's in the whole region; a
 spot price is a type's in one zone. Linux prices stand for every system. A price that is missing or zero is no price:
 such an offering is not in the catalogue, so that it cannot be bought by mistake.
+
+Where no price list is at hand, on-demand prices are estimates: those of us-east-1, which come with the release. What
+one type costs beside another is much the same everywhere, and that decides what is bought.
 """
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from importlib.resources import files
 from typing import Any
 
 import msgspec
@@ -14,7 +18,10 @@ import msgspec
 from joinery.answers import Tell, silent
 from joinery.apis.decoding import decode
 from joinery.aws import Clients, translated
+from joinery.partitions import partition_of, pricing_region
 
+#: Yuan for a dollar, roughly.
+_YUAN = 7.0
 _SPOT_PRODUCTS = ("Linux/UNIX", "Linux/UNIX (Amazon VPC)")
 _ASKED = {
     "serviceCode": "AmazonEC2",
@@ -54,9 +61,11 @@ class _PriceListEntry(msgspec.Struct, frozen=True):
     terms: _Terms = _Terms()
 
 
-def on_demand(clients: Clients) -> dict[str, float]:
-    """Instance type to $/h (CNY/h in China), bare metal included."""
-    currency = "CNY" if clients.region.startswith("cn-") else "USD"
+def on_demand(clients: Clients, *, is_estimated: bool = False) -> dict[str, float]:
+    """Instance type to $/h (CNY/h in China), bare metal included. ``is_estimated``: the price list is not asked."""
+    if is_estimated or not pricing_region(clients.region):
+        return estimates(clients.region)
+    currency = "CNY" if _is_in_china(clients.region) else "USD"
     prices: dict[str, float] = {}
     with translated("reading the price list"):
         pages = clients.pricing.get_paginator("get_products")
@@ -66,6 +75,13 @@ def on_demand(clients: Clients) -> dict[str, float]:
             for page in pages.paginate(ServiceCode="AmazonEC2", Filters=filters):  # type: ignore[arg-type]
                 prices |= on_demand_prices(page.get("PriceList") or (), currency, tell=clients.tell)
     return prices
+
+
+def estimates(region: str) -> dict[str, float]:
+    """The same without asking anybody. In China times seven, to compare with spot prices, which are in CNY."""
+    text = (files("joinery.cloudprovider.catalog") / "data" / "on-demand-us-east-1.json").read_bytes()
+    prices = decode(text, dict[str, float])
+    return {name: price * _YUAN for name, price in prices.items()} if _is_in_china(region) else prices
 
 
 def on_demand_prices(documents: Iterable[str], currency: str, *, tell: Tell = silent) -> dict[str, float]:
@@ -103,6 +119,10 @@ def newest(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], float]:
         if at is not None and price and is_linux and (pool not in latest or at > latest[pool][0]):
             latest[pool] = (at, price)
     return {pool: price for pool, (_, price) in latest.items()}
+
+
+def _is_in_china(region: str) -> bool:
+    return partition_of(region) == "aws-cn"
 
 
 def _price(text: str) -> float:

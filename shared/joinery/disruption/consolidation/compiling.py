@@ -16,7 +16,6 @@ from dataclasses import replace
 
 import numpy as np
 
-from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import HOSTNAME
 from joinery.disruption.candidates import Candidate, Candidates
 from joinery.disruption.consolidation.model import MUST_GO, Model, hourly
@@ -218,7 +217,7 @@ class _Compiler:
                 continue
             moves[index] = hourly(candidate)
             # Whatever its moves count as, it goes.
-            forced = float(MUST_GO + moves[index]) if DisruptionReason.DRIFTED in candidate.reasons else 0.0
+            forced = float(MUST_GO + moves[index]) if candidate.is_drifted else 0.0
             self._forced += forced
             prices[index] = candidate.price + forced
         return prices, moves, prices > 0

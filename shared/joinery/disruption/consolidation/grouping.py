@@ -22,14 +22,16 @@ _NEGLIGIBLE = 1e-6
 
 
 def commands_of(trial: Trial, bonds: Iterable[Collection[str]] = ()) -> tuple[Disruption, ...]:
-    """The trial's commands: the most saving for each dollar of moves first.
+    """The trial's commands in the order in which budgets should take them: empty nodes first, then drifted ones, the
+    longest drifted first (Karpenter's order, too), then by savings for each dollar of moves.
 
     ``bonds``: sets of pods (namespace/name) whose nodes must go together, besides those that share a launch.
     """
     home = {pod.key: index for index, candidate in enumerate(trial.candidates) for pod in candidate.pods}
     groups = _groups(len(trial.candidates), (*(launch.pods for launch in trial.launches), *bonds), home)
     shares = _shares(trial, [[trial.candidates[index] for index in members] for members in groups])
-    return tuple(sorted(map(_command, shares), key=_order))
+    ordered = sorted(((_command(share), share) for share in shares), key=_order)
+    return tuple(command for command, _ in ordered)
 
 
 @dataclass(frozen=True)
@@ -62,10 +64,12 @@ def is_worth_it(command: Disruption, candidates: Iterable[Candidate]) -> bool:
     return command.savings > _NEGLIGIBLE and command.savings >= sum(map(hourly, candidates)) - _NEGLIGIBLE
 
 
-def _order(command: Disruption) -> tuple[bool, float, str]:
-    """Empty nodes first, then by savings for each dollar of moves."""
+def _order(one: tuple[Disruption, _Share]) -> tuple[bool, bool, tuple[bool, str, str], float, str]:
+    command, share = one
+    drifted = command.reason is DisruptionReason.DRIFTED
+    longest = min((member.drift_order for member in share.members if member.is_drifted), default=(False, "", ""))
     ratio = command.savings / command.move_price if command.move_price > 0 else float("inf")
-    return command.reason is not DisruptionReason.EMPTY, -ratio, min(command.retire)
+    return command.reason is not DisruptionReason.EMPTY, not drifted, longest, -ratio, min(command.retire)
 
 
 def _groups(count: int, bonds: Iterable[Collection[str]], home: Mapping[str, int]) -> list[list[int]]:
@@ -109,7 +113,7 @@ def _reason(members: Sequence[Candidate], *, buys: bool) -> DisruptionReason:
     Nodes may count as empty though they have pods, which are of no weight. Where a node is bought for these
     (``buys``), the others are replaced, not given up.
     """
-    if any(DisruptionReason.DRIFTED in candidate.reasons for candidate in members):
+    if any(candidate.is_drifted for candidate in members):
         return DisruptionReason.DRIFTED
     if not buys and all(DisruptionReason.EMPTY in candidate.reasons for candidate in members):
         return DisruptionReason.EMPTY

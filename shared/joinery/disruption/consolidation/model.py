@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from joinery.apis.disruption import DisruptionReason
 from joinery.disruption.candidates import Candidate
 from joinery.optimizer.consolidation.instance import Consolidation, ConsolidationInstance
 from joinery.scheduling.firstfit.demand import Domains
@@ -44,9 +43,7 @@ def unforced(model: Model, gone: Collection[str]) -> Model:
     kept = [
         index
         for index in np.flatnonzero(model.instance.may_retire)
-        if (one := model.candidates[index]) is not None
-        and DisruptionReason.DRIFTED in one.reasons
-        and one.claim.metadata.name not in gone
+        if (one := model.candidates[index]) is not None and one.is_drifted and one.claim.metadata.name not in gone
     ]
     if not kept:
         return model
@@ -68,17 +65,21 @@ def hourly(candidate: Candidate) -> float:
 
 def limited(model: Model, choice: Consolidation, left: Callable[[Candidate], int]) -> ConsolidationInstance:
     """The instance in which only so many nodes of each NodePool may go as budgets leave: of those that the ``choice``
-    retires, the ones with the highest price for what their moves count as. ``left``: nodes of a candidate's NodePool
-    that may go now.
+    retires, drifted ones in their order, then the ones with the highest price for what their moves count as. ``left``:
+    nodes of a candidate's NodePool that may go now.
     """
     instance = model.instance
-    gain = np.where(choice.keep, -np.inf, instance.prices - instance.moves)
+    gain = instance.prices - instance.moves
+    leaving = [
+        (candidate, index)
+        for index, candidate in enumerate(model.candidates)
+        if candidate is not None and instance.may_retire[index] and not choice.keep[index]
+    ]
+    drifted = sorted((one for one in leaving if one[0].is_drifted), key=lambda one: one[0].drift_order)
+    others = sorted((one for one in leaving if not one[0].is_drifted), key=lambda one: -gain[one[1]])
     may_retire = np.zeros_like(instance.may_retire)
     taken: Counter[str] = Counter()
-    for index in np.argsort(-gain, kind="stable"):
-        candidate = model.candidates[index]
-        if candidate is None or choice.keep[index] or not instance.may_retire[index]:
-            continue
+    for candidate, index in (*drifted, *others):
         pool = candidate.pool.metadata.name
         if taken[pool] < left(candidate):
             taken[pool] += 1

@@ -9,7 +9,7 @@ A capacity reservation is a column of its own, in which exactly one instance typ
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -159,9 +159,32 @@ class Market:
         return frozenset(key for instance_type in self.types for key in instance_type.labels) - set(OFFERING_KEYS)
 
 
+class _Catalogue:
+    """Instance types, equal if they are the same objects."""
+
+    def __init__(self, types: Sequence[InstanceType]) -> None:
+        self.types = tuple(types)
+        self._ids = tuple(map(id, self.types))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Catalogue) and self._ids == other._ids
+
+    def __hash__(self) -> int:
+        return hash(self._ids)
+
+
 def market_of(instance_types: Sequence[InstanceType], axis: Axis) -> Market:
-    """The arrays of a node class's instance types."""
-    types = tuple(sorted(instance_types, key=lambda instance_type: instance_type.name))
+    """The arrays of a node class's instance types.
+
+    A decision asks for those of the same types many times, and so does the next run of a warm function, whose catalogue
+    is the same objects. So a few markets are remembered.
+    """
+    return _market(_Catalogue(instance_types), axis)
+
+
+@lru_cache(maxsize=8)
+def _market(catalogue: _Catalogue, axis: Axis) -> Market:
+    types = tuple(sorted(catalogue.types, key=lambda instance_type: instance_type.name))
     columns = _columns(types)
     index = {(c.zone, c.capacity_type, c.value(RESERVATION_ID) or ""): number for number, c in enumerate(columns)}
     prices = np.full((len(types), len(columns)), np.inf)

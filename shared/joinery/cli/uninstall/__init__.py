@@ -1,0 +1,1 @@
+"""``joinery uninstall``: the way out, step by step, each of which may be repeated."""

@@ -1,0 +1,149 @@
+"""The steps about the account: what doors have made there, the stack itself, and what the stack leaves."""
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from joinery.apis import labels as keys
+from joinery.cli.uninstall.place import Place, UnfinishedError
+from joinery.errors import NotFoundError
+from joinery.installation import objects as installed
+from joinery.installation.definitions import is_ours
+from joinery.installation.objects import CONNECTION, LEASE, ORDER, PART, PREPARATION
+from joinery.installation.references import Reference
+from joinery.installation.removal import Kept, Nodes
+
+#: DeleteObjects takes so many keys (S3 API).
+_OBJECTS_AT_ONCE = 1000
+_CLASSES = ("NodePool", "EC2NodeClass")
+
+
+def remove_launch_templates(place: Place) -> str:
+    """Templates are made anew whenever they are wanted, and no instance needs its own once it runs."""
+    filters = [
+        {"Name": f"tag:kubernetes.io/cluster/{place.cluster}", "Values": ["owned"]},
+        {"Name": "tag-key", "Values": [keys.NODE_POOL]},
+    ]
+    found = place.aws.ask("ec2", "describe_launch_templates", Filters=filters)["LaunchTemplates"]
+    for template in found:
+        with contextlib.suppress(NotFoundError):
+            place.aws.ask("ec2", "delete_launch_template", LaunchTemplateId=template["LaunchTemplateId"])
+    return f"{len(found)} removed"
+
+
+def remove_instance_profiles(place: Place) -> str:
+    """Those that were made for node classes. Nodes that stay need theirs: without it they lose the cluster."""
+    path = f"/karpenter/{place.region}/{place.cluster}/"
+    profiles = place.aws.ask("iam", "list_instance_profiles", PathPrefix=path)["InstanceProfiles"]
+    if place.nodes is Nodes.KEEP:
+        return f"{len(profiles)} stay with their nodes"
+    for profile in profiles:
+        name = profile["InstanceProfileName"]
+        with contextlib.suppress(NotFoundError):
+            for role in profile["Roles"]:
+                place.aws.ask(
+                    "iam", "remove_role_from_instance_profile", InstanceProfileName=name, RoleName=role["RoleName"]
+                )
+            place.aws.ask("iam", "delete_instance_profile", InstanceProfileName=name)
+    return f"{len(profiles)} removed"
+
+
+def remove_stack(place: Place) -> str:
+    """CloudFormation deletes it: the webhook first, then functions, queues and schedules, rights last.
+
+    Raises ``UnfinishedError`` with CloudFormation's reasons.
+    """
+    stack = place.stack_id()
+    if not stack:
+        return "was gone"
+    if _described(place, stack)["StackStatus"] != "DELETE_IN_PROGRESS":
+        place.aws.ask("cloudformation", "delete_stack", StackName=stack)
+    place.until(lambda: _going(place, stack))
+    status = _described(place, stack)["StackStatus"]
+    if status != "DELETE_COMPLETE":
+        raise UnfinishedError(f"stack {place.stack} is {status}: {'; '.join(_reasons(place, stack))}")
+    return "removed"
+
+
+def remove_bucket(place: Place) -> str:
+    """The catalogue and the records of decisions. CloudFormation leaves the bucket, because it is a user's data."""
+    bucket = _left_bucket(place)
+    if not bucket:
+        return "was gone"
+    if place.bucket is Kept.KEEP:
+        return f"s3://{bucket} stays"
+    try:
+        count = _empty(place, bucket)
+        place.aws.ask("s3", "delete_bucket", Bucket=bucket)
+    except NotFoundError:
+        return "was gone"
+    return f"s3://{bucket} removed with {count} objects"
+
+
+def remove_rights(place: Place) -> str:
+    """What the installer removes. It may not have had the right to (``AccessEntries=false``), or manifests were
+    applied by hand.
+    """
+    if place.objects is None:
+        return "there is no cluster"
+    stored = [one for part in (CONNECTION, PREPARATION) for kind in ORDER for one in _of(place, kind, part)]
+    removed = [place.objects.remove(each) for each in (*installed.outdated(stored, ()), LEASE)]
+    return f"{sum(removed)} removed"
+
+
+def remove_definitions(place: Place) -> str:
+    """CustomResourceDefinitions with all their objects, where the user asked for it. Karpenter's own stay."""
+    if place.objects is None or place.definitions is Kept.KEEP:
+        return "they stay, and so do NodePools and EC2NodeClasses"
+    if place.nodes is Nodes.KEEP or place.objects.labelled("NodeClaim"):  # by now those of another provider alone
+        return "they stay, because NodeClaims do"
+    for kind in _CLASSES:
+        for document in place.objects.labelled(kind):
+            # Nobody is left who would take finalizers off, and the definition would wait for ever.
+            place.objects.patch(Reference(kind, document["metadata"]["name"]), {"metadata": {"finalizers": None}})
+    ours = [one for one in place.objects.labelled("CustomResourceDefinition") if is_ours(one)]
+    for definition in ours:
+        place.objects.remove(Reference("CustomResourceDefinition", definition["metadata"]["name"]))
+    return f"{len(ours)} removed, with all their objects"
+
+
+def _of(place: Place, kind: str, part: str) -> Sequence[dict[str, Any]]:
+    return place.objects.labelled(kind, PART, part) if place.objects else ()
+
+
+def _described(place: Place, stack: str) -> Mapping[str, Any]:
+    (described,) = place.aws.ask("cloudformation", "describe_stacks", StackName=stack)["Stacks"]
+    one: Mapping[str, Any] = described
+    return one
+
+
+def _going(place: Place, stack: str) -> str:
+    status = _described(place, stack)["StackStatus"]
+    return "CloudFormation is deleting" if status == "DELETE_IN_PROGRESS" else ""
+
+
+def _reasons(place: Place, stack: str) -> list[str]:
+    events = place.aws.ask("cloudformation", "describe_stack_events", StackName=stack)["StackEvents"]
+    failed = [one for one in events if one["ResourceStatus"] == "DELETE_FAILED" and one["PhysicalResourceId"] != stack]
+    return [f"{one['LogicalResourceId']}: {one.get('ResourceStatusReason', '')}" for one in failed[:3]]
+
+
+def _left_bucket(place: Place) -> str:
+    """The bucket that CloudFormation has left of the last stack of this name, by the stack's events."""
+    stack = place.stack_id("DELETE_COMPLETE")
+    if not stack:
+        return ""
+    events = place.aws.ask("cloudformation", "describe_stack_events", StackName=stack)["StackEvents"]
+    left = [one for one in events if one["ResourceStatus"] == "DELETE_SKIPPED" and one["LogicalResourceId"] == "Bucket"]
+    name = str(left[0]["PhysicalResourceId"]) if left else ""
+    there = {one["Name"] for one in place.aws.ask("s3", "list_buckets")["Buckets"]}
+    return name if name in there else ""
+
+
+def _empty(place: Place, bucket: str) -> int:
+    listed = place.aws.ask("s3", "list_objects_v2", Bucket=bucket).get("Contents") or []
+    names = [{"Key": one["Key"]} for one in listed]
+    for start in range(0, len(names), _OBJECTS_AT_ONCE):
+        batch = {"Objects": names[start : start + _OBJECTS_AT_ONCE], "Quiet": True}
+        place.aws.ask("s3", "delete_objects", Bucket=bucket, Delete=batch)
+    return len(names)

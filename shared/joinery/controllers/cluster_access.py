@@ -1,0 +1,101 @@
+"""The installer's rights in the cluster, which are there only while it works.
+
+The installer lets itself in: it makes its own access entry of EKS, waits until the API server knows of it, and removes
+it at the end, also after a failure. A run that is killed leaves its entry behind; Lambda calls the function once more,
+and that run takes the entry over and removes it.
+
+The entry is a lock as well, so that no run removes it while another is at work. Its tags say whose it is and until
+when: a run cannot outlive its own timeout.
+"""
+
+import contextlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+
+from joinery.account.gateway import AccessEntry
+from joinery.apis.labels import OWN_GROUP
+from joinery.cluster.gateway import LONGEST_CALL, Objects
+from joinery.controllers.invocation import Invocation
+from joinery.errors import ConflictError, JoineryError, UnavailableError
+from joinery.gateways import InstallerGateways
+
+#: Tags of the entry: the run that made it, and the second (Unix time) at which that run has ended.
+RUN, UNTIL = f"{OWN_GROUP}/run", f"{OWN_GROUP}/until"
+#: Between two looks at the cluster, and at another run's entry.
+_LOOK_SECONDS = 2.0
+#: For so long a new policy may count nowhere yet (IAM User Guide, "Changes that I make are not always immediately
+#: visible"). Whoever is denied for good waits that long for the answer.
+_IAM_SECONDS = 45.0
+
+
+@contextmanager
+def with_access(gateways: InstallerGateways, cluster: str, invocation: Invocation) -> Iterator[Objects]:
+    """The cluster's objects, with an administrator's rights for the length of a ``with``.
+
+    Raises ``ConflictError`` while another run is at work for longer than this one can wait, ``UnavailableError`` if the
+    cluster does not know the entry in time, and ``NotFoundError`` for a cluster that is not there.
+    """
+    _enter(gateways, cluster, invocation)
+    try:
+        objects = gateways.objects(cluster)
+        _wait_until_known(objects, gateways, invocation)
+        yield objects
+    finally:
+        gateways.account.revoke_access(cluster)
+
+
+def _enter(gateways: InstallerGateways, cluster: str, invocation: Invocation) -> None:
+    """Make the entry. While it is another run's that may still be at work, wait."""
+    since = invocation.stopwatch()
+    while True:
+        try:
+            gateways.account.grant_access(cluster, _tags(gateways, invocation))
+            return
+        except ConflictError:
+            reason = _make_way(gateways, cluster, invocation)
+        except Exception as error:
+            # The entry may be there without the rights that were to go with it; or it is another run's, still at work.
+            with contextlib.suppress(JoineryError):
+                _make_way(gateways, cluster, invocation)
+            if not _may_be_too_early(error) or since() > _IAM_SECONDS:
+                raise
+            reason = "IAM does not know the installer's rights yet"
+        _wait(gateways, invocation, reason)
+
+
+def _make_way(gateways: InstallerGateways, cluster: str, invocation: Invocation) -> str:
+    """Remove an entry that nobody uses any more. Returns what there is to wait for."""
+    entry = gateways.account.access(cluster)
+    if entry is not None and _is_at_work(entry, gateways, invocation):
+        return f"another run of the installer ({entry.tags[RUN]}) is at work on {cluster}"
+    # That of a run that was killed, or of this very run before Lambda repeated it.
+    gateways.account.revoke_access(cluster)
+    return "EKS still has the access entry of a run that was killed"
+
+
+def _may_be_too_early(error: Exception) -> bool:
+    """Whether IAM denied it. In a new stack that may be because the policy was attached a moment ago."""
+    return "AccessDenied" in str(error)
+
+
+def _tags(gateways: InstallerGateways, invocation: Invocation) -> Mapping[str, str]:
+    end = gateways.now() + timedelta(seconds=invocation.remaining())
+    return {RUN: invocation.id, UNTIL: str(int(end.timestamp()) + 1)}
+
+
+def _is_at_work(entry: AccessEntry, gateways: InstallerGateways, invocation: Invocation) -> bool:
+    run, until = entry.tags.get(RUN, ""), entry.tags.get(UNTIL, "")
+    return run not in ("", invocation.id) and until.isdecimal() and gateways.now().timestamp() < int(until)
+
+
+def _wait_until_known(objects: Objects, gateways: InstallerGateways, invocation: Invocation) -> None:
+    """EKS tells the API servers of an entry within seconds; until then they do not know us."""
+    while not objects.is_administrator():
+        _wait(gateways, invocation, "the cluster does not know the installer's access entry yet")
+
+
+def _wait(gateways: InstallerGateways, invocation: Invocation, what_for: str) -> None:
+    if not invocation.has_time_for(_LOOK_SECONDS + LONGEST_CALL):
+        raise UnavailableError(f"no time is left to wait: {what_for}. Deploy again.")
+    gateways.sleep(_LOOK_SECONDS)

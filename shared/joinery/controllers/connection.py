@@ -1,0 +1,50 @@
+"""``Connection``: what is set up once the doors are there: the webhook configuration, the first catalogue, and the
+first NodePool where one is asked for.
+"""
+
+from collections.abc import Mapping
+
+from joinery.controllers import rotation
+from joinery.controllers.installer_run import InstallerRun
+from joinery.controllers.preparation import refuse_another_stack
+from joinery.errors import ConfigurationError, UnavailableError
+from joinery.installation import objects, shipped, starter
+from joinery.installation.references import reference
+from joinery.installation.requests import StackRequest
+
+
+def write(run: InstallerRun, request: StackRequest) -> Mapping[str, str]:
+    """Connect the cluster to its doors. Returns what the template may say of it."""
+    # Two stacks that are created side by side both found the cluster without an owner in Preparation. The mark names
+    # the one that wrote last, and the other is refused here.
+    refuse_another_stack(run, request)
+    wanted = objects.connection(shipped.webhook(), _address(run, request), version=run.version)
+    if wanted:
+        run.apply(wanted, objects.WEBHOOK, force=request.properties.get("ForceConflicts") == "true")
+    run.remove_outdated(objects.CONNECTION, wanted)
+    _refresh_catalog(run, request.properties.get("CatalogFunction", ""))
+    for document in starter.documents(request):
+        run.begin(f"Making {reference(document)}")
+        if not run.objects.create(document):
+            run.notes.append(f"{reference(document)} was there already and is left as it is")
+    return {}
+
+
+def _address(run: InstallerRun, request: StackRequest) -> str:
+    """The webhook's address with its token; empty where it is not called. CloudFormation never sees the token."""
+    url = request.properties.get("Url", "")
+    if not url:
+        return ""
+    run.begin("Reading the webhook's secret")
+    return f"{url.rstrip('/')}/{rotation.read(run.account.webhook_secret()).token}"
+
+
+def _refresh_catalog(run: InstallerRun, function: str) -> None:
+    """Have a catalogue at once. Without it the doors wait for its schedule: half an hour at most."""
+    if not function:
+        return
+    run.begin(f"Having {function} read the catalogue")
+    try:
+        run.account.refresh_catalog(function)
+    except (ConfigurationError, UnavailableError) as error:
+        run.notes.append(f"the catalogue is read by its schedule, within half an hour: {error}")

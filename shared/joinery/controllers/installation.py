@@ -1,0 +1,161 @@
+"""The installer: answers CloudFormation about its custom resources, and carries out operations that a person asks for.
+
+CloudFormation is always answered, whatever happens, because it waits up to an hour for an answer that does not come. So
+no call is begun that might outlast the run, and time is kept for removing the installer's access and for the answer.
+
+Two custom resources: ``Preparation`` is there before the doors and is deleted after them, ``Connection`` the other way
+round (``controllers.preparation``, ``controllers.connection``). What deleting them does is ``controllers.removal``.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from joinery import __version__
+from joinery.account import gateway as account
+from joinery.controllers import connection, preparation, removal
+from joinery.controllers.cluster_access import with_access
+from joinery.controllers.installer_run import InstallerRun, data
+from joinery.controllers.invocation import Invocation
+from joinery.controllers.rotation import rotate
+from joinery.errors import ConfigurationError, NotFoundError
+from joinery.gateways import InstallerGateways
+from joinery.installation import objects as installed
+from joinery.installation.answers import Outcome, answer
+from joinery.installation.failures import failure_message
+from joinery.installation.requests import (
+    CONNECTION,
+    NOTHING_MADE,
+    PREPARATION,
+    RequestKind,
+    StackRequest,
+    is_request,
+    parse,
+)
+from joinery.observability import ERROR, OUTCOME, REASON, logger
+
+#: Seconds that are kept at the end of a run: one call that was begun, the access that is removed, and the answer.
+KEPT_SECONDS = 2 * account.LONGEST_CALL + 5
+_WRITES: Mapping[str, Callable[[InstallerRun, StackRequest], Mapping[str, str]]] = {
+    PREPARATION: preparation.write,
+    CONNECTION: connection.write,
+}
+_REMOVALS: Mapping[str, Callable[[InstallerRun], None]] = {
+    PREPARATION: removal.withdraw,
+    CONNECTION: removal.disconnect,
+}
+#: What a person, or a schedule, may ask for: ``{"operation": "rotate-token"}``.
+ROTATE = "rotate-token"
+#: What a run is at until it has access. A cluster that is not found then is gone, and nothing is left in it to remove.
+_ENTERING = "Entering the cluster"
+
+
+class InstallationController:
+    """``cluster``: that of the function's settings. ``has_access_entries``: whether the installer may let itself in;
+    without that, what is in the cluster is left to a person.
+    """
+
+    def __init__(
+        self, gateways: InstallerGateways, cluster: str, *, has_access_entries: bool, version: str = __version__
+    ) -> None:
+        self._gateways = gateways
+        self._cluster = cluster
+        self._version = version
+        self._has_access_entries = has_access_entries
+
+    def handle(self, event: Mapping[str, Any], invocation: Invocation) -> dict[str, Any]:
+        """Deal with one event. Raises only if an operation fails, or if CloudFormation cannot be answered."""
+        kept = invocation.within(invocation.remaining() - KEPT_SECONDS)
+        if not is_request(event):
+            return dict(self._operate(event, kept))
+        request = parse(event)
+        outcome = self._outcome(request, kept)
+        self._gateways.account.answer(request.url, answer(request, outcome))
+        reason = outcome.failure or outcome.data.get("Notes", "")
+        logger.info("answered", extra={OUTCOME: "failed" if outcome.failure else "done", REASON: reason})
+        return {OUTCOME: "failed" if outcome.failure else "done"}
+
+    def _outcome(self, request: StackRequest, invocation: Invocation) -> Outcome:
+        """What comes of a request. Never raises: CloudFormation must hear of every error."""
+        run = self._run(request.properties.get("ClusterName", ""), invocation)
+        try:
+            return self._performed(request, run)
+        except Exception as error:
+            logger.exception("failed", extra={ERROR: str(error)})
+            return Outcome(failure=failure_message(run.doing, error, cluster=run.cluster), made=run.has_written)
+
+    def _performed(self, request: StackRequest, run: InstallerRun) -> Outcome:
+        match request.kind:
+            case RequestKind.CREATE | RequestKind.UPDATE if request.type in _WRITES:
+                return self._written(request, run)
+            case RequestKind.DELETE if request.type in _REMOVALS:
+                return self._removed(request, run)
+        raise ConfigurationError(
+            f"The installer does not know the request {request.kind or '(none)'} for {request.type or '(no type)'}. "
+            "Is the function of the same release as the template?"
+        )
+
+    def _written(self, request: StackRequest, run: InstallerRun) -> Outcome:
+        refuse_another_cluster(request)
+        if not self._has_access_entries:
+            return Outcome(data={"Notes": "AccessEntries is false: apply the manifests by hand"})
+        with with_access(self._gateways, run.cluster, run.invocation) as run.objects:
+            given = _WRITES[request.type](run, request)
+        return Outcome(data={**data(run), **given})
+
+    def _removed(self, request: StackRequest, run: InstallerRun) -> Outcome:
+        if request.physical_id == NOTHING_MADE or not self._has_access_entries:
+            return Outcome()
+        if request.type == PREPARATION and preparation.stack_lives_on(run, request):
+            return Outcome(data=data(run))
+        run.begin(_ENTERING)
+        try:
+            with with_access(self._gateways, run.cluster, run.invocation) as run.objects:
+                self._remove(request, run)
+        except NotFoundError:
+            if run.doing != _ENTERING:
+                raise
+            run.notes.append(f"there is no cluster {run.cluster}, so there is nothing to remove in it")
+            if request.type == PREPARATION:
+                preparation.remove_node_role(run, request)
+        return Outcome(data=data(run))
+
+    def _remove(self, request: StackRequest, run: InstallerRun) -> None:
+        run.begin(f"Reading {installed.MARKED}")
+        owner = installed.stack_of(run.objects.read(installed.MARKED))
+        if owner not in ("", request.stack):
+            run.notes.append(f"cluster {run.cluster} is run by another stack, from which nothing is taken: {owner}")
+            return
+        _REMOVALS[request.type](run)
+        if request.type == PREPARATION:
+            preparation.remove_node_role_after_nodes(run, request)
+
+    def _run(self, cluster: str, invocation: Invocation) -> InstallerRun:
+        return InstallerRun(cluster, self._version, self._gateways.account, invocation)
+
+    def _operate(self, event: Mapping[str, Any], invocation: Invocation) -> Mapping[str, Any]:
+        name = str(event.get("operation", ""))
+        if name != ROTATE:
+            raise ConfigurationError(f"operation is {name!r}: expected {ROTATE}")
+        return {OUTCOME: "done", **self._rotated(self._run(self._cluster, invocation), event, invocation)}
+
+    def _rotated(self, run: InstallerRun, event: Mapping[str, Any], invocation: Invocation) -> Mapping[str, Any]:
+        """One step of a rotation. It enters the cluster only if that step writes there."""
+        if not self._has_access_entries:
+            raise ConfigurationError("AccessEntries is false: the installer cannot write the webhook configuration")
+        access = partial(with_access, self._gateways, self._cluster, invocation)
+        return rotate(run, event, access, self._gateways.now())
+
+
+def refuse_another_cluster(request: StackRequest) -> None:
+    """Raises ``ConfigurationError`` for a stack that is to move to another cluster.
+
+    The physical ID says which one it has, also while a refused move is rolled back.
+    """
+    present = request.physical_id.partition("/")[0] if "/" in request.physical_id else ""
+    if present and present != request.cluster:
+        raise ConfigurationError(
+            f"ClusterName cannot be changed from {present} to {request.cluster} while the stack lives: nodes of "
+            f"{present} would be left to nobody. Deploy a stack of its own for {request.cluster} "
+            f"(make deploy CLUSTER={request.cluster}), and remove this one with make undeploy CLUSTER={present}."
+        )

@@ -1,0 +1,74 @@
+"""Objects of the cluster by name, and their place in the Kubernetes API: the kinds that the installer deals with."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+Document = dict[str, Any]
+"""An object as it is written in a manifest."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """A kind's place in the API. ``name``: with a version that is not the usual one. ``api``: the path of its group and
+    version. ``plural``: its path segment.
+    """
+
+    name: str
+    api: str
+    plural: str
+    namespaced: bool = False
+
+
+_RBAC, _ADMISSION = "/apis/rbac.authorization.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
+KINDS: Mapping[str, Kind] = {
+    kind.name: kind
+    for kind in (
+        Kind("CustomResourceDefinition", "/apis/apiextensions.k8s.io/v1", "customresourcedefinitions"),
+        Kind("ValidatingAdmissionPolicy", _ADMISSION, "validatingadmissionpolicies"),
+        Kind("ValidatingAdmissionPolicyBinding", _ADMISSION, "validatingadmissionpolicybindings"),
+        Kind("ValidatingWebhookConfiguration", _ADMISSION, "validatingwebhookconfigurations"),
+        Kind("ClusterRole", _RBAC, "clusterroles"),
+        Kind("ClusterRoleBinding", _RBAC, "clusterrolebindings"),
+        Kind("Role", _RBAC, "roles", namespaced=True),
+        Kind("RoleBinding", _RBAC, "rolebindings", namespaced=True),
+        Kind("Lease", "/apis/coordination.k8s.io/v1", "leases", namespaced=True),
+        Kind("Node", "/api/v1", "nodes"),
+        Kind("NodePool", "/apis/karpenter.sh/v1", "nodepools"),
+        Kind("NodeClaim", "/apis/karpenter.sh/v1", "nodeclaims"),
+        # What NodeClaims were before. Where v1 is served too, v1beta1 has the same objects once more.
+        Kind("NodeClaim.v1beta1", "/apis/karpenter.sh/v1beta1", "nodeclaims"),
+        Kind("Machine", "/apis/karpenter.sh/v1alpha5", "machines"),
+        Kind("EC2NodeClass", "/apis/karpenter.k8s.aws/v1", "ec2nodeclasses"),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Reference:
+    """One object by name. ``kind``: one of ``KINDS``. ``namespace`` is empty for what lies in none."""
+
+    kind: str
+    name: str
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        place = f" in {self.namespace}" if self.namespace else ""
+        return f"{self.kind} {self.name}{place}"
+
+    @property
+    def path(self) -> str:
+        """Where the API server has it."""
+        return f"{collection(self.kind, self.namespace)}/{self.name}"
+
+
+def collection(kind: str, namespace: str = "") -> str:
+    """Where the API server has all of a kind; without a namespace, those of all namespaces."""
+    place = KINDS[kind]
+    return f"{place.api}/namespaces/{namespace}/{place.plural}" if namespace else f"{place.api}/{place.plural}"
+
+
+def reference(document: Mapping[str, Any]) -> Reference:
+    """The name of a document's object."""
+    metadata = document["metadata"]
+    return Reference(document["kind"], metadata["name"], metadata.get("namespace", ""))

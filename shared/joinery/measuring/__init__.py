@@ -1,0 +1,1 @@
+"""What decisions and snapshots say in figures: pure functions that return ``Measurement``s."""

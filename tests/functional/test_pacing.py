@@ -1,0 +1,163 @@
+"""What fails for good is tried once a minute; what passes by itself is tried again at once."""
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from joinery.controllers.answering import Answering
+from joinery.controllers.pacing import HOLD, QUICK_TRIES, reading
+from joinery.doorbell.gateway import Bell
+from joinery.errors import ConfigurationError, DeniedError, JoineryError, RefusedError, UnavailableError, together
+from joinery.settings import Settings
+from simulator.aws import InMemoryDoorbell
+from simulator.clock import START, Clock
+from simulator.doors.doors import Doors
+from simulator.doors.queues import BellQueues
+from simulator.engine import Engine, Turn
+from simulator.world import World
+
+HOUR, SECOND = timedelta(hours=1), timedelta(seconds=1)
+DOORS = ("provisioning", "lifecycle", "disruption")
+#: What the real API server, EKS and the network answer to a role that is refused or an endpoint without a route.
+FOR_GOOD = [
+    UnavailableError("GET /api/v1/nodes: HTTP 401 Unauthorized"),
+    UnavailableError("GET /api/v1/nodes: connect timeout"),
+    DeniedError("the right to list nodes is missing (403)"),
+    ConfigurationError("EKS DescribeCluster blue: AccessDeniedException"),
+]
+
+
+class _Unreadable:
+    """A cluster that cannot be read."""
+
+    def __init__(self, error: JoineryError) -> None:
+        self._error = error
+
+    def __getattr__(self, name: str) -> Any:
+        raise self._error
+
+
+class _Hour:
+    """An hour of schedules and bells, in which somebody rings provisioning every second: pods still fit nowhere."""
+
+    def __init__(self, error: JoineryError) -> None:
+        world = World()
+        world.cluster = _Unreadable(error)  # type: ignore[assignment]
+        doors, engine = Doors(world), Engine(world.clock)
+        with doors.open():
+            BellQueues(engine, world.doorbell, doors).start()
+            engine.every(SECOND, Turn.WORKLOADS, lambda: world.doorbell.ring(Bell.PROVISIONING))
+            engine.run_until(START + HOUR)
+        self._calls = doors.calls
+
+    def runs(self, door: str) -> int:
+        """How often the door has tried."""
+        return sum(call.door == door and call.result != {"outcome": "held off"} for call in self._calls)
+
+    def lines(self, door: str) -> list[dict[str, Any]]:
+        """What its runs have logged, metrics aside."""
+        lines = [json.loads(line) for call in self._calls if call.door == door for line in call.log.splitlines()]
+        return [line for line in lines if "level" in line]
+
+
+@pytest.mark.parametrize("error", FOR_GOOD, ids=lambda error: str(error)[-30:])
+def test_what_fails_for_good_is_tried_once_a_minute(error: JoineryError) -> None:
+    """Rung again without end, provisioning tried 3,600 times an hour, lifecycle 720 times and disruption 360 times."""
+    hour = _Hour(error)
+    for door in DOORS:
+        assert 60 <= hour.runs(door) <= HOUR / HOLD + QUICK_TRIES
+
+
+def test_each_try_is_one_line_without_a_traceback() -> None:
+    """It says what is wrong; that is the same an hour long."""
+    hour = _Hour(FOR_GOOD[0])
+    for door in DOORS:
+        lines = hour.lines(door)
+        assert len(lines) == hour.runs(door)
+        assert not any("exception" in line for line in lines)
+        assert all("401" in line["error"] for line in lines)
+
+
+class _Run:
+    """Runs that fail as they are told to, one after the other, and how the bell was answered."""
+
+    def __init__(self) -> None:
+        self.clock = Clock(START)
+        self.doorbell = InMemoryDoorbell(self.clock)
+        self._answering = Answering(self.doorbell, Settings(cluster="blue"), now=self.clock.now)
+
+    def outcome(
+        self, error: Exception | None = None, *, at_the_start: bool = False, bell: Bell = Bell.LIFECYCLE
+    ) -> str:
+        """What came of one run. ``at_the_start``: it failed at its first read."""
+
+        def run() -> dict[str, Any]:
+            if at_the_start and error is not None:
+                with reading():
+                    raise error
+            if error is not None:
+                raise error
+            return {}
+
+        return str(self._answering.answer(bell, run)["outcome"])
+
+
+def test_what_passes_by_itself_is_tried_again_at_once() -> None:
+    """A throttled read, twice; then the cluster answers, and it begins anew."""
+    run, throttled = _Run(), UnavailableError("429")
+    for _ in range(5):
+        assert run.outcome(throttled, at_the_start=True) == "rung again"
+        assert run.outcome(throttled, at_the_start=True) == "rung again"
+        assert run.outcome() == "done"
+
+
+def test_the_schedule_is_always_answered() -> None:
+    """It rings once a minute, a little earlier or later, and finds out when the trouble is over."""
+    run = _Run()
+    for _ in range(QUICK_TRIES):
+        last = run.outcome(UnavailableError("401"), at_the_start=True)
+    assert last == "failed"
+    run.clock.advance(HOLD - SECOND)
+    assert run.outcome() == "held off"
+    run.clock.advance(SECOND)
+    assert run.outcome() == "done"
+    assert run.outcome(UnavailableError("401"), at_the_start=True) == "rung again"
+
+
+@pytest.mark.parametrize(
+    "error", [together([UnavailableError("EC2 is busy")]), RefusedError("above the cap"), ConfigurationError("pool x")]
+)
+def test_a_run_that_failed_in_a_part_is_answered_as_ever(error: JoineryError) -> None:
+    """It has launched nodes for others, and will for whoever comes next."""
+    run = _Run()
+    for _ in range(2 * QUICK_TRIES):
+        run.outcome(error)
+    assert run.outcome() == "done"
+
+
+def test_a_part_that_fails_for_good_does_not_ring_for_good() -> None:
+    """EC2 cannot be reached: what needs it is tried by the schedule, the rest goes on by bells of its own."""
+    run = _Run()
+    for _ in range(10):
+        run.outcome(together([UnavailableError("EC2: connect timeout")]))
+    assert len(run.doorbell.rings) == QUICK_TRIES - 1
+
+
+def test_doors_do_not_hold_each_other_off() -> None:
+    """Each bell has a count of its own."""
+    run = _Run()
+    for _ in range(QUICK_TRIES):
+        run.outcome(UnavailableError("401"), at_the_start=True)
+    assert run.outcome(bell=Bell.PROVISIONING) == "done"
+
+
+def test_a_clock_that_was_set_back_holds_nothing_off() -> None:
+    """Otherwise nothing were decided until it catches up."""
+    run = _Run()
+    for _ in range(QUICK_TRIES):
+        run.outcome(UnavailableError("401"), at_the_start=True)
+    run.clock = Clock(START - HOUR)
+    run._answering._now = run.clock.now
+    assert run.outcome() == "done"

@@ -1,0 +1,200 @@
+"""`make deploy`: what is looked at first, what SAM is told, and what is said afterwards."""
+
+import pytest
+
+from joinery.installation.stacks import stack_name
+from tools.deploy import (
+    Account,
+    Plan,
+    RefusedError,
+    command,
+    failures,
+    left_by_hand,
+    parameters_in,
+    plan,
+    refuse_unknown,
+)
+from tools.template import load
+
+CLUSTER = {"version": "1.33", "accessConfig": {"authenticationMode": "API_AND_CONFIG_MAP"}}
+ACCOUNT = Account(cluster=CLUSTER, concurrency=1000)
+
+
+def test_a_cluster_has_one_stack_that_is_named_after_it() -> None:
+    """Any number of clusters fit into one account and region."""
+    planned = plan("blue", ACCOUNT, {}, 20)
+    assert (planned.stack, planned.parameters["ClusterName"], planned.notes) == ("joinery-blue", "blue", [])
+    assert stack_name("team_blue") == "joinery-team-blue"
+
+
+def test_a_stack_of_another_name_is_updated() -> None:
+    """Before, a stack was called joinery, whatever its cluster."""
+    planned = plan("blue", Account(cluster=CLUSTER, concurrency=1000, stacks={"blue": "joinery"}), {}, 20)
+
+    assert planned.stack == "joinery"
+    assert "run by stack joinery" in planned.notes[0]
+
+
+def test_a_small_quota_is_no_obstacle() -> None:
+    """New accounts have ten executions: nothing is reserved, and that is said."""
+    planned = plan("blue", Account(cluster=CLUSTER, concurrency=10), {}, 20)
+
+    assert planned.parameters["WebhookConcurrency"] == "0"
+    assert "10 concurrent executions" in planned.notes[0]
+    assert "a flood of calls" in planned.notes[0]
+
+
+def test_what_was_not_reserved_in_a_small_account_is_reserved_once_its_quota_has_grown() -> None:
+    """CloudFormation would keep the 0, and what a flood of calls costs would be bounded by the quota alone."""
+    grown = Account(cluster=CLUSTER, concurrency=1000, stacks={"blue": "joinery-blue"}, reserved={"blue": 0})
+    assert plan("blue", grown, {}, 20).parameters["WebhookConcurrency"] == "20"
+    assert plan("blue", grown, {"WebhookConcurrency": "0"}, 20).parameters["WebhookConcurrency"] == "0"
+
+
+def test_what_is_reserved_stays_reserved() -> None:
+    """It is no longer to spare, because the stack has it; and a number of the user's own is left alone."""
+    for reserved in (5, 20, 30):
+        account = Account(
+            cluster=CLUSTER, concurrency=101, stacks={"blue": "joinery-blue"}, reserved={"blue": reserved}
+        )
+        assert "WebhookConcurrency" not in plan("blue", account, {}, 20).parameters
+
+
+def test_edits_are_overwritten_once_and_not_from_then_on() -> None:
+    """CloudFormation keeps the value of a parameter that nobody names."""
+    assert plan("blue", ACCOUNT, {}, 20).parameters["ForceConflicts"] == "false"
+    assert plan("blue", ACCOUNT, {"ForceConflicts": "true"}, 20).parameters["ForceConflicts"] == "true"
+
+
+def test_what_a_person_says_counts() -> None:
+    """Also where it may fail."""
+    given = {"WebhookConcurrency": "5"}
+    assert plan("blue", Account(cluster=CLUSTER, concurrency=10), given, 20).parameters["WebhookConcurrency"] == "5"
+
+
+@pytest.mark.parametrize(("cluster", "given", "said"), [
+    (None, {}, "There is no EKS cluster blue"),
+    ({"version": "1.29"}, {}, "runs Kubernetes 1.29: Joinery needs 1.30"),
+    ({"accessConfig": {"authenticationMode": "CONFIG_MAP"}}, {}, "authenticationMode=API_AND_CONFIG_MAP"),
+    (CLUSTER, {"ClusterName": "red"}, "say one cluster"),
+    (CLUSTER, {"Runtime": "python3.12"}, "say make deploy RUNTIME=python3.12"),
+])  # fmt: skip
+def test_what_would_fail_is_refused_before_anything_is_deployed(
+    cluster: dict[str, object] | None, given: dict[str, str], said: str
+) -> None:
+    """In a second, and not after minutes of CloudFormation."""
+    with pytest.raises(RefusedError, match=said):
+        plan("blue", Account(cluster=cluster, concurrency=1000), given, 20)
+
+
+def test_a_cluster_with_aws_auth_alone_may_be_installed_by_hand() -> None:
+    """Where that is asked for."""
+    account = Account(cluster={"accessConfig": {"authenticationMode": "CONFIG_MAP"}}, concurrency=1000)
+    assert plan("blue", account, {"AccessEntries": "false"}, 20)
+
+
+def test_parameters_are_read_as_a_shell_reads_them() -> None:
+    """Values may hold blanks and commas."""
+    assert parameters_in("Mode=observe Canary='1 node for 10m' SubnetIds=subnet-1,subnet-2") == {
+        "Mode": "observe",
+        "Canary": "1 node for 10m",
+        "SubnetIds": "subnet-1,subnet-2",
+    }
+    with pytest.raises(RefusedError, match="'Mode' is not of the form"):
+        parameters_in("Mode observe")
+    with pytest.raises(RefusedError, match="PARAMETERS cannot be read: No closing quotation"):
+        parameters_in("Canary='1 node")
+
+
+@pytest.mark.parametrize(
+    ("key", "advice"),
+    [("Mod", r"do you mean Mode\?$"), ("mode", r"do you mean Mode\?$"), ("Xyzzy", r"reference\.md lists")],
+)
+def test_a_parameter_that_the_stack_does_not_have_is_refused(key: str, advice: str) -> None:
+    """SAM would leave it out without a word, and a cluster would be acted on that should have been observed."""
+    with pytest.raises(RefusedError, match=rf"^PARAMETERS: the stack has no {key}: .*{advice}"):
+        refuse_unknown({key: "observe"}, load()["Parameters"])
+    refuse_unknown({"Mode": "observe"}, load()["Parameters"])
+
+
+def test_a_value_that_a_parameter_does_not_take_is_refused() -> None:
+    """Before the build, which takes longer than the mistake."""
+    with pytest.raises(RefusedError, match="^PARAMETERS: Mode=actt: Mode is one of observe, act$"):
+        refuse_unknown({"Mode": "actt"}, load()["Parameters"])
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        ("ROLLBACK_COMPLETE", "The first deployment of joinery-blue failed .* delete-stack --stack-name joinery-blue"),
+        ("UPDATE_ROLLBACK_FAILED", "continue-update-rollback --stack-name joinery-blue"),
+        ("DELETE_FAILED", "deleted in part only"),
+        ("UPDATE_IN_PROGRESS", "another deployment is under way"),
+    ],
+)
+def test_a_stack_that_cannot_be_updated_is_refused_with_the_way_out(state: str, said: str) -> None:
+    """The first deployment that fails leaves such a stack, and the second one must say what to do."""
+    account = Account(cluster=CLUSTER, concurrency=1000, states={"joinery-blue": state})
+    with pytest.raises(RefusedError, match=f"(?s){said}"):
+        plan("blue", account, {}, 20)
+
+
+@pytest.mark.parametrize("state", ["UPDATE_ROLLBACK_COMPLETE", "REVIEW_IN_PROGRESS"])
+def test_a_stack_that_was_rolled_back_or_only_reviewed_is_deployed_to(state: str) -> None:
+    """CloudFormation updates the one and creates the other."""
+    assert plan("blue", Account(cluster=CLUSTER, concurrency=1000, states={"joinery-blue": state}), {}, 20)
+
+
+def test_sam_asks_nobody_unless_it_is_to() -> None:
+    """One command in."""
+    planned = Plan("joinery-blue", {"ClusterName": "blue", "Canary": "1 node for 10m"})
+
+    told = command("sam", "eu-central-1", planned, [])
+    assert told[:6] == ["sam", "deploy", "--stack-name", "joinery-blue", "--region", "eu-central-1"]
+    assert "--no-confirm-changeset" in told
+    assert told[-2:] == ['ClusterName="blue"', 'Canary="1 node for 10m"']
+    assert "--no-confirm-changeset" not in command("sam", "eu-central-1", planned, ["--confirm-changeset"])
+
+
+def test_what_is_left_to_do_is_said() -> None:
+    """Nothing; or what the user has chosen to do themselves."""
+    assert left_by_hand({}, {"StarterNodePool": "true"}) == ["Nothing is left to do by hand."]
+    assert "The role for nodes is nodes-1." in left_by_hand({"NodeRole": "nodes-1"}, {})[1]
+    assert "Noted in the cluster: nothing." in left_by_hand({"Notes": "in the cluster: nothing"}, {})
+    assert "arn:1" in " ".join(left_by_hand({"FunctionRoles": "arn:1"}, {"AccessEntries": "false"}))
+
+
+def test_what_an_earlier_deployment_failed_of_is_not_said_again() -> None:
+    """A change set that CloudFormation refuses leaves no events, so the newest ones are of another deployment."""
+    old = {
+        "EventId": "7",
+        "LogicalResourceId": "Preparation",
+        "ResourceStatus": "UPDATE_FAILED",
+        "ResourceStatusReason": "an older failure",
+        "ResourceType": "Custom::Joinery",
+    }
+    assert failures([old], before="7") == []
+    assert failures([{**old, "EventId": "8"}, old], before="7") == ["Preparation: an older failure"]
+
+
+def test_a_failure_is_said_in_the_installer_s_words() -> None:
+    """Of the newest operation alone, and not what was cancelled because of it."""
+
+    def event(name: str, status: str, reason: str = "", kind: str = "AWS::SQS::Queue") -> dict[str, str]:
+        return {
+            "LogicalResourceId": name,
+            "ResourceStatus": status,
+            "ResourceStatusReason": reason,
+            "ResourceType": kind,
+        }
+
+    stack = "AWS::CloudFormation::Stack"
+    newest_first = [
+        event("joinery-blue", "UPDATE_ROLLBACK_COMPLETE", kind=stack),
+        event("joinery-blue", "UPDATE_ROLLBACK_IN_PROGRESS", kind=stack),
+        event("Queue", "UPDATE_FAILED", "Resource update cancelled"),
+        event("Preparation", "UPDATE_FAILED", "ClusterRole joinery: .rules by kubectl-edit"),
+        event("joinery-blue", "UPDATE_IN_PROGRESS", kind=stack),
+        event("Preparation", "CREATE_FAILED", "an older failure"),
+    ]
+    assert failures(newest_first) == ["Preparation: ClusterRole joinery: .rules by kubectl-edit"]

@@ -1,0 +1,302 @@
+"""Deploy Joinery for a cluster with one command: ``make deploy CLUSTER=blue``.
+
+Before ``sam deploy`` it looks at what would make it fail after minutes, or half succeed: whether the cluster is there
+and lets access entries in, whether the account may reserve concurrency, and which stack the cluster has already. What
+it decides is a pure function of that (``plan``). Afterwards it says what there is to do by hand: nothing, or what.
+"""
+
+import argparse
+import difflib
+import os
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from joinery.controllers.preparation import LEAST_KUBERNETES
+from joinery.installation.stacks import stack_name
+
+#: Lambda leaves at least so many executions to functions that reserve none; of a smaller quota nothing can be reserved.
+_UNRESERVED = 100
+#: What `make` says for the build. They are no parameters of the stack, so that both cannot differ.
+_BUILDS = {"Runtime": "RUNTIME", "Architecture": "ARCHITECTURE"}
+
+#: How a stack's operation begins, among its events.
+_BEGINNINGS = ("CREATE_IN_PROGRESS", "UPDATE_IN_PROGRESS", "DELETE_IN_PROGRESS")
+
+
+class RefusedError(Exception):
+    """It would fail. The message says why, and what to do."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Account:
+    """What the account says. ``cluster``: EKS's description, None if it is not there. ``concurrency``: executions that
+    Lambda has left to reserve from. ``stacks``: those of Joinery, by the cluster in their parameters. ``reserved``: how
+    many executions they reserve for the webhook, by the cluster. ``states``: the StackStatus of every stack of the
+    account, by its name.
+    """
+
+    cluster: Mapping[str, Any] | None
+    concurrency: int
+    stacks: Mapping[str, str] = field(default_factory=dict)
+    states: Mapping[str, str] = field(default_factory=dict)
+    reserved: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """``stack``: its name. ``parameters``: what is said of the stack's. ``notes``: what a person should know."""
+
+    stack: str
+    parameters: Mapping[str, str]
+    notes: Sequence[str] = ()
+
+
+def plan(name: str, account: Account, given: Mapping[str, str], reserve: int) -> Plan:
+    """What is deployed for a cluster. ``given``: the user's parameters. ``reserve``: the template's default of
+    WebhookConcurrency. Raises ``RefusedError``.
+    """
+    _refuse_what_would_fail(name, account, given)
+    # A parameter that nobody names keeps its value: what is overwritten once must not be overwritten from then on.
+    notes, parameters = [], {"ClusterName": name, "ForceConflicts": "false", **given}
+    if "WebhookConcurrency" not in given:
+        reserved = account.reserved.get(name, 0)
+        if account.concurrency + reserved - (reserved or reserve) < _UNRESERVED:
+            parameters["WebhookConcurrency"] = "0"
+            notes.append(
+                f"This account has {account.concurrency} concurrent executions to spare, so none are reserved for the "
+                "webhook: a flood of calls may use up all of them. Raise Lambda's quota and deploy again, or say "
+                "PARAMETERS=WebhookEndpoint=none."
+            )
+        elif not reserved:  # by an earlier deployment, when the quota was smaller: CloudFormation would keep the 0
+            parameters["WebhookConcurrency"] = str(reserve)
+    stack = account.stacks.get(name, stack_name(name))
+    _refuse_a_stack_that_takes_no_update(stack, account.states.get(stack, ""))
+    if stack != stack_name(name):
+        notes.append(f"Cluster {name} is run by stack {stack}, which is updated.")
+    return Plan(stack, parameters, notes)
+
+
+def _refuse_what_would_fail(name: str, account: Account, given: Mapping[str, str]) -> None:
+    if given.get("ClusterName", name) != name:
+        raise RefusedError(f"CLUSTER={name} and ClusterName={given['ClusterName']}: say one cluster")
+    for key, variable in _BUILDS.items():
+        if key in given:
+            raise RefusedError(f"{key} is no parameter of the stack: say make deploy {variable}={given[key]}")
+    if account.cluster is None:
+        raise RefusedError(f"There is no EKS cluster {name} in this account and region. Is REGION right?")
+    version = str(account.cluster.get("version", ""))
+    numbers = tuple(int(part) for part in version.split(".") if part.isdecimal())
+    if numbers and numbers < LEAST_KUBERNETES:
+        least = ".".join(map(str, LEAST_KUBERNETES))
+        raise RefusedError(f"Cluster {name} runs Kubernetes {version}: Joinery needs {least} or newer")
+    mode = account.cluster.get("accessConfig", {}).get("authenticationMode", "")
+    if mode == "CONFIG_MAP" and given.get("AccessEntries", "true") == "true":
+        raise RefusedError(
+            f"Cluster {name} takes no access entries. Allow them beside aws-auth, whose entries stay valid:\n"
+            f"  aws eks update-cluster-config --name {name} --access-config authenticationMode=API_AND_CONFIG_MAP\n"
+            "Or say PARAMETERS=AccessEntries=false, and apply the manifests by hand (manifests/README.md)."
+        )
+
+
+def _refuse_a_stack_that_takes_no_update(stack: str, state: str) -> None:
+    """CloudFormation updates no stack whose creation failed, that is being changed, or whose rollback failed."""
+    if state in ("ROLLBACK_COMPLETE", "ROLLBACK_FAILED", "CREATE_FAILED"):
+        raise RefusedError(
+            f"The first deployment of {stack} failed ({state}), and CloudFormation cannot update what is left of it.\n"
+            "Remove that, and deploy again:\n"
+            f"  aws cloudformation delete-stack --stack-name {stack}\n"
+            f"  aws cloudformation wait stack-delete-complete --stack-name {stack}"
+        )
+    if state == "UPDATE_ROLLBACK_FAILED":
+        raise RefusedError(
+            f"An update of {stack} failed, and so did its rollback. Finish the rollback, and deploy again:\n"
+            f"  aws cloudformation continue-update-rollback --stack-name {stack}"
+        )
+    if state == "DELETE_FAILED":
+        raise RefusedError(
+            f"Stack {stack} was deleted in part only. Delete the rest, and deploy again:\n"
+            f"  aws cloudformation delete-stack --stack-name {stack}"
+        )
+    if state.endswith("_IN_PROGRESS") and state != "REVIEW_IN_PROGRESS":
+        raise RefusedError(f"{stack} is {state}: another deployment is under way. Wait until it is done")
+
+
+def parameters_in(text: str) -> dict[str, str]:
+    """``Key=Value Key='a value'``, as a shell reads it. Raises ``RefusedError`` for what is none."""
+    given = {}
+    try:
+        words = shlex.split(text)
+    except ValueError as error:
+        raise RefusedError(f"PARAMETERS cannot be read: {error}: {text}") from None
+    for word in words:
+        key, equals, value = word.partition("=")
+        if not equals or not re.fullmatch(r"[A-Za-z0-9]+", key):
+            raise RefusedError(f"PARAMETERS: {word!r} is not of the form Key=Value")
+        given[key] = value
+    return given
+
+
+def refuse_unknown(given: Mapping[str, str], parameters: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise ``RefusedError`` for a parameter that the stack does not have, or a value that it does not take.
+
+    ``parameters``: the template's. SAM would leave an unknown one out without a word.
+    """
+    names = list(parameters)
+    for key, value in given.items():
+        allowed = [str(one) for one in parameters.get(key, {}).get("AllowedValues", ())]
+        if allowed and value not in allowed:
+            raise RefusedError(f"PARAMETERS: {key}={value}: {key} is one of {', '.join(allowed)}")
+        if key not in names and key not in _BUILDS:
+            near = difflib.get_close_matches(key, names, n=1)
+            advice = f"do you mean {near[0]}?" if near else "docs/reference.md lists them"
+            raise RefusedError(f"PARAMETERS: the stack has no {key}: {advice}")
+
+
+def command(sam: str, region: str, planned: Plan, more: Sequence[str]) -> list[str]:
+    """The call of SAM. Nobody is asked anything; ``more`` may say ``--confirm-changeset``."""
+    overrides = [f'{key}="{value}"' for key, value in planned.parameters.items()]
+    asks = [] if "--confirm-changeset" in more else ["--no-confirm-changeset"]
+    return [
+        sam, "deploy", "--stack-name", planned.stack, "--region", region, "--no-fail-on-empty-changeset", *asks,
+        "--parameter-overrides", *overrides, *more,
+    ]  # fmt: skip
+
+
+def left_by_hand(outputs: Mapping[str, str], parameters: Mapping[str, str]) -> list[str]:
+    """What a person has to do after the deployment, and what they may do next."""
+    if parameters.get("AccessEntries") == "false":
+        roles = outputs.get("FunctionRoles", "")
+        return [
+            "Left to do by hand, because AccessEntries is false: map these roles to the group joinery in aws-auth,",
+            f"  {roles}",
+            "and apply the manifests (manifests/README.md).",
+        ]
+    told = ["Nothing is left to do by hand."]
+    if "Notes" in outputs:
+        told.append(f"Noted {outputs['Notes']}.")
+    if parameters.get("StarterNodePool") != "true":
+        told.append(f"Next: NodePools and EC2NodeClasses. The role for nodes is {outputs.get('NodeRole', '')}.")
+    return told
+
+
+def failures(events: Sequence[Mapping[str, Any]], before: str = "") -> list[str]:
+    """Why the newest operation of a stack failed. ``events``: CloudFormation's, newest first.
+
+    ``before``: the EventId of the newest event before the deployment. A deployment that CloudFormation refused has
+    no events, and what failed in an earlier one is not told again.
+    """
+    told = []
+    for event in events:
+        if before and event.get("EventId") == before:
+            break
+        status, reason = event["ResourceStatus"], event.get("ResourceStatusReason", "")
+        if event["ResourceType"] == "AWS::CloudFormation::Stack" and status in _BEGINNINGS:
+            break
+        if status.endswith("_FAILED") and "cancelled" not in reason:
+            told.append(f"{event['LogicalResourceId']}: {reason}")
+    return told[::-1]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    for name in ("cluster", "region", "sam"):
+        parser.add_argument(f"--{name}", required=True)
+    parser.add_argument("--look", action="store_true", help="say what would fail, and deploy nothing")
+    parser.add_argument("more", nargs="*", help="for sam deploy")
+    asked = parser.parse_args()
+    from tools.template import load
+
+    parameters = load()["Parameters"]
+    try:
+        given = parameters_in(os.environ.get("PARAMETERS", ""))
+        refuse_unknown(given, parameters)
+        account = looked_at(asked.cluster, asked.region)
+        planned = plan(asked.cluster, account, given, int(parameters["WebhookConcurrency"]["Default"]))
+    except RefusedError as refused:
+        sys.exit(f"make deploy: {refused}")
+    if asked.look:
+        return
+    print(*planned.notes, sep="\n")
+    stacks = _session(asked.region).client("cloudformation")
+    before = next((event["EventId"] for event in events(stacks, planned.stack)), "")
+    done = subprocess.run(command(asked.sam, asked.region, planned, asked.more), check=False)
+    if done.returncode:
+        sys.stderr.writelines(f"{line}\n" for line in failures(events(stacks, planned.stack), before))
+        sys.exit(done.returncode)
+    _tell(planned, stacks)
+
+
+def events(stacks: Any, stack: str) -> Sequence[Mapping[str, Any]]:
+    """The stack's events, newest first; none where there is no such stack (the API knows no error code for that)."""
+    from botocore.exceptions import ClientError
+
+    try:
+        answer: Sequence[Mapping[str, Any]] = stacks.describe_stack_events(StackName=stack)["StackEvents"]
+    except ClientError as error:
+        if "does not exist" in str(error):
+            return ()
+        raise
+    return answer
+
+
+def _tell(planned: Plan, stacks: Any) -> None:
+    stack = stacks.describe_stacks(StackName=planned.stack)["Stacks"][0]
+    outputs = {output["OutputKey"]: output["OutputValue"] for output in stack.get("Outputs", [])}
+    chosen = {one["ParameterKey"]: one.get("ParameterValue", "") for one in stack.get("Parameters", [])}
+    print(*left_by_hand(outputs, chosen), sep="\n")
+
+
+def looked_at(cluster: str, region: str) -> Account:
+    """What the account says of itself and the cluster. Raises ``RefusedError`` if AWS is not to be asked."""
+    from botocore.exceptions import BotoCoreError, ClientError
+
+    try:
+        session = _session(region)
+        eks = session.client("eks")
+        try:
+            described = eks.describe_cluster(name=cluster)["cluster"]
+        except eks.exceptions.ResourceNotFoundException:
+            described = None
+        limits = session.client("lambda").get_account_settings()["AccountLimit"]
+        stacks, states, reserved = _stacks(session.client("cloudformation"))
+        return Account(
+            cluster=described,
+            concurrency=int(limits["UnreservedConcurrentExecutions"]),
+            stacks=stacks,
+            states=states,
+            reserved=reserved,
+        )
+    except (BotoCoreError, ClientError) as error:
+        raise RefusedError(f"AWS cannot be asked about {cluster} in {region}: {error}") from error
+
+
+def _stacks(client: Any) -> tuple[dict[str, str], dict[str, str], dict[str, int]]:
+    """Joinery's stacks by their cluster, the state of every stack of the account by its name, and what ours reserve
+    for the webhook by their cluster.
+
+    The parameter MaxLaunches tells Joinery's apart from those of others.
+    """
+    stacks, states, reserved = {}, {}, {}
+    for page in client.get_paginator("describe_stacks").paginate():
+        for stack in page["Stacks"]:
+            parameters = {one["ParameterKey"]: one.get("ParameterValue", "") for one in stack.get("Parameters", [])}
+            states[stack["StackName"]] = stack["StackStatus"]
+            if "MaxLaunches" in parameters and not stack["StackStatus"].startswith("DELETE"):
+                name = parameters.get("ClusterName", "")
+                stacks[name], reserved[name] = stack["StackName"], int(parameters.get("WebhookConcurrency") or 0)
+    return stacks, states, reserved
+
+
+def _session(region: str) -> Any:
+    import boto3
+
+    return boto3.session.Session(region_name=region)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,132 @@
+"""Prepare the pages for the site, and look at the site when it is built. `make docs` calls both.
+
+    python -m tools.pages build/pages            copy what is read, add the order of reading and the generated pages
+    python -m tools.pages --check build/site     exit status 1 if a built page loads something from elsewhere
+
+The pages keep the paths that they have in the repository, so a link that works there works in the site. Sphinx does the
+rest, and is strict: a page that no list below names, a link without a target, and an anchor without a heading all fail.
+"""
+
+import argparse
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tools.reference import instancetypes
+from tools.template import ROOT
+
+#: In the order in which a reader needs them. The first page of all is README.md.
+CHAPTERS = {
+    "Begin": ["docs/getting-started", "docs/karpenter", "docs/compatibility"],
+    "Run it": [
+        "docs/operations",
+        "docs/runbook",
+        "docs/threat-model",
+        "docs/stand-in",
+        "SECURITY",
+        "docs/prometheus",
+        "docs/cost",
+        "CHANGELOG",
+    ],
+    "Look it up": ["docs/reference", "docs/fields", "docs/instance-types"],
+    "How it decides": ["docs/scheduling", "docs/packing", "docs/disruption", "docs/performance", "docs/benchmarks"],
+    "Work on it": [
+        "CONTRIBUTING",
+        "docs/building",
+        "docs/architecture",
+        "docs/rooms",
+        "docs/glossary",
+        "docs/critiques",
+        "docs/decisions/README",
+    ],
+}
+MANIFESTS = "manifests/README"  # a link to the folder in the package
+LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)\s]*)?\)")
+#: What a browser fetches by itself. A link that a reader clicks may lead anywhere.
+FETCHED = re.compile(
+    r"""<(?:script|img|iframe|link(?![^>]*rel="(?:canonical|search)"))\b[^>]*?(?:src|href)="(https?:|//)"""
+)
+
+
+def main(arguments: list[str] | None = None) -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--check", action="store_true")
+    options = parser.parse_args(arguments)
+    if options.check:
+        fetching = [str(page.relative_to(options.folder)) for page in fetches(options.folder)]
+        if fetching:
+            sys.exit(f"these pages load something from elsewhere: {', '.join(fetching)}")
+        # Whoever opens the folder, or serves it, sees the first page.
+        shutil.copyfile(options.folder / "README.html", options.folder / "index.html")
+        return
+    shutil.rmtree(options.folder, ignore_errors=True)
+    for path in sources():
+        _place(path, options.folder)
+    with (options.folder / "README.md").open("a") as readme:
+        readme.write(contents())
+    with (options.folder / "docs/decisions/README.md").open("a") as index:
+        index.write(decisions())
+    with (options.folder / "docs/instance-types.md").open("a") as page:
+        page.write(sample())
+
+
+def sources() -> list[Path]:
+    """The pages: those at the top of the repository and below docs/, and what the manifests are."""
+    return sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / f"{MANIFESTS}.md"])
+
+
+def _place(path: Path, folder: Path) -> None:
+    """Copy a page and the files that it links to: a link to a folder becomes one to the page in it."""
+    text = path.read_text()
+    for target, _ in LINK.findall(text):
+        linked = Path(os.path.normpath(path.parent / target))
+        if linked.is_file() and linked.suffix != ".md":
+            _copy(linked, folder)
+        elif linked.is_dir():
+            text = text.replace(f"]({target})", f"]({target.rstrip('/')}/README.md)")
+    into = folder / path.relative_to(ROOT)
+    into.parent.mkdir(parents=True, exist_ok=True)
+    into.write_text(text)
+
+
+def _copy(path: Path, folder: Path) -> None:
+    into = folder / path.relative_to(ROOT)
+    into.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(path, into)
+
+
+def contents() -> str:
+    """The order of reading, as Sphinx wants it: lists that are shown beside every page."""
+    lists = [_toctree(pages, f":caption: {chapter}") for chapter, pages in CHAPTERS.items()]
+    return "\n".join(["", *lists, _toctree([MANIFESTS], ":hidden:")])
+
+
+def decisions() -> str:
+    """All records of decisions, in the order of their numbers."""
+    names = sorted(path.stem for path in ROOT.glob("docs/decisions/[0-9]*.md"))
+    return f"\n{_toctree(names, ':maxdepth: 1')}"
+
+
+def sample() -> str:
+    """The instance types of the sample catalogue: too many rows to keep in the repository."""
+    return "\n".join(["", "## The types of the sample catalogue", "", *instancetypes.table(), ""])
+
+
+def _toctree(pages: list[str], option: str) -> str:
+    hidden = "" if "depth" in option or "hidden" in option else "\n:hidden:"
+    return "\n".join(["```{toctree}", f"{option}{hidden}", "", *pages, "```", ""])
+
+
+def fetches(folder: Path) -> Iterator[Path]:
+    """The built pages that would fetch a script, a style, a font or a picture from another host."""
+    for page in sorted(folder.rglob("*.html")):
+        if FETCHED.search(page.read_text()):
+            yield page
+
+
+if __name__ == "__main__":
+    main()

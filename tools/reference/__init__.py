@@ -1,0 +1,1 @@
+"""The tables of names that an administrator meets, written from where the code has the words."""

@@ -1,0 +1,70 @@
+"""Give the webhook a new token now, step by step, and wait in between: ``make rotate-token CLUSTER=... REGION=...``.
+
+The installer does the work (``joinery.controllers.rotation``). It takes about a quarter of an hour, in which two tokens
+are valid and no call is refused. Whoever stops it loses nothing: the schedule goes on within the hour, or this does.
+"""
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import boto3
+from botocore.exceptions import BotoCoreError, ClientError
+
+from joinery.installation.stacks import stack_name
+
+Step = Mapping[str, Any]
+_BEGIN: Step = {"operation": "rotate-token"}
+#: No token is that old, so nothing begins.
+_GO_ON: Step = {"operation": "rotate-token", "days": "99999"}
+
+
+def main() -> int:
+    """Returns the exit status: 1 if the installer failed."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--cluster", required=True, help="the cluster's name")
+    parser.add_argument("--region", required=True, help="where it is")
+    asked = parser.parse_args()
+    stack = stack_name(asked.cluster)
+    try:
+        return _rotated(boto3.session.Session(region_name=asked.region), stack)
+    except (BotoCoreError, ClientError) as error:
+        sys.exit(f"make rotate-token: stack {stack} in {asked.region}: {error}")
+
+
+def _rotated(session: Any, stack: str) -> int:
+    """Step after step until the rotation has ended. Returns the exit status."""
+    resource = session.client("cloudformation").describe_stack_resource(
+        StackName=stack, LogicalResourceId="InstallerFunction"
+    )
+    function = resource["StackResourceDetail"]["PhysicalResourceId"]
+    client = session.client("lambda")
+
+    def ask(event: Step) -> Step:
+        answer = client.invoke(FunctionName=function, Payload=json.dumps(event).encode())
+        step: Step = json.loads(answer["Payload"].read())
+        if "errorMessage" in step:
+            sys.exit(f"make rotate-token: the installer failed: {step['errorMessage']}")
+        return step
+
+    rotate(ask, time.sleep)
+    return 0
+
+
+def rotate(ask: Callable[[Step], Step], sleep: Callable[[float], object]) -> None:
+    """End a rotation that is under way, and then make a whole one: the token of now may be the one that leaked."""
+    for event in (_GO_ON, _BEGIN):
+        step = ask(event)
+        while "again_in" in step:
+            print(f"{step['step']}; the next step is due in {step['again_in']} s", flush=True)
+            sleep(step["again_in"])
+            step = ask(_GO_ON)
+        if event is _BEGIN:
+            print(step["step"], flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
