@@ -4,10 +4,12 @@ import json
 
 import pytest
 
+from joinery.account.gateway import LONGEST_CALL
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.labels import VERSION
 from joinery.apis.nodepool import NodePool
 from joinery.controllers.cluster_access import RUN, UNTIL
+from joinery.controllers.installation import KEPT_SECONDS
 from joinery.errors import ConfigurationError, ConflictError, UnavailableError
 from joinery.installation.objects import APPLIED, LEASE, MARKED, STACK, WEBHOOK
 from joinery.installation.references import Reference
@@ -333,6 +335,16 @@ def test_an_entry_whose_time_is_over_is_taken_over(world: World) -> None:
 
     succeeded(world, request("Create"))
     assert not world.account.entries
+
+
+def test_an_entry_is_its_run_s_until_that_has_removed_it(world: World) -> None:
+    """A run that is at its end still has a call to make. An entry that somebody else made meanwhile would go with it."""
+    begun = world.clock.now().timestamp()
+    with pytest.raises(Killed):
+        answered(world, request("Create"), fuse=Fuse(1))
+
+    until = int(world.account.entries[CLUSTER].tags[UNTIL])
+    assert begun + 300 - KEPT_SECONDS + LONGEST_CALL <= until <= begun + 300
 
 
 def test_a_run_waits_for_another_that_is_at_work(world: World) -> None:

@@ -152,10 +152,13 @@ def test_other_partitions_have_policies_of_their_own(stubs: Stubs, monkeypatch: 
 
 
 class Bucket:
-    """S3 as CloudFormation waits there. ``statuses``: what the next requests are answered, and 200 after them."""
+    """S3 as CloudFormation waits there. ``statuses``: what the next requests are answered, and 200 after them.
+    ``retry_after``: for how many seconds it asks not to be asked again.
+    """
 
     def __init__(self) -> None:
         self.statuses: list[int] = []
+        self.retry_after = 0
         self.received: list[tuple[str, str | None, bytes]] = []
         bucket = self
 
@@ -164,6 +167,7 @@ class Bucket:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 bucket.received.append((self.path, self.headers["Content-Type"], body))
                 self.send_response(bucket.statuses.pop(0) if bucket.statuses else 200)
+                self.send_header("Retry-After", str(bucket.retry_after))
                 self.end_headers()
 
             def log_message(self, *_: object) -> None:
@@ -198,6 +202,14 @@ def test_an_answer_is_put_again_if_s3_is_busy(account: AwsAccount, bucket: Bucke
     account.answer(bucket.url, b"{}")
 
     assert len(bucket.received) == 3
+
+
+def test_an_answer_waits_for_s3_no_longer_than_the_run_can(account: AwsAccount, bucket: Bucket) -> None:
+    """However long S3 asks for: a run that is killed has not answered at all."""
+    bucket.statuses, bucket.retry_after = [503], 3600
+    account.answer(bucket.url, b"{}")
+
+    assert len(bucket.received) == 2
 
 
 @pytest.mark.parametrize("statuses", [[403], [503, 503, 503]])

@@ -17,8 +17,10 @@ from joinery.partitions import partition_of
 #: administrator in effect, so a narrower group would only look narrower (decision record 64).
 POLICY = "AmazonEKSClusterAdminPolicy"
 SPOT_SERVICE = "spot.amazonaws.com"
+#: The answer to CloudFormation: how long one try takes, and how many there are.
 _ANSWER_SECONDS = 8.0
 _TRIES = 3
+_BUSY = (500, 502, 503, 504)
 
 
 class AwsAccount:
@@ -141,8 +143,10 @@ class AwsAccount:
             try:
                 # An empty content type, as the signature of the URL has none.
                 answer = pool.request(
-                    "PUT", url, body=body, headers={"Content-Type": ""}, timeout=_ANSWER_SECONDS,
-                    retries=urllib3.Retry(_TRIES - 1, allowed_methods=None, status_forcelist=[500, 502, 503, 504]),
+                    "PUT", url, body=body, headers={"Content-Type": ""}, timeout=urllib3.Timeout(_ANSWER_SECONDS),
+                    retries=urllib3.Retry(
+                        _TRIES - 1, allowed_methods=None, status_forcelist=_BUSY, respect_retry_after_header=False
+                    ),
                 )  # fmt: skip
             except urllib3.exceptions.HTTPError as failed:
                 raise UnavailableError(f"PUT {place}: {type(failed).__name__}") from None

@@ -5,7 +5,7 @@ it at the end, also after a failure. A run that is killed leaves its entry behin
 and that run takes the entry over and removes it.
 
 The entry is a lock as well, so that no run removes it while another is at work. Its tags say whose it is and until
-when: a run cannot outlive its own timeout.
+when: a run begins nothing after its time, but for one call that removes the entry.
 """
 
 import contextlib
@@ -13,20 +13,24 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import timedelta
 
+from joinery.account import gateway as account
 from joinery.account.gateway import AccessEntry
 from joinery.apis.labels import OWN_GROUP
-from joinery.cluster.gateway import LONGEST_CALL, Objects
+from joinery.cluster import gateway as cluster_gateway
+from joinery.cluster.gateway import Objects
 from joinery.controllers.invocation import Invocation
 from joinery.errors import ConflictError, JoineryError, UnavailableError
 from joinery.gateways import InstallerGateways
 
-#: Tags of the entry: the run that made it, and the second (Unix time) at which that run has ended.
+#: Tags of the entry: the run that made it, and the second (Unix time) by which that run has removed it.
 RUN, UNTIL = f"{OWN_GROUP}/run", f"{OWN_GROUP}/until"
 #: Between two looks at the cluster, and at another run's entry.
 _LOOK_SECONDS = 2.0
 #: For so long a new policy may count nowhere yet (IAM User Guide, "Changes that I make are not always immediately
 #: visible"). Whoever is denied for good waits that long for the answer.
 _IAM_SECONDS = 45.0
+#: To make the entry takes two calls.
+_ENTERING_SECONDS = 2 * account.LONGEST_CALL
 
 
 @contextmanager
@@ -61,7 +65,7 @@ def _enter(gateways: InstallerGateways, cluster: str, invocation: Invocation) ->
             if not _may_be_too_early(error) or since() > _IAM_SECONDS:
                 raise
             reason = "IAM does not know the installer's rights yet"
-        _wait(gateways, invocation, reason)
+        _wait(gateways, invocation, reason, before=_ENTERING_SECONDS)
 
 
 def _make_way(gateways: InstallerGateways, cluster: str, invocation: Invocation) -> str:
@@ -80,7 +84,7 @@ def _may_be_too_early(error: Exception) -> bool:
 
 
 def _tags(gateways: InstallerGateways, invocation: Invocation) -> Mapping[str, str]:
-    end = gateways.now() + timedelta(seconds=invocation.remaining())
+    end = gateways.now() + timedelta(seconds=invocation.remaining() + account.LONGEST_CALL)
     return {RUN: invocation.id, UNTIL: str(int(end.timestamp()) + 1)}
 
 
@@ -92,10 +96,12 @@ def _is_at_work(entry: AccessEntry, gateways: InstallerGateways, invocation: Inv
 def _wait_until_known(objects: Objects, gateways: InstallerGateways, invocation: Invocation) -> None:
     """EKS tells the API servers of an entry within seconds; until then they do not know us."""
     while not objects.is_administrator():
-        _wait(gateways, invocation, "the cluster does not know the installer's access entry yet")
+        reason = "the cluster does not know the installer's access entry yet"
+        _wait(gateways, invocation, reason, before=cluster_gateway.LONGEST_CALL)
 
 
-def _wait(gateways: InstallerGateways, invocation: Invocation, what_for: str) -> None:
-    if not invocation.has_time_for(_LOOK_SECONDS + LONGEST_CALL):
-        raise UnavailableError(f"no time is left to wait: {what_for}. Deploy again.")
+def _wait(gateways: InstallerGateways, invocation: Invocation, reason: str, *, before: float) -> None:
+    """Wait a moment. Raises ``UnavailableError`` if what comes then, which takes ``before`` seconds, has no time."""
+    if not invocation.has_time_for(_LOOK_SECONDS + before):
+        raise UnavailableError(f"no time is left to wait: {reason}. Deploy again.")
     gateways.sleep(_LOOK_SECONDS)

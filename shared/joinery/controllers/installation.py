@@ -34,7 +34,7 @@ from joinery.installation.requests import (
 )
 from joinery.observability import ERROR, OUTCOME, REASON, logger
 
-#: Seconds that are kept at the end of a run: one call that was begun, the access that is removed, and the answer.
+#: Seconds that are kept at the end of a run, when its last call is over: the access is removed, and the answer given.
 KEPT_SECONDS = 2 * account.LONGEST_CALL + 5
 _WRITES: Mapping[str, Callable[[InstallerRun, StackRequest], Mapping[str, str]]] = {
     PREPARATION: preparation.write,
