@@ -338,7 +338,7 @@ def test_an_entry_whose_time_is_over_is_taken_over(world: World) -> None:
 
 
 def test_an_entry_is_its_run_s_until_that_has_removed_it(world: World) -> None:
-    """A run that is at its end still has a call to make. An entry that somebody else made meanwhile would go with it."""
+    """At its end a run still has a call to make. An entry that somebody else made meanwhile would go with it."""
     begun = world.clock.now().timestamp()
     with pytest.raises(Killed):
         answered(world, request("Create"), fuse=Fuse(1))

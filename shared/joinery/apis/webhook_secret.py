@@ -58,10 +58,18 @@ def parse(text: str) -> WebhookSecret:
             f"the webhook's secret has no token of {SHORTEST_TOKEN} characters or more (A-Z a-z 0-9 . _ ~ -)"
         )
     secret = WebhookSecret(**fields)
-    moment = secret.changed_at
-    if len(tokens) > 1 and (moment is None or moment.tzinfo is None):
-        raise ValueError("the webhook's secret does not say since when it has two tokens")
+    if not _says_when(secret):
+        raise ValueError("the webhook's secret does not say since when it has two tokens: a moment with its time zone")
     return secret
+
+
+def _says_when(secret: WebhookSecret) -> bool:
+    """Whether its ``since`` is there where it must be, and is a moment where it is there."""
+    try:
+        moment = secret.changed_at
+    except ValueError:  # which quotes it, and nobody knows what somebody has written there
+        return False
+    return len(secret.valid) == 1 if moment is None else moment.tzinfo is not None
 
 
 def _object(text: str) -> Mapping[str, Any]:

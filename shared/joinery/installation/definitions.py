@@ -7,12 +7,14 @@ that is written, and so would lose them for good. An older release works with ne
 gain fields.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from joinery.apis.labels import VERSION
 from joinery.installation.references import Document
 
-#: What controller-gen writes into every definition that it generates. Karpenter's are, ours are not.
+#: What controller-gen writes into every definition that it generates. Karpenter's are, ours are not. A definition that
+#: has our version too was ours until somebody applied Karpenter's over it.
 _GENERATED = "controller-gen.kubebuilder.io/version"
 
 
@@ -28,10 +30,10 @@ def decide(stored: Document | None, version: str) -> DefinitionDecision:
     """What becomes of one definition. ``stored``: as the cluster has it. ``version``: the release to be installed."""
     if stored is None:
         return DefinitionDecision(True)
-    annotations = stored["metadata"].get("annotations") or {}
+    annotations = _annotations(stored)
     name = stored["metadata"]["name"]
     installed = annotations.get(VERSION, "")
-    if not installed and _GENERATED in annotations:
+    if _GENERATED in annotations:
         return DefinitionDecision(False, f"{name} is Karpenter's and stays")
     if is_older(version, installed):
         return DefinitionDecision(False, f"{name} is of the newer release {installed} and stays")
@@ -40,10 +42,12 @@ def decide(stored: Document | None, version: str) -> DefinitionDecision:
 
 def is_ours(stored: Document) -> bool:
     """Whether a definition is of this repository, and not Karpenter's."""
-    name = stored["metadata"]["name"]
-    annotations = stored["metadata"].get("annotations") or {}
-    is_of_a_known_group = name.endswith((".karpenter.sh", ".karpenter.k8s.aws"))
-    return is_of_a_known_group and (VERSION in annotations or _GENERATED not in annotations)
+    is_karpenter_s_api = stored["metadata"]["name"].endswith((".karpenter.sh", ".karpenter.k8s.aws"))
+    return is_karpenter_s_api and _GENERATED not in _annotations(stored)
+
+
+def _annotations(stored: Document) -> Mapping[str, str]:
+    return stored["metadata"].get("annotations") or {}
 
 
 def is_older(version: str, other: str) -> bool:

@@ -1,7 +1,7 @@
 """The services that functions in a VPC must reach, and the VPC endpoints by which they do without the internet.
 
-Names are those of PrivateLink: ``com.amazonaws.REGION.NAME``, in China ``cn.com.amazonaws.REGION.NAME``. Logs need
-none, because Lambda delivers them itself; nor does STS, because the cluster asks it who we are, and not we.
+Names are those of PrivateLink: ``com.amazonaws.REGION.NAME``, of interfaces in China ``cn.com.amazonaws.REGION.NAME``.
+Logs need none, because Lambda delivers them itself; nor does STS, because the cluster asks it who we are, and not we.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,8 @@ class VpcEndpoint:
 
     def service(self, region: str) -> str:
         """The service's name in a region, as DescribeVpcEndpoints has it."""
-        return f"{'cn.' if region.startswith('cn-') else ''}com.amazonaws.{region}.{self.name}"
+        prefix = "cn." if region.startswith("cn-") and not self.is_gateway else ""
+        return f"{prefix}com.amazonaws.{region}.{self.name}"
 
 
 ENDPOINTS: Sequence[VpcEndpoint] = (
