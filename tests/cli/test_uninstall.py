@@ -9,7 +9,7 @@ import pytest
 from joinery.apis import labels as keys
 from joinery.cli.uninstall.place import Place, UnfinishedError
 from joinery.cli.uninstall.steps import STEPS, go_through
-from joinery.errors import ConfigurationError, UnavailableError
+from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
 from joinery.installation.objects import LEASE, MARKED, WEBHOOK
 from joinery.installation.references import Reference
 from joinery.installation.removal import UNINSTALLING, Kept, Nodes
@@ -22,7 +22,9 @@ INITIALIZED = {"conditions": [{"type": "Initialized", "status": "True"}]}
 
 
 class Account:
-    """What the steps ask of AWS. ``calls``: what changed something, in order. ``fails_at``: the call that fails."""
+    """What the steps ask of AWS. ``calls``: what changed something, in order. ``fails_at``: the call that fails.
+    ``gone``: resources that CloudFormation lists and has deleted.
+    """
 
     def __init__(self) -> None:
         self.on = {*MAPPINGS.values(), *SCHEDULES.values()}
@@ -31,6 +33,7 @@ class Account:
         self.has_bucket = True
         self.instances = ["i-1"]
         self.refusal = ""
+        self.gone: set[str] = set()
         self.mode = "act"
         self.calls: list[str] = []
         self.fails_at = -1
@@ -55,6 +58,7 @@ class Account:
         return {"StackResourceSummaries": [dict(zip(keys, one, strict=True)) for one in resources]}
 
     def _get_event_source_mapping(self, UUID: str) -> Any:  # noqa: N803
+        self._find(UUID)
         return {"State": "Enabled" if UUID in self.on else "Disabled"}
 
     def _update_event_source_mapping(self, UUID: str, Enabled: bool) -> Any:  # noqa: N803
@@ -62,11 +66,16 @@ class Account:
         return {}
 
     def _get_schedule(self, Name: str) -> Any:  # noqa: N803
+        self._find(Name)
         return {"Name": Name, "State": "ENABLED" if Name in self.on else "DISABLED", "Arn": "not a parameter"}
 
     def _update_schedule(self, Name: str, State: str) -> Any:  # noqa: N803
         self.on.discard(Name)
         return {}
+
+    def _find(self, name: str) -> None:
+        if name in self.gone:
+            raise NotFoundError(f"there is no {name}")
 
     def _describe_instances(self, Filters: Any) -> Any:  # noqa: N803
         return {"Reservations": [{"Instances": [{"InstanceId": one} for one in self.instances]}]}
@@ -224,6 +233,14 @@ def test_stopped_at_any_call_it_is_simply_given_again(
     go_through(place)
     assert not account.on
     assert (account.templates, account.profiles, account.has_bucket) == ([], [], False)
+
+
+def test_a_stack_that_was_deleted_in_part_is_gone_through_again(account: Account, cluster: InMemoryObjects) -> None:
+    """CloudFormation lists the resources that it has deleted, for as long as others are left."""
+    account.stack_status = "DELETE_FAILED"
+    account.gone = {*MAPPINGS.values(), *SCHEDULES.values()}
+    go_through(place_of(account, cluster))
+    assert account.stack_status == "DELETE_COMPLETE"
 
 
 def test_done_twice_it_changes_nothing_more(account: Account, cluster: InMemoryObjects) -> None:

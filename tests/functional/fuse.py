@@ -28,6 +28,7 @@ INSTALLER_WRITES = frozenset(
         "answer",
         "apply",
         "create",
+        "patch",
         "remove",
     }
 )

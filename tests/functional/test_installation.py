@@ -665,6 +665,17 @@ def test_a_stack_is_deleted_once_somebody_has_said_that_nodes_stay(world: World)
     assert world.objects.read(WEBHOOK) is None
 
 
+def test_whoever_deploys_after_an_uninstalling_that_was_stopped_is_asked_about_nodes_again(world: World) -> None:
+    """What was said of the nodes of that day is not said of those that are launched since."""
+    succeeded(world, request("Create"))
+    succeeded(world, request("Create", CONNECTION))
+    world.objects.patch(MARKED, {"metadata": {"annotations": {UNINSTALLING: "keep"}}})
+    succeeded(world, request("Update"))
+    world.objects.put(CLAIM)
+
+    assert "The cluster still has 1 NodeClaim" in refused(world, request("Delete", CONNECTION))
+
+
 def test_an_installation_that_failed_is_rolled_back_whoevers_nodes_there_are(world: World) -> None:
     """They are another controller's: this installation has launched nothing."""
     succeeded(world, request("Create"))

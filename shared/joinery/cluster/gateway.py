@@ -211,6 +211,10 @@ class Objects(Protocol):
         """Whether it was made; False if there is one already, which is left as it is."""
         ...
 
+    def patch(self, reference: Reference, document: Document) -> bool:
+        """Merge this into the object (RFC 7386). False where there is none."""
+        ...
+
     def remove(self, reference: Reference) -> bool:
         """Ask for deletion. Returns whether there was one."""
         ...

@@ -70,19 +70,16 @@ class KubernetesObjects:
         _body("POST", str(where), answer)
         return True
 
-    def remove(self, reference: Reference) -> bool:
+    def patch(self, reference: Reference, document: Document) -> bool:
         try:
-            self._transport.request("DELETE", reference.path)
+            self._transport.request("PATCH", reference.path, document, content_type=MERGE_PATCH)
         except NotFoundError:
             return False
         return True
 
-    def patch(self, reference: Reference, document: Document) -> bool:
-        """Merge this into the object (RFC 7386). False where there is none. Who uninstalls needs it, with a person's
-        own rights; the installer does not.
-        """
+    def remove(self, reference: Reference) -> bool:
         try:
-            self._transport.request("PATCH", reference.path, document, content_type=MERGE_PATCH)
+            self._transport.request("DELETE", reference.path)
         except NotFoundError:
             return False
         return True

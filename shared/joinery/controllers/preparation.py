@@ -10,6 +10,7 @@ from joinery.controllers.installer_run import InstallerRun
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError, RefusedError, UnavailableError
 from joinery.installation import definitions, objects, shipped
 from joinery.installation.references import Reference, reference
+from joinery.installation.removal import UNINSTALLING
 from joinery.installation.requests import StackRequest
 
 #: ValidatingAdmissionPolicy is stable from here on (Kubernetes 1.30). Without it the doors' rights were unfenced.
@@ -66,8 +67,19 @@ def write(run: InstallerRun, request: StackRequest) -> Mapping[str, str]:
     force = request.properties.get("ForceConflicts") == "true"
     run.apply(wanted, objects.MARKED, force=force, left=_left_to_others(run, wanted))
     run.remove_outdated(objects.PREPARATION, wanted)
+    _stay(run)
     _make_spot_role(run)
     return {"Version": run.version}
+
+
+def _stay(run: InstallerRun) -> None:
+    """Take back what an uninstalling said of nodes that was stopped: whoever deploys stays, and so a later deletion of
+    the stack asks about nodes again.
+    """
+    marked = run.objects.read(objects.MARKED)
+    if marked is not None and UNINSTALLING in (marked["metadata"].get("annotations") or {}):
+        run.begin(f"Taking {UNINSTALLING} off {objects.MARKED}")
+        run.objects.patch(objects.MARKED, {"metadata": {"annotations": {UNINSTALLING: None}}})
 
 
 def _make_spot_role(run: InstallerRun) -> None:

@@ -10,7 +10,8 @@ from joinery.cli.visible import visible
 from joinery.installation.removal import Kept, Nodes
 
 if TYPE_CHECKING:
-    from joinery.cli.uninstall.place import Editable, Place
+    from joinery.cli.uninstall.place import Place
+    from joinery.cluster.gateway import Objects
 
 #: What `--timeout` is without being said: budgets and grace periods are what a drain waits for.
 _MINUTES = 60
@@ -78,7 +79,7 @@ def _place(
     )  # fmt: skip
 
 
-def _objects(cluster: str, region: str, *, is_current: bool) -> "Editable | None":
+def _objects(cluster: str, region: str, *, is_current: bool) -> "Objects | None":
     """The cluster's objects; None where there is no such cluster."""
     from joinery.cli.doctor.reaching import connected
     from joinery.cluster.objects import KubernetesObjects

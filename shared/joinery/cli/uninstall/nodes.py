@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from joinery.apis import labels as keys
 from joinery.cli.uninstall.place import Place
-from joinery.errors import ConfigurationError
+from joinery.errors import ConfigurationError, NotFoundError
 from joinery.installation.objects import MARKED, WEBHOOK
 from joinery.installation.references import Document, reference
 from joinery.installation.removal import CLAIMS, UNINSTALLING, Nodes, named, of_ours, unmarked, unsettled
@@ -120,17 +120,33 @@ def _switched_off(place: Place, is_due: Callable[[str], bool]) -> str:
     mappings = [one["PhysicalResourceId"] for one in due if one["ResourceType"] == _MAPPING]
     schedules = [one["PhysicalResourceId"] for one in due if one["ResourceType"] == _SCHEDULE]
     for uuid in mappings:
-        if place.aws.ask("lambda", "get_event_source_mapping", UUID=uuid)["State"] in ("Enabled", "Enabling"):
+        if _mapping_state(place, uuid) in ("Enabled", "Enabling"):
             place.aws.ask("lambda", "update_event_source_mapping", UUID=uuid, Enabled=False)
     for name in schedules:
-        schedule = place.aws.ask("scheduler", "get_schedule", Name=name)
-        if schedule["State"] == "ENABLED":
-            kept = {key: schedule[key] for key in _OF_A_SCHEDULE if key in schedule}
-            place.aws.ask("scheduler", "update_schedule", **kept, State="DISABLED")
+        _disable(place, name)
     place.until(lambda: _still_on(place, mappings))
     return f"{len(mappings)} queues and {len(schedules)} schedules wake nobody"
 
 
+def _mapping_state(place: Place, uuid: str) -> str:
+    """That of an event source mapping; empty if it is gone."""
+    try:
+        return str(place.aws.ask("lambda", "get_event_source_mapping", UUID=uuid)["State"])
+    except NotFoundError:  # CloudFormation lists what it has deleted, while the rest of the stack is left
+        return ""
+
+
+def _disable(place: Place, name: str) -> None:
+    """Switch off a schedule, if it is there and on."""
+    try:
+        schedule = place.aws.ask("scheduler", "get_schedule", Name=name)
+    except NotFoundError:
+        return
+    if schedule["State"] == "ENABLED":
+        kept = {key: schedule[key] for key in _OF_A_SCHEDULE if key in schedule}
+        place.aws.ask("scheduler", "update_schedule", **kept, State="DISABLED")
+
+
 def _still_on(place: Place, mappings: Sequence[str]) -> str:
-    states = [place.aws.ask("lambda", "get_event_source_mapping", UUID=uuid)["State"] for uuid in mappings]
-    return "waiting for queues to be let go" if any(state != "Disabled" for state in states) else ""
+    states = {_mapping_state(place, uuid) for uuid in mappings}
+    return "waiting for queues to be let go" if states - {"Disabled", ""} else ""

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 from joinery.cluster.gateway import Objects
 from joinery.errors import JoineryError
-from joinery.installation.references import Document, Reference
 from joinery.installation.removal import Kept, Nodes
 
 
@@ -22,14 +21,6 @@ class Aws(Protocol):
     """AWS. ``service`` and ``operation`` are botocore's names; pages are put together. Raises our errors."""
 
     def ask(self, service: str, operation: str, **parameters: Any) -> Mapping[str, Any]: ...
-
-
-class Editable(Objects, Protocol):
-    """The cluster's objects, with the right to change them in place."""
-
-    def patch(self, reference: Reference, document: Document) -> bool:
-        """Merge this into the object. False where there is none."""
-        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +37,7 @@ class Place:
     bucket: Kept
     definitions: Kept
     aws: Aws
-    objects: Editable | None
+    objects: Objects | None
     now: Callable[[], float]
     sleep: Callable[[float], None]
     deadline: float
