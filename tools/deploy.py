@@ -14,6 +14,7 @@ import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from joinery.controllers.preparation import LEAST_KUBERNETES
@@ -126,6 +127,13 @@ def _refuse_a_stack_that_takes_no_update(stack: str, state: str) -> None:
         raise RefusedError(f"{stack} is {state}: another deployment is under way. Wait until it is done")
 
 
+def asked_for(text: str, now: datetime) -> dict[str, str]:
+    """The user's parameters, and the moment: without a change CloudFormation would not call the installer, and what
+    somebody deleted in the cluster would be missing from then on. Raises ``RefusedError``.
+    """
+    return {"DeployedAt": now.strftime("%Y-%m-%dT%H:%M:%SZ"), **parameters_in(text)}
+
+
 def parameters_in(text: str) -> dict[str, str]:
     """``Key=Value Key='a value'``, as a shell reads it. Raises ``RefusedError`` for what is none."""
     given = {}
@@ -213,7 +221,8 @@ def main() -> None:
 
     parameters = load()["Parameters"]
     try:
-        given = parameters_in(os.environ.get("PARAMETERS", ""))
+        now = datetime.now(UTC)  # noqa: TID251 - the command's one clock
+        given = asked_for(os.environ.get("PARAMETERS", ""), now)
         refuse_unknown(given, parameters)
         account = looked_at(asked.cluster, asked.region)
         planned = plan(asked.cluster, account, given, int(parameters["WebhookConcurrency"]["Default"]))

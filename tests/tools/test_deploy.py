@@ -1,5 +1,8 @@
 """`make deploy`: what is looked at first, what SAM is told, and what is said afterwards."""
 
+import re
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from joinery.installation.stacks import stack_name
@@ -7,6 +10,7 @@ from tools.deploy import (
     Account,
     Plan,
     RefusedError,
+    asked_for,
     command,
     failures,
     left_by_hand,
@@ -64,6 +68,18 @@ def test_edits_are_overwritten_once_and_not_from_then_on() -> None:
     """CloudFormation keeps the value of a parameter that nobody names."""
     assert plan("blue", ACCOUNT, {}, 20).parameters["ForceConflicts"] == "false"
     assert plan("blue", ACCOUNT, {"ForceConflicts": "true"}, 20).parameters["ForceConflicts"] == "true"
+
+
+def test_each_deployment_has_the_installer_called() -> None:
+    """Nothing else may have changed but what somebody deleted in the cluster, which CloudFormation does not see."""
+    noon = datetime(2026, 11, 1, 12, tzinfo=UTC)
+    first, second = asked_for("Mode=observe", noon), asked_for("Mode=observe", noon + timedelta(seconds=1))
+    assert first["Mode"] == second["Mode"] == "observe"
+    assert first["DeployedAt"] != second["DeployedAt"]
+    template = load()
+    assert re.fullmatch(template["Parameters"]["DeployedAt"]["AllowedPattern"], first["DeployedAt"])
+    for resource in ("Preparation", "Connection"):
+        assert template["Resources"][resource]["Properties"]["DeployedAt"] == {"Ref": "DeployedAt"}
 
 
 def test_what_a_person_says_counts() -> None:

@@ -120,7 +120,10 @@ def account_rights(site: Site) -> Iterator[Finding]:
             by = result.get("OrganizationsDecisionDetail", {}).get("AllowedByOrganizations")
             denied.append(f"{door.lower()}: {action}" + (" (by the organisation)" if by is False else ""))
     if denied:
-        remedy = "a boundary or a service control policy is against it, or the policies were changed: deploy again"
+        remedy = (
+            "a boundary or a service control policy is against it, or somebody has changed the policies: "
+            f"aws cloudformation detect-stack-drift --stack-name {site.stack}"
+        )
         yield fail("account", f"not allowed: {', '.join(denied)}", remedy)
     else:
         yield ok("account", "the functions may launch, tag, end and record")

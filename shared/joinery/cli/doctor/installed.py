@@ -150,7 +150,8 @@ def wakeups(site: Site) -> Iterator[Finding]:
     for logical, name in site.resources.items():
         if logical.endswith("Schedule") and _state(site, name) != "ENABLED":
             broken.append(name)
-            yield fail("wake-ups", f"{logical} is disabled", "deploy again, or enable it in EventBridge Scheduler")
+            remedy = f"enable {name} in EventBridge Scheduler, or finish make undeploy: a deployment does neither"
+            yield fail("wake-ups", f"{logical} is disabled", remedy)
     if not broken:
         yield ok("wake-ups", "queues and schedules are enabled")
 
