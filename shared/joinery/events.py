@@ -61,6 +61,12 @@ _NEEDS_NOTHING = {
     "DisruptionTerminating": Event(_BOTH, "it goes: its pods have another place, or its replacement is ready"),
     "Unconsolidatable": Event(_BOTH, "it may go, and nothing better was found, or its NodePool does not want it"),
     "ConsolidationCandidate": Event(_BOTH, "it does not earn its price, and goes: what that saves"),
+    "ConsolidationApproved": Event(
+        (NODE_POOL, *_BOTH), "its NodePool is Balanced and agrees to a command: with which score"
+    ),
+    "ConsolidationRejected": Event(
+        _BOTH, "it was to go, and stays: the cluster changed (`churn`, `budget`, `scheduling`) before that began"
+    ),
     "ScaledUp": Event((NODE_POOL,), "a static NodePool gets nodes"),
     "ScaledDown": Event((NODE_CLAIM,), "its static NodePool has too many nodes"),
     "CanaryPassed": Event((NODE_CLASS,), "nodes may be moved to a new AMI: it ran well"),

@@ -1,6 +1,7 @@
 """A door that starts disruption commands, for tests: the claims that they name are replaced by what their pods need."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from dataclasses import replace
 from typing import Any
 
 from joinery.apis.caps import Caps
@@ -15,6 +16,7 @@ from joinery.lifecycle.new_commands import NewCommand, as_if_retired, for_moves
 from joinery.planning import plan
 from joinery.scheduling.problem import Options, Problem
 from joinery.state.disruption import DISRUPTION_REASON
+from tests.functional.overtaken import Overtaken
 from tests.functional.stand import APART, Stand
 
 
@@ -74,3 +76,11 @@ def stays(stand: Stand, claim: NodeClaim) -> bool:
     after = now(stand, claim)
     marks = {DISRUPTION_COMMAND, RETIRED_FOR} & set(after.metadata.annotations)
     return not (after.is_deleting or marks or after.condition(DISRUPTION_REASON) or is_tainted(stand, claim))
+
+
+def meanwhile(stand: Stand, happens: Callable[[], object]) -> Stand:
+    """A stand in which something happens between the decision and what is read after it."""
+    cluster: Any = Overtaken(stand.world.cluster, "snapshot", lambda: None, happens)
+    overtaken = Stand(stand.world, gateways=replace(stand.gateways, cluster=cluster))
+    overtaken.settings = stand.settings
+    return overtaken

@@ -15,7 +15,7 @@ from joinery.apis.labels import DISRUPTION_COMMAND, INSTANCE_TYPE, POD_DELETION_
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cli.main import app
 from joinery.controllers.lease import LEASE
-from joinery.disruption.disruptions import Disruption, Disruptions, Held, HeldCode, Refused
+from joinery.disruption.disruptions import Disruption, Disruptions, Refused
 from joinery.disruption.problem import DisruptionProblem
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConflictError, RefusedError
@@ -27,7 +27,7 @@ from simulator.doors.doors import Doors
 from simulator.doors.queues import record
 from simulator.world import World
 from tests.functional.deciding import Retiring, emptying
-from tests.functional.disrupting import is_tainted, now, others, running
+from tests.functional.disrupting import is_tainted, meanwhile, now, others, running
 from tests.functional.overtaken import Overtaken
 from tests.functional.stand import Stand
 
@@ -179,20 +179,12 @@ def test_replacements_obey_the_caps(world: World) -> None:
 # --- the world changes meanwhile ---
 
 
-def _meanwhile(stand: Stand, happens: Callable[[], object]) -> Stand:
-    """A stand in which something happens between the decision and what is read after it."""
-    cluster: Any = Overtaken(stand.world.cluster, "snapshot", lambda: None, happens)
-    meanwhile = Stand(stand.world, gateways=replace(stand.gateways, cluster=cluster))
-    meanwhile.settings = stand.settings
-    return meanwhile
-
-
 def test_a_node_to_which_a_pod_has_come_is_not_empty(stand: Stand, counted: Callable[[], dict[str, float]]) -> None:
     """The scheduler bound it while the decision was made."""
     _empty(stand)
     (claim,) = stand.claims
     pod = builders.pod("late", cpu="100m", node=claim.status.node_name, phase="Running", owner="web")
-    assert _meanwhile(stand, lambda: stand.world.cluster.add(pod)).consolidate(emptying)["commands"] == 0
+    assert meanwhile(stand, lambda: stand.world.cluster.add(pod)).consolidate(emptying)["commands"] == 0
     assert not is_tainted(stand, claim)
     assert counted()["karpenter_voluntary_disruption_failed_validations_total"] == 1
 
@@ -219,7 +211,7 @@ def test_a_place_that_is_taken_ends_a_command(stand: Stand) -> None:
     node = first.status.node_name
     stand.world.cluster.add(builders.pod("free", cpu="1", node=node, phase="Running", owner="free"))
     large = builders.pod("large", cpu="2500m", node=second.status.node_name, phase="Running", owner="large")
-    overtaken = _meanwhile(stand, lambda: stand.world.cluster.add(large))
+    overtaken = meanwhile(stand, lambda: stand.world.cluster.add(large))
     assert overtaken.consolidate(Retiring(first.metadata.name))["commands"] == 0
     assert not is_tainted(stand, first)
 
@@ -230,7 +222,7 @@ def test_a_pod_that_has_ended_meanwhile_is_left_out(stand: Stand) -> None:
     stand.settle()
     (old,) = stand.claims
     pod = stand.world.cluster.pods["default/pod-1"]
-    overtaken = _meanwhile(stand, lambda: stand.world.cluster.api.delete(pod))
+    overtaken = meanwhile(stand, lambda: stand.world.cluster.api.delete(pod))
     outcome = overtaken.consolidate(Retiring(old.metadata.name))
     assert (outcome["commands"], outcome["evictions"]) == (1, 2)
     (new,) = others(stand, [old])
@@ -241,7 +233,7 @@ def test_a_node_that_is_interrupted_meanwhile_is_left_alone(stand: Stand) -> Non
     """Its pods are provisioning's now."""
     (old,) = running(stand, owner="web")
     warned = lambda: stand.receive("interruption_spot_warning", stand.alive[0])  # noqa: E731
-    assert _meanwhile(stand, warned).consolidate(Retiring(old.metadata.name))["commands"] == 0
+    assert meanwhile(stand, warned).consolidate(Retiring(old.metadata.name))["commands"] == 0
     assert others(stand, [old]) == []
 
 
@@ -252,7 +244,7 @@ def test_two_runs_that_overlap_start_nothing_twice(stand: Stand) -> None:
     """The second decides from what the first had read, and finds the node taken."""
     (old,) = running(stand, owner="web")
     decide = Retiring(old.metadata.name)
-    overtaken = _meanwhile(stand, lambda: stand.consolidate(decide))
+    overtaken = meanwhile(stand, lambda: stand.consolidate(decide))
     assert overtaken.consolidate(decide)["commands"] == 0
     assert len(others(stand, [old])) == 1
     assert len(stand.alive) == 2
@@ -323,37 +315,6 @@ def test_the_real_decision_gives_up_an_empty_node(stand: Stand) -> None:
     assert (call.result["outcome"], call.result["commands"], call.error) == ("done", 1, "")
     _tick(stand, 5)
     assert stand.alive == []
-
-
-def test_people_are_told_why_nodes_stay(stand: Stand, counted: Callable[[], dict[str, float]]) -> None:
-    """Rules of nodes on the nodes, those of NodePools once on the pool, and nothing of what passes by itself. That a
-    node earns its price is told once in a quarter of an hour.
-    """
-    codes = (HeldCode.POD, HeldCode.NOT_WORTH_IT, HeldCode.BUDGET, HeldCode.BUDGET, HeldCode.LEAVING)
-    claims = running(stand, len(codes))
-
-    def holding(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions:
-        named = zip(claims, codes, strict=True)
-        return Disruptions(held=tuple(Held(claim.metadata.name, code, f"because of {code}") for claim, code in named))
-
-    before = len(stand.world.cluster.events)
-    stand.consolidate(holding)
-    # One held by its pod, and two by a budget. The others pass by themselves, or nothing speaks for disrupting them.
-    assert counted()["joinery_nodes_held"] == 3
-    for _ in range(15):
-        stand.wait(60)
-        stand.consolidate(holding)
-    told = {(event.reason, event.kind, event.message) for event in stand.world.cluster.events[before:]}
-    assert told == {
-        ("DisruptionBlocked", "NodeClaim", "because of Pod"),
-        ("DisruptionBlocked", "Node", "because of Pod"),
-        ("Unconsolidatable", "NodeClaim", "because of NotWorthIt"),
-        ("Unconsolidatable", "Node", "because of NotWorthIt"),
-        ("DisruptionBlocked", "NodePool", "because of Budget"),
-    }
-    worth = [event for event in stand.world.cluster.events[before:] if event.reason == "Unconsolidatable"]
-    assert {event.kind for event in worth[:2]} == {"Node", "NodeClaim"}
-    assert len(worth) <= 4
 
 
 def test_a_record_is_decided_again_by_the_command_line(world: World, tmp_path: Path) -> None:

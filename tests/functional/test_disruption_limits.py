@@ -1,9 +1,7 @@
 """What limits disruption beyond budgets, through the real doors: a rate, and a stop."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import timedelta
-from typing import Any
 
 import pytest
 from msgspec.structs import replace as with_fields
@@ -18,8 +16,7 @@ from joinery.disruption.problem import DisruptionProblem
 from joinery.scheduling.solve import Stopwatch
 from simulator.world import World
 from tests.functional.deciding import Retiring
-from tests.functional.disrupting import is_tainted, running
-from tests.functional.overtaken import Overtaken
+from tests.functional.disrupting import is_tainted, meanwhile, running
 from tests.functional.stand import Stand
 from tests.unit.disruption.clusters import annotated
 
@@ -136,8 +133,7 @@ def test_what_is_forbidden_while_a_decision_is_made_does_not_begin(
     (Karpenter disruption, validation).
     """
     claim = stand.claims[0]
-    cluster: Any = Overtaken(stand.world.cluster, "snapshot", lambda: None, lambda: happens(stand, claim))
-    late = Stand(stand.world, gateways=replace(stand.gateways, cluster=cluster))
+    late = meanwhile(stand, lambda: happens(stand, claim))
     assert late.consolidate(Retiring(claim.metadata.name, reason=DisruptionReason.EMPTY))["commands"] == 0
     assert not is_tainted(stand, claim)
     assert any(why in str(getattr(record, "reason", "")) for record in caplog.records)

@@ -9,14 +9,14 @@ will hold is not known yet, and somebody is about to change the cluster.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.policies import MetricsDetail
 from joinery.commands import UpdateClaim
 from joinery.controllers.actor import Actor
-from joinery.controllers.disruption_telling import Outcome, tell
+from joinery.controllers.disruption_telling import Begun, tell
 from joinery.controllers.invocation import Invocation
 from joinery.controllers.lease import ACTING_SECONDS
 from joinery.controllers.orchestration import Orchestrator
@@ -31,7 +31,7 @@ from joinery.disruption.instance_type_drift import instance_type_drift
 from joinery.disruption.moves import replicas_of
 from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
 from joinery.disruption.readmission import readmit
-from joinery.disruption.validation import Validation, validate
+from joinery.disruption.validation import Dropped, validate
 from joinery.doorbell.gateway import Bell
 from joinery.errors import RefusedError
 from joinery.gateways import Gateways
@@ -56,14 +56,6 @@ class Decide(Protocol):
     """Which nodes go: ``disruption.decide.decide``."""
 
     def __call__(self, problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions: ...
-
-
-@dataclass(frozen=True)
-class _Begun:
-    """``outcomes``: what became of each command that was still right. ``actor``: holds what went wrong with them."""
-
-    actor: Actor
-    outcomes: tuple[Outcome, ...] = ()
 
 
 class DisruptionController:
@@ -96,14 +88,14 @@ class DisruptionController:
         decision = self._decide(problem, stopwatch=invocation.stopwatch())
         if decision.limit_struck:
             count(Count.SEARCHES_CUT_SHORT)
-        begun = self._act(problem, decision, supply, invocation)
-        self._measure(problem, decision, begun.outcomes)
-        tell(self._gateways, invocation, snapshot, decision, begun.outcomes)
+        begun, actor = self._act(problem, decision, supply, invocation)
+        self._measure(problem, decision, begun)
+        tell(self._gateways, invocation, snapshot, decision, begun)
         marks = deletion_costs(problem, decision, is_wanted=self._settings.pod_deletion_cost)
-        begun.actor.carry_out(*((mark,) for mark in marks))
-        begun.actor.conclude()
+        actor.carry_out(*((mark,) for mark in marks))
+        actor.conclude()
         _report(decision.refused)
-        return _outcome(decision, begun.outcomes)
+        return _outcome(decision, begun.commands)
 
     # --- deciding ---
 
@@ -140,18 +132,20 @@ class DisruptionController:
 
     # --- acting on the decision ---
 
-    def _act(self, problem: DisruptionProblem, decision: Disruptions, supply: Supply, invocation: Invocation) -> _Begun:
-        """Begin the commands that are still right."""
+    def _act(
+        self, problem: DisruptionProblem, decision: Disruptions, supply: Supply, invocation: Invocation
+    ) -> tuple[Begun, Actor]:
+        """Begin the commands that are still right. The actor holds what went wrong with them."""
         decided = problem.packing.snapshot
         failure = self._record(problem, decision, supply)
         if not decision.commands:
-            return _Begun(self._actor(decided, invocation, failure))
+            return Begun(), self._actor(decided, invocation, failure)
         current = self._gateways.cluster.snapshot()
         at_present = replace(problem.packing, snapshot=current)
         placed = validate(at_present, decision.commands, decided)
         validation = readmit(placed.valid, replace(problem, packing=at_present))
-        _log_dropped(placed)
-        _log_dropped(validation)
+        dropped = (*placed.dropped, *validation.dropped)
+        _log_dropped(dropped)
         acting = invocation.within(ACTING_SECONDS)
         actor = self._actor(current, acting, failure)
         orchestrator = Orchestrator(self._gateways, actor, current, supply, acting)
@@ -159,16 +153,15 @@ class DisruptionController:
         started = orchestrator.start(commands, door="disruption", caps=self._settings.caps)
         if actor.is_cut_short:
             self._gateways.doorbell.ring(Bell.DISRUPTION)
-        return _Begun(actor, tuple(zip(validation.valid, started, strict=True)))
+        return Begun(tuple(zip(validation.valid, started, strict=True)), dropped), actor
 
-    def _measure(self, problem: DisruptionProblem, decision: Disruptions, started: Sequence[Outcome]) -> None:
+    def _measure(self, problem: DisruptionProblem, decision: Disruptions, begun: Begun) -> None:
         metrics.add(*standing(problem, decision))
         if self._settings.metrics == MetricsDetail.NODE_POOLS:
             metrics.add(*by_node_pool(problem, decision))
-        for disruption, outcome in started:
-            if outcome.record is not None:
-                done = "replace" if disruption.launches else "delete"
-                count(Count.DISRUPTION_DECISIONS, decision=done, reason=disruption.reason.value.lower())
+        for disruption in begun.commands:
+            done = "replace" if disruption.launches else "delete"
+            count(Count.DISRUPTION_DECISIONS, decision=done, reason=disruption.reason.value.lower())
 
     def _record(self, problem: DisruptionProblem, decision: Disruptions, supply: Supply) -> Exception | None:
         """Keep the decision, if it is one to act on or to look into.
@@ -228,17 +221,16 @@ def _report(refused: Sequence[Refused]) -> None:
         raise RefusedError(f"to retire {names} breaks a rule: {first.why}; please report this")
 
 
-def _log_dropped(validation: Validation) -> None:
+def _log_dropped(listed: Sequence[Dropped]) -> None:
     """Say which commands were decided and are out of date."""
-    count(Count.DISRUPTIONS_DROPPED, len(validation.dropped))
-    for command, why in validation.dropped:
-        about = said(**{COMMAND: f"disrupt {', '.join(command.retire)}", REASON: why})
+    count(Count.DISRUPTIONS_DROPPED, len(listed))
+    for dropped in listed:
+        about = said(**{COMMAND: f"disrupt {', '.join(dropped.command.retire)}", REASON: dropped.why})
         logger.info("dropped", extra=about)
 
 
-def _outcome(decision: Disruptions, started: Sequence[Outcome]) -> Mapping[str, Any]:
+def _outcome(decision: Disruptions, begun: Sequence[Disruption]) -> Mapping[str, Any]:
     """The run in figures: commands, nodes, evictions, and $/h."""
-    begun = [disruption for disruption, outcome in started if outcome.record is not None]
     return {
         "decided": len(decision.commands),
         "commands": len(begun),

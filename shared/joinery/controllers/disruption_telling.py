@@ -1,7 +1,9 @@
 """What people are told of a decision about disruption: Events on the nodes and pools that it is about, and the log.
 
 The reasons of the Events are Karpenter's (disruption events): ``DisruptionBlocked`` where a rule keeps a node,
-``Unconsolidatable`` where nothing better than it was found, ``ConsolidationCandidate`` where it is to be replaced.
+``Unconsolidatable`` where nothing better than it was found, ``ConsolidationCandidate`` where it is to be replaced,
+``ConsolidationApproved`` where Balanced NodePools agree to that, ``ConsolidationRejected`` where the cluster had
+changed before it began.
 
 In most clusters most nodes earn their price, and every run finds that anew. So ``Unconsolidatable`` is told of a node
 once in a quarter of an hour, as Karpenter tells it, and of each node in another minute of it.
@@ -9,6 +11,7 @@ once in a quarter of an hour, as Karpenter tells it, and of each node in another
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import islice
 from zlib import crc32
@@ -21,6 +24,7 @@ from joinery.controllers.announcements import MOST_EVENTS, announce
 from joinery.controllers.invocation import Invocation
 from joinery.controllers.orchestration import Started
 from joinery.disruption.disruptions import Disruption, Disruptions, Held, HeldCode
+from joinery.disruption.validation import Dropped
 from joinery.gateways import Gateways
 from joinery.observability import CODE, REASON, logger, said
 from joinery.state.nodes import nodes_by_provider_id
@@ -41,7 +45,18 @@ _UNCONSOLIDATABLE = frozenset({HeldCode.POLICY, HeldCode.UNPRICED, HeldCode.NOT_
 #: Minutes between two Events that a node stays though nothing forbids that it goes (Karpenter: 15 minutes).
 _TOLD_EVERY = 15
 
-Outcome = tuple[Disruption, Started]
+
+@dataclass(frozen=True)
+class Begun:
+    """What became of a decision. ``outcomes``: of the commands that were still right. ``dropped``: the others."""
+
+    outcomes: tuple[tuple[Disruption, Started], ...] = ()
+    dropped: tuple[Dropped, ...] = ()
+
+    @property
+    def commands(self) -> Sequence[Disruption]:
+        """Those that have begun."""
+        return [disruption for disruption, outcome in self.outcomes if outcome.record is not None]
 
 
 def tell(
@@ -49,17 +64,18 @@ def tell(
     invocation: Invocation,
     snapshot: Snapshot,
     decision: Disruptions,
-    started: Sequence[Outcome],
+    begun: Begun,
 ) -> None:
     """Send the Events of a decision, and log what holds nodes back. ``snapshot``: what it was made from."""
     for code, number in Counter(held.code for held in decision.held).items():
         example = next(held for held in decision.held if held.code is code)
         logger.info(f"{number} nodes are held", extra=said(**{CODE: code.value, REASON: example.message}))
     about = _Subjects(snapshot)
-    begun = [disruption for disruption, outcome in started if outcome.record is not None]
     is_only_observed = not gateways.may_launch
     sorts: tuple[Iterable[Announce], ...] = (
-        about.observed(begun) if is_only_observed else about.candidates(begun),
+        about.observed(begun.commands) if is_only_observed else about.candidates(begun.commands),
+        () if is_only_observed else about.approved(begun.commands),
+        about.rejected(begun.dropped),
         about.blocked_pools(decision.held),
         about.blocked(decision.held),
         about.unconsolidatable(held for held in decision.held if _is_due(held, snapshot.now)),
@@ -70,6 +86,10 @@ def tell(
 def _is_due(held: Held, now: datetime) -> bool:
     """Whether it is the node's minute of the quarter of an hour. Nobody has to remember when it was told last."""
     return crc32(held.node_claim.encode()) % _TOLD_EVERY == now.minute % _TOLD_EVERY
+
+
+def _is_consolidation(disruption: Disruption) -> bool:
+    return disruption.reason is DisruptionReason.UNDERUTILIZED
 
 
 class _Subjects:
@@ -88,9 +108,24 @@ class _Subjects:
 
     def candidates(self, disruptions: Iterable[Disruption]) -> Iterator[Announce]:
         """Which nodes are consolidated, and what that saves."""
-        for disruption in disruptions:
-            subjects = self._of(disruption.retire) if disruption.reason is DisruptionReason.UNDERUTILIZED else ()
-            yield from (Announce("ConsolidationCandidate", disruption.message, subject) for subject in subjects)
+        for disruption in filter(_is_consolidation, disruptions):
+            for subject in self._of(disruption.retire):
+                yield Announce("ConsolidationCandidate", disruption.message, subject)
+
+    def approved(self, disruptions: Iterable[Disruption]) -> Iterator[Announce]:
+        """What Balanced NodePools say of commands that they agree to: on its node if it is one, else on the pools."""
+        for disruption in filter(_is_consolidation, disruptions):
+            for balance in disruption.balances:
+                text = f"NodePool {balance.pool} is Balanced, and agrees: {balance}"
+                is_single = len(disruption.retire) == 1
+                for subject in self._of(disruption.retire) if is_single else [self._pools[balance.pool]]:
+                    yield Announce("ConsolidationApproved", text, subject)
+
+    def rejected(self, listed: Iterable[Dropped]) -> Iterator[Announce]:
+        """Which nodes were to be consolidated, and stay because the cluster changed while that was decided."""
+        for dropped in listed:
+            for subject in self._of(dropped.command.retire) if _is_consolidation(dropped.command) else ():
+                yield Announce("ConsolidationRejected", f"{dropped.failure}: {dropped.why}", subject)
 
     def blocked_pools(self, listed: Iterable[Held]) -> Iterator[Announce]:
         """Which NodePools let no more nodes be disrupted now."""

@@ -12,16 +12,15 @@ Empty nodes are given up under every policy, so ``Empty`` commands are not asked
 that goes along with drifted ones is, with its share of what the command saves.
 """
 
-import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import replace
 
 from joinery.apis.disruption import DisruptionReason
 from joinery.disruption.admission import Admitted
 from joinery.disruption.candidates import Candidate, Candidates
 from joinery.disruption.costs import eviction_cost
-from joinery.disruption.disruptions import Disruption, Held, HeldCode
+from joinery.disruption.disruptions import THRESHOLD, Balance, Disruption, Held, HeldCode
 from joinery.disruption.problem import DisruptionProblem
 from joinery.state.nodes import NodeView
 from joinery.state.pods import is_daemon
@@ -29,36 +28,11 @@ from joinery.state.priorities import priorities_of
 
 POLICY = "Balanced"
 _DRIFTED = DisruptionReason.DRIFTED
-#: A command needs at least so much saving for what it disturbs: 1 / k, where Karpenter fixes k at 2.
-THRESHOLD = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Balance:
-    """A command in the eyes of one Balanced pool.
-
-    ``savings``: the share of the pool's cost that it saves. ``disturbance``: the share of the pool that it disturbs.
-    """
-
-    pool: str
-    savings: float
-    disturbance: float
-
-    @property
-    def score(self) -> float:
-        """The one over the other: 0 where nothing is saved, without end where nothing is disturbed."""
-        if self.savings <= 0:
-            return 0.0
-        return self.savings / self.disturbance if self.disturbance > 0 else math.inf
-
-    @property
-    def is_approved(self) -> bool:
-        """Whether the pool agrees."""
-        return self.score >= THRESHOLD
 
 
 def approved(commands: Iterable[Disruption], problem: DisruptionProblem, judged: Candidates) -> Admitted:
-    """The commands to which every Balanced pool agrees, in their order; and the nodes of the others, held.
+    """The commands to which every Balanced pool agrees, in their order, with what these say of them; and the nodes of
+    the others, held.
 
     ``judged``: all nodes of the problem.
     """
@@ -69,7 +43,7 @@ def approved(commands: Iterable[Disruption], problem: DisruptionProblem, judged:
         if objection := balances.objection(command):
             held += [Held(name, HeldCode.POLICY, objection, command.reason) for name in command.retire]
         else:
-            chosen.append(command)
+            chosen.append(replace(command, balances=balances.of(command)))
     return Admitted(tuple(chosen), tuple(held))
 
 
@@ -92,8 +66,10 @@ class Balances:
                 self._costs[view.pool] += judged.prices.get(view.claim, 0.0)
                 self._disturbances[view.pool] += self._disturbance(view)
 
-    def of(self, command: Disruption) -> Sequence[Balance]:
-        """The command in the eyes of every Balanced pool that it takes nodes from, by their names; drift apart."""
+    def of(self, command: Disruption) -> tuple[Balance, ...]:
+        """The command in the eyes of every Balanced pool that is asked about it, by their names."""
+        if command.reason is DisruptionReason.EMPTY:
+            return ()
         taken = [self._candidates[name] for name in command.retire if name in self._candidates]
         price = sum(candidate.price for candidate in taken)
         if command.reason is _DRIFTED:
@@ -103,14 +79,8 @@ class Balances:
 
     def objection(self, command: Disruption) -> str:
         """Why a Balanced pool does not agree, as a sentence about it; empty if all do, or none is asked."""
-        if command.reason is DisruptionReason.EMPTY:
-            return ""
-        for balance in self.of(command):
-            if not balance.is_approved:
-                saved, disturbed = f"{balance.savings:.1%} of its cost", f"{balance.disturbance:.1%} of its disruption"
-                score = f"a score of {balance.score:.2f}, and it takes {THRESHOLD:g}"
-                return f"NodePool {balance.pool} is Balanced: {saved} would be saved for {disturbed}, {score}"
-        return ""
+        refused = next((balance for balance in self.of(command) if not balance.is_approved), None)
+        return f"NodePool {refused.pool} is Balanced: {refused}, and it takes {THRESHOLD:g}" if refused else ""
 
     def _balance(self, pool: str, taken: Iterable[Candidate], savings: float, price: float) -> Balance:
         own = [candidate for candidate in taken if candidate.view.pool == pool]

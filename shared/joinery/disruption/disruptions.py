@@ -1,5 +1,6 @@
 """What ``decide`` answers: which nodes go, what replaces them, in which order, and which nodes stay and why."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -52,6 +53,39 @@ class Held:
     until: datetime | None = None
 
 
+#: A command needs at least so much saving for what it disturbs: 1 / k, where Karpenter fixes k at 2.
+THRESHOLD = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """A command in the eyes of one Balanced pool.
+
+    ``savings``: the share of the pool's cost that it saves. ``disturbance``: the share of the pool that it disturbs.
+    """
+
+    pool: str
+    savings: float
+    disturbance: float
+
+    @property
+    def score(self) -> float:
+        """The one over the other: 0 where nothing is saved, without end where nothing is disturbed."""
+        if self.savings <= 0:
+            return 0.0
+        return self.savings / self.disturbance if self.disturbance > 0 else math.inf
+
+    @property
+    def is_approved(self) -> bool:
+        """Whether the pool agrees."""
+        return self.score >= THRESHOLD
+
+    def __str__(self) -> str:
+        """Both shares and the score, for people."""
+        shares = f"{self.savings:.1%} of its cost saved for {self.disturbance:.1%} of its disruption"
+        return f"{shares}, a score of {self.score:.2f}"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Disruption:
     """A command: nodes that go together, because their pods share what replaces them. Right by itself.
@@ -65,6 +99,7 @@ class Disruption:
     savings      $/h; negative where it is dearer (drift only)
     move_price   dollars that its evictions count as
     terminates_first   whether its nodes end before ``launches`` are bought, in their place
+    balances     what the Balanced NodePools whose nodes it takes say of it: all agree
     """
 
     reason: DisruptionReason
@@ -76,6 +111,7 @@ class Disruption:
     savings: float = 0.0
     move_price: float = 0.0
     terminates_first: bool = False
+    balances: tuple[Balance, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,9 +11,12 @@ from collections.abc import Iterable
 from joinery.apis.disruption import DisruptionReason
 from joinery.disruption.admission import Admission
 from joinery.disruption.candidates import Candidates, candidates
-from joinery.disruption.disruptions import Disruption
+from joinery.disruption.disruptions import Disruption, HeldCode
 from joinery.disruption.problem import DisruptionProblem
-from joinery.disruption.validation import Validation
+from joinery.disruption.validation import Dropped, Failure, Validation
+
+#: The node is as it was: it is only not to go just now.
+_WAITS = frozenset({HeldCode.NOMINATED, HeldCode.STOPPED})
 
 
 def readmit(commands: Iterable[Disruption], problem: DisruptionProblem) -> Validation:
@@ -22,10 +25,12 @@ def readmit(commands: Iterable[Disruption], problem: DisruptionProblem) -> Valid
     rules = _Rules(judged)
     admission = Admission(problem, judged.nodes)
     valid: list[Disruption] = []
-    dropped: list[tuple[Disruption, str]] = []
+    dropped: list[Dropped] = []
     for command in commands:
-        if why := rules.objection(command) or admission.objection(command):
-            dropped.append((command, why))
+        if objection := rules.objection(command):
+            dropped.append(objection)
+        elif why := admission.objection(command):
+            dropped.append(Dropped(command, why, Failure.BUDGET))
         else:
             admission.take(command)
             valid.append(command)
@@ -37,12 +42,16 @@ class _Rules:
 
     def __init__(self, judged: Candidates) -> None:
         self._reasons = {candidate.claim.metadata.name: candidate.reasons for candidate in judged.candidates}
-        self._held = {held.node_claim: held.message for held in reversed(judged.held)}
+        self._held = {held.node_claim: held for held in reversed(judged.held)}
 
-    def objection(self, command: Disruption) -> str:
-        """Why one of its nodes may not go any more; empty if all may."""
+    def objection(self, command: Disruption) -> Dropped | None:
+        """Why one of its nodes may not go any more; None if all may."""
         stays = next((name for name in command.retire if not self._may_go(name, command.reason)), "")
-        return f"{stays} stays: {self._held.get(stays, 'it is no candidate any more')}" if stays else ""
+        if not stays:
+            return None
+        held = self._held.get(stays)
+        why = f"{stays} stays: {held.message if held else 'it is no candidate any more'}"
+        return Dropped(command, why, Failure.BUDGET if held and held.code in _WAITS else Failure.CHURN)
 
     def _may_go(self, name: str, reason: DisruptionReason) -> bool:
         reasons = self._reasons.get(name, frozenset())

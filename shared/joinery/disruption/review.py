@@ -80,9 +80,10 @@ class Review:
         states = _STATES if model.is_strict or (is_limited and any(command.launches for command in commands)) else 1
         checked = validate(packing, commands, packing.snapshot, states=states)
         if checked.valid and checked.dropped:
-            last = (*checked.valid, *(command for command, _ in checked.dropped))
+            last = (*checked.valid, *(dropped.command for dropped in checked.dropped))
             checked = validate(packing, last, packing.snapshot, states=states)
-        for command, why in checked.dropped:
+        for dropped in checked.dropped:
+            command, why = dropped.command, dropped.why
             message = f"its command does not pass the check of all rules: {why}"
             self.hold(Held(name, HeldCode.NO_PLACE, message) for name in command.retire)
             if is_whole and self._is_mistake(command, checked.valid):

@@ -12,6 +12,7 @@ taken now, ends the command.
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import partial
 
 from joinery.apis.core import Pod
@@ -30,12 +31,32 @@ from joinery.verification.verify import verify
 from joinery.verification.violation import Violation, ViolationCode
 
 
+class Failure(StrEnum):
+    """What is not as it was decided, in Karpenter's words."""
+
+    CHURN = "churn"
+    """Its nodes or their pods."""
+    BUDGET = "budget"
+    """How many nodes may go, or a node is held for a pod."""
+    SCHEDULING = "scheduling"
+    """Where its pods were to go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A command that may not be started, and why, in words."""
+
+    command: Disruption
+    why: str
+    failure: Failure
+
+
 @dataclass(frozen=True)
 class Validation:
-    """The commands that may be started, in their order, and those that may not, each with the reason."""
+    """The commands that may be started, in their order, and those that may not."""
 
     valid: tuple[Disruption, ...] = ()
-    dropped: tuple[tuple[Disruption, str], ...] = ()
+    dropped: tuple[Dropped, ...] = ()
 
 
 def validate(problem: Problem, commands: Sequence[Disruption], decided: Snapshot, *, states: int = 1) -> Validation:
@@ -48,7 +69,8 @@ def validate(problem: Problem, commands: Sequence[Disruption], decided: Snapshot
     present = _Present(problem.snapshot, before=decided)
     judged = [(command, present.objection(command)) for command in commands]
     valid: list[Disruption] = []
-    reasons: dict[int, str] = {index: why for index, (_, why) in enumerate(judged) if why}
+    churned = {index: why for index, (_, why) in enumerate(judged) if why}
+    reasons: dict[int, str] = {}
     listed = [(index, present.pruned(command)) for index, (command, why) in enumerate(judged) if not why]
     left = [(index, command) for index, command in listed if not command.terminates_first]
     step = max(1, -(-len(left) // states))
@@ -60,7 +82,9 @@ def validate(problem: Problem, commands: Sequence[Disruption], decided: Snapshot
             reasons[index] = why
         elif command.terminates_first:
             valid.append(command)
-    return Validation(tuple(valid), tuple((commands[index], reasons[index]) for index in sorted(reasons)))
+    dropped = {index: Dropped(commands[index], why, Failure.CHURN) for index, why in churned.items()}
+    dropped |= {index: Dropped(commands[index], why, Failure.SCHEDULING) for index, why in reasons.items()}
+    return Validation(tuple(valid), tuple(dropped[index] for index in sorted(dropped)))
 
 
 def sift(

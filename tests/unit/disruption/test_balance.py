@@ -63,13 +63,17 @@ def test_a_command_that_disturbs_too_much_for_what_it_saves_is_held_with_its_fig
     bad, good = _command("default-0", "default-2", savings=0.02), _command("default-1", savings=0.4)
     answer = approved([bad, good], problem, candidates(problem))
     held = answer.held
-    assert answer.commands == (good,)
+    (begins,) = answer.commands
+    assert begins.retire == good.retire
+    assert [str(balance) for balance in begins.balances] == [
+        "25.0% of its cost saved for 4.2% of its disruption, a score of 6.00"
+    ]
     assert [(one.node_claim, one.code, one.disruption) for one in held] == [
         ("claim-default-0", HeldCode.POLICY, UNDERUTILIZED),
         ("claim-default-2", HeldCode.POLICY, UNDERUTILIZED),
     ]
     assert held[0].message == (
-        "NodePool default is Balanced: 1.2% of its cost would be saved for 91.7% of its disruption, a score of 0.01, "
+        "NodePool default is Balanced: 1.2% of its cost saved for 91.7% of its disruption, a score of 0.01, "
         "and it takes 0.5"
     )
 

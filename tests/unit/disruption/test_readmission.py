@@ -1,11 +1,13 @@
 """Readmission: which commands of a decision may still begin in the cluster as it is now."""
 
 import pytest
+from msgspec.structs import replace
 
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import DO_NOT_DISRUPT
 from joinery.disruption.disruptions import Disruption
 from joinery.disruption.readmission import readmit
+from joinery.disruption.validation import Failure
 from simulator import builders
 from tests.unit.disruption.clusters import Cluster, on
 
@@ -42,7 +44,7 @@ def test_all_nodes_of_a_command_must_still_be_candidates_for_its_reason(command:
     """A node that drift alone may disrupt is none for consolidation; one that stays ends the command."""
     answer = readmit([command], _cluster().problem())
     assert answer.valid == (() if why else (command,))
-    assert [reason for _, reason in answer.dropped] == ([why] if why else [])
+    assert [(it.why, it.failure) for it in answer.dropped] == ([(why, Failure.CHURN)] if why else [])
 
 
 def test_limits_are_applied_to_the_commands_in_their_order() -> None:
@@ -51,4 +53,15 @@ def test_limits_are_applied_to_the_commands_in_their_order() -> None:
     cluster = _cluster()
     assert readmit(commands, cluster.problem()).valid == tuple(commands)
     cluster.machine("broken", node={"ready": False})
-    assert readmit(commands, cluster.problem()).valid == (commands[0],)
+    answer = readmit(commands, cluster.problem())
+    assert answer.valid == (commands[0],)
+    assert [dropped.failure for dropped in answer.dropped] == [Failure.BUDGET]
+
+
+def test_a_node_that_waits_for_a_pod_is_held_like_one_without_a_budget() -> None:
+    """Neither has changed itself (Karpenter: ``budget``). It may go when the pod is bound, or gone."""
+    cluster = _cluster()
+    waiting = builders.pod("waits")
+    cluster.pods.append(replace(waiting, status=replace(waiting.status, nominated_node_name="used")))
+    (dropped,) = readmit([_command("used")], cluster.problem()).dropped
+    assert dropped.failure is Failure.BUDGET

@@ -5,7 +5,7 @@ from typing import Any
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.disruption.disruptions import Disruption
-from joinery.disruption.validation import validate
+from joinery.disruption.validation import Failure, validate
 from joinery.scheduling.packing import ExistingPlacement
 from joinery.scheduling.problem import Problem
 from joinery.state.snapshot import Snapshot
@@ -51,7 +51,7 @@ def _moving(source: str, to: str, *pods: str) -> Disruption:
 def _judged(snapshot: Snapshot, *commands: Disruption, decided: Snapshot | None = None) -> tuple[list[Any], list[str]]:
     """What is retired by the commands that hold, and why the others do not."""
     answer = validate(Problem(snapshot=snapshot, instance_types={}), commands, decided or snapshot)
-    return [command.retire for command in answer.valid], [why for _, why in answer.dropped]
+    return [command.retire for command in answer.valid], [dropped.why for dropped in answer.dropped]
 
 
 def test_commands_that_hold_are_kept_in_their_order() -> None:
@@ -112,3 +112,12 @@ def test_pods_that_wait_are_no_concern_of_a_command() -> None:
     """Provisioning buys for them."""
     waiting = builders.pod("waits", cpu="1")
     assert _judged(_cluster("a", "b", pods=(waiting,)), _empty("a")) == ([("claim-a",)], [])
+
+
+def test_it_is_said_whether_nodes_or_places_have_changed() -> None:
+    """In Karpenter's words, for Events: its nodes are not what they were (``churn``), or its pods have no place."""
+    decided = _cluster("a", "b", "c", pods=(_pod("web-1", "b"),))
+    now = _cluster("b", "c", pods=(_pod("web-1", "b"), _pod("large", "c", "3500m")))
+    commands = [_empty("a"), _moving("b", "c", "default/web-1")]
+    answer = validate(Problem(snapshot=now, instance_types={}), commands, decided)
+    assert [dropped.failure for dropped in answer.dropped] == [Failure.CHURN, Failure.SCHEDULING]
