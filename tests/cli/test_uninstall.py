@@ -16,6 +16,8 @@ from joinery.installation.removal import UNINSTALLING, Kept, Nodes
 from simulator.kubernetes.objects import InMemoryObjects
 
 STACK, BUCKET = "joinery-blue", "joinery-blue-bucket-1"
+#: What CloudFormation leaves of the stack.
+LEFT = {"Bucket": BUCKET, "NodeRole": "joinery-blue-role-1", "NodeInstanceProfile": "joinery-blue-profile-1"}
 MAPPINGS = {"ProvisioningBells": "u1", "LifecycleBells": "u2"}
 SCHEDULES = {"ProvisioningSchedule": "s1", "LifecycleSchedule": "s2"}
 INITIALIZED = {"conditions": [{"type": "Initialized", "status": "True"}]}
@@ -31,6 +33,7 @@ class Account:
         self.templates, self.profiles, self.objects = ["lt-1"], ["profile-1"], ["catalog.json.gz"]
         self.stack_status = "CREATE_COMPLETE"
         self.has_bucket = True
+        self.of_nodes = {LEFT["NodeRole"], LEFT["NodeInstanceProfile"]}
         self.instances = ["i-1"]
         self.refusal = ""
         self.gone: set[str] = set()
@@ -111,9 +114,22 @@ class Account:
         return {}
 
     def _describe_stack_events(self, StackName: str) -> Any:  # noqa: N803
-        skipped = {"LogicalResourceId": "Bucket", "PhysicalResourceId": BUCKET, "ResourceStatus": "DELETE_SKIPPED"}
         failed = {"LogicalResourceId": "Connection", "PhysicalResourceId": "x", "ResourceStatus": "DELETE_FAILED"}
-        return {"StackEvents": [failed | {"ResourceStatusReason": self.refusal}] if self.refusal else [skipped]}
+        if self.refusal:
+            return {"StackEvents": [failed | {"ResourceStatusReason": self.refusal}]}
+        names = ("LogicalResourceId", "PhysicalResourceId", "ResourceStatus")
+        return {"StackEvents": [dict(zip(names, (*one, "DELETE_SKIPPED"), strict=True)) for one in LEFT.items()]}
+
+    def _get_role(self, RoleName: str) -> Any:  # noqa: N803
+        return self._of_nodes(RoleName)
+
+    def _get_instance_profile(self, InstanceProfileName: str) -> Any:  # noqa: N803
+        return self._of_nodes(InstanceProfileName)
+
+    def _of_nodes(self, name: str) -> Any:
+        if name not in self.of_nodes:
+            raise NotFoundError(name)
+        return {}
 
     def _list_buckets(self) -> Any:
         return {"Buckets": [{"Name": BUCKET}] if self.has_bucket else []}
@@ -261,6 +277,26 @@ def test_nodes_that_are_kept_are_karpenters(account: Account, cluster: InMemoryO
     assert claim["metadata"]["annotations"] == {}
     assert node["spec"]["taints"] == [{"key": "team"}]
     assert (account.profiles, account.instances, account.has_bucket) == (["profile-1"], ["i-1"], True)
+
+
+def test_it_says_what_stays_with_kept_nodes_and_why(account: Account, cluster: InMemoryObjects) -> None:
+    """Also when it is given again, and the stack is gone."""
+    place = place_of(account, cluster, nodes=Nodes.KEEP)
+    for _ in range(2):
+        results = {one.step: one.result for one in go_through(place)}
+        assert results["instance profiles"] == "1 of node classes stay, because kept nodes need them"
+        assert results["role of the nodes"] == (
+            "the role joinery-blue-role-1 and the instance profile joinery-blue-profile-1 stay, because nodes without "
+            "them lose the cluster: delete them when the last node is gone"
+        )
+
+
+def test_it_does_not_say_that_what_is_gone_stays(account: Account, cluster: InMemoryObjects) -> None:
+    """The installer has removed it, because no node was left. Or the stack never made a role."""
+    account.profiles, account.of_nodes = [], set()
+    results = {one.step: one.result for one in go_through(place_of(account, cluster, nodes=Nodes.KEEP))}
+    assert results["instance profiles"] == "none of a node class is left"
+    assert results["role of the nodes"] == "none of the stack's is left"
 
 
 def test_the_installer_is_told_what_becomes_of_nodes(account: Account, cluster: InMemoryObjects) -> None:

@@ -13,7 +13,6 @@ from joinery.cluster.transport import Transport
 from joinery.errors import UnavailableError
 
 _SECONDS = 10.0
-_JSON = {"Content-Type": "application/json"}
 #: An API server that does not answer is not waited for by every check.
 _PATIENCE = 5.0
 

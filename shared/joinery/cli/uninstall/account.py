@@ -15,6 +15,11 @@ from joinery.installation.removal import Kept, Nodes
 
 #: DeleteObjects takes so many keys (S3 API).
 _OBJECTS_AT_ONCE = 1000
+#: What the stack makes for nodes: its name in the template, what it is, and the operation of IAM that finds it.
+_OF_NODES = (
+    ("NodeRole", "role", "get_role", "RoleName"),
+    ("NodeInstanceProfile", "instance profile", "get_instance_profile", "InstanceProfileName"),
+)
 _CLASSES = ("NodePool", "EC2NodeClass")
 
 
@@ -35,8 +40,10 @@ def remove_instance_profiles(place: Place) -> str:
     """Those that were made for node classes. Nodes that stay need theirs: without it they lose the cluster."""
     path = f"/karpenter/{place.region}/{place.cluster}/"
     profiles = place.aws.ask("iam", "list_instance_profiles", PathPrefix=path)["InstanceProfiles"]
+    if not profiles:
+        return "none of a node class is left"
     if place.nodes is Nodes.KEEP:
-        return f"{len(profiles)} stay with their nodes"
+        return f"{len(profiles)} of node classes stay, because kept nodes need them"
     for profile in profiles:
         name = profile["InstanceProfileName"]
         with contextlib.suppress(NotFoundError):
@@ -56,13 +63,39 @@ def remove_stack(place: Place) -> str:
     stack = place.stack_id()
     if not stack:
         return "was gone"
-    if _described(place, stack)["StackStatus"] != "DELETE_IN_PROGRESS":
+    if place.described(stack)["StackStatus"] != "DELETE_IN_PROGRESS":
         place.aws.ask("cloudformation", "delete_stack", StackName=stack)
     place.until(lambda: _going(place, stack))
-    status = _described(place, stack)["StackStatus"]
+    status = place.described(stack)["StackStatus"]
     if status != "DELETE_COMPLETE":
         raise UnfinishedError(f"stack {place.stack} is {status}: {'; '.join(_reasons(place, stack))}")
     return "removed"
+
+
+def say_what_nodes_keep(place: Place) -> str:
+    """The role of the nodes and its instance profile, where the stack has made them and the installer has left them:
+    nodes stay, or something else holds them, or it may not enter the cluster (``AccessEntries=false``).
+    """
+    left = _left(place)
+    there = [
+        f"the {kind} {left[name]}"
+        for name, kind, operation, key in _OF_NODES
+        if name in left and _is_there(place, operation, **{key: left[name]})
+    ]
+    if not there:
+        return "none of the stack's is left"
+    return (
+        f"{' and '.join(there)} stay{'s' if len(there) == 1 else ''}, because nodes without them lose the cluster: "
+        "delete them when the last node is gone"
+    )
+
+
+def _is_there(place: Place, operation: str, **named: str) -> bool:
+    try:
+        place.aws.ask("iam", operation, **named)
+    except NotFoundError:
+        return False
+    return True
 
 
 def remove_bucket(place: Place) -> str:
@@ -111,14 +144,8 @@ def _of(place: Place, kind: str, part: str) -> Sequence[dict[str, Any]]:
     return place.objects.labelled(kind, PART, part) if place.objects else ()
 
 
-def _described(place: Place, stack: str) -> Mapping[str, Any]:
-    (described,) = place.aws.ask("cloudformation", "describe_stacks", StackName=stack)["Stacks"]
-    one: Mapping[str, Any] = described
-    return one
-
-
 def _going(place: Place, stack: str) -> str:
-    status = _described(place, stack)["StackStatus"]
+    status = place.described(stack)["StackStatus"]
     return "CloudFormation is deleting" if status == "DELETE_IN_PROGRESS" else ""
 
 
@@ -128,14 +155,18 @@ def _reasons(place: Place, stack: str) -> list[str]:
     return [f"{one['LogicalResourceId']}: {one.get('ResourceStatusReason', '')}" for one in failed[:3]]
 
 
-def _left_bucket(place: Place) -> str:
-    """The bucket that CloudFormation has left of the last stack of this name, by the stack's events."""
+def _left(place: Place) -> Mapping[str, str]:
+    """What CloudFormation has left of the last stack of this name, by its name in the template (the stack's events)."""
     stack = place.stack_id("DELETE_COMPLETE")
     if not stack:
-        return ""
+        return {}
     events = place.aws.ask("cloudformation", "describe_stack_events", StackName=stack)["StackEvents"]
-    left = [one for one in events if one["ResourceStatus"] == "DELETE_SKIPPED" and one["LogicalResourceId"] == "Bucket"]
-    name = str(left[0]["PhysicalResourceId"]) if left else ""
+    left = (one for one in events if one["ResourceStatus"] == "DELETE_SKIPPED")
+    return {one["LogicalResourceId"]: one["PhysicalResourceId"] for one in left}
+
+
+def _left_bucket(place: Place) -> str:
+    name = _left(place).get("Bucket", "")
     there = {one["Name"] for one in place.aws.ask("s3", "list_buckets")["Buckets"]}
     return name if name in there else ""
 

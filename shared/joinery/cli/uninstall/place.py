@@ -71,8 +71,14 @@ class Place:
         stack = self.stack_id()
         if not stack:
             return {}
+        given = self.described(stack).get("Parameters", ())
+        return {one["ParameterKey"]: one.get("ParameterValue", "") for one in given}
+
+    def described(self, stack: str) -> Mapping[str, Any]:
+        """What CloudFormation says of a stack. ``stack``: its ARN, by which one that is deleted is described too."""
         (described,) = self.aws.ask("cloudformation", "describe_stacks", StackName=stack)["Stacks"]
-        return {one["ParameterKey"]: one.get("ParameterValue", "") for one in described.get("Parameters", ())}
+        one: Mapping[str, Any] = described
+        return one
 
     def stack_id(self, *statuses: str) -> str:
         """The ARN of the living stack, or of the last one in these statuses; empty if there is none."""

@@ -41,6 +41,7 @@ STEPS: Sequence[Step] = (
     Step("launch templates", account.remove_launch_templates),
     Step("instance profiles", account.remove_instance_profiles),
     Step("stack", account.remove_stack),
+    Step("role of the nodes", account.say_what_nodes_keep),
     Step("bucket", account.remove_bucket),
     Step("rights in the cluster", account.remove_rights),
     Step("definitions", account.remove_definitions),
