@@ -35,14 +35,19 @@ ATTEMPTS, CONNECT_SECONDS, READ_SECONDS = 2, 2, 10
 
 def error(code: str, message: str, *, doing: str, status: int = 400) -> JoineryError:
     """Our error for one of AWS's. ``doing`` says what was tried; ``status`` is HTTP's."""
-    text = f"{doing}: {code}: {message}"
+    ours = _kind(code, status)(f"{doing}: {code}: {message}")
+    ours.code = code
+    return ours
+
+
+def _kind(code: str, status: int) -> type[JoineryError]:
     if code in NOT_FOUND:
-        return NotFoundError(text)
+        return NotFoundError
     if code in CAPACITY:
-        return CapacityError(text)
+        return CapacityError
     if code in TRANSIENT or status >= 500:
-        return UnavailableError(text)
-    return ConfigurationError(text)
+        return UnavailableError
+    return ConfigurationError
 
 
 @contextmanager

@@ -18,6 +18,9 @@ NOT_FOUND = frozenset(
     }
 )
 
+#: An identity lacks a right: by its own policies, a boundary, or a policy of the organization.
+DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
+
 _THROTTLED = frozenset(
     {
         "BandwidthLimitExceeded",

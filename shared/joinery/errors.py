@@ -9,7 +9,8 @@
     ├── CapacityError           EC2 is out of these pools               -> remember them, plan again
     ├── RefusedError            a plan failed verification or a cap     -> act on nothing, tell a person
     └── UnavailableError        throttled, timed out, 5xx               -> raise; the event source retries
-        └── DeniedError         a right is missing                      -> no ring; but others may be allowed
+        ├── DeniedError         a right is missing                      -> no ring; but others may be allowed
+        └── UnreachableError    the API server gave no answer at all    -> to a person: is there a way to it?
 
 A pod that fits nowhere is a result (``packing.unplaced``), not an error.
 """
@@ -23,9 +24,11 @@ class JoineryError(Exception):
     """The root: whatever Joinery raises on purpose.
 
     ``did_nothing``: whether it ended a run before that had done anything (``controllers.pacing``).
+    ``code``: AWS's error code, where AWS refused something; else empty.
     """
 
     did_nothing = False
+    code = ""
 
 
 class ConfigurationError(JoineryError):
@@ -78,6 +81,10 @@ class DeniedError(UnavailableError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message, is_answer=True)
+
+
+class UnreachableError(UnavailableError):
+    """The API server could not be connected to, or did not answer in time."""
 
 
 #: What only a person can mend, or time: trying again in a second would fail again. The schedule's ring is enough.

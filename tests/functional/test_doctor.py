@@ -7,6 +7,7 @@ import pytest
 
 from joinery import __version__
 from joinery.apis.labels import VERSION
+from joinery.aws import error as aws_error
 from joinery.cli.doctor.checks import CHECKS
 from joinery.cli.doctor.cost import bill, total
 from joinery.cli.doctor.findings import Check, Finding, Status, examine, exit_status, ok
@@ -284,7 +285,7 @@ def test_a_webhook_that_does_not_answer_is_told(status: int, words: str) -> None
 
 def test_where_nothing_is_installed_one_line_says_so() -> None:
     """What needs the stack is silent; what does not is looked at all the same."""
-    gone = ConfigurationError("cloudformation describe_stacks: ValidationError: Stack joinery-blue does not exist")
+    gone = aws_error("ValidationError", "Stack joinery-blue does not exist", doing="cloudformation describe_stacks")
 
     def stacks(**asked: str) -> dict[str, Any]:
         if asked:

@@ -8,6 +8,7 @@ from joinery.account.gateway import LONGEST_CALL
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.labels import VERSION
 from joinery.apis.nodepool import NodePool
+from joinery.aws import error as aws_error
 from joinery.controllers.cluster_access import RUN, UNTIL
 from joinery.controllers.installation import KEPT_SECONDS
 from joinery.errors import ConfigurationError, ConflictError, UnavailableError
@@ -367,7 +368,7 @@ def test_the_installer_waits_until_the_cluster_knows_it(world: World) -> None:
 
 def test_an_entry_without_its_rights_is_removed(world: World) -> None:
     """It was made, and then the access policy was refused."""
-    world.account.failures["grant_access"] = ConfigurationError("EKS AssociateAccessPolicy: AccessDeniedException: no")
+    world.account.failures["grant_access"] = aws_error("AccessDeniedException", "no", doing="EKS AssociateAccessPolicy")
 
     assert "permission boundary" in refused(world, request("Create"))
     assert not world.account.entries
@@ -389,7 +390,7 @@ def test_a_run_that_is_throttled_leaves_the_entry_of_another_at_work(
 
 def test_a_right_that_iam_does_not_know_yet_is_waited_for(world: World) -> None:
     """A new stack's policy was attached a moment ago. Whoever is denied for good hears of it within a minute."""
-    world.account.failures["grant_access"] = ConfigurationError("EKS CreateAccessEntry: AccessDeniedException: no")
+    world.account.failures["grant_access"] = aws_error("AccessDeniedException", "no", doing="EKS CreateAccessEntry")
     begun = world.clock.now()
     refused(world, request("Create"))
     denied_after = (world.clock.now() - begun).total_seconds()

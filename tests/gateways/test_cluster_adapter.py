@@ -24,7 +24,7 @@ from joinery.cluster.gateway import Event, Eviction
 from joinery.cluster.kubernetes import KubernetesCluster
 from joinery.cluster.refusals import Response
 from joinery.cluster.transport import ATTEMPTS, Transport
-from joinery.errors import ConfigurationError, UnavailableError
+from joinery.errors import ConfigurationError, UnavailableError, UnreachableError
 from joinery.state.nodes import views
 from simulator import builders
 from simulator.clock import Clock
@@ -189,7 +189,7 @@ def test_a_write_that_was_turned_away_is_repeated() -> None:
 def test_a_server_that_nobody_answers_for_is_unavailable() -> None:
     """A refused connection is one of our errors, never urllib3's."""
     transport = Transport(connection("http://127.0.0.1:9"), sleep=lambda _: None)
-    with pytest.raises(UnavailableError, match="/api/v1/pods"):
+    with pytest.raises(UnreachableError, match="/api/v1/pods"):
         transport.get(PODS)
 
 
@@ -314,7 +314,7 @@ def test_a_server_that_hangs_is_given_up_in_time() -> None:
         host = f"http://127.0.0.1:{silent.getsockname()[1]}"
         transport = Transport(connection(host), sleep=lambda _: None, patience=0.2)
         before = time.monotonic()
-        with pytest.raises(UnavailableError, match="ReadTimeout"):
+        with pytest.raises(UnreachableError, match="ReadTimeout"):
             transport.request("PATCH", PODS, {})
         assert time.monotonic() - before < 5
 

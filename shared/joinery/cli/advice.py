@@ -9,13 +9,13 @@ from contextlib import contextmanager
 
 from joinery.apis.slips import meant_by
 from joinery.aws import code
+from joinery.codes import DENIED
 from joinery.errors import ConfigurationError, JoineryError, UnavailableError
 
 _EXPIRED = frozenset({"ExpiredToken", "ExpiredTokenException", "RequestExpired", "TokenRefreshRequired"})
 _UNKNOWN = frozenset(
     {"AuthFailure", "InvalidClientTokenId", "OptInRequired", "SignatureDoesNotMatch", "UnrecognizedClientException"}
 )
-_DENIED = frozenset({"AccessDenied", "AccessDeniedException", "UnauthorizedOperation"})
 #: What a catalogue is read with (``joinery.cloudprovider.catalog.listing``).
 _NEEDED = (
     "pricing:GetProducts, ec2:DescribeInstanceTypes, ec2:DescribeInstanceTypeOfferings, ec2:DescribeAvailabilityZones, "
@@ -79,7 +79,7 @@ def _of_code(said: str, region: str) -> str:
             f"AWS does not know these credentials, or the account has not enabled the region {region}: name another "
             f"profile (AWS_PROFILE=NAME), another --region, or {_SIGN_IN}"
         )
-    return f"the credentials may not: they need {_NEEDED}" if said in _DENIED else ""
+    return f"the credentials may not: they need {_NEEDED}" if said in DENIED else ""
 
 
 def _of_profile() -> str:

@@ -34,7 +34,6 @@ class _Cause(msgspec.Struct):
 
 
 class _Details(msgspec.Struct, rename="camel"):
-    retry_after_seconds: int = 0
     causes: list[_Cause] = []
 
 

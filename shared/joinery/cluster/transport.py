@@ -23,7 +23,7 @@ from joinery import __version__
 from joinery.cluster.connection import Connection
 from joinery.cluster.gateway import LONGEST_CALL
 from joinery.cluster.refusals import MESSAGE_CHARS, Response, refusal
-from joinery.errors import UnavailableError
+from joinery.errors import UnavailableError, UnreachableError
 
 A = TypeVar("A", bound="Response | Stream")
 JSON, MERGE_PATCH, JSON_PATCH = "application/json", "application/merge-patch+json", "application/json-patch+json"
@@ -122,7 +122,7 @@ class Transport:
             self._sleep(wait)
         if answer is not None:
             return answer
-        raise UnavailableError(str(failure)) from failure
+        raise _unanswered(str(failure), failure.__cause__) from failure
 
     def _begun(self, path: str) -> "Stream | Response":
         from urllib3.exceptions import HTTPError
@@ -151,7 +151,7 @@ class Transport:
             reason = f"{method} {path.partition('?')[0]}: {type(error).__name__}: {error}"[:MESSAGE_CHARS]
             if method == "GET" or isinstance(error, NewConnectionError):
                 raise _RepeatableError(reason) from error
-            raise UnavailableError(reason) from error
+            raise _unanswered(reason, error) from error
         return self._whole(answer)
 
     def _sent(
@@ -245,6 +245,13 @@ class Stream:
 
 class _RepeatableError(Exception):
     """There was no answer, and the request can be repeated: it did nothing, or doing it twice is harmless."""
+
+
+def _unanswered(reason: str, error: BaseException | None) -> UnavailableError:
+    from urllib3.exceptions import NewConnectionError, TimeoutError
+
+    is_out_of_reach = isinstance(error, NewConnectionError | TimeoutError)
+    return UnreachableError(reason) if is_out_of_reach else UnavailableError(reason)
 
 
 def _is_worth_retrying(method: str, answer: "Response | Stream") -> bool:

@@ -18,8 +18,9 @@ from joinery.account.gateway import AccessEntry
 from joinery.apis.labels import OWN_GROUP
 from joinery.cluster import gateway as cluster_gateway
 from joinery.cluster.gateway import Objects
+from joinery.codes import DENIED
 from joinery.controllers.invocation import Invocation
-from joinery.errors import ConflictError, JoineryError, UnavailableError
+from joinery.errors import ConflictError, JoineryError, NotFoundError, UnavailableError
 from joinery.gateways import InstallerGateways
 
 #: Tags of the entry: the run that made it, and the second (Unix time) by which that run has removed it.
@@ -62,6 +63,11 @@ def _enter(gateways: InstallerGateways, cluster: str, invocation: Invocation) ->
             # The entry may be there without the rights that were to go with it; or it is another run's, still at work.
             with contextlib.suppress(JoineryError):
                 _make_way(gateways, cluster, invocation)
+            if isinstance(error, NotFoundError):
+                raise NotFoundError(
+                    f"There is no EKS cluster {cluster} in this account and region. Deploy with the name of one that "
+                    "is there."
+                ) from error
             if not _may_be_too_early(error) or since() > _IAM_SECONDS:
                 raise
             reason = "IAM does not know the installer's rights yet"
@@ -80,7 +86,7 @@ def _make_way(gateways: InstallerGateways, cluster: str, invocation: Invocation)
 
 def _may_be_too_early(error: Exception) -> bool:
     """Whether IAM denied it. In a new stack that may be because the policy was attached a moment ago."""
-    return "AccessDenied" in str(error)
+    return isinstance(error, JoineryError) and error.code in DENIED
 
 
 def _tags(gateways: InstallerGateways, invocation: Invocation) -> Mapping[str, str]:

@@ -4,33 +4,40 @@ CloudFormation shows a reason to whoever deploys, and that is all they see. An e
 its remedy is added, where there is one.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from joinery.errors import NotFoundError
+from joinery.codes import DENIED
+from joinery.errors import JoineryError, UnreachableError
 
 
 @dataclass(frozen=True, slots=True)
 class Remedy:
-    """``signs``: words that errors of this kind have, one each. ``advice``: what to do, with the cluster's name."""
+    """``fits``: whether it is for an error. ``advice``: what to do, with the cluster's name."""
 
-    signs: tuple[str, ...]
+    fits: Callable[[Exception], bool]
     advice: str
+
+
+def _has_no_access_entries(error: Exception) -> bool:
+    """EKS has one code for whatever the state of a cluster is against, so its words must tell."""
+    return _code(error) == "InvalidRequestException" and "authentication mode" in str(error)
 
 
 _REMEDIES = (
     Remedy(
-        ("authentication mode must be set",),
+        _has_no_access_entries,
         "Allow access entries: aws eks update-cluster-config --name {cluster} "
         "--access-config authenticationMode=API_AND_CONFIG_MAP. Entries of aws-auth stay valid. "
         "Or deploy with AccessEntries=false, and apply the manifests by hand.",
     ),
     Remedy(
-        ("Timeout", "NewConnectionError"),
+        lambda error: isinstance(error, UnreachableError),
         "Can the function reach the endpoint of cluster {cluster}? An endpoint that is private needs the parameters "
         "SubnetIds and SecurityGroupIds, and the cluster's security group must let them in on port 443.",
     ),
     Remedy(
-        ("AccessDenied",),
+        lambda error: _code(error) in DENIED,
         "A permission boundary or a policy of the organization denies the installer's role this call. Allow it, and "
         "deploy again.",
     ),
@@ -39,11 +46,10 @@ _REMEDIES = (
 
 def failure_message(doing: str, error: Exception, *, cluster: str) -> str:
     """One line for a failure. ``doing``: what was being done."""
-    if isinstance(error, NotFoundError) and "AccessEntry" in str(error):
-        return (
-            f"There is no EKS cluster {cluster} in this account and region. Deploy with the name of one that is there."
-        )
     text = str(error) or type(error).__name__
-    fitting = (remedy for remedy in _REMEDIES if any(sign in text for sign in remedy.signs))
-    advice = next((remedy.advice.format(cluster=cluster) for remedy in fitting), "")
+    advice = next((remedy.advice.format(cluster=cluster) for remedy in _REMEDIES if remedy.fits(error)), "")
     return " ".join(part for part in (f"{doing}: {text}" if doing else text, advice) if part)
+
+
+def _code(error: Exception) -> str:
+    return error.code if isinstance(error, JoineryError) else ""

@@ -2,22 +2,32 @@
 
 import pytest
 
-from joinery.errors import ConfigurationError, JoineryError, NotFoundError, UnavailableError
+from joinery.aws import error as aws_error
+from joinery.errors import ConfigurationError, JoineryError, UnavailableError, UnreachableError
 from joinery.installation.failures import failure_message
 
 
 @pytest.mark.parametrize(("error", "advice"), [
-    (ConfigurationError("EKS CreateAccessEntry: InvalidRequestException: The cluster's authentication mode must be set "
-                        "to one of [API, API_AND_CONFIG_MAP] to perform this operation."),
+    (aws_error("InvalidRequestException", "The cluster's authentication mode must be set to one of [API, "
+               "API_AND_CONFIG_MAP] to perform this operation.", doing="EKS CreateAccessEntry"),
      "aws eks update-cluster-config --name blue --access-config authenticationMode=API_AND_CONFIG_MAP"),
-    (UnavailableError("GET /version: ConnectTimeoutError: timed out"), "SubnetIds and SecurityGroupIds"),
-    (UnavailableError("GET /version: NewConnectionError: refused"), "endpoint of cluster blue"),
-    (ConfigurationError("EKS CreateAccessEntry: AccessDeniedException: no"), "permission boundary"),
-    (NotFoundError("EKS CreateAccessEntry for arn in blue: ResourceNotFoundException: no"), "no EKS cluster blue"),
+    (UnreachableError("GET /version: timed out"), "SubnetIds and SecurityGroupIds"),
+    (aws_error("AccessDeniedException", "no", doing="EKS CreateAccessEntry"), "permission boundary"),
 ])  # fmt: skip
 def test_a_failure_comes_with_its_remedy(error: JoineryError, advice: str) -> None:
     """Whoever deploys sees this line, and nothing else."""
     assert advice in failure_message("Reading ClusterRole joinery", error, cluster="blue")
+
+
+@pytest.mark.parametrize("error", [
+    UnavailableError("Lambda Invoke catalog: RequestTimeoutException: slow"),
+    UnavailableError("PATCH /apis/x: Timeout: request did not complete within the allotted duration (504)"),
+    ConfigurationError('Role joinery: ValidatingAdmissionPolicy "AccessDenied" refused it'),
+    aws_error("InvalidRequestException", "The cluster is being updated", doing="EKS CreateAccessEntry"),
+])  # fmt: skip
+def test_words_of_somebody_else_choose_no_remedy(error: JoineryError) -> None:
+    """A server that is slow, or a policy with an unlucky name, is not what a remedy is for."""
+    assert failure_message("Writing Role joinery", error, cluster="blue") == f"Writing Role joinery: {error}"
 
 
 def test_a_failure_without_a_known_remedy_says_what_failed_on_which_object() -> None:

@@ -138,7 +138,7 @@ class Site:
         try:
             (stack, *_) = self.aws.ask("cloudformation", "describe_stacks", StackName=self.stack)["Stacks"]
         except JoineryError as error:
-            if "does not exist" in str(error):
+            if error.code == "ValidationError":  # DescribeStacks has no code of its own for it
                 raise NotInstalledError(f"there is no stack {self.stack} in {self.region}") from error
             raise
         return dict(stack)
