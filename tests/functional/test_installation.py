@@ -11,7 +11,7 @@ from joinery.apis.nodepool import NodePool
 from joinery.aws import error as aws_error
 from joinery.controllers.cluster_access import RUN, UNTIL
 from joinery.controllers.installation import KEPT_SECONDS
-from joinery.errors import ConfigurationError, ConflictError, UnavailableError
+from joinery.errors import ConflictError, UnavailableError
 from joinery.installation.objects import APPLIED, LEASE, MARKED, STACK, WEBHOOK
 from joinery.installation.references import Reference
 from joinery.installation.removal import UNINSTALLING
