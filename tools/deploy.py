@@ -156,13 +156,33 @@ def refuse_unknown(given: Mapping[str, str], parameters: Mapping[str, Mapping[st
     """
     names = list(parameters)
     for key, value in given.items():
-        allowed = [str(one) for one in parameters.get(key, {}).get("AllowedValues", ())]
-        if allowed and value not in allowed:
-            raise RefusedError(f"PARAMETERS: {key}={value}: {key} is one of {', '.join(allowed)}")
+        if rule := _broken_rule(parameters.get(key, {}), value):
+            raise RefusedError(f"PARAMETERS: {key}={value}: {key} {rule}")
         if key not in names and key not in _BUILDS:
             near = difflib.get_close_matches(key, names, n=1)
             advice = f"do you mean {near[0]}?" if near else "docs/reference.md lists them"
             raise RefusedError(f"PARAMETERS: the stack has no {key}: {advice}")
+
+
+def _broken_rule(parameter: Mapping[str, Any], value: str) -> str:
+    """The rule of the template that a value breaks, in words; empty for a good one. CloudFormation has the same rules
+    (User Guide, "Parameters"), and would say so after the build.
+    """
+    allowed = [str(one) for one in parameter.get("AllowedValues", ())]
+    if allowed and value not in allowed:
+        return f"is one of {', '.join(allowed)}"
+    pattern = parameter.get("AllowedPattern", "")
+    if pattern and not re.fullmatch(pattern, value):
+        return f"must match {pattern}"
+    if parameter.get("Type") != "Number":
+        return ""
+    if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)", value):
+        return "must be a number"
+    if float(value) < parameter.get("MinValue", float("-inf")):
+        return f"must be {parameter['MinValue']} or more"
+    if float(value) > parameter.get("MaxValue", float("inf")):
+        return f"must be {parameter['MaxValue']} or less"
+    return ""
 
 
 def command(sam: str, region: str, planned: Plan, more: Sequence[str]) -> list[str]:

@@ -133,10 +133,32 @@ def test_a_parameter_that_the_stack_does_not_have_is_refused(key: str, advice: s
     refuse_unknown({"Mode": "observe"}, load()["Parameters"])
 
 
-def test_a_value_that_a_parameter_does_not_take_is_refused() -> None:
-    """Before the build, which takes longer than the mistake."""
-    with pytest.raises(RefusedError, match="^PARAMETERS: Mode=actt: Mode is one of observe, act$"):
-        refuse_unknown({"Mode": "actt"}, load()["Parameters"])
+@pytest.mark.parametrize(("given", "rule"), [
+    ("Mode=actt", "Mode is one of observe, act"),
+    ("LogRetentionDays=2", "LogRetentionDays is one of 1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365"),
+    ("DisruptionPayback=1 hour", "DisruptionPayback must match ([0-9]+(h|m|s))+"),
+    ("DisruptionPayback=", "DisruptionPayback must match ([0-9]+(h|m|s))+"),
+    ("WebhookVpcEndpointId=vpc-1", "WebhookVpcEndpointId must match (vpce-[0-9a-f]+)?"),
+    ("RolePath=team/", "RolePath must match /([!-.0-~]+/)?"),
+    ("MaxLaunches=many", "MaxLaunches must be a number"),
+    ("MaxHourly=", "MaxHourly must be a number"),
+    ("MaxHourly=nan", "MaxHourly must be a number"),
+    ("MaxLaunches=-1", "MaxLaunches must be 0 or more"),
+    ("DisruptionSeconds=201", "DisruptionSeconds must be 200 or less"),
+])  # fmt: skip
+def test_a_value_that_a_parameter_does_not_take_is_refused(given: str, rule: str) -> None:
+    """Before the build, which takes longer than the mistake; CloudFormation would refuse it after that."""
+    name, _, value = given.partition("=")
+    with pytest.raises(RefusedError, match=f"^PARAMETERS: {re.escape(f'{given}: {rule}')}$"):
+        refuse_unknown({name: value}, load()["Parameters"])
+
+
+def test_values_that_the_template_takes_are_taken() -> None:
+    """Each default, and what the patterns are for."""
+    parameters = load()["Parameters"]
+    refuse_unknown({key: str(one["Default"]) for key, one in parameters.items() if "Default" in one}, parameters)
+    taken = "Canary='5% for 1h30m' TerminateFirst=static,scarce RolePath=/a/ DisruptionMovePrice=0.02 MaxHourly=1.5"
+    refuse_unknown(parameters_in(taken), parameters)
 
 
 @pytest.mark.parametrize(
