@@ -86,11 +86,12 @@ def built(target: Target, folder: Path, *, uv: Path, python: Path | None) -> str
     if python:
         for name in sources:
             bytecode.compile_all(python, *_root_and_place(folder / name))
-    archives = {name: archive(folder / name, folder / f"{name}.zip") for name in sources}
-    (folder / "template.yaml").write_text(with_archives(written_into(template, target)))
+    digests = {f"{name}.zip": archive(folder / name, folder / f"{name}.zip") for name in sources}
+    (folder / TEMPLATE.name).write_text(with_archives(written_into(template, target)))
+    digests[TEMPLATE.name] = digest(folder / TEMPLATE.name)
     stamp = {
         "version": project_version(), "runtime": target.runtime, "architecture": target.architecture,
-        "bytecode": bool(python), "fingerprint": fingerprint, "sha256": archives,
+        "bytecode": bool(python), "fingerprint": fingerprint, "sha256": digests,
     }  # fmt: skip
     said = _weighed(folder, sources, target, has_bytecode=bool(python))
     (folder / STAMP).write_text(json.dumps(stamp, indent=2) + "\n")
@@ -103,12 +104,15 @@ def verify(folder: Path, target: Target) -> None:
     again = f"make build RUNTIME={target.runtime} ARCHITECTURE={target.architecture}"
     if not stamp:
         raise TargetError(f"{folder} holds no build of `make build`: {again}")
+    missing = [name for name in stamp["sha256"] if not (folder / name).exists()]
+    if missing:
+        raise TargetError(f"{', '.join(missing)} is missing in {folder}: {again}")
     made = Target(stamp["runtime"], stamp["architecture"])
-    if made != target or of_template(load(folder / "template.yaml")) != target:
+    if made != target or of_template(load(folder / TEMPLATE.name)) != target:
         raise TargetError(f"the build is for {made}, and {target} was asked for: {again}")
     if stamp["version"] != project_version():
         raise TargetError(f"the build is of version {stamp['version']}, and this is {project_version()}: {again}")
-    changed = [name for name, expected in stamp["sha256"].items() if digest(folder / f"{name}.zip") != expected]
+    changed = [name for name, expected in stamp["sha256"].items() if digest(folder / name) != expected]
     if changed:
         raise TargetError(f"{', '.join(changed)} was changed since it was built: {again}")
 

@@ -12,11 +12,14 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import boto3
+from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from joinery.installation.stacks import stack_name
 
 Step = Mapping[str, Any]
+#: Seconds: the installer's timeout, and the time in which Lambda starts it.
+_LONGEST_STEP = 310
 _BEGIN: Step = {"operation": "rotate-token"}
 #: No token is that old, so nothing begins.
 _GO_ON: Step = {"operation": "rotate-token", "days": "99999"}
@@ -41,7 +44,9 @@ def _rotated(session: Any, stack: str) -> int:
         StackName=stack, LogicalResourceId="InstallerFunction"
     )
     function = resource["StackResourceDetail"]["PhysicalResourceId"]
-    client = session.client("lambda")
+    # Asked once: a second call beside the first would only wait for it.
+    patience = Config(read_timeout=_LONGEST_STEP, retries={"total_max_attempts": 1})
+    client = session.client("lambda", config=patience)
 
     def ask(event: Step) -> Step:
         answer = client.invoke(FunctionName=function, Payload=json.dumps(event).encode())

@@ -110,12 +110,16 @@ def test_a_build_of_somebody_else_is_not_deployed(tmp_path: Path) -> None:
         verify(tmp_path, DEFAULT)
 
 
-def test_an_archive_that_was_changed_is_not_deployed(lambda_build: Path, tmp_path: Path) -> None:
-    """It is not what the commit makes."""
+@pytest.mark.parametrize("name", ["WebhookFunction.zip", "template.yaml"])
+def test_a_build_that_was_changed_is_not_deployed(name: str, lambda_build: Path, tmp_path: Path) -> None:
+    """It is not what the commit makes; and one in which something is missing is none."""
     copy = Path(shutil.copytree(lambda_build, tmp_path / "copy", ignore=shutil.ignore_patterns("*Layer", "*Function")))
-    with (copy / "WebhookFunction.zip").open("ab") as file:
-        file.write(b"x")
-    with pytest.raises(TargetError, match="WebhookFunction was changed since it was built"):
+    with (copy / name).open("ab") as file:
+        file.write(b"\n")
+    with pytest.raises(TargetError, match=f"{name} was changed since it was built"):
+        verify(copy, DEFAULT)
+    (copy / name).unlink()
+    with pytest.raises(TargetError, match=f"{name} is missing in"):
         verify(copy, DEFAULT)
 
 
@@ -182,7 +186,7 @@ def test_the_same_commit_gives_the_same_bytes(lambda_build: Path, tmp_path: Path
         json.loads((folder / "build.json").read_text()) for folder in (lambda_build, tmp_path / "elsewhere/two")
     )
     assert one == two
-    assert set(one["sha256"]) == set(ARTIFACTS)
+    assert set(one["sha256"]) == {*(f"{name}.zip" for name in ARTIFACTS), "template.yaml"}
 
 
 def test_an_archive_tells_nothing_of_the_machine(lambda_build: Path) -> None:
