@@ -11,7 +11,7 @@ from joinery.cli.uninstall.place import Place, UnfinishedError
 from joinery.cli.uninstall.steps import STEPS, go_through
 from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
 from joinery.installation.objects import LEASE, MARKED, WEBHOOK
-from joinery.installation.references import Reference
+from joinery.installation.references import KINDS, Reference
 from joinery.installation.removal import UNINSTALLING, Kept, Nodes
 from simulator.kubernetes.objects import InMemoryObjects
 
@@ -226,6 +226,23 @@ def test_nodes_of_another_provider_are_left_alone(account: Account, cluster: InM
     left = cluster.read(Reference("Node", "i-1"))
     assert left is not None
     assert left["spec"]["taints"] == [{"key": keys.DISRUPTED_TAINT}]
+
+
+def test_definitions_go_with_their_objects_but_for_karpenter_s(account: Account, cluster: InMemoryObjects) -> None:
+    """Whose definition stays, its objects stay as they are: somebody else looks after them, and after their end."""
+    finalizers = ["karpenter.sh/termination"]
+    for kind, annotations in (("NodePool", {"controller-gen.kubebuilder.io/version": "v0.19.0"}), ("EC2NodeClass", {})):
+        named = {"name": KINDS[kind].definition, "annotations": annotations}
+        cluster.put({"kind": "CustomResourceDefinition", "metadata": named})
+        cluster.put({"kind": kind, "metadata": {"name": "default", "finalizers": finalizers}})
+    go_through(place_of(account, cluster, definitions=Kept.DELETE))
+
+    assert cluster.read(Reference("CustomResourceDefinition", "nodepools.karpenter.sh"))
+    assert cluster.read(Reference("CustomResourceDefinition", "ec2nodeclasses.karpenter.k8s.aws")) is None
+    pool, node_class = (cluster.read(Reference(kind, "default")) for kind in ("NodePool", "EC2NodeClass"))
+    assert pool is not None
+    assert pool["metadata"]["finalizers"] == finalizers
+    assert "finalizers" not in (node_class or {"metadata": {}})["metadata"]
 
 
 def test_buyers_stop_before_nodes_go_and_drainers_after(account: Account, cluster: InMemoryObjects) -> None:

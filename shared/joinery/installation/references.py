@@ -19,6 +19,11 @@ class Kind:
     plural: str
     namespaced: bool = False
 
+    @property
+    def definition(self) -> str:
+        """The name of the CustomResourceDefinition that brings it into a cluster."""
+        return f"{self.plural}.{self.api.split('/')[2]}"
+
 
 _RBAC, _ADMISSION = "/apis/rbac.authorization.k8s.io/v1", "/apis/admissionregistration.k8s.io/v1"
 KINDS: Mapping[str, Kind] = {

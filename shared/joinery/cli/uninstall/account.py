@@ -6,11 +6,12 @@ from typing import Any
 
 from joinery.apis import labels as keys
 from joinery.cli.uninstall.place import Place, UnfinishedError
+from joinery.cluster.gateway import Objects
 from joinery.errors import NotFoundError
 from joinery.installation import objects as installed
 from joinery.installation.definitions import is_ours
 from joinery.installation.objects import CONNECTION, LEASE, ORDER, PART, PREPARATION
-from joinery.installation.references import Reference
+from joinery.installation.references import KINDS, Reference
 from joinery.installation.removal import Kept, Nodes
 
 #: DeleteObjects takes so many keys (S3 API).
@@ -20,7 +21,8 @@ _OF_NODES = (
     ("NodeRole", "role", "get_role", "RoleName"),
     ("NodeInstanceProfile", "instance profile", "get_instance_profile", "InstanceProfileName"),
 )
-_CLASSES = ("NodePool", "EC2NodeClass")
+#: What a person writes.
+_CONFIGURATIONS = ("NodePool", "EC2NodeClass")
 
 
 def remove_launch_templates(place: Place) -> str:
@@ -130,14 +132,20 @@ def remove_definitions(place: Place) -> str:
         return "they stay, and so do NodePools and EC2NodeClasses"
     if place.nodes is Nodes.KEEP or place.objects.labelled("NodeClaim"):  # by now those of another provider alone
         return "they stay, because NodeClaims do"
-    for kind in _CLASSES:
-        for document in place.objects.labelled(kind):
-            # Nobody is left who would take finalizers off, and the definition would wait for ever.
-            place.objects.patch(Reference(kind, document["metadata"]["name"]), {"metadata": {"finalizers": None}})
-    ours = [one for one in place.objects.labelled("CustomResourceDefinition") if is_ours(one)]
-    for definition in ours:
-        place.objects.remove(Reference("CustomResourceDefinition", definition["metadata"]["name"]))
+    definitions = [one for one in place.objects.labelled("CustomResourceDefinition") if is_ours(one)]
+    ours = {str(definition["metadata"]["name"]) for definition in definitions}
+    for kind in _CONFIGURATIONS:
+        if KINDS[kind].definition in ours:
+            _release(place.objects, kind)
+    for name in sorted(ours):
+        place.objects.remove(Reference("CustomResourceDefinition", name))
     return f"{len(ours)} removed, with all their objects"
+
+
+def _release(objects: Objects, kind: str) -> None:
+    """Take finalizers off every object of a kind: nobody is left who would, and the definition would wait for ever."""
+    for document in objects.labelled(kind):
+        objects.patch(Reference(kind, document["metadata"]["name"]), {"metadata": {"finalizers": None}})
 
 
 def _of(place: Place, kind: str, part: str) -> Sequence[dict[str, Any]]:
