@@ -13,7 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from joinery.answers import Tell, at, needed, silent
 from joinery.codes import CAPACITY, NOT_FOUND, TRANSIENT
-from joinery.errors import CapacityError, ConfigurationError, JoineryError, NotFoundError, UnavailableError
+from joinery.errors import (
+    CapacityError,
+    ConfigurationError,
+    JoineryError,
+    NotFoundError,
+    UnavailableError,
+    UnreachableError,
+)
 from joinery.partitions import pricing_region
 
 if TYPE_CHECKING:
@@ -53,12 +60,22 @@ def _kind(code: str, status: int) -> type[JoineryError]:
 @contextmanager
 def translated(doing: str) -> Iterator[None]:
     """Run AWS calls. Raises one of our errors, with the original as cause; ``CapacityError`` for a launch alone."""
-    from botocore.exceptions import BotoCoreError, ClientError, ConnectionError, HTTPClientError, IncompleteReadError
+    from botocore.exceptions import (
+        BotoCoreError,
+        ClientError,
+        ConnectionError,
+        ConnectTimeoutError,
+        EndpointConnectionError,
+        HTTPClientError,
+        IncompleteReadError,
+    )
 
     try:
         yield
     except ClientError as refused:
         raise error(code(refused), _message(refused), doing=doing, status=_status(refused)) from refused
+    except (EndpointConnectionError, ConnectTimeoutError) as failed:
+        raise UnreachableError(f"{doing}: {failed}") from failed
     except (HTTPClientError, ConnectionError, IncompleteReadError) as failed:
         raise UnavailableError(f"{doing}: {failed}") from failed
     except BotoCoreError as wrong:

@@ -10,7 +10,7 @@
     ├── RefusedError            a plan failed verification or a cap     -> act on nothing, tell a person
     └── UnavailableError        throttled, timed out, 5xx               -> raise; the event source retries
         ├── DeniedError         a right is missing                      -> no ring; but others may be allowed
-        └── UnreachableError    the API server gave no answer at all    -> to a person: is there a way to it?
+        └── UnreachableError    there was no answer at all              -> to a person: is there a way there?
 
 A pod that fits nowhere is a result (``packing.unplaced``), not an error.
 """
@@ -84,7 +84,7 @@ class DeniedError(UnavailableError):
 
 
 class UnreachableError(UnavailableError):
-    """The API server could not be connected to, or did not answer in time."""
+    """The API server, or a service of AWS, could not be connected to; or the API server did not answer in time."""
 
 
 #: What only a person can mend, or time: trying again in a second would fail again. The schedule's ring is enough.

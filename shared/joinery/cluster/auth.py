@@ -16,7 +16,7 @@ from typing import Any
 
 from joinery.aws import cluster_of, error
 from joinery.cluster.connection import Connection, connection
-from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
+from joinery.errors import ConfigurationError, NotFoundError, UnavailableError, UnreachableError
 from joinery.partitions import domain_of
 
 TOKEN_PREFIX = "k8s-aws-v1."
@@ -95,7 +95,7 @@ def _describe(cluster: str, region: str) -> dict[str, Any]:
                 "GET", str(request.url), headers=dict(request.headers.items()), timeout=TIMEOUT, retries=2
             )
     except urllib3.exceptions.HTTPError as failed:
-        raise UnavailableError(f"EKS DescribeCluster {cluster}: {failed}") from failed
+        raise UnreachableError(f"EKS DescribeCluster {cluster}: {failed}") from failed
     return described(cluster, answer.status, answer.data, kind=answer.headers.get("x-amzn-errortype", ""))
 
 

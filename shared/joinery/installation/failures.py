@@ -33,8 +33,9 @@ _REMEDIES = (
     ),
     Remedy(
         lambda error: isinstance(error, UnreachableError),
-        "Can the function reach the endpoint of cluster {cluster}? An endpoint that is private needs the parameters "
-        "SubnetIds and SecurityGroupIds, and the cluster's security group must let them in on port 443.",
+        "Is there a way there for the function? If the endpoint of cluster {cluster} is private, it needs the "
+        "parameters SubnetIds and SecurityGroupIds, and the cluster's security group must let them in on port 443. "
+        "From subnets without a NAT gateway, it needs VPC endpoints to services of AWS (docs/operations.md).",
     ),
     Remedy(
         lambda error: _code(error) in DENIED,

@@ -1,8 +1,10 @@
 """Failures of the installer, in words that a person can act upon."""
 
 import pytest
+from botocore.exceptions import BotoCoreError, ConnectTimeoutError, EndpointConnectionError
 
 from joinery.aws import error as aws_error
+from joinery.aws import translated
 from joinery.errors import ConfigurationError, JoineryError, UnavailableError, UnreachableError
 from joinery.installation.failures import failure_message
 
@@ -17,6 +19,14 @@ from joinery.installation.failures import failure_message
 def test_a_failure_comes_with_its_remedy(error: JoineryError, advice: str) -> None:
     """Whoever deploys sees this line, and nothing else."""
     assert advice in failure_message("Reading ClusterRole joinery", error, cluster="blue")
+
+
+@pytest.mark.parametrize("kind", [EndpointConnectionError, ConnectTimeoutError])
+def test_a_service_without_a_way_to_it_comes_with_its_remedy(kind: type[BotoCoreError]) -> None:
+    """A private subnet without an endpoint for it: the commonest mistake of private clusters."""
+    with pytest.raises(UnreachableError) as failed, translated("EKS CreateAccessEntry"):
+        raise kind(endpoint_url="https://eks.eu-central-1.amazonaws.com")
+    assert "VPC endpoints" in failure_message("Entering the cluster", failed.value, cluster="blue")
 
 
 @pytest.mark.parametrize("error", [
