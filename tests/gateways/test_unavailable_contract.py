@@ -7,7 +7,7 @@ import pytest
 
 from joinery.errors import ConfigurationError
 from joinery.state.offerings import OfferingKey
-from joinery.unavailable.dynamodb import KEY, DynamoUnavailableOfferings
+from joinery.unavailable.dynamodb import EXPIRES, KEY, DynamoUnavailableOfferings
 from joinery.unavailable.gateway import UnavailableOfferings
 from simulator.aws import InMemoryUnavailableOfferings
 
@@ -22,6 +22,11 @@ def offerings(request: pytest.FixtureRequest) -> UnavailableOfferings:
     if request.param == "memory":
         return InMemoryUnavailableOfferings()
     request.getfixturevalue("aws")
+    return over_dynamodb()
+
+
+def over_dynamodb() -> UnavailableOfferings:
+    """With a table of its own."""
     boto3.client("dynamodb").create_table(
         TableName="joinery",
         KeySchema=[{"AttributeName": KEY, "KeyType": "HASH"}],
@@ -51,6 +56,16 @@ def test_many_pools_are_marked_at_once(offerings: UnavailableOfferings) -> None:
     pools = [OfferingKey(f"m7a.{n}", "us-east-1a", "spot") for n in range(60)]
     offerings.mark([*pools, *pools], now=NOW, reason="x")
     assert offerings.at(NOW) == set(pools)
+
+
+def test_an_item_that_another_version_wrote_is_passed_over(aws: object) -> None:
+    """Two versions run side by side while a release replaces another; both know the other items."""
+    offerings = over_dynamodb()
+    until = {"N": str((NOW + timedelta(minutes=1)).timestamp())}
+    for key in ("offering#m7a.large#us-east-1a#spot#rack-7", "offering#m7a.large", "type#m7a.large"):
+        boto3.client("dynamodb").put_item(TableName="joinery", Item={KEY: {"S": key}, EXPIRES: until})
+    offerings.mark([LARGE], now=NOW, reason="x")
+    assert offerings.at(NOW) == {LARGE}
 
 
 def test_nothing_marked_is_nothing_unavailable(offerings: UnavailableOfferings) -> None:

@@ -6,6 +6,8 @@ field, and would make every reader ask twice; so a document that is refused is r
 holds for the models of custom resources.
 """
 
+import contextlib
+from collections.abc import Iterator
 from functools import cache
 from typing import Any, TypeVar
 
@@ -23,6 +25,23 @@ def decode(raw: msgspec.Raw | bytes, struct: type[T]) -> T:
     except msgspec.ValidationError:
         return convert(msgspec.json.decode(raw), struct)
     return read
+
+
+def decode_each(text: str, struct: type[T]) -> tuple[T, ...]:
+    """The entries of a JSON list, of which those that do not fit are left out: somebody has edited them, or another
+    version has written them, which runs beside this one for a minute. None of a text that is no list.
+    """
+    return tuple(_fitting(text, struct))
+
+
+def _fitting(text: str, struct: type[T]) -> Iterator[T]:
+    try:
+        entries = decoder(list[msgspec.Raw]).decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return
+    for entry in entries:
+        with contextlib.suppress(msgspec.DecodeError, RecursionError):
+            yield decode(entry, struct)
 
 
 def convert(document: Any, struct: type[T]) -> T:

@@ -20,7 +20,7 @@ from datetime import datetime
 import msgspec
 
 from joinery.apis.conditions import Observation, drop, false, find, put, true, unknown
-from joinery.apis.decoding import decode
+from joinery.apis.decoding import decode_each
 from joinery.apis.labels import NODE_POOL, REGISTRATIONS
 from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
@@ -107,10 +107,7 @@ def _outcome(claim: NodeClaim, now: datetime) -> Outcome | None:
 
 def _remembered(pool: NodePool) -> tuple[Outcome, ...]:
     """The outcomes in the annotation, as far as they can be read: anybody may edit it."""
-    try:
-        outcomes = decode(pool.metadata.annotations.get(REGISTRATIONS, "[]").encode(), tuple[Outcome, ...])
-    except (msgspec.DecodeError, RecursionError):
-        return ()
+    outcomes = decode_each(pool.metadata.annotations.get(REGISTRATIONS, "[]"), Outcome)
     return tuple(outcome for outcome in outcomes if outcome.at.tzinfo is not None)
 
 

@@ -11,7 +11,7 @@ from enum import StrEnum
 
 import msgspec
 
-from joinery.apis.decoding import decode
+from joinery.apis.decoding import decode_each
 from joinery.apis.labels import CANARIES, CANARY_APPROVED
 from joinery.apis.nodeclass import NodeClass
 
@@ -34,11 +34,7 @@ class Verdict(msgspec.Struct, frozen=True, omit_defaults=True):
 
 def verdicts_of(node_class: NodeClass) -> Mapping[str, Verdict]:
     """By the id of the image, those on the images that the class selects now."""
-    text = node_class.metadata.annotations.get(CANARIES, "[]")
-    try:
-        listed = decode(text.encode(), tuple[Verdict, ...])
-    except (msgspec.DecodeError, RecursionError):
-        return {}
+    listed = decode_each(node_class.metadata.annotations.get(CANARIES, "[]"), Verdict)
     images = node_class.images
     return {verdict.image: verdict for verdict in listed if verdict.image in images}
 

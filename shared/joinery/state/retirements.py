@@ -13,7 +13,7 @@ from datetime import datetime
 
 import msgspec
 
-from joinery.apis.decoding import decode
+from joinery.apis.decoding import decode_each
 from joinery.apis.disruption import MOST_REMEMBERED, VOLUNTARY, rate_of
 from joinery.apis.labels import DISRUPTED_LATELY, DISRUPTION_RATE, NODE_POOL, RETIRED_FOR
 from joinery.apis.nodeclaim import NodeClaim
@@ -78,8 +78,5 @@ def _disrupted_since(claim: NodeClaim) -> datetime | None:
 
 def _remembered(pool: NodePool) -> tuple[Retirement, ...]:
     """What the annotation says, as far as it can be read: anybody may edit it."""
-    try:
-        listed = decode(pool.metadata.annotations.get(DISRUPTED_LATELY, "[]").encode(), tuple[Retirement, ...])
-    except (msgspec.DecodeError, RecursionError):
-        return ()
+    listed = decode_each(pool.metadata.annotations.get(DISRUPTED_LATELY, "[]"), Retirement)
     return tuple(one for one in listed if one.at.tzinfo is not None)

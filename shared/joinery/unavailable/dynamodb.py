@@ -39,7 +39,8 @@ class DynamoUnavailableOfferings:
                 ExpressionAttributeNames={"#key": KEY, "#expires": EXPIRES},
                 ExpressionAttributeValues={":prefix": {"S": _PREFIX}, ":now": {"N": str(now.timestamp())}},
             )
-            return frozenset(_pool(item[KEY]["S"]) for page in pages for item in page["Items"])
+            pools_by_item = (_pool(item[KEY]["S"]) for page in pages for item in page["Items"])
+            return frozenset(pool for pool in pools_by_item if pool is not None)
 
     def mark(self, pools: Iterable[OfferingKey], *, now: datetime, reason: str) -> None:
         until = str((now + MARKED_FOR).timestamp())
@@ -72,6 +73,7 @@ def _key(pool: OfferingKey) -> str:
     return f"{_PREFIX}{pool.instance_type}#{pool.zone}#{pool.capacity_type}"
 
 
-def _pool(key: str) -> OfferingKey:
-    instance_type, zone, capacity_type = key.removeprefix(_PREFIX).split("#")
-    return OfferingKey(instance_type, zone, capacity_type)
+def _pool(key: str) -> OfferingKey | None:
+    """The pool of an item; None for one that another version of Joinery has written in another way."""
+    parts = key.removeprefix(_PREFIX).split("#")
+    return OfferingKey(*parts) if len(parts) == 3 else None

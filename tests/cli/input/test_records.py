@@ -1,5 +1,8 @@
 """A decision record is a plan's input: what was decided once can be decided again on anybody's desk."""
 
+import json
+
+import msgspec
 import pytest
 
 from joinery.apis.labels import MAX_NODE_SHARE, NODE_SIZE, REBALANCE
@@ -55,6 +58,21 @@ def test_a_record_can_be_planned_again(run: Run, write: Write) -> None:
     outcome = run("plan", "-o", "json", "-f", path)
     assert outcome.status == 0, outcome.err
     assert [e["pods"] for e in outcome.document["existing"]] == [["default/pending"]]
+
+
+def test_a_record_of_a_newer_version_is_planned_with_what_is_known(run: Run, write: Write) -> None:
+    """What this version does not know is named, and left out."""
+    whole = decision_document(Problem(snapshot=SNAPSHOT, instance_types={}), Packing(), ())
+    record = json.loads(msgspec.json.encode(whole))
+    record["joinery"] |= {"ofTheOther": {"a": 1}, "options": {"ofTheOther": 1}}
+    record["items"].append({"apiVersion": "joinery.dev/v2", "kind": "Other", "metadata": {"name": "x"}})
+    for item in record["items"]:
+        item["ofTheOther"] = {"a": 1}
+    outcome = run("plan", "-o", "json", "-f", write("record.json", record))
+    assert outcome.status == 0, outcome.err
+    assert [e["pods"] for e in outcome.document["existing"]] == [["default/pending"]]
+    assert "ignored ofTheOther of 2 objects of kind Pod" in outcome.err
+    assert "ignored 1 object of kind Other" in outcome.err
 
 
 @pytest.mark.parametrize("key", [NODE_SIZE, MAX_NODE_SHARE, REBALANCE])
