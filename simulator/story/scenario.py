@@ -28,8 +28,9 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import yaml
 
+from joinery.cli.reading.documents import read
+from joinery.cli.reading.yamls import split
 from joinery.errors import ConfigurationError
 from simulator.cloud.market import FAMILIES, ZONES
 
@@ -110,15 +111,15 @@ def find(path: Path | None) -> Path | None:
 
 def load(path: Path | None = None) -> Scenario:
     """Read a scenario file, or the story without one. Raises ``ConfigurationError`` naming file and field."""
-    source = path or resources.files("simulator").joinpath("scenarios", "story.yaml")
+    source = str(path or resources.files("simulator").joinpath("scenarios", "story.yaml"))
+    documents = list(split(source, read(source)))
+    if len(documents) != 1:
+        raise ConfigurationError(f"{source}: a scenario is one document, not {len(documents)}")
     try:
-        document = yaml.safe_load(source.read_text())
-        scenario = msgspec.convert(document, Scenario)
-    except OSError as error:
-        raise ConfigurationError(f"{source}: {error.strerror or error}") from error
-    except (UnicodeDecodeError, yaml.YAMLError, msgspec.ValidationError) as error:
-        raise ConfigurationError(f"{source}: {error}".replace("\n", " ")) from error
-    _check(scenario, str(source))
+        scenario = msgspec.json.decode(documents[0], type=Scenario)
+    except msgspec.DecodeError as error:
+        raise ConfigurationError(f"{source}: {error}") from error
+    _check(scenario, source)
     return scenario
 
 

@@ -35,6 +35,9 @@ def test_a_scenario_of_ours_is_found_by_its_name() -> None:
         ("metadata: {name: x}\nspec: {title: t, length: 5m, colour: red}", "colour"),
         ("metadata: {name: x}\nspec: {title: t, length: soon}", "'soon' is not a duration"),
         ("{", "yaml"),
+        ("", "one document, not 0"),
+        ("[" * 5000, "nested more than 200 deep"),
+        ("metadata: {name: x, size: " + "9" * 5000 + "}\nspec: {title: t, length: x}", "'x' is not a duration"),
     ],
 )
 def test_a_bad_scenario_is_one_line_that_names_the_file(tmp_path: Path, text: str, problem: str) -> None:

@@ -24,7 +24,7 @@ from joinery.cli.doctor.command import doctor
 from joinery.cli.plan import plan
 from joinery.cli.reading.refused import RefusedFilesError
 from joinery.cli.uninstall.command import uninstall
-from joinery.cli.visible import visible
+from joinery.cli.visible import line_of
 from joinery.errors import ConfigurationError, JoineryError
 
 GROUP = "joinery.commands"
@@ -121,10 +121,10 @@ def _called() -> str:
 def _end(error: Exception, status: int) -> NoReturn:
     if isinstance(error, RefusedFilesError):
         for line in error.lines():
-            print(f"joinery: {visible(line)}", file=sys.stderr)
+            print(f"joinery: {line_of(line)}", file=sys.stderr)
         raise SystemExit(status)
     said = said_of(error) if isinstance(error, TyperException) else str(error)
-    lines = (visible(line) for line in said.split("\n")) if status == FAILED else (visible(said),)
+    lines = (line_of(line) for line in said.split("\n")) if status == FAILED else (line_of(said),)
     if said:
         print("joinery: " + "\n".join(lines), file=sys.stderr)
     raise SystemExit(status)
@@ -134,5 +134,5 @@ def _end_unheard(error: OSError) -> NoReturn:
     """Nobody reads on (``joinery plan | head``), or the disk is full. What is left must not fail again at exit."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     if not isinstance(error, BrokenPipeError):
-        print(f"joinery: {visible(error)}", file=sys.stderr)
+        print(f"joinery: {line_of(error)}", file=sys.stderr)
     raise SystemExit(FAILED)

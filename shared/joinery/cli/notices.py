@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from joinery.cli.visible import visible
+from joinery.cli.visible import line_of
 
 _NAMED = 3
 
@@ -50,7 +50,7 @@ def note(message: object) -> Notice:
 def tell(notices: Iterable[Notice]) -> None:
     """Each on a line of standard error."""
     for notice in notices:
-        print(visible(notice), file=sys.stderr)
+        print(line_of(notice), file=sys.stderr)
 
 
 def some_of(names: Sequence[str]) -> str:

@@ -8,11 +8,18 @@ import re
 
 #: Control characters of ASCII and of Latin-1, line separators, and Unicode's marks for the direction of writing.
 _STEERING = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
+_LONGEST = 2000
 
 
 def visible(text: object) -> str:
     r"""The text with ``\x1b`` and the like in place of what nobody would see. Cost: nothing where there is none."""
     return _STEERING.sub(_written, str(text))
+
+
+def line_of(text: object) -> str:
+    """The same as a line of a message, cut where somebody's name or value would fill the screen."""
+    line = visible(text)
+    return line if len(line) <= _LONGEST else f"{line[:_LONGEST]}... ({len(line) - _LONGEST} characters more)"
 
 
 def _written(match: re.Match[str]) -> str:

@@ -50,12 +50,26 @@ def _refused(run: Run, *arguments: str) -> str:
         ),
         ('{"kind": "List", "items": [], "items": []}', "the key 'items' is there twice"),
         (CLUSTER.replace("role: nodes", "role: a\n  role: nodes"), "the key 'role' is there twice"),
+        (POD.replace("{", '{"weight": 1e999, ', 1), "Pod web: a number without bounds"),
+        (POD.replace("{", '{"weight": ' + "9" * 5000 + ", ", 1), "Pod web: a number without bounds"),
+        ("kind: Pod\nmetadata: {name: a}\nspec: {priority: .inf, containers: [{name: a}]}", "Pod a: spec.priority: "),
+        (
+            f"kind: Pod\nmetadata: {{name: a}}\nspec: {{priority: {'9' * 5000}, containers: [{{name: a}}]}}",
+            "Pod a: spec.",
+        ),
     ],
-    ids=range(11),
+    ids=range(15),
 )
 def test_what_no_object_needs_is_refused(run: Run, write: Write, content: str, problem: str) -> None:
     """Aliases of aliases, depth, size, keys given twice."""
     assert problem in _refused(run, "-f", write("objects", content))
+
+
+def test_a_name_of_a_megabyte_does_not_fill_the_screen(run: Run, write: Write) -> None:
+    """What is wrong with it is said in one line of a few hundred words at most, and so is what is merely odd."""
+    assert len(_refused(run, "-f", write("p.json", pod_document("a" * 2**20)))) < 2100
+    ignored = run("plan", "--now", NOW, "-f", write("o.json", {"apiVersion": "v1", "kind": "K" * 2**20}))
+    assert (ignored.status, max(map(len, ignored.err.splitlines())) < 2100) == (0, True)
 
 
 def test_depth_does_not_take_the_parsers_stack(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ split without decoding them (30 ms); YAML costs what YAML costs.
 
 import codecs
 import json
+import math
 import re
 import sys
 import zlib
@@ -26,6 +27,8 @@ _GZIP = b"\x1f\x8b"
 _CHUNK = 2**20
 #: Some 30,000 pods of an export.
 _MOST_BYTES = 256 * 2**20
+#: Digits; Kubernetes has no number of more than nineteen.
+_LONGEST_NUMBER = 100
 _MARKS = (
     (codecs.BOM_UTF8, "utf-8-sig"),
     (codecs.BOM_UTF32_LE, "utf-32"),
@@ -152,11 +155,11 @@ def documents(source: str, data: bytes) -> Iterator[Document]:
     """Every object of a file, those inside lists one by one. Raises ``ConfigurationError`` for what is not one."""
     try:
         for raw in _rendered(source, data.strip()):
-            twice = _key_twice(raw)
+            wrong = _wrong_in(raw)
             for document in _documents(source, raw, default_kind="", default_version=""):
-                _refuse(document, _key_twice(document.raw) if twice else "")
+                _refuse(document, _wrong_in(document.raw) if wrong else "")
                 yield document
-            _refuse(source, twice)
+            _refuse(source, wrong)
     except RecursionError as error:
         raise ConfigurationError(f"{source}: not a Kubernetes object: nested too deep") from error
 
@@ -208,22 +211,34 @@ def _yaml(source: str, data: bytes) -> Iterator[bytes]:
     yield from split(source, data)
 
 
-class _TwiceError(ValueError):
-    """A key of a JSON object that is there twice."""
+class _WrongError(ValueError):
+    """Something in JSON that no object has."""
 
 
 def _once(pairs: list[tuple[str, Any]]) -> None:
     """For ``object_pairs_hook``: builds nothing, and so takes no memory."""
     if len(pairs) > len({key for key, _ in pairs}):
         key, _ = Counter(key for key, _ in pairs).most_common(1)[0]
-        raise _TwiceError(f"the key {key!r} is there twice")
+        raise _WrongError(f"the key {key!r} is there twice")
 
 
-def _key_twice(raw: msgspec.Raw | bytes) -> str:
-    """What is wrong with keys: JSON readers keep the last of two equal ones, in silence; ``kubectl`` refuses them."""
+def _whole(digits: str) -> None:
+    if len(digits) > _LONGEST_NUMBER:
+        raise _WrongError("a number without bounds")
+
+
+def _fraction(text: str) -> None:
+    if math.isinf(float(text)):
+        raise _WrongError("a number without bounds")
+
+
+def _wrong_in(raw: msgspec.Raw | bytes) -> str:
+    """What is wrong with keys and numbers: of two equal keys, JSON readers keep the last one, in silence, which
+    ``kubectl`` refuses. Numbers without bounds fail wherever somebody looks at them, and that is not in one place.
+    """
     try:
-        json.loads(bytes(raw), object_pairs_hook=_once)
-    except _TwiceError as error:
+        json.loads(bytes(raw), object_pairs_hook=_once, parse_int=_whole, parse_float=_fraction)
+    except _WrongError as error:
         return str(error)
     except ValueError:
         # Not JSON, which is said where it is decoded.

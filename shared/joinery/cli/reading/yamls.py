@@ -4,6 +4,7 @@ YAML can say much with little: aliases of aliases stand for gigabytes, brackets 
 may be there twice. What no object needs is refused before it is built, with its line where there is one.
 """
 
+import math
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -18,6 +19,7 @@ from joinery.errors import ConfigurationError
 _MOST_BYTES, _MOST_VALUES = 32 * 2**20, 2_000_000
 #: How deep values may be inside of each other, and how many characters aliases may stand for.
 _DEEPEST, _LONGEST = 200, 32 * 2**20
+_LONGEST_NUMBER = 100  # digits; Kubernetes has none of more than nineteen
 _TEXT = ("tag:yaml.org,2002:timestamp", "tag:yaml.org,2002:value")
 _OPEN, _CLOSED = b"[{", b"]}"
 _INDENTED = re.compile(rb"^[ \t-]{%d}" % _DEEPEST, re.MULTILINE)
@@ -92,7 +94,7 @@ def _loader() -> Any:
     """YAML as ``kubectl`` reads it (sigs.k8s.io/yaml), without keys that are there twice.
 
     A moment is text there, so is a single ``=`` (in the definitions of the Prometheus operator), and ``12:30`` is no
-    number of base sixty.
+    number of base sixty. A number without bounds stays text, which is refused where it stands.
     """
     base: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -103,10 +105,12 @@ def _loader() -> Any:
         }
 
         def construct_yaml_int(self, node: Any) -> Any:
-            return node.value if ":" in node.value else super().construct_yaml_int(node)
+            is_text = ":" in node.value or len(node.value) > _LONGEST_NUMBER
+            return node.value if is_text else super().construct_yaml_int(node)
 
         def construct_yaml_float(self, node: Any) -> Any:
-            return node.value if ":" in node.value else super().construct_yaml_float(node)
+            number = math.inf if ":" in node.value else super().construct_yaml_float(node)
+            return number if math.isfinite(number) else node.value
 
         def construct_mapping(self, node: Any, deep: bool = False) -> Any:
             seen = set()
