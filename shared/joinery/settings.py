@@ -201,7 +201,7 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
         "canary",
         "metrics",
     ),
-    "catalog": (*_EVERY_DOOR, "bucket", "on_demand_prices"),
+    "catalog": (*_EVERY_DOOR, "provisioning_queue", "bucket", "on_demand_prices"),
     # It has no off-switch: CloudFormation must be answered.
     "installer": ("cluster", "region", "installer_role", "access_entries", "webhook_secret"),
 }

@@ -8,6 +8,7 @@ import pytest
 from joinery.apis.labels import SPOT
 from joinery.cloudprovider.catalog.document import Catalog
 from joinery.controllers.catalog import LISTED_EVERY, CatalogController
+from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, JoineryError, UnavailableError
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
@@ -19,6 +20,32 @@ def test_the_catalogue_is_read_from_ec2_and_kept(stand: Stand) -> None:
     outcome = stand.refresh()
     assert stand.world.store.catalog() == stand.world.cloud.catalog()
     assert outcome["offerings"] == len(stand.world.cloud.catalog().offerings)
+
+
+def test_the_first_catalogue_wakes_provisioning(stand: Stand) -> None:
+    """Pods may wait for it, and what they rang for was given up meanwhile. Later ones wake nobody."""
+    stand.world.store.stored = None
+    stand.pods(1)
+    with pytest.raises(UnavailableError, match="the function catalog makes the first one"):
+        stand.provision()
+    stand.rung()
+    stand.refresh()
+    assert stand.rung() == {Bell.PROVISIONING}
+    assert stand.provision()["launches"] == 1
+    stand.rung()
+    for ago in (timedelta(0), LISTED_EVERY):
+        _dear(stand, ago)
+        stand.refresh()
+    assert stand.rung() == set()
+
+
+def test_a_first_catalogue_that_cannot_be_read_wakes_nobody(stand: Stand) -> None:
+    """There would be nothing to plan with."""
+    stand.world.store.stored = None
+    fuse = Fuse(failing="cloud.catalog", error=UnavailableError("Unavailable"))
+    with pytest.raises(UnavailableError):
+        CatalogController(fuse.protect(stand.world.gateways), stand.world.clock.now).reconcile()
+    assert stand.rung() == set()
 
 
 def _dear(stand: Stand, ago: timedelta) -> Catalog:
@@ -68,4 +95,4 @@ def test_a_catalogue_that_cannot_be_read_is_replaced(stand: Stand) -> None:
     """Whatever spoilt it: nobody has to delete it by hand."""
     fuse = Fuse(failing="store.catalog", error=ConfigurationError("not a catalogue"))
     CatalogController(fuse.protect(stand.gateways), stand.world.clock.now).reconcile()
-    assert fuse.writes == ["store.put_catalog"]
+    assert fuse.writes == ["store.put_catalog", "doorbell.ring"]

@@ -49,7 +49,7 @@ CALLS: Mapping[str, set[str]] = {
     },
     "interruption": _BELLS | _POLLER | _CLUSTER | {"ec2:DescribeInstanceStatus", "dynamodb:BatchWriteItem"},
     "expiration": _BELLS | _CLUSTER,
-    "catalog": _CATALOGUE | {
+    "catalog": _BELLS | _CATALOGUE | {
         "s3:PutObject", "pricing:GetProducts", "ec2:DescribeAvailabilityZones", "ec2:DescribeCapacityReservations",
         "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeInstanceTypes", "ec2:DescribeSpotPriceHistory",
     },

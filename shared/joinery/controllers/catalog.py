@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from joinery.cloudprovider.catalog.document import Catalog
+from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, JoineryError, NotFoundError, UnavailableError
 from joinery.gateways import Gateways
 
@@ -14,7 +15,9 @@ LISTED_EVERY = timedelta(hours=12)
 
 
 class CatalogController:
-    """Woken by a schedule. It writes to our own bucket only, so it does so in ``observe`` mode too."""
+    """Woken by a schedule, and once by the installer. It writes to our own bucket only and rings a bell, so it does so
+    in ``observe`` mode too.
+    """
 
     def __init__(self, gateways: Gateways, now: Callable[[], datetime]) -> None:
         self._gateways = gateways
@@ -35,6 +38,9 @@ class CatalogController:
                 if earlier is not None:
                     refreshed(self._gateways, earlier)
                 raise
+        if earlier is None:
+            # Pods may have waited for it, and after a few tries only the schedule would ring.
+            self._gateways.doorbell.ring(Bell.PROVISIONING)
         return {"instance_types": len(catalog.instance_types), "offerings": len(catalog.offerings)}
 
     def _stored(self) -> Catalog | None:
