@@ -72,6 +72,11 @@ def statements(document: Any) -> list[dict[str, Any]]:
 
 def granted(door: str) -> set[str]:
     """The actions that the door's role has from its function, from managed policies and from policies for roles."""
+    return {action for statement in allowing(door) for action in listed(statement["Action"])}
+
+
+def allowing(door: str) -> list[dict[str, Any]]:
+    """The statements that allow them."""
     (logical,) = (one.logical_id for one in doors(TEMPLATE).values() if one.name == door)
     policies = RESOURCES[logical]["Properties"].get("Policies", [])
     given = [one if "Statement" in one else RESOURCES[one["Ref"]]["Properties"]["PolicyDocument"] for one in policies]
@@ -81,19 +86,24 @@ def granted(door: str) -> set[str]:
         for one in RESOURCES.values()
         if one["Type"] == "AWS::IAM::Policy" and role in one["Properties"]["Roles"] and "Condition" not in one
     ]
-    return {
-        action
-        for document in given
-        for statement in statements(document)
-        if statement["Effect"] == "Allow"
-        for action in listed(statement["Action"])
-    }
+    return [one for document in given for one in statements(document) if one["Effect"] == "Allow"]
 
 
 @pytest.mark.parametrize("door", CALLS)
 def test_a_role_may_call_what_its_code_calls_and_nothing_else(door: str) -> None:
     """A stolen role is worth as little as the door's own work."""
     assert granted(door) == CALLS[door]
+
+
+def test_only_lifecycle_may_tag_what_runs_already() -> None:
+    """Others tag what they create while they create it: tags say whose an instance is."""
+    later = {
+        door
+        for door in CALLS
+        for one in allowing(door)
+        if "ec2:CreateTags" in listed(one["Action"]) and "ec2:CreateAction" not in json.dumps(one["Condition"])
+    }
+    assert later == {"lifecycle"}
 
 
 def called() -> Iterator[tuple[str, Path]]:
