@@ -10,7 +10,7 @@ import msgspec
 
 from joinery.cli.sources import SAMPLE
 from simulator.builders import node, node_claim, node_class, node_pool, pod
-from tests.controlplane.objects import connect, get, install, put, sweep
+from tests.controlplane.objects import connect, documents, get, install, put, sweep, uninstall
 from tools.controlplane.plane import ControlPlane
 
 LEGACY = Path(__file__).parents[1] / "controlplane" / "legacy-crds.yaml"
@@ -46,7 +46,7 @@ def test_provisioners_are_read_where_they_are_installed(joinery_api_server: Cont
     try:
         done = _plan(joinery_api_server.kubeconfig())
     finally:
-        joinery_api_server.kubectl("delete", "-f", str(LEGACY))
+        uninstall(transport, *documents(LEGACY))
         sweep(transport)
     assert done.returncode == 0, done.stderr
     assert [launch["nodePool"] for launch in msgspec.json.decode(done.stdout)["launch"]] == ["good"]

@@ -27,7 +27,7 @@ PLANES = {
     "control_plane": ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager"),
 }
 PREFIX = "control plane: "
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 120
 #: How many tests are still to come for each plane, and what stops those that run.
 _AWAITED, _STOPS = pytest.StashKey[Counter[str]](), pytest.StashKey[dict[str, ExitStack]]()
 
@@ -127,7 +127,7 @@ def joinery_control_plane(control_plane: ControlPlane) -> ControlPlane:
 def until() -> Callable[[Callable[[], Any]], Any]:
     """Ask a question again until its answer is true, and return the answer: real processes take their time.
 
-    This is no sleep that hopes: it ends with the first true answer, and fails after half a minute without one.
+    This is no sleep that hopes: it ends with the first true answer, and fails after two minutes without one.
     """
 
     def ask(question: Callable[[], Any]) -> Any:

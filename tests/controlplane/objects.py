@@ -5,12 +5,15 @@ keeps status in a subresource, and gives out UIDs of its own.
 """
 
 import contextlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import yaml
 
 from joinery.cluster.auth import from_kubeconfig
+from joinery.cluster.connection import connection
 from joinery.cluster.patches import Document
 from joinery.cluster.transport import MERGE_PATCH, Transport
 from joinery.errors import NotFoundError
@@ -33,6 +36,12 @@ _SERVERS_OWN = ("uid", "resourceVersion", "creationTimestamp", "deletionTimestam
 def connect(plane: ControlPlane, user: User = ADMIN) -> Transport:
     """Requests to the control plane as that user."""
     return Transport(from_kubeconfig(plane.kubeconfig(user)))
+
+
+def connect_as(plane: ControlPlane, who: Callable[[], User]) -> Transport:
+    """Requests to the control plane, each as the user that ``who`` names then."""
+    authority = plane.certificate.read_text()
+    return Transport(connection(plane.server, authority=authority, authorization=lambda: f"Bearer {who().token}"))
 
 
 def path(kind: Kind, namespace: str = "") -> str:
@@ -87,6 +96,31 @@ def install(plane: ControlPlane, *folders: Path) -> None:
     for folder in folders:
         plane.kubectl("apply", "--server-side", "-f", str(folder))
     plane.kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={WAIT_SECONDS}s")
+
+
+def uninstall(transport: Transport, *definitions: Document) -> None:
+    """Take definitions away at once, with all objects of theirs.
+
+    The API server's own way looks for objects in a storage that it has just closed, again and again: that takes up to
+    half a minute ("storage is (re)initializing", crd_finalizer of apiextensions-apiserver).
+    """
+    for definition in definitions:
+        spec, name = definition["spec"], definition["metadata"]["name"]
+        stored = next(version["name"] for version in spec["versions"] if version["storage"])
+        collection = f"/apis/{spec['group']}/{stored}/{spec['names']['plural']}"
+        with contextlib.suppress(NotFoundError):
+            for item in _items(transport, collection):
+                _remove(transport, f"{collection}/{item['metadata']['name']}")
+        place = f"/apis/apiextensions.k8s.io/v1/customresourcedefinitions/{name}"
+        # Its finalizer comes with the deletion.
+        for method, body in (("DELETE", None), ("PATCH", {"metadata": {"finalizers": None}})):
+            with contextlib.suppress(NotFoundError):
+                transport.request(method, place, body, content_type=MERGE_PATCH)
+
+
+def documents(file: Path) -> list[Document]:
+    """The objects in a file of manifests."""
+    return [document for document in yaml.safe_load_all(file.read_text(encoding="utf-8")) if document]
 
 
 def complete(item: Any) -> Document:

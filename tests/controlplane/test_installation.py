@@ -21,7 +21,7 @@ from simulator.cloud.account import InMemoryAccount
 from simulator.kubernetes.objects import InMemoryObjects
 from simulator.world import CLUSTER
 from tests.controlplane.fixtures import PLANES, require
-from tests.controlplane.objects import connect
+from tests.controlplane.objects import connect, uninstall
 from tests.functional.installing import CONNECTION, URL, request
 from tools.controlplane.plane import JOINERY, ControlPlane, running
 
@@ -60,18 +60,18 @@ class Installer:
 
 
 @pytest.fixture
-def installer(plane: ControlPlane, until: Callable[[Callable[[], Any]], Any]) -> Iterator[Installer]:
+def installer(plane: ControlPlane) -> Iterator[Installer]:
     """In a cluster that has nothing of ours, and keeps nothing of it."""
     installer = Installer(plane)
     yield installer
     transport = connect(plane)
+    uninstall(transport, *shipped.definitions())
     for kind in reversed(ORDER):
         for stored in json.loads(transport.get(collection(kind)))["items"]:
             metadata = stored["metadata"]
             if metadata["name"].startswith("joinery") or metadata["name"].endswith((".karpenter.sh", ".k8s.aws")):
                 installer.objects.remove(Reference(kind, metadata["name"], metadata.get("namespace", "")))
-    # A definition stays for a moment, until its objects are gone.
-    until(lambda: not versions(installer))
+    assert not versions(installer)
 
 
 def versions(installer: Installer) -> dict[Reference, str]:

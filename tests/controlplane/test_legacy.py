@@ -18,10 +18,11 @@ from joinery.cluster.legacy import LegacyApis
 from joinery.cluster.transport import MERGE_PATCH, Transport
 from joinery.commands import UpdateClass, UpdatePool
 from joinery.errors import ConflictError, NotFoundError
+from joinery.installation import shipped
 from joinery.lifecycle.readiness import readiness
 from joinery.state.claims import LAUNCHED, with_condition, with_metadata
 from simulator import builders
-from tests.controlplane.objects import MANIFEST_FILES, MANIFESTS, connect, install, put, sweep
+from tests.controlplane.objects import MANIFEST_FILES, MANIFESTS, connect, documents, install, put, sweep, uninstall
 from tests.functional.older import beta, provisioner, template
 from tools.controlplane.plane import JOINERY, ControlPlane
 
@@ -51,13 +52,8 @@ def admin(api_server: ControlPlane) -> Iterator[Transport]:
     transport.request("POST", f"{AWS}/awsnodetemplates", template())
     transport.request("POST", f"{CORE}/provisioners", provisioner(ttlSecondsUntilExpired=60))
     yield transport
-    for path in (f"{CORE}/machines", f"{CORE}/provisioners", f"{AWS}/awsnodetemplates"):
-        for item in _items(transport, path):
-            place = f"{path}/{item['metadata']['name']}"
-            transport.request("PATCH", place, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
-            transport.ask("DELETE", place)
     sweep(transport)
-    api_server.kubectl("delete", "-f", str(DEFINITIONS))
+    uninstall(transport, *documents(DEFINITIONS))
 
 
 @pytest.fixture
@@ -185,16 +181,13 @@ def beta_admin(api_server: ControlPlane) -> Iterator[Transport]:
     install(api_server, *MANIFEST_FILES)
     transport = connect(api_server)
     sweep(transport)
-    api_server.kubectl("delete", "-f", str(MANIFESTS / "crds"))
+    uninstall(transport, *shipped.definitions())
     install(api_server, BETA)
     node_class, pool = beta()
     transport.request("POST", "/apis/karpenter.k8s.aws/v1beta1/ec2nodeclasses", node_class)
     transport.request("POST", "/apis/karpenter.sh/v1beta1/nodepools", pool)
     yield transport
-    for item in _items(transport, BETA_CLAIMS):
-        place = f"{BETA_CLAIMS}/{item['metadata']['name']}"
-        transport.request("PATCH", place, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
-    api_server.kubectl("delete", "-f", str(BETA))
+    uninstall(transport, *documents(BETA))
     install(api_server, MANIFESTS / "crds")
 
 
