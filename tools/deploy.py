@@ -12,12 +12,13 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
 from joinery.controllers.preparation import LEAST_KUBERNETES
+from joinery.installation.groups import GROUP
 from joinery.installation.stacks import stack_name
 
 #: Lambda leaves at least so many executions to functions that reserve none; of a smaller quota nothing can be reserved.
@@ -198,10 +199,9 @@ def command(sam: str, region: str, planned: Plan, more: Sequence[str]) -> list[s
 def left_by_hand(outputs: Mapping[str, str], parameters: Mapping[str, str]) -> list[str]:
     """What a person has to do after the deployment, and what they may do next."""
     if parameters.get("AccessEntries") == "false":
-        roles = outputs.get("FunctionRoles", "")
         return [
-            "Left to do by hand, because AccessEntries is false: map these roles to the group joinery in aws-auth,",
-            f"  {roles}",
+            "Left to do by hand, because AccessEntries is false: add these roles to mapRoles of aws-auth,",
+            *_role_mappings(outputs.get("FunctionRoles", "")),
             "and apply the manifests (manifests/README.md).",
         ]
     told = ["Nothing is left to do by hand."]
@@ -210,6 +210,16 @@ def left_by_hand(outputs: Mapping[str, str], parameters: Mapping[str, str]) -> l
     if parameters.get("StarterNodePool") != "true":
         told.append(f"Next: NodePools and EC2NodeClasses. The role for nodes is {outputs.get('NodeRole', '')}.")
     return told
+
+
+def _role_mappings(roles: str) -> Iterator[str]:
+    """Entries of aws-auth for the output FunctionRoles. There a role has no path (EKS User Guide, "aws-auth")."""
+    for pair in filter(None, roles.split(",")):
+        group, _, arn = pair.partition("=")
+        account, _, path = arn.partition(":role/")
+        yield f"  - rolearn: {account}:role/{path.rpartition('/')[2]}"
+        yield f"    username: {group}"
+        yield f"    groups: [{GROUP}, {group}]"
 
 
 def failures(events: Sequence[Mapping[str, Any]], before: str = "") -> list[str]:

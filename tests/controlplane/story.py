@@ -1,7 +1,7 @@
 """Joinery at work on a real control plane: a cluster in time, and what is noted of it.
 
 Kubernetes is real: API server, scheduler, controllers, admission, eviction. EC2, SQS and the kubelets are played. The
-doors are the real handlers, and they reach the cluster as the user ``joinery``, who may do what ``manifests/rbac.yaml``
+doors are the real handlers, and each reaches the cluster as a user of its own, who may do what ``manifests/rbac.yaml``
 says.
 
 Two clocks meet here. The API server stamps what it stores with the real time; the doors read the driven clock, which
@@ -34,7 +34,7 @@ from tests.controlplane import objects
 from tests.controlplane.door import Review, WebhookDoor, webhook_door
 from tests.controlplane.kubelet import Kubelets
 from tests.controlplane.webhook import webhooks
-from tools.controlplane.plane import JOINERY, ControlPlane
+from tools.controlplane.plane import DOORS, JOINERY, ControlPlane
 
 SAMPLES = objects.MANIFESTS.parent / "events"
 PATIENCE_SECONDS = 90
@@ -85,7 +85,7 @@ class Cluster:
     def __init__(self, plane: ControlPlane, door: WebhookDoor) -> None:
         now = _real_time()
         self.admin = objects.connect(plane)
-        self.joinery = objects.connect(plane, JOINERY)
+        self.joinery = objects.connect_as(plane, lambda: DOORS.get(self.doors.active, JOINERY))
         self.world = RealWorld(self.joinery, now - BEHIND)
         self.doors = Doors(self.world)
         self.reviews: list[Review] = []

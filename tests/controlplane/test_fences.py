@@ -15,7 +15,7 @@ import pytest
 
 from joinery.cluster.patches import Document
 from joinery.cluster.transport import MERGE_PATCH, Transport
-from tests.controlplane.objects import MANIFEST_FILES, MANIFESTS, connect, install, sweep
+from tests.controlplane.objects import MANIFEST_FILES, MANIFESTS, connect, documents, install, sweep, uninstall
 from tools.controlplane.plane import JOINERY, ControlPlane
 
 NODES, PODS = "/api/v1/nodes", "/api/v1/namespaces/default/pods"
@@ -127,7 +127,7 @@ def ours(api_server: ControlPlane, until: Callable[[Callable[[], Any]], Any]) ->
     for path in LEGACY:
         admin.request("PATCH", f"{path}/default", {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH)
     sweep(admin)
-    api_server.kubectl("delete", "-f", str(legacy))
+    uninstall(admin, *documents(legacy))
 
 
 def legacy_object(kind: str, group: str, **spec: Any) -> Document:
@@ -414,3 +414,23 @@ def test_every_policy_fails_closed_and_is_bound(ours: Transport, api_server: Con
     named = {policy["metadata"]["name"]: policy for policy in policies}
     assert {policy["spec"]["failurePolicy"] for policy in policies} == {"Fail"}
     assert {binding["spec"]["policyName"] for binding in bindings} == named.keys() >= ATTACKS.keys()
+
+
+def test_a_role_that_is_mapped_to_its_door_s_group_alone_is_fenced_in(
+    ours: Transport, api_server: ControlPlane
+) -> None:
+    """Whoever maps roles by hand may forget the group of all doors."""
+    assert ours
+    patch = ("patch", "nodepool", "default", "--type=merge", "--dry-run=server", '--patch={"spec": {"weight": 7}}')
+    administrator = ("--as=anybody", "--as-group=system:masters")
+    api_server.kubectl(*patch, *administrator)
+    with pytest.raises(RuntimeError, match="joinery-configuration"):
+        api_server.kubectl(*patch, *administrator, "--as-group=joinery-lifecycle")
+
+
+def test_every_policy_is_about_the_same_groups(ours: Transport, api_server: ControlPlane) -> None:
+    """One that forgets the doors' own groups would let them through."""
+    assert ours
+    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies"
+    policies = json.loads(connect(api_server).get(path))["items"]
+    assert len({str(policy["spec"]["matchConditions"]) for policy in policies}) == 1

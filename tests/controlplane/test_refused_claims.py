@@ -16,19 +16,19 @@ from joinery.state.plans import planned_pods
 from simulator import builders
 from simulator.world import CLUSTER, World
 from tests.controlplane import objects
-from tools.controlplane.plane import JOINERY, ControlPlane
+from tools.controlplane.plane import DOORS, ControlPlane
 
 GOOD = ("default/good-0", "default/good-1", "default/good-2")
 
 
 class Provisioning:
-    """The door's controller on the real API server, as the user ``joinery``; EC2 is played."""
+    """The door's controller on the real API server, as its own user; EC2 is played."""
 
     def __init__(self, plane: ControlPlane) -> None:
         self.world = World()
         self.admin = objects.connect(plane)
         self.cluster = KubernetesCluster(
-            objects.connect(plane, JOINERY), now=self.world.clock.now, node_class=EC2NodeClass
+            objects.connect(plane, DOORS["provisioning"]), now=self.world.clock.now, node_class=EC2NodeClass
         )
 
     def put(self, *items: Any) -> None:

@@ -9,23 +9,41 @@ import pytest
 from joinery.apis.disruption import OUR_DELETION_COST
 from joinery.apis.labels import PLANNED_TAINT
 from joinery.cluster.transport import JSON_PATCH, Transport
+from joinery.installation import shipped
 from simulator import builders
 from simulator.kubernetes.resources import with_fields, with_metadata
 from tests.controlplane.objects import MANIFEST_FILES, connect, install, put, remove
-from tools.controlplane.plane import JOINERY, ControlPlane
+from tools.controlplane.plane import DOORS, JOINERY, ControlPlane, User
 
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
-READ = [
-    "pods", "nodes", "persistentvolumes", "persistentvolumeclaims", "namespaces", "storageclasses.storage.k8s.io",
-    "csinodes.storage.k8s.io", "volumeattachments.storage.k8s.io", "daemonsets.apps",
-    "priorityclasses.scheduling.k8s.io", "poddisruptionbudgets.policy",
-    "nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws",
+CLAIMS = [
+    "nodes", "nodepools.karpenter.sh", "nodeclaims.karpenter.sh", "ec2nodeclasses.karpenter.k8s.aws",
     "provisioners.karpenter.sh", "machines.karpenter.sh", "awsnodetemplates.karpenter.k8s.aws",
 ]  # fmt: skip
-NEEDED = [f"{verb} {resource}" for verb in ("list", "watch") for resource in READ] + [
-    "create nodeclaims.karpenter.sh",
+#: What every door may: look at claims and their nodes, and retire them.
+RETIRING = [f"{verb} {resource}" for verb in ("list", "watch") for resource in CLAIMS] + [
+    "patch nodes",
+    "delete nodes",
     "patch nodeclaims.karpenter.sh",
     "delete nodeclaims.karpenter.sh",
+    "patch machines.karpenter.sh",
+    "delete machines.karpenter.sh",
+    "create events.events.k8s.io",
+]
+DECIDED_BY = [
+    "pods", "persistentvolumes", "persistentvolumeclaims", "namespaces", "storageclasses.storage.k8s.io",
+    "csinodes.storage.k8s.io", "volumeattachments.storage.k8s.io", "daemonsets.apps",
+    "priorityclasses.scheduling.k8s.io", "poddisruptionbudgets.policy",
+]  # fmt: skip
+DECIDING = [f"{verb} {resource}" for verb in ("list", "watch") for resource in DECIDED_BY]
+LAUNCHING = [
+    "create nodeclaims.karpenter.sh",
+    "patch nodeclaims.karpenter.sh/status",
+    "patch machines.karpenter.sh/status",
+    "update nodepools.karpenter.sh/finalizers",
+    "update provisioners.karpenter.sh/finalizers",
+]
+LIVING = [
     "patch nodeclaims.karpenter.sh/status",
     "update nodeclaims.karpenter.sh/finalizers",
     "patch nodepools.karpenter.sh",
@@ -34,23 +52,25 @@ NEEDED = [f"{verb} {resource}" for verb in ("list", "watch") for resource in REA
     "patch ec2nodeclasses.karpenter.k8s.aws/status",
     "patch provisioners.karpenter.sh",
     "patch provisioners.karpenter.sh/status",
-    "update provisioners.karpenter.sh/finalizers",
-    "patch machines.karpenter.sh",
     "patch machines.karpenter.sh/status",
     "update machines.karpenter.sh/finalizers",
-    "delete machines.karpenter.sh",
     "patch awsnodetemplates.karpenter.k8s.aws",
     "patch awsnodetemplates.karpenter.k8s.aws/status",
-    "patch nodes",
-    "delete nodes",
     "patch pods",
     "delete pods",
     "create pods/eviction",
     "get replicasets.apps",
     "get deployments.apps",
     "patch deployments.apps",
-    "create events.events.k8s.io",
 ]
+#: By door, all that it may.
+NEEDED = {
+    "provisioning": {*RETIRING, *DECIDING, *LAUNCHING},
+    "disruption": {*RETIRING, *DECIDING, *LAUNCHING, "patch pods"},
+    "lifecycle": {*RETIRING, *DECIDING, *LIVING},
+    "expiration": {*RETIRING, *DECIDING},
+    "interruption": {*RETIRING},
+}
 OWNER = {"apiVersion": "v1", "kind": "Node", "name": "n", "uid": "u"}
 REFUSED = [
     "list secrets",
@@ -104,20 +124,22 @@ def transport(api_server: ControlPlane) -> Transport:
     return connect(api_server)
 
 
-def may(transport: Transport, sentence: str, **where: str) -> bool:
-    """Whether the group joinery may: ``verb resource.group/subresource``."""
+def may(transport: Transport, sentence: str, user: User = JOINERY, **where: str) -> bool:
+    """Whether a user may: ``verb resource.group/subresource``. ``JOINERY`` may what any door may."""
     verb, _, what = sentence.partition(" ")
     resource, _, subresource = what.partition("/")
     plural, _, group = resource.partition(".")
     attributes = {"verb": verb, "resource": plural, "group": group, "subresource": subresource, **where}
-    review = {"spec": {"user": JOINERY.name, "groups": list(JOINERY.groups), "resourceAttributes": attributes}}
+    review = {"spec": {"user": user.name, "groups": list(user.groups), "resourceAttributes": attributes}}
     return bool(json.loads(transport.request("POST", REVIEWS, review))["status"]["allowed"])
 
 
-@pytest.mark.parametrize("sentence", NEEDED)
-def test_a_door_may(sentence: str, transport: Transport) -> None:
-    """Every call that the Kubernetes adapter makes is allowed, in any namespace."""
-    assert may(transport, sentence)
+@pytest.mark.parametrize("door", DOORS)
+def test_a_door_may_do_its_own_work_and_no_other_s(door: str, transport: Transport) -> None:
+    """Who steals the role of the interruption door can neither buy nodes, nor choose images, nor evict pods."""
+    rights = sorted(set().union(*NEEDED.values()))
+
+    assert {sentence for sentence in rights if may(transport, sentence, DOORS[door])} == NEEDED[door]
 
 
 @pytest.mark.parametrize("sentence", REFUSED)
@@ -130,16 +152,25 @@ def test_a_door_may_not(sentence: str, transport: Transport) -> None:
 def test_a_door_may_hold_one_lease_and_no_other(verb: str, transport: Transport) -> None:
     """``joinery-decisions`` in kube-system; the leases of nodes and controllers are none of ours."""
     sentence = f"{verb} leases.coordination.k8s.io"
-    assert may(transport, sentence, namespace="kube-system", name="joinery-decisions")
+    holders = [
+        door for door, user in DOORS.items()
+        if may(transport, sentence, user, namespace="kube-system", name="joinery-decisions")
+    ]  # fmt: skip
+    assert sorted(holders) == ["disruption", "expiration", "lifecycle", "provisioning"]
     assert not may(transport, sentence, namespace="kube-system", name="kube-scheduler")
     assert not may(transport, sentence, namespace="kube-node-lease", name="joinery-decisions")
 
 
-def test_without_steering_nobody_may_patch_pods(transport: Transport) -> None:
+def test_without_steering_nobody_may_patch_pods() -> None:
     """That right has a file of its own, which is left out where no setting needs it."""
-    rights = json.loads(transport.get("/apis/rbac.authorization.k8s.io/v1/clusterroles/joinery"))["rules"]
-    verbs = {verb for rule in rights if "pods" in rule["resources"] for verb in rule["verbs"]}
-    assert verbs == {"get", "list", "watch", "delete"}
+    roles = [one for one in shipped.rights() if one["kind"] == "ClusterRole"]
+    patching = {
+        role["metadata"]["name"]
+        for role in roles
+        for rule in role["rules"]
+        if "pods" in rule["resources"] and "patch" in rule["verbs"]
+    }
+    assert patching == {"joinery-steering", "joinery-deletion-costs"}
 
 
 def toleration(**given: str) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 from joinery import __version__
 from joinery.cli.doctor.site import Site
+from joinery.installation import groups
 from joinery.installation.objects import preparation
 from joinery.installation.references import KINDS
 from joinery.installation.shipped import definitions, rights, webhook
@@ -76,6 +77,7 @@ class FakeWeb:
         return self.status, json.dumps({"response": {"uid": uid, "allowed": True}}).encode()
 
 
+GROUPS = sorted({group for door in groups.DOORS for group in groups.groups_of(door)})
 READY = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 
@@ -134,7 +136,8 @@ def healthy() -> dict[str, Answer]:
         "get_caller_identity": {
             "ResponseMetadata": {"HTTPHeaders": {"date": NOW.strftime("%a, %d %b %Y %H:%M:%S GMT")}}
         },
-        "describe_access_entry": {"accessEntry": {"kubernetesGroups": ["joinery"], "type": "EC2_LINUX"}},
+        # Doors and nodes have one role here, so that is in all their groups.
+        "describe_access_entry": {"accessEntry": {"kubernetesGroups": GROUPS, "type": "EC2_LINUX"}},
         "simulate_principal_policy": {"EvaluationResults": [{"EvalDecision": "allowed"}]},
         "get_role": {"Role": {"RoleName": "nodes", "Arn": "arn:nodes"}},
         "list_attached_role_policies": {"AttachedPolicies": [{"PolicyName": "AmazonEKSWorkerNodePolicy"}]},

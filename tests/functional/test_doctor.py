@@ -127,6 +127,13 @@ FAULTS: dict[str, tuple[dict[str, Answer], dict[str, Answer], str, Status, str]]
         FAIL,
         "Lifecycle",
     ),
+    "a role in the group of all doors only": (
+        {"describe_access_entry": {"accessEntry": {"kubernetesGroups": ["joinery"], "type": "EC2_LINUX"}}},
+        {},
+        "access",
+        FAIL,
+        "Lifecycle",
+    ),
     "a boundary": (
         {"simulate_principal_policy": {"EvaluationResults": [{"EvalDecision": "implicitDeny"}]}},
         {},

@@ -34,7 +34,7 @@ from tests.controlplane import objects
 from tests.controlplane.kubelet import Kubelets
 from tests.controlplane.story import DEPLOYMENTS, NotedCluster, clear
 from tests.oracle.shrinking import Shrinking
-from tools.controlplane.plane import JOINERY, ControlPlane
+from tools.controlplane.plane import DOORS, JOINERY, ControlPlane
 
 SCHEDULE = timedelta(minutes=1)
 #: The scheduler tries a pod again within a second (the plane is started so).
@@ -94,7 +94,8 @@ class Living:
     def __init__(self, plane: ControlPlane, catalog: Catalog, **settings: str) -> None:
         now = _real_time()
         self._admin = objects.connect(plane)
-        self.world = LivingWorld(objects.connect(plane, JOINERY), now, catalog)
+        transport = objects.connect_as(plane, lambda: DOORS.get(self.doors.active, JOINERY))
+        self.world = LivingWorld(transport, now, catalog)
         self.doors = Doors(self.world, **settings)
         self.bells = frozenset({Bell.PROVISIONING, Bell.LIFECYCLE})
         self._kubelets = Kubelets(self._admin, now)

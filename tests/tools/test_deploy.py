@@ -199,7 +199,20 @@ def test_what_is_left_to_do_is_said() -> None:
     assert left_by_hand({}, {"StarterNodePool": "true"}) == ["Nothing is left to do by hand."]
     assert "The role for nodes is nodes-1." in left_by_hand({"NodeRole": "nodes-1"}, {})[1]
     assert "Noted in the cluster: nothing." in left_by_hand({"Notes": "in the cluster: nothing"}, {})
-    assert "arn:1" in " ".join(left_by_hand({"FunctionRoles": "arn:1"}, {"AccessEntries": "false"}))
+
+
+def test_roles_are_mapped_by_hand_as_aws_auth_knows_them() -> None:
+    """Each to the group of all doors and to its own, and without the path of its ARN."""
+    roles = "joinery-lifecycle=arn:aws:iam::1:role/team/a,joinery-expiration=arn:aws:iam::1:role/b"
+
+    assert left_by_hand({"FunctionRoles": roles}, {"AccessEntries": "false"})[1:-1] == [
+        "  - rolearn: arn:aws:iam::1:role/a",
+        "    username: joinery-lifecycle",
+        "    groups: [joinery, joinery-lifecycle]",
+        "  - rolearn: arn:aws:iam::1:role/b",
+        "    username: joinery-expiration",
+        "    groups: [joinery, joinery-expiration]",
+    ]
 
 
 def test_what_an_earlier_deployment_failed_of_is_not_said_again() -> None:

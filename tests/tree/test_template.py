@@ -26,6 +26,8 @@ from joinery.controllers.disruption import READING_SECONDS
 from joinery.controllers.installation import ROTATE
 from joinery.controllers.lease import ACTING_SECONDS, LEASE_SECONDS
 from joinery.doorbell.gateway import DELAYS, Bell
+from joinery.installation.groups import DOORS as IN_CLUSTER
+from joinery.installation.groups import groups_of
 from joinery.installation.requests import is_request
 from joinery.interruption.envelope import detail_type
 from joinery.interruption.notice import READERS, Notice, NoticeKind, parse
@@ -368,13 +370,14 @@ def test_disruption_has_time_left_to_act_on_what_it_has_found() -> None:
 
 
 def test_doors_that_talk_to_the_cluster_are_known_there() -> None:
-    """Each role that may find the API server is mapped to the group of the manifests' ClusterRole, and no other is."""
+    """Each role that may find the API server is mapped to the groups that the manifests name, and no other is."""
     # Nodes have an entry of another type, which gives them their own groups.
     access = [entry for entry in resources("AWS::EKS::AccessEntry").values() if entry.get("Type") != "EC2_LINUX"]
     talking = {door.logical_id for door in DOORS.values() if {"Ref": "ClusterPolicy"} in policies_of(door)}
 
-    assert {logical_id(entry["PrincipalArn"]).removesuffix("Role") for entry in access} == talking
-    assert all(entry["KubernetesGroups"] == ["joinery"] for entry in access)
+    groups = {logical_id(entry["PrincipalArn"]).removesuffix("Role"): entry["KubernetesGroups"] for entry in access}
+    assert groups.keys() == talking
+    assert groups == {f"{door}Function": list(groups_of(door)) for door in IN_CLUSTER}
 
 
 # --- sample events ---

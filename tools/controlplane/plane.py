@@ -19,6 +19,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from joinery.installation.groups import DOORS as IN_CLUSTER
+from joinery.installation.groups import groups_of
 from tools.controlplane.assets import binary
 
 START_SECONDS = 60
@@ -43,9 +45,12 @@ class User:
 
 
 ADMIN = User("admin", ("system:masters",))
-JOINERY = User("joinery", ("joinery",))
+#: The doors, by the names of their functions.
+DOORS = {door.lower(): User(f"joinery-{door.lower()}", groups_of(door)) for door in IN_CLUSTER}
+#: Whoever may what any door may.
+JOINERY = User("joinery", tuple(sorted({group for door in DOORS.values() for group in door.groups})))
 KUBELET = User("kubelet", ("system:masters",))
-USERS = (ADMIN, JOINERY, KUBELET)
+USERS = (ADMIN, JOINERY, *DOORS.values(), KUBELET)
 
 
 @dataclass

@@ -7,12 +7,10 @@ from typing import Any
 from joinery.cli.doctor.findings import Check, Finding, fail, note, ok, warn
 from joinery.cli.doctor.site import Site
 from joinery.errors import ConfigurationError, JoineryError, NotFoundError
+from joinery.installation.groups import DOORS, groups_of
 from joinery.partitions import partition_of
 from joinery.workers import Threads
 
-GROUP = "joinery"
-#: Those that talk to the cluster.
-_TALKING = ("Provisioning", "Interruption", "Expiration", "Disruption", "Lifecycle")
 _SPOT_ROLE = "AWSServiceRoleForEC2Spot"
 #: How many rights are asked for at a time.
 _AT_A_TIME = 8
@@ -20,29 +18,33 @@ _NODE_POLICY = "AmazonEKSWorkerNode"
 
 
 def cluster_rights(site: Site) -> Iterator[Finding]:
-    """Whether the group ``joinery`` may do in the cluster what the manifests grant (SubjectAccessReview)."""
+    """Whether the doors' groups may do in the cluster what the manifests grant them (SubjectAccessReview)."""
     granted = list(_granted(site))
     # One by one they take as many round trips as there are rights.
-    answers = Threads(_AT_A_TIME).run([partial(_is_allowed, site, attributes) for attributes in granted])
+    answers = Threads(_AT_A_TIME).run([partial(_is_allowed, site, group, what) for group, what in granted])
     for answer in answers:
         if isinstance(answer, JoineryError):
             raise answer
-    missing = [f"{one['verb']} {one['resource']}" for one, answer in zip(granted, answers, strict=True) if not answer]
-    if missing:
-        first = ", ".join(missing[:3]) + (f" and {len(missing) - 3} more" if len(missing) > 3 else "")
-        yield fail("rights", f"group {GROUP} may not {first}", "deploy again: the installer applies rbac.yaml")
-    else:
-        yield ok("rights", f"group {GROUP} has all {len(granted)} rights in the cluster")
+    missing: dict[str, list[str]] = {}
+    for (group, what), answer in zip(granted, answers, strict=True):
+        if not answer:
+            missing.setdefault(group, []).append(f"{what['verb']} {what['resource']}")
+    for group, rights in missing.items():
+        first = ", ".join(rights[:3]) + (f" and {len(rights) - 3} more" if len(rights) > 3 else "")
+        yield fail("rights", f"group {group} may not {first}", "deploy again: the installer applies rbac.yaml")
+    if not missing:
+        groups = len({group for group, _ in granted})
+        yield ok("rights", f"the functions' {groups} groups have all {len(granted)} rights in the cluster")
 
 
-def _is_allowed(site: Site, attributes: Mapping[str, str]) -> bool:
+def _is_allowed(site: Site, group: str, attributes: Mapping[str, str]) -> bool:
     status, answer = site.ask_api(
         "POST",
         "/apis/authorization.k8s.io/v1/subjectaccessreviews",
         {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SubjectAccessReview",
-            "spec": {"user": "joinery-doctor", "groups": [GROUP], "resourceAttributes": attributes},
+            "spec": {"user": "joinery-doctor", "groups": [group], "resourceAttributes": attributes},
         },
     )
     if status >= 400:
@@ -50,27 +52,39 @@ def _is_allowed(site: Site, attributes: Mapping[str, str]) -> bool:
     return bool(answer.get("status", {}).get("allowed"))
 
 
-def _granted(site: Site) -> Iterator[Mapping[str, str]]:
-    """Every right of the manifests' roles, one verb and one resource at a time."""
-    for role in site.wanted:
-        if role["kind"] not in ("ClusterRole", "Role"):
-            continue
-        place = {"namespace": role["metadata"]["namespace"]} if role["kind"] == "Role" else {}
-        for rule in role.get("rules") or ():
-            for group in rule.get("apiGroups") or ():
-                for resource in rule.get("resources") or ():
-                    name, _, subresource = resource.partition("/")
-                    part = {"subresource": subresource} if subresource else {}
-                    only = {"name": rule["resourceNames"][0]} if rule.get("resourceNames") else {}
-                    for verb in rule["verbs"]:
-                        yield {"verb": verb, "group": group, "resource": name, **part, **only, **place}
+def _granted(site: Site) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """Groups and what the manifests let them do, one verb and one resource at a time.
+
+    Where several groups have one role, the first is asked for all of it. Of the others only the binding may be amiss,
+    so one right tells.
+    """
+    roles = {(role["kind"], role["metadata"]["name"]): role for role in site.wanted if "rules" in role}
+    for binding in site.wanted:
+        if "roleRef" in binding:
+            role = roles[binding["roleRef"]["kind"], binding["roleRef"]["name"]]
+            rights = list(_rights(role))
+            first, *others = (subject["name"] for subject in binding["subjects"])
+            yield from ((first, right) for right in rights)
+            yield from ((group, rights[0]) for group in others)
+
+
+def _rights(role: Mapping[str, Any]) -> Iterator[Mapping[str, str]]:
+    place = {"namespace": role["metadata"]["namespace"]} if role["kind"] == "Role" else {}
+    for rule in role["rules"]:
+        for group in rule["apiGroups"]:
+            for resource in rule["resources"]:
+                name, _, subresource = resource.partition("/")
+                part = {"subresource": subresource} if subresource else {}
+                only = {"name": rule["resourceNames"][0]} if rule.get("resourceNames") else {}
+                for verb in rule["verbs"]:
+                    yield {"verb": verb, "group": group, "resource": name, **part, **only, **place}
 
 
 def access_entries(site: Site) -> Iterator[Finding]:
-    """Whether the cluster knows the functions' roles as that group."""
+    """Whether the cluster knows the functions' roles as their groups."""
     mode = site.eks.get("accessConfig", {}).get("authenticationMode", "")
     if site.parameters.get("AccessEntries") == "false":
-        text = "the functions' roles must be mapped to the group joinery in aws-auth, which is not looked at"
+        text = "the functions' roles must be mapped to their groups in aws-auth, which is not looked at"
         yield note("access", text)
         return
     if mode == "CONFIG_MAP":
@@ -78,19 +92,19 @@ def access_entries(site: Site) -> Iterator[Finding]:
         yield fail("access", "the cluster has no access entries (CONFIG_MAP)", remedy)
         return
     lacking = []
-    for door in _TALKING:
+    for door in DOORS:
         role = _role_arn(site, door)
         try:
             entry = site.aws.ask("eks", "describe_access_entry", clusterName=site.cluster, principalArn=role)
         except NotFoundError:
             lacking.append(door)
             continue
-        if GROUP not in entry["accessEntry"].get("kubernetesGroups", ()):
+        if not set(groups_of(door)) <= set(entry["accessEntry"].get("kubernetesGroups", ())):
             lacking.append(door)
     if lacking:
-        yield fail("access", f"no access entry of group {GROUP} for {', '.join(lacking)}", "deploy again")
+        yield fail("access", f"no access entry with its groups for {', '.join(lacking)}", "deploy again")
     else:
-        yield ok("access", f"the roles of {len(_TALKING)} functions have access entries")
+        yield ok("access", f"the roles of {len(DOORS)} functions have access entries")
 
 
 def _role_arn(site: Site, door: str) -> str:
