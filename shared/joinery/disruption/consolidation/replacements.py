@@ -7,26 +7,41 @@ runs out: such a launch fails. So every command lowers the cluster's price by wh
 and no chain of commands can come back to where it began (Karpenter, consolidation: `WorstLaunchPrice`, which is asked
 to be lower only).
 
+minValues do not widen that: where what is left has too few values of a label, nothing is bought, nor are they lowered
+to save money (Karpenter ``RemoveInstanceTypeOptionsByPriceAndMinValues``).
+
 A spot node that is replaced by one on spot needs a choice of types that are all cheaper: with few, EC2 would give the
-cheapest, which it takes back soonest, and each next one would be replaced again (Karpenter, SpotToSpotConsolidation).
+cheapest, which it takes back soonest, and each next one would be replaced again. And it is of the cheapest of these, as
+many as there have to be: so what comes has not as many below it (Karpenter, SpotToSpotConsolidation).
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
+from types import MappingProxyType
 
 from joinery.apis.disruption import DisruptionReason
-from joinery.apis.labels import CAPACITY_TYPE, SPOT, ZONE, canonical
+from joinery.apis.labels import CAPACITY_TYPE, SPOT, ZONE, ZONE_ID, canonical
 from joinery.apis.meta import Requirement
+from joinery.apis.nodepool import NodePool
 from joinery.disruption.candidates import Candidate
 from joinery.disruption.consolidation.model import hourly
 from joinery.disruption.disruptions import Disruption
 from joinery.disruption.problem import DisruptionProblem
 from joinery.scheduling.constraints.requirements import read
 from joinery.scheduling.packing import Launch
-from joinery.state.offerings import InstanceType
+from joinery.state.offerings import InstanceType, Offering
 
 _NEGLIGIBLE = 1e-9
 _EMPTY = "WhenEmpty"
+#: What an offering decides, and not its type.
+_OF_OFFERINGS = MappingProxyType(
+    {
+        ZONE: attrgetter("zone"),
+        ZONE_ID: attrgetter("zone_id"),
+        CAPACITY_TYPE: attrgetter("capacity_type"),
+    }
+)
 
 
 class Replacements:
@@ -41,14 +56,17 @@ class Replacements:
             }
             for pool in problem.packing.snapshot.node_pools
         }
+        self._min_values = {pool.metadata.name: _min_values(pool) for pool in problem.packing.snapshot.node_pools}
 
-    def affordable(self, command: Disruption, candidates: Iterable[Candidate]) -> Disruption:
+    def affordable(self, command: Disruption, candidates: Sequence[Candidate]) -> Disruption:
         """The command, whose launches allow nothing with which it would not repay the moves of its candidates."""
         if command.reason is DisruptionReason.DRIFTED or not command.launches:
             return command
         # Every launch might end with its dearest type.
         spare = max(0.0, command.savings - sum(map(hourly, candidates))) / len(command.launches)
-        return replace(command, launches=tuple(self._limited(launch, spare) for launch in command.launches))
+        launches = tuple(self._limited(launch, spare) for launch in command.launches)
+        is_spot_to_spot = len(candidates) == 1 and candidates[0].capacity_type == SPOT
+        return replace(command, launches=tuple(map(self._cheapest, launches)) if is_spot_to_spot else launches)
 
     def objection(self, command: Disruption, candidates: Sequence[Candidate]) -> str:
         """Why these nodes may not be replaced by these launches, as a sentence; empty if they may."""
@@ -56,9 +74,15 @@ class Replacements:
         strict = next((one.pool for one in candidates if one.pool.spec.disruption.consolidation_policy == _EMPTY), None)
         if is_saving and strict is not None:
             return f"NodePool {strict.metadata.name} gives up empty nodes only ({_EMPTY}), and one would be bought"
+        if command.reason is DisruptionReason.DRIFTED:
+            return ""
+        if few := next(filter(None, map(self._too_few, command.launches)), ""):
+            return few
+        return self._objection_on_spot(command, candidates)
+
+    def _objection_on_spot(self, command: Disruption, candidates: Sequence[Candidate]) -> str:
         on_spot = [launch for launch in command.launches if launch.offering.capacity_type == SPOT]
-        is_drift = command.reason is DisruptionReason.DRIFTED
-        if is_drift or not on_spot or any(candidate.capacity_type != SPOT for candidate in candidates):
+        if not on_spot or any(candidate.capacity_type != SPOT for candidate in candidates):
             return ""
         if not self._options.spot_to_spot:
             return "spot nodes are not replaced by cheaper ones on spot (spot to spot is off)"
@@ -74,15 +98,42 @@ class Replacements:
         )
 
     def _limited(self, launch: Launch, spare: float) -> Launch:
-        if any(requirement.min_values is not None for requirement in launch.requirements):
-            return launch
         most = launch.offering.price + spare + _NEGLIGIBLE
+        # Who asks for both capacity types may get the dearer.
+        if CAPACITY_TYPE not in self._min_values[launch.node_pool]:
+            launch = _narrowed(launch, CAPACITY_TYPE, {launch.offering.capacity_type})
         zones = {zone for zone, price in self._prices(launch, launch.offering.instance_type).items() if price <= most}
-        asked = [rule for rule in launch.requirements if canonical(rule.key) not in (CAPACITY_TYPE, ZONE)]
-        asked += [_one_of(CAPACITY_TYPE, {launch.offering.capacity_type}), _one_of(ZONE, zones)]
-        limited = replace(launch, requirements=tuple(sorted(asked, key=lambda rule: rule.key)))
+        limited = _narrowed(launch, ZONE, zones)
         kept = tuple(name for name in launch.instance_types if self._worst_price(limited, name) <= most)
-        return replace(limited, instance_types=kept) if launch.offering.instance_type in kept else launch
+        return replace(limited, instance_types=kept)
+
+    def _cheapest(self, launch: Launch) -> Launch:
+        """The launch of as few types as a spot node needs to choose from, and as minValues ask for."""
+        if launch.offering.capacity_type != SPOT:
+            return launch
+        names = launch.instance_types
+        shorter = (
+            replace(launch, instance_types=names[:count]) for count in range(self._options.spot_types, len(names))
+        )
+        return next((one for one in shorter if not self._too_few(one)), launch)
+
+    def _too_few(self, launch: Launch) -> str:
+        """Of which label the launch allows too few values for minValues, as a sentence; empty if there are enough."""
+        pool = f"minValues of NodePool {launch.node_pool}"
+        if launch.min_values_relaxed:
+            return f"{pool} would have to be lowered, which is not done to save money"
+        for key, least in self._min_values[launch.node_pool].items():
+            count = len(self._values(launch, key))
+            if count < least:
+                return f"{pool} want {least} values of {key} to replace it, and {count} are cheap enough"
+        return ""
+
+    def _values(self, launch: Launch, key: str) -> set[str]:
+        """The values of a label that nodes of the launch may have."""
+        if value_of := _OF_OFFERINGS.get(key):
+            return {value_of(offering) for name in launch.instance_types for offering in self._sold(launch, name)}
+        types = self._types[launch.node_pool]
+        return {value for name in launch.instance_types for value in types[name].labels.get(key, ())}
 
     def _cheaper(self, launch: Launch, price: float) -> int:
         return sum(self._worst_price(launch, name) < price - _NEGLIGIBLE for name in launch.instance_types)
@@ -92,11 +143,30 @@ class Replacements:
         return max(self._prices(launch, name).values(), default=float("inf"))
 
     def _prices(self, launch: Launch, name: str) -> Mapping[str, float]:
-        """$/h of a type by the zones that the launch allows, under the capacity type that is expected."""
-        kind, zones = self._types.get(launch.node_pool, {}).get(name), read(launch.requirements).get(ZONE)
-        sold = (it for it in kind.offerings if it.capacity_type == launch.offering.capacity_type) if kind else ()
-        return {offering.zone: offering.price for offering in sold if zones.has(offering.zone)}
+        """$/h of a type by the zones that the launch allows, under the dearest of its capacity types."""
+        prices: dict[str, float] = {}
+        for offering in self._sold(launch, name):
+            prices[offering.zone] = max(offering.price, prices.get(offering.zone, 0.0))
+        return prices
+
+    def _sold(self, launch: Launch, name: str) -> Iterator[Offering]:
+        """The offerings of a type that the launch allows."""
+        kind, allowed = self._types[launch.node_pool].get(name), read(launch.requirements)
+        zones, capacity_types = allowed.get(ZONE), allowed.get(CAPACITY_TYPE)
+        for offering in kind.offerings if kind else ():
+            if zones.has(offering.zone) and capacity_types.has(offering.capacity_type):
+                yield offering
 
 
-def _one_of(key: str, values: Iterable[str]) -> Requirement:
-    return Requirement(key=key, operator="In", values=sorted(values))
+def _narrowed(launch: Launch, key: str, values: Iterable[str]) -> Launch:
+    """The launch, which allows these values of a label only."""
+    rules = [rule for rule in launch.requirements if canonical(rule.key) != key]
+    least = next((rule.min_values for rule in launch.requirements if canonical(rule.key) == key), None)
+    rules.append(Requirement(key=key, operator="In", values=sorted(values), min_values=least))
+    return replace(launch, requirements=tuple(sorted(rules, key=lambda rule: rule.key)))
+
+
+def _min_values(pool: NodePool) -> Mapping[str, int]:
+    """By label, how many values of it a launch has to allow. Where several requirements say one, the largest."""
+    rules = [rule for rule in pool.spec.template.spec.requirements if rule.min_values is not None]
+    return {canonical(rule.key): rule.min_values or 0 for rule in sorted(rules, key=lambda rule: rule.min_values or 0)}
