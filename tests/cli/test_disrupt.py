@@ -1,5 +1,7 @@
 """``joinery disrupt``: from files to a decision about nodes that others rely on."""
 
+import gzip
+import json
 from collections.abc import Sequence
 from typing import Any
 
@@ -83,6 +85,10 @@ def test_budgets_hold_nodes_and_may_be_ignored(run: Run, write: Write) -> None:
         (("--payback", "Never"), "--payback Never: must be a duration of more than 0, such as 30m or 1h30m"),
         (("--payback", "0s"), "--payback 0s: must be a duration of more than 0, such as 30m or 1h30m"),
         (("--time-limit", "0"), "--time-limit 0: must be more than 0 seconds"),
+        (
+            ("--terminate-first", "scarce,always"),
+            "--terminate-first scarce,always: 'always' is neither off nor one of static, reserved, scarce",
+        ),
     ],
 )
 def test_a_bad_option_is_told_in_a_line(run: Run, halved: str, arguments: Sequence[str], told: str) -> None:
@@ -95,6 +101,29 @@ def test_a_bad_option_is_told_in_a_line(run: Run, halved: str, arguments: Sequen
 def test_prices_of_moves_and_times_of_payback_are_taken(run: Run, halved: str, arguments: Sequence[str]) -> None:
     """Zero dollars ask what the cluster could cost; durations are Karpenter's."""
     assert run(*JSON, "-f", halved, *arguments).status == 0
+
+
+@pytest.mark.parametrize(("where", "commands"), [("off", 0), ("static,reserved", 0), ("scarce", 1)])
+def test_what_the_stack_does_where_there_is_no_room_for_both_may_be_asked(
+    run: Run, write: Write, where: str, commands: int
+) -> None:
+    """A drifted node of the only type that its NodePool allows, of which EC2 has no more."""
+    catalogue = json.loads(gzip.decompress(SAMPLE.read_bytes()))
+    catalogue["offerings"] = [
+        offering | {"available": offering["instanceType"] != "m7a.xlarge"} for offering in catalogue["offerings"]
+    ]
+    only = ["node.kubernetes.io/instance-type=m7a.xlarge", "karpenter.sh/capacity-type=on-demand"]
+    objects = listed(
+        node_class(),
+        node_pool(requirements=only),
+        node("old"),
+        node_claim("claim-old", node="old", conditions=("Launched", "Registered", "Initialized", "Drifted")),
+        pod("p", cpu="3500m", node="old", owner="web"),
+    )
+    files = ("--catalog", write("catalog.json", catalogue), "-f", write("cluster.json", objects))
+    document = run("disrupt", "--now", NOW, "-o", "json", *files, "--terminate-first", where).document
+    assert [command["retire"] for command in document["commands"]] == [["claim-old"]] * commands
+    assert all("ends first, because there is no room for both" in it["message"] for it in document["commands"])
 
 
 def test_a_node_is_explained_in_every_form(run: Run, halved: str) -> None:
@@ -119,7 +148,15 @@ def test_help_names_every_option(run: Run) -> None:
     """With what it is for, in the words of the decision."""
     outcome = run("disrupt", "--help")
     assert outcome.status == 0
-    for said in ("--move-price", "--payback", "--ignore-budgets", "--explain", "--pods", "--time-limit", "--output"):
+    for said in (
+        "--move-price",
+        "--payback",
+        "--ignore-budgets",
+        "--terminate-first",
+        "--explain",
+        "--pods",
+        "--output",
+    ):
         assert said in outcome.out
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from joinery.apis.policies import MinValuesPolicy, PreferencePolicy
+from joinery.apis.policies import MinValuesPolicy, PreferencePolicy, TerminateFirst, terminate_first_of
 from joinery.cli.options import (
     CatalogOption,
     DecisionFormat,
@@ -55,6 +55,14 @@ def disrupt(
         bool,
         typer.Option("--ignore-budgets", help="As if no NodePool had budgets or a stop: what could be done at last."),
     ] = False,
+    terminate_first: Annotated[
+        str,
+        typer.Option(
+            metavar="WHERE",
+            help="Where drifted nodes end before they are replaced, as the stack's TerminateFirst: off, or some of "
+            "static, reserved and scarce, separated by commas.",
+        ),
+    ] = "off",
     preference_policy: PreferenceOption = PreferencePolicy.RESPECT,
     min_values_policy: MinValuesOption = MinValuesPolicy.STRICT,
     time_limit: TimeLimitOption = None,
@@ -85,7 +93,10 @@ def disrupt(
     from joinery.scheduling.problem import Options
 
     check_time_limit(time_limit)
-    options = _options(move_price, payback, ignore_budgets=ignore_budgets, time_limit=time_limit)
+    options = replace(
+        _options(move_price, payback, ignore_budgets=ignore_budgets, time_limit=time_limit),
+        terminate_first=_places(terminate_first),
+    )
     given = [*(files or ()), *(more_files or ())]
     asked = decision_input(
         given,
@@ -143,6 +154,14 @@ def _payback(text: str) -> timedelta:
     if length is None or length <= timedelta():
         raise ConfigurationError(f"--payback {text}: must be a duration of more than 0, such as 30m or 1h30m")
     return length
+
+
+def _places(text: str) -> frozenset[TerminateFirst]:
+    """``--terminate-first`` as a set. Raises ``ConfigurationError``."""
+    try:
+        return terminate_first_of(text)
+    except ValueError as error:
+        raise ConfigurationError(f"--terminate-first {text}: {error}") from None
 
 
 def _problem(asked: "DecisionInput", options: "DisruptionOptions", packing: "Options") -> "DisruptionProblem":
