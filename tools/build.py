@@ -93,9 +93,9 @@ def built(target: Target, folder: Path, *, uv: Path, python: Path | None) -> str
         "version": project_version(), "runtime": target.runtime, "architecture": target.architecture,
         "bytecode": bool(python), "fingerprint": fingerprint, "sha256": digests,
     }  # fmt: skip
-    said = _weighed(folder, sources, target, has_bytecode=bool(python))
+    summary = _weighed(folder, sources, target, has_bytecode=bool(python))
     (folder / STAMP).write_text(json.dumps(stamp, indent=2) + "\n")
-    return said
+    return summary
 
 
 def verify(folder: Path, target: Target) -> None:

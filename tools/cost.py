@@ -39,8 +39,8 @@ def plan(template: dict[str, Any]) -> Plan:
 def woken(schedule: dict[str, Any]) -> str:
     """The door that a schedule wakes. What asks for an operation asks the installer."""
     message = schedule["Target"]["Input"]
-    told = json.loads(message if isinstance(message, str) else message["Fn::Sub"])
-    return "installer" if "operation" in told else str(told["door"])
+    event = json.loads(message if isinstance(message, str) else message["Fn::Sub"])
+    return "installer" if "operation" in event else str(event["door"])
 
 
 def _metrics(alarm: dict[str, Any]) -> int:

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from joinery.controllers.preparation import LEAST_KUBERNETES
+from joinery.controllers.installer.preparation import LEAST_KUBERNETES
 from joinery.installation.groups import GROUP
 from joinery.installation.stacks import stack_name
 

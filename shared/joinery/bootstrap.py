@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from joinery.controllers.catalog import CatalogController
     from joinery.controllers.disruption import DisruptionController
     from joinery.controllers.expiration import ExpirationController
-    from joinery.controllers.installation import InstallationController
+    from joinery.controllers.installer.controller import InstallerController
     from joinery.controllers.interruption import InterruptionController
     from joinery.controllers.invocation import Invocation
     from joinery.controllers.lifecycle import LifecycleController
@@ -104,12 +104,12 @@ def catalog() -> "CatalogController":
 
 
 @cache
-def installer() -> "InstallationController":
-    from joinery.controllers.installation import InstallationController
+def installer() -> "InstallerController":
+    from joinery.controllers.installer.controller import InstallerController
 
     given = settings("installer")
     gateways = _installer_gateways(given)
-    return InstallationController(gateways, given.cluster, has_access_entries=given.access_entries)
+    return InstallerController(gateways, given.cluster, has_access_entries=given.access_entries)
 
 
 @cache

@@ -12,7 +12,7 @@ from joinery.cli.uninstall.steps import STEPS, go_through
 from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
 from joinery.installation.objects import LEASE, MARKED, WEBHOOK
 from joinery.installation.references import KINDS, Reference
-from joinery.installation.removal import UNINSTALLING, Kept, Nodes
+from joinery.installation.removal import UNINSTALLING, Disposal, Nodes
 from simulator.kubernetes.objects import InMemoryObjects
 
 STACK, BUCKET = "joinery-blue", "joinery-blue-bucket-1"
@@ -175,7 +175,7 @@ def place_of(account: Account, cluster: InMemoryObjects, **chosen: Any) -> Place
     def sleep(span: float) -> None:
         seconds[0] += span
 
-    defaults: dict[str, Any] = {"nodes": Nodes.RETIRE, "bucket": Kept.DELETE, "definitions": Kept.KEEP}
+    defaults: dict[str, Any] = {"nodes": Nodes.RETIRE, "bucket": Disposal.DELETE, "definitions": Disposal.KEEP}
     return Place(
         cluster="blue", region="us-east-1", stack=STACK, aws=account, objects=cluster, now=lambda: seconds[0],
         sleep=sleep, deadline=60.0, tell=lambda line: None, **(defaults | chosen),
@@ -219,7 +219,7 @@ def test_nodes_of_another_provider_are_left_alone(account: Account, cluster: InM
     cluster.put({**node, "spec": {"taints": [{"key": keys.DISRUPTED_TAINT}]}})
     definition = Reference("CustomResourceDefinition", "nodeclaims.karpenter.sh")
     cluster.put({"kind": definition.kind, "metadata": {"name": definition.name}})
-    go_through(place_of(account, cluster, nodes=nodes, definitions=Kept.DELETE))
+    go_through(place_of(account, cluster, nodes=nodes, definitions=Disposal.DELETE))
 
     assert cluster.read(definition)
     assert cluster.read(Reference("NodeClaim", "auto-1"))
@@ -235,7 +235,7 @@ def test_definitions_go_with_their_objects_but_for_karpenter_s(account: Account,
         named = {"name": KINDS[kind].definition, "annotations": annotations}
         cluster.put({"kind": "CustomResourceDefinition", "metadata": named})
         cluster.put({"kind": kind, "metadata": {"name": "default", "finalizers": finalizers}})
-    go_through(place_of(account, cluster, definitions=Kept.DELETE))
+    go_through(place_of(account, cluster, definitions=Disposal.DELETE))
 
     assert cluster.read(Reference("CustomResourceDefinition", "nodepools.karpenter.sh"))
     assert cluster.read(Reference("CustomResourceDefinition", "ec2nodeclasses.karpenter.k8s.aws")) is None
@@ -287,7 +287,7 @@ def test_done_twice_it_changes_nothing_more(account: Account, cluster: InMemoryO
 
 def test_nodes_that_are_kept_are_karpenters(account: Account, cluster: InMemoryObjects) -> None:
     """Our marks go, its own stay; role and instance profile too, because instances need them."""
-    go_through(place_of(account, cluster, nodes=Nodes.KEEP, bucket=Kept.KEEP))
+    go_through(place_of(account, cluster, nodes=Nodes.KEEP, bucket=Disposal.KEEP))
     claim, node = cluster.read(Reference("NodeClaim", "default-1")), cluster.read(Reference("Node", "node-1"))
     assert claim
     assert node

@@ -8,8 +8,8 @@ import pytest
 
 from joinery.account.gateway import Account
 from joinery.cluster.objects import KubernetesObjects
-from joinery.controllers.installation import InstallationController
-from joinery.controllers.installer_run import NOTHING_NOTED
+from joinery.controllers.installer.controller import InstallerController
+from joinery.controllers.installer.run import NOTHING_NOTED
 from joinery.controllers.invocation import Invocation
 from joinery.errors import ConfigurationError
 from joinery.gateways import InstallerGateways
@@ -48,7 +48,7 @@ class Installer:
     def __call__(self, event: Any, *, version: str = "1.0.0") -> dict[str, Any]:
         account: Account = self.account
         gateways = InstallerGateways(account, lambda _: self.objects, lambda _: None, self.clock.now)
-        controller = InstallationController(gateways, CLUSTER, has_access_entries=True, version=version)
+        controller = InstallerController(gateways, CLUSTER, has_access_entries=True, version=version)
         controller.handle(event, Invocation("run-1", lambda: 300.0))
         return self.account.answers[-1][1]
 

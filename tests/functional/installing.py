@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from joinery.controllers.installation import InstallationController
+from joinery.controllers.installer.controller import InstallerController
 from joinery.controllers.invocation import Invocation
 from simulator.world import CLUSTER, World
 from tests.functional.fuse import Fuse, wired_installer
@@ -37,7 +37,7 @@ def answered(
 ) -> Any:
     """What CloudFormation is told by the installer of a release, whose calls go through the fuse."""
     gateways = wired_installer(world.installer_gateways, (fuse or Fuse()).through)
-    controller = InstallationController(gateways, CLUSTER, has_access_entries=has_access_entries, version=version)
+    controller = InstallerController(gateways, CLUSTER, has_access_entries=has_access_entries, version=version)
     begun = world.clock.now()
     controller.handle(event, Invocation("run-1", lambda: 300 - (world.clock.now() - begun).total_seconds()))
     url, body = world.account.answers[-1]

@@ -9,8 +9,8 @@ from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.labels import VERSION
 from joinery.apis.nodepool import NodePool
 from joinery.aws import error as aws_error
-from joinery.controllers.cluster_access import RUN, UNTIL
-from joinery.controllers.installation import KEPT_SECONDS
+from joinery.controllers.installer.access import RUN, UNTIL
+from joinery.controllers.installer.controller import KEPT_SECONDS
 from joinery.errors import ConflictError, UnavailableError
 from joinery.installation.objects import APPLIED, LEASE, MARKED, STACK, WEBHOOK
 from joinery.installation.references import Reference

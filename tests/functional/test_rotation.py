@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from joinery.account.gateway import StoredSecret
 from joinery.apis.webhook_secret import REMEMBERED, WebhookSecret, parse
-from joinery.controllers.installation import InstallationController
+from joinery.controllers.installer.controller import InstallerController
 from joinery.controllers.invocation import Invocation
 from joinery.errors import ConfigurationError, ConflictError
 from joinery.installation.objects import WEBHOOK
@@ -27,7 +27,7 @@ SECOND = timedelta(seconds=1)
 
 def ask(world: World, *, has_access_entries: bool = True, **event: str) -> Mapping[str, Any]:
     """What the installer answers to the operation."""
-    controller = InstallationController(world.installer_gateways, CLUSTER, has_access_entries=has_access_entries)
+    controller = InstallerController(world.installer_gateways, CLUSTER, has_access_entries=has_access_entries)
     return controller.handle({"operation": "rotate-token", **event}, Invocation("run-1", lambda: 300.0))
 
 

@@ -23,7 +23,7 @@ from joinery.apis.policies import (
     terminate_first_of,
 )
 from joinery.controllers.disruption import READING_SECONDS
-from joinery.controllers.installation import ROTATE
+from joinery.controllers.installer.controller import ROTATE
 from joinery.controllers.lease import ACTING_SECONDS, LEASE_SECONDS
 from joinery.doorbell.gateway import DELAYS, Bell
 from joinery.installation.groups import DOORS as IN_CLUSTER

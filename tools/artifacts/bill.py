@@ -177,11 +177,11 @@ def _terms(licenses: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 def _listed(package: Distribution) -> list[dict[str, Any]]:
     """The components of the wheel's own bills, each once, by name."""
-    found = {}
+    components = {}
     for path in sorted(package.folder.glob("sboms/*.json")):
         for part in json.loads(path.read_text("utf-8")).get("components", ()):
-            found[part["name"], part.get("version", "")] = part
-    return [found[key] for key in sorted(found)]
+            components[part["name"], part.get("version", "")] = part
+    return [components[key] for key in sorted(components)]
 
 
 def _needs(package: Distribution, names: dict[str, str], target: Target) -> list[str]:

@@ -17,8 +17,8 @@ _MANY = 3
 def types() -> tuple[InstanceType, ...]:
     """Those of the sample catalogue by name."""
     node_class = default_class()
-    found = instance_types([node_class], load_catalog(str(SAMPLE)).catalog)[node_class.metadata.name]
-    return tuple(sorted(found, key=lambda kind: kind.name))
+    types = instance_types([node_class], load_catalog(str(SAMPLE)).catalog)[node_class.metadata.name]
+    return tuple(sorted(types, key=lambda kind: kind.name))
 
 
 def labels() -> Iterator[str]:

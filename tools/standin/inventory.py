@@ -30,9 +30,9 @@ def cluster(plane: ControlPlane) -> set[str]:
     """Every object of the cluster but what passes: ``kind/namespace/name``. Of the Leases, ours."""
     kinds = plane.kubectl("api-resources", "--verbs=list,delete", "--output=name").split()
     kept = sorted({kind for kind in kinds if kind.partition(".")[0] not in _PASSING})
-    found = set(_objects(plane, ",".join(kept)))
+    objects = set(_objects(plane, ",".join(kept)))
     leases = plane.kubectl("get", "leases", "--namespace=kube-system", "--output=name").split()
-    return found | {lease for lease in leases if "joinery" in lease}
+    return objects | {lease for lease in leases if "joinery" in lease}
 
 
 def _objects(plane: ControlPlane, kinds: str) -> Iterator[str]:

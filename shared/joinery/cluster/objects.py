@@ -26,9 +26,9 @@ class KubernetesObjects:
         self._transport = transport
 
     def server_version(self) -> tuple[int, int]:
-        said = _decoded(self._transport.get("/version"))
+        version = _decoded(self._transport.get("/version"))
         # EKS adds a plus to the minor version: "33+".
-        return int(said["major"]), int("".join(digit for digit in said["minor"] if digit.isdigit()))
+        return int(version["major"]), int("".join(digit for digit in version["minor"] if digit.isdigit()))
 
     def is_administrator(self) -> bool:
         answer = self._transport.ask("POST", _REVIEWS, _EVERYTHING)

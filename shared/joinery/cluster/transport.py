@@ -177,8 +177,8 @@ class Transport:
         )
 
     def _headers(self, content_type: str) -> dict[str, str]:
-        asks = self._connection.authorization()
-        authorization = {"Authorization": asks} if asks else {}
+        credential = self._connection.authorization()
+        authorization = {"Authorization": credential} if credential else {}
         return {
             "Accept": JSON,
             "Accept-Encoding": "gzip",

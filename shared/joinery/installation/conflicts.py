@@ -23,9 +23,9 @@ class FieldConflict:
 
 def conflict_message(conflicts: Mapping[Reference, Sequence[FieldConflict]]) -> str:
     """What is in the way, and what to do about it, in plain words."""
-    each = "; ".join(f"{where}: {_fields(those)}" for where, those in sorted(conflicts.items()))
+    edits = "; ".join(f"{name}: {_fields(conflicts[name])}" for name in sorted(conflicts))
     return (
-        f"Somebody else has changed what this release wants to write. {each}. Nothing was changed in the cluster. "
+        f"Somebody else has changed what this release wants to write. {edits}. Nothing was changed in the cluster. "
         "Either undo these edits, or deploy with the parameter ForceConflicts=true, which overwrites them."
     )
 

@@ -11,6 +11,7 @@ It does because the doors cannot write it.
 import copy
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 
 import msgspec
 
@@ -20,9 +21,8 @@ from joinery.installation.references import Document, Reference, reference
 Documents = Sequence[Document]
 
 MANAGED_BY, INSTALLER = "app.kubernetes.io/managed-by", "joinery-installer"
-#: Which custom resource wrote an object.
+#: Which custom resource wrote an object: a ``Part``.
 PART = f"{OWN_GROUP}/part"
-PREPARATION, CONNECTION = "preparation", "connection"
 #: The stack that runs the cluster, by its ARN.
 STACK = f"{OWN_GROUP}/stack"
 #: What was applied last, as a hash; absent while something is being applied.
@@ -49,6 +49,13 @@ ORDER = (
 )
 
 
+class Part(StrEnum):
+    """What a custom resource writes: before the doors, or once they are there."""
+
+    PREPARATION = "preparation"
+    CONNECTION = "connection"
+
+
 def preparation(
     definitions: Iterable[Document],
     rights: Iterable[Document],
@@ -60,7 +67,7 @@ def preparation(
     """What is written before the doors exist. ``stack``: the ARN of the stack that runs the cluster."""
     wanted = [_with_annotations(one, {VERSION: version}) for one in definitions]
     wanted += [_defaulted(_without_condition(one)) for one in rights if _is_wanted(one, properties)]
-    owned = [_labelled(one, PREPARATION) for one in wanted]
+    owned = [_labelled(one, Part.PREPARATION) for one in wanted]
     return _marked(sorted(owned, key=_place), MARKED, {STACK: stack, VERSION: version})
 
 
@@ -68,7 +75,7 @@ def connection(configuration: Document, url: str, *, version: str) -> Documents:
     """What is written once the doors exist. ``url``: the webhook's address with its secret; without one, nothing."""
     if not url:
         return ()
-    wanted = _labelled(configuration, CONNECTION)
+    wanted = _labelled(configuration, Part.CONNECTION)
     for webhook in wanted["webhooks"]:
         webhook["clientConfig"]["url"] = url
     return _marked([wanted], WEBHOOK, {VERSION: version})
@@ -147,9 +154,9 @@ def _defaulted(document: Document) -> Document:
     return document
 
 
-def _labelled(document: Document, part: str) -> Document:
+def _labelled(document: Document, part: Part) -> Document:
     labelled = copy.deepcopy(document)
-    labelled["metadata"].setdefault("labels", {}).update({MANAGED_BY: INSTALLER, PART: part})
+    labelled["metadata"].setdefault("labels", {}).update({MANAGED_BY: INSTALLER, PART: part.value})
     return labelled
 
 

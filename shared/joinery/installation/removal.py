@@ -30,7 +30,7 @@ class Nodes(StrEnum):
     RETIRE = "retire"
 
 
-class Kept(StrEnum):
+class Disposal(StrEnum):
     """What becomes of what holds a user's own data."""
 
     KEEP = "keep"
@@ -43,12 +43,12 @@ def of_ours(claims: Iterable[Document]) -> Sequence[Document]:
 
     Karpenter up to 1.0 knew one kind of class, and named no group, or a blank.
     """
-    each: dict[tuple[str, str], Document] = {}
+    ours: dict[tuple[str, str], Document] = {}
     for claim in claims:
         reference = claim.get("spec", {}).get("nodeClassRef") or {}
         if reference.get("group", "") in ("", keys.AWS_GROUP):
-            each.setdefault((claim["kind"].partition(".")[0], claim["metadata"]["name"]), claim)
-    return tuple(each.values())
+            ours.setdefault((claim["kind"].partition(".")[0], claim["metadata"]["name"]), claim)
+    return tuple(ours.values())
 
 
 def refusal(claims: Sequence[Document], marked: Document | None, cluster: str) -> str:

@@ -13,7 +13,6 @@ from joinery.errors import ConfigurationError
 
 #: The answer to a request that has made nothing: there is nothing to delete for it.
 NOTHING_MADE = "nothing-was-made"
-PREPARATION, CONNECTION = "Custom::JoineryPreparation", "Custom::JoineryConnection"
 
 
 class RequestKind(StrEnum):
@@ -24,12 +23,19 @@ class RequestKind(StrEnum):
     DELETE = "Delete"
 
 
+class ResourceType(StrEnum):
+    """Of which custom resource (``ResourceType``)."""
+
+    PREPARATION = "Custom::JoineryPreparation"
+    CONNECTION = "Custom::JoineryConnection"
+
+
 @dataclass(frozen=True, kw_only=True)
 class StackRequest:
     """One request about one custom resource.
 
-    ``kind``: as it was sent, a ``RequestKind`` unless CloudFormation learns another. ``type``: the resource's type, a
-    ``Custom::`` name. ``name``: its logical ID in the template. ``stack``: the stack's ARN. ``id`` and ``url``: which
+    ``kind``: as it was sent, a ``RequestKind`` unless CloudFormation learns another. ``type``: likewise, a
+    ``ResourceType``. ``name``: its logical ID in the template. ``stack``: the stack's ARN. ``id`` and ``url``: which
     request is answered, and where. ``properties``: those wanted now, ``older``: those before an update.
     ``physical_id``: what an earlier answer named the resource; empty for a new one.
     """

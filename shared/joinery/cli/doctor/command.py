@@ -85,25 +85,25 @@ def _site(cluster: str | None, stack: str | None, region: str | None) -> "Site":
     from joinery.cli.sources import moment, region_of
     from joinery.installation.stacks import stack_name
 
-    current, place_of_current = current_cluster()
+    current, current_region = current_cluster()
     name = cluster or current
     if not name:
         raise ConfigurationError("which cluster? The kubeconfig's context names none of EKS: joinery doctor CLUSTER")
-    place = region_of(name, region, place_of_current if name == current else "")
-    aws = Boto(place)
+    region = region_of(name, region, current_region if name == current else "")
+    aws = Boto(region)
     # Without credentials, a network or the cluster every check would say the same.
     try:
-        with reading_aws(place):
+        with reading_aws(region):
             aws.ask("sts", "get_caller_identity")
-            _refuse_a_missing_cluster(aws, name, place)
+            _refuse_a_missing_cluster(aws, name, region)
     except UnavailableError as error:
         raise ConfigurationError(str(error)) from error  # exit status 1 would say that it works
     return Site(
         cluster=name,
-        region=place,
+        region=region,
         stack=stack or stack_name(name),
         aws=aws,
-        api=Cluster(lambda: connected(name, place, is_current=name == current)),
+        api=Cluster(lambda: connected(name, region, is_current=name == current)),
         web=Http(),
         now=lambda: moment(None),
     )

@@ -8,7 +8,7 @@ from joinery.cli.doctor.findings import Check, Finding, fail, note, ok, warn
 from joinery.cli.doctor.site import NotInstalledError, Site
 from joinery.errors import NotFoundError
 from joinery.installation.objects import MARKED, stack_of
-from joinery.installation.references import KINDS
+from joinery.installation.references import reference
 
 _DEPLOY = "make deploy CLUSTER={cluster}"
 #: What a door's off-switch does while it is off (docs/reference.md, "Settings").
@@ -61,32 +61,32 @@ def _parameter(one: dict[str, list[dict[str, str]]]) -> dict[str, str]:
 
 
 def versions(site: Site) -> Iterator[Finding]:
-    """Whether stack, definitions, rights and this command are of one version."""
+    """Whether stack and this command are of one version."""
     installed = site.outputs.get("Version", "")
     if installed and installed != __version__:
         remedy = "use the joinery of that version, or deploy this one"
         yield warn("version", f"the stack is {installed}, this command is {__version__}", remedy)
     elif installed:
         yield ok("version", f"the stack is {installed}")
-    wrong = []
-    for document in site.wanted:
-        kind, name = KINDS[document["kind"]], document["metadata"]["name"]
-        namespace = document["metadata"].get("namespace")
-        place = f"{kind.api}/namespaces/{namespace}" if namespace else kind.api
+
+
+def written(site: Site) -> Iterator[Finding]:
+    """Whether the cluster has the definitions and rights of the stack's version."""
+    installed = site.outputs.get("Version", "")
+    others = []
+    for name in map(reference, site.wanted):
         try:
-            stored = site.get(f"{place}/{kind.plural}/{name}")
+            stored = site.get(name.path)
         except NotFoundError:
-            yield fail(
-                "version", f"{kind.name} {name} is missing in the cluster", "deploy again: the installer applies it"
-            )
+            yield fail("version", f"{name} is missing in the cluster", "deploy again: the installer applies it")
             continue
         version = stored.get("metadata", {}).get("annotations", {}).get(VERSION)
         if installed and version and version != installed:
-            wrong.append(f"{name} ({version})")
-    if wrong:
+            others.append(f"{name.name} ({version})")
+    if others:
         yield warn(
             "version",
-            f"of another version than the stack: {', '.join(wrong)}",
+            f"of another version than the stack: {', '.join(others)}",
             "deploy again: the installer brings them to the stack's version",
         )
 
@@ -182,6 +182,7 @@ CHECKS = (
     Check("stack", other_stacks),
     Check("stack", owner),
     Check("version", versions),
+    Check("version", written),
     Check("settings", settings),
     Check("functions", functions),
     Check("wake-ups", wakeups),

@@ -125,22 +125,24 @@ def clocks(site: Site) -> Iterator[Finding]:
     """Whether this machine, AWS and the API server agree what time it is."""
     caller = site.aws.ask("sts", "get_caller_identity")
     headers = caller.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    told = {}
+    moments = {}
     if "date" in headers:
-        told["AWS"] = datetime.strptime(headers["date"], "%a, %d %b %Y %H:%M:%S %Z").replace(tzinfo=site.now().tzinfo)
+        moments["AWS"] = datetime.strptime(headers["date"], "%a, %d %b %Y %H:%M:%S %Z").replace(
+            tzinfo=site.now().tzinfo
+        )
     # A dry run is not stored, and comes back with the moment at which it would have been.
     probe = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "joinery-doctor-"}}
     status, answer = site.ask_api("POST", "/api/v1/namespaces/default/configmaps?dryRun=All", probe)
     created = answer.get("metadata", {}).get("creationTimestamp")
     if status < 300 and created:
-        told["the API server"] = datetime.fromisoformat(created)
+        moments["the API server"] = datetime.fromisoformat(created)
     now = site.now()
-    off = {who: abs(at - now) for who, at in told.items() if abs(at - now) > _SKEW}
+    off = {who: abs(at - now) for who, at in moments.items() if abs(at - now) > _SKEW}
     for who, skew in off.items():
         remedy = "set this machine's clock; where it is the API server's, tell whoever runs it"
         yield warn("clock", f"this machine and {who} are {skew.total_seconds():.0f} s apart", remedy)
-    if told and not off:
-        yield ok("clock", f"this machine agrees with {' and '.join(told)}")
+    if moments and not off:
+        yield ok("clock", f"this machine agrees with {' and '.join(moments)}")
 
 
 def vpc_endpoints(site: Site) -> Iterator[Finding]:

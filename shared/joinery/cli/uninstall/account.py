@@ -1,8 +1,7 @@
 """The steps about the account: what doors have made there, the stack itself, and what the stack leaves."""
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 from joinery.apis import labels as keys
 from joinery.cli.uninstall.place import Place, UnfinishedError
@@ -10,9 +9,9 @@ from joinery.cluster.gateway import Objects
 from joinery.errors import NotFoundError
 from joinery.installation import objects as installed
 from joinery.installation.definitions import is_ours
-from joinery.installation.objects import CONNECTION, LEASE, ORDER, PART, PREPARATION
+from joinery.installation.objects import LEASE, ORDER, PART, Part
 from joinery.installation.references import KINDS, Reference
-from joinery.installation.removal import Kept, Nodes
+from joinery.installation.removal import Disposal, Nodes
 
 #: DeleteObjects takes so many keys (S3 API).
 _OBJECTS_AT_ONCE = 1000
@@ -31,11 +30,11 @@ def remove_launch_templates(place: Place) -> str:
         {"Name": f"tag:kubernetes.io/cluster/{place.cluster}", "Values": ["owned"]},
         {"Name": "tag-key", "Values": [keys.NODE_POOL]},
     ]
-    found = place.aws.ask("ec2", "describe_launch_templates", Filters=filters)["LaunchTemplates"]
-    for template in found:
+    templates = place.aws.ask("ec2", "describe_launch_templates", Filters=filters)["LaunchTemplates"]
+    for template in templates:
         with contextlib.suppress(NotFoundError):
             place.aws.ask("ec2", "delete_launch_template", LaunchTemplateId=template["LaunchTemplateId"])
-    return f"{len(found)} removed"
+    return f"{len(templates)} removed"
 
 
 def remove_instance_profiles(place: Place) -> str:
@@ -105,7 +104,7 @@ def remove_bucket(place: Place) -> str:
     bucket = _left_bucket(place)
     if not bucket:
         return "was gone"
-    if place.bucket is Kept.KEEP:
+    if place.bucket is Disposal.KEEP:
         return f"s3://{bucket} stays"
     try:
         count = _empty(place, bucket)
@@ -121,14 +120,14 @@ def remove_rights(place: Place) -> str:
     """
     if place.objects is None:
         return "there is no cluster"
-    stored = [one for part in (CONNECTION, PREPARATION) for kind in ORDER for one in _of(place, kind, part)]
-    removed = [place.objects.remove(each) for each in (*installed.outdated(stored, ()), LEASE)]
+    stored = [one for part in Part for kind in ORDER for one in place.objects.labelled(kind, PART, part)]
+    removed = [place.objects.remove(name) for name in (*installed.outdated(stored, ()), LEASE)]
     return f"{sum(removed)} removed"
 
 
 def remove_definitions(place: Place) -> str:
     """CustomResourceDefinitions with all their objects, where the user asked for it. Karpenter's own stay."""
-    if place.objects is None or place.definitions is Kept.KEEP:
+    if place.objects is None or place.definitions is Disposal.KEEP:
         return "they stay, and so do NodePools and EC2NodeClasses"
     if place.nodes is Nodes.KEEP or place.objects.labelled("NodeClaim"):  # by now those of another provider alone
         return "they stay, because NodeClaims do"
@@ -146,10 +145,6 @@ def _release(objects: Objects, kind: str) -> None:
     """Take finalizers off every object of a kind: nobody is left who would, and the definition would wait for ever."""
     for document in objects.labelled(kind):
         objects.patch(Reference(kind, document["metadata"]["name"]), {"metadata": {"finalizers": None}})
-
-
-def _of(place: Place, kind: str, part: str) -> Sequence[dict[str, Any]]:
-    return place.objects.labelled(kind, PART, part) if place.objects else ()
 
 
 def _going(place: Place, stack: str) -> str:

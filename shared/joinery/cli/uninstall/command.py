@@ -7,7 +7,7 @@ import typer
 
 from joinery.cli.options import Format
 from joinery.cli.visible import visible
-from joinery.installation.removal import Kept, Nodes
+from joinery.installation.removal import Disposal, Nodes
 
 if TYPE_CHECKING:
     from joinery.cli.uninstall.place import Place
@@ -22,10 +22,10 @@ def uninstall(
     nodes: Annotated[
         Nodes, typer.Option(help="retire drains and ends every node of ours; keep hands them to Karpenter.")
     ],
-    bucket: Annotated[Kept, typer.Option(help="The records of decisions.")] = Kept.KEEP,
+    bucket: Annotated[Disposal, typer.Option(help="The records of decisions.")] = Disposal.KEEP,
     crds: Annotated[
-        Kept, typer.Option(help="The custom resource definitions, with all NodePools and EC2NodeClasses.")
-    ] = Kept.KEEP,
+        Disposal, typer.Option(help="The custom resource definitions, with all NodePools and EC2NodeClasses.")
+    ] = Disposal.KEEP,
     stack: Annotated[str | None, typer.Option(metavar="NAME", help="Default: joinery- and the cluster's name.")] = None,
     region: Annotated[
         str | None,
@@ -66,14 +66,14 @@ def _place(
     from joinery.cli.uninstall.place import Place
     from joinery.installation.stacks import stack_name
 
-    current, place_of_current = current_cluster()
-    where = region_of(cluster, region, place_of_current if cluster == current else "")
-    aws = Boto(where)
-    with reading_aws(where):
+    current, current_region = current_cluster()
+    region = region_of(cluster, region, current_region if cluster == current else "")
+    aws = Boto(region)
+    with reading_aws(region):
         aws.ask("sts", "get_caller_identity")
     return Place(
-        cluster=cluster, region=where, stack=stack or stack_name(cluster), aws=aws,
-        objects=_objects(cluster, where, is_current=cluster == current),
+        cluster=cluster, region=region, stack=stack or stack_name(cluster), aws=aws,
+        objects=_objects(cluster, region, is_current=cluster == current),
         now=time.monotonic, sleep=time.sleep, deadline=time.monotonic() + minutes * 60,
         tell=_tell if is_told else _tell_aside, **chosen,
     )  # fmt: skip

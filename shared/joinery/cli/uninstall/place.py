@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from joinery.cluster.gateway import Objects
 from joinery.errors import JoineryError
-from joinery.installation.removal import Kept, Nodes
+from joinery.installation.removal import Disposal, Nodes
 
 
 class UnfinishedError(JoineryError):
@@ -34,8 +34,8 @@ class Place:
     region: str
     stack: str
     nodes: Nodes
-    bucket: Kept
-    definitions: Kept
+    bucket: Disposal
+    definitions: Disposal
     aws: Aws
     objects: Objects | None
     now: Callable[[], float]

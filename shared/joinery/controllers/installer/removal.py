@@ -7,11 +7,11 @@ stack, and everything goes on working), and what the doors need goes in the last
 Neither is called where another stack runs the cluster, or where the cluster is gone: then there is nothing of ours.
 """
 
-from joinery.controllers.installer_run import InstallerRun
+from joinery.controllers.installer.run import InstallerRun
 from joinery.errors import RefusedError
 from joinery.installation import objects as installed
 from joinery.installation import removal
-from joinery.installation.objects import CONNECTION, PREPARATION
+from joinery.installation.objects import Part
 
 
 def disconnect(run: InstallerRun) -> None:
@@ -22,10 +22,10 @@ def disconnect(run: InstallerRun) -> None:
     if is_complete and (why := removal.refusal(claims, run.objects.read(installed.MARKED), run.cluster)):
         run.doing = ""
         raise RefusedError(why)
-    run.remove_outdated(CONNECTION, ())
+    run.remove_outdated(Part.CONNECTION, ())
 
 
 def withdraw(run: InstallerRun) -> None:
     """Delete ``Preparation``: rights last, definitions never."""
-    run.remove_outdated(PREPARATION, ())
+    run.remove_outdated(Part.PREPARATION, ())
     run.remove([installed.LEASE])

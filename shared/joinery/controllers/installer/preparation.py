@@ -6,7 +6,7 @@ running until then as well: a release takes a right away only once the doors of 
 
 from collections.abc import Mapping
 
-from joinery.controllers.installer_run import InstallerRun
+from joinery.controllers.installer.run import InstallerRun
 from joinery.errors import ConfigurationError, ConflictError, NotFoundError, RefusedError, UnavailableError
 from joinery.installation import definitions, objects, shipped
 from joinery.installation.references import Reference, reference
@@ -66,7 +66,7 @@ def write(run: InstallerRun, request: StackRequest) -> Mapping[str, str]:
     )
     force = request.properties.get("ForceConflicts") == "true"
     run.apply(wanted, objects.MARKED, force=force, left=_left_to_others(run, wanted))
-    run.remove_outdated(objects.PREPARATION, wanted)
+    run.remove_outdated(objects.Part.PREPARATION, wanted)
     _stay(run)
     _make_spot_role(run)
     return {"Version": run.version}

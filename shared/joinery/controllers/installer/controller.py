@@ -3,8 +3,8 @@
 CloudFormation is always answered, whatever happens, because it waits up to an hour for an answer that does not come. So
 no call is begun that might outlast the run, and time is kept for removing the installer's access and for the answer.
 
-Two custom resources: ``Preparation`` is there before the doors and is deleted after them, ``Connection`` the other way
-round (``controllers.preparation``, ``controllers.connection``). What deleting them does is ``controllers.removal``.
+Two custom resources: ``Preparation`` is there before the doors and is deleted after them (``installer.preparation``),
+``Connection`` the other way round (``installer.connection``). What deleting them does is ``installer.removal``.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,21 +13,20 @@ from typing import Any
 
 from joinery import __version__
 from joinery.account import gateway as account
-from joinery.controllers import connection, preparation, removal
-from joinery.controllers.cluster_access import with_access
-from joinery.controllers.installer_run import InstallerRun, data
+from joinery.controllers.installer import connection, preparation, removal
+from joinery.controllers.installer.access import with_access
+from joinery.controllers.installer.rotation import rotate
+from joinery.controllers.installer.run import InstallerRun, data
 from joinery.controllers.invocation import Invocation
-from joinery.controllers.rotation import rotate
 from joinery.errors import ConfigurationError, NotFoundError
 from joinery.gateways import InstallerGateways
 from joinery.installation import objects as installed
 from joinery.installation.answers import Outcome, answer
 from joinery.installation.failures import failure_message
 from joinery.installation.requests import (
-    CONNECTION,
     NOTHING_MADE,
-    PREPARATION,
     RequestKind,
+    ResourceType,
     StackRequest,
     is_request,
     parse,
@@ -37,12 +36,12 @@ from joinery.observability import ERROR, OUTCOME, REASON, logger
 #: Seconds that are kept at the end of a run, when its last call is over: the access is removed, and the answer given.
 KEPT_SECONDS = 2 * account.LONGEST_CALL + 5
 _WRITES: Mapping[str, Callable[[InstallerRun, StackRequest], Mapping[str, str]]] = {
-    PREPARATION: preparation.write,
-    CONNECTION: connection.write,
+    ResourceType.PREPARATION: preparation.write,
+    ResourceType.CONNECTION: connection.write,
 }
 _REMOVALS: Mapping[str, Callable[[InstallerRun], None]] = {
-    PREPARATION: removal.withdraw,
-    CONNECTION: removal.disconnect,
+    ResourceType.PREPARATION: removal.withdraw,
+    ResourceType.CONNECTION: removal.disconnect,
 }
 #: What a person, or a schedule, may ask for: ``{"operation": "rotate-token"}``.
 ROTATE = "rotate-token"
@@ -50,7 +49,7 @@ ROTATE = "rotate-token"
 _ENTERING = "Entering the cluster"
 
 
-class InstallationController:
+class InstallerController:
     """``cluster``: that of the function's settings. ``has_access_entries``: whether the installer may let itself in;
     without that, what is in the cluster is left to a person.
     """
@@ -106,7 +105,7 @@ class InstallationController:
     def _removed(self, request: StackRequest, run: InstallerRun) -> Outcome:
         if request.physical_id == NOTHING_MADE or not self._has_access_entries:
             return Outcome()
-        if request.type == PREPARATION and preparation.stack_lives_on(run, request):
+        if request.type == ResourceType.PREPARATION and preparation.stack_lives_on(run, request):
             return Outcome(data=data(run))
         run.begin(_ENTERING)
         try:
@@ -116,7 +115,7 @@ class InstallationController:
             if run.doing != _ENTERING:
                 raise
             run.notes.append(f"there is no cluster {run.cluster}, so there is nothing to remove in it")
-            if request.type == PREPARATION:
+            if request.type == ResourceType.PREPARATION:
                 preparation.remove_node_role(run, request)
         return Outcome(data=data(run))
 
@@ -127,7 +126,7 @@ class InstallationController:
             run.notes.append(f"cluster {run.cluster} is run by another stack, from which nothing is taken: {owner}")
             return
         _REMOVALS[request.type](run)
-        if request.type == PREPARATION:
+        if request.type == ResourceType.PREPARATION:
             preparation.remove_node_role_after_nodes(run, request)
 
     def _run(self, cluster: str, invocation: Invocation) -> InstallerRun:

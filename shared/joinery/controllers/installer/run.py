@@ -1,4 +1,4 @@
-"""One run of the installer in the cluster: what every custom resource and operation does its work with."""
+"""One run of the installer: what every custom resource and operation does its work with."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -20,9 +20,9 @@ NOTHING_NOTED = "nothing"
 class InstallerRun:
     """A run with access to the cluster.
 
-    ``version``: of the release that is at work.
-    ``objects``: those of the cluster, once the run has access. ``doing``: what it is at, for the words of a failure.
-    ``has_written``: whether it has changed the cluster. ``notes``: what a person should know though nothing failed.
+    ``version``: of the release that is at work. ``objects``: those of the cluster, once the run has access. ``doing``:
+    what it is at, for the words of a failure. ``has_written``: whether it has changed the cluster. ``notes``: what a
+    person should know though nothing failed.
     """
 
     cluster: str
@@ -61,7 +61,7 @@ class InstallerRun:
         if not is_repeated and finished is not None:
             self._write([finished], force=force)
 
-    def remove_outdated(self, part: str, wanted: Sequence[Document]) -> None:
+    def remove_outdated(self, part: installed.Part, wanted: Sequence[Document]) -> None:
         """Remove what an older release, or other parameters, had the installer write."""
         stored: list[Document] = []
         for kind in installed.ORDER:
@@ -71,41 +71,41 @@ class InstallerRun:
 
     def claims(self) -> Sequence[Document]:
         """Every NodeClaim of ours, whatever it was called when it was written."""
-        found: list[Document] = []
+        claims: list[Document] = []
         for kind in CLAIMS:
             self.begin(f"Listing every {kind}")
-            found += self.objects.labelled(kind)
-        return of_ours(found)
+            claims += self.objects.labelled(kind)
+        return of_ours(claims)
 
     def remove(self, references: Iterable[Reference]) -> None:
         """Remove these objects, in this order. Those that are gone are no error."""
-        for each in references:
-            self.begin(f"Removing {each}")
+        for name in references:
+            self.begin(f"Removing {name}")
             self.has_written = True
-            self.objects.remove(each)
+            self.objects.remove(name)
 
     def _refuse_conflicts(self, documents: Sequence[Document]) -> None:
         conflicts: dict[Reference, Sequence[FieldConflict]] = {}
         for document in documents:
-            where = reference(document)
-            self.begin(f"Trying {where}")
-            if met := self.objects.apply(document, dry_run=True):
-                conflicts[where] = met
+            name = reference(document)
+            self.begin(f"Trying {name}")
+            if edits := self.objects.apply(document, dry_run=True):
+                conflicts[name] = edits
         if conflicts:
             self.doing = ""
             raise ConfigurationError(conflict_message(conflicts))
 
     def _write(self, documents: Sequence[Document], *, force: bool) -> None:
         for document in documents:
-            where = reference(document)
-            self.begin(f"Writing {where}")
+            name = reference(document)
+            self.begin(f"Writing {name}")
             self.has_written = True
-            if conflicts := self.objects.apply(document, force=force):
-                self.notes.append(f"{where} was left as it is: {_editors(conflicts)} changed it")
+            if edits := self.objects.apply(document, force=force):
+                self.notes.append(f"{name} was left as it is: {_editors(edits)} changed it")
 
 
-def _editors(conflicts: Sequence[FieldConflict]) -> str:
-    return ", ".join(sorted({conflict.manager for conflict in conflicts}))
+def _editors(edits: Sequence[FieldConflict]) -> str:
+    return ", ".join(sorted({edit.manager for edit in edits}))
 
 
 def data(run: InstallerRun) -> Mapping[str, str]:

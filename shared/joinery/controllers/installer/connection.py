@@ -4,9 +4,9 @@ first NodePool where one is asked for.
 
 from collections.abc import Mapping
 
-from joinery.controllers import rotation
-from joinery.controllers.installer_run import InstallerRun
-from joinery.controllers.preparation import refuse_another_stack
+from joinery.controllers.installer import rotation
+from joinery.controllers.installer.preparation import refuse_another_stack
+from joinery.controllers.installer.run import InstallerRun
 from joinery.errors import ConfigurationError, UnavailableError
 from joinery.installation import objects, shipped, starter
 from joinery.installation.references import reference
@@ -21,7 +21,7 @@ def write(run: InstallerRun, request: StackRequest) -> Mapping[str, str]:
     wanted = objects.connection(shipped.webhook(), _address(run, request), version=run.version)
     if wanted:
         run.apply(wanted, objects.WEBHOOK, force=request.properties.get("ForceConflicts") == "true")
-    run.remove_outdated(objects.CONNECTION, wanted)
+    run.remove_outdated(objects.Part.CONNECTION, wanted)
     _refresh_catalog(run, request.properties.get("CatalogFunction", ""))
     for document in starter.documents(request):
         run.begin(f"Making {reference(document)}")

@@ -13,7 +13,7 @@ from typing import Any
 from joinery.account.gateway import StoredSecret
 from joinery.apis.webhook_secret import WebhookSecret, parse
 from joinery.cluster.gateway import Objects
-from joinery.controllers.installer_run import InstallerRun
+from joinery.controllers.installer.run import InstallerRun
 from joinery.errors import ConfigurationError
 from joinery.installation import objects, shipped
 from joinery.installation.rotation import next_step
