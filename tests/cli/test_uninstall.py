@@ -18,6 +18,10 @@ from simulator.kubernetes.objects import InMemoryObjects
 STACK, BUCKET = "joinery-blue", "joinery-blue-bucket-1"
 #: What CloudFormation leaves of the stack.
 LEFT = {"Bucket": BUCKET, "NodeRole": "joinery-blue-role-1", "NodeInstanceProfile": "joinery-blue-profile-1"}
+#: The tags of an instance of ours, of one of Karpenter v0.31, and of one of EKS Auto Mode.
+OURS = {"eks:eks-cluster-name": "blue", keys.NODE_POOL: "default", keys.NODE_CLASS: "default"}
+OLD = {keys.MANAGED_BY: "blue", keys.PROVISIONER_NAME: "default"}
+AUTO = {"eks:eks-cluster-name": "blue", keys.NODE_POOL: "general-purpose", "eks:kubernetes-node-class-name": "default"}
 MAPPINGS = {"ProvisioningBells": "u1", "LifecycleBells": "u2"}
 SCHEDULES = {"ProvisioningSchedule": "s1", "LifecycleSchedule": "s2"}
 INITIALIZED = {"conditions": [{"type": "Initialized", "status": "True"}]}
@@ -34,7 +38,7 @@ class Account:
         self.stack_status = "CREATE_COMPLETE"
         self.has_bucket = True
         self.of_nodes = {LEFT["NodeRole"], LEFT["NodeInstanceProfile"]}
-        self.instances = ["i-1"]
+        self.instances: dict[str, Mapping[str, str]] = {"i-1": OURS}
         self.refusal = ""
         self.gone: set[str] = set()
         self.mode = "act"
@@ -81,10 +85,12 @@ class Account:
             raise NotFoundError(f"there is no {name}")
 
     def _describe_instances(self, Filters: Any) -> Any:  # noqa: N803
-        return {"Reservations": [{"Instances": [{"InstanceId": one} for one in self.instances]}]}
+        keys = next(one["Values"] for one in Filters if one["Name"] == "tag-key")
+        found = [{"InstanceId": name} for name, tags in self.instances.items() if set(keys) & set(tags)]
+        return {"Reservations": [{"Instances": found}]}
 
     def _terminate_instances(self, InstanceIds: list[str]) -> Any:  # noqa: N803
-        self.instances = []
+        self.instances = {name: tags for name, tags in self.instances.items() if name not in InstanceIds}
         return {}
 
     def _describe_launch_templates(self, Filters: Any) -> Any:  # noqa: N803
@@ -186,7 +192,7 @@ def test_nothing_is_left_of_account_and_cluster(account: Account, cluster: InMem
     """Switches, nodes, templates, profiles, stack, bucket and Lease."""
     go_through(place_of(account, cluster))
     assert not account.on
-    assert (account.templates, account.profiles, account.instances) == ([], [], [])
+    assert (account.templates, account.profiles, account.instances) == ([], [], {})
     assert (account.stack_status, account.has_bucket) == ("DELETE_COMPLETE", False)
     assert cluster.read(WEBHOOK) is None
     assert cluster.read(LEASE) is None
@@ -293,7 +299,7 @@ def test_nodes_that_are_kept_are_karpenters(account: Account, cluster: InMemoryO
     assert node
     assert claim["metadata"]["annotations"] == {}
     assert node["spec"]["taints"] == [{"key": "team"}]
-    assert (account.profiles, account.instances, account.has_bucket) == (["profile-1"], ["i-1"], True)
+    assert (account.profiles, account.instances, account.has_bucket) == (["profile-1"], {"i-1": OURS}, True)
 
 
 def test_it_says_what_stays_with_kept_nodes_and_why(account: Account, cluster: InMemoryObjects) -> None:
@@ -343,8 +349,15 @@ def test_a_stack_that_cannot_be_deleted_says_why(account: Account, cluster: InMe
 def test_without_a_cluster_the_account_is_emptied_all_the_same(account: Account, cluster: InMemoryObjects) -> None:
     """Its instances are found by their tags."""
     go_through(replace(place_of(account, cluster), objects=None))
-    assert account.instances == []
+    assert account.instances == {}
     assert account.stack_status == "DELETE_COMPLETE"
+
+
+def test_instances_of_others_run_on(account: Account, cluster: InMemoryObjects) -> None:
+    """EKS Auto Mode tags its instances with NodePools too. Those of Karpenter v0.31 were ours to end."""
+    account.instances |= {"i-2": OLD, "i-3": AUTO}
+    go_through(place_of(account, cluster))
+    assert account.instances == {"i-3": AUTO}
 
 
 def test_nodes_that_were_only_observed_are_not_retired(account: Account, cluster: InMemoryObjects) -> None:

@@ -1,5 +1,6 @@
 """A new AMI goes onto one node first; the others follow, or stay, by how that one does."""
 
+import json
 from collections.abc import Callable
 from datetime import timedelta
 
@@ -10,6 +11,7 @@ from joinery.apis.labels import CANARIES, CANARY, CANARY_APPROVED, DISRUPTION_CO
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.state.canaries import Outcome
 from simulator import builders
+from simulator.kubernetes.resources import with_metadata
 from tests.functional.canarying import NEW, NODES, Rollout
 from tests.functional.fuse import Fuse, crashes
 
@@ -61,6 +63,16 @@ def test_a_node_that_does_not_get_ready_halts_the_drift(
     assert len(rollout.outdated) == NODES
     assert not rollout.moved
     assert "has failed its trial" in rollout.stand.messages("DisruptionBlocked")["default"]
+
+
+def test_a_verdict_that_does_not_say_why_is_a_whole_sentence(rollout: Rollout) -> None:
+    """A person may write one, to keep an image away."""
+    (node_class,) = rollout.world.cluster.node_classes.values()
+    said = json.dumps([{"image": NEW, "outcome": "Failed", "at": "2026-08-24T09:00:00Z"}])
+    rollout.world.cluster.add(with_metadata(node_class, annotations={CANARIES: said}))
+    rollout.run(5)
+    blocked = rollout.stand.messages("DisruptionBlocked").values()
+    assert any(text.endswith(f"would boot {NEW}, which has failed its trial") for text in blocked)
 
 
 def test_a_pod_that_crashes_on_the_canary_alone_halts_the_drift(rollout: Rollout) -> None:

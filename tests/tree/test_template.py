@@ -344,6 +344,18 @@ def test_what_is_launched_or_terminated_belongs_to_the_cluster(name: str) -> Non
             assert f"karpenter.sh/{pool}" in json.dumps(statement["Condition"])
 
 
+@pytest.mark.parametrize("action", ["ec2:TerminateInstances", "ec2:RebootInstances"])
+@pytest.mark.parametrize("pool", ["nodepool", "provisioner-name"])
+def test_a_node_of_any_karpenter_may_be_ended_and_rebooted(action: str, pool: str) -> None:
+    """An instance of a Machine has its pool's older tag, and repair reboots it as any other."""
+    asked = {
+        next(iter(statement["Condition"]["StringLike"]))
+        for statement in policy("RetirePolicy")
+        if action in statement["Action"]
+    }
+    assert f"aws:ResourceTag/karpenter.sh/{pool}" in asked
+
+
 def test_only_lifecycle_may_terminate_and_only_launching_doors_may_launch() -> None:
     """A door that has a bug can do no more harm than its job."""
 

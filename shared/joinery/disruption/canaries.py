@@ -57,7 +57,7 @@ def image_for(claim: NodeClaim, snapshot: Snapshot) -> _Image:
 def sentence(trial: Trial) -> str:
     """Why a node waits, for people."""
     what = "has failed its trial" if trial.stage is Stage.FAILED else "is on trial"
-    return f"what replaces it would boot {trial.image}, which {what}: {trial.why}"
+    return f"what replaces it would boot {trial.image}, which {what}" + (f": {trial.why}" if trial.why else "")
 
 
 def _in_turn(nodes: Iterable[Candidate], now: datetime) -> Sequence[Candidate]:

@@ -80,7 +80,8 @@ def end_instances(place: Place) -> str:
         return "they stay"
     filters = [
         {"Name": f"tag:kubernetes.io/cluster/{place.cluster}", "Values": ["owned"]},
-        {"Name": "tag-key", "Values": [keys.NODE_POOL]},
+        # Those of EKS Auto Mode have neither, and those of Karpenter up to v0.31 the second alone.
+        {"Name": "tag-key", "Values": [keys.NODE_CLASS, keys.MANAGED_BY]},
         {"Name": "instance-state-name", "Values": ["pending", "running", "stopping", "stopped"]},
     ]
     reservations = place.aws.ask("ec2", "describe_instances", Filters=filters)["Reservations"]
