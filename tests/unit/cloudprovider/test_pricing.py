@@ -1,6 +1,8 @@
 """Prices, as AWS writes them."""
 
 import json
+import re
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -53,11 +55,22 @@ def test_prices_are_asked_for_where_the_price_list_is(region: str, asked: str) -
 
 
 def test_estimates_are_those_of_the_sample() -> None:
-    """1,235 types as they are priced in us-east-1."""
+    """1,235 types as they are priced in us-east-1, and 132 that the sample does not describe."""
     listed = {o.instance_type: o.price for o in sample().offerings if o.capacity_type == "on-demand"}
+    estimates = pricing.estimates("us-gov-west-1")
 
-    assert pricing.estimates("us-gov-west-1") == listed
+    assert {name: price for name, price in estimates.items() if name in listed} == listed
+    assert len(estimates) == len(listed) + 132
+    assert all(0.001 < price < 1000 for price in estimates.values())
     assert pricing.estimates("cn-north-1")["m5.large"] == pytest.approx(7 * listed["m5.large"])
+
+
+def test_estimates_name_their_source_and_their_month() -> None:
+    """A release is older than its prices may be believed."""
+    document = json.loads((files("joinery.cloudprovider.catalog") / "data" / "on-demand-us-east-1.json").read_text())
+    assert re.fullmatch(r"\d{4}-\d{2}", document["as_of"])
+    assert (document["region"], document["currency"]) == ("us-east-1", "USD")
+    assert "price list" in document["source"]
 
 
 def test_where_nobody_says_prices_they_are_estimated() -> None:

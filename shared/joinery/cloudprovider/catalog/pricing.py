@@ -54,6 +54,12 @@ class _Product(msgspec.Struct, frozen=True):
     attributes: _Attributes = _Attributes()
 
 
+class _Estimates(msgspec.Struct, frozen=True):
+    """The file that comes with the release. It names its source and its month, too."""
+
+    prices: dict[str, float]
+
+
 class _PriceListEntry(msgspec.Struct, frozen=True):
     """One of the price list's JSON documents, as far as it is read."""
 
@@ -80,7 +86,7 @@ def on_demand(clients: Clients, *, is_estimated: bool = False) -> dict[str, floa
 def estimates(region: str) -> dict[str, float]:
     """The same without asking anybody. In China times seven, to compare with spot prices, which are in CNY."""
     text = (files("joinery.cloudprovider.catalog") / "data" / "on-demand-us-east-1.json").read_bytes()
-    prices = decode(text, dict[str, float])
+    prices = decode(text, _Estimates).prices
     return {name: price * _YUAN for name, price in prices.items()} if _is_in_china(region) else prices
 
 
