@@ -4,11 +4,15 @@ import ast
 import json
 import re
 from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from joinery.cli.doctor.allowed import account_rights
+from joinery.cli.doctor.findings import Status
+from tests.functional.doctored import FakeAws, site
 from tools.template import ROOT, doors, load
 
 TEMPLATE = load()
@@ -93,6 +97,52 @@ def allowing(door: str) -> list[dict[str, Any]]:
 def test_a_role_may_call_what_its_code_calls_and_nothing_else(door: str) -> None:
     """A stolen role is worth as little as the door's own work."""
     assert granted(door) == CALLS[door]
+
+
+#: What the stand-in of a site gives the stack's names.
+_WRITTEN = {
+    "AWS::Partition": "aws", "AWS::Region": "us-east-1", "AWS::AccountId": "123456789012", "ClusterName": "blue",
+    "NamedRole": "KarpenterNodeRole-blue", "Bucket.Arn": "arn:aws:s3:::bucket", "AWS::URLSuffix": "amazonaws.com",
+}  # fmt: skip
+
+
+def written(value: Any) -> str:
+    """A value of a policy as CloudFormation writes it."""
+    text = value if isinstance(value, str) else value.get("Fn::Sub") or "${" + value["Ref"] + "}"
+    return re.sub(r"\$\{([^}]+)\}", lambda name: _WRITTEN.get(name[1], name[1]), text)
+
+
+def is_met(statement: Mapping[str, Any], action: str, resource: str, context: Mapping[str, str]) -> bool:
+    """Whether a statement allows a call."""
+    return (
+        action in listed(statement["Action"])
+        and any(fnmatchcase(resource, written(one)) for one in listed(statement["Resource"]))
+        and all(
+            any(fnmatchcase(context.get(written(key), ""), written(one)) for one in listed(values))
+            for block in statement.get("Condition", {}).values()
+            for key, values in block.items()
+        )
+    )
+
+
+def test_the_doctor_asks_for_rights_that_the_roles_have() -> None:
+    """Each role of an untouched stack, simulated by the template's own statements."""
+    asked = []
+
+    def simulated(**call: Any) -> dict[str, Any]:
+        asked.extend(call["ActionNames"])
+        context = {one["ContextKeyName"]: one["ContextKeyValues"][0] for one in call["ContextEntries"]}
+        (action,), (resource,), door = call["ActionNames"], call["ResourceArns"], call["PolicySourceArn"]
+        is_allowed = any(is_met(one, action, resource, context) for one in allowing(door.removeprefix("fn-").lower()))
+        return {"EvaluationResults": [{"EvalDecision": "allowed" if is_allowed else "implicitDeny"}]}
+
+    aws = FakeAws(
+        simulate_principal_policy=simulated, get_function_configuration=lambda FunctionName: {"Role": FunctionName}
+    )
+    assert [(one.status, one.text) for one in account_rights(site(aws))] == [
+        (Status.OK, "the functions may launch, tag, end and record")
+    ]
+    assert {"ec2:CreateFleet", "ec2:CreateTags", "ec2:TerminateInstances", "s3:PutObject"} <= set(asked)
 
 
 def test_only_lifecycle_may_tag_what_runs_already() -> None:

@@ -161,12 +161,12 @@ def _acts(site: Site) -> Iterator[tuple[str, str, str, Mapping[str, str]]]:
     yield "Provisioning", "ec2:CreateFleet", f"{arn}:fleet/*", own
     yield "Provisioning", "ec2:RunInstances", f"{arn}:instance/*", own
     yield "Provisioning", "ec2:CreateTags", f"{arn}:instance/*", {**own, "ec2:CreateAction": "CreateFleet"}
-    yield "Provisioning", "ec2:DescribeSubnets", "*", region_of
     yield "Provisioning", "iam:PassRole", _node_role_arn(site), {"iam:PassedToService": "ec2.amazonaws.com"}
     if bucket := site.outputs.get("Bucket"):
         yield "Provisioning", "s3:PutObject", f"arn:{partition}:s3:::{bucket}/decisions/probe", {}
     yield "Lifecycle", "ec2:TerminateInstances", f"{arn}:instance/*", owned
     yield "Lifecycle", "ec2:DescribeInstances", "*", region_of
+    yield "Lifecycle", "ec2:DescribeSubnets", "*", region_of
 
 
 def _account_id(site: Site) -> str:
