@@ -136,9 +136,8 @@ def test_the_doctor_asks_for_rights_that_the_roles_have() -> None:
         is_allowed = any(is_met(one, action, resource, context) for one in allowing(door.removeprefix("fn-").lower()))
         return {"EvaluationResults": [{"EvalDecision": "allowed" if is_allowed else "implicitDeny"}]}
 
-    aws = FakeAws(
-        simulate_principal_policy=simulated, get_function_configuration=lambda FunctionName: {"Role": FunctionName}
-    )
+    of_a_function = {"get_function_configuration": lambda **asked: {"Role": asked["FunctionName"]}}
+    aws = FakeAws(simulate_principal_policy=simulated, **of_a_function)
     assert [(one.status, one.text) for one in account_rights(site(aws))] == [
         (Status.OK, "the functions may launch, tag, end and record")
     ]
