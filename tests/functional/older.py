@@ -52,3 +52,24 @@ def v31(stand: Stand, **spec: Any) -> Stand:
 def stored(stand: Stand, kind: str, name: str = "default") -> dict[str, Any]:
     """The object as the API server has it."""
     return stand.world.cluster.legacy.get(kind, name)
+
+
+DAY = 24 * 3600
+
+
+def emptied(stand: Stand) -> None:
+    """Every pod is gone."""
+    for pod in list(stand.world.cluster.pods.values()):
+        stand.world.cluster.api.delete(pod)
+
+
+def empty_since(stand: Stand) -> list[str | None]:
+    """Since when each node is empty, by its annotation."""
+    return [node.metadata.annotations.get(EMPTY_SINCE) for node in stand.world.cluster.nodes.values()]
+
+
+def tick(stand: Stand, times: int = 5) -> None:
+    """So many runs of lifecycle, ten seconds apart."""
+    for _ in range(times):
+        stand.wait(10)
+        stand.live()
