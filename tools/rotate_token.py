@@ -1,6 +1,6 @@
 """Give the webhook a new token now, step by step, and wait in between: ``make rotate-token CLUSTER=... REGION=...``.
 
-The installer does the work (``joinery.controllers.rotation``). It takes about a quarter of an hour, in which
+The installer does the work (``joinery.controllers.installer.rotation``). It takes about a quarter of an hour, in which
 two tokens are valid and no call is refused. Whoever stops it loses nothing: the schedule goes on within the hour, or
 this does when it is given again.
 """
