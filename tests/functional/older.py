@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from joinery.apis.labels import EMPTY_SINCE
 from tests.functional.stand import Stand
 
+DAY = 24 * 3600
 SELECTOR = {"joinery.dev/discovery": "simulated"}
 XLARGE = {"key": "karpenter.k8s.aws/instance-size", "operator": "In", "values": ["xlarge"]}
 #: A Provisioner's name, by which pods of such a cluster select its nodes.
@@ -52,9 +54,6 @@ def v31(stand: Stand, **spec: Any) -> Stand:
 def stored(stand: Stand, kind: str, name: str = "default") -> dict[str, Any]:
     """The object as the API server has it."""
     return stand.world.cluster.legacy.get(kind, name)
-
-
-DAY = 24 * 3600
 
 
 def emptied(stand: Stand) -> None:
