@@ -108,8 +108,8 @@ def test_the_dashboard_shows_metrics_that_are_sent(metric: list[Any]) -> None:
             names = schema.split(",")
             # CloudWatch wants quotes where a name has more than letters and digits; a cluster's name may.
             assert all(one.isalnum() or re.fullmatch(r'"[^"]+"', one) for one in names)
-            namespace, *keys = (one.strip('"') for one in names)
-            assert (namespace, tuple(keys)) in {("Joinery/${ClusterName}", sent) for sent in SENT[name]}
+            space, *labels = (one.strip('"') for one in names)
+            assert (space, tuple(labels)) in {("Joinery/${ClusterName}", sent) for sent in SENT[name]}
         else:
             ids = {entry[-1].get("id") for entry in METRICS}
             assert set(re.findall(r"\b[a-z]\w*\b", options["expression"])) <= ids
