@@ -10,6 +10,7 @@ from typing import Any
 Document = dict[str, Any]
 
 _TERMINAL = ("Succeeded", "Failed")
+_UNITS = {"m": 1e-3, "k": 1e3, "M": 1e6, "G": 1e9, "Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40}
 
 
 def read(file: Path) -> list[Document]:
@@ -23,6 +24,12 @@ def write(objects: Sequence[Document], file: Path) -> None:
     """The objects as a gzipped ``kind: List``. Equal objects give equal bytes."""
     text = json.dumps({"apiVersion": "v1", "kind": "List", "items": objects}, separators=(",", ":"))
     file.write_bytes(gzip.compress(text.encode(), mtime=0))
+
+
+def amount(text: str) -> float:
+    """A Kubernetes quantity such as ``500m`` or ``2Gi``."""
+    unit = next((unit for unit in _UNITS if text.endswith(unit)), "")
+    return float(text.removesuffix(unit)) * _UNITS.get(unit, 1.0)
 
 
 def of_kind(objects: Iterable[Document], kind: str) -> list[Document]:

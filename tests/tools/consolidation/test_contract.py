@@ -101,6 +101,22 @@ def test_a_node_is_not_replaced_by_one_like_it() -> None:
     assert any("which is what it retires" in one for one in _found(document))
 
 
+@pytest.mark.parametrize(("asked", "is_objected"), [("1Gi", True), ("2Gi", False)])
+def test_it_is_where_the_pods_of_both_would_not_fit(asked: str, *, is_objected: bool) -> None:
+    """Small pods leave a node, for room elsewhere, so that large ones have one like it."""
+    document = plan()
+    alike = launch("default-1", "default/b") | {"requests": {"cpu": "3", "memory": "6Gi", "pods": "2"}}
+    alike["offering"] |= {"instanceType": "c5.xlarge", "zone": "us-east-1a", "price": 0.2}
+    document["commands"][1]["launch"] = [alike]
+    objects = cluster()
+    for item in objects:
+        if item["kind"] == "Pod":
+            item["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "500m", "memory": asked}}
+        elif item["kind"] == "Node":
+            item["status"]["allocatable"] = {"cpu": "3920m", "memory": "7Gi", "pods": "58"}
+    assert any("which is what it retires" in one for one in _found(document, objects)) is is_objected
+
+
 def test_the_curve_falls_and_holds_the_chosen_point() -> None:
     """More evictions that buy nothing are no point of it."""
     document = plan()

@@ -1,12 +1,13 @@
 """Prices, savings, bounds and the curve: whether the sums are right, and whether each command is worth it."""
 
+from collections import Counter
 from collections.abc import Iterator
 from datetime import timedelta
 from itertools import chain, pairwise
 
 from tools.consolidation.catalogue import CAPACITY_TYPE, INSTANCE_TYPE, ZONE, Catalogue
 from tools.consolidation.contract.cluster import Cluster
-from tools.consolidation.documents import Document
+from tools.consolidation.documents import Document, amount, key_of
 
 #: The document rounds to a millionth of a dollar, and adds many of them up.
 _DOLLARS = 1e-4
@@ -66,20 +67,35 @@ def _offering(document: Document) -> tuple[str, str, str]:
 
 
 def _of_launches(cluster: Cluster, command: Document, catalogue: Catalogue) -> Iterator[str]:
-    gone = [_offering(cluster.claims[claim]) for claim in command["retire"] if claim in cluster.claims]
+    retired = [claim for claim in command["retire"] if claim in cluster.claims]
+    gone = [_offering(cluster.claims[claim]) for claim in retired]
     for launch in command["launch"]:
         offering = launch["offering"]
         bought = offering["instanceType"], offering["zone"], offering["capacityType"]
         price = catalogue.price(*bought)
         if price is None or not _is_near(price, offering["price"]):
             yield f"launch {launch['name']}: {bought} costs {price}, not {offering['price']}"
-        if bought in gone and command["reason"] == "Underutilized":
+        alike = (claim for claim, offering in zip(retired, gone, strict=True) if offering == bought)
+        if command["reason"] == "Underutilized" and any(_holds_both(cluster, claim, launch) for claim in alike):
             yield f"buys {bought}, which is what it retires: keeping that node would spare its evictions"
     is_one_for_one = len(gone) == len(command["launch"]) == 1
     if is_one_for_one and gone[0][2] == "spot" == command["launch"][0]["offering"]["capacityType"]:
         choice = len(command["launch"][0]["instanceTypes"])
         if choice < _SPOT_TYPES and command["reason"] == "Underutilized":
             yield f"replaces a spot node by one of {choice} instance types, and {_SPOT_TYPES} are the least"
+
+
+def _holds_both(cluster: Cluster, claim: str, launch: Document) -> bool:
+    """Whether the claim's node would hold its own pods beside those for which one like it is bought."""
+    node = cluster.node_of(claim) or {}
+    staying = [pod for pod in cluster.movable([claim]) if key_of(pod) not in launch["pods"]]
+    room = {name: amount(text) for name, text in node.get("status", {}).get("allocatable", {}).items()}
+    taken = Counter({name: amount(text) for name, text in launch["requests"].items()})
+    taken["pods"] += len(staying)
+    for container in chain.from_iterable(pod["spec"]["containers"] for pod in staying):
+        requests = container.get("resources", {}).get("requests", {})
+        taken.update({name: amount(text) for name, text in requests.items()})
+    return all(taken[name] <= most for name, most in room.items())
 
 
 def _of_totals(cluster: Cluster, plan: Document, catalogue: Catalogue) -> Iterator[str]:
