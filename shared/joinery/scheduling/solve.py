@@ -31,13 +31,14 @@ def solve(
     *,
     stopwatch: Stopwatch = lambda: 0.0,
     refused: Mapping[str, Unplaced] = MappingProxyType({}),
+    is_bounded: bool = True,
 ) -> Packing:
     """Where every pending pod goes and what to buy for it.
 
     Pure and deterministic: one problem gives one packing, whatever the order of its objects, unless the time limit
-    strikes. ``stopwatch`` gives the seconds since the caller began; pods that are ``refused`` are not packed. Costs
-    about a second for ten thousand pods in fifty classes. A pod without a place is a result with reasons, never an
-    exception.
+    strikes. ``stopwatch`` gives the seconds since the caller began; pods that are ``refused`` are not packed.
+    ``is_bounded``: whether it is worked out what nodes for the pods cost at least. Costs about a second for ten
+    thousand pods in fifty classes. A pod without a place is a result with reasons, never an exception.
     """
     limit = problem.options.time_limit
     effort = Effort(seed=problem.options.seed, is_time_up=lambda: limit is not None and stopwatch() >= limit)
@@ -50,7 +51,7 @@ def solve(
             break
         staying |= newly_staying
     unplaced = sorted((*best.packing.unplaced, *staying.values()), key=lambda pod: pod.pod)
-    return replace(best.bounded(), unplaced=tuple(unplaced))
+    return replace(best.bounded() if is_bounded else best.packing, unplaced=tuple(unplaced))
 
 
 @dataclass(frozen=True)

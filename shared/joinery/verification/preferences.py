@@ -6,10 +6,12 @@ but of whether one state is as good as another.
 """
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 
-from joinery.apis.core import NodeAffinity, PodAffinity, TopologySpreadConstraint
+from joinery.apis.core import NodeAffinity, Pod, PodAffinity, TopologySpreadConstraint
 from joinery.apis.labels import PREFER_NO_SCHEDULE
 from joinery.state.pods import is_reschedulable
+from joinery.state.snapshot import Snapshot
 from joinery.verification.affinity import with_own_labels
 from joinery.verification.census import Census, by_domain
 from joinery.verification.final_state import FinalState
@@ -28,6 +30,24 @@ def honoured(state: FinalState) -> Mapping[bytes, tuple[str, int]]:
         for identity, pod_class in state.classes.items()
         if is_reschedulable(pod_class.pod)
     }
+
+
+def is_anything_preferred(snapshot: Snapshot) -> bool:
+    """Whether a state of this cluster could honour more or less than another. Much cheaper than two states."""
+    effects = chain(
+        (taint.effect for node in snapshot.nodes for taint in node.spec.taints),
+        (taint.effect for claim in snapshot.node_claims for taint in claim.spec.taints),
+        (taint.effect for pool in snapshot.node_pools for taint in pool.spec.template.spec.taints),
+    )
+    return PREFER_NO_SCHEDULE in effects or any(map(_prefers, snapshot.pods))
+
+
+def _prefers(pod: Pod) -> bool:
+    affinity = pod.spec.affinity
+    parts = (affinity.node_affinity, affinity.pod_affinity, affinity.pod_anti_affinity) if affinity else ()
+    return any(part and part.preferred_during_scheduling_ignored_during_execution for part in parts) or any(
+        spread.when_unsatisfiable == "ScheduleAnyway" for spread in pod.spec.topology_spread_constraints
+    )
 
 
 class _Judge:

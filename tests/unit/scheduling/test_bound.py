@@ -91,6 +91,14 @@ def test_room_that_is_left_on_nodes_lowers_the_bound() -> None:
     assert 0 < beside.lower_bound < alone.lower_bound
 
 
+def test_a_caller_that_wants_no_bound_gets_the_same_plan_without() -> None:
+    """Consolidation has a bound of its own, and to prove one takes time."""
+    world = _world(LIGHT, pod("b"))
+    bounded, plain = solve(world), solve(world, is_bounded=False)
+    assert bounded.lower_bound > 0
+    assert plain == replace(bounded, lower_bound=0.0, kept_bound=0.0, weaknesses=())
+
+
 def test_nothing_launched_has_a_bound_of_nothing() -> None:
     """Without launches there is neither a bound nor a gap."""
     plan = solve(_world(LIGHT, node("n", node_pool="light"), pod("p")))

@@ -11,7 +11,7 @@ from joinery.apis.disruption import DisruptionReason
 from joinery.disruption.disruptions import Disruption
 from joinery.disruption.validation import sift, state_after
 from joinery.scheduling.problem import Problem
-from joinery.verification.preferences import honoured
+from joinery.verification.preferences import honoured, is_anything_preferred
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ def agreeable(problem: Problem, commands: Sequence[Disruption]) -> Agreeable:
     Cost: two states of the cluster where that is all of them; about twice the logarithm of the commands for each other.
     """
     moving = [it for it in enumerate(commands) if it[1].reason is DisruptionReason.UNDERUTILIZED]
-    if not moving or not problem.options.respect_preferences:
+    if not moving or not problem.options.respect_preferences or not is_anything_preferred(problem.snapshot):
         return Agreeable(tuple(commands))
     kept = [command for command in commands if command.reason is not DisruptionReason.UNDERUTILIZED]
     reasons: dict[int, str] = {}
