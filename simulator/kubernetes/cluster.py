@@ -36,6 +36,7 @@ from simulator.kubernetes.resources import (
     from_document,
     key_of,
     kind_of,
+    taken,
     to_document,
     with_fields,
     with_metadata,
@@ -223,8 +224,8 @@ class InMemoryCluster:
         current = self.api.current(before)
         if not may_still_be_sent(before, after, current):
             raise ConflictError(f"Node {before.metadata.name} was modified since it was read")
-        spec = _taken(current.spec, before.spec, after.spec, "taints", "unschedulable")
-        meta = _taken(
+        spec = taken(current.spec, before.spec, after.spec, "taints", "unschedulable")
+        meta = taken(
             current.metadata, before.metadata, after.metadata, "labels", "annotations", "finalizers", "owner_references"
         )
         return self.api.update(with_fields(current, metadata=meta, spec=spec))
@@ -261,7 +262,7 @@ class InMemoryCluster:
         current = self._pod(before)
         if not may_still_be_sent(before, after, current):
             raise ConflictError(f"pod {before.key} was modified since it was read")
-        metadata = _taken(current.metadata, before.metadata, after.metadata, "annotations")
+        metadata = taken(current.metadata, before.metadata, after.metadata, "annotations")
         self.api.update(with_fields(current, metadata=metadata))
 
     def tolerate(self, pod: Pod, toleration: Toleration) -> None:
@@ -315,7 +316,7 @@ class InMemoryCluster:
         if before.origin:
             return self.legacy.update(before.origin, before, after)
         current = self._at_version(before)
-        meta = _taken(current.metadata, before.metadata, after.metadata, *fields)
+        meta = taken(current.metadata, before.metadata, after.metadata, *fields)
         return self.api.update(with_fields(current, metadata=meta, status=after.status))  # type: ignore[attr-defined]
 
     def _pod(self, pod: Pod) -> Pod:
@@ -363,24 +364,6 @@ class InMemoryCluster:
         owners = {parents.get(uid, uid) for uid in uids}
         replicas = [self._replicas[uid] for uid in owners if uid in self._replicas]
         return budgets.observed(budget, covered, sum(replicas) if replicas else None)
-
-
-def _taken(current: Any, before: Any, after: Any, *fields: str) -> Any:
-    """The current part of an object with the fields that a write may change, where it did change them."""
-    changed = {
-        name: _merged(getattr(current, name), getattr(before, name), getattr(after, name))
-        for name in fields
-        if getattr(after, name) != getattr(before, name)
-    }
-    return with_fields(current, **changed)
-
-
-def _merged(current: Any, before: Any, after: Any) -> Any:
-    """A changed value as a merge patch leaves it: a mapping key by key, anything else as a whole."""
-    if not isinstance(after, dict):
-        return after
-    kept = {key: value for key, value in current.items() if key in after or key not in before}
-    return kept | {key: value for key, value in after.items() if before.get(key) != value}
 
 
 def _grace(pod: Pod) -> int:

@@ -153,3 +153,21 @@ def from_document(kind: str, document: dict[str, Any]) -> Any:
     if issubclass(struct, BaseModel):
         return struct.model_validate(document)
     return msgspec.convert(document, struct)
+
+
+def taken(current: Any, before: Any, after: Any, *fields: str) -> Any:
+    """The current part of an object with the fields that a write may change, where it did change them."""
+    changed = {
+        name: _merged(getattr(current, name), getattr(before, name), getattr(after, name))
+        for name in fields
+        if getattr(after, name) != getattr(before, name)
+    }
+    return with_fields(current, **changed)
+
+
+def _merged(current: Any, before: Any, after: Any) -> Any:
+    """A changed value as a merge patch leaves it: a mapping key by key, anything else as a whole."""
+    if not isinstance(after, dict):
+        return after
+    kept = {key: value for key, value in current.items() if key in after or key not in before}
+    return kept | {key: value for key, value in after.items() if before.get(key) != value}
