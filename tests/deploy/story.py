@@ -52,7 +52,8 @@ class Story:
     ``variables``: the environment of the provisioning function, after each part. ``versions``: what the installer had
     written on the cluster's objects by then. ``first``, ``second``, ``third``: when all pods ran, at the beginning,
     after the interruption, and after the rollback. ``fourth``, ``kept``: before and after the uninstallation that
-    keeps nodes; ``instances`` are those of both moments, and ``left`` is what stayed.
+    keeps nodes; ``instances`` are those of both moments, and ``left`` is what stayed. ``uninstalled``,
+    ``handed_over``: what the two uninstallations printed.
     """
 
     standin: StandIn
@@ -76,6 +77,7 @@ class Story:
     kept: Snapshot | None = None
     instances: list[set[str]] = field(default_factory=list)
     left: frozenset[str] = frozenset()
+    handed_over: dict[str, Any] = field(default_factory=dict)
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
@@ -223,7 +225,7 @@ def _keep(story: Story, living: Living, parameters: dict[str, str]) -> None:
         story.fourth, _ = living.until(all_run(PODS))
     story.instances.append(living.instances("pending", "running"))
     with story.timed("uninstalling, with every node kept"):
-        _uninstall(story.standin, living, "--nodes=keep", "--bucket=delete")
+        story.handed_over = _uninstall(story.standin, living, "--nodes=keep", "--bucket=delete")
     story.instances.append(living.instances("pending", "running"))
     story.kept, story.left = living.look(), everything(story.standin) - story.before
 

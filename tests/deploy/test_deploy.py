@@ -131,6 +131,16 @@ def test_nodes_that_are_kept_run_on_as_karpenter_knows_them(story: Story) -> Non
         assert node.spec.taints == []
 
 
+def test_uninstalling_names_what_stays_for_kept_nodes(story: Story) -> None:
+    """By their names: somebody has to delete them when the last node is gone."""
+    results = {step["step"]: step["result"] for step in story.handed_over["steps"]}
+    named = {line.rpartition("/")[2] for line in story.left if line.startswith(("role/", "instance profile/"))}
+    assert len(named) == 2
+    assert all(name in results["role of the nodes"] for name in named)
+    retired = {step["step"]: step["result"] for step in story.uninstalled["steps"]}
+    assert retired["role of the nodes"] == "none of the stack's is left"
+
+
 def test_nothing_but_nodes_and_what_they_need_is_left_with_kept_nodes(story: Story) -> None:
     """Of the account: instances with their role and profile. Of the cluster: Karpenter's own kinds."""
     of_the_user = {"Deployment", "ReplicaSet", "Pod"}
