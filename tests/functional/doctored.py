@@ -8,9 +8,9 @@ from typing import Any
 from joinery import __version__
 from joinery.cli.doctor.site import Site
 from joinery.installation import groups
-from joinery.installation.objects import preparation
-from joinery.installation.references import KINDS
-from joinery.installation.shipped import definitions, rights, webhook
+from joinery.installation.objects import WEBHOOK, preparation
+from joinery.installation.references import reference
+from joinery.installation.shipped import definitions, rights
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 DOORS = ("Webhook", "Provisioning", "Interruption", "Expiration", "Disruption", "Lifecycle", "Catalog")
@@ -45,11 +45,8 @@ class FakeApi:
     def __init__(self, **answers: Answer) -> None:
         self.answers: dict[str, Answer] = {"/version": {"minor": "33+", "gitVersion": "v1.33.1-eks"}}
         for one in preparation(definitions(), rights(), STACK_PARAMETERS, stack=STACK_ID, version=__version__):
-            kind, namespace = KINDS[one["kind"]], one["metadata"].get("namespace")
-            place = f"{kind.api}/namespaces/{namespace}" if namespace else kind.api
-            self.answers[f"{place}/{kind.plural}/{one['metadata']['name']}"] = one
-        hooks = f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{webhook()['metadata']['name']}"
-        self.answers[hooks] = {"webhooks": [{"clientConfig": {"url": URL + "secret"}}]}
+            self.answers[reference(one).path] = one
+        self.answers[WEBHOOK.path] = {"webhooks": [{"clientConfig": {"url": URL + "secret"}}]}
         self.answers["/apis/karpenter.sh/v1/nodepools"] = {"items": [node_pool()]}
         self.answers["/apis/karpenter.k8s.aws/v1/ec2nodeclasses"] = {"items": [node_class()]}
         self.answers |= answers

@@ -13,7 +13,7 @@ from joinery.cli.doctor.cost import bill, total
 from joinery.cli.doctor.findings import Check, Finding, Status, examine, exit_status, ok
 from joinery.cli.doctor.output import document, print_findings
 from joinery.cli.doctor.site import Site
-from joinery.cli.doctor.usage import measured
+from joinery.cli.doctor.usage import measured, nodes
 from joinery.errors import ConfigurationError, NotFoundError, UnavailableError
 from joinery.installation.objects import MARKED, STACK
 from joinery.workers import OneByOne, Threads
@@ -368,6 +368,15 @@ def test_the_bill_is_of_what_was_used() -> None:
     assert usage.functions["provisioning"].invocations == pytest.approx(700 * 730 / 168)
     assert (usage.series, usage.dashboards, usage.alarm_metrics) == (2, 1, 1)
     assert total(tuple(bill(usage))) == pytest.approx(sum(item.dollars for item in bill(usage)))
+
+
+def test_the_bill_is_for_nodes_of_joinery_s() -> None:
+    """EKS Auto Mode keeps its NodeClaims under the same definition, and has a price of its own."""
+    claims = [
+        {"metadata": {"name": name}, "spec": {"nodeClassRef": {"group": group, "name": "default"}}}
+        for name, group in (("ours", "karpenter.k8s.aws"), ("theirs", "eks.amazonaws.com"))
+    ]
+    assert nodes(site(api=FakeApi(**{"/apis/karpenter.sh/v1/nodeclaims": {"items": claims}}))) == 1
 
 
 def test_only_rights_that_the_stack_asks_for_are_looked_for() -> None:

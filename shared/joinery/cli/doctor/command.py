@@ -10,6 +10,7 @@ from joinery.errors import ConfigurationError, JoineryError, NotFoundError, Unav
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from joinery.cli.doctor.cost import Item
     from joinery.cli.doctor.findings import Check, Finding
     from joinery.cli.doctor.site import Aws, Site
 
@@ -39,26 +40,12 @@ def doctor(
     Exit status: 0 where all is well, 1 where something is worth a look, 2 where something does not work.
     """
     from joinery.cli.doctor.checks import CHECKS
-    from joinery.cli.doctor.cost import Item, bill
-    from joinery.cli.doctor.findings import LACKING, exit_status, warn
+    from joinery.cli.doctor.findings import exit_status
     from joinery.cli.doctor.output import document, print_bill, print_findings
-    from joinery.cli.doctor.usage import measured, nodes
 
     site = _site(cluster, stack, region)
     findings = diagnosis(CHECKS, site)
-    items: tuple[Item, ...] = ()
-    number = 0
-    if with_cost:
-        try:
-            items, number = tuple(bill(measured(site))), nodes(site)
-        except JoineryError as error:
-            findings.append(
-                warn(
-                    "cost",
-                    f"cannot be reckoned: {error}",
-                    LACKING,
-                )
-            )
+    items, number = _bill(site, findings) if with_cost else ((), 0)
     if output is Format.JSON:
         from joinery.cli.output_json import write
 
@@ -68,6 +55,19 @@ def doctor(
         if items:
             print_bill(items, nodes=number)
     return exit_status(findings)
+
+
+def _bill(site: "Site", findings: "list[Finding]") -> "tuple[tuple[Item, ...], int]":
+    """What the stack costs, and for how many nodes; nothing, and a finding more, where that cannot be asked."""
+    from joinery.cli.doctor.cost import bill
+    from joinery.cli.doctor.findings import LACKING, warn
+    from joinery.cli.doctor.usage import measured, nodes
+
+    try:
+        return tuple(bill(measured(site))), nodes(site)
+    except JoineryError as error:
+        findings.append(warn("cost", f"cannot be reckoned: {error}", LACKING))
+        return (), 0
 
 
 def diagnosis(checks: "Sequence[Check]", site: "Site") -> "list[Finding]":

@@ -6,9 +6,9 @@ from typing import Any
 from joinery.apis import quantity
 from joinery.cli.doctor.findings import Check, Finding, fail, note, ok, warn
 from joinery.cli.doctor.site import NotInstalledError, Site
+from joinery.installation.references import collection
 
-_POOLS = "/apis/karpenter.sh/v1/nodepools"
-_CLASSES = "/apis/karpenter.k8s.aws/v1/ec2nodeclasses"
+_POOLS, _CLASSES = collection("NodePool"), collection("EC2NodeClass")
 #: Service Quotas' codes of "Running On-Demand Standard instances" and "All Standard Spot Instance Requests", in vCPUs.
 _QUOTAS = {"L-1216C47A": ("on-demand", "on-demand"), "L-34B43A08": ("spot", "spot")}
 _CAPACITY_TYPE = "karpenter.sh/capacity-type"

@@ -74,21 +74,10 @@ def _findings(check: Check, site: Site) -> tuple[Finding, ...]:
     except (NotInstalledError, OutOfReachError):
         return tuple(findings)  # the checks `stack` and `api server` say so, once
     except JoineryError as error:
-        findings.append(
-            warn(
-                check.topic,
-                f"cannot be looked at: {error}",
-                LACKING,
-            )
-        )
+        findings.append(warn(check.topic, f"cannot be looked at: {error}", LACKING))
     except Exception as error:
-        findings.append(
-            warn(
-                check.topic,
-                f"cannot be looked at: {type(error).__name__}: {error}",
-                "a mistake of ours: please report it",
-            )
-        )
+        text = f"cannot be looked at: {type(error).__name__}: {error}"
+        findings.append(warn(check.topic, text, "a mistake of ours: please report it"))
     return tuple(findings)
 
 

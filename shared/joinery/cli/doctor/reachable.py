@@ -10,7 +10,7 @@ from joinery.cli.doctor.metrics import metric_sum
 from joinery.cli.doctor.site import OutOfReachError, Site
 from joinery.errors import JoineryError, NotFoundError, UnavailableError
 from joinery.installation.endpoints import ENDPOINTS, VpcEndpoint
-from joinery.installation.shipped import webhook as shipped_webhook
+from joinery.installation.objects import WEBHOOK
 
 #: ValidatingAdmissionPolicies, which fence the rights in, are part of Kubernetes from then on.
 LEAST_MINOR = 30
@@ -104,9 +104,8 @@ def _calls(site: Site) -> Iterator[Finding]:
 
 
 def _url_in(site: Site) -> str:
-    name = shipped_webhook()["metadata"]["name"]
     try:
-        stored = site.get(f"/apis/admissionregistration.k8s.io/v1/validatingwebhookconfigurations/{name}")
+        stored = site.get(WEBHOOK.path)
     except NotFoundError:
         return ""
     urls = [hook.get("clientConfig", {}).get("url", "") for hook in stored.get("webhooks") or ()]

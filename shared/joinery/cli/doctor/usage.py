@@ -6,6 +6,8 @@ from datetime import timedelta
 from joinery.cli.doctor.cost import MINUTES, Calls, Usage
 from joinery.cli.doctor.metrics import metric_sum
 from joinery.cli.doctor.site import Site
+from joinery.installation.references import collection
+from joinery.installation.removal import of_ours
 
 WEEK = timedelta(days=7)
 _A_MONTH = MINUTES * 60 / WEEK.total_seconds()
@@ -17,7 +19,7 @@ _FREE_DASHBOARDS = 3
 
 def nodes(site: Site) -> int:
     """How many nodes of Joinery's the cluster has, or is about to have."""
-    return len(site.listed("/apis/karpenter.sh/v1/nodeclaims"))
+    return len(of_ours({**claim, "kind": "NodeClaim"} for claim in site.listed(collection("NodeClaim"))))
 
 
 def measured(site: Site) -> Usage:
