@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-POD, NODE, NODE_CLAIM, NODE_POOL, NODE_CLASS = "Pod", "Node", "NodeClaim", "NodePool", "EC2NodeClass"
+from joinery.apis.own_keys import NODE, NODE_CLAIM, NODE_CLASS, NODE_POOL, POD
+
 _BOTH = (NODE_CLAIM, NODE)
 
 

@@ -145,9 +145,10 @@ def test_a_run_without_time_answers_before_it_ends(world: World) -> None:
     assert not world.account.entries
 
 
-def test_an_answer_fits_into_what_cloudformation_takes(world: World) -> None:
-    """4,096 bytes, however long an error is."""
-    world.objects.failures["server_version"] = UnavailableError("ä" * 10_000)
+@pytest.mark.parametrize("letter", ["x", "ä", "語", "💥", '"', "\x00"])
+def test_an_answer_fits_into_what_cloudformation_takes(letter: str, world: World) -> None:
+    """4,096 bytes, however long an error is, and whatever its letters take as JSON."""
+    world.objects.failures["server_version"] = UnavailableError(letter * 10_000)
     refused(world, request("Create"))
 
     assert len(json.dumps(world.account.answers[-1][1], ensure_ascii=False).encode()) <= 4096

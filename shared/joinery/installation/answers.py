@@ -10,9 +10,8 @@ import msgspec
 
 from joinery.installation.requests import NOTHING_MADE, StackRequest
 
-MOST_BYTES = 4096
-#: What a reason may take of an answer. Its other fields are ARNs and IDs, and have a kilobyte at most.
-MOST_REASON_CHARS = 1200
+#: What a text may take of an answer, as JSON. Its other fields are ARNs and IDs, and have a kilobyte at most.
+_MOST_TEXT_BYTES = 2400
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,6 +51,9 @@ def _physical_id(request: StackRequest, outcome: Outcome) -> str:
     return request.resource_id
 
 
-def _shortened(reason: str) -> str:
-    line = " ".join(reason.split())
-    return line if len(line) <= MOST_REASON_CHARS else f"{line[: MOST_REASON_CHARS - 1]}…"
+def _shortened(text: str) -> str:
+    line = " ".join(text.split())
+    kept = line
+    while len(msgspec.json.encode(kept)) > _MOST_TEXT_BYTES:
+        kept = kept[: len(kept) * 9 // 10]
+    return kept if kept == line else f"{kept}…"

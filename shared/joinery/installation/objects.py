@@ -30,6 +30,9 @@ APPLIED = f"{OWN_GROUP}/applied"
 #: In a manifest: write the object only if a property of the custom resource has a value (``Steering=taint``).
 ONLY_IF = f"{OWN_GROUP}/only-if"
 
+#: ValidatingAdmissionPolicy is stable from here on (Kubernetes 1.30). Without it the doors' rights would be unfenced.
+LEAST_KUBERNETES = (1, 30)
+
 #: The objects that carry the marks.
 MARKED = Reference("ClusterRole", "joinery")
 WEBHOOK = Reference("ValidatingWebhookConfiguration", "joinery")

@@ -10,10 +10,8 @@ from joinery.cli.doctor.metrics import metric_sum
 from joinery.cli.doctor.site import OutOfReachError, Site
 from joinery.errors import JoineryError, NotFoundError, UnavailableError
 from joinery.installation.endpoints import ENDPOINTS, VpcEndpoint
-from joinery.installation.objects import WEBHOOK
+from joinery.installation.objects import LEAST_KUBERNETES, WEBHOOK
 
-#: ValidatingAdmissionPolicies, which fence the rights in, are part of Kubernetes from then on.
-LEAST_MINOR = 30
 #: An EKS token is good for fifteen minutes, and a signed request for five: much less is worth a line.
 _SKEW = timedelta(seconds=30)
 
@@ -31,8 +29,9 @@ def api_server(site: Site) -> Iterator[Finding]:
         return
     minor = int("".join(character for character in str(version.get("minor", "0")) if character.isdecimal()) or 0)
     text = f"Kubernetes {version.get('gitVersion', '')}"
-    if minor < LEAST_MINOR:
-        remedy = f"upgrade the cluster to 1.{LEAST_MINOR} or newer: before, nothing fences Joinery's rights in"
+    if (1, minor) < LEAST_KUBERNETES:
+        least = ".".join(map(str, LEAST_KUBERNETES))
+        remedy = f"upgrade the cluster to {least} or newer: before, nothing fences Joinery's rights in"
         yield fail("api server", text, remedy)
     else:
         yield ok("api server", text)

@@ -6,8 +6,9 @@ anywhere is simply given again.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
+from joinery.cli.doctor.site import Aws
 from joinery.cluster.gateway import Objects
 from joinery.errors import JoineryError
 from joinery.installation.removal import Disposal, Nodes
@@ -15,12 +16,6 @@ from joinery.installation.removal import Disposal, Nodes
 
 class UnfinishedError(JoineryError):
     """Something is not over within the time that was given. The same command goes on from there."""
-
-
-class Aws(Protocol):
-    """AWS. ``service`` and ``operation`` are botocore's names; pages are put together. Raises our errors."""
-
-    def ask(self, service: str, operation: str, **parameters: Any) -> Mapping[str, Any]: ...
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,9 +13,6 @@ from joinery.installation.references import Reference, reference
 from joinery.installation.removal import UNINSTALLING
 from joinery.installation.requests import StackRequest
 
-#: ValidatingAdmissionPolicy is stable from here on (Kubernetes 1.30). Without it the doors' rights were unfenced.
-LEAST_KUBERNETES = (1, 30)
-
 
 def stack_lives_on(run: InstallerRun, request: StackRequest) -> bool:
     """Whether the resource goes and the stack does not: an update is rolled back that had brought the installer.
@@ -94,10 +91,11 @@ def _make_spot_role(run: InstallerRun) -> None:
 def _refuse_old_kubernetes(run: InstallerRun) -> None:
     run.begin("Asking for Kubernetes' version")
     version = run.objects.server_version()
-    if version < LEAST_KUBERNETES:
+    if version < objects.LEAST_KUBERNETES:
+        least = _dotted(objects.LEAST_KUBERNETES)
         raise RefusedError(
-            f"Cluster {run.cluster} runs Kubernetes {_dotted(version)}. Joinery needs {_dotted(LEAST_KUBERNETES)} or "
-            "newer, because older ones cannot fence in the rights that it is given. Upgrade the cluster first."
+            f"Cluster {run.cluster} runs Kubernetes {_dotted(version)}. Joinery needs {least} or newer, because "
+            "older ones cannot fence in the rights that it is given. Upgrade the cluster first."
         )
 
 
