@@ -10,10 +10,10 @@ from joinery.apis.core import Condition, Node, NodeSpec, NodeStatus, ObjectMeta,
 from joinery.apis.quantity import Resources, texts
 from joinery.cloudprovider.catalog.document import Catalog
 from joinery.cloudprovider.gateway import Instance, LaunchRequest
+from joinery.cloudprovider.instancetypes.remembered import types_of
 from joinery.cloudprovider.nodeclass.kind import of_ec2
 from joinery.state.offerings import EFA, InstanceType
 from simulator.actors.base import Stage
-from simulator.cloud.types import types_of
 from simulator.engine import Turn
 from simulator.kubernetes.apiserver import Change
 from simulator.kubernetes.resources import with_fields

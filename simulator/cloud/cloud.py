@@ -25,6 +25,7 @@ from joinery.cloudprovider.gateway import (
     LaunchResult,
     Override,
 )
+from joinery.cloudprovider.instancetypes.remembered import types_of
 from joinery.cloudprovider.launch.fleet import subnets_by_zone
 from joinery.cloudprovider.nodeclass.kind import of_ec2
 from joinery.cloudprovider.nodeclass.readiness import status
@@ -35,7 +36,6 @@ from joinery.state.instances import InstanceStatus
 from joinery.state.offerings import InstanceType, OfferingKey
 from simulator.clock import Clock
 from simulator.cloud.network import Network
-from simulator.cloud.types import types_of
 
 #: How long EC2 takes: to run a new instance, to stop a terminated one, to forget it, to take a spot instance back.
 STARTS_IN = timedelta(seconds=8)

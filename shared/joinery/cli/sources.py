@@ -3,6 +3,7 @@
 import gzip
 import os
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -99,16 +100,23 @@ def prices_of(loaded: Loaded, snapshot: "Snapshot", region: str = "") -> tuple["
 
 
 def _catalog_file(path: str) -> "Catalog":
+    try:
+        return _decoded(read(path))
+    except (ConfigurationError, RecursionError) as error:
+        raise ConfigurationError(f"{source_name(path)}: {error}") from error
+
+
+@lru_cache(maxsize=2)
+def _decoded(data: bytes) -> "Catalog":
+    """The same document is the same catalogue, so that its types are worked out once by whoever calls many commands in
+    one process. Raises ``ConfigurationError``.
+    """
     from joinery.cloudprovider.catalog.document import decode
     from joinery.cloudprovider.catalog.resolved import decode_entries
 
-    data = read(path)
-    try:
-        catalog = decode_entries(data) if data.lstrip().startswith(b"[") else decode(data)
-        # Every command reads the entries, and only here is it known whose they are.
-        _ = catalog.described
-    except (ConfigurationError, RecursionError) as error:
-        raise ConfigurationError(f"{source_name(path)}: {error}") from error
+    catalog = decode_entries(data) if data.lstrip().startswith(b"[") else decode(data)
+    # Every command reads the entries, and only the caller knows whose they are.
+    _ = catalog.described
     return catalog
 
 

@@ -16,7 +16,7 @@ from joinery.cloudprovider.catalog.document import Catalog
 from joinery.cloudprovider.catalog.reservation_queries import reservations_by_id
 from joinery.cloudprovider.gateway import Instance, LaunchRequest, LaunchResult
 from joinery.cloudprovider.instancetypes.families import FAMILIES
-from joinery.cloudprovider.instancetypes.resolve import resolve
+from joinery.cloudprovider.instancetypes.remembered import types_of
 from joinery.cloudprovider.launch.create_fleet import CreateFleet
 from joinery.cloudprovider.launch.facts import ClusterFacts, cluster_facts
 from joinery.cloudprovider.launch.impaired import impaired
@@ -120,7 +120,7 @@ class Ec2Cloud:
         ids = {entry.id for node_class in classes for entry in node_class.status.capacity_reservations}
         reservations = reservations_by_id(self._clients, sorted(ids))
         return {
-            node_class.metadata.name: resolve(catalog, node_class, now=now, reservations=reservations)
+            node_class.metadata.name: types_of(catalog, node_class, now=now, reservations=reservations)
             for node_class in classes
         }
 

@@ -11,7 +11,8 @@ from typing import Any
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclass import NodeClass
 from joinery.cloudprovider.catalog.document import Catalog
-from joinery.cloudprovider.instancetypes.resolve import LONG_AGO, resolve
+from joinery.cloudprovider.instancetypes.remembered import types_of
+from joinery.cloudprovider.instancetypes.resolve import LONG_AGO
 from joinery.cloudprovider.nodeclass.kind import of_ec2
 from joinery.cloudprovider.nodeclass.reservations import reservations_of, uncounted
 from joinery.state.offerings import InstanceType
@@ -30,7 +31,7 @@ def instance_types(
     What is left of capacity reservations is what the catalogue says. Raises ``ConfigurationError`` for a broken
     catalogue.
     """
-    return {node_class.metadata.name: resolve(catalog, of_ec2(node_class), now=now) for node_class in node_classes}
+    return {node_class.metadata.name: types_of(catalog, of_ec2(node_class), now=now) for node_class in node_classes}
 
 
 def default_class() -> NodeClass:
