@@ -1,9 +1,9 @@
 """Import every door from the build, in an interpreter that sees the build and nothing else.
 
 This is the only proof that a layer's folders are named right, that no dependency is missing, and that nothing was
-pruned that somebody imports. Adapters are imported when first used, so the smoke test imports every module of the
-product too, and makes a pool of connections. boto3 is the Lambda runtime's own: it
-comes from the environment given with ``--runtime-packages``.
+pruned that somebody imports. Adapters are imported when first used, so behind one door, whose layers are those of all,
+the smoke test imports every module of the product too, and makes a pool of connections. boto3 is the Lambda runtime's
+own: it comes from the environment given with ``--runtime-packages``.
 """
 
 import argparse
@@ -17,16 +17,21 @@ from pathlib import Path
 
 from tools.template import BUILD, ROOT, Door, doors, load
 
-_PROGRAM = """
-import importlib, pkgutil, sys
+_DOOR = """
+import sys
 sys.path[:0] = sys.argv[1:]
 import app
 assert callable(app.handler)
+"""
+_PRODUCT = """
+import importlib, pkgutil
 import joinery
 for module in pkgutil.walk_packages(joinery.__path__, "joinery."):
     importlib.import_module(module.name)
 from joinery.cluster.connection import connection
 connection("https://localhost").new_pool()
+"""
+_NOTHING_ELSE = """
 own = tuple(sys.argv[1:])
 outside = [m.__name__ for m in list(sys.modules.values())
            if "site-packages" in (getattr(m, "__file__", None) or "") and not m.__file__.startswith(own)]
@@ -40,8 +45,10 @@ def main() -> None:
     parser.add_argument("--runtime-packages", type=Path, required=True, help="a site-packages folder that holds boto3")
     packages = parser.parse_args().runtime_packages.resolve()
     named = doors(load())
+    # The first one takes longest: it has the whole product.
+    programs = [_DOOR + _PRODUCT + _NOTHING_ELSE] + [_DOOR + _NOTHING_ELSE] * (len(named) - 1)
     with ThreadPoolExecutor(os.cpu_count()) as processors:
-        imported = list(processors.map(partial(_imports, packages), named.values()))
+        imported = list(processors.map(partial(_runs, packages), named.values(), programs))
     failed = [name for name, is_imported in zip(named, imported, strict=True) if not is_imported]
     if failed:
         sys.exit(f"smoke: {', '.join(failed)} cannot be imported from the build")
@@ -53,8 +60,8 @@ def path_of(door: Door, packages: Path, *, build: Path = BUILD) -> list[str]:
     return [str(folder) for folder in (build / door.logical_id, *layers, packages)]
 
 
-def _imports(packages: Path, door: Door) -> bool:
-    stripped = [sys.executable, "-I", "-S", "-W", "error", "-c", _PROGRAM, *path_of(door, packages)]
+def _runs(packages: Path, door: Door, program: str) -> bool:
+    stripped = [sys.executable, "-I", "-S", "-W", "error", "-c", program, *path_of(door, packages)]
     with tempfile.TemporaryDirectory() as elsewhere:
         done = subprocess.run(stripped, cwd=elsewhere, env={}, capture_output=True, text=True)
     said = done.stdout.strip() if done.returncode == 0 else f"FAILED\n{done.stderr}"

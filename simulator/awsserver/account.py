@@ -76,7 +76,7 @@ class Account:
                 ec2, image, name=image, owner_id="amazon", public=True, creation_date=created_at,
                 architecture=_ARCHES[variant.arch], virtualization_type="hvm", hypervisor="xen",
             )  # fmt: skip
-            parameter = Parameter(  # type: ignore[abstract]
+            parameter = Parameter(
                 ACCOUNT, variant.parameter, image, "String", None, None, None, created_at, version=1, data_type="text"
             )
             ssm._parameters[variant.parameter] = [parameter]

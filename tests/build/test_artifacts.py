@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cyclonedx.schema import SchemaVersion
-from cyclonedx.validation.json import JsonStrictValidator
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -241,6 +239,10 @@ def test_the_layer_of_the_package_has_no_command_line(lambda_build: Path) -> Non
 
 def test_the_bill_of_materials_is_valid(document: dict[str, Any]) -> None:
     """By the schema of CycloneDX 1.6."""
+    # Imported here, because it takes two seconds: one worker pays for that, and not each one that collects tests.
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(json.dumps(document)) is None
 
 

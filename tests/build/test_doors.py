@@ -56,10 +56,10 @@ def outside(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
         yield served
 
 
-@pytest.fixture
-def quiet(tmp_path: Path) -> Iterator[Outside]:
-    """The same, for a test of its own, in which nobody else rings."""
-    with _served(tmp_path) as served:
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Outside]:
+    """The same, without a node or claim, and nobody rings but the one test that looks into its queues."""
+    with _served(tmp_path_factory.mktemp("quiet")) as served:
         yield served
 
 

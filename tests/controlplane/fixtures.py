@@ -27,6 +27,8 @@ PLANES = {
     "control_plane": ("etcd", "kube-apiserver", "kube-scheduler", "kube-controller-manager"),
 }
 PREFIX = "control plane: "
+#: How long the scheduler leaves a pod alone, at most, after it did not fit.
+BACKOFF_SECONDS = 1
 PATIENCE_SECONDS = 120
 #: How many tests are still to come for each plane, and what stops those that run.
 _AWAITED, _STOPS = pytest.StashKey[Counter[str]](), pytest.StashKey[dict[str, ExitStack]]()
@@ -98,11 +100,14 @@ def api_server(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Co
 
 @pytest.fixture(scope="session")
 def control_plane(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Iterator[ControlPlane]:
-    """A whole control plane: the real scheduler binds pods, the real controllers count disruption budgets."""
+    """A whole control plane: the real scheduler binds pods, and tries again soon; the real controllers count disruption
+    budgets.
+    """
     require(*PLANES["control_plane"])
     with ExitStack() as stack:
         pytestconfig.stash[_STOPS]["control_plane"] = stack
-        yield stack.enter_context(running(tmp_path_factory.mktemp("control-plane")))
+        folder = tmp_path_factory.mktemp("control-plane")
+        yield stack.enter_context(running(folder, backoff_seconds=BACKOFF_SECONDS))
 
 
 @pytest.fixture(scope="session")

@@ -93,8 +93,7 @@ def sweep(transport: Transport) -> None:
 
 def install(plane: ControlPlane, *folders: Path) -> None:
     """Apply manifests and wait until the API server serves the custom resources among them."""
-    for folder in folders:
-        plane.kubectl("apply", "--server-side", "-f", str(folder))
+    plane.kubectl("apply", "--server-side", *(f"--filename={folder}" for folder in folders))
     plane.kubectl("wait", "--for=condition=Established", "crd", "--all", f"--timeout={WAIT_SECONDS}s")
 
 

@@ -20,6 +20,7 @@ from rich.console import Console
 from rich.progress import track
 
 from joinery.apis.policies import Steering
+from tests.controlplane.fixtures import BACKOFF_SECONDS
 from tests.controlplane.objects import MANIFEST_FILES, install
 from tests.oracle import consolidating
 from tests.oracle.arena import Arena
@@ -29,7 +30,6 @@ from tests.oracle.trial import Trial, run
 from tools.controlplane.plane import LEAST_ALLOCATED, MOST_ALLOCATED, ControlPlane, running
 
 T = TypeVar("T")
-BACKOFF_SECONDS = 1
 PLANS, CONSOLIDATION = "plans", "consolidation"
 #: How many seeds are tried of each part.
 COUNTS = {PLANS: 200, CONSOLIDATION: 100}

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.controlplane.fixtures import PLANES, require
+from tests.controlplane.fixtures import BACKOFF_SECONDS, PLANES, require
 from tests.controlplane.objects import MANIFEST_FILES, install
-from tests.oracle.__main__ import BACKOFF_SECONDS
 from tests.oracle.arena import Arena
 from tests.oracle.trial import REPLANS, WORST, Trial, run
 from tools.controlplane.plane import running

@@ -153,7 +153,7 @@ def test_the_runbook_names_resources_that_there_are() -> None:
 
 
 # --- Prometheus ---
-EXPORTED = yaml.safe_load(metrics.EXPORTER.read_text())
+EXPORTED = yaml.load(metrics.EXPORTER.read_text(), yaml.CSafeLoader)
 PROMETHEUS = yaml.safe_load((ROOT / "examples/prometheus/prometheus.yaml").read_text())
 
 

@@ -37,7 +37,7 @@ def from_kubeconfig(path: Path | str | None = None, *, context: str | None = Non
 
     configuration = Configuration()
     try:
-        config.load_kube_config(  # type: ignore[no-untyped-call]
+        config.load_kube_config(
             config_file=str(path) if path else None, context=context, client_configuration=configuration,
             persist_config=False,
         )  # fmt: skip

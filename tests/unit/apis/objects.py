@@ -18,7 +18,7 @@ from joinery.apis.nodepool import NodePool
 
 MODELS: dict[str, type[CustomResource]] = {model.kind: model for model in (NodePool, NodeClaim, EC2NodeClass)}
 
-_DOCUMENT = yaml.safe_load((Path(__file__).parent / "objects.yaml").read_text(encoding="utf-8"))
+_DOCUMENT = yaml.load((Path(__file__).parent / "objects.yaml").read_text(encoding="utf-8"), yaml.CSafeLoader)
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from joinery.apis.legacy import Equivalent, equivalents, is_legacy
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 
-CASES: list[dict[str, Any]] = yaml.safe_load((Path(__file__).parent / "legacy.yaml").read_text())["cases"]
+CASES: list[dict[str, Any]] = yaml.load((Path(__file__).parent / "legacy.yaml").read_text(), yaml.CSafeLoader)["cases"]
 MODELS = {"NodePool": NodePool, "NodeClaim": NodeClaim, "EC2NodeClass": EC2NodeClass}
 
 
