@@ -146,6 +146,8 @@ def parameters_in(text: str) -> dict[str, str]:
         key, equals, value = word.partition("=")
         if not equals or not re.fullmatch(r"[A-Za-z0-9]+", key):
             raise RefusedError(f"PARAMETERS: {word!r} is not of the form Key=Value")
+        if key in given:
+            raise RefusedError(f"PARAMETERS: {key} is there twice")
         given[key] = value
     return given
 

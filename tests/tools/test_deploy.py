@@ -118,6 +118,8 @@ def test_parameters_are_read_as_a_shell_reads_them() -> None:
     }
     with pytest.raises(RefusedError, match="'Mode' is not of the form"):
         parameters_in("Mode observe")
+    with pytest.raises(RefusedError, match="Mode is there twice"):
+        parameters_in("Mode=observe Mode=act")
     with pytest.raises(RefusedError, match="PARAMETERS cannot be read: No closing quotation"):
         parameters_in("Canary='1 node")
 

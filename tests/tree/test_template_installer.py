@@ -160,6 +160,40 @@ def test_the_webhook_is_called_in_one_of_three_ways() -> None:
     assert RESOURCES["WebhookApi"]["Properties"]["EndpointConfiguration"]["Types"] == ["PRIVATE"]
 
 
+def holds(condition: Any, given: dict[str, Any]) -> bool:
+    """A condition of the section ``Rules``, of parameters (CloudFormation User Guide, "Rule-specific functions")."""
+    ((function, parts),) = condition.items()
+    if function == "Fn::Not":
+        return not holds(parts[0], given)
+    first, second = (given[part["Ref"]] if isinstance(part, dict) else part for part in parts)
+    return bool(second in first if function == "Fn::Contains" else first == second)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "refusal"),
+    [
+        ({}, ""),
+        ({"SubnetIds": ["subnet-1"], "SecurityGroupIds": ["sg-1"]}, ""),
+        ({"SubnetIds": ["subnet-1"]}, "SubnetIds needs SecurityGroupIds"),
+        ({"SecurityGroupIds": ["sg-1"]}, "SecurityGroupIds needs SubnetIds"),
+        ({"WebhookEndpoint": "private"}, "WebhookEndpoint=private needs WebhookVpcEndpointId"),
+        ({"WebhookEndpoint": "private", "WebhookVpcEndpointId": "vpce-1"}, ""),
+    ],
+)
+def test_half_a_network_is_refused_before_anything_is_made(parameters: dict[str, Any], refusal: str) -> None:
+    """And neither half is passed over."""
+    lists = {name: [""] for name, one in TEMPLATE["Parameters"].items() if one["Type"] == "CommaDelimitedList"}
+    given = {name: one.get("Default") for name, one in TEMPLATE["Parameters"].items()} | lists | parameters
+    broken = [
+        assertion["AssertDescription"]
+        for rule in TEMPLATE["Rules"].values()
+        if holds(rule["RuleCondition"], given)
+        for assertion in rule["Assertions"]
+        if not holds(assertion["Assert"], given)
+    ]
+    assert [one.partition(",")[0] for one in broken] == ([refusal] if refusal else [])
+
+
 def test_a_function_url_has_both_permissions() -> None:
     """New ones need them since October 2025 (Lambda Developer Guide, "Control access to function URLs")."""
     url, invoke = (RESOURCES[name]["Properties"] for name in sorted(WAYS_IN, reverse=True))
