@@ -88,7 +88,7 @@ class UnreachableError(UnavailableError):
 
 
 #: What only a person can mend, or time: trying again in a second would fail again. The schedule's ring is enough.
-#: A cap, a user's mistake, a right that is missing, something that is not there yet (the catalogue of a new stack).
+#: A cap, a user's mistake, a right that is missing.
 A_PERSON_MUST_ACT = (RefusedError, ConfigurationError, NotFoundError, DeniedError)
 
 

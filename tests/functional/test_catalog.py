@@ -63,6 +63,14 @@ def _at_nine(stand: Stand) -> set[str]:
     return {offering.capacity_type for offering in stand.world.store.catalog().offerings if offering.price == 9.0}
 
 
+@pytest.mark.parametrize("ago", [LISTED_EVERY, timedelta(days=-365)])
+def test_types_of_long_ago_and_of_the_future_are_read_anew(ago: timedelta, stand: Stand) -> None:
+    """A wrong clock has written the second, and would keep old prices for a year."""
+    _dear(stand, ago)
+    stand.refresh()
+    assert _at_nine(stand) == set()
+
+
 def test_spot_prices_are_read_each_time_and_types_twice_a_day(stand: Stand) -> None:
     """Types and on-demand prices change every few days, and to read them takes ten times as long."""
     earlier = _dear(stand, LISTED_EVERY - timedelta(minutes=1))

@@ -4,7 +4,7 @@ Three things wake a door, and each fails in its own way:
 
 - a **bell** carries no data, so none is worth blocking a queue for. A failed run is logged and counted, the message is
   completed, and the bell is rung again, a few times in a row (``controllers.pacing``). What would fail again in the
-  same way (a cap, a user's mistake, a missing right, a catalogue that is not there yet) is left to the schedule, which
+  same way (a cap, a user's mistake, a missing right) is left to the schedule, which
   rings the bell every minute.
 - a **message** carries data (an interruption). A failure is reported for that one message, its queue delivers it again,
   and after some tries it rests in the dead-letter queue until a person has looked. An event that comes without a queue

@@ -55,7 +55,9 @@ class CatalogController:
             listed = datetime.fromisoformat(earlier.listed)
         except ValueError:  # of an older version, or written by hand
             return True
-        return self._now() - listed.replace(tzinfo=listed.tzinfo or UTC) >= LISTED_EVERY
+        age = self._now() - listed.replace(tzinfo=listed.tzinfo or UTC)
+        # One of the future is nobody's: it would be kept until then.
+        return not timedelta() <= age < LISTED_EVERY
 
 
 def current(gateways: Gateways) -> Catalog:
