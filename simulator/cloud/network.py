@@ -50,7 +50,7 @@ class _Term(Protocol):
 
 @dataclass(kw_only=True)
 class Network:
-    """The account's network and images. Fields are lists, so that a test may add to them."""
+    """The account's network and images, the newest first. Fields are lists, so that a test may add to them."""
 
     subnets: list[Subnet]
     security_groups: list[SecurityGroup]
@@ -81,7 +81,7 @@ class Network:
                 if _selected(group.id, group.tags, spec.security_group_selector_terms)
                 or any(term.name == group.name for term in spec.security_group_selector_terms)
             ],
-            amis=[_ami(image) for image in self.images if _is_selected_image(image, node_class)],
+            amis=_newest(_ami(image) for image in self.images if _is_selected_image(image, node_class)),
             instance_profile=spec.instance_profile or f"profile-{spec.role}",
         )
 
@@ -100,6 +100,14 @@ def _is_selected_image(image: Image, node_class: EC2NodeClass) -> bool:
         return True
     named = any(term.name and fnmatchcase(image.name, term.name) for term in terms)
     return named or _selected(image.id, image.tags, terms)
+
+
+def _newest(images: Iterable[AMIStatus]) -> list[AMIStatus]:
+    """The first of each kind: of images for the same nodes the newest is all that a class selects (Karpenter)."""
+    kinds: dict[str, AMIStatus] = {}
+    for image in images:
+        kinds.setdefault(repr(image.requirements), image)
+    return list(kinds.values())
 
 
 def _ami(image: Image) -> AMIStatus:

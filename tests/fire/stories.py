@@ -10,11 +10,16 @@ from typing import Any
 from joinery.apis import labels as keys
 from joinery.apis.core import Condition
 from joinery.cloudprovider.gateway import LaunchRequest, Override
+from joinery.state.canaries import verdicts_of
 from simulator.actors.workloads import workload
-from simulator.kubernetes.resources import from_document, with_fields
+from simulator.cloud.network import Image
+from simulator.engine import Turn
+from simulator.kubernetes.budgets import is_ready
+from simulator.kubernetes.resources import from_document, with_fields, with_metadata
 from simulator.story.scenario import Running
 from simulator.story.simulation import Simulation
 from tests.fire.telling import Document, Story
+from tests.functional.canarying import NEW, crashing
 
 _TERMS = [{"tags": {"karpenter.sh/discovery": "simulated"}}]
 NODE_CLASS: Document = {
@@ -216,6 +221,53 @@ def buy_on_demand(simulation: Simulation) -> None:
     simulation.world.cluster.api.update(before.model_copy(update={"spec": pool.spec}))
 
 
+#: How long the person who looks after a bad image takes to say that it is good.
+_LOOKS_FOR = timedelta(seconds=90)
+
+
+def publish(simulation: Simulation) -> None:
+    """A new image, whose first node has a pod that crashes. A person looks, and lets it go on all the same."""
+    images = simulation.world.cloud.network.images
+    images[:0] = [Image(f"ami-new-{arch}", f"al2023-{arch}", arch, "al2023") for arch in ("amd64", "arm64")]
+    _crash_on_canary(simulation)
+
+
+def _crash_on_canary(simulation: Simulation) -> None:
+    """Once the first node with the new image has a pod, that one is in a crash loop."""
+    cluster = simulation.world.cluster
+    nodes = {claim.status.node_name for claim in cluster.node_claims.values() if claim.status.image_id == NEW}
+    pod = next((pod for pod in cluster.pods.values() if pod.spec.node_name in nodes and is_ready(pod)), None)
+    if pod is None:
+        simulation.engine.after(timedelta(seconds=5), Turn.SCENARIO, lambda: _crash_on_canary(simulation))
+        return
+    cluster.api.update(crashing(pod, simulation.engine.clock.now()))
+    _approve_what_failed(simulation)
+
+
+def _approve_what_failed(simulation: Simulation) -> None:
+    """Once the image has failed, a person looks for a while, approves it and deletes the pod."""
+    if NEW not in verdicts_of(simulation.world.cluster.node_classes["default"]):
+        simulation.engine.after(timedelta(seconds=5), Turn.SCENARIO, lambda: _approve_what_failed(simulation))
+    else:
+        simulation.engine.after(_LOOKS_FOR, Turn.SCENARIO, lambda: _approve(simulation))
+
+
+def _approve(simulation: Simulation) -> None:
+    cluster = simulation.world.cluster
+    moved = [claim for claim in cluster.node_claims.values() if claim.status.image_id == NEW]
+    assert len(moved) == 1, "the drift was not halted"
+    node_class = cluster.node_classes["default"]
+    annotations = {**node_class.metadata.annotations, keys.CANARY_APPROVED: NEW}
+    cluster.api.update(with_metadata(node_class, annotations=annotations))
+    for pod in [pod for pod in cluster.pods.values() if not is_ready(pod)]:
+        cluster.api.delete(pod)
+
+
+def all_have_moved(simulation: Simulation) -> bool:
+    """Whether every node has the new image."""
+    return {claim.status.image_id for claim in simulation.world.cluster.node_claims.values()} == {NEW}
+
+
 STORIES = (
     Story(
         "two pods apart get two nodes",
@@ -288,5 +340,13 @@ STORIES = (
         (NODE_CLASS, node_pool(capacity_type="on-demand"), pods(1)),
         (running(capacity_type="on-demand", size="4xlarge"),),
         is_told=none_of(instance_type="m6a.4xlarge"),
+    ),
+    Story(
+        "an image that fails on its first node halts the drift, until a person approves it",
+        publish,
+        (NODE_CLASS, when_empty(node_pool(capacity_type="on-demand")), pods(affinity=APART)),
+        (running(capacity_type="on-demand"), running(capacity_type="on-demand", zone="us-east-1b")),
+        {"canary": "1 node for 1m"},
+        is_told=all_have_moved,
     ),
 )  # fmt: skip

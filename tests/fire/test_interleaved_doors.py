@@ -49,7 +49,8 @@ class Scene:
         return f"{self.first} and {self.second}, {self.seconds:g} s after: {self.story.name}"
 
 
-_LAUNCH, _WARNING, _AGE, _DRAIN, _NODE_DELETED, _ENDED, _LOST, _UNKNOWN, _EMPTY, _, _, _STATIC, _TOO_LARGE = STORIES
+_LAUNCH, _WARNING, _AGE, _DRAIN, _NODE_DELETED, _ENDED, _LOST, _UNKNOWN, _EMPTY, *_ = STORIES
+_STATIC, _TOO_LARGE = STORIES[11:13]
 SCENES = (
     # Pods wait, nothing is bought.
     Scene(_LAUNCH, 1, "provisioning", "provisioning"),

@@ -1,5 +1,6 @@
 """A cluster of three nodes to whose node class somebody publishes a new image, for tests."""
 
+from datetime import datetime
 from typing import Any
 
 from msgspec.structs import replace as changed
@@ -14,12 +15,24 @@ from simulator.actors.kubescheduler.scheduler import KubeScheduler
 from simulator.actors.workloads import Caretakers, WorkloadControllers, workload
 from simulator.cloud.network import Image
 from simulator.world import World
+from tests.functional.crashing import DEPLOYMENT
 from tests.functional.fuse import Fuse
 from tests.functional.stand import Stand
-from tests.functional.test_crash_safety import DEPLOYMENT
 
 NEW = "ami-new-amd64"
 NODES = 3
+
+
+def crashing(pod: Pod, since: datetime) -> Pod:
+    """The pod, whose container is in a crash loop."""
+    waiting = ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff"))
+    others = [condition for condition in pod.status.conditions if condition.type != "Ready"]
+    status = changed(
+        pod.status,
+        conditions=[*others, Condition(type="Ready", status="False", last_transition_time=since)],
+        container_statuses=[ContainerStatus(name="web", restart_count=5, state=waiting)],
+    )
+    return changed(pod, status=status)
 
 
 class Rollout:
@@ -70,14 +83,7 @@ class Rollout:
 
     def crash(self, pod: Pod) -> None:
         """Its container is in a crash loop from now on."""
-        waiting = ContainerState(waiting=ContainerStateWaiting(reason="CrashLoopBackOff"))
-        others = [condition for condition in pod.status.conditions if condition.type != "Ready"]
-        status = changed(
-            pod.status,
-            conditions=[*others, Condition(type="Ready", status="False", last_transition_time=self.world.clock.now())],
-            container_statuses=[ContainerStatus(name="web", restart_count=5, state=waiting)],
-        )
-        self.world.cluster.api.update(changed(pod, status=status))
+        self.world.cluster.api.update(crashing(pod, self.world.clock.now()))
 
     def annotate(self, key: str, value: str | None) -> None:
         """Annotate the node class, or remove the annotation."""

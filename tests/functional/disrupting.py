@@ -15,7 +15,7 @@ from joinery.lifecycle.new_claims import claims_of
 from joinery.lifecycle.new_commands import NewCommand, as_if_retired, for_moves
 from joinery.planning import plan
 from joinery.scheduling.problem import Options, Problem
-from joinery.state.disruption import DISRUPTION_REASON
+from joinery.state.disruption import DISRUPTION_REASON, Readiness
 from tests.functional.overtaken import Overtaken
 from tests.functional.stand import APART, Stand
 
@@ -52,6 +52,12 @@ def disrupt(
     (started,) = orchestrator.start([command], door="test", caps=stand.settings.caps)
     actor.conclude()
     return started
+
+
+def end_first(stand: Stand, *candidates: NodeClaim) -> None:
+    """Start one command that ends these nodes before their replacements are launched."""
+    started = disrupt(stand, *candidates, reason=DisruptionReason.DRIFTED, waits_for=Readiness.WRITTEN)
+    assert started.obstacle == ""
 
 
 def now(stand: Stand, before: NodeClaim) -> NodeClaim:

@@ -13,6 +13,7 @@ from joinery.state.canaries import Outcome
 from simulator import builders
 from simulator.kubernetes.resources import with_metadata
 from tests.functional.canarying import NEW, NODES, Rollout
+from tests.functional.crashing import assert_nothing_is_left_behind
 from tests.functional.fuse import Fuse, crashes
 
 PARTS = 4
@@ -191,5 +192,4 @@ def test_a_crash_after_any_write_moves_no_second_node_too_soon(part: int, pytest
         told.tell(number)
         text = f"killed after write {number}: {writes[number - 1]}"
         assert told.most <= 1, text
-        owned = {claim.status.provider_id.rpartition("/")[2] for claim in told.stand.claims}
-        assert set(told.stand.alive) == owned, text
+        assert_nothing_is_left_behind(told.stand, text)

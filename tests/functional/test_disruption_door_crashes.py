@@ -9,9 +9,9 @@ from functools import cache
 import pytest
 
 from simulator import builders
+from tests.functional.crashing import PODS, Story, assert_nothing_is_left_behind
 from tests.functional.deciding import Retiring, emptying
 from tests.functional.fuse import Fuse
-from tests.functional.test_crash_safety import PODS, Story
 
 PARTS = 6
 
@@ -95,6 +95,4 @@ def test_a_crash_after_any_write_costs_time_alone(name: str, part: int) -> None:
         story.tell()
         told = f"killed after write {number}: {writes[number - 1]}"
         assert len(story.launched) <= len(undisturbed.launched) + 1, told
-        owned = {claim.status.provider_id.rpartition("/")[2] for claim in story.stand.claims}
-        assert set(story.stand.alive) == owned, told
-        assert len(owned) == PODS, told
+        assert_nothing_is_left_behind(story.stand, told)

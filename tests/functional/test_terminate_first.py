@@ -3,35 +3,24 @@
 import msgspec
 import pytest
 
-from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import (
     CAPACITY_TYPE,
     DISRUPTION_COMMAND,
     DO_NOT_DISRUPT,
     INSTANCE_TYPE,
-    PLANNED_TAINT,
     RETIRED_FOR,
     TERMINATE_FIRST,
 )
-from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.policies import TerminateFirst
 from joinery.cloudprovider.catalog.reservations import CapacityReservation
 from joinery.errors import CapacityError
-from joinery.state.disruption import Readiness, is_postponed
+from joinery.state.disruption import is_postponed
 from simulator import builders
 from simulator.world import World
-from tests.functional.disrupting import disrupt, is_tainted, now, others, running
-from tests.functional.fuse import Fuse, crashes
+from tests.functional.disrupting import end_first, is_tainted, now, others, running
 from tests.functional.stand import APART, Stand
-from tests.functional.test_crash_safety import PODS, Story
 
-PARTS = 4
 ZONE, KIND = builders.ZONES[1], "m7a.xlarge"
-
-
-def _end(stand: Stand, *claims: NodeClaim) -> None:
-    """Start a command that ends these nodes first."""
-    assert disrupt(stand, *claims, reason=DisruptionReason.DRIFTED, waits_for=Readiness.WRITTEN).obstacle == ""
 
 
 def _rounds(stand: Stand, count: int, seconds: int = 10) -> None:
@@ -44,7 +33,7 @@ def _rounds(stand: Stand, count: int, seconds: int = 10) -> None:
 def test_the_node_ends_and_its_replacement_is_launched_then(stand: Stand) -> None:
     """There is never an instance more than before, and nothing else is bought for the pods that wait meanwhile."""
     (old,) = running(stand, owner="web")
-    _end(stand, old)
+    end_first(stand, old)
     (new,) = others(stand, [old])
     assert is_postponed(new)
     assert is_tainted(stand, old)
@@ -72,7 +61,7 @@ def test_the_node_ends_and_its_replacement_is_launched_then(stand: Stand) -> Non
 def test_the_second_look_keeps_the_node_and_its_replacement_was_never_launched(stand: Stand) -> None:
     """A pod that must not be disrupted came in between."""
     (old,) = running(stand)
-    _end(stand, old)
+    end_first(stand, old)
     guard = builders.pod("guard", cpu="100m", node=old.status.node_name, annotations={DO_NOT_DISRUPT: "true"})
     stand.world.cluster.add(guard)
     _rounds(stand, 4)
@@ -85,7 +74,7 @@ def test_the_second_look_keeps_the_node_and_its_replacement_was_never_launched(s
 def test_budgets_of_pods_bind_the_drain(stand: Stand) -> None:
     """The node keeps a pod whose budget is used up since the command began."""
     (old,) = running(stand, owner="web")
-    _end(stand, old)
+    end_first(stand, old)
     stand.live()
     assert now(stand, old).is_deleting
     stand.world.cluster.add(builders.pdb("web", labels={"app": "web"}))
@@ -97,7 +86,7 @@ def test_budgets_of_pods_bind_the_drain(stand: Stand) -> None:
 def test_a_node_that_does_not_end_gives_its_replacement_up(stand: Stand) -> None:
     """Its budget may wait for pods that were evicted already. After ten minutes all of them get another place."""
     (old,) = running(stand, owner="web")
-    _end(stand, old)
+    end_first(stand, old)
     (new,) = others(stand, [old])
     stand.live()
     stand.world.cluster.add(builders.pdb("web", labels={"app": "web"}))
@@ -110,7 +99,7 @@ def test_a_node_that_does_not_end_gives_its_replacement_up(stand: Stand) -> None
 def test_where_ec2_gives_nothing_back_the_pods_are_planned_anew(stand: Stand) -> None:
     """What was given up is gone to somebody else. The claim is given up, and another is bought for what waits."""
     (old,) = running(stand, owner="web")
-    _end(stand, old)
+    end_first(stand, old)
     (new,) = others(stand, [old])
     stand.live()
     stand.live()
@@ -124,7 +113,7 @@ def test_where_ec2_gives_nothing_back_the_pods_are_planned_anew(stand: Stand) ->
 def test_a_replacement_that_waits_long_has_its_whole_time_to_launch_and_join(stand: Stand) -> None:
     """The drain took longer than a launch may take."""
     (old,) = running(stand, owner="web", termination_grace_period_seconds=8 * 60)
-    _end(stand, old)
+    end_first(stand, old)
     (new,) = others(stand, [old])
     stand.live()
     stand.world.cluster.add(builders.pdb("web", labels={"app": "web"}))
@@ -207,40 +196,3 @@ def test_a_node_pool_may_say_so_itself(world: World) -> None:
     metadata = pool.metadata.model_copy(update={"annotations": {TERMINATE_FIRST: "off"}})
     stand.world.cluster.api.update(pool.model_copy(update={"metadata": metadata}))
     assert stand.consolidate()["commands"] == 0
-
-
-class _Ending(Story):
-    """Two of three nodes end before they are replaced. ``begun``: how many writes there were before the command."""
-
-    begun = 0
-
-    def tell(self) -> None:
-        self._until(self._is_settled)
-        self.begun = len(self.fuse.writes)
-        candidates = sorted(self.stand.claims, key=lambda claim: claim.metadata.name)[:2]
-        self.fuse.outlives(lambda: _end(self.stand, *candidates))
-        for _ in range(2):
-            self._until(self._is_clean)
-
-    def _is_clean(self) -> bool:
-        taints = {taint.key for node in self.world.cluster.nodes.values() for taint in node.spec.taints}
-        is_marked = any(DISRUPTION_COMMAND in claim.metadata.annotations for claim in self.stand.claims)
-        return self._is_settled() and not is_marked and PLANNED_TAINT not in taints
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("part", range(PARTS))
-def test_a_crash_after_any_write_buys_nothing_twice(part: int, pytestconfig: pytest.Config) -> None:
-    """Every pod has a node in the end, and none costs money for nobody."""
-    undisturbed = _Ending(Fuse())
-    undisturbed.tell()
-    assert len(undisturbed.launched) == PODS + 2
-    writes = undisturbed.fuse.writes[undisturbed.begun :]
-    for number in crashes(writes, pytestconfig)[part::PARTS]:
-        story = _Ending(Fuse(after=undisturbed.begun + number))
-        story.tell()
-        told = f"killed after write {number}: {writes[number - 1]}"
-        assert len(story.launched) <= PODS + 2, told
-        owned = {claim.status.provider_id.rpartition("/")[2] for claim in story.stand.claims}
-        assert set(story.stand.alive) == owned, told
-        assert len(owned) == PODS, told
