@@ -90,3 +90,15 @@ def meanwhile(stand: Stand, happens: Callable[[], object]) -> Stand:
     overtaken = Stand(stand.world, gateways=replace(stand.gateways, cluster=cluster))
     overtaken.settings = stand.settings
     return overtaken
+
+
+def emptied(stand: Stand, count: int = 1) -> None:
+    """So many nodes, each initialised, whose pods have ended, longer ago than anybody waits."""
+    running(stand, count)
+    stand.wait(60)
+    for pod in list(stand.world.cluster.pods.values()):
+        stand.world.cluster.api.delete(pod)
+    stand.live()
+    stand.wait(600)
+    stand.live()
+    stand.rung()

@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
-from msgspec.structs import replace as changed
 from typer.testing import CliRunner
 
-from joinery.apis.disruption import OUR_DELETION_COST, DisruptionReason
-from joinery.apis.labels import DISRUPTION_COMMAND, INSTANCE_TYPE, POD_DELETION_COST, RETIRED_FOR
+from joinery.apis.disruption import DisruptionReason
+from joinery.apis.labels import DISRUPTION_COMMAND, RETIRED_FOR
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.cli.main import app
 from joinery.controllers.lease import LEASE
@@ -27,7 +26,7 @@ from simulator.doors.doors import Doors
 from simulator.doors.queues import record
 from simulator.world import World
 from tests.functional.deciding import Retiring, emptying
-from tests.functional.disrupting import is_tainted, meanwhile, now, others, running
+from tests.functional.disrupting import emptied, is_tainted, meanwhile, now, others, running
 from tests.functional.overtaken import Overtaken
 from tests.functional.stand import Stand
 
@@ -38,18 +37,6 @@ def stand(world: World) -> Stand:
     stand = Stand(world, new_nodes_repay=False).with_defaults()
     stand.rung()
     return stand
-
-
-def _empty(stand: Stand, count: int = 1) -> None:
-    """So many nodes, each initialised, whose pods have ended, longer ago than anybody waits."""
-    running(stand, count)
-    stand.wait(60)
-    for pod in list(stand.world.cluster.pods.values()):
-        stand.world.cluster.api.delete(pod)
-    stand.live()
-    stand.wait(600)
-    stand.live()
-    stand.rung()
 
 
 def _tick(stand: Stand, times: int = 1) -> None:
@@ -66,7 +53,7 @@ def _disrupted(stand: Stand) -> int:
 
 def test_an_empty_node_is_given_up(stand: Stand) -> None:
     """The door marks it and rings, lifecycle ends it, and nothing is bought in its place."""
-    _empty(stand)
+    emptied(stand)
     (claim,) = stand.claims
     outcome = stand.consolidate(emptying)
     assert (outcome["commands"], outcome["retired"], outcome["launches"], outcome["evictions"]) == (1, 1, 0, 0)
@@ -81,7 +68,7 @@ def test_an_empty_node_is_given_up(stand: Stand) -> None:
 
 def test_nothing_is_decided_while_a_claim_waits_for_its_launch(stand: Stand) -> None:
     """Its node may be what makes another one superfluous, or the other way round."""
-    _empty(stand)
+    emptied(stand)
     stand.world.cluster.add(builders.node_claim("waits", conditions=(), created=stand.world.clock.now()))
     assert stand.consolidate(emptying) == {"awaited": 1}
     assert not is_tainted(stand, next(claim for claim in stand.claims if claim.metadata.name != "waits"))
@@ -89,7 +76,7 @@ def test_nothing_is_decided_while_a_claim_waits_for_its_launch(stand: Stand) -> 
 
 def test_a_decision_is_recorded(stand: Stand) -> None:
     """With what it was made from and under which policies, for ``joinery disrupt -f``."""
-    _empty(stand)
+    emptied(stand)
     stand.consolidate(emptying)
     key = next(key for key in stand.world.store.documents if "-disruption-" in key)
     document = stand.world.store.read(key)
@@ -100,14 +87,14 @@ def test_a_decision_is_recorded(stand: Stand) -> None:
 
 def test_what_was_begun_is_counted(stand: Stand, counted: Callable[[], dict[str, float]]) -> None:
     """A dashboard shows how much is going on."""
-    _empty(stand, 2)
+    emptied(stand, 2)
     stand.consolidate(emptying)
     assert counted()["karpenter_voluntary_disruption_decisions_total"] == 1
 
 
 def test_a_budget_is_obeyed_over_several_runs(stand: Stand) -> None:
     """One node of ten at a time, whoever looks and how often, until all are gone."""
-    _empty(stand, 10)
+    emptied(stand, 10)
     for _ in range(60):
         stand.consolidate(emptying)
         assert _disrupted(stand) <= 1
@@ -120,7 +107,7 @@ def test_a_budget_is_obeyed_over_several_runs(stand: Stand) -> None:
 
 def test_observe_mode_tells_and_changes_nothing(stand: Stand) -> None:
     """Whoever tries Joinery sees which nodes would go, and why."""
-    _empty(stand)
+    emptied(stand)
     (claim,) = stand.claims
     watching = stand.observing()
     assert watching.consolidate(emptying)["commands"] == 1
@@ -176,67 +163,6 @@ def test_replacements_obey_the_caps(world: World) -> None:
     assert not is_tainted(stand, old)
 
 
-# --- the world changes meanwhile ---
-
-
-def test_a_node_to_which_a_pod_has_come_is_not_empty(stand: Stand, counted: Callable[[], dict[str, float]]) -> None:
-    """The scheduler bound it while the decision was made."""
-    _empty(stand)
-    (claim,) = stand.claims
-    pod = builders.pod("late", cpu="100m", node=claim.status.node_name, phase="Running", owner="web")
-    assert meanwhile(stand, lambda: stand.world.cluster.add(pod)).consolidate(emptying)["commands"] == 0
-    assert not is_tainted(stand, claim)
-    assert counted()["karpenter_voluntary_disruption_failed_validations_total"] == 1
-
-
-def test_a_pod_that_comes_after_the_last_look_saves_an_empty_node(stand: Stand) -> None:
-    """It came just before the taint. Lifecycle looks once more before it deletes anything."""
-    _empty(stand)
-    (claim,) = stand.claims
-    stand.consolidate(emptying)
-    pod = builders.pod("late", cpu="100m", node=claim.status.node_name, phase="Running", owner="web")
-    stand.world.cluster.add(pod)
-    stand.live()
-    stand.live()
-    assert not now(stand, claim).is_deleting
-    assert not is_tainted(stand, claim)
-    assert "default/late" in stand.messages("DisruptionRolledBack")[claim.metadata.name]
-
-
-def test_a_place_that_is_taken_ends_a_command(stand: Stand) -> None:
-    """Another pod has got the room that the moved one was to have."""
-    first, second = running(stand, 2)
-    pod = next(pod for pod in stand.world.cluster.pods.values() if pod.spec.node_name == first.status.node_name)
-    stand.world.cluster.api.delete(pod)
-    node = first.status.node_name
-    stand.world.cluster.add(builders.pod("free", cpu="1", node=node, phase="Running", owner="free"))
-    large = builders.pod("large", cpu="2500m", node=second.status.node_name, phase="Running", owner="large")
-    overtaken = meanwhile(stand, lambda: stand.world.cluster.add(large))
-    assert overtaken.consolidate(Retiring(first.metadata.name))["commands"] == 0
-    assert not is_tainted(stand, first)
-
-
-def test_a_pod_that_has_ended_meanwhile_is_left_out(stand: Stand) -> None:
-    """The others still need what is bought for them."""
-    stand.pods(3, owner="web")
-    stand.settle()
-    (old,) = stand.claims
-    pod = stand.world.cluster.pods["default/pod-1"]
-    overtaken = meanwhile(stand, lambda: stand.world.cluster.api.delete(pod))
-    outcome = overtaken.consolidate(Retiring(old.metadata.name))
-    assert (outcome["commands"], outcome["evictions"]) == (1, 2)
-    (new,) = others(stand, [old])
-    assert sorted(planned_pods(new)) == ["default/pod-0", "default/pod-2"]
-
-
-def test_a_node_that_is_interrupted_meanwhile_is_left_alone(stand: Stand) -> None:
-    """Its pods are provisioning's now."""
-    (old,) = running(stand, owner="web")
-    warned = lambda: stand.receive("interruption_spot_warning", stand.alive[0])  # noqa: E731
-    assert meanwhile(stand, warned).consolidate(Retiring(old.metadata.name))["commands"] == 0
-    assert others(stand, [old]) == []
-
-
 # --- twice, and not at all ---
 
 
@@ -256,7 +182,7 @@ def test_two_runs_that_overlap_do_not_exceed_a_budget_together(world: World) -> 
     pool = builders.node_pool(requirements=["karpenter.k8s.aws/instance-size=xlarge"], budgets=[{"nodes": "1"}])
     world.cluster.add(builders.node_class(), pool)
     stand.live()
-    _empty(stand, 2)
+    emptied(stand, 2)
     first, second = stand.claims
     overtaken = Overtaken(
         stand.world.cluster, "acquire_lease", lambda: stand.consolidate(Retiring(first.metadata.name))
@@ -299,7 +225,7 @@ def _two_of_which_one_is_empty(stand: Stand) -> tuple[NodeClaim, NodeClaim]:
 
 def test_a_door_that_is_switched_off_begins_nothing(stand: Stand) -> None:
     """Its bell is completed, so that nothing piles up."""
-    _empty(stand)
+    emptied(stand)
     (claim,) = stand.claims
     with Doors(stand.world, enabled="false").open() as doors:
         call = doors.invoke("disruption", {"Records": [record("1", "joinery-disruption.fifo", {})]})
@@ -309,7 +235,7 @@ def test_a_door_that_is_switched_off_begins_nothing(stand: Stand) -> None:
 
 def test_the_real_decision_gives_up_an_empty_node(stand: Stand) -> None:
     """Through the door's own handler, as its queue would wake it."""
-    _empty(stand)
+    emptied(stand)
     with Doors(stand.world).open() as doors:
         call = doors.invoke("disruption", {"Records": [record("1", "joinery-disruption.fifo", {})]})
     assert (call.result["outcome"], call.result["commands"], call.error) == ("done", 1, "")
@@ -323,7 +249,7 @@ def test_a_record_is_decided_again_by_the_command_line(world: World, tmp_path: P
     pool = builders.node_pool(requirements=["karpenter.k8s.aws/instance-size=xlarge"], consolidate_after="1m")
     world.cluster.add(builders.node_class(), pool)
     stand.live()
-    _empty(stand, 2)
+    emptied(stand, 2)
     stand.consolidate()
     key = next(key for key in stand.world.store.documents if "-disruption-" in key)
     document = stand.world.store.read(key)
@@ -339,7 +265,7 @@ def test_a_record_is_decided_again_by_the_command_line(world: World, tmp_path: P
 
 def test_lifecycle_rings_when_a_retired_node_is_gone(stand: Stand) -> None:
     """Its budget has room for another."""
-    _empty(stand)
+    emptied(stand)
     stand.consolidate(emptying)
     bells: set[Bell] = set()
     for _ in range(6):
@@ -349,68 +275,6 @@ def test_lifecycle_rings_when_a_retired_node_is_gone(stand: Stand) -> None:
     assert Bell.DISRUPTION in bells
 
 
-# --- instance types that nobody sells ---
-
-
-def _without_type(stand: Stand, name: str) -> None:
-    """A catalogue in which that type is not sold any more."""
-    catalog = stand.world.store.catalog()
-    offerings = tuple(offering for offering in catalog.offerings if offering.instance_type != name)
-    stand.world.store.put_catalog(changed(catalog, offerings=offerings))
-
-
-def test_a_node_whose_instance_type_is_sold_nowhere_has_drifted(stand: Stand) -> None:
-    """An hour after its claim was made at the earliest; and not any more when it is sold again."""
-    (claim,) = running(stand)
-    before = stand.world.store.catalog()
-    _without_type(stand, claim.metadata.labels[INSTANCE_TYPE])
-    stand.consolidate(emptying)
-    assert now(stand, claim).condition("Drifted") is None
-    stand.wait(3600)
-    stand.consolidate(emptying)
-    stand.live()
-    drifted = now(stand, claim).condition("Drifted")
-    assert drifted is not None
-    assert drifted.reason == "InstanceTypeNotFound"
-    stand.world.store.put_catalog(before)
-    stand.consolidate(emptying)
-    stand.live()
-    assert now(stand, claim).condition("Drifted") is None
-
-
-def test_a_drifted_node_is_replaced_and_its_decision_is_recorded(stand: Stand) -> None:
-    """By the door's own decision: what takes its place is bought first, and the record says so."""
-    (claim,) = running(stand)
-    stand.wait(3600)
-    _without_type(stand, claim.metadata.labels[INSTANCE_TYPE])
-    outcome = stand.consolidate()
-    assert (outcome["commands"], outcome["retired"], outcome["launches"]) == (1, 1, 1)
-    (key,) = (key for key in stand.world.store.documents if "disruption" in key)
-    assert stand.world.store.read(key)["joinery"]["result"]["commands"][0]["reason"] == "Drifted"
-
-
-# --- the order in which ReplicaSets shrink ---
-
-
-def _costs(stand: Stand) -> list[str]:
-    """The deletion costs of all pods."""
-    return [pod.metadata.annotations.get(POD_DELETION_COST, "") for pod in stand.world.cluster.pods.values()]
-
-
-def test_pods_on_the_node_that_is_to_go_next_are_deleted_first(stand: Stand) -> None:
-    """By setting: one node of three is marked, once; without the setting the mark goes."""
-    running(stand, 3, owner="web-1")
-    stand.settings = replace(stand.settings, pod_deletion_cost=True)
-    stand.consolidate(emptying)
-    assert sorted(_costs(stand)) == ["", "", OUR_DELETION_COST]
-    before = _costs(stand)
-    stand.consolidate(emptying)
-    assert _costs(stand) == before
-    stand.settings = replace(stand.settings, pod_deletion_cost=False)
-    stand.consolidate(emptying)
-    assert _costs(stand) == ["", "", ""]
-
-
 # --- mistakes of our own ---
 
 
@@ -418,7 +282,7 @@ def test_a_command_that_breaks_a_rule_is_told_and_the_others_begin(
     stand: Stand, counted: Callable[[], dict[str, float]]
 ) -> None:
     """The decision has refused it. That is a mistake of Joinery's own, so it is recorded, counted, and raised last."""
-    _empty(stand, 2)
+    emptied(stand, 2)
     first, second = stand.claims
 
     def wrong(problem: DisruptionProblem, *, stopwatch: Stopwatch) -> Disruptions:
