@@ -129,6 +129,12 @@ def test_nothing_that_the_stack_makes_has_a_name_of_its_own_choosing() -> None:
         assert all(isinstance(value, dict) for value in named), name
 
 
+def test_the_dashboard_is_named_after_cluster_and_region() -> None:
+    """Dashboards have no region (Service Authorization Reference: ``cloudwatch::ACCOUNT:dashboard/NAME``)."""
+    name = RESOURCES["WatchDashboard"]["Properties"]["DashboardName"]["Fn::Sub"]
+    assert {"${ClusterName}", "${AWS::Region}"} <= set(re.findall(r"\$\{[^}]+\}", name))
+
+
 def test_a_resource_keeps_its_type_as_long_as_it_has_its_name() -> None:
     """CloudFormation refuses an update that changes the type of a logical ID. The file has those that were released."""
     released: dict[str, str] = json.loads((ROOT / "tests/data/released-resources.json").read_text())
