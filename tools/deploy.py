@@ -304,7 +304,7 @@ def looked_at(cluster: str, region: str) -> Account:
         except eks.exceptions.ResourceNotFoundException:
             described = None
         limits = session.client("lambda").get_account_settings()["AccountLimit"]
-        stacks, states, reserved = _stacks(session.client("cloudformation"))
+        stacks, states, reserved = stacks_in(session.client("cloudformation"))
         return Account(
             cluster=described,
             concurrency=int(limits["UnreservedConcurrentExecutions"]),
@@ -316,7 +316,7 @@ def looked_at(cluster: str, region: str) -> Account:
         raise RefusedError(f"AWS cannot be asked about {cluster} in {region}: {error}") from error
 
 
-def _stacks(client: Any) -> tuple[dict[str, str], dict[str, str], dict[str, int]]:
+def stacks_in(client: Any) -> tuple[dict[str, str], dict[str, str], dict[str, int]]:
     """Joinery's stacks by their cluster, the state of every stack of the account by its name, and what ours reserve
     for the webhook by their cluster.
 

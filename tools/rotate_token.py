@@ -17,6 +17,7 @@ from botocore.config import Config
 from botocore.exceptions import BotoCoreError, ClientError
 
 from joinery.installation.stacks import stack_name
+from tools.deploy import stacks_in
 
 Step = Mapping[str, Any]
 #: Seconds: the installer's timeout, and the time in which Lambda starts it.
@@ -32,18 +33,18 @@ def main() -> int:
     parser.add_argument("--cluster", required=True, help="the cluster's name")
     parser.add_argument("--region", required=True, help="where it is")
     asked = parser.parse_args()
-    stack = stack_name(asked.cluster)
     try:
-        return _rotated(boto3.session.Session(region_name=asked.region), stack)
+        return _rotated(boto3.session.Session(region_name=asked.region), asked.cluster)
     except (BotoCoreError, ClientError) as error:
-        sys.exit(f"make rotate-token: stack {stack} in {asked.region}: {error}")
+        sys.exit(f"make rotate-token: the stack of {asked.cluster} in {asked.region}: {error}")
 
 
-def _rotated(session: Any, stack: str) -> int:
+def _rotated(session: Any, cluster: str) -> int:
     """Step after step until the rotation has ended. Returns the exit status."""
-    resource = session.client("cloudformation").describe_stack_resource(
-        StackName=stack, LogicalResourceId="InstallerFunction"
-    )
+    cloudformation = session.client("cloudformation")
+    stacks, _, _ = stacks_in(cloudformation)
+    stack = stacks.get(cluster, stack_name(cluster))
+    resource = cloudformation.describe_stack_resource(StackName=stack, LogicalResourceId="InstallerFunction")
     function = resource["StackResourceDetail"]["PhysicalResourceId"]
     # Asked once: a second call beside the first would only wait for it.
     patience = Config(read_timeout=_LONGEST_STEP, retries={"total_max_attempts": 1})

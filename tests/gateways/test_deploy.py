@@ -18,12 +18,13 @@ def test_a_stack_that_was_never_made_has_no_events(aws: str) -> None:
 
 
 def test_a_rotation_without_a_stack_is_one_line(aws: str) -> None:
-    """It names the stack and the region: one of the two is wrong, most often."""
+    """It names the cluster and the region: one of the two is wrong, most often."""
     assert aws
     command = [sys.executable, "-m", "tools.rotate_token", "--cluster", "team_blue", "--region", REGION]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ}, capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert done.stdout == ""
     (line,) = done.stderr.splitlines()
-    assert line.startswith(f"make rotate-token: stack joinery-team-blue in {REGION}: ")
+    assert line.startswith(f"make rotate-token: the stack of team_blue in {REGION}: ")
+    assert "joinery-team-blue" in line
     assert "does not exist" in line
