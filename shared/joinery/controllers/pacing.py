@@ -56,7 +56,8 @@ class Pacing:
         """Take note of a failure. Returns whether it is worth ringing again at once."""
         before = self._troubles.get(bell)
         failures = 1 + (before.failures if before else 0)
-        did_nothing = getattr(error, "did_nothing", not isinstance(error, JoineryError))
+        # A mistake of ours would be made alike for whoever rings.
+        did_nothing = error.did_nothing if isinstance(error, JoineryError) else True
         self._troubles[bell] = _Trouble(failures, begun, did_nothing)
         return failures < QUICK_TRIES
 
