@@ -3,7 +3,9 @@
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +94,14 @@ def write(tmp_path: Path) -> Write:
 def cluster(write: Write) -> str:
     """A file with a NodePool for two instance types on demand, and its EC2NodeClass."""
     return write("cluster.yaml", CLUSTER)
+
+
+def told(arguments: Sequence[str]) -> Outcome:
+    """One command in this process, for what is shared by tests and so cannot have their ``run``."""
+    out, err = StringIO(), StringIO()
+    with redirect_stdout(out), redirect_stderr(err), pytest.raises(SystemExit) as ended:
+        main(arguments)
+    return Outcome(int(ended.value.code or 0), out.getvalue(), err.getvalue())
 
 
 def shell(arguments: Sequence[str], *, stdin: bytes = b"") -> Outcome:
