@@ -23,11 +23,12 @@ _NEEDED = ((), ("metadata",), ("spec",), ("status",), ("status", "providerID"), 
 
 def is_foreign(document: Mapping[str, Any], group: str) -> bool:
     """Whether a NodePool or NodeClaim names a node class of another provider than ours, whose API group is given: such
-    as EKS Auto Mode's.
+    as EKS Auto Mode's. A group with its version (``karpenter.k8s.aws/v1``) is nobody's: an API server refuses it.
     """
     spec = part(document, "spec")
     ref = part(spec, "nodeClassRef") or part(spec, "template", "spec", "nodeClassRef")
-    return ref.get("group", "") not in ("", group)
+    named = ref.get("group", "")
+    return named not in ("", group) and "/" not in str(named)
 
 
 def salvage(document: Document, error: ValidationError) -> NodeClaim | None:

@@ -125,3 +125,64 @@ def test_an_empty_machine_goes_after_its_time(run: Run, now: str, retired: list[
     outcome = run("disrupt", "--now", now, "-o", "json", "--catalog", str(SAMPLE), "-f", path)
     assert outcome.status == 0, outcome.err
     assert [name for command in outcome.document["commands"] for name in command["retire"]] == retired
+
+
+SLIPS: list[tuple[dict[str, Any], dict[str, Any], str]] = [
+    (PROVISIONER, {"requirments": []}, "spec.requirments: no such field; is it requirements?"),
+    (PROVISIONER, {"ttlSecondsAfterEmptey": 30}, "spec.ttlSecondsAfterEmptey: no such field; is it ttlSecondsAfterE"),
+    (PROVISIONER, {"limits": {"cpu": 9}}, "spec.limits.cpu: no such field here; it belongs to spec.limits.resources"),
+    (PROVISIONER, {"kubeletConfiguration": {"maxPod": 9}}, "spec.kubeletConfiguration.maxPod: no such field; is it ma"),
+    (
+        PROVISIONER,
+        {"requirements": [{"key": "a", "operator": "In", "value": ["b"], "values": ["b"]}]},
+        "as NodePool: spec.template.spec.requirements[0].value: no such field; is it values?",
+    ),
+    (TEMPLATE, {"subnetSelectors": {"a": "b"}}, "spec.subnetSelectors: no such field; is it subnetSelector?"),
+    (TEMPLATE, {"blockDeviceMappings": [{"ebs": {"volumesize": "1Gi"}}]}, "ebs.volumesize: no such field; is it volum"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("document", "spec", "problem"), SLIPS)
+def test_a_slip_of_an_older_api_is_an_error(
+    run: Run, write: Write, document: dict[str, Any], spec: dict[str, Any], problem: str
+) -> None:
+    """As it is in v1: without it the plan would be for another pool."""
+    outcome = run("plan", "--now", NOW, "-f", write("old.json", {**document, "spec": {**document["spec"], **spec}}))
+    assert outcome.status == 2
+    assert problem in outcome.err
+
+
+BETA = CLUSTER.replace("karpenter.sh/v1\n", "karpenter.sh/v1beta1\n").replace("s.aws/v1\n", "s.aws/v1beta1\n")
+
+
+@pytest.mark.parametrize(
+    ("right", "slip", "problem"),
+    [
+        ("requirements:", "requirments:", "spec.template.spec.requirments: no such field; is it requirements?"),
+        ("requirements:", "kubelet: {maxPod: 9}\n      requirements:", "kubelet.maxPod: no such field; is it maxPods?"),
+        ("subnetSelectorTerms: [{tags", "subnetSelectorTerms: [{tag", "spec.subnetSelectorTerms[0].tag: no such field"),
+        ("role: nodes", "rol: nodes", "spec.rol: no such field; is it role?"),
+    ],
+)
+def test_a_slip_in_v1beta1_is_an_error(run: Run, write: Write, right: str, slip: str, problem: str) -> None:
+    """At any depth, with whatever is wrong besides."""
+    outcome = run("plan", "--now", NOW, "-f", write("beta.yaml", BETA.replace(right, slip)))
+    assert outcome.status == 2
+    assert problem in outcome.err
+
+
+def test_what_no_older_api_has_is_left_out_with_a_word(run: Run, write: Write) -> None:
+    """A taint has no operator, though many write one; of what a cluster served, a slip is as old as the cluster."""
+    tainted = BETA.replace(
+        "requirements:", "taints: [{key: a, effect: NoSchedule, operator: Exists}]\n      requirements:"
+    )
+    err = run(*PLAN, "-f", write("beta.yaml", tainted)).err
+    assert "warning: ignored spec.template.spec.taints[0].operator of 1 object of kind NodePool: no such field" in err
+    served = {
+        **PROVISIONER,
+        "metadata": {"name": "default", "uid": "u"},
+        "spec": {**PROVISIONER["spec"], "requirments": []},
+    }
+    outcome = run(*PLAN, "-f", write("served.json", served))
+    assert outcome.status == 0
+    assert "Provisioner default: spec.requirments: no such field; is it requirements?" in outcome.err

@@ -84,6 +84,72 @@ def test_kinds_of_others_that_make_pods_are_told(run: Run, cluster: str, write: 
     assert "note: ignored 1 object of kind Rollout: not used in a plan" in run(*PLAN, "-f", cluster, served).err
 
 
+INNER = {"template": {"spec": {"containers": [{"name": "a", "image": "b"}]}}}
+
+
+@pytest.mark.parametrize(
+    ("kind", "version", "spec"),
+    [
+        ("JobSet", "jobset.x-k8s.io/v1alpha2", {"replicatedJobs": [{"name": "w", "template": {"spec": INNER}}]}),
+        ("LeaderWorkerSet", "leaderworkerset.x-k8s.io/v1", {"leaderWorkerTemplate": {"workerTemplate": TEMPLATE}}),
+        ("RayCluster", "ray.io/v1", {"headGroupSpec": INNER}),
+        ("PyTorchJob", "kubeflow.org/v1", {"pytorchReplicaSpecs": {"Worker": INNER}}),
+    ],
+)  # fmt: skip
+def test_so_are_those_that_have_the_template_further_in(
+    run: Run, cluster: str, write: Write, kind: str, version: str, spec: Any
+) -> None:
+    """Most of the pods that ask for GPUs are made by kinds of others."""
+    path = write("other.json", {"apiVersion": version, "kind": kind, "metadata": {"name": "a"}, "spec": spec})
+    assert f"warning: {path}: {kind} a: its pods are not planned" in run(*PLAN, "-f", cluster, path).err
+
+
+def test_a_policy_about_pods_makes_none(run: Run, cluster: str, write: Write) -> None:
+    """Kyverno's rules have templates as patterns."""
+    policy = {"apiVersion": "kyverno.io/v1", "kind": "ClusterPolicy", "metadata": {"name": "a"},
+              "spec": {"rules": [{"validate": {"pattern": {"spec": INNER}}}]}}  # fmt: skip
+    assert "not planned" not in run(*PLAN, "-f", cluster, write("policy.json", policy)).err
+
+
+def test_a_capacity_buffer_is_told_to_count_for_nothing(run: Run, cluster: str, write: Write) -> None:
+    """Karpenter would keep room for it."""
+    buffer = {"apiVersion": "autoscaling.x-k8s.io/v1alpha1", "kind": "CapacityBuffer", "metadata": {"name": "b"}}
+    err = run(*PLAN, "-f", cluster, write("buffer.json", {**buffer, "spec": {"replicas": 5}})).err
+    assert "warning: not supported yet: CapacityBuffer b (alpha API)" in err
+
+
+def test_a_group_with_its_version_is_no_other_provider(run: Run, write: Write) -> None:
+    """As one of Karpenter's own examples has it, and an API server refuses."""
+    path = write("pool.yaml", CLUSTER.replace("group: karpenter.k8s.aws", "group: karpenter.k8s.aws/v1"))
+    outcome = run(*PLAN, "-f", path)
+    assert outcome.status == 2
+    assert (
+        "NodePool default: spec.template.spec.nodeClassRef.group: 'karpenter.k8s.aws/v1' will not do: write the API "
+        "group alone, such as karpenter.k8s.aws"
+    ) in outcome.err
+
+
+@pytest.mark.parametrize(
+    ("right", "slip"),
+    [
+        ("group: karpenter.k8s.aws, kind: EC2NodeClass", "group: karpenter.sh, kind: EC2NodeClass"),
+        ("group: karpenter.k8s.aws, kind: EC2NodeClass", "group: karpenter.k8s.aws, kind: Ec2NodeClass"),
+    ],
+)
+def test_a_node_class_that_is_almost_ours_is_asked_about(run: Run, write: Write, right: str, slip: str) -> None:
+    """No other provider has a kind of that name."""
+    err = run(*PLAN, "-f", write("pool.yaml", CLUSTER.replace(right, slip))).err
+    assert "is it EC2NodeClass.karpenter.k8s.aws?" in err
+
+
+def test_a_class_of_another_provider_is_not_doubted(run: Run, write: Write) -> None:
+    """Azure's and Google's are not ours with slips."""
+    others = CLUSTER.replace(
+        "group: karpenter.k8s.aws, kind: EC2NodeClass", "group: karpenter.azure.com, kind: AKSNodeClass"
+    )
+    assert "is it" not in run(*PLAN, "-f", write("pool.yaml", others)).err
+
+
 def test_a_quota_is_told_to_count_for_nothing(run: Run, cluster: str, write: Write) -> None:
     """It may keep out pods that the plan has."""
     quota = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": {"name": "q"}, "spec": {"hard": {"pods": "1"}}}

@@ -137,3 +137,10 @@ def test_hooks_of_helm_are_named(run: Run, cluster: str, write: Write) -> None:
     served = [{**one, "metadata": {**one["metadata"], "uid": "u"}} for one in (job, test)]
     again = run(*PLAN, "-f", cluster, "-f", write("live.json", {"apiVersion": "v1", "kind": "List", "items": served}))
     assert "hook" not in again.err
+
+
+def test_braces_that_are_no_helm_are_told_too(run: Run, write: Write) -> None:
+    """Jinja and ApplicationSets: what YAML makes of them is an unhashable key."""
+    path = write("job.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec:\n  priority: {{ rank }}\n")
+    err = run("plan", "--now", NOW, "-f", path).err
+    assert err == f"joinery: {path}: line 5: looks like a template: run what fills it in first\n"

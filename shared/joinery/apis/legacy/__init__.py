@@ -21,12 +21,16 @@ from joinery.apis.legacy.conversion import (
     is_legacy,
 )
 from joinery.apis.legacy.names import RENAMED, modernized, renamed
+from joinery.apis.legacy.nodetemplate import TEMPLATE_FIELDS
+from joinery.apis.legacy.provisioner import KUBELET_FIELDS
 from joinery.apis.legacy.record import recorded_status, rewritten
 
 __all__ = [
     "ALPHA_KINDS",
     "BETA_KINDS",
+    "KUBELET_FIELDS",
     "RENAMED",
+    "TEMPLATE_FIELDS",
     "Equivalent",
     "Version",
     "called_now",

@@ -12,7 +12,8 @@ Document = dict[str, Any]
 #: What stands for the instance profile that Karpenter's settings held where a template names none.
 DEFAULT_PROFILE = "aws.defaultInstanceProfile"
 _SAME = ("tags", "userData", "blockDeviceMappings", "detailedMonitoring", "context")
-_KNOWN = frozenset(_SAME) | {
+#: Of a template's spec, and of a Provisioner's ``provider``.
+TEMPLATE_FIELDS = frozenset(_SAME) | {
     "apiVersion", "kind", "amiFamily", "amiSelector", "subnetSelector", "securityGroupSelector", "instanceProfile",
     "launchTemplate", "metadataOptions",
 }  # fmt: skip
@@ -39,7 +40,7 @@ def class_spec(given: Document, where: str) -> tuple[Document, list[str]]:
         raise NotConvertibleError(
             f"{where}.launchTemplate: has no equivalent; say what the template holds in the class itself"
         )
-    notes = [f"{where}.{name} has no equivalent and is dropped" for name in sorted(set(given) - _KNOWN)]
+    notes = [f"{where}.{name} has no equivalent and is dropped" for name in sorted(set(given) - TEMPLATE_FIELDS)]
     spec = {name: given[name] for name in _SAME if given.get(name) is not None}
     for name in ("subnetSelector", "securityGroupSelector"):
         spec[f"{name}Terms"] = terms(given.get(name), f"{where}.{name}", notes)

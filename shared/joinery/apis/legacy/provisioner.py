@@ -22,7 +22,8 @@ Document = dict[str, Any]
 
 _CATEGORY, _GENERATION, _FAMILY = (f"{AWS_GROUP}/instance-{name}" for name in ("category", "generation", "family"))
 _SIZED_BY = frozenset({INSTANCE_TYPE, _FAMILY, _CATEGORY, _GENERATION})
-_KEPT_KUBELET = (
+#: Settings of the kubelet that v1 has too.
+KUBELET_FIELDS = (
     "clusterDNS", "systemReserved", "kubeReserved", "evictionHard", "evictionSoft", "evictionSoftGracePeriod",
     "evictionMaxPodGracePeriod", "imageGCHighThresholdPercent", "imageGCLowThresholdPercent", "cpuCFSQuota", "maxPods",
     "podsPerCore",
@@ -100,10 +101,10 @@ def reference(given: Document) -> Document:
 def kept_kubelet(given: Document | None, notes: list[str]) -> Document:
     """The settings that v1 has too."""
     listed = given or {}
-    lost = sorted(set(listed) - set(_KEPT_KUBELET))
+    lost = sorted(set(listed) - set(KUBELET_FIELDS))
     if lost:
         notes.append(f"kubelet setting {', '.join(lost)} has no equivalent and is dropped")
-    return {name: value for name, value in listed.items() if name in _KEPT_KUBELET and value is not None}
+    return {name: value for name, value in listed.items() if name in KUBELET_FIELDS and value is not None}
 
 
 def _inline_class(given: Document, spec: Document) -> tuple[Document | None, Sequence[str]]:

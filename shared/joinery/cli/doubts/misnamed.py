@@ -16,6 +16,7 @@ from joinery.apis.slips import label_meant_by, meant_by, value_meant_by
 from joinery.apis.validation import validate
 from joinery.cli.notices import Notice, some_of, warning
 from joinery.cli.view.workloads import owner_of
+from joinery.cloudprovider.offline import NODE_CLASS
 from joinery.state.offerings import InstanceType
 from joinery.state.pods import is_active
 from joinery.state.snapshot import Snapshot
@@ -26,6 +27,9 @@ _VALUES: Mapping[str, frozenset[str]] = {
     labels.ARCH: frozenset({"amd64", "arm64"}),
     labels.OS: frozenset({"linux", "windows"}),
 }
+
+#: Our kind of node class as people write it; no other provider has one of that name.
+_KIND_OF_OURS = (NODE_CLASS.kind.lower(), NODE_CLASS.plural)
 
 _Required = NodeSelectorRequirement | Requirement
 
@@ -70,6 +74,12 @@ def _classes(snapshot: Snapshot) -> Iterator[Notice]:
         if snapshot.serves(pool) and ref.name not in names and (meant := meant_by(ref.name, names)):
             where = f"NodePool {pool.metadata.name}: spec.template.spec.nodeClassRef.name"
             yield warning(f"{where}: there is no {ref.kind} {ref.name}; is it {meant}?")
+        if not snapshot.serves(pool) and ref.kind.lower() in _KIND_OF_OURS:
+            ours = NODE_CLASS.identity()
+            yield warning(
+                f"NodePool {pool.metadata.name}: spec.template.spec.nodeClassRef: no provider is known to have a "
+                f"{ref.kind}.{ref.group}; is it {NODE_CLASS.kind}.{ours.group}?"
+            )
 
 
 def _limits(snapshot: Snapshot, types: Mapping[str, Sequence[InstanceType]]) -> Iterator[Notice]:

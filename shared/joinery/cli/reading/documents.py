@@ -41,6 +41,8 @@ _WIDE = tuple(mark for mark, encoding in _MARKS if encoding != "utf-8-sig")
 _TEMPLATE = re.compile(
     rb"\{\{-?\s*(/\*|[.$]\w*|(if|else|end|range|with|include|template|define|toYaml|quote|default)\b)"
 )
+#: A word between braces, as Jinja and ApplicationSets have it.
+_BRACES = re.compile(rb"\{\{\s*[A-Za-z_][\w.]*\s*\}\}")
 _SEPARATOR = re.compile(rb"^---(\s|$)", re.MULTILINE)
 
 
@@ -169,10 +171,13 @@ def _rendered(source: str, data: bytes) -> Iterator[msgspec.Raw | bytes]:
     try:
         yield from _split(source, data)
     except ConfigurationError as error:
-        if template := _TEMPLATE.search(data):
-            line = data.count(b"\n", 0, template.start()) + 1
-            message = f"{source}: line {line}: looks like a Helm template: run helm template first"
-            raise ConfigurationError(message) from error
+        for pattern, hint in (
+            (_TEMPLATE, "a Helm template: run helm template first"),
+            (_BRACES, "a template: run what fills it in first"),
+        ):
+            if template := pattern.search(data):
+                line = data.count(b"\n", 0, template.start()) + 1
+                raise ConfigurationError(f"{source}: line {line}: looks like {hint}") from error
         raise
 
 

@@ -25,6 +25,7 @@ from joinery.cli.reading.documents import Document, documents, read, source_name
 from joinery.cli.reading.fields import Unknown
 from joinery.cli.reading.files import files_of
 from joinery.cli.reading.kinds import ASIDE, Kind, kind_of, makes_pods, problem_of, unsupported
+from joinery.cli.reading.legacy_fields import unknown_in_legacy
 from joinery.cli.reading.own_annotations import nothing_reads
 from joinery.cli.reading.placeholders import unfilled
 from joinery.cli.reading.refused import RefusedFilesError
@@ -155,10 +156,20 @@ class Inputs:
 
     def adopt_legacy(self) -> None:
         """Read the legacy objects as what they are in v1, or say of one that it is nothing there."""
-        documents = [without_nulls(msgspec.json.decode(one.raw)) for one in self.legacy.values() if one.name]
+        stored = {
+            origin: without_nulls(msgspec.json.decode(one.raw)) for origin, one in self.legacy.items() if one.name
+        }
         reader = LegacyReader(NODE_CLASS)
-        for equivalent in equivalents(documents):
+        unknown: dict[tuple[Origin, str], Unknown] = {}
+        for equivalent in equivalents(stored.values()):
+            # One object may have several equivalents, and is still misspelt only once.
+            for one in unknown_in_legacy(stored[equivalent.origin], equivalent):
+                unknown.setdefault((equivalent.origin, one.path), one)
             self._adopt(self.legacy[equivalent.origin], equivalent, reader)
+        for (origin, path), one in unknown.items():
+            self._refuse(self.legacy[origin], *([f"{path}: {one.problem}"] if one.problem else ()))
+            self._wonder(self.legacy[origin], one)
+            self.unknown[origin.kind, path] += not (one.problem or one.advice)
 
     def _adopt(self, origin: Document, equivalent: Equivalent, reader: LegacyReader) -> None:
         try:

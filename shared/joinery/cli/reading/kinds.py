@@ -66,7 +66,12 @@ KINDS: Mapping[tuple[str, str], Kind] = {
 #: What is read beside the snapshot: it becomes pods, or a word.
 ASIDE = frozenset({"workloads", "limit_ranges", "autoscalers"})
 #: Objects that should change a plan and do not yet: each is named in a warning.
-_NOT_SUPPORTED = {("karpenter.sh", "NodeOverlay"): "alpha API"}
+_NOT_SUPPORTED = {
+    ("autoscaling.x-k8s.io", "CapacityBuffer"): "alpha API",
+    ("karpenter.sh", "NodeOverlay"): "alpha API",
+}
+#: Where policies (Kyverno) say what templates of others must look like.
+_PATTERNS = frozenset({"rules"})
 _LEGACY: Mapping[tuple[str, str], str] = {
     ("karpenter.sh", "Provisioner"): "v1alpha5",
     ("karpenter.sh", "Machine"): "v1alpha5",
@@ -90,39 +95,30 @@ def unsupported(document: Document) -> str:
 
 
 def makes_pods(raw: msgspec.Raw | bytes) -> bool:
-    """Whether an object of another's kind has a pod's template (an Argo Rollout),
+    """Whether an object of another's kind has a pod's template somewhere (an Argo Rollout, a JobSet, a RayCluster),
     and comes from a person: a cluster has the pods too.
     """
     if b'"containers"' not in bytes(raw):
         return False
-    try:
-        owner = msgspec.json.decode(raw, type=_Owner)
-    except msgspec.DecodeError:
+    document = msgspec.json.decode(raw)
+    metadata = document.get("metadata")
+    if isinstance(metadata, dict) and metadata.get("uid"):
         return False
-    return bool(owner.spec.template.spec.containers) and not owner.metadata.uid
+    # Not by recursion: an object may be nested deeper than Python's stack.
+    parts: list[tuple[str, Any]] = [("spec", document.get("spec"))]
+    while parts:
+        name, value = parts.pop()
+        if isinstance(value, list):
+            parts += [(name, member) for member in value]
+        elif isinstance(value, dict):
+            if name.lower().endswith("template") and _has_containers(value.get("spec")):
+                return True
+            parts += [(key, member) for key, member in value.items() if key not in _PATTERNS]
+    return False
 
 
-class _Identity(msgspec.Struct):
-    uid: str = ""
-
-
-class _Containers(msgspec.Struct):
-    containers: list[Any] = []
-
-
-class _Template(msgspec.Struct):
-    spec: _Containers = msgspec.field(default_factory=_Containers)
-
-
-class _Spec(msgspec.Struct):
-    template: _Template = msgspec.field(default_factory=_Template)
-
-
-class _Owner(msgspec.Struct):
-    """As much of an object as tells that it makes pods."""
-
-    metadata: _Identity = msgspec.field(default_factory=_Identity)
-    spec: _Spec = msgspec.field(default_factory=_Spec)
+def _has_containers(spec: Any) -> bool:
+    return isinstance(spec, dict) and isinstance(spec.get("containers"), list) and bool(spec["containers"])
 
 
 def problem_of(document: Document) -> str:
