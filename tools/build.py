@@ -104,7 +104,7 @@ def verify(folder: Path, target: Target) -> None:
     again = f"make build RUNTIME={target.runtime} ARCHITECTURE={target.architecture}"
     if not stamp:
         raise TargetError(f"{folder} holds no build of `make build`: {again}")
-    missing = [name for name in stamp["sha256"] if not (folder / name).exists()]
+    missing = [name for name in stamp["sha256"] if not (folder / name).is_file()]
     if missing:
         raise TargetError(f"{', '.join(missing)} is missing in {folder}: {again}")
     made = Target(stamp["runtime"], stamp["architecture"])

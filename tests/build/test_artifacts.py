@@ -119,6 +119,9 @@ def test_a_build_that_was_changed_is_not_deployed(name: str, lambda_build: Path,
     (copy / name).unlink()
     with pytest.raises(TargetError, match=f"{name} is missing in"):
         verify(copy, DEFAULT)
+    (copy / name).mkdir()
+    with pytest.raises(TargetError, match=f"{name} is missing in"):
+        verify(copy, DEFAULT)
 
 
 # --- wheels -----------------------------------------------------------------------------------------------------------
