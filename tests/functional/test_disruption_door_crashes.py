@@ -2,6 +2,9 @@
 
 Two stories: an empty node goes, and a node is replaced. After each kill the doors are rung again, as the schedules do,
 and in the end everything is as it is without a kill: every pod has a node, and no instance lives for nobody.
+
+A telling takes a quarter of a second of the processor. So `make soak` kills after every write, and `make test` after
+one in ten, as with the other doors (`fuse.crashes`).
 """
 
 from functools import cache
@@ -11,7 +14,7 @@ import pytest
 from simulator import builders
 from tests.functional.crashing import PODS, Story, assert_nothing_is_left_behind
 from tests.functional.deciding import Retiring, emptying
-from tests.functional.fuse import Fuse
+from tests.functional.fuse import Fuse, crashes
 
 PARTS = 6
 
@@ -84,13 +87,14 @@ def test_undisturbed_so_many_instances_are_launched(name: str, launches: int) ->
     assert len(story.stand.alive) == len(story.stand.claims) == PODS
 
 
+@pytest.mark.soak
 @pytest.mark.parametrize("part", range(PARTS))
 @pytest.mark.parametrize("name", STORIES)
-def test_a_crash_after_any_write_costs_time_alone(name: str, part: int) -> None:
+def test_a_crash_after_any_write_costs_time_alone(name: str, part: int, pytestconfig: pytest.Config) -> None:
     """At most one replacement is bought in vain: its command was rolled back, and it went as it came."""
     undisturbed = _undisturbed(name)
     writes = undisturbed.fuse.writes[undisturbed.begun :]
-    for number in range(part + 1, len(writes) + 1, PARTS):
+    for number in crashes(writes, pytestconfig)[part::PARTS]:
         story = STORIES[name](Fuse(after=undisturbed.begun + number))
         story.tell()
         told = f"killed after write {number}: {writes[number - 1]}"
