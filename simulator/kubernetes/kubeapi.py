@@ -40,6 +40,8 @@ class KubernetesApi:
         self.requests: list[tuple[str, str]] = []
         self._told: set[str] = set()
         self._journals: dict[str, Journal] = {}
+        #: Lists of which pages are still to come, by kind and version: the version, and the objects by key.
+        self._begun: dict[tuple[str, str], tuple[int, Mapping[str, Document]]] = {}
         self._lock = threading.Lock()
 
     def answer(self, method: str, target: str, body: Document) -> tuple[int, Document]:
@@ -114,12 +116,17 @@ class KubernetesApi:
         return _typed(kind, self.cluster.document(kind.name, place))
 
     def _list(self, kind: Kind, namespace: str, query: Mapping[str, str]) -> Document:
-        version, stored = self._look(kind)
+        begun, _, place = query.get("continue", "").partition(".")
+        version, stored = self._begun.get((kind.name, begun)) or self._look(kind)
         prefix = f"{namespace}/" if namespace else ""
         names = [name for name in stored if name.startswith(prefix)]
-        start, size = int(query.get("continue", "0")), int(query.get("limit", "0")) or len(names)
+        start, size = int(place or 0), int(query.get("limit", "0")) or len(names)
         rest = len(names) - start - size
-        more = {"continue": str(start + size), "remainingItemCount": rest} if rest > 0 else {}
+        more = {"continue": f"{version}.{start + size}", "remainingItemCount": rest} if rest > 0 else {}
+        if more:
+            # The next page is of the same moment. One list of a kind is remembered, if only its newest.
+            self._begun = {at: seen for at, seen in self._begun.items() if at[0] != kind.name}
+            self._begun[kind.name, str(version)] = version, stored
         return {
             "kind": f"{kind.name}List",
             "apiVersion": kind.api_version,
