@@ -379,6 +379,21 @@ def test_the_bill_is_for_nodes_of_joinery_s() -> None:
     assert nodes(site(api=FakeApi(**{"/apis/karpenter.sh/v1/nodeclaims": {"items": claims}}))) == 1
 
 
+@pytest.mark.parametrize(
+    ("answer", "operation"),
+    [(NotFoundError("none"), "create"), ({"accessEntry": {"kubernetesGroups": ["joinery"]}}, "update")],
+)
+def test_the_remedy_of_an_access_entry_is_its_command(answer: Answer, operation: str) -> None:
+    """To deploy again would change nothing: CloudFormation does not look at what it has made."""
+    told = diagnosed(site(FakeAws(describe_access_entry=answer)))
+
+    remedy = next(finding.remedy for finding in told if finding.topic == "access" and "Lifecycle" in finding.text)
+    assert remedy == (
+        f"aws eks {operation}-access-entry --cluster-name blue --principal-arn arn:role "
+        "--kubernetes-groups joinery joinery-lifecycle"
+    )
+
+
 def test_only_rights_that_the_stack_asks_for_are_looked_for() -> None:
     """Without steering nobody needs to patch pods, and the installer grants it to nobody."""
     asked: list[tuple[str, str]] = []
