@@ -26,6 +26,9 @@ WARNINGS = {
         ),
         "Provisioner default: kubelet setting containerRuntime has no equivalent and is dropped",
     ],
+    "pods/every-optional-field": [
+        "StorageClass gp3 is not in the files: 1 volume claim taken as EBS volume, made in the zone of its pod's node",
+    ],
     "pods/scheduling-gated": [
         "1 pod is gated (shop/kueue-gated; schedulingGates kueue.x-k8s.io/admission): not planned",
     ],
@@ -37,7 +40,6 @@ WARNINGS = {
 UNSCHEDULABLE = {
     "pods/every-optional-field": [
         "its volume claim default/y does not exist",
-        "the storage class gp3 of claim default/everything-e does not exist",
         "not supported yet: dynamic resource allocation (resourceClaims)",
     ],
     "pods/pending-unschedulable": ["there is no NodePool that could launch a node for it"],

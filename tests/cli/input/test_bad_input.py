@@ -101,7 +101,10 @@ def test_a_node_pool_that_the_api_server_would_refuse_is_refused(
         ('{"kind": "Pod"', "not JSON"),
         ("just words", "not a Kubernetes object"),
         ("[1, 2]", "not a Kubernetes object"),
-        ("kind: Pod\nmetadata: {name: [a]}", "not a Kubernetes object"),
+        ("kind: Pod\nmetadata: {name: [a]}", "Pod: metadata.name: must be text, is a list"),
+        ("kind: Pod\nmetadata: {name: off}", "Pod: metadata.name: false must be text: write it in quotes"),
+        ("kind: Pod\napiVersion: 1", "Pod: apiVersion: 1 must be text: write it in quotes"),
+        ("kind: 1\nmetadata: {}", "not a Kubernetes object: kind: 1 must be text: write it in quotes"),
     ],
 )
 def test_what_is_no_object_at_all_is_refused(run: Run, write: Write, text: str, problem: str) -> None:

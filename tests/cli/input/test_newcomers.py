@@ -118,6 +118,12 @@ def test_a_capacity_buffer_is_told_to_count_for_nothing(run: Run, cluster: str, 
     assert "warning: not supported yet: CapacityBuffer b (alpha API)" in err
 
 
+def test_a_runtime_class_is_told_to_add_nothing(run: Run, cluster: str, write: Write) -> None:
+    """In a cluster, admission writes its overhead into the pod."""
+    kata = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata"}
+    assert "its overhead and node selector are not added" in run(*PLAN, "-f", cluster, write("kata.json", kata)).err
+
+
 def test_a_group_with_its_version_is_no_other_provider(run: Run, write: Write) -> None:
     """As one of Karpenter's own examples has it, and an API server refuses."""
     path = write("pool.yaml", CLUSTER.replace("group: karpenter.k8s.aws", "group: karpenter.k8s.aws/v1"))

@@ -143,7 +143,7 @@ def test_a_stateful_set_gets_its_volume_claims(run: Run, cluster: str, write: Wr
     given = write("db.json", workload("StatefulSet", "db", replicas=2, volumeClaimTemplates=[claim]))
     outcome = run(*PLAN, "-f", cluster, "-f", given)
     assert outcome.document["unschedulable"] == []
-    assert "StorageClass gp3 is not in the files: 2 volume claims of workloads taken as EBS volumes" in outcome.err
+    assert "StorageClass gp3 is not in the files: 2 volume claims taken as EBS volumes" in outcome.err
     claims = load([given]).objects["volume_claims"]
     assert sorted(claims) == ["default/data-db-0", "default/data-db-1"]
     storage = {
@@ -156,6 +156,38 @@ def test_a_stateful_set_gets_its_volume_claims(run: Run, cluster: str, write: Wr
         *PLAN, "-f", cluster, "-f", given, "-f", write("class.json", {**storage, "volumeBindingMode": "Immediate"})
     )
     assert len(waiting.document["unschedulable"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("storage_class", "said"),
+    [({"storageClassName": "gp3"}, "StorageClass gp3 is"), ({}, "a default StorageClass is")],
+)
+def test_so_is_the_class_of_a_claim_beside_a_deployment(
+    run: Run, cluster: str, write: Write, storage_class: dict[str, str], said: str
+) -> None:
+    """As charts have it, or as a generic ephemeral volume; no chart brings the cluster's storage classes."""
+    spec = {**storage_class, "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data"}, "spec": spec}
+    volumes = [
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+        {"name": "scratch", "ephemeral": {"volumeClaimTemplate": {"spec": spec}}},
+    ]
+    template = {**TEMPLATE, "spec": {**TEMPLATE["spec"], "volumes": volumes}}
+    given = [write("claim.json", claim), write("web.json", workload(template=template))]
+    outcome = run(*PLAN, "-f", cluster, *given)
+    assert outcome.document["unschedulable"] == []
+    assert f"note: {said} not in the files: 2 volume claims taken as EBS volumes" in outcome.err
+
+
+def test_a_claim_that_a_cluster_has_had_wants_its_own_class(run: Run, cluster: str, write: Write) -> None:
+    """There the class was deleted, and nobody makes the volume."""
+    claim = {"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "data", "uid": "u"},
+             "spec": {"storageClassName": "gone"}}  # fmt: skip
+    pod = pod_document(volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}])
+    outcome = run(*PLAN, "-f", cluster, write("claim.json", claim), write("pod.json", pod))
+    assert outcome.document["unschedulable"][0]["reasons"] == [
+        "the storage class gone of claim default/data does not exist"
+    ]
 
 
 def test_claims_without_a_class_get_the_default_one(read: Any) -> None:

@@ -5,6 +5,7 @@ out.
 carry a ``uid``) have been through all this, and are left as they are.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -37,7 +38,7 @@ def admit(objects: Objects) -> list[Notice]:
     claims.update((f"{claim.metadata.namespace}/{claim.metadata.name}", claim) for claim in made.claims)
     _limit(pods, objects.get("limit_ranges", {}).values())
     notes = [*_expanded(made), *_autoscaled(objects.get("autoscalers", {}).values(), workloads, made)]
-    notes += _classified(claims, objects.setdefault("storage_classes", {}), made.claims)
+    notes += _classified(claims, objects.setdefault("storage_classes", {}), pods.values())
     unranked = _unranked(pods.values(), objects.get("priority_classes", {}))
     return [*map(note, notes), *map(warning, made.warnings), *map(warning, unranked)]
 
@@ -129,16 +130,27 @@ def _container(container: Container, item: LimitRangeItem) -> Container:
 
 
 def _classified(
-    claims: dict[str, PersistentVolumeClaim], classes: dict[str, StorageClass], made: Iterable[PersistentVolumeClaim]
+    claims: dict[str, PersistentVolumeClaim], classes: dict[str, StorageClass], pods: Iterable[Pod]
 ) -> Iterator[str]:
     """A claim that names no class gets the default one, and a class that the files lack is taken for one of EBS's."""
     default = _default_class(classes)
     for key, claim in claims.items():
-        if claim.spec.storage_class_name is None and not claim.spec.volume_name and not claim.metadata.uid and default:
+        if _is_new(claim) and claim.spec.storage_class_name is None and default:
             claims[key] = replace(claim, spec=replace(claim.spec, storage_class_name=default))
-    yield from _stand_ins(
-        classes, [claims[f"{claim.metadata.namespace}/{claim.metadata.name}"] for claim in made], claims
-    )
+    yield from _stand_ins(classes, claims, _ephemeral_classes(pods, default))
+
+
+def _is_new(claim: PersistentVolumeClaim) -> bool:
+    """Whether no cluster has had the claim: a volume is yet to be made for it."""
+    return not claim.metadata.uid and not claim.spec.volume_name and claim.status.phase in ("", "Pending")
+
+
+def _ephemeral_classes(pods: Iterable[Pod], default: str) -> list[str]:
+    """The classes of claims that pods of files bring along (generic ephemeral volumes), one for each."""
+    volumes = (volume.ephemeral for pod in pods if not pod.metadata.uid for volume in pod.spec.volumes)
+    templates = (one.volume_claim_template for one in volumes if one is not None)
+    named = (one.spec.storage_class_name for one in templates if one is not None)
+    return [default or _STAND_IN if name is None else name for name in named]
 
 
 def _default_class(classes: Mapping[str, StorageClass]) -> str:
@@ -151,22 +163,23 @@ def _default_class(classes: Mapping[str, StorageClass]) -> str:
 
 
 def _stand_ins(
-    classes: dict[str, StorageClass], made: Iterable[PersistentVolumeClaim], claims: dict[str, PersistentVolumeClaim]
+    classes: dict[str, StorageClass], claims: dict[str, PersistentVolumeClaim], ephemeral: Iterable[str]
 ) -> Iterator[str]:
-    missing: dict[str, int] = {}
-    for claim in made:
+    missing = Counter(name for name in ephemeral if name and name not in classes)
+    for key, claim in claims.items():
         name = claim.spec.storage_class_name
-        if name is None or (name and name not in classes):
-            missing[name or ""] = missing.get(name or "", 0) + 1
+        if not _is_new(claim) or name == "" or name in classes:
+            continue
+        missing[name or _STAND_IN] += 1
         if name is None:
-            key = f"{claim.metadata.namespace}/{claim.metadata.name}"
             claims[key] = replace(claim, spec=replace(claim.spec, storage_class_name=_STAND_IN))
     for name, number in sorted(missing.items()):
-        classes[name or _STAND_IN] = _ebs_class(name or _STAND_IN)
-        which = f"StorageClass {name} is" if name else "a default StorageClass is"
+        classes[name] = _ebs_class(name)
+        which = "a default StorageClass is" if name == _STAND_IN else f"StorageClass {name} is"
         yield (
-            f"{which} not in the files: {_count(number, 'volume claim')} of workloads taken as EBS volumes, "
-            "made in the zone of their pod's node"
+            f"{which} not in the files: {_count(number, 'volume claim')} taken as EBS "
+            f"{'volume' if number == 1 else 'volumes'}, made in the zone of {'its' if number == 1 else 'their'} pod's "
+            "node"
         )
 
 
@@ -174,8 +187,12 @@ _STAND_IN = "default-class-of-the-cluster"
 
 
 def _ebs_class(name: str) -> StorageClass:
+    # Claims of ephemeral volumes that name no class look for the default one by its annotation.
+    annotations = {_DEFAULT_CLASS: "true"} if name == _STAND_IN else {}
     return StorageClass(
-        metadata=ObjectMeta(name=name), provisioner="ebs.csi.aws.com", volume_binding_mode="WaitForFirstConsumer"
+        metadata=ObjectMeta(name=name, annotations=annotations),
+        provisioner="ebs.csi.aws.com",
+        volume_binding_mode="WaitForFirstConsumer",
     )
 
 

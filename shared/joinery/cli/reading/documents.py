@@ -20,7 +20,7 @@ from typing import IO, Any
 
 import msgspec
 
-from joinery.apis.wording import must_be
+from joinery.apis.wording import must_be, of_struct_error
 from joinery.errors import ConfigurationError
 
 _GZIP = b"\x1f\x8b"
@@ -257,19 +257,27 @@ def _refuse(subject: object, problem: str) -> None:
 
 
 def _in_words(error: Exception, raw: msgspec.Raw | bytes) -> str:
-    """Text that is no object at all (``No resources found``), or a field of its head."""
+    """Text that is no object at all (``No resources found``), or a field of its head (``name: off``)."""
     try:
         value = msgspec.json.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError):
-        return str(error)
-    return str(error) if isinstance(value, dict) else must_be("a map with apiVersion and kind", value)
+        return f"not a Kubernetes object: {error}"
+    if not isinstance(value, dict):
+        return f"not a Kubernetes object: {must_be('a map with apiVersion and kind', value)}"
+    said, _, at = str(error).partition(" - at `$")
+    path, given = at.rstrip("`").lstrip("."), value
+    for step in path.split("."):
+        given = given.get(step) if isinstance(given, dict) else None
+    problem, _ = of_struct_error(said, given)
+    kind = value.get("kind")
+    return f"{kind if isinstance(kind, str) and kind else 'not a Kubernetes object'}: {path}: {problem}"
 
 
 def _documents(source: str, raw: msgspec.Raw | bytes, *, default_kind: str, default_version: str) -> Iterator[Document]:
     try:
         head = _HEAD.decode(raw)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise ConfigurationError(f"{source}: not a Kubernetes object: {_in_words(error, raw)}") from error
+        raise ConfigurationError(f"{source}: {_in_words(error, raw)}") from error
     kind, version = head.kind or default_kind, head.api_version or default_version
     if not kind:
         raise ConfigurationError(
