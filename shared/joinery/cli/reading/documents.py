@@ -265,7 +265,8 @@ def _in_words(error: Exception, raw: msgspec.Raw | bytes) -> str:
     if not isinstance(value, dict):
         return f"not a Kubernetes object: {must_be('a map with apiVersion and kind', value)}"
     said, _, at = str(error).partition(" - at `$")
-    path, given = at.rstrip("`").lstrip("."), value
+    path = at.rstrip("`").lstrip(".")
+    given: Any = value
     for step in path.split("."):
         given = given.get(step) if isinstance(given, dict) else None
     problem, _ = of_struct_error(said, given)
