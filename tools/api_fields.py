@@ -21,7 +21,7 @@ TABLE = Path(__file__).parents[1] / "shared" / "joinery" / "cli" / "reading" / "
 KINDS = (
     "CSINode", "CronJob", "DaemonSet", "Deployment", "HorizontalPodAutoscaler", "Job", "LimitRange", "Namespace",
     "Node", "PersistentVolume", "PersistentVolumeClaim", "Pod", "PodDisruptionBudget", "PriorityClass", "ReplicaSet",
-    "ReplicationController", "StatefulSet", "StorageClass", "VolumeAttachment",
+    "ReplicationController", "RuntimeClass", "StatefulSet", "StorageClass", "VolumeAttachment",
 )  # fmt: skip
 #: Autoscalers of today and of a while ago.
 _MODELS = {"HorizontalPodAutoscaler": "V2HorizontalPodAutoscaler"}
@@ -36,7 +36,7 @@ _ONE = {"str": "s", "int": "i", "bool": "b", "float": "*", "datetime": "*", "dat
 #: Quantities, which the client calls text: a number is one too.
 _QUANTITIES = frozenset((
     "allocatable", "allocatedResources", "capacity", "consumedCapacity", "default", "defaultRequest", "divisor",
-    "limits", "max", "maxLimitRequestRatio", "min", "overhead", "requests", "sizeLimit",
+    "limits", "max", "maxLimitRequestRatio", "min", "overhead", "podFixed", "requests", "sizeLimit",
 ))  # fmt: skip
 
 

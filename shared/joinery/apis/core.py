@@ -199,6 +199,7 @@ class PodSpec(_Object, frozen=True):
     host_network: bool = False
     priority: int | None = None
     priority_class_name: str = ""
+    runtime_class_name: str = ""
     termination_grace_period_seconds: int | None = None
     active_deadline_seconds: int | None = None
     restart_policy: str = ""

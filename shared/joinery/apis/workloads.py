@@ -6,7 +6,15 @@ One struct reads them all: what each kind has beside the pod template is a field
 
 from typing import Any
 
-from joinery.apis.core import Condition, LabelSelector, ObjectMeta, PersistentVolumeClaim, PodTemplateSpec, _Object
+from joinery.apis.core import (
+    Condition,
+    LabelSelector,
+    ObjectMeta,
+    PersistentVolumeClaim,
+    PodTemplateSpec,
+    Toleration,
+    _Object,
+)
 
 
 class Ordinals(_Object, frozen=True):
@@ -80,6 +88,23 @@ class LimitRange(_Object, frozen=True):
 
     metadata: ObjectMeta = ObjectMeta()
     spec: LimitRangeSpec = LimitRangeSpec()
+
+
+class RuntimeOverhead(_Object, frozen=True):
+    pod_fixed: dict[str, str | int | float] = {}
+
+
+class RuntimeScheduling(_Object, frozen=True):
+    node_selector: dict[str, str] = {}
+    tolerations: list[Toleration] = []
+
+
+class RuntimeClass(_Object, frozen=True):
+    """What pods get that run in it: what its sandbox takes, and the nodes that have it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    overhead: RuntimeOverhead = RuntimeOverhead()
+    scheduling: RuntimeScheduling = RuntimeScheduling()
 
 
 def label_selector(spec: WorkloadSpec) -> LabelSelector | None:

@@ -118,10 +118,30 @@ def test_a_capacity_buffer_is_told_to_count_for_nothing(run: Run, cluster: str, 
     assert "warning: not supported yet: CapacityBuffer b (alpha API)" in err
 
 
-def test_a_runtime_class_is_told_to_add_nothing(run: Run, cluster: str, write: Write) -> None:
-    """In a cluster, admission writes its overhead into the pod."""
-    kata = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata"}
-    assert "its overhead and node selector are not added" in run(*PLAN, "-f", cluster, write("kata.json", kata)).err
+KATA = {
+    "apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "kata"}, "handler": "kata",
+    "overhead": {"podFixed": {"cpu": "2", "memory": "160Mi"}},
+    "scheduling": {"nodeSelector": {"topology.kubernetes.io/zone": "us-east-1b"},
+                   "tolerations": [{"key": "sandbox", "operator": "Exists"}]},
+}  # fmt: skip
+
+
+def test_pods_of_a_runtime_class_take_its_overhead_and_its_nodes(run: Run, cluster: str, write: Write) -> None:
+    """In a cluster, admission writes that into the pod."""
+    pod = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "1", "memory": "1Gi"}}}]}
+    web = workload(replicas=1, template={**TEMPLATE, "spec": {**pod, "runtimeClassName": "kata"}})
+    told = run(*PLAN, "-f", cluster, write("web.json", web), write("kata.json", KATA), "-o", "json")
+    launch = told.document["launch"][0]
+    assert (launch["offering"]["instanceType"], launch["offering"]["zone"]) == ("m7a.xlarge", "us-east-1b")
+    assert "RuntimeClass" not in told.err
+
+
+def test_a_runtime_class_that_is_not_there_is_named(run: Run, cluster: str, write: Write) -> None:
+    """What its sandbox takes is not in the plan."""
+    web = workload(replicas=2, template={**TEMPLATE, "spec": {**TEMPLATE["spec"], "runtimeClassName": "kata"}})
+    assert (
+        "warning: RuntimeClass kata is not in the files: 2 pods planned without its overhead and node selector"
+    ) in run(*PLAN, "-f", cluster, write("web.json", web)).err
 
 
 def test_a_group_with_its_version_is_no_other_provider(run: Run, write: Write) -> None:

@@ -11,8 +11,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from joinery.apis.core import Container, ObjectMeta, PersistentVolumeClaim, Pod, StorageClass
-from joinery.apis.workloads import HorizontalPodAutoscaler, LimitRange, LimitRangeItem
+from joinery.apis.core import (
+    Container,
+    DaemonSet,
+    ObjectMeta,
+    PersistentVolumeClaim,
+    Pod,
+    PodSpec,
+    StorageClass,
+)
+from joinery.apis.workloads import HorizontalPodAutoscaler, LimitRange, LimitRangeItem, RuntimeClass
 from joinery.cli.notices import Notice, note, warning
 from joinery.cli.reading.defaults import pod_defaults
 from joinery.cli.reading.workloads import API_VERSIONS, Expansion, Owner, Workloads, expand
@@ -37,10 +45,12 @@ def admit(objects: Objects) -> list[Notice]:
     pods.update((pod.key, pod_defaults(pod)) for pod in made.pods)
     claims.update((f"{claim.metadata.namespace}/{claim.metadata.name}", claim) for claim in made.claims)
     _limit(pods, objects.get("limit_ranges", {}).values())
+    sandboxes = objects.get("runtime_classes", {})
+    _sandbox(pods, objects.setdefault("daemon_sets", {}), sandboxes)
     notes = [*_expanded(made), *_autoscaled(objects.get("autoscalers", {}).values(), workloads, made)]
     notes += _classified(claims, objects.setdefault("storage_classes", {}), pods.values())
-    unranked = _unranked(pods.values(), objects.get("priority_classes", {}))
-    return [*map(note, notes), *map(warning, made.warnings), *map(warning, unranked)]
+    lacking = [*_unranked(pods.values(), objects.get("priority_classes", {})), *_unsandboxed(pods.values(), sandboxes)]
+    return [*map(note, notes), *map(warning, made.warnings), *map(warning, lacking)]
 
 
 # --- workloads ---
@@ -124,6 +134,44 @@ def _container(container: Container, item: LimitRangeItem) -> Container:
     given = container.resources
     requests = {**item.default, **item.default_request, **given.requests}
     return replace(container, resources=replace(given, requests=requests, limits={**item.default, **given.limits}))
+
+
+# --- runtime classes ---
+
+
+def _sandbox(pods: dict[str, Pod], daemon_sets: dict[str, DaemonSet], classes: Mapping[str, RuntimeClass]) -> None:
+    """What pods of files get from the RuntimeClass that they name
+    (k8s.io/kubernetes ``plugin/pkg/admission/runtimeclass``).
+    """
+    for key, pod in pods.items():
+        if not pod.metadata.uid and (sandbox := classes.get(pod.spec.runtime_class_name)):
+            pods[key] = replace(pod, spec=_sandboxed(pod.spec, sandbox))
+    for key, daemon_set in daemon_sets.items():
+        template = daemon_set.spec.template
+        if not daemon_set.metadata.uid and (sandbox := classes.get(template.spec.runtime_class_name)):
+            made = replace(template, spec=_sandboxed(template.spec, sandbox))
+            daemon_sets[key] = replace(daemon_set, spec=replace(daemon_set.spec, template=made))
+
+
+def _sandboxed(spec: PodSpec, sandbox: RuntimeClass) -> PodSpec:
+    given = sandbox.scheduling
+    return replace(
+        spec,
+        overhead=sandbox.overhead.pod_fixed or spec.overhead,
+        node_selector={**spec.node_selector, **given.node_selector},
+        tolerations=[*spec.tolerations, *(one for one in given.tolerations if one not in spec.tolerations)],
+    )
+
+
+def _unsandboxed(pods: Iterable[Pod], classes: Mapping[str, RuntimeClass]) -> Iterator[str]:
+    """RuntimeClasses that pods of files name and the files lack."""
+    missing = Counter(pod.spec.runtime_class_name for pod in pods if not pod.metadata.uid)
+    for name, number in sorted(missing.items()):
+        if name and name not in classes:
+            yield (
+                f"RuntimeClass {name} is not in the files: {_count(number, 'pod')} planned without its overhead and "
+                "node selector"
+            )
 
 
 # --- volume claims ---

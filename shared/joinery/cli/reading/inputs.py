@@ -39,7 +39,6 @@ _HOOK = "helm.sh/hook"
 _MAKE_PODS = ("pods", "workloads", "daemon_sets")
 _IGNORED = {
     "ResourceQuota": "a quota may let in fewer pods than are planned",
-    "RuntimeClass": "its overhead and node selector are not added to the pods of files that name it",
 }
 _NAMELESS = "metadata.name: is missing"
 

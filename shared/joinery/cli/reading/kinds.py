@@ -52,6 +52,7 @@ KINDS: Mapping[tuple[str, str], Kind] = {
     ("autoscaling", "HorizontalPodAutoscaler"): Kind(
         "autoscalers", workloads.HorizontalPodAutoscaler, True, ("v2", "v1", "v2beta2", "v2beta1")
     ),
+    ("node.k8s.io", "RuntimeClass"): Kind("runtime_classes", workloads.RuntimeClass, False, _OLD_BETA),
     ("policy", "PodDisruptionBudget"): Kind("disruption_budgets", core.PodDisruptionBudget, True, _OLD_BETA),
     ("scheduling.k8s.io", "PriorityClass"): Kind(
         "priority_classes", core.PriorityClass, False, ("v1", "v1beta1", "v1alpha1")
@@ -64,7 +65,7 @@ KINDS: Mapping[tuple[str, str], Kind] = {
     (NODE_CLASS.identity().group, NODE_CLASS.kind): Kind("node_classes", NODE_CLASS),
 }
 #: What is read beside the snapshot: it becomes pods, or a word.
-ASIDE = frozenset({"workloads", "limit_ranges", "autoscalers"})
+ASIDE = frozenset({"workloads", "limit_ranges", "autoscalers", "runtime_classes"})
 #: Objects that should change a plan and do not yet: each is named in a warning.
 _NOT_SUPPORTED = {
     ("autoscaling.x-k8s.io", "CapacityBuffer"): "alpha API",
