@@ -165,7 +165,8 @@ def _sandboxed(spec: PodSpec, sandbox: RuntimeClass) -> PodSpec:
 
 def _unsandboxed(pods: Iterable[Pod], classes: Mapping[str, RuntimeClass]) -> Iterator[str]:
     """RuntimeClasses that pods of files name and the files lack."""
-    missing = Counter(pod.spec.runtime_class_name for pod in pods if not pod.metadata.uid)
+    bare = (pod.spec for pod in pods if not pod.metadata.uid and not pod.spec.overhead)
+    missing = Counter(spec.runtime_class_name for spec in bare)
     for name, number in sorted(missing.items()):
         if name and name not in classes:
             yield (
