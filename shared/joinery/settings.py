@@ -158,7 +158,8 @@ _CHOICES: Mapping[str, type[StrEnum]] = {
 _EVERY_DOOR = ("cluster", "region", "enabled")
 _BELLS = ("provisioning_queue", "lifecycle_queue")
 _LEGACY = ("legacy_objects", "default_instance_profile")
-_CONTROLLER = (*_EVERY_DOOR, "mode", *_LEGACY, *_BELLS)
+_DECIDING = (*_EVERY_DOOR, "mode", *_LEGACY)
+_CONTROLLER = (*_DECIDING, *_BELLS)
 #: What a door reads and may be empty.
 _OPTIONAL = frozenset({"default_instance_profile"})
 _CAPS = ("max_launches", "max_hourly")
@@ -171,7 +172,8 @@ NEEDS: Mapping[str, tuple[str, ...]] = {
     "interruption": (*_CONTROLLER, "table", "rebalance"),
     "expiration": (*_CONTROLLER, "expiration_obeys_budgets"),
     "disruption": (
-        *_CONTROLLER,
+        *_DECIDING,
+        "lifecycle_queue",
         "disruption_queue",
         "bucket",
         "table",
