@@ -43,9 +43,9 @@ def partition_of(region: str) -> str:
     return of(region).name
 
 
-def domain_of(region: str) -> str:
-    """The domain of the region's services: ``ec2.REGION.DOMAIN``."""
-    return of(region).suffix
+def endpoint(service: str, region: str) -> str:
+    """A regional service's public address, in the partition of the region."""
+    return f"https://{service}.{region}.{of(region).suffix}"
 
 
 def pricing_region(region: str) -> str:

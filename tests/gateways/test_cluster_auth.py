@@ -9,6 +9,7 @@ import boto3
 import pytest
 from moto.eks.models import eks_backends
 
+from joinery import partitions
 from joinery.cluster import auth
 from joinery.errors import ConfigurationError, NotFoundError
 from simulator.clock import Clock
@@ -86,8 +87,8 @@ def test_a_cluster_that_is_not_there_is_named(aws: str) -> None:
 
 def test_china_has_endpoints_of_its_own() -> None:
     """The signed request goes to the partition's own STS."""
-    assert auth.endpoint("sts", "cn-north-1") == "https://sts.cn-north-1.amazonaws.com.cn"
-    assert auth.endpoint("sts", "eu-west-1") == "https://sts.eu-west-1.amazonaws.com"
+    assert partitions.endpoint("sts", "cn-north-1") == "https://sts.cn-north-1.amazonaws.com.cn"
+    assert partitions.endpoint("sts", "eu-west-1") == "https://sts.eu-west-1.amazonaws.com"
 
 
 def test_a_kubeconfig_gives_server_and_token(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ REGIONS = [
 @pytest.mark.parametrize(("region", "name", "suffix"), REGIONS, ids=[region for region, _, _ in REGIONS])
 def test_every_region_has_its_partition(region: str, name: str, suffix: str) -> None:
     """Its ARNs and addresses are those that the SDK would make."""
-    assert (partitions.partition_of(region), partitions.domain_of(region)) == (name, suffix)
+    assert (partitions.partition_of(region), partitions.of(region).suffix) == (name, suffix)
 
 
 def test_prices_are_asked_for_where_they_are_said() -> None:

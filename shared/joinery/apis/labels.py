@@ -19,6 +19,7 @@ OS = "kubernetes.io/os"
 HOSTNAME = "kubernetes.io/hostname"
 WINDOWS_BUILD = "node.kubernetes.io/windows-build"
 ZONE_ID = "topology.k8s.aws/zone-id"
+COMPUTE_TYPE = "eks.amazonaws.com/compute-type"  # what EKS says of a node that it runs itself: auto, fargate
 
 # --- Karpenter's labels ---
 NODE_POOL = f"{CORE_GROUP}/nodepool"

@@ -17,7 +17,7 @@ from typing import Any
 from joinery.aws import cluster_of, error
 from joinery.cluster.connection import Connection, connection
 from joinery.errors import ConfigurationError, NotFoundError, UnavailableError, UnreachableError
-from joinery.partitions import domain_of
+from joinery.partitions import endpoint
 
 TOKEN_PREFIX = "k8s-aws-v1."
 TOKEN_LIFE = timedelta(minutes=14)
@@ -141,11 +141,6 @@ def _credentials() -> Any:
     if credentials is None:
         raise ConfigurationError("there are no AWS credentials")
     return credentials
-
-
-def endpoint(service: str, region: str) -> str:
-    """A regional service's public address, in the partition of the region."""
-    return f"https://{service}.{region}.{domain_of(region)}"
 
 
 class Token:

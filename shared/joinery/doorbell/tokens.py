@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from urllib.parse import urlsplit
 
-from joinery import partitions
 from joinery.apis.webhook_secret import REMEMBERED, parse
 from joinery.doorbell.json_api import JsonApi
 from joinery.errors import ConfigurationError, JoineryError
+from joinery.partitions import endpoint
 from joinery.settings import Settings
 
 _TARGET = "secretsmanager.GetSecretValue"
@@ -39,9 +39,7 @@ class SecretTokens:
     ) -> None:
         self._arn, self._now, self._environment = settings.webhook_secret, now, environment
         given = environment.get("AWS_ENDPOINT_URL_SECRETS_MANAGER") or environment.get("AWS_ENDPOINT_URL")
-        self._endpoint = urlsplit(
-            given or f"https://secretsmanager.{settings.region}.{partitions.of(settings.region).suffix}"
-        )
+        self._endpoint = urlsplit(given or endpoint("secretsmanager", settings.region))
         self._api = JsonApi("secretsmanager", "1.1", settings.region, now=now, environment=environment)
         self._tokens: frozenset[str] = frozenset()
         self._read_again: datetime | None = None

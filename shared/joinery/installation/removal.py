@@ -20,7 +20,7 @@ _NAMED = 3
 #: The second is a Machine's.
 _INITIALIZED = ("Initialized", "MachineInitialized")
 #: EKS Auto Mode is a Karpenter of its own, and its nodes have the labels and taints of ours.
-_COMPUTE_TYPE, _AUTO_MODE = "eks.amazonaws.com/compute-type", "auto"
+_AUTO_MODE = "auto"
 
 
 class Nodes(StrEnum):
@@ -85,7 +85,7 @@ def unmarked(document: Document) -> Document | None:
     The taint of a disruption goes too: its command was Joinery's. Finalizers and all else are Karpenter's own.
     """
     labels = document["metadata"].get("labels") or {}
-    if document["kind"] == "Node" and (keys.NODE_POOL not in labels or labels.get(_COMPUTE_TYPE) == _AUTO_MODE):
+    if document["kind"] == "Node" and (keys.NODE_POOL not in labels or labels.get(keys.COMPUTE_TYPE) == _AUTO_MODE):
         return None  # somebody else's
     own = [name for name in document["metadata"].get("annotations") or {} if name.startswith(f"{keys.OWN_GROUP}/")]
     taints = document.get("spec", {}).get("taints") or []

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from joinery.apis import quantity
+from joinery.apis.labels import CAPACITY_TYPE
 from joinery.cli.doctor.findings import Check, Finding, fail, note, ok, warn
 from joinery.cli.doctor.site import NotInstalledError, Site
 from joinery.installation.references import collection
@@ -11,7 +12,6 @@ from joinery.installation.references import collection
 _POOLS, _CLASSES = collection("NodePool"), collection("EC2NodeClass")
 #: Service Quotas' codes of "Running On-Demand Standard instances" and "All Standard Spot Instance Requests", in vCPUs.
 _QUOTAS = {"L-1216C47A": ("on-demand", "on-demand"), "L-34B43A08": ("spot", "spot")}
-_CAPACITY_TYPE = "karpenter.sh/capacity-type"
 #: A subnet with fewer free addresses is soon full: a node takes as many as it has pods.
 _FEW_ADDRESSES = 32
 #: Concurrent executions that all functions of a stack take together, the webhook's apart.
@@ -112,7 +112,7 @@ def quotas(site: Site) -> Iterator[Finding]:
 def _capacity_types(pool: Mapping[str, Any]) -> set[str]:
     """Those that a NodePool may buy; on-demand where it does not say (Karpenter NodePools, "Capacity Type")."""
     for requirement in pool["spec"]["template"]["spec"].get("requirements") or ():
-        if requirement.get("key") == _CAPACITY_TYPE and requirement.get("operator") == "In":
+        if requirement.get("key") == CAPACITY_TYPE and requirement.get("operator") == "In":
             return set(requirement.get("values") or ())
     return {"on-demand"}
 

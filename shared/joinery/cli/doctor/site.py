@@ -109,8 +109,10 @@ class Site:
     @property
     def wanted(self) -> tuple[Mapping[str, Any], ...]:
         """The definitions and rights that the installer of this release gives a cluster, by the stack's parameters."""
-        written = preparation(definitions(), rights(), self.parameters, stack="", version="")
-        return tuple(written)
+        return self._once(
+            "wanted",
+            lambda: tuple(preparation(definitions(), rights(), self.parameters, stack="", version="")),
+        )
 
     @property
     def functions(self) -> Mapping[str, str]:

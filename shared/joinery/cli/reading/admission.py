@@ -6,7 +6,7 @@ carry a ``uid``) have been through all this, and are left as they are.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -102,6 +102,11 @@ def _autoscaled(
             )
 
 
+def _missing(named: Iterable[str], there: Collection[str]) -> list[tuple[str, int]]:
+    """The names that are not there, and how often each is given, by name."""
+    return sorted(Counter(name for name in named if name and name not in there).items())
+
+
 def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
@@ -166,13 +171,11 @@ def _sandboxed(spec: PodSpec, sandbox: RuntimeClass) -> PodSpec:
 def _unsandboxed(pods: Iterable[Pod], classes: Mapping[str, RuntimeClass]) -> Iterator[str]:
     """RuntimeClasses that pods of files name and the files lack."""
     bare = (pod.spec for pod in pods if not pod.metadata.uid and not pod.spec.overhead)
-    missing = Counter(spec.runtime_class_name for spec in bare)
-    for name, number in sorted(missing.items()):
-        if name and name not in classes:
-            yield (
-                f"RuntimeClass {name} is not in the files: {_count(number, 'pod')} planned without its overhead and "
-                "node selector"
-            )
+    for name, number in _missing((spec.runtime_class_name for spec in bare), classes):
+        yield (
+            f"RuntimeClass {name} is not in the files: {_count(number, 'pod')} planned without its overhead and "
+            "node selector"
+        )
 
 
 # --- volume claims ---
@@ -250,10 +253,6 @@ def _ebs_class(name: str) -> StorageClass:
 
 def _unranked(pods: Iterable[Pod], classes: Mapping[str, Any]) -> Iterator[str]:
     """Classes of priority that pods name and the files lack."""
-    missing: dict[str, int] = {}
-    for pod in pods:
-        name = pod.spec.priority_class_name
-        if name and pod.spec.priority is None and name not in classes and name not in _SYSTEM_CLASSES:
-            missing[name] = missing.get(name, 0) + 1
-    for name, number in sorted(missing.items()):
+    named = (pod.spec.priority_class_name for pod in pods if pod.spec.priority is None)
+    for name, number in _missing(named, (*classes, *_SYSTEM_CLASSES)):
         yield f"PriorityClass {name} is not in the files: {_count(number, 'pod')} planned with the default priority"

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from joinery.apis.core import Node
-from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, ZONE, canonical
+from joinery.apis.labels import CAPACITY_TYPE, COMPUTE_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVED, ZONE, canonical
 from joinery.apis.quantity import Resources
 from joinery.cli.notices import some_of
 from joinery.cli.view.figures import count, money
@@ -26,8 +26,6 @@ Sold = Mapping[str, tuple[Offering, ...]]
 
 #: What EKS calls capacity types on the nodes of its managed node groups.
 _EKS_CAPACITY_TYPE = "eks.amazonaws.com/capacityType"
-#: What EKS says of a node that is no instance of EC2.
-_COMPUTE_TYPE = "eks.amazonaws.com/compute-type"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,7 +124,7 @@ def _running(nodes: Iterable[Node], sold: Sold) -> Running:
         price = node_price(node, sold)
         if price is not None:
             hourly, priced = hourly + price, priced + 1
-        elif node.metadata.labels.get(_COMPUTE_TYPE) == "fargate":
+        elif node.metadata.labels.get(COMPUTE_TYPE) == "fargate":
             fargate += 1
         else:
             lacking.append(f"{node.metadata.name} ({_labels(node).get(INSTANCE_TYPE) or 'of no known type'})")

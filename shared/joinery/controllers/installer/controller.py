@@ -20,7 +20,6 @@ from joinery.controllers.installer.run import InstallerRun, data
 from joinery.controllers.invocation import Invocation
 from joinery.errors import ConfigurationError, NotFoundError
 from joinery.gateways import InstallerGateways
-from joinery.installation import objects as installed
 from joinery.installation.answers import Outcome, answer
 from joinery.installation.failures import failure_message
 from joinery.installation.requests import (
@@ -120,9 +119,7 @@ class InstallerController:
         return Outcome(data=data(run))
 
     def _remove(self, request: StackRequest, run: InstallerRun) -> None:
-        run.begin(f"Reading {installed.MARKED}")
-        owner = installed.stack_of(run.objects.read(installed.MARKED))
-        if owner not in ("", request.stack):
+        if (owner := run.owner()) not in ("", request.stack):
             run.notes.append(f"cluster {run.cluster} is run by another stack, from which nothing is taken: {owner}")
             return
         _REMOVALS[request.type](run)

@@ -101,9 +101,7 @@ def _refuse_old_kubernetes(run: InstallerRun) -> None:
 
 def refuse_another_stack(run: InstallerRun, request: StackRequest) -> None:
     """Raises ``RefusedError`` where the marks in the cluster name another stack."""
-    run.begin(f"Reading {objects.MARKED}")
-    owner = objects.stack_of(run.objects.read(objects.MARKED))
-    if owner not in ("", request.stack):
+    if (owner := run.owner()) not in ("", request.stack):
         run.doing = ""
         raise RefusedError(
             f"Cluster {run.cluster} is run by another stack: {owner}. Update that one, or remove it first. If it is "

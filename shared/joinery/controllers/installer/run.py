@@ -69,6 +69,11 @@ class InstallerRun:
             stored += self.objects.labelled(kind, installed.PART, part)
         self.remove(installed.outdated(stored, wanted))
 
+    def owner(self) -> str:
+        """The stack that runs the cluster by the marks in it, as an ARN; empty where none does."""
+        self.begin(f"Reading {installed.MARKED}")
+        return installed.stack_of(self.objects.read(installed.MARKED))
+
     def claims(self) -> Sequence[Document]:
         """Every NodeClaim of ours, whatever it was called when it was written."""
         claims: list[Document] = []

@@ -12,7 +12,7 @@ may buy, which costs money and is said (docs/decisions/0031).
 from collections.abc import Iterable, Mapping, Sequence
 
 from joinery.apis.core import Pod
-from joinery.apis.labels import AWS_GROUP, NODE_POOL, WELL_KNOWN, canonical
+from joinery.apis.labels import AWS_GROUP, COMPUTE_TYPE, NODE_POOL, WELL_KNOWN, canonical
 from joinery.apis.nodepool import NodePool
 from joinery.scheduling.constraints.nodeterms import alternatives, selector
 from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError, ValueSet, of_labels, read
@@ -22,7 +22,7 @@ from joinery.state.snapshot import Snapshot
 
 #: Labels of the group that its own nodes do not choose (EKS User Guide, "Labels" of Auto Mode and of managed node
 #: groups).
-_SETTLED = {"eks.amazonaws.com": {"eks.amazonaws.com/compute-type": "auto"}}
+_SETTLED = {"eks.amazonaws.com": {COMPUTE_TYPE: "auto"}}
 _NEVER = frozenset({"eks.amazonaws.com/nodegroup", "eks.amazonaws.com/fargate-profile"})
 
 
