@@ -27,6 +27,8 @@ _GOOD_ENOUGH = 0.001
 """A solution that costs no more above its relaxation, as a share, is not improved."""
 _NEARLY = 0.004
 """The same for a solution and the relaxation over patterns, which takes seconds to improve on."""
+_LITTLE_TO_GAIN = 0.01
+"""A share of the relaxation. A solution so near is not stepped to from further starts: each takes as long again."""
 _REPETITIONS = 3
 """Times that a solution is looked at again."""
 _STEPS = 60
@@ -135,21 +137,35 @@ class _Search:
     # --- rounding ---
 
     def _by_rounding(self, best: Consolidation) -> Consolidation | None:
-        """What the relaxation keeps more than half of, with more and more room to waste; then small steps from it."""
-        start: _Priced | None = None
-        least = best.cost
+        """Small steps from the cheapest start; where they leave much to gain, from the others too."""
+        stepped: Consolidation | None = None
+        for start in sorted(self._starts(best.cost), key=lambda start: start.cost):
+            if stepped is not None and (self._is_swift or self._effort.is_over() or self._gains_little(stepped)):
+                break
+            other = self._stepped(start)
+            stepped = other if stepped is None else self._cheaper_of(stepped, other)
+        return stepped
+
+    def _gains_little(self, solution: Consolidation) -> bool:
+        return solution.cost <= self._relaxed.cost * (1 + _LITTLE_TO_GAIN)
+
+    def _starts(self, least: float) -> list["_Priced"]:
+        """What the relaxation keeps more than half of, with more and more room to waste."""
+        starts = list[_Priced]()
         solution: KeepSolution | None = self._relaxed
         for margin in _SWIFT_MARGINS if self._is_swift else _MARGINS:
             if margin:
                 solution = self._relaxation.solve(margin)
             if solution is None or solution.cost >= least or self._effort.is_over():
                 break
-            priced = self._priced(placed(self._instance, is_kept(solution.keep) | ~self._instance.may_retire))
-            if priced.cost < least:
-                start, least = priced, priced.cost
-            if not priced.placing.left.any():
+            keep = is_kept(solution.keep) | ~self._instance.may_retire
+            if any((start.placing.keep == keep).all() for start in starts):
+                continue
+            starts.append(self._priced(placed(self._instance, keep)))
+            least = min(least, starts[-1].cost)
+            if not starts[-1].placing.left.any():
                 break
-        return None if start is None else self._stepped(start)
+        return starts
 
     def _stepped(self, start: "_Priced") -> Consolidation:
         """The end of small steps."""
@@ -186,24 +202,28 @@ class _Search:
 
     def _least(self, best: "_Priced", other: Placing) -> "_Priced":
         other.place(weightings(self._instance)[0])
-        # New bins cost at least about what the relaxation says of each copy.
-        if self._instance.cost(other.keep, float(self._relaxed.item_duals @ other.left)) >= best.cost:
-            return best
-        priced = self._priced(other)
+        priced = self._priced(other, best.cost - _NEGLIGIBLE)
         return priced if priced.cost < best.cost - _NEGLIGIBLE else best
 
-    def _priced(self, placing: Placing) -> "_Priced":
-        new = self._covering(placing.left)
+    def _priced(self, placing: Placing, below: float = float(np.inf)) -> "_Priced":
+        new = self._covering(placing.left, below - self._instance.cost(placing.keep, 0.0))
         bought = float(np.inf) if new is None else cost_of(self._instance.bins, new)
         return _Priced(placing, self._instance.cost(placing.keep, bought))
 
-    def _covering(self, left: Ints) -> list[Pattern] | None:
-        """New bins for these copies, filled greedily; None where there are none for some."""
-        bins, left, new = self._instance.bins, left.copy(), list[Pattern]()
-        types: Ints = np.arange(self._instance.standing, len(bins.costs))
+    def _covering(self, left: Ints, below: float = float(np.inf)) -> list[Pattern] | None:
+        """New bins for these copies, filled greedily; None where there are none for some, or they cost no less than
+        ``below`` ($/h).
+        """
+        instance, new, bought = self._instance, list[Pattern](), 0.0
+        bins, left = instance.bins, left.copy()
         duals = self._relaxed.item_duals + 1e-9
         while left.any():
-            bin_types, orders = greedy_orders(bins, duals, types, np.flatnonzero(left))
+            # What is bought costs at least about what the relaxation says of each copy.
+            if bought + float(self._relaxed.item_duals @ left) >= below:
+                return None
+            items = np.flatnonzero(left)
+            types = instance.standing + np.flatnonzero(bins.compatible[items, instance.standing :].any(axis=0))
+            bin_types, orders = greedy_orders(bins, duals, types, items)
             counts = fill(bins, bin_types, orders, left)
             value = counts @ duals / bins.costs[bin_types]
             chosen = int(value.argmax()) if len(value) else -1
@@ -212,6 +232,7 @@ class _Search:
             held = counts[chosen]
             copies = max(1, int((left[held > 0] // held[held > 0]).min()))
             left -= copies * held
+            bought += copies * float(bins.costs[bin_types[chosen]])
             new.append(Pattern(int(bin_types[chosen]), held, copies))
         return new
 
