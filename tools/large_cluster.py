@@ -15,7 +15,7 @@ from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import UpdateClaim, UpdateClass, UpdateNode, UpdatePool
 from joinery.lifecycle.decision import decide
-from joinery.lifecycle.view import view_of
+from joinery.lifecycle.view.view import view_of
 from joinery.state.snapshot import Snapshot
 from simulator import builders
 from simulator.kubernetes.resources import KINDS, kind_of, to_document, with_metadata

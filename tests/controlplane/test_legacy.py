@@ -19,7 +19,7 @@ from joinery.cluster.transport import MERGE_PATCH, Transport
 from joinery.commands import UpdateClass, UpdatePool
 from joinery.errors import ConflictError, NotFoundError
 from joinery.installation import shipped
-from joinery.lifecycle.readiness import readiness
+from joinery.lifecycle.pools.readiness import readiness
 from joinery.state.claims import LAUNCHED, with_condition, with_metadata
 from simulator import builders
 from tests.controlplane.objects import MANIFEST_FILES, MANIFESTS, connect, documents, install, put, sweep, uninstall

@@ -11,8 +11,8 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.controllers.actor import Actor
 from joinery.controllers.orchestration import Orchestrator, Started
 from joinery.controllers.supply import read_supply
-from joinery.lifecycle.new_claims import claims_of
-from joinery.lifecycle.new_commands import NewCommand, as_if_retired, for_moves
+from joinery.lifecycle.disrupting.new_commands import NewCommand, as_if_retired, for_moves
+from joinery.lifecycle.launching.new_claims import claims_of
 from joinery.planning import plan
 from joinery.scheduling.problem import Options, Problem
 from joinery.state.disruption import DISRUPTION_REASON, Readiness

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from joinery.lifecycle.drift import drift_noted
+from joinery.lifecycle.view.drift import drift_noted
 from simulator import builders
 from simulator.world import World
 from tests.functional.older import DAY, OLD_NAME, XLARGE, emptied, empty_since, stored, tick, v31

@@ -8,7 +8,7 @@ from joinery.controllers.actor import Actor
 from joinery.controllers.orchestration import MOST_AT_ONCE, Orchestrator
 from joinery.controllers.supply import read_supply
 from joinery.errors import UnavailableError
-from joinery.lifecycle.new_commands import NewCommand
+from joinery.lifecycle.disrupting.new_commands import NewCommand
 from tests.functional.disrupting import disrupt, others, running, stays
 from tests.functional.fuse import wired
 from tests.functional.stand import Stand

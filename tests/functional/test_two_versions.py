@@ -131,7 +131,7 @@ def test_a_node_that_has_drifted_stays_so_whoever_stamps_it(stand: Stand) -> Non
     stand.live()
     for _ in range(2):
         assert now(stand, claim).is_true(DRIFTED)
-        # That of a claim which is marked stays, and the version alone is stamped (lifecycle.adoption).
+        # That of a claim which is marked stays, and the version alone is stamped (lifecycle.joining.adoption).
         stamps = {version: "joinery-v2" for _, version in HASHES}
         stand.world.cluster.update_node_claim(now(stand, claim), annotated(now(stand, claim), stamps))
         stand.live()

@@ -10,8 +10,8 @@ from joinery.apis.core import Condition
 from joinery.apis.labels import ZONE, ZONE_ID
 from joinery.errors import NotFoundError, UnavailableError
 from joinery.lifecycle.garbage import lost_instance
-from joinery.lifecycle.view import view_of
-from joinery.lifecycle.zonal_shift import SHIFTED
+from joinery.lifecycle.pools.zonal_shift import SHIFTED
+from joinery.lifecycle.view.view import view_of
 from simulator import builders
 from simulator.world import World
 from tests.functional.stand import Stand

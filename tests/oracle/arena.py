@@ -24,10 +24,10 @@ from joinery.cluster import lists
 from joinery.cluster.kubernetes import KubernetesCluster
 from joinery.commands import UpdateClaim
 from joinery.errors import ConflictError
-from joinery.lifecycle.fleet_groups import FleetGroup, FleetOutcome, settle
-from joinery.lifecycle.registration import register
-from joinery.lifecycle.steering import invited, is_steered, released
-from joinery.lifecycle.view import View, view_of
+from joinery.lifecycle.joining.registration import register
+from joinery.lifecycle.joining.steering import invited, is_steered, released
+from joinery.lifecycle.launching.fleet_groups import FleetGroup, FleetOutcome, settle
+from joinery.lifecycle.view.view import View, view_of
 from joinery.state.instances import Instance
 from joinery.state.offerings import InstanceType
 from joinery.state.snapshot import Snapshot
@@ -49,7 +49,7 @@ HANDS = 6
 
 
 class Arena:
-    """One control plane, emptied between batches of worlds. ``steers``: as in ``lifecycle.view.View``."""
+    """One control plane, emptied between batches of worlds. ``steers``: as in ``lifecycle.view.view.View``."""
 
     def __init__(self, plane: ControlPlane, *, steers: bool = True) -> None:
         self._steers = steers

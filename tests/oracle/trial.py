@@ -12,7 +12,7 @@ from random import Random
 
 from joinery.apis.core import Pod
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.lifecycle.new_claims import claims_of
+from joinery.lifecycle.launching.new_claims import claims_of
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Options, Problem
 from joinery.scheduling.solve import solve

@@ -11,8 +11,8 @@ from joinery.apis.labels import INTERRUPTED_AT, RESERVATION_ID
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import UpdateClass, UpdatePool
 from joinery.disruption.expiration import expire
-from joinery.lifecycle.readiness import readiness
-from joinery.lifecycle.replacement import replaced
+from joinery.lifecycle.pools.readiness import readiness
+from joinery.lifecycle.view.replacement import replaced
 from joinery.scheduling.packing import Packing
 from joinery.state.nodes import views
 from joinery.state.pods import is_pending, is_reschedulable

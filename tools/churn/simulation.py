@@ -12,8 +12,8 @@ from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import REPLACES
 from joinery.disruption.moves import replicas_of
 from joinery.disruption.problem import DisruptionOptions, DisruptionProblem
-from joinery.lifecycle.new_claims import claims_of
-from joinery.lifecycle.new_commands import NewCommand, as_candidate, as_replacement, record_for
+from joinery.lifecycle.disrupting.new_commands import NewCommand, as_candidate, as_replacement, record_for
+from joinery.lifecycle.launching.new_claims import claims_of
 from joinery.planning import plan
 from joinery.scheduling.packing import Launch, Packing
 from joinery.scheduling.problem import Options, Problem

@@ -93,7 +93,8 @@ SURGE_BEFORE_EVICTION = f"{OWN_GROUP}/surge-before-eviction"
 #: Set on a claim that is leaving: the pods of its node that a rollout replaces, as a JSON list of namespace/name. Plans
 #: do not look for another node for them, because their successors are pods of their own.
 SURGED_PODS = f"{OWN_GROUP}/surged-pods"
-#: What became of a NodePool's last launches, while one of them has failed: JSON (``lifecycle.registration_health``).
+#: What became of a NodePool's last launches, while one of them has failed: JSON
+#: (``lifecycle.pools.registration_health``).
 REGISTRATIONS = f"{OWN_GROUP}/registrations"
 #: On a NodePool, what is done about rebalance recommendations: ``off``, ``drain`` or ``replace``.
 REBALANCE = f"{OWN_GROUP}/rebalance"

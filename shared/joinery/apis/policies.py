@@ -16,7 +16,7 @@ class NodeRepair(StrEnum):
 
 
 class Steering(StrEnum):
-    """How the pods that a new node was bought for get there (``joinery.lifecycle.steering``).
+    """How the pods that a new node was bought for get there (``joinery.lifecycle.joining.steering``).
 
     ``TAINT``: the node is kept for them by a taint that only they tolerate. ``OFF``: kube-scheduler decides by its own
     scores, and Joinery needs no right to patch pods.

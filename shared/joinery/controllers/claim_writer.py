@@ -14,8 +14,8 @@ from joinery.cluster.gateway import LONGEST_CALL, Cluster
 from joinery.controllers.actor import Actor
 from joinery.controllers.refused_claims import RefusedClaims
 from joinery.errors import ConfigurationError, DeniedError, JoineryError, UnavailableError
-from joinery.lifecycle.fleet_groups import launch_token
-from joinery.lifecycle.new_claims import claims_of
+from joinery.lifecycle.launching.fleet_groups import launch_token
+from joinery.lifecycle.launching.new_claims import claims_of
 from joinery.observability import NODE_CLAIM, REASON, logger, said
 from joinery.scheduling.packing import Launch, Packing, Unplaced
 from joinery.scheduling.problem import Problem

@@ -35,9 +35,9 @@ from joinery.disruption.validation import Dropped, validate
 from joinery.doorbell.gateway import Bell
 from joinery.errors import RefusedError
 from joinery.gateways import Gateways
-from joinery.lifecycle.drift import drift_noted
-from joinery.lifecycle.new_claims import claims_of
-from joinery.lifecycle.new_commands import NewCommand
+from joinery.lifecycle.disrupting.new_commands import NewCommand
+from joinery.lifecycle.launching.new_claims import claims_of
+from joinery.lifecycle.view.drift import drift_noted
 from joinery.measuring.cluster import by_node_pool, standing
 from joinery.observability import COMMAND, COST, REASON, RECORD, Count, count, logger, metrics, said
 from joinery.scheduling.packing import Packing

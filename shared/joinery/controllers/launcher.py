@@ -30,7 +30,7 @@ from joinery.controllers.invocation import Invocation, TimeIsOverError
 from joinery.controllers.supply import Supply, read_supply
 from joinery.errors import CapacityError, JoineryError, UnavailableError
 from joinery.gateways import Gateways
-from joinery.lifecycle.fleet_groups import (
+from joinery.lifecycle.launching.fleet_groups import (
     FleetGroup,
     FleetOutcome,
     fleet_groups,
@@ -39,8 +39,8 @@ from joinery.lifecycle.fleet_groups import (
     settle,
     unlaunchable,
 )
-from joinery.lifecycle.held_launches import hold_back
-from joinery.lifecycle.instance_filters import FilteredTypes, filtered, tenancy
+from joinery.lifecycle.launching.held_launches import hold_back
+from joinery.lifecycle.launching.instance_filters import FilteredTypes, filtered, tenancy
 from joinery.observability import REASON, logger, said
 from joinery.state.instances import Instance
 from joinery.state.offerings import EFA

@@ -23,8 +23,8 @@ from joinery.doorbell.gateway import Bell
 from joinery.errors import ConflictError, JoineryError
 from joinery.gateways import Gateways
 from joinery.lifecycle.decision import LifecycleDecision, decide
-from joinery.lifecycle.surging import leaving_pods, surges
-from joinery.lifecycle.view import View, view_of
+from joinery.lifecycle.draining.surging import leaving_pods, surges
+from joinery.lifecycle.view.view import View, view_of
 from joinery.measuring.pods import Arrivals
 from joinery.observability import REASON, Count, count, logger, metrics, said
 from joinery.settings import Settings
@@ -67,7 +67,7 @@ class LifecycleController:
     def _read(self) -> tuple[View, JoineryError | None]:
         """The view, and why it has no instances, if EC2 could not be asked for them."""
         instances, unlisted = None, None
-        # The instances first: see ``lifecycle.view``.
+        # The instances first: see ``lifecycle.view.view``.
         try:
             instances = self._gateways.cloud.instances()
         except JoineryError as error:

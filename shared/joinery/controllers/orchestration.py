@@ -11,9 +11,9 @@
 - The Lease is taken and given back in ``start``; whoever calls must not hold it. ``ConflictError`` while another does.
 - Candidates are marked before replacements are written, so that nobody buys for their pods twice, and launches follow
   when the Lease is given back. A crash in between costs time alone: lifecycle rolls back what was not completed, and
-  launches what was written (``lifecycle.orchestration``, which says how a command goes on).
-- Replacements come from ``lifecycle.new_claims``. For the pods of some candidates: plan from ``as_if_retired``, keep
-  ``for_moves``, and make claims of it (``claims_of``).
+  launches what was written (``lifecycle.disrupting.orchestration``, which says how a command goes on).
+- Replacements come from ``lifecycle.launching.new_claims``. For the pods of some candidates: plan from
+  ``as_if_retired``, keep ``for_moves``, and make claims of it (``claims_of``).
 - A call fails by itself: what went wrong is noted with the actor, and the other commands start.
 - The Lease is held for some dozens of commands at most. The rest is left to the next run, which the caller rings for
   (``Actor.is_cut_short``): pods that wait must not wait for the end of them all.
@@ -39,11 +39,18 @@ from joinery.controllers.supply import Supply
 from joinery.doorbell.gateway import Bell
 from joinery.errors import JoineryError, UnavailableError
 from joinery.gateways import Gateways
-from joinery.lifecycle.drift_costs import added_cost, dearer_events
-from joinery.lifecycle.fleet_groups import fleet_groups
-from joinery.lifecycle.held_launches import cheapest
-from joinery.lifecycle.new_commands import NewCommand, as_candidate, as_replacement, obstacle, overtaken, record_for
-from joinery.lifecycle.soaking import owners_that_run_well
+from joinery.lifecycle.disrupting.drift_costs import added_cost, dearer_events
+from joinery.lifecycle.disrupting.new_commands import (
+    NewCommand,
+    as_candidate,
+    as_replacement,
+    obstacle,
+    overtaken,
+    record_for,
+)
+from joinery.lifecycle.launching.fleet_groups import fleet_groups
+from joinery.lifecycle.launching.held_launches import cheapest
+from joinery.lifecycle.pools.soaking import owners_that_run_well
 from joinery.observability import COMMAND, COST, REASON, logger, said
 from joinery.scheduling.admission import Purchase, admit, over
 from joinery.state.claim_changes import newly_leaving
@@ -179,8 +186,8 @@ class Orchestrator:
     def _mark_one(self, candidate: NodeClaim, record: CommandRecord) -> NodeClaim:
         self._check_time(candidate)
         node = self._nodes.get(candidate.status.provider_id)
-        # The taint first: one without a command is removed by lifecycle (``lifecycle.reprieve``), while a command
-        # without its taint would let pods onto a node that goes.
+        # The taint first: one without a command is removed by lifecycle (``lifecycle.disrupting.reprieve``), while a
+        # command without its taint would let pods onto a node that goes.
         if node is not None and (after := tainted(node)) != node:
             self._gateways.cluster.update_node(node, after)
             self._check_time(candidate)

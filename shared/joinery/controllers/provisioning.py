@@ -35,8 +35,8 @@ from joinery.controllers.telling import tell
 from joinery.doorbell.gateway import Bell
 from joinery.errors import RefusedError
 from joinery.gateways import Gateways
-from joinery.lifecycle.replacement import replaced
-from joinery.lifecycle.steering import promises
+from joinery.lifecycle.joining.steering import promises
+from joinery.lifecycle.view.replacement import replaced
 from joinery.measuring.pods import waiting
 from joinery.observability import COST, REASON, RECORD, logger, metrics, said
 from joinery.planning import Plan

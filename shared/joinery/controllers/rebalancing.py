@@ -1,7 +1,7 @@
 """Nodes at a higher risk are replaced: a disruption command for each claim that a rebalance recommendation has marked.
 
 The interruption door marks (``interruption.rebalance``) and rings; the rest is done at the end of a run of
-provisioning, which may plan and buy. What follows a start is lifecycle's (``lifecycle.orchestration``).
+provisioning, which may plan and buy. What follows a start is lifecycle's (``lifecycle.disrupting.orchestration``).
 """
 
 from dataclasses import replace
@@ -17,8 +17,8 @@ from joinery.doorbell.gateway import Bell
 from joinery.errors import ConflictError
 from joinery.gateways import Gateways
 from joinery.interruption.rebalance import is_to_be_replaced
-from joinery.lifecycle.new_claims import claims_of
-from joinery.lifecycle.new_commands import NewCommand, as_if_retired, for_moves
+from joinery.lifecycle.disrupting.new_commands import NewCommand, as_if_retired, for_moves
+from joinery.lifecycle.launching.new_claims import claims_of
 from joinery.observability import COMMAND, REASON, logger, said
 from joinery.planning import plan
 from joinery.scheduling.problem import Options, Problem

@@ -19,7 +19,7 @@ from joinery.apis.nodeclaim import ClaimResources, NodeClaim
 from joinery.cluster.gateway import Cluster
 from joinery.controllers.actor import Actor
 from joinery.errors import ConfigurationError, ConflictError, JoineryError
-from joinery.lifecycle.new_claims import claims_of
+from joinery.lifecycle.launching.new_claims import claims_of
 from joinery.observability import NODE_CLAIM, REASON, logger, said
 from joinery.planning import plan
 from joinery.scheduling.packing import Launch, Unplaced

@@ -30,8 +30,8 @@ from joinery.disruption.static_drift import to_replace
 from joinery.doorbell.gateway import Bell
 from joinery.errors import RefusedError
 from joinery.gateways import Gateways
-from joinery.lifecycle.new_claims import claims_of
-from joinery.lifecycle.new_commands import NewCommand, as_if_retired
+from joinery.lifecycle.disrupting.new_commands import NewCommand, as_if_retired
+from joinery.lifecycle.launching.new_claims import claims_of
 from joinery.observability import CODE, COST, REASON, RECORD, logger, said
 from joinery.observability import NODE_POOL as NODE_POOL_FIELD
 from joinery.scheduling.admission import admit_launches, fits
@@ -125,8 +125,8 @@ class StaticCapacity:
         """Start commands that replace the pools' drifted nodes, one for one.
 
         ``options``: their ``caps`` are what the run may still buy. Nodes that run well are the last to be replaced.
-        Lifecycle says which have drifted (``lifecycle.drift``), and carries the commands out
-        (``lifecycle.orchestration``).
+        Lifecycle says which have drifted (``lifecycle.view.drift``), and carries the commands out
+        (``lifecycle.disrupting.orchestration``).
         """
         drift = to_replace(snapshot, settings.canary, settings.terminate_first)
         announce(self._gateways, self._invocation, drift.announcements[:MOST_EVENTS])

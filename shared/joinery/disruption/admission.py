@@ -18,7 +18,7 @@ from joinery.disruption.disruptions import Disruption, Held, HeldCode
 from joinery.disruption.eviction_rates import EvictionRates
 from joinery.disruption.problem import DisruptionProblem
 from joinery.disruption.rates import allowance
-from joinery.lifecycle.canary import Trials
+from joinery.lifecycle.pools.canary import Trials
 from joinery.state.claims import DRIFTED
 from joinery.state.nodes import NodeView
 

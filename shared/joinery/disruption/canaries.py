@@ -1,4 +1,4 @@
-"""What trials of images (``lifecycle.canary``) allow a decision about disruption to do.
+"""What trials of images (``lifecycle.pools.canary``) allow a decision about disruption to do.
 
 A drifted node is replaced by one that boots what its node class selects now. So is a node that is consolidated, if
 something is bought for it. While an image is on trial, only as many nodes move to it as the trial has room for; none
@@ -13,8 +13,8 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.disruption.candidates import Candidate
 from joinery.disruption.disruptions import Disruption
 from joinery.disruption.problem import DisruptionProblem
-from joinery.lifecycle.canary import Stage, Trial, Trials, trials
-from joinery.lifecycle.drift import drifted_since
+from joinery.lifecycle.pools.canary import Stage, Trial, Trials, trials
+from joinery.lifecycle.view.drift import drifted_since
 from joinery.scheduling.packing import Launch
 from joinery.state.snapshot import Snapshot
 

@@ -9,8 +9,8 @@ cluster.
 - Empty nodes and underutilised ones go only after their NodePool's ``consolidateAfter``, and underutilised ones only if
   its ``consolidationPolicy`` allows that, what they cost is known, and they have paid for themselves if Joinery
   launched them lately (``disruption.repayment``). Drifted nodes go whatever the policy.
-- Pods that must not be disrupted now, and budgets of pods that are used up, keep a node (``lifecycle.second_look``).
-  They do not keep a drifted one whose claim has a ``terminationGracePeriod``.
+- Pods that must not be disrupted now, and budgets of pods that are used up, keep a node
+  (``lifecycle.view.second_look``). They do not keep a drifted one whose claim has a ``terminationGracePeriod``.
 - Nodes of static NodePools are no candidates: ``disruption.static_drift`` and ``disruption.scale_down`` deal with them.
 
 A stop (``state.stops``) holds all nodes. Budgets and rates of NodePools are about commands, not about nodes:
@@ -33,8 +33,8 @@ from joinery.disruption.eviction_rates import rate_fault
 from joinery.disruption.moves import MovePrices
 from joinery.disruption.problem import DisruptionProblem
 from joinery.disruption.repayment import repayment
-from joinery.lifecycle.drift import by_drift
-from joinery.lifecycle.second_look import ObjectionKind, SecondLook
+from joinery.lifecycle.view.drift import by_drift
+from joinery.lifecycle.view.second_look import ObjectionKind, SecondLook
 from joinery.state.claims import DRIFTED
 from joinery.state.disruption import record_of
 from joinery.state.nodes import NodeView, views

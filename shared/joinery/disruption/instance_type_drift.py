@@ -1,9 +1,9 @@
 """Instance types that nobody sells any more: a node of such a type has drifted (Karpenter `InstanceTypeNotFound`).
 
-Disruption judges this, because it reads the catalogue anyway; every other reason is lifecycle's (``lifecycle.drift``).
-A claim counts after an hour: what was just bought was just sold. Karpenter asks for an offering of the node's own
-capacity type. Here any in its zone will do: a reservation ends and leaves an on-demand node, and a type without a
-recent spot price is sold all the same.
+Disruption judges this, because it reads the catalogue anyway; every other reason is lifecycle's
+(``lifecycle.view.drift``). A claim counts after an hour: what was just bought was just sold. Karpenter asks for an
+offering of the node's own capacity type. Here any in its zone will do: a reservation ends and leaves an on-demand node,
+and a type without a recent spot price is sold all the same.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,7 +12,7 @@ from datetime import timedelta
 from joinery.apis.drift import Drift
 from joinery.apis.labels import INSTANCE_TYPE, NODE_POOL, ZONE
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.lifecycle.drift import INSTANCE_TYPE_NOT_FOUND, drift_noted, with_drift, without_drift
+from joinery.lifecycle.view.drift import INSTANCE_TYPE_NOT_FOUND, drift_noted, with_drift, without_drift
 from joinery.state.claims import LAUNCHED
 from joinery.state.offerings import InstanceType
 from joinery.state.snapshot import Snapshot

@@ -8,10 +8,10 @@ The rules are Karpenter's (disruption, StaticDrift), and those by which it choos
   candidate goes. So a pool whose limit is its ``replicas`` is not replaced, and says so; unless it is to end its nodes
   first (``apis.policies.TerminateFirst``).
 - The longest drifted go first, and before them those without pods.
-- A node with ``do-not-disrupt``, or with pods that must not be disrupted, stays (``lifecycle.second_look``); unless its
-  claim has a ``terminationGracePeriod``, which promises that it can be replaced.
+- A node with ``do-not-disrupt``, or with pods that must not be disrupted, stays (``lifecycle.view.second_look``);
+  unless its claim has a ``terminationGracePeriod``, which promises that it can be replaced.
 - A node whose replacement would boot an image that is on trial waits (``disruption.canaries``).
-- A pool whose new nodes do not register (``lifecycle.registration_health``) keeps the ones that it has, until its
+- A pool whose new nodes do not register (``lifecycle.pools.registration_health``) keeps the ones that it has, until its
   launches succeed again or it or its node class is changed.
 """
 
@@ -31,11 +31,11 @@ from joinery.disruption.budgets import PoolNodes, pool_nodes
 from joinery.disruption.canaries import image_for, sentence
 from joinery.disruption.rates import allowance
 from joinery.disruption.terminate_first import wishes_of
-from joinery.lifecycle.canary import Trials, trials
-from joinery.lifecycle.drift import by_drift
-from joinery.lifecycle.new_commands import NewCommand, obstacle
-from joinery.lifecycle.registration_health import REGISTRATION_HEALTHY
-from joinery.lifecycle.second_look import SecondLook
+from joinery.lifecycle.disrupting.new_commands import NewCommand, obstacle
+from joinery.lifecycle.pools.canary import Trials, trials
+from joinery.lifecycle.pools.registration_health import REGISTRATION_HEALTHY
+from joinery.lifecycle.view.drift import by_drift
+from joinery.lifecycle.view.second_look import SecondLook
 from joinery.state.claims import DRIFTED, INITIALIZED, INSTANCE_TERMINATING
 from joinery.state.disruption import ends_first
 from joinery.state.nodes import views

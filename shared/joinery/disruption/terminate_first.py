@@ -25,7 +25,7 @@ from joinery.apis.sizes import CHEAPEST
 from joinery.disruption.candidates import Candidate
 from joinery.disruption.disruptions import Disruption
 from joinery.disruption.problem import DisruptionProblem
-from joinery.lifecycle.drift import by_drift
+from joinery.lifecycle.view.drift import by_drift
 from joinery.scheduling.constraints.budgets import Coverage
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem

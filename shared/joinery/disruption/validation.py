@@ -20,7 +20,7 @@ from joinery.apis.disruption import DisruptionReason
 from joinery.apis.quantity import total
 from joinery.disruption.disruptions import Disruption
 from joinery.disruption.terminate_first import violation
-from joinery.lifecycle.new_commands import as_if_retired
+from joinery.lifecycle.disrupting.new_commands import as_if_retired
 from joinery.scheduling.constraints.resources import requests_of
 from joinery.scheduling.packing import ExistingPlacement, Launch, Packing, placed_pods, placements_of
 from joinery.scheduling.problem import Problem

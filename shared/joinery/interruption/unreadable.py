@@ -2,8 +2,8 @@
 
 Such a claim cannot be marked, and nobody would finish its deletion, so it is left as it is: a person has to mend it.
 Its Node can be tainted and deleted. Then its pods count as pending, provisioning buys what they need, and lifecycle
-drains the Node as one whose claim is gone (``lifecycle.finalization.finalize_node``). The instance is EC2's to end; if
-it does not, the claim protects it until the claim can be read again (``lifecycle.garbage``).
+drains the Node as one whose claim is gone (``lifecycle.draining.finalization.finalize_node``). The instance is EC2's to
+end; if it does not, the claim protects it until the claim can be read again (``lifecycle.garbage``).
 """
 
 from collections.abc import Iterable

@@ -11,15 +11,15 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodeclass import NodeClassStatus
 from joinery.apis.policies import NodeRepair
 from joinery.commands import Announce, Command, DeleteClaim, Tolerate, UpdateClaim, UpdateClass, UpdatePool
-from joinery.lifecycle.canary import trials
-from joinery.lifecycle.finalization import finalize_node, is_ours
+from joinery.lifecycle.draining.finalization import finalize_node, is_ours
+from joinery.lifecycle.draining.turns import in_turn
 from joinery.lifecycle.garbage import unknown_instances
-from joinery.lifecycle.readiness import readiness
-from joinery.lifecycle.registration_health import REGISTRATION_HEALTHY
+from joinery.lifecycle.pools.canary import trials
+from joinery.lifecycle.pools.readiness import readiness
+from joinery.lifecycle.pools.registration_health import REGISTRATION_HEALTHY
 from joinery.lifecycle.repair import Repairs, repairs
 from joinery.lifecycle.step import advance
-from joinery.lifecycle.turns import in_turn
-from joinery.lifecycle.view import Step, View
+from joinery.lifecycle.view.view import Step, View
 
 Chain = tuple[Command, ...]
 
@@ -38,10 +38,11 @@ class LifecycleDecision:
 
     ``readiness``: for each NodePool, node class and invalid resource whose status changes. ``steps``: one for each
     claim of ours that stays. ``ends``: one for each that is being deleted, and for each Node of ours that is being
-    deleted without a claim, in the order in which they should be carried out (``lifecycle.turns``). ``garbage``: for
-    each instance that has no claim. ``failures``: the claims and Nodes whose step could not be decided.
+    deleted without a claim, in the order in which they should be carried out (``lifecycle.draining.turns``).
+    ``garbage``: for each instance that has no claim. ``failures``: the claims and Nodes whose step could not be
+    decided.
     ``blocked_repairs``: Events about unhealthy nodes that are not repaired (``lifecycle.repair``). ``halted``: names of
-    node classes of which an image has failed its trial (``lifecycle.canary``).
+    node classes of which an image has failed its trial (``lifecycle.pools.canary``).
     """
 
     readiness: tuple[Chain, ...]

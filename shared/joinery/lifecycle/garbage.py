@@ -2,7 +2,7 @@
 
 An instance without a claim is a leak that costs money, unless its claim is about to learn of it: EC2 has accepted the
 launch, and whoever asked was stopped before it could write that down. Such an instance carries the token of a call
-whose claims still wait, so it is left alone until they have it or are given up (``lifecycle.liveness``).
+whose claims still wait, so it is left alone until they have it or are given up (``lifecycle.joining.liveness``).
 """
 
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ from datetime import timedelta
 from joinery.apis.labels import NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, DeleteNode, TerminateInstance
-from joinery.lifecycle.fleet_groups import fleet_groups
-from joinery.lifecycle.liveness import LAUNCH_TIMEOUT
-from joinery.lifecycle.view import View, is_ready
+from joinery.lifecycle.joining.liveness import LAUNCH_TIMEOUT
+from joinery.lifecycle.launching.fleet_groups import fleet_groups
+from joinery.lifecycle.view.view import View, is_ready
 from joinery.state.claims import LAUNCHED, REGISTERED, awaits_launch
 from joinery.state.instances import INSTANCE_CLAIM_TAG, Instance, instance_id
 from joinery.state.snapshot import Invalid, Snapshot
@@ -73,7 +73,7 @@ def unknown_instances(view: View) -> Iterable[tuple[Command, ...]]:
 def _owned(view: View) -> set[str]:
     """The instances whose Nodes name a claim that is there as their owner, whatever that claim says of itself.
 
-    Its provider ID may have been changed (``lifecycle.membership``).
+    Its provider ID may have been changed (``lifecycle.joining.membership``).
     """
     uids = {claim.metadata.uid for claim in view.snapshot.node_claims}
     nodes = (node for nodes in view.nodes.values() for node in nodes)

@@ -25,7 +25,7 @@ from joinery.apis.labels import NODE_POOL, REBOOTED_AT, TERMINATION_TIMESTAMP
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.policies import NodeRepair
 from joinery.commands import Announce, Command, DeleteClaim, RebootInstance, UpdateClaim
-from joinery.lifecycle.view import View
+from joinery.lifecycle.view.view import View
 from joinery.state.claims import annotated, moment
 from joinery.state.instances import instance_id
 

@@ -18,22 +18,22 @@ from joinery.apis.core import Node
 from joinery.apis.labels import INSTANCE_TAGGED, INTERRUPTED_AT, TERMINATION_FINALIZER
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
-from joinery.lifecycle.adoption import adopted
-from joinery.lifecycle.consistency import checked
-from joinery.lifecycle.consolidatable import with_consolidatable
-from joinery.lifecycle.demotion import demoted
-from joinery.lifecycle.emptiness import with_emptiness
-from joinery.lifecycle.finalization import finalize
+from joinery.lifecycle.conditions.consolidatable import with_consolidatable
+from joinery.lifecycle.conditions.demotion import demoted
+from joinery.lifecycle.conditions.emptiness import with_emptiness
+from joinery.lifecycle.conditions.pod_tracking import tracked
+from joinery.lifecycle.disrupting.orchestration import is_candidate_in, launched_from_now_on, orchestrated, retired
+from joinery.lifecycle.disrupting.reprieve import reprieved
+from joinery.lifecycle.draining.finalization import finalize
 from joinery.lifecycle.garbage import lost_instance
-from joinery.lifecycle.initialization import initialize
-from joinery.lifecycle.liveness import REGISTRATION_TIMEOUT, overdue
-from joinery.lifecycle.membership import left_behind, restored
-from joinery.lifecycle.orchestration import is_candidate_in, launched_from_now_on, orchestrated, retired
-from joinery.lifecycle.pod_tracking import tracked
-from joinery.lifecycle.registration import register, unjoined
-from joinery.lifecycle.reprieve import reprieved
-from joinery.lifecycle.steering import Steered, steer
-from joinery.lifecycle.view import Step, View
+from joinery.lifecycle.joining.adoption import adopted
+from joinery.lifecycle.joining.consistency import checked
+from joinery.lifecycle.joining.initialization import initialize
+from joinery.lifecycle.joining.liveness import REGISTRATION_TIMEOUT, overdue
+from joinery.lifecycle.joining.membership import left_behind, restored
+from joinery.lifecycle.joining.registration import register, unjoined
+from joinery.lifecycle.joining.steering import Steered, steer
+from joinery.lifecycle.view.view import Step, View
 from joinery.state.claims import INITIALIZED, LAUNCHED, REGISTERED, annotated, has_lost_node, settled, with_metadata
 from joinery.state.disruption import is_postponed
 from joinery.state.instances import INSTANCE_CLAIM_TAG, instance_id

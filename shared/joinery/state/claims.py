@@ -16,7 +16,7 @@ from joinery.state.disruption import is_postponed
 LAUNCHED, REGISTERED, INITIALIZED = NODE_CLAIM_DEPENDENTS
 #: The condition of a claim whose instance EC2 was asked to end.
 INSTANCE_TERMINATING = "InstanceTerminating"
-#: The condition of a claim whose node is not what its NodePool or node class says now (``lifecycle.drift``).
+#: The condition of a claim whose node is not what its NodePool or node class says now (``lifecycle.view.drift``).
 DRIFTED = "Drifted"
 #: How long after its registration a Node may be missing from a snapshot although it is there. The lists of a snapshot
 #: are read one after another, and an API server may answer from a cache that lags.

@@ -3,7 +3,7 @@
 A command survives any crash because it is kept in the objects that it is about. Each candidate carries the whole
 command (``joinery.dev/disruption-command``), each replacement says whom it replaces (``joinery.dev/replaces``). Both
 are written by whoever starts the command (``controllers.orchestration``); from then on lifecycle carries it out
-(``lifecycle.orchestration``).
+(``lifecycle.disrupting.orchestration``).
 
 A claim has one annotation, so it is in at most one command. Users may edit annotations: one that cannot be read stands
 for no command.

@@ -6,7 +6,8 @@ estimate counts. From then on everything is as the node says, except for the tai
 was bought for: plans never see that one.
 
 A claim that had a Node and has lost it is no node on its way: its instance may never join again
-(``lifecycle.membership``). Until then its room does not count, and neither does it against the limits of its pool.
+(``lifecycle.joining.membership``). Until then its room does not count, and neither does it against the limits of its
+pool.
 """
 
 from collections import defaultdict

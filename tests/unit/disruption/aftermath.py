@@ -13,8 +13,8 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.quantity import texts
 from joinery.disruption.disruptions import Disruption
 from joinery.disruption.problem import DisruptionProblem
-from joinery.lifecycle.new_claims import claims_of
-from joinery.lifecycle.new_commands import NewCommand, as_replacement, record_for
+from joinery.lifecycle.disrupting.new_commands import NewCommand, as_replacement, record_for
+from joinery.lifecycle.launching.new_claims import claims_of
 from joinery.scheduling.packing import Launch, Packing
 from joinery.state.claims import unannotated, with_metadata, with_status
 from joinery.state.offerings import InstanceType

@@ -11,9 +11,9 @@ from joinery.apis.validation import validate
 from joinery.disruption.candidates import candidates
 from joinery.disruption.disruptions import Held, HeldCode
 from joinery.disruption.static_drift import to_replace
-from joinery.lifecycle.new_commands import as_candidate
-from joinery.lifecycle.second_look import SecondLook
-from joinery.lifecycle.verdict import Outlook, disruptions_of
+from joinery.lifecycle.disrupting.new_commands import as_candidate
+from joinery.lifecycle.view.second_look import SecondLook
+from joinery.lifecycle.view.verdict import Outlook, disruptions_of
 from joinery.state.disruption import CommandRecord, Readiness
 from simulator import builders
 from simulator.clock import START

@@ -12,7 +12,7 @@ from joinery.apis.disruption import CanaryRule, canary_of
 from joinery.apis.ec2nodeclass import EC2NodeClass
 from joinery.apis.labels import ARCH, CANARIES, CANARY, CANARY_APPROVED, INTERRUPTED_AT, RAN_WELL, REPLACES
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.lifecycle.canary import Stage, Trial, canary_events, trials
+from joinery.lifecycle.pools.canary import Stage, Trial, canary_events, trials
 from joinery.state.canaries import Outcome, verdicts_of
 from joinery.state.claims import with_status
 from joinery.state.disruption import Replaces, encoded

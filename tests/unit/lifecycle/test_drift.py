@@ -21,7 +21,7 @@ from joinery.apis.labels import (
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.nodepool import NodePool
 from joinery.disruption.static_drift import to_replace
-from joinery.lifecycle.drift import INSTANCE_TYPE_NOT_FOUND, DriftDetector, with_drift
+from joinery.lifecycle.view.drift import INSTANCE_TYPE_NOT_FOUND, DriftDetector, with_drift
 from joinery.state.claims import with_metadata
 from joinery.state.instances import Instance
 from joinery.state.snapshot import Snapshot

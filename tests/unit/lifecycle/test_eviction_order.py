@@ -7,9 +7,9 @@ from joinery.apis.core import Pod
 from joinery.apis.labels import DO_NOT_DISRUPT, INTERRUPTED_AT, REPLACEMENT_LAUNCHED, RETIRED_FOR
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Evict
-from joinery.lifecycle.eviction_order import LONGEST_WAIT, awaiting_larger
-from joinery.lifecycle.finalization import finalize
-from joinery.lifecycle.view import view_of
+from joinery.lifecycle.draining.finalization import finalize
+from joinery.lifecycle.view.eviction_order import LONGEST_WAIT, awaiting_larger
+from joinery.lifecycle.view.view import view_of
 from joinery.state.instances import Instance
 from joinery.state.snapshot import Snapshot
 from simulator import builders

@@ -16,8 +16,8 @@ from joinery.apis.labels import (
 from joinery.apis.meta import Condition
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce, UpdateClaim, UpdateNode
-from joinery.lifecycle.finalization import finalize, finalize_node
-from joinery.lifecycle.view import Step, view_of
+from joinery.lifecycle.draining.finalization import finalize, finalize_node
+from joinery.lifecycle.view.view import Step, view_of
 from joinery.state.claims import with_status
 from joinery.state.instances import Instance
 from joinery.state.snapshot import Snapshot

@@ -7,7 +7,7 @@ import pytest
 from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, LAUNCH_TOKEN, ZONE
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import DeleteClaim, MarkUnavailable, UpdateClaim
-from joinery.lifecycle.fleet_groups import FleetGroup, FleetOutcome, fleet_groups, settle, unlaunchable
+from joinery.lifecycle.launching.fleet_groups import FleetGroup, FleetOutcome, fleet_groups, settle, unlaunchable
 from joinery.state.instances import Instance
 from joinery.state.offerings import OfferingKey
 from simulator import builders

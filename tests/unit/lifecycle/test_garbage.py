@@ -8,9 +8,9 @@ from joinery.apis.core import Node
 from joinery.apis.labels import LAUNCH_TOKEN, MANAGED_BY, NODE_POOL
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import TerminateInstance
-from joinery.lifecycle.fleet_groups import fleet_groups
 from joinery.lifecycle.garbage import unknown_instances
-from joinery.lifecycle.view import view_of
+from joinery.lifecycle.launching.fleet_groups import fleet_groups
+from joinery.lifecycle.view.view import view_of
 from joinery.state.instances import INSTANCE_CLAIM_TAG, Instance
 from joinery.state.snapshot import Invalid, Snapshot
 from simulator import builders

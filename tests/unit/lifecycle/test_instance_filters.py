@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from joinery.apis.labels import CAPACITY_TYPE, INSTANCE_TYPE, ON_DEMAND, RESERVATION_ID, RESERVED, SPOT, ZONE
-from joinery.lifecycle.instance_filters import LARGEST_REQUEST, FilteredTypes, filtered
+from joinery.lifecycle.launching.instance_filters import LARGEST_REQUEST, FilteredTypes, filtered
 from joinery.state.offerings import InstanceType, Offering, OfferingKey, Reservation, without
 from simulator import builders
 

@@ -13,9 +13,9 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Announce
 from joinery.disruption.static_drift import to_replace
 from joinery.lifecycle.decision import decide
-from joinery.lifecycle.new_commands import as_candidate, as_replacement
-from joinery.lifecycle.verdict import Outlook
-from joinery.lifecycle.view import view_of
+from joinery.lifecycle.disrupting.new_commands import as_candidate, as_replacement
+from joinery.lifecycle.view.verdict import Outlook
+from joinery.lifecycle.view.view import view_of
 from joinery.state.claims import DRIFTED, with_metadata
 from joinery.state.disruption import CommandRecord
 from joinery.state.snapshot import Snapshot

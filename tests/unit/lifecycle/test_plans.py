@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from joinery.apis.core import Pod
 from joinery.apis.labels import PLANNED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
-from joinery.lifecycle.view import view_of
+from joinery.lifecycle.view.view import view_of
 from joinery.state.nodes import views
 from joinery.state.plans import MOST_BYTES, expected, needs, planned_pods, remembered
 from joinery.state.snapshot import Snapshot

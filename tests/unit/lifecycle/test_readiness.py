@@ -11,7 +11,7 @@ from joinery.apis.meta import Condition
 from joinery.apis.nodeclass import DEFAULT_KIND, NodeClass
 from joinery.apis.nodepool import NodePool
 from joinery.commands import Announce, Command, Reject, UpdateClass, UpdatePool
-from joinery.lifecycle.readiness import readiness
+from joinery.lifecycle.pools.readiness import readiness
 from joinery.state.snapshot import Invalid, Snapshot
 from simulator import builders
 from simulator.clock import START

@@ -14,7 +14,7 @@ from joinery.apis.nodeclaim import NodeClaim
 from joinery.apis.policies import NodeRepair
 from joinery.commands import Command, DeleteClaim, RebootInstance, UpdateClaim
 from joinery.lifecycle.repair import REBOOT_HELPS_WITHIN, Repairs, repairs
-from joinery.lifecycle.view import View, view_of
+from joinery.lifecycle.view.view import View, view_of
 from joinery.state.claims import moment
 from joinery.state.instances import Instance
 from joinery.state.snapshot import Snapshot

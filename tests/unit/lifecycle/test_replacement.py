@@ -3,7 +3,7 @@
 from typing import Any
 
 from joinery.apis.labels import INTERRUPTED_AT, REPLACEMENT_LAUNCHED
-from joinery.lifecycle.replacement import replaced
+from joinery.lifecycle.view.replacement import replaced
 from joinery.scheduling.packing import ExistingPlacement, Packing, Unplaced
 from joinery.scheduling.reason import Reason, ReasonCode
 from joinery.state.snapshot import Snapshot

@@ -7,9 +7,9 @@ import pytest
 from joinery.apis.core import Pod
 from joinery.apis.disruption import DisruptionReason
 from joinery.apis.labels import DO_NOT_DISRUPT
-from joinery.lifecycle.new_commands import as_candidate
-from joinery.lifecycle.second_look import SecondLook
-from joinery.lifecycle.verdict import Outlook, disruptions_of
+from joinery.lifecycle.disrupting.new_commands import as_candidate
+from joinery.lifecycle.view.second_look import SecondLook
+from joinery.lifecycle.view.verdict import Outlook, disruptions_of
 from joinery.state.disruption import CommandRecord
 from simulator import builders
 from simulator.clock import START

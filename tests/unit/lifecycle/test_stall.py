@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from joinery.apis.labels import DRAIN_STALLED, INTERRUPTED_AT
-from joinery.lifecycle.stall import Stall, is_deadline_near, pace, stall_in
+from joinery.lifecycle.draining.stall import Stall, is_deadline_near, pace, stall_in
 from simulator import builders
 from simulator.clock import START
 

@@ -9,10 +9,10 @@ from joinery.apis.core import Node, Pod, Toleration
 from joinery.apis.labels import PLANNED_PODS, PLANNED_TAINT, UNREGISTERED_TAINT
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import UpdateNode
-from joinery.lifecycle.binding import TIME_TO_BIND
-from joinery.lifecycle.steering import LONGEST_KEPT, is_steered, kept, promises, steer
+from joinery.lifecycle.joining.steering import LONGEST_KEPT, is_steered, kept, promises, steer
 from joinery.lifecycle.step import advance
-from joinery.lifecycle.view import Step, view_of
+from joinery.lifecycle.view.binding import TIME_TO_BIND
+from joinery.lifecycle.view.view import Step, view_of
 from joinery.scheduling.packing import ExistingPlacement, Packing
 from joinery.state.instances import Instance
 from joinery.state.nodes import views

@@ -18,7 +18,7 @@ from joinery.apis.labels import (
 from joinery.apis.nodeclaim import NodeClaim
 from joinery.commands import Command, DeleteClaim, TagInstance, UpdateClaim, UpdateNode
 from joinery.lifecycle.step import LAUNCHING, advance
-from joinery.lifecycle.view import Step, view_of
+from joinery.lifecycle.view.view import Step, view_of
 from joinery.state.instances import Instance
 from joinery.state.snapshot import Snapshot
 from simulator import builders

@@ -3,9 +3,9 @@
 from datetime import timedelta
 
 from joinery.apis.labels import INTERRUPTED_AT, TERMINATION_TIMESTAMP
-from joinery.lifecycle.stall import Stall
-from joinery.lifecycle.turns import in_turn
-from joinery.lifecycle.view import view_of
+from joinery.lifecycle.draining.stall import Stall
+from joinery.lifecycle.draining.turns import in_turn
+from joinery.lifecycle.view.view import view_of
 from joinery.state.snapshot import Snapshot
 from simulator import builders
 from simulator.clock import START

@@ -20,7 +20,7 @@ from joinery.apis.labels import HOSTNAME
 from joinery.disruption.candidates import Candidate, Candidates
 from joinery.disruption.consolidation.model import MUST_GO, Model, hourly
 from joinery.disruption.problem import DisruptionProblem
-from joinery.lifecycle.new_commands import as_if_retired
+from joinery.lifecycle.disrupting.new_commands import as_if_retired
 from joinery.optimizer.arrays import Floats, Ints, Mask
 from joinery.optimizer.consolidation.instance import ConsolidationInstance
 from joinery.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from joinery.apis.sizes import CHEAPEST
 from joinery.disruption.candidates import Candidate, Candidates
 from joinery.disruption.problem import DisruptionProblem
-from joinery.lifecycle.new_commands import as_if_retired
+from joinery.lifecycle.disrupting.new_commands import as_if_retired
 from joinery.scheduling.firstfit.pending import must_move
 from joinery.scheduling.packing import ExistingPlacement, Launch, placed_pods, placements_of
 from joinery.scheduling.problem import Wishes

@@ -1,0 +1,1 @@
+"""What a claim or Node notes about itself while it serves."""

@@ -1,0 +1,39 @@
+"""Consolidatable: a claim says when its node has been quiet for as long as its NodePool asks for.
+
+The rule is Karpenter's (nodeclaim/disruption, Consolidation): True once ``consolidateAfter`` has passed since pods last
+came or went, as the claim has noted it (``lifecycle.conditions.pod_tracking``), or since the node was initialised.
+Otherwise it is absent. The condition is for people and for a Karpenter that takes over. Decisions do not read it: they
+work it out from the snapshot (``disruption.candidates``), and so never act upon one that is out of date.
+"""
+
+from datetime import timedelta
+
+from joinery.apis import duration
+from joinery.apis.conditions import drop, true
+from joinery.apis.labels import NODE_POOL
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.lifecycle.view.view import View
+from joinery.state.claims import INITIALIZED, observed, with_condition, with_status
+
+CONSOLIDATABLE = "Consolidatable"
+
+
+def with_consolidatable(view: View, claim: NodeClaim) -> NodeClaim:
+    """The claim with the condition as it should be now."""
+    pool = view.snapshot.pools_by_name.get(claim.metadata.labels.get(NODE_POOL, ""))
+    after = None if pool is None or pool.is_static else duration.parse(pool.spec.disruption.consolidate_after)
+    if after is not None and _is_quiet(view, claim, after):
+        if claim.is_true(CONSOLIDATABLE):
+            return claim
+        return with_condition(claim, true(CONSOLIDATABLE, observed(claim, view.snapshot.now)))
+    if claim.condition(CONSOLIDATABLE) is None:
+        return claim
+    return with_status(claim, conditions=drop(claim.status.conditions, CONSOLIDATABLE))
+
+
+def _is_quiet(view: View, claim: NodeClaim, after: timedelta) -> bool:
+    initialized = claim.condition(INITIALIZED)
+    if initialized is None or initialized.status != "True":
+        return False
+    since = claim.status.last_pod_event_time or initialized.last_transition_time
+    return since is not None and view.snapshot.now - since >= after

@@ -1,0 +1,35 @@
+"""In which order nodes are drained: a run may not have the time for all of them, and none may wait for ever.
+
+First those that EC2 takes, because they have two minutes, and those whose deadline comes. Then whoever was not asked
+for the longest time: a drain that the last run had no time for comes before those that it had time for.
+"""
+
+from collections.abc import Iterable
+from datetime import UTC, datetime, timedelta
+
+from joinery.apis.core import Node
+from joinery.apis.labels import INTERRUPTED_AT, TERMINATION_TIMESTAMP
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.lifecycle.draining.stall import stall_in
+from joinery.lifecycle.view.view import View
+from joinery.state.claims import moment
+
+#: How soon a deadline counts as near.
+_NEAR = timedelta(minutes=5)
+_NEVER = datetime.min.replace(tzinfo=UTC)
+
+
+def in_turn(owners: Iterable[NodeClaim | Node], view: View) -> list[NodeClaim | Node]:
+    """The claims and Nodes that are being deleted, in the order in which their next step is carried out."""
+    return sorted(owners, key=lambda owner: (not _is_urgent(owner, view.snapshot.now), _asked(owner)))
+
+
+def _is_urgent(owner: NodeClaim | Node, now: datetime) -> bool:
+    annotations = owner.metadata.annotations
+    deadline = moment(annotations.get(TERMINATION_TIMESTAMP, ""))
+    return INTERRUPTED_AT in annotations or (deadline is not None and deadline - now < _NEAR)
+
+
+def _asked(owner: NodeClaim | Node) -> datetime:
+    stall = stall_in(owner.metadata.annotations)
+    return stall.asked if stall else _NEVER

@@ -1,0 +1,1 @@
+"""From an instance to a node that has its pods, or is given up."""

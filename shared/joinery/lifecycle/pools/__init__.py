@@ -1,0 +1,1 @@
+"""What NodePools and node classes say of themselves in their status."""

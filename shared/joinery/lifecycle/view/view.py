@@ -1,0 +1,182 @@
+"""What lifecycle sees: the cluster's objects and EC2's instances, joined once.
+
+A claim and a Node belong together when they have the same provider ID; the instance is the one whose id ends it.
+
+The instances must be listed before the cluster is read. A claim is written before its instance is launched, so the
+claim of every instance that is listed is in the snapshot then, unless it is gone.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+
+from joinery.apis.core import Node, Pod
+from joinery.apis.labels import ZONE_ID
+from joinery.apis.nodeclaim import NodeClaim
+from joinery.commands import Announce, Command, Tolerate
+from joinery.lifecycle.view.binding import awaited_since
+from joinery.lifecycle.view.drift import DriftDetector
+from joinery.lifecycle.view.eviction_order import awaiting_larger
+from joinery.lifecycle.view.verdict import Disruptions, disruptions_of
+from joinery.state.disruption import replaces_of
+from joinery.state.instances import Instance, instance_id
+from joinery.state.nodes import is_ready as is_ready
+from joinery.state.nodes import nodes_by_provider_id
+from joinery.state.plans import expected
+from joinery.state.pod_events import Digests
+from joinery.state.pods import is_active
+from joinery.state.snapshot import Snapshot
+from joinery.termination.surge import Surge
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What to do for one object now.
+
+    ``commands``: in this order; the first that fails stops those after it. ``tagging``: likewise, but no part of
+    ``commands``, because a tag that is refused must not stop a node. ``launch``: the claim, if it is to be
+    launched. Claims that share a CreateFleet call are launched together, after all steps. ``invited``: pods to be let
+    onto its node. It is no part of ``commands``, because a pod that is refused must not stop the others.
+    ``told``: Events for its pods, which are sent after everything else, as far as there is time.
+    ``in_progress``: whether it will need another step soon. ``is_short``: pods that it was bought for have no place
+    after all, and have to be planned anew.
+    """
+
+    commands: tuple[Command, ...] = ()
+    tagging: tuple[Command, ...] = ()
+    launch: NodeClaim | None = None
+    in_progress: bool = False
+    invited: Tolerate | None = None
+    told: tuple[Announce, ...] = ()
+    is_short: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class View:
+    """A snapshot with its instances, indexed.
+
+    ``instances``: by id, those that EC2 has not forgotten. ``are_instances_known``: whether EC2 could be asked; if not,
+    there are none in the view, and that proves nothing. ``nodes``: by provider ID. ``pods``: by the name of the node
+    to which they are bound. ``waiting``: by namespace/name, the live pods without a node. ``expected``: by a claim's
+    name, the pods (namespace/name) that it is there for now (``state.plans.expected``). ``disruptions``: the disruption
+    commands that go on, judged. ``shifted``: the ids of the zones that traffic is shifted away from; None if that could
+    not be learned. ``surges``: by namespace/name, pods of nodes that go whose successors are to come first
+    (``lifecycle.draining.surging``). ``digests``: of the pods of each node. ``steers``: whether new nodes are kept for
+    the pods that they were bought for (``lifecycle.joining.steering``).
+    """
+
+    snapshot: Snapshot
+    instances: Mapping[str, Instance]
+    nodes: Mapping[str, tuple[Node, ...]]
+    pods: Mapping[str, tuple[Pod, ...]]
+    waiting: Mapping[str, Pod]
+    expected: Mapping[str, tuple[str, ...]]
+    are_instances_known: bool = True
+    shifted: frozenset[str] | None = frozenset()
+    disruptions: Disruptions = Disruptions()
+    surges: Mapping[str, Surge] = field(default_factory=dict)
+    digests: Digests = field(default_factory=Digests)
+    steers: bool = True
+
+    @cached_property
+    def awaited_since(self) -> datetime | None:
+        """``lifecycle.view.binding.awaited_since`` of all claims: every kept node asks."""
+        return awaited_since(self.snapshot.managed_claims, self.snapshot.now)
+
+    @cached_property
+    def drift(self) -> DriftDetector:
+        """Compares claims with what they should be today: every claim is asked."""
+        return DriftDetector(self.snapshot, self.instances)
+
+    @cached_property
+    def claims(self) -> Mapping[str, NodeClaim]:
+        """The claims of our cloud, by name."""
+        return {claim.metadata.name: claim for claim in self.snapshot.managed_claims}
+
+    @cached_property
+    def replaced_names(self) -> frozenset[str]:
+        """The names of all claims that others say they replace, whether these are there or not."""
+        links = map(replaces_of, self.snapshot.managed_claims)
+        return frozenset(name for link in links if link is not None for name in link.candidates)
+
+    def nodes_of(self, claim: NodeClaim) -> tuple[Node, ...]:
+        """The Nodes of a claim's instance, the live one first: one, if all is well."""
+        return self.nodes.get(claim.status.provider_id, ()) if claim.status.provider_id else ()
+
+    def owned_node(self, claim: NodeClaim) -> Node | None:
+        """The Node by the name that the claim knows, if it says itself that it is the claim's."""
+        node = self._nodes_by_name.get(claim.status.node_name)
+        if node is None or claim.metadata.uid not in [owner.uid for owner in node.metadata.owner_references]:
+            return None
+        return node
+
+    @cached_property
+    def _nodes_by_name(self) -> Mapping[str, Node]:
+        return {node.metadata.name: node for node in self.snapshot.nodes}
+
+    def is_shifted(self, node: Node) -> bool:
+        """Whether traffic is shifted away from the node's zone."""
+        return node.metadata.labels.get(ZONE_ID) in (self.shifted or ())
+
+    def pods_on(self, node: Node) -> tuple[Pod, ...]:
+        """The pods bound to a node."""
+        return self.pods.get(node.metadata.name, ())
+
+    def awaits_successor(self, pod: Pod) -> bool:
+        """Whether the pod is not evicted for now, because its successor is to come first."""
+        surge = self.surges.get(pod.key)
+        return surge is not None and surge.is_held
+
+    @cached_property
+    def awaiting_larger(self) -> frozenset[str]:
+        """The pods (namespace/name) that are evicted later than others (``lifecycle.view.eviction_order``)."""
+        draining = [
+            (claim, tuple(pod for pod in self.pods_on(node) if not self.awaits_successor(pod)))
+            for claim in self.snapshot.managed_claims
+            if claim.is_deleting
+            for node in self.nodes_of(claim)[:1]
+        ]
+        return awaiting_larger(draining, self.snapshot.now)
+
+    def instance_of(self, owner: NodeClaim | Node) -> Instance | None:
+        """The instance behind a claim or a Node; None if EC2 does not list it, or could not be asked."""
+        provider_id = owner.status.provider_id if isinstance(owner, NodeClaim) else owner.spec.provider_id
+        return self.instances.get(instance_id(provider_id))
+
+    def is_gone(self, owner: NodeClaim | Node) -> bool:
+        """Whether EC2 no longer lists the instance behind a claim or a Node."""
+        return self.are_instances_known and self.instance_of(owner) is None
+
+
+def view_of(
+    snapshot: Snapshot,
+    instances: Iterable[Instance] | None,
+    *,
+    shifted: frozenset[str] | None = frozenset(),
+    digests: Digests | None = None,
+    steers: bool = True,
+) -> View:
+    """The snapshot joined with the instances that were listed before it was read; None if they could not be listed.
+
+    ``shifted`` and ``steers``: as in ``View``. ``digests``: those of the view before, if somebody has kept them.
+    """
+    pods: dict[str, list[Pod]] = defaultdict(list)
+    for pod in snapshot.pods:
+        pods[pod.spec.node_name].append(pod)
+    digests = digests or Digests()
+    digests.keep(pods)
+    return View(
+        snapshot=snapshot,
+        instances={instance.instance_id: instance for instance in instances or ()},
+        are_instances_known=instances is not None,
+        nodes=nodes_by_provider_id(snapshot.nodes),
+        pods={name: tuple(listed) for name, listed in pods.items() if name},
+        waiting={pod.key: pod for pod in pods[""] if is_active(pod)},
+        expected=expected(snapshot.node_claims, snapshot.nodes, snapshot.pods),
+        disruptions=disruptions_of(snapshot),
+        shifted=shifted,
+        digests=digests,
+        steers=steers,
+    )
