@@ -20,6 +20,7 @@ from joinery.commands import UpdateClass, UpdatePool
 from joinery.errors import ConflictError, NotFoundError
 from joinery.installation import shipped
 from joinery.lifecycle.pools.readiness import readiness
+from joinery.scheduling.constraints.requirements import ValueSet, written
 from joinery.state.claims import LAUNCHED, with_condition, with_metadata
 from simulator import builders
 from tests.controlplane.objects import MANIFEST_FILES, MANIFESTS, connect, documents, install, put, sweep, uninstall
@@ -192,13 +193,15 @@ def beta_admin(api_server: ControlPlane) -> Iterator[Transport]:
 
 
 def test_where_v1_is_not_served_claims_are_those_of_v1beta1(beta_admin: Transport, cluster: KubernetesCluster) -> None:
-    """Written, read again with all of its status, and ended there; its age is its pool's."""
+    """Written, a bound among its requirements, read with all of its status, and ended there; its age is its pool's."""
     snapshot = cluster.snapshot()
     assert [one.stored_as[0] for one in (*snapshot.node_pools, *snapshot.node_classes)] == [
         "karpenter.sh/v1beta1",
         "karpenter.k8s.aws/v1beta1",
     ]
-    created = cluster.create_node_claim(builders.node_claim("default-1", conditions=[]))
+    bounds = written("karpenter.k8s.aws/instance-generation", ValueSet(True, gte=3))
+    required = [bound.model_dump(exclude_none=True) for bound in bounds]
+    created = cluster.create_node_claim(builders.node_claim("default-1", conditions=[], requirements=required))
     assert cluster.create_node_claim(builders.node_claim("default-2", conditions=[]), dry_run=True).metadata.name
     launched = with_condition(created, true(LAUNCHED, Observation(NOW, created.metadata.generation)))
     cluster.update_node_claim(created, launched)

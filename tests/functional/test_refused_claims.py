@@ -9,19 +9,27 @@ from simulator import builders
 from tests.functional.stand import Stand
 
 
-def _many(keys: int, start: int = 0) -> dict[str, Any]:
-    """An affinity that the API server stores in a pod,
-    and that a NodeClaim has no room for: it takes 100 requirements.
-    """
-    listed = [{"key": f"example.com/rule-{start + n}", "operator": "NotIn", "values": ["x"]} for n in range(keys)]
+@pytest.fixture
+def many_labels(stand: Stand) -> None:
+    """The NodePool gives its nodes so many labels that a NodeClaim may have no room for what pods say of them."""
+    rules = [{"key": f"example.com/rule-{n}", "operator": "Exists", "values": []} for n in range(44)]
+    stand.world.cluster.add(builders.node_pool("default", requirements=rules))
+    stand.live()
+
+
+def _many(labels: range) -> dict[str, Any]:
+    """An affinity that the API server stores in a pod, and that takes three of a NodeClaim's 100 requirements each."""
+    said = (("Gt", "1"), ("Lt", "9"), ("NotIn", "5"))
+    listed = [{"key": f"example.com/rule-{n}", "operator": op, "values": [to]} for n in labels for op, to in said]
     terms = {"nodeSelectorTerms": [{"matchExpressions": listed}]}
     return {"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": terms}}
 
 
+@pytest.mark.usefixtures("many_labels")
 def test_a_pod_that_spoils_a_claim_is_left_out_and_the_others_are_served(stand: Stand) -> None:
     """In the same run; it is told why, and nobody is told of a node that does not come."""
     stand.pods(4)
-    stand.world.cluster.add(builders.pod("picky", cpu="900m", affinity=_many(120)))
+    stand.world.cluster.add(builders.pod("picky", cpu="900m", affinity=_many(range(44))))
     outcome = stand.provision()
     assert outcome["unplaced"] == 1
     assert "at most 100" in stand.messages("FailedScheduling")["picky"]
@@ -32,10 +40,13 @@ def test_a_pod_that_spoils_a_claim_is_left_out_and_the_others_are_served(stand: 
     assert len(stand.alive) == len(stand.claims)
 
 
+@pytest.mark.usefixtures("many_labels")
 def test_pods_that_are_too_much_together_are_bought_for_apart(stand: Stand) -> None:
     """Each alone is taken: one gives way to the other, and the next run finds it a place."""
     for number in range(2):
-        stand.world.cluster.add(builders.pod(f"long-{number}", cpu="900m", affinity=_many(70, start=1000 * number)))
+        stand.world.cluster.add(
+            builders.pod(f"long-{number}", cpu="900m", affinity=_many(range(22 * number, 22 * number + 22)))
+        )
     stand.provision()
     assert len(stand.messages("Nominated")) == 1
     stand.provision()

@@ -94,15 +94,19 @@ def _requirements(node: NewNode, types: Sequence[str]) -> tuple[Requirement, ...
     """What the NodeClaim requires: what all its pods and the template leave, with the instance types spelled out.
 
     Zones and capacity types are those of the offerings that are left. A node in a capacity reservation names it, so
-    that no two launches count on the same place in it.
+    that no two launches count on the same place in it. A label that no such node has, and that pods do not want, is
+    left out: older definitions refuse claims that name labels such as ``node-role.kubernetes.io/control-plane``.
     """
     market, of_class = node.pool.market, node.pool.node_pool.spec.template.spec.node_class_ref.of_kind.label
     columns = [market.columns[i] for i in np.flatnonzero(node.columns)]
     sets = {
         key: allowed
         for key, allowed in node.requirements.sets.items()
-        if key not in (NODE_POOL, of_class) and not is_restricted(key) and key not in OFFERING_KEYS
+        if key not in (NODE_POOL, of_class, *OFFERING_KEYS)
+        and not is_restricted(key)
+        and (key in known or not allowed.absent)
     }
+    known = node.pool.requirements.sets.keys() | market.type_keys
     sets[INSTANCE_TYPE] = one_of(types)
     sets[ZONE] = one_of(column.zone for column in columns)
     sets[CAPACITY_TYPE] = one_of(column.capacity_type for column in columns)

@@ -258,9 +258,11 @@ class _Equal:
 
 
 def written(key: str, allowed: ValueSet, min_values: int | None = None) -> tuple[Requirement, ...]:
-    """A value set as requirements of a NodeClaim: sorted values, and Gte and Lte for bounds.
+    """A value set as requirements of a NodeClaim: sorted values, and Gt and Lt for bounds.
 
-    (Karpenter `Requirement.NodeSelectorRequirement`.)
+    (Karpenter `Requirement.NodeSelectorRequirement`, which writes Gte and Lte. The definitions of Karpenter v0.32 to
+    v1.8, which stay where they are, know neither.) "Not below 0" takes Gte, for no bound may be negative; but then no
+    label's value is.
     """
 
     def entry(operator: Operator, *values: str) -> Requirement:
@@ -269,8 +271,10 @@ def written(key: str, allowed: ValueSet, min_values: int | None = None) -> tuple
     if not allowed.complement:
         return (entry("In", *allowed.values),) if allowed.values else (entry("DoesNotExist"),)
     entries = [entry("NotIn", *allowed.values)] if allowed.values else []
-    entries += [entry("Gte", str(allowed.gte))] if allowed.gte is not None else []
-    entries += [entry("Lte", str(allowed.lte))] if allowed.lte is not None else []
+    if allowed.gte is not None:
+        entries.append(entry("Gt", str(allowed.gte - 1)) if allowed.gte > 0 else entry("Gte", "0"))
+    if allowed.lte is not None:
+        entries.append(entry("Lt", str(allowed.lte + 1)))
     if not allowed.absent and allowed.gte is None and allowed.lte is None:
         entries.append(entry("Exists"))
     return tuple(entries)
