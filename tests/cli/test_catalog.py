@@ -11,7 +11,7 @@ def test_the_catalogue_is_a_bare_array_of_instance_types(run: Run) -> None:
     """One entry a type, in the contract's shape, quantities as Kubernetes writes them."""
     entries = run(*CATALOG, "-o", "json").document
     large = next(entry for entry in entries if entry["name"] == "m7a.large")
-    assert list(large) == ["name", "labels", "capacity", "allocatable", "offerings"]
+    assert list(large) == ["name", "labels", "capacity", "allocatable", "offerings", "attachments"]
     assert large["labels"]["karpenter.k8s.aws/instance-cpu"] == "2"
     assert set(large["labels"]["karpenter.sh/capacity-type"]) == {"on-demand", "spot"}
     assert 0 < parse(large["allocatable"]["memory"]) < parse(large["capacity"]["memory"])

@@ -111,6 +111,7 @@ def entry(kind: "InstanceType") -> Mapping[str, Any]:
             }
             for o in sorted(kind.offerings, key=lambda o: (o.zone, o.capacity_type, o.reservation_id))
         ],
+        **({"attachments": dict(kind.attachments)} if kind.attachments else {}),
     }
 
 

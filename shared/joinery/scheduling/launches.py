@@ -15,6 +15,7 @@ from joinery.apis.labels import (
     is_restricted,
 )
 from joinery.apis.meta import Requirement
+from joinery.scheduling.constraints.attachments import driver_of
 from joinery.scheduling.constraints.requirements import Requirements, one_of, written
 from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.packing import Launch, PlacedOffering
@@ -48,7 +49,11 @@ def launch_of(node: NewNode, name: str, axis: Axis, slack: "Slack") -> Launch:
         labels=_labels(node),
         taints=node.pool.taints,
         startup_taints=node.pool.startup_taints,
-        requests={resource: int(amount) for resource, amount in zip(axis.names, requested, strict=True) if amount},
+        requests={
+            resource: int(amount)
+            for resource, amount in zip(axis.names, requested, strict=True)
+            if amount and not driver_of(resource)
+        },
         instance_types=tuple(market.types[row].name for row in choice.rows),
         offering=PlacedOffering(
             cheapest.name,
@@ -99,6 +104,7 @@ def _requirements(node: NewNode, types: Sequence[str]) -> tuple[Requirement, ...
     """
     market, of_class = node.pool.market, node.pool.node_pool.spec.template.spec.node_class_ref.of_kind.label
     columns = [market.columns[i] for i in np.flatnonzero(node.columns)]
+    known = node.pool.requirements.sets.keys() | market.type_keys
     sets = {
         key: allowed
         for key, allowed in node.requirements.sets.items()
@@ -106,7 +112,6 @@ def _requirements(node: NewNode, types: Sequence[str]) -> tuple[Requirement, ...
         and not is_restricted(key)
         and (key in known or not allowed.absent)
     }
-    known = node.pool.requirements.sets.keys() | market.type_keys
     sets[INSTANCE_TYPE] = one_of(types)
     sets[ZONE] = one_of(column.zone for column in columns)
     sets[CAPACITY_TYPE] = one_of(column.capacity_type for column in columns)

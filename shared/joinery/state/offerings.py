@@ -6,7 +6,7 @@ class would be: its labels, capacity and allocatable resources already depend on
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from joinery.apis.labels import RESERVATION_ID, RESERVATION_INTERRUPTIBLE, RESERVATION_TYPE
 from joinery.apis.quantity import Resources
@@ -76,7 +76,8 @@ class InstanceType:
 
     ``labels``: every well-known label that a node of this type will carry, with the values that it may take: one,
     except for zone, capacity type and tenancy. A node of this type has no other well-known label. ``capacity``: what
-    the machine has. ``allocatable``: what is left of it for pods. ``offerings``: where it is sold.
+    the machine has. ``allocatable``: what is left of it for pods. ``offerings``: where it is sold. ``attachments``: how
+    many volumes for pods a CSI driver attaches to it, by the driver's name; others attach as many as they like.
     """
 
     name: str
@@ -84,6 +85,7 @@ class InstanceType:
     capacity: Resources
     allocatable: Resources
     offerings: tuple[Offering, ...]
+    attachments: Mapping[str, int] = field(default_factory=dict)
 
     def price(self, zone: str, capacity_type: str) -> float | None:
         """$/h of one offering, available or not; None where it is not sold.

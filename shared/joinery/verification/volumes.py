@@ -1,18 +1,20 @@
 """Volumes: a bound claim ties its pods to where its volume is, an unbound one to where a volume can be made
 (VolumeBinding, VolumeZone).
 
-Attach limits hold on nodes that exist; a new node has no CSINode yet, so kube-scheduler applies none to it.
+Attach limits are those of the CSINode. A node that has none yet gets what its instance type attaches: then the CSI
+driver says so, and kube-scheduler keeps the others away. There a claim that several pods use is not counted.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import msgspec
 
 from joinery.apis.core import PersistentVolume, PersistentVolumeClaim, PersistentVolumeClaimSpec, StorageClass, Volume
-from joinery.apis.labels import ZONE
+from joinery.apis.labels import INSTANCE_TYPE, ZONE
+from joinery.scheduling.packing import Launch
 from joinery.verification.final_state import FinalState
 from joinery.verification.nodes import EquivalenceClass, FinalNode
 from joinery.verification.predicates import Labels, term_matches
@@ -193,15 +195,13 @@ def _first_misplaced(code: ViolationCode, pod_class: EquivalenceClass, message: 
 
 
 def _check_limits(state: FinalState, volumes: Volumes, planned: Sequence[EquivalenceClass]) -> Iterator[Violation]:
-    limits = {
-        csi.metadata.name: {d.name: d.allocatable.count for d in csi.spec.drivers if d.allocatable}
-        for csi in state.problem.snapshot.csi_nodes
-    }
-    for node in {node for pod_class in planned for node in pod_class.planned_on if node.name in limits}:
-        attached = _attached(volumes, node)
-        for driver, names in sorted(attached.items()):
-            limit = limits[node.name].get(driver)
-            if limit is not None and len(names) > limit:
+    limits = _Limits(state)
+    shared = _used_by_several(volumes, state.classes.values())
+    for node in {node for pod_class in planned for node in pod_class.planned_on}:
+        for driver, names in sorted(_attached(volumes, node).items()):
+            is_said = driver in limits.said(node)
+            limit = (limits.said(node) if is_said else limits.usual(node)).get(driver)
+            if limit is not None and len(names if is_said else names - shared) > limit:
                 users = [
                     f
                     for f in node.planned
@@ -210,6 +210,48 @@ def _check_limits(state: FinalState, volumes: Volumes, planned: Sequence[Equival
                 for pod_class in users[:1]:
                     message = f"{len(names)} volumes of {driver} wanted, {limit} can be attached"
                     yield misplaced(ViolationCode.VOLUME_LIMITS, pod_class, node, message)
+
+
+@dataclass(frozen=True)
+class _Limits:
+    """How many volumes nodes attach, by CSI driver."""
+
+    state: FinalState
+
+    @cached_property
+    def _said(self) -> dict[str, dict[str, int | None]]:
+        return {
+            csi.metadata.name: {d.name: d.allocatable.count if d.allocatable else None for d in csi.spec.drivers}
+            for csi in self.state.problem.snapshot.csi_nodes
+        }
+
+    @cached_property
+    def _launches(self) -> dict[str, Launch]:
+        return {launch.name: launch for launch in self.state.packing.launches}
+
+    def said(self, node: FinalNode) -> Mapping[str, int | None]:
+        """What the node's drivers say themselves; None for one that has no limit."""
+        return self._said.get(node.name, {})
+
+    def usual(self, node: FinalNode) -> Mapping[str, int]:
+        """What the node's type attaches; the least of all types that a launch allows."""
+        pool = self.state.pools.get(node.pool)
+        types = self.state.types_of(pool) if pool else {}
+        launch = self._launches.get(node.name)
+        names = launch.instance_types if launch else (node.labels.get(INSTANCE_TYPE, ""),)
+        limits: dict[str, int] = {}
+        for kind in (types[name] for name in names if name in types):
+            for driver, count in kind.attachments.items():
+                limits[driver] = min(count, limits.get(driver, count))
+        return limits
+
+
+def _used_by_several(volumes: Volumes, classes: Iterable[EquivalenceClass]) -> frozenset[str]:
+    users: dict[str, int] = defaultdict(int)
+    for pod_class in classes:
+        for name in volumes.claims_of(pod_class):
+            users[name] += sum(pod_class.places.values())
+    return frozenset(name for name, count in users.items() if count > 1)
 
 
 def _attached(volumes: Volumes, node: FinalNode) -> dict[str, set[str]]:

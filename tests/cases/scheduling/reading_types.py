@@ -14,7 +14,8 @@ def instance_type(given: Document) -> InstanceType:
     """``{name, cpu, memory, price, arch, zones, capacity: {on-demand: 1, spot: 0.4}, sold: [z1/spot], labels,
     resources}``.
 
-    ``sold`` lists the offerings that are available, where not all are; ``overhead`` is what the kubelet keeps.
+    ``sold`` lists the offerings that are available, where not all are; ``overhead`` is what the kubelet keeps;
+    ``attachments`` how many volumes of which CSI driver it takes.
     """
     name, zones = given["name"], given.get("zones", ZONES)
     shares = given.get("capacity", {keys.ON_DEMAND: 1.0, keys.SPOT: 0.4})
@@ -39,6 +40,7 @@ def instance_type(given: Document) -> InstanceType:
             for zone in zones
             for kind, share in shares.items()
         ),
+        attachments=given.get("attachments", {}),
     )
 
 

@@ -231,6 +231,29 @@ def test_settings_that_a_type_cannot_have_rule_it_out(
     assert any(o.available for o in only(catalog, name, node_class(**spec)).offerings) is usable
 
 
+@pytest.mark.parametrize(
+    ("name", "spec", "left"),
+    [
+        ("m5.large", {}, 25),
+        ("i3en.24xlarge", {}, 17),
+        ("m7i.large", {}, 31),
+        ("m7i.large", {"amiFamily": "Bottlerocket"}, 30),
+        ("m7i.large", {"blockDeviceMappings": [{"deviceName": f"/dev/xvd{letter}"} for letter in "abc"]}, 29),
+    ],
+)
+def test_a_node_attaches_what_ec2_says_less_its_own_disks(
+    catalog: Catalog, name: str, spec: dict[str, Any], left: int
+) -> None:
+    """As the EBS CSI driver will say. A shared limit counts the interface that the VPC CNI keeps ready, too."""
+    named = node_class(amiSelectorTerms=[{"id": "ami-1"}], **{"amiFamily": "AL2023"} | spec)
+    assert only(catalog, name, named).attachments == {"ebs.csi.aws.com": left}
+
+
+def test_a_type_of_which_ec2_says_no_limit_has_none() -> None:
+    """What is not known keeps no pod from a node; its CSI driver may say more when it starts."""
+    assert resolve(_catalog_of(), node_class())[0].attachments == {}
+
+
 def test_declared_efa_interfaces_take_pods_and_give_efa(catalog: Catalog) -> None:
     """An efa-only interface on the first card carries no pod addresses."""
     nics = [{}, {"deviceIndex": 1, "interfaceType": "efa-only"}]

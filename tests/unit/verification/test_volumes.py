@@ -1,12 +1,13 @@
 """Volumes tie pods to zones, to nodes and to each other."""
 
+from dataclasses import replace
 from typing import Any
 
 from joinery.apis import core
 from joinery.scheduling.packing import Packing
 from joinery.scheduling.problem import Problem
 from simulator.builders import EPOCH, node, node_pool, pod, storage_class, volume, volume_claim
-from tests.unit.verification.plans import A, B, launch, packing, problem, violated
+from tests.unit.verification.plans import LARGE, SMALL, A, B, launch, packing, problem, violated
 
 
 def _in(asked: Problem, **places: str) -> Packing:
@@ -83,6 +84,23 @@ def test_a_node_attaches_so_many_volumes_and_no_more() -> None:
     assert violated(shared, packing(on={"n1": ("default/a", "default/b")})) == set()
     two = problem(node("n1"), limit, *claims, pod("a", volumes=["data"]), pod("b", volumes=["more"]))
     assert violated(two, packing(on={"n1": ("default/a", "default/b")})) == {"VolumeLimits"}
+
+
+def test_a_launch_attaches_what_every_type_of_it_does() -> None:
+    """EC2 picks the type. A claim that several pods use is not counted, for who else uses it may change."""
+    types = [replace(SMALL, attachments={"ebs.csi.aws.com": 2}), replace(LARGE, attachments={"ebs.csi.aws.com": 1})]
+    claims = [volume_claim("data"), volume_claim("more"), storage_class()]
+
+    def refused(*volumes: str, kinds: tuple[str, ...]) -> set[str]:
+        asked = problem(
+            node_pool(), *claims, *(pod(f"p{i}", volumes=[name]) for i, name in enumerate(volumes)), types=types
+        )
+        pods = (f"default/p{i}" for i, _ in enumerate(volumes))
+        return violated(asked, packing(launch(asked, *pods, kind=SMALL.name, types=kinds)))
+
+    assert refused("data", "more", kinds=(SMALL.name,)) == set()
+    assert refused("data", "more", kinds=(SMALL.name, LARGE.name)) == {"VolumeLimits"}
+    assert refused("data", "data", kinds=(SMALL.name, LARGE.name)) == set()
 
 
 def test_a_claim_being_deleted_is_no_place_for_data() -> None:

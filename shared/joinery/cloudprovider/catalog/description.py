@@ -39,6 +39,8 @@ class EbsBandwidth(_Part, frozen=True):
 class EbsInfo(_Part, frozen=True):
     ebs_optimized_support: str = "unsupported"
     ebs_optimized_info: EbsBandwidth | None = None
+    maximum_ebs_attachments: int | None = None
+    attachment_limit_type: str = "shared"
 
 
 class NetworkCard(_Part, frozen=True):

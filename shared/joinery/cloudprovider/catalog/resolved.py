@@ -31,6 +31,7 @@ class _ResolvedEntry(msgspec.Struct, frozen=True, rename="camel"):
     capacity: dict[str, str | int | float]
     allocatable: dict[str, str | int | float]
     offerings: list[_Offering] = []
+    attachments: dict[str, int] = {}
 
 
 class ResolvedType(msgspec.Struct, frozen=True):
@@ -44,6 +45,7 @@ class ResolvedType(msgspec.Struct, frozen=True):
     capacity: Resources
     allocatable: Resources
     reserved: tuple[Offering, ...] = ()
+    attachments: Mapping[str, int] = msgspec.field(default_factory=dict)
 
 
 class ResolvedCatalog(Catalog, frozen=True, rename="camel", kw_only=True, dict=True):
@@ -68,6 +70,7 @@ class ResolvedCatalog(Catalog, frozen=True, rename="camel", kw_only=True, dict=T
             resolved.capacity,
             resolved.allocatable,
             offerings,
+            resolved.attachments,
         )
 
 
@@ -97,7 +100,8 @@ def _resolved(entries: list[_ResolvedEntry]) -> Iterator[ResolvedType]:
     for entry in entries:
         labels = {key: (value,) if isinstance(value, str) else tuple(value) for key, value in entry.labels.items()}
         reserved = tuple(_reserved(sold) for sold in entry.offerings if sold.capacity_reservation)
-        yield ResolvedType(entry.name, labels, amounts(entry.capacity), amounts(entry.allocatable), reserved)
+        room = amounts(entry.capacity), amounts(entry.allocatable)
+        yield ResolvedType(entry.name, labels, *room, reserved, entry.attachments)
 
 
 def _reserved(sold: _Offering) -> Offering:

@@ -18,6 +18,9 @@ from joinery.state.offerings import EFA
 MIB = 1 << 20
 #: Kubelet's own default of ``maxPods``.
 PODS_WITHOUT_ENI_LIMIT = 110
+#: Network interfaces that the VPC CNI keeps ready beside the first (its WARM_ENI_TARGET).
+SPARE_INTERFACES = 1
+EBS_DRIVER = "ebs.csi.aws.com"
 #: Millicores, and the share of them that kubelet and the system keep (the rules of EKS' bootstrap scripts and of
 #: nodeadm).
 _CPU_TIERS = ((1000, 0.06), (1000, 0.01), (2000, 0.005), (None, 0.0025))
@@ -99,6 +102,21 @@ def allocatable(description: Description, capacity: Resources, settings: NodeSet
     """Capacity less what kubelet, the system and eviction keep. Negative where nothing is left."""
     kept = _overhead(description, capacity, settings)
     return {name: value - kept.get(name, 0) for name, value in capacity.items()}
+
+
+def attachments(description: Description, settings: NodeSettings) -> dict[str, int]:
+    """How many volumes for pods the EBS CSI driver will attach to the node; nothing where EC2 does not say.
+
+    The class's own disks take some. Where the limit is shared with network interfaces, EC2 has counted one of them and
+    the NVMe disks. The driver counts all that when it starts, and says at least one.
+    """
+    ebs = description.ebs_info
+    if ebs.maximum_ebs_attachments is None:
+        return {}
+    taken = len(settings.spec.block_device_mappings or settings.family.devices) or 1
+    if ebs.attachment_limit_type == "shared":
+        taken += SPARE_INTERFACES
+    return {EBS_DRIVER: max(ebs.maximum_ebs_attachments - taken, 1)}
 
 
 def _memory(description: Description, overhead: float) -> int:

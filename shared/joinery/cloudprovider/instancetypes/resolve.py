@@ -16,7 +16,13 @@ from joinery.cloudprovider.catalog.description import Description
 from joinery.cloudprovider.catalog.document import Catalog
 from joinery.cloudprovider.catalog.reservations import CapacityReservation
 from joinery.cloudprovider.catalog.resolved import ResolvedCatalog
-from joinery.cloudprovider.instancetypes.capacity import NodeSettings, allocatable, capacity, node_settings
+from joinery.cloudprovider.instancetypes.capacity import (
+    NodeSettings,
+    allocatable,
+    attachments,
+    capacity,
+    node_settings,
+)
 from joinery.cloudprovider.instancetypes.compatibility import serves
 from joinery.cloudprovider.instancetypes.reserved import reservation_labels, reserved_offerings
 from joinery.cloudprovider.instancetypes.typelabels import Labels, type_labels
@@ -85,7 +91,8 @@ def _resolve(
     node_labels |= _offering_labels(description, sold, region.zones)
     node_labels |= reservation_labels(node_labels[labels.CAPACITY_TYPE], reserved)
     zones = region.zones if _is_usable(description, node_class, node_labels, left) else {}
-    return InstanceType(name, node_labels, total, left, _reachable((*sold, *reserved) if reserved else sold, zones))
+    offerings = _reachable((*sold, *reserved) if reserved else sold, zones)
+    return InstanceType(name, node_labels, total, left, offerings, attachments(description, settings))
 
 
 def _confined(instance_type: InstanceType, zones: Mapping[str, str]) -> InstanceType:

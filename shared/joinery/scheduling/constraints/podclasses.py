@@ -5,7 +5,7 @@ tells them apart: namespace, the labels that some selector looks at, requests, a
 host ports, priority, and what their volumes demand.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property
@@ -13,6 +13,7 @@ from functools import cached_property
 import msgspec
 
 from joinery.apis.core import Affinity, NodeAffinity, Pod, Toleration
+from joinery.scheduling.constraints.attachments import attachment
 from joinery.scheduling.constraints.nodeterms import PreferredTerm, alternatives, preferences, selector
 from joinery.scheduling.constraints.pod_validation import invalid
 from joinery.scheduling.constraints.requirements import Requirements, UnknownOperatorError
@@ -32,7 +33,8 @@ class PodClass:
 
     names        of the pods (namespace/name), in the order in which they are placed: the oldest first
     example      one of them; what it says of scheduling holds for all
-    requests     what each of them takes of a node, "pods" as 1; without zeros
+    requests     what each of them takes of a node, "pods" as 1, and attachments where some instance type limits them;
+                 without zeros
     terms        requirements on the node: the node selector with each required node affinity term, in the listed order;
                  any one of them will do
     preferred    preferred node affinity, the heaviest first
@@ -86,15 +88,22 @@ class Classifier:
     label_keys   the pod labels that some selector of the problem looks at; others tell no pods apart
     priorities   the values of PriorityClasses by name, that of the global default under the empty name
     in_use       the claims (namespace/name) of pods that run
+    limited      the CSI drivers of which some instance type attaches so many volumes and no more
     """
 
     def __init__(
-        self, volumes: Volumes, priorities: Mapping[str, int], label_keys: frozenset[str], in_use: frozenset[str]
+        self,
+        volumes: Volumes,
+        priorities: Mapping[str, int],
+        label_keys: frozenset[str],
+        in_use: frozenset[str],
+        limited: Container[str],
     ) -> None:
         self._volumes = volumes
         self._priorities = priorities
         self._label_keys = label_keys
         self._in_use = in_use
+        self._limited = limited
         self._refused: dict[str, Reason] = {}
         self._encode = msgspec.json.Encoder(order="deterministic").encode
 
@@ -164,26 +173,34 @@ class Classifier:
     def _pod_class(self, members: list[Pod], shared: frozenset[str]) -> PodClass:
         members.sort(key=_seniority)
         example = members[0]
-        needs = self._volumes.needs(example)
+        needs = self._volume_needs(example, shared)
         late = self._refused.get(example.key)
         problems = [*needs.problems, *([late] if late else []), *_unsupported(example)]
         preferred, impossible = _preferred(example, problems)
         return PodClass(
             names=tuple(pod.key for pod in members),
             example=example,
-            requests=_requests(example, problems),
+            requests={**_requests(example, problems), **self._attachments(needs)},
             terms=_terms(example, problems),
             preferred=preferred,
             impossible=impossible,
             ports=host_ports_of(example),
-            volumes=replace(
-                needs,
-                unbound=tuple(claim for claim in needs.unbound if claim in shared),
-                shared=self._attached_together(example, shared),
-            ),
+            volumes=needs,
             priority=priority_of(example.spec, self._priorities),
             problems=tuple(problems),
         )
+
+    def _volume_needs(self, pod: Pod, shared: frozenset[str]) -> VolumeNeeds:
+        needs = self._volumes.needs(pod)
+        return replace(
+            needs,
+            unbound=tuple(claim for claim in needs.unbound if claim in shared),
+            shared=self._attached_together(pod, shared),
+        )
+
+    def _attachments(self, needs: VolumeNeeds) -> Mapping[str, int]:
+        taken = needs.taken(self._limited, ())
+        return {attachment(driver): own for driver, (_, own) in taken.items() if own}
 
     def _attached_together(self, pod: Pod, shared: frozenset[str]) -> tuple[tuple[str, str], ...]:
         by_driver = self._volumes.by_driver(pod)

@@ -4,7 +4,7 @@
 """
 
 from collections import Counter
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Container, Iterable
 from dataclasses import dataclass, replace
 from itertools import product
 
@@ -52,7 +52,7 @@ class VolumeNeeds:
     shared: tuple[tuple[str, str], ...] = ()
     problems: tuple[Reason, ...] = ()
 
-    def taken(self, drivers: Mapping[str, int], attached: Container[str]) -> dict[str, tuple[int, int]]:
+    def taken(self, drivers: Container[str], attached: Container[str]) -> dict[str, tuple[int, int]]:
         """What pods of the class take of a node's attachments, by limited driver, as (once, each).
 
         ``once`` is for the volumes that they share, however many pods there are; ``each`` is for every pod's own.

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from joinery.apis.quantity import text
+from joinery.scheduling.constraints.attachments import driver_of
 from joinery.scheduling.constraints.podclasses import PodClass
 from joinery.scheduling.constraints.resources import PODS
 from joinery.scheduling.pools.market import Amounts, Axis
@@ -63,6 +64,9 @@ def _shortage(
     most = int(taken[short, column].max()) if taken is not None else 0
     if asked and not most and (room[short, column] <= 0).all() and name not in _WORDS:
         return Shortage(name, number, f"no {name}")
+    driver = driver_of(name)
+    if driver:
+        return Shortage(name, number, f"too few attachments for volumes of {driver} (the pod has {asked})")
     parts = [f"the pod asks for {text(name, asked)}"] if asked else []
     parts += [f"DaemonSets take up to {text(name, most)}"] if most else []
     why = f"({', '.join(parts)})" if parts else "for what runs there without the pod"
@@ -72,6 +76,8 @@ def _shortage(
 def requests_in_words(pod_class: PodClass) -> str:
     """``cpu 500m, memory 1Gi``; that a pod is one pod goes without saying."""
     asked = (
-        f"{name} {text(name, value)}" for name, value in sorted(pod_class.requests.items()) if value and name != PODS
+        f"{name} {text(name, value)}"
+        for name, value in sorted(pod_class.requests.items())
+        if value and name != PODS and not driver_of(name)
     )
     return ", ".join(asked) or "nothing"

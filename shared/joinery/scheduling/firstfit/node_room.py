@@ -6,7 +6,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from joinery.apis.core import CSINode
+from joinery.apis.labels import INSTANCE_TYPE
 from joinery.apis.quantity import total
+from joinery.scheduling.constraints.attachments import NO_LIMIT
 from joinery.scheduling.constraints.resources import host_ports_of, requests_of
 from joinery.scheduling.constraints.volumes import Volumes
 from joinery.scheduling.firstfit.targets import ExistingNode
@@ -24,16 +26,18 @@ class NodeRoom:
     daemons   the DaemonSets' pods
     volumes   what the volumes of pods demand
     csi       by node: how many volumes each CSI driver attaches there
+    usual     by NodePool and instance type: the same of nodes whose drivers have not said it yet
     """
 
     axis: Axis
     daemons: Sequence[Daemon]
     volumes: Volumes
     csi: Mapping[str, CSINode]
+    usual: Mapping[str, Mapping[str, Mapping[str, int]]]
 
     def existing(self, view: NodeView) -> ExistingNode:
         """The node as a target, with what is left of it."""
-        free = self.axis.vector(view.allocatable)
+        free = self._allocatable(view)
         free -= self.axis.vector(total(requests_of(pod) for pod in view.pods))
         free -= self._missing_daemons(view)
         ports = {port for pod in view.pods for port in host_ports_of(pod)}
@@ -44,8 +48,14 @@ class NodeRoom:
     def empty(self, view: NodeView) -> Amounts:
         """What the node would have for pods if only its DaemonSets' pods ran there."""
         expected = total(daemon.requests for daemon in self.daemons if daemon.runs_on(view))
-        room: Amounts = self.axis.vector(view.allocatable) - self.axis.vector(expected)
+        room: Amounts = self._allocatable(view) - self.axis.vector(expected)
         return room
+
+    def _allocatable(self, view: NodeView) -> Amounts:
+        """Attachments are counted by claims here (``ExistingNode.attachments``), so as a resource they are no limit."""
+        row = self.axis.vector(view.allocatable)
+        row[list(self.axis.drivers.values())] = NO_LIMIT
+        return row
 
     def with_daemons(self, view: NodeView) -> NodeView:
         """The node with the DaemonSets' pods that will still come to it: rules about pods count them."""
@@ -67,17 +77,23 @@ class NodeRoom:
 
     def _attachments(self, view: NodeView) -> dict[str, int]:
         """How many more volumes the node attaches, by CSI driver, where the driver reports a limit."""
-        csi = self.csi.get(view.node)
-        if csi is None:
-            return {}
-        limits = {
-            driver.name: driver.allocatable.count
-            for driver in csi.spec.drivers
-            if driver.allocatable is not None and driver.allocatable.count is not None
-        }
+        limits = self._limits(view)
         attached: dict[str, set[str]] = {driver: set() for driver in limits}
         for pod in view.pods:
             for driver, claims in self.volumes.by_driver(pod).items():
                 if driver in attached:
                     attached[driver] |= claims
         return {driver: limit - len(attached[driver]) for driver, limit in limits.items()}
+
+    def _limits(self, view: NodeView) -> Mapping[str, int]:
+        """What the node's CSI drivers say; of those that have not said anything, what its instance type attaches."""
+        csi = self.csi.get(view.node)
+        usual = self.usual.get(view.pool, {}).get(view.labels.get(INSTANCE_TYPE, ""), {})
+        if csi is None:
+            return usual
+        said = {driver.name for driver in csi.spec.drivers}
+        limits = {driver: limit for driver, limit in usual.items() if driver not in said}
+        for driver in csi.spec.drivers:
+            if driver.allocatable is not None and driver.allocatable.count is not None:
+                limits[driver.name] = driver.allocatable.count
+        return limits

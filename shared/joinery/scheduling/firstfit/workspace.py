@@ -7,6 +7,7 @@ from collections.abc import Container, Iterable, Mapping
 from functools import cached_property
 
 from joinery.apis.labels import PREFER_NO_SCHEDULE
+from joinery.scheduling.constraints.attachments import driver_of
 from joinery.scheduling.constraints.podclasses import Classifier, PodClass
 from joinery.scheduling.constraints.topology_rules import selector_keys
 from joinery.scheduling.constraints.volumes import Volumes
@@ -77,7 +78,7 @@ class Workspace:
         )
         self.pools, self.rejected_pools = build_pools(problem, self.axis, daemons, self.views, len(self.pending))
         csi = {node.metadata.name: node for node in reversed(snapshot.csi_nodes)}
-        self.room = NodeRoom(self.axis, daemons, self.volumes, csi)
+        self.room = NodeRoom(self.axis, daemons, self.volumes, csi, self._attachments)
         self.nodes = [self.room.existing(view) for view in self.views if not view.is_leaving]
         self.reservations: Mapping[str, int] = nodes_left(self.pools, snapshot.managed_claims)
         self.fair_prices: dict[tuple[PodClass, str], float] = {}
@@ -99,7 +100,21 @@ class Workspace:
         keys = selector_keys((*self.pending, *bound))
         in_use = frozenset(name for pod in bound for name in self.volumes.needs(pod).claims)
         priorities = priorities_of(self.problem.snapshot.priority_classes)
-        return Classifier(self.volumes, priorities, keys, in_use).classes(self.pending)
+        kinds = (kind for kinds in self.problem.instance_types.values() for kind in kinds)
+        limited = frozenset(driver for kind in kinds for driver in kind.attachments)
+        return Classifier(self.volumes, priorities, keys, in_use, limited).classes(self.pending)
+
+    @cached_property
+    def _attachments(self) -> Mapping[str, Mapping[str, Mapping[str, int]]]:
+        """How many volumes each CSI driver attaches to a node, by NodePool and instance type, where that is limited."""
+        by_class = {
+            name: {kind.name: kind.attachments for kind in kinds if kind.attachments}
+            for name, kinds in self.problem.instance_types.items()
+        }
+        return {
+            pool.metadata.name: by_class.get(pool.spec.template.spec.node_class_ref.name, {})
+            for pool in self.problem.snapshot.node_pools
+        }
 
     @cached_property
     def possible(self) -> tuple[PodClass, ...]:
@@ -188,7 +203,8 @@ class Workspace:
 
 def _sizes(pod_class: PodClass) -> tuple[int, int, int]:
     """What makes a class hard to place: special resources, then CPU, then memory."""
-    special = set(pod_class.requests) - {"cpu", "memory", "pods", "ephemeral-storage"}
+    usual = {"cpu", "memory", "pods", "ephemeral-storage"}
+    special = [name for name in pod_class.requests if name not in usual and not driver_of(name)]
     return len(special), pod_class.requests.get("cpu", 0), pod_class.requests.get("memory", 0)
 
 

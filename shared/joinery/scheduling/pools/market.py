@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from joinery.apis.labels import CAPACITY_TYPE, RESERVATION_ID, RESERVATION_LABELS, ZONE, ZONE_ID
 from joinery.apis.quantity import Resources
+from joinery.scheduling.constraints.attachments import NO_LIMIT, driver_of
 from joinery.scheduling.constraints.requirements import ValueSet
 from joinery.state.offerings import InstanceType, Reservation
 
@@ -52,6 +53,11 @@ class Axis:
     def index(self) -> Mapping[str, int]:
         """The column of each resource."""
         return {name: column for column, name in enumerate(self.names)}
+
+    @cached_property
+    def drivers(self) -> Mapping[str, int]:
+        """The column of the attachments of each CSI driver that is counted."""
+        return {driver: column for column, name in enumerate(self.names) if (driver := driver_of(name))}
 
     def vector(self, resources: Resources) -> Amounts:
         """int64[resources]: the amounts as a row.
@@ -196,10 +202,17 @@ def _market(catalogue: _Catalogue, axis: Axis) -> Market:
     return Market(
         types,
         columns,
-        axis.matrix([instance_type.allocatable for instance_type in types]),
+        _allocatable(types, axis),
         axis.matrix([instance_type.capacity for instance_type in types]),
         prices,
     )
+
+
+def _allocatable(types: Sequence[InstanceType], axis: Axis) -> Amounts:
+    rows = axis.matrix([instance_type.allocatable for instance_type in types])
+    for driver, column in axis.drivers.items():
+        rows[:, column] = [instance_type.attachments.get(driver, NO_LIMIT) for instance_type in types]
+    return rows
 
 
 def _columns(types: Sequence[InstanceType]) -> tuple[OfferingColumn, ...]:
