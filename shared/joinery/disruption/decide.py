@@ -23,7 +23,7 @@ from joinery.disruption.consolidation.compiling import Ground, loosened, model_o
 from joinery.disruption.consolidation.curve import merged, others, prefixes
 from joinery.disruption.consolidation.grouping import commands_of
 from joinery.disruption.consolidation.model import Model, hourly, limited, unforced, without_new
-from joinery.disruption.consolidation.trial import trial
+from joinery.disruption.consolidation.trial import Trial, idle, trial
 from joinery.disruption.consolidation.wishes import wishes_of
 from joinery.disruption.disruptions import CurvePoint, Disruption, Disruptions, Held, HeldCode, Refused
 from joinery.disruption.problem import DisruptionProblem
@@ -92,8 +92,7 @@ class _Planner:
 
     def plan(self) -> _Plan:
         """The commands that budgets, and NodePools with the Balanced policy, let start now."""
-        closed = {name: held for name, one in self._by_name.items() if (held := self._closed_by_budgets(name, one))}
-        self._review.hold(closed.values())
+        closed = self._closed_by_budgets()
         self._heed_trials(closed)
         in_place = self._in_full_reservations(closed)
         chosen = [one for name, one in self._by_name.items() if one.reasons and name not in closed]
@@ -198,13 +197,24 @@ class _Planner:
             moves=plan.moves + sum(hourly(self._by_name[name]) for command in begun for name in command.retire),
         )
 
-    def _closed_by_budgets(self, name: str, candidate: Candidate) -> Held | None:
-        """The budget that holds it, where those of its NodePool let none go for any reason that it could go for."""
-        objections = {reason: self._objection(name, reason) for reason in sorted(candidate.reasons)}
-        if not all(objections.values()):
-            return None
-        reason, objection = next(iter(objections.items()))
-        return Held(name, self._budgets.code(_alone(candidate, reason)), objection, reason)
+    def _closed_by_budgets(self) -> Container[str]:
+        """The names of candidates that no budget of their NodePools lets go. The others go for what budgets let them.
+
+        Before the plan, because it forces drifted nodes out: where no more may go for drift, they may still be empty,
+        or worth it.
+        """
+        closed = set()
+        for name, candidate in self._by_name.items():
+            objections = {reason: why for reason in sorted(candidate.reasons) if (why := self._objection(name, reason))}
+            self._review.hold(
+                Held(name, self._budgets.code(_alone(candidate, reason)), why, reason)
+                for reason, why in objections.items()
+            )
+            if candidate.reasons <= objections.keys():
+                closed.add(name)
+            elif objections:
+                self._by_name[name] = replace(candidate, reasons=candidate.reasons - objections.keys())
+        return closed
 
     def _objection(self, name: str, reason: DisruptionReason) -> str:
         """Why budgets let none like this node go for that reason; empty if they let one go."""
@@ -223,6 +233,12 @@ class _Planner:
 
     def _commands(self, model: Model, choice: Consolidation) -> tuple[Disruption, ...]:
         """The commands of a trial in which every pod has a place, that are worth it and may start now."""
+        result = self._tried(model, choice)
+        whole = replace(result, candidates=(*result.candidates, *idle(model, result)))
+        return self._review.startable(commands_of(whole, bonds_of(result, model)), model) if whole.candidates else ()
+
+    def _tried(self, model: Model, choice: Consolidation) -> Trial:
+        """The trial of what the choice retires, without the nodes whose pods have no other place."""
         retired = [one for one, kept in zip(model.candidates, choice.keep, strict=True) if one is not None and not kept]
         wishes = wishes_of(model, choice)
         for _ in range(_ROUNDS):
@@ -230,10 +246,10 @@ class _Planner:
                 break
             result = trial(self._problem, self._judged, retired, wishes, self._stopwatch)
             if not result.stuck:
-                return self._review.startable(commands_of(result, bonds_of(result, model)), model)
+                return result
             self._review.hold(map(_without_place, sorted(result.stuck)))
             retired = [one for one in retired if one.claim.metadata.name not in result.stuck]
-        return ()
+        return Trial()
 
 
 def _alone(candidate: Candidate, reason: DisruptionReason) -> Disruption:

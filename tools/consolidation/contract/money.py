@@ -49,12 +49,12 @@ def _of_sums(cluster: Cluster, command: Document, catalogue: Catalogue) -> Itera
 
 
 def _of_worth(command: Document, payback: timedelta) -> Iterator[str]:
-    """Drift alone may cost something: the node has to be another one."""
+    """Drift alone may cost something: the node has to be another one. What an empty node costs may not be known."""
     if command["movePrice"] < 0 or (command["movePrice"] > 0 and not command["pods"]):
         yield f"movePrice is {command['movePrice']} for {len(command['pods'])} pods"
     if command["reason"] not in ("Empty", "Underutilized"):
         return
-    if command["savings"] <= 0:
+    if command["savings"] < 0 or (command["savings"] == 0 and command["reason"] != "Empty"):
         yield f"saves {command['savings']}"
     repaid = command["savings"] * (payback / _HOUR)
     if repaid < command["movePrice"] - _DOLLARS:

@@ -12,13 +12,10 @@ from dataclasses import dataclass, field, replace
 
 from joinery.apis.disruption import DisruptionReason
 from joinery.disruption.candidates import Candidate
-from joinery.disruption.consolidation.model import hourly
+from joinery.disruption.consolidation.model import NEGLIGIBLE, hourly
 from joinery.disruption.consolidation.trial import Trial
 from joinery.disruption.disruptions import Disruption
 from joinery.scheduling.packing import ExistingPlacement, Launch
-
-_NEGLIGIBLE = 1e-6
-"""$/h: savings that are none."""
 
 
 def commands_of(trial: Trial, bonds: Iterable[Collection[str]] = ()) -> tuple[Disruption, ...]:
@@ -58,10 +55,13 @@ def _shares(trial: Trial, groups: Iterable[Sequence[Candidate]]) -> Sequence[_Sh
 
 
 def is_worth_it(command: Disruption, candidates: Iterable[Candidate]) -> bool:
-    """Whether what it saves repays its moves in time; drifted nodes must go whatever that costs."""
+    """Whether what it saves repays its moves in time. Drifted nodes must go whatever that costs, and empty ones
+    although nobody may know what that saves.
+    """
     if command.reason is DisruptionReason.DRIFTED:
         return True
-    return command.savings > _NEGLIGIBLE and command.savings >= sum(map(hourly, candidates)) - _NEGLIGIBLE
+    saves = command.reason is DisruptionReason.EMPTY or command.savings > NEGLIGIBLE
+    return saves and command.savings >= sum(map(hourly, candidates)) - NEGLIGIBLE
 
 
 def _order(one: tuple[Disruption, _Share]) -> tuple[bool, bool, tuple[bool, str, str], float, str]:
@@ -108,16 +108,16 @@ def _command(share: _Share) -> Disruption:
 
 
 def _reason(members: Sequence[Candidate], *, buys: bool) -> DisruptionReason:
-    """Drift where any node has drifted: such a command goes whatever it costs.
+    """Emptiness comes before drift, as in Karpenter: what nobody needs is not replaced, whatever it is.
 
-    Nodes may count as empty though they have pods, which are of no weight. Where a node is bought for these
-    (``buys``), the others are replaced, not given up.
+    Else drift where any node has drifted: such a command goes whatever it costs. Nodes may count as empty though they
+    have pods, which are of no weight. Where a node is bought for these (``buys``), the others are replaced, not given
+    up.
     """
-    if any(candidate.is_drifted for candidate in members):
-        return DisruptionReason.DRIFTED
     if not buys and all(DisruptionReason.EMPTY in candidate.reasons for candidate in members):
         return DisruptionReason.EMPTY
-    return DisruptionReason.UNDERUTILIZED
+    is_drift = any(candidate.is_drifted for candidate in members)
+    return DisruptionReason.DRIFTED if is_drift else DisruptionReason.UNDERUTILIZED
 
 
 def _message(members: Sequence[Candidate], launches: Sequence[Launch], savings: float) -> str:

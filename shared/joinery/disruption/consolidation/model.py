@@ -11,6 +11,8 @@ from joinery.optimizer.consolidation.instance import Consolidation, Consolidatio
 from joinery.scheduling.firstfit.demand import Domains
 from joinery.state.nodes import NodeView
 
+NEGLIGIBLE = 1e-6
+"""$/h: savings that are none, and a price of nothing."""
 _SECONDS_AN_HOUR = 3600.0
 MUST_GO = 1e3
 """$/h that keeping a drifted node counts as, besides its moves: it goes if its pods have any other place."""

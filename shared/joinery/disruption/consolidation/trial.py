@@ -6,11 +6,13 @@ it put them as far as rules allow, and the core finds the best for the others. S
 Nodes are moved to for their price, so no size is preferred unless the NodePool says so itself.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 
+from joinery.apis.disruption import DisruptionReason
 from joinery.apis.sizes import CHEAPEST
 from joinery.disruption.candidates import Candidate, Candidates
+from joinery.disruption.consolidation.model import NEGLIGIBLE, Model
 from joinery.disruption.problem import DisruptionProblem
 from joinery.lifecycle.disrupting.new_commands import as_if_retired
 from joinery.scheduling.firstfit.pending import must_move
@@ -28,10 +30,10 @@ class Trial:
     drift takes its node all the same, it stays until its time is over, and is planned then.
     """
 
-    candidates: tuple[Candidate, ...]
-    existing: tuple[ExistingPlacement, ...]
-    launches: tuple[Launch, ...]
-    stuck: frozenset[str]
+    candidates: tuple[Candidate, ...] = ()
+    existing: tuple[ExistingPlacement, ...] = ()
+    launches: tuple[Launch, ...] = ()
+    stuck: frozenset[str] = frozenset()
 
 
 def trial(
@@ -62,6 +64,20 @@ def trial(
             if pod.key not in placed and must_move(pod, problem.packing.snapshot)
         ),
     )
+
+
+def idle(model: Model, result: Trial) -> Iterator[Candidate]:
+    """Empty nodes that are free of charge, so that the optimiser sees no gain, and that the trial has no use for.
+
+    They go as well: a reservation has others to serve, and what nobody knows the price of costs something all the same.
+    """
+    going = {candidate.claim.metadata.name for candidate in result.candidates}
+    filled = {placement.node for placement in result.existing}
+    for candidate in filter(None, model.candidates):
+        is_idle = DisruptionReason.EMPTY in candidate.reasons and not candidate.pods
+        is_needed = candidate.claim.metadata.name in going or candidate.view.node in filled
+        if is_idle and candidate.price < NEGLIGIBLE and not is_needed:
+            yield candidate
 
 
 def _closed(snapshot: Snapshot, judged: Candidates) -> Snapshot:
