@@ -1,6 +1,8 @@
 """What a new machine is told, family by family."""
 
 import base64
+import gzip
+import hashlib
 import json
 import tomllib
 from email import message_from_string
@@ -131,12 +133,15 @@ def test_local_disks_become_one() -> None:
         ("#!/bin/bash\necho: hello", "text/x-shellscript"),
         ("echo hello", "text/x-shellscript"),
         ("# mine\napiVersion: node.eks.aws/v1alpha1\nkind: NodeConfig", "application/node.eks.aws"),
+        ("\n  # mine\n  apiVersion: node.eks.aws/v1alpha1\n  kind: NodeConfig", "application/node.eks.aws"),
+        ('{"apiVersion": "node.eks.aws/v1alpha1", "kind": "NodeConfig"}', "application/node.eks.aws"),
+        ("{ echo hello; }", "text/x-shellscript"),
     ],
 )
 def test_the_users_own_data_comes_first(own: str, kind: str) -> None:
     """As a script or as a NodeConfig, by what it looks like; ours comes last, and wins."""
     found = parts(spec(userData=own))
-    assert (found[0][0], found[0][1].strip()) == (kind, own)
+    assert (found[0][0], found[0][1].strip()) == (kind, own.strip())
     assert len(found) == 2
 
 
@@ -151,6 +156,57 @@ def test_the_users_archive_is_taken_apart_and_put_together_again() -> None:
         "text/cloud-config",
         "application/node.eks.aws",
     ]
+
+
+@pytest.mark.parametrize("before", ["", "\n", "  \n\n"])
+def test_an_archive_may_begin_with_empty_lines(before: str) -> None:
+    """As a template language leaves them. Taken for a script, its NodeConfig would be lost."""
+    own = f"{before}Content-Type: multipart/mixed; boundary=B\nMIME-Version: 1.0\n\n--B\n\n#!/bin/sh\n--B--\n"
+    assert [kind for kind, _ in parts(spec(userData=own))] == ["text/x-shellscript", "application/node.eks.aws"]
+
+
+@pytest.mark.parametrize("encoding", ["base64", "quoted-printable", "7bit"])
+def test_what_the_users_archive_encodes_is_written_in_the_clear(encoding: str) -> None:
+    """Python's email package and cloud-init's make-mime write base64. How cloud-init merges a part stays."""
+    said = "#!/bin/sh\necho hello w\u00f6rld"
+    bodies = {"base64": base64.b64encode(said.encode()).decode(), "quoted-printable": said.replace("\u00f6", "=C3=B6")}
+    own = (
+        'MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary="B"\n\n--B\nContent-Type: text/x-shellscript\n'
+        f"MIME-Version: 1.0\nContent-Transfer-Encoding: {encoding}\nMerge-Type: list(append)\n\n"
+        f"{bodies.get(encoding, said)}\n--B--\n"
+    )
+    written = text(spec(userData=own))
+    assert said in written
+    assert "Merge-Type: list(append)" in written
+    assert "Content-Transfer-Encoding" not in written
+
+
+def test_an_archive_that_cannot_be_written_in_the_clear_is_refused() -> None:
+    """A compressed part is none that EC2 or nodeadm could read here."""
+    own = (
+        "MIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=B\n\n--B\nContent-Type: text/x-shellscript\n"
+        "Content-Transfer-Encoding: base64\n\nH4sIAAAAAAAA/w==\n--B--\n"
+    )
+    with pytest.raises(ConfigurationError, match="spec.userData: a part of the MIME document is not text"):
+        user_data(spec(userData=own), told())
+
+
+@pytest.mark.parametrize("family", ["AL2023", "AL2", "Bottlerocket"])
+def test_user_data_that_is_too_long_for_ec2_is_compressed(family: str) -> None:
+    """EC2 takes 16 KiB. cloud-init, nodeadm and Bottlerocket all read gzip; the same text gives the same template."""
+    long = spec(family, userData=f"[settings]\nmotd = '{'hello ' * 4000}'")
+    compressed = user_data(long, told())
+    assert b"hello hello" in gzip.decompress(base64.b64decode(compressed))
+    assert compressed == user_data(long, told())
+
+
+def test_user_data_that_is_too_long_even_then_is_refused() -> None:
+    """The message names the field and the limit."""
+    noise = "\n".join(hashlib.sha256(str(number).encode()).hexdigest() for number in range(1000))
+    with pytest.raises(
+        ConfigurationError, match="spec.userData: 64 KiB with what Joinery adds, 37 KiB compressed; EC2 takes 16"
+    ):
+        user_data(spec(userData=f"#!/bin/sh\n: {noise}"), told())
 
 
 def test_an_archive_of_one_part_is_refused() -> None:
@@ -185,6 +241,21 @@ def test_a_bottlerocket_node_gets_settings_over_the_users_own() -> None:
     assert kubernetes["node-labels"]["team"] == "a"
     assert kubernetes["node-taints"] == {"gpu": ["true:NoSchedule"], "karpenter.sh/unregistered": [":NoExecute"]}
     assert kubernetes["cluster-certificate"] == "Q0E="
+
+
+def test_bottlerocket_does_not_wait_for_an_auto_scaling_group() -> None:
+    """Joinery's nodes are in none, and kubelet would never start. Nothing is said where the user says nothing."""
+    own = "[settings.autoscaling]\nshould-wait = true\n"
+    settings = tomllib.loads(text(spec("Bottlerocket", userData=own)))["settings"]
+    assert settings["autoscaling"] == {"should-wait": False}
+    assert "autoscaling" not in tomllib.loads(text(spec("Bottlerocket")))["settings"]
+
+
+@pytest.mark.parametrize(("given", "written"), [(["10.0.0.10"], "10.0.0.10"), (["10.0.0.10", "fd00::a"],) * 2])
+def test_bottlerocket_is_told_every_dns_server(given: list[str], written: object) -> None:
+    """One as a string, which all versions understand."""
+    found = tomllib.loads(text(spec("Bottlerocket", kubelet={"clusterDNS": given})))
+    assert found["settings"]["kubernetes"]["cluster-dns-ip"] == written
 
 
 def test_bottlerocket_mounts_local_disks_by_a_bootstrap_command() -> None:

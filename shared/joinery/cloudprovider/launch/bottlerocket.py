@@ -34,6 +34,9 @@ def settings(
     kubernetes |= _cluster(facts) | _kubelet(spec.kubelet or KubeletConfiguration()) | {"max-pods": max_pods}
     kubernetes["node-labels"] = {**kubernetes.get("node-labels", {}), **labels}
     kubernetes["node-taints"] = _taints(taints)
+    if "should-wait" in document["settings"].get("autoscaling", {}):
+        # Nodes of ours are in no Auto Scaling group, and kubelet would wait for one for ever.
+        document["settings"]["autoscaling"]["should-wait"] = False
     if spec.instance_store_policy == "RAID0":
         document["settings"].setdefault("bootstrap-commands", {})["000-mount-instance-storage"] = {
             "commands": [
@@ -61,8 +64,9 @@ def _kubelet(kubelet: KubeletConfiguration) -> dict[str, Any]:
     def percent(value: int | None) -> str | None:
         return None if value is None else str(value)
 
+    servers = list(kubelet.cluster_dns)
     given: dict[str, Any] = {
-        "cluster-dns-ip": kubelet.cluster_dns[0] if kubelet.cluster_dns else None,
+        "cluster-dns-ip": servers[0] if len(servers) == 1 else servers or None,
         "system-reserved": kubelet.system_reserved,
         "kube-reserved": kubelet.kube_reserved,
         "eviction-hard": kubelet.eviction_hard,

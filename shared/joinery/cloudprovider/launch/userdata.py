@@ -5,11 +5,13 @@ taint is always among the taints: no pod may land on the node before Joinery has
 """
 
 import base64
+import gzip
 import json
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from email import message_from_string
+from email.message import Message
 from typing import Any
 
 from joinery.apis import labels
@@ -19,10 +21,13 @@ from joinery.cloudprovider.launch import bottlerocket
 from joinery.cloudprovider.launch.facts import ClusterFacts
 from joinery.errors import ConfigurationError, UnavailableError
 
+#: What EC2 takes as user data, before base64.
+MOST_BYTES = 16 * 1024
 NODE_CONFIG, SHELL = "application/node.eks.aws", 'text/x-shellscript; charset="us-ascii"'
 _UNREGISTERED = Taint(key=labels.UNREGISTERED_TAINT, effect=labels.NO_EXECUTE)
 # The API server's node admission refuses labels of these domains when a kubelet sets them.
 _NOT_KUBELETS = ("kubernetes.io", "k8s.io", "node-restriction.kubernetes.io")
+_OWN_HEADERS = ("content-type", "content-transfer-encoding", "mime-version")
 _YAML_KEY = re.compile(r"[\w.-]+:(\s|$)")
 
 
@@ -55,8 +60,19 @@ def _may_set(key: str) -> bool:
 
 
 def user_data(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
-    """The user data of a class's nodes, base64. Raises ``ConfigurationError`` for an unsupported family."""
-    return base64.b64encode(_text(spec, boot).encode()).decode()
+    """The user data of a class's nodes, base64.
+
+    Raises ``ConfigurationError`` for an unsupported family, and for what cannot be read or is too long.
+    """
+    written = _text(spec, boot).encode()
+    if len(written) > MOST_BYTES and spec.family != "Custom":
+        # cloud-init, nodeadm and Bottlerocket all read gzip. Without a time the same text is the same template.
+        compressed = gzip.compress(written, mtime=0)
+        if len(compressed) > MOST_BYTES:
+            sizes = f"{len(written) >> 10} KiB with what Joinery adds, {len(compressed) >> 10} KiB compressed"
+            raise ConfigurationError(f"spec.userData: {sizes}; EC2 takes {MOST_BYTES >> 10}")
+        written = compressed
+    return base64.b64encode(written).decode()
 
 
 def _text(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
@@ -79,7 +95,7 @@ def _text(spec: EC2NodeClassSpec, boot: Bootstrap) -> str:
 
 
 def _archive(parts: Iterable[tuple[str, str]]) -> str:
-    """A MIME document of these parts, each a content type and a body.
+    """A MIME document of these parts, each a content type (with the lines of other headers below it) and a body.
 
     The caller puts ours last, because later ones win in nodeadm.
     """
@@ -95,19 +111,41 @@ def _parts(own: str) -> list[tuple[str, str]]:
     """
     if not own.strip():
         return []
-    if own.startswith(("MIME-Version:", "Content-Type:")):
-        archive = message_from_string(own)
+    if own.lstrip().startswith(("MIME-Version:", "Content-Type:")):
+        archive = message_from_string(own.lstrip())
         if not archive.is_multipart():
             raise ConfigurationError("spec.userData: a MIME document must be multipart")
         parts = (part for part in archive.walk() if not part.is_multipart())
-        return [(str(part["Content-Type"] or SHELL), str(part.get_payload())) for part in parts]
+        return [(_headers(part), _body(part)) for part in parts]
     return [(NODE_CONFIG if _is_mapping(own) else SHELL, own)]
+
+
+def _headers(part: Message) -> str:
+    """Its content type, and below it what else cloud-init may look at. How its body was encoded no longer holds."""
+    others = (f"{name}: {value}" for name, value in part.items() if name.lower() not in _OWN_HEADERS)
+    return "\n".join((str(part["Content-Type"] or SHELL), *others))
+
+
+def _body(part: Message) -> str:
+    body = str(part.get_payload())
+    if str(part["Content-Transfer-Encoding"]).strip().lower() not in ("base64", "quoted-printable"):
+        return body
+    try:
+        return bytes(part.get_payload(decode=True)).decode()
+    except UnicodeDecodeError:
+        raise ConfigurationError("spec.userData: a part of the MIME document is not text") from None
 
 
 def _is_mapping(own: str) -> bool:
     """Whether it is a YAML mapping, as a NodeConfig is, and no script: its first line that is no comment is a key."""
-    lines = (line for line in own.splitlines() if line.strip() and not line.startswith(("#", "---")))
-    return not own.startswith("#!") and bool(_YAML_KEY.match(next(lines, "")))
+    if own.lstrip().startswith("{"):
+        try:
+            return isinstance(json.loads(own), dict)
+        except ValueError:
+            return False
+    lines = (line.strip() for line in own.splitlines())
+    said = (line for line in lines if line and not line.startswith(("#", "---")))
+    return not own.startswith("#!") and bool(_YAML_KEY.match(next(said, "")))
 
 
 # --- AL2023 ---
