@@ -2,12 +2,14 @@
 first.
 """
 
+from random import Random
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from joinery.optimizer.arrays import Ints
-from joinery.optimizer.instance.packing_instance import PackingInstance
+from joinery.optimizer.instance.packing_instance import CardinalityLimit, PackingInstance
 from joinery.optimizer.rounding.filling import fill, greedy_orders, without_conflicts
 from tests.properties import examples
 from tests.unit.optimizer.instances import holds, instances
@@ -51,6 +53,28 @@ def test_filling_goes_on_from_what_is_on_a_bin(instance: PackingInstance, data: 
     counts = fill(instance, bin_types, orders[:, ::-1], instance.demands, start)
     assert (counts >= start).all()
     assert all(holds(instance, int(bin_type), row.tolist()) for bin_type, row in zip(bin_types, counts, strict=True))
+
+
+@examples(50)
+@given(instances(), st.integers(40, 100), st.randoms(use_true_random=False))
+def test_many_items_fill_a_bin_as_they_would_in_turn(instance: PackingInstance, many: int, chance: Random) -> None:
+    """Items that are taken together, or passed over together, are those that each alone would take or pass over."""
+    items = np.array([chance.randrange(len(instance.demands)) for _ in range(many)])
+    bin_types = np.arange(len(instance.costs))
+    wide = PackingInstance(
+        sizes=instance.sizes[items],
+        demands=instance.demands[items],
+        costs=instance.costs,
+        capacities=4 * instance.capacities,
+        compatible=instance.compatible[items],
+        cardinality_limits=(CardinalityLimit(np.arange(0, many, 3), 5),) if chance.random() < 0.5 else (),
+        conflicts=np.zeros((many, many), dtype=np.bool_),
+    )
+    orders = np.array([chance.sample(range(many), many) for _ in bin_types])
+    one_by_one = fill(wide, bin_types, orders[:, :1], wide.demands)
+    for position in range(1, many):
+        one_by_one = fill(wide, bin_types, orders[:, [position]], wide.demands, one_by_one)
+    assert (fill(wide, bin_types, orders, wide.demands) == one_by_one).all()
 
 
 @examples(100)

@@ -11,7 +11,9 @@ from joinery.optimizer.arrays import UNLIMITED, Floats, Ints
 from joinery.optimizer.instance.packing_instance import PackingInstance
 
 _BLOCK = 32
-"""After so many items full bins are set aside. Looking after every item would cost more than it saves."""
+"""Of so many items at a time it is asked which bins take all of them, and which bins take none. With fewer items than
+that asking would cost more than it saves.
+"""
 
 
 def fill(instance: PackingInstance, bin_types: Ints, orders: Ints, demands: Ints, start: Ints | None = None) -> Ints:
@@ -23,36 +25,72 @@ def fill(instance: PackingInstance, bin_types: Ints, orders: Ints, demands: Ints
     each bin already.
     """
     counts = np.zeros((len(bin_types), len(instance.demands)), dtype=np.int64) if start is None else start.copy()
-    free = instance.capacities[bin_types] - counts @ instance.sizes
-    allowed = np.minimum(demands, instance.max_per_bin.T[bin_types]) - counts
-    # An item that takes nothing of a resource is not bounded by it: dividing by one and adding a lot says so without
-    # branching.
-    divisor, bonus = np.maximum(instance.sizes, 1), np.where(instance.sizes > 0, 0, UNLIMITED)
-    smallest = instance.sizes.min(axis=0, initial=UNLIMITED)
-    # Limits on a single item are in ``max_per_bin`` already.
-    joint = np.flatnonzero(instance.limit_members.sum(axis=0) > 1)
-    members = instance.limit_members[:, joint]
-    caps = instance.limit_caps[joint] - counts @ members
-    rows = np.arange(len(bin_types))
-    for position in range(orders.shape[1]):
-        if position % _BLOCK == 0:  # halfway through many items most bins are full
-            has_room = (free >= smallest).all(axis=1)
-            rows, free, caps, orders = rows[has_room], free[has_room], caps[has_room], orders[has_room]
-            if not len(rows):
-                break
-        item = orders[:, position]
-        fitting = (free // divisor[item] + bonus[item]).min(axis=1, initial=UNLIMITED)
-        taken = np.minimum(fitting, allowed[rows, item])
-        if len(joint):
-            taken = np.minimum(taken, np.where(members[item], caps, UNLIMITED).min(axis=1))
-        if instance.has_conflicting_items:
-            taken = np.minimum(taken, _beside(instance, item, counts[rows]))
-        taken = np.maximum(taken, 0)
-        counts[rows, item] += taken
-        free -= taken[:, None] * instance.sizes[item]
-        if len(joint):
-            caps -= taken[:, None] * members[item]
+    filling = _Filling(instance, bin_types, demands, counts)
+    every, width = np.arange(len(bin_types)), orders.shape[1]
+    for first in range(0, width, _BLOCK):
+        block = orders[:, first : first + _BLOCK]
+        if width <= _BLOCK:
+            filling.take_in_turn(every, block)
+            continue
+        rows, positions = filling.take_whole(block)
+        filling.take_in_turn(rows, block[np.ix_(rows, positions)])
     return counts
+
+
+class _Filling:
+    """Bins that are being filled. ``counts``: int64[bins, items], what is on them, which changes.
+
+    What they have left is kept resource by resource, and so are sizes: numpy is several times as slow along short rows.
+    """
+
+    def __init__(self, instance: PackingInstance, bin_types: Ints, demands: Ints, counts: Ints) -> None:
+        self._instance, self._counts = instance, counts
+        self._free = np.ascontiguousarray((instance.capacities[bin_types] - counts @ instance.sizes).T)
+        self._allowed = np.minimum(demands, instance.max_per_bin.T[bin_types]) - counts
+        self._sizes = np.ascontiguousarray(instance.sizes.T)
+        # An item that takes nothing of a resource is not bounded by it: dividing by one and adding a lot says so
+        # without branching.
+        self._divisor, self._bonus = np.maximum(self._sizes, 1), np.where(self._sizes > 0, 0, UNLIMITED)
+        # Limits on a single item are in ``max_per_bin`` already.
+        joint = np.flatnonzero(instance.limit_members.sum(axis=0) > 1)
+        self._members = instance.limit_members[:, joint]
+        self._caps = instance.limit_caps[joint] - counts @ self._members
+        self._is_plain = not len(joint) and not instance.has_conflicting_items
+
+    def take_whole(self, items: Ints) -> tuple[Ints, Ints]:
+        """Where all copies of all these items (int64[bins, items]) fit, take them.
+
+        Returns the other bins (indices) that have room for some of the items, and the positions of those items.
+        """
+        wanted = np.maximum(np.take_along_axis(self._allowed, items, axis=1), 0)
+        sizes = self._sizes[:, items]
+        fits = (wanted > 0) & (sizes <= self._free[:, :, None]).all(axis=0)
+        rows: Ints = np.flatnonzero(fits.any(axis=1))
+        if self._is_plain and len(rows):
+            needed = (wanted[rows] * sizes[:, rows]).sum(axis=2)
+            is_whole = (needed <= self._free[:, rows]).all(axis=0)
+            whole, rows = rows[is_whole], rows[~is_whole]
+            self._counts[whole[:, None], items[whole]] += wanted[whole]
+            self._free[:, whole] -= needed[:, is_whole]
+        return rows, np.flatnonzero(fits[rows].any(axis=0))
+
+    def take_in_turn(self, rows: Ints, items: Ints) -> None:
+        """Fill these bins (indices) with as many copies as fit, of each one's items (int64[those bins, items]) in
+        turn.
+        """
+        free, caps = self._free[:, rows], self._caps[rows]
+        for item in items.T if len(rows) else ():
+            fitting = free // self._divisor.take(item, axis=1) + self._bonus.take(item, axis=1)
+            taken = np.minimum(fitting.min(axis=0, initial=UNLIMITED), self._allowed[rows, item])
+            if not self._is_plain:
+                taken = np.minimum(taken, np.where(self._members[item], caps, UNLIMITED).min(axis=1, initial=UNLIMITED))
+                if self._instance.has_conflicting_items:
+                    taken = np.minimum(taken, _beside(self._instance, item, self._counts[rows]))
+            taken = np.maximum(taken, 0)
+            self._counts[rows, item] += taken
+            free -= taken * self._sizes.take(item, axis=1)
+            caps -= taken[:, None] * self._members[item]
+        self._free[:, rows], self._caps[rows] = free, caps
 
 
 def _beside(instance: PackingInstance, item: Ints, counts: Ints) -> Ints:

@@ -165,7 +165,7 @@ def _sold(pool: Pool, joint: Fit) -> Mask:
 
 def _resources(asked: Asked, ways: Sequence[Way]) -> Stage:
     work, pool, pod_class = asked.work, asked.pool, asked.pod_class
-    holds = (pool.room >= work.axis.vector(pod_class.requests)).all(axis=1)
+    holds = pool.has_room(work.axis.vector(pod_class.requests))
     large = [left for way in ways if (left := replace(way, types=way.types & holds)).types.any()]
     if large:
         return Stage(ReasonCode.RESOURCES, large)

@@ -23,7 +23,7 @@ from joinery.scheduling.firstfit.targets import Batch, NewNode, empty_node
 from joinery.scheduling.firstfit.topology import Topology
 from joinery.scheduling.firstfit.value import fair_price_of_one
 from joinery.scheduling.firstfit.workspace import Workspace
-from joinery.scheduling.pools.market import Amounts, Mask, Prices
+from joinery.scheduling.pools.market import Amounts, Mask
 from joinery.scheduling.pools.pool import Pool
 
 FairPrice = Callable[[Demand], float | None]
@@ -50,7 +50,7 @@ class NewNodes:
         self._prefix = prefix
         self._topology: Topology = work.topology
         self._fair_prices = work.fair_prices
-        self._least_prices: dict[str, Prices] = {}
+        self._fresh: dict[str, NewNode] = {}
         self.minds_daemons = bool(work.topology.counting_daemons) and not manner.heedless
         self.limits = {pool.name: Limits(pool) for pool in work.pools}
         self.reservations = Reservations(work.reservations)
@@ -86,7 +86,8 @@ class NewNodes:
         node = empty_node(pool, self.next_name(pool), self._work.axis, reserved=reserved)
         if reserved is None:
             # All fresh nodes of a pool have the same least prices, and those are dear to work out.
-            node.least_prices = self._least_prices.setdefault(pool.name, node.least_prices)
+            alike = self._fresh.setdefault(pool.name, node)
+            node.least_prices, node.by_price = alike.least_prices, alike.by_price
         self._topology.furnish(node.name, pool.name)
         return node
 
@@ -176,7 +177,7 @@ class NewNodes:
         last = self.opened.nodes[-1]
         node = replace(last, name=self.next_name(last.pool), placed=[])
         self._topology.furnish(node.name, last.pool.name)
-        node.least_prices = last.least_prices
+        node.least_prices, node.by_price = last.least_prices, last.by_price
         self.opened.repeat(node)
         self._charge(node)
         for demand, domains, names in wanted:

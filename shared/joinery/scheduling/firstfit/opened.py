@@ -11,8 +11,10 @@ from joinery.scheduling.firstfit.targets import NewNode
 from joinery.scheduling.firstfit.value import bearable_ratio
 from joinery.scheduling.pools.market import Amounts, Prices
 
-_LEVELS = np.array([1.0, 1.02, 1.05, 1.1, 1.2, 1.35, 1.6, 2.0, 3.0, np.inf])
-"""Price levels, as multiples of a node's price. For each, the largest room that it may have up to there is kept."""
+_LEVELS = np.array([1.0, *(1.0 + 0.002 * 1.4 ** np.arange(22)), np.inf])
+"""Price levels, as multiples of a node's price. For each, the largest room that it may have up to there is kept. They
+lie close at first: to a node with many pods one more justifies a little only, and each refusal costs as much as a yes.
+"""
 
 
 def _levels(price: float) -> Prices:
@@ -66,13 +68,12 @@ class OpenedNodes:
         self.nodes[index] = node
         self._shapes[index] = None
         self.fair_price[index] += added_fair_price
-        rows = np.flatnonzero(node.types)
-        rows = rows[np.argsort(node.least_prices[rows], kind="stable")]
+        rows = node.by_price[node.types[node.by_price]]
         prices = node.least_prices[rows]
         price = self.price[index] = float(prices[0])
-        room = np.maximum.accumulate(node.pool.room[rows], axis=0)
+        room = np.maximum.accumulate(node.pool.room_by_resource.take(rows, axis=1), axis=1)
         last = np.searchsorted(prices, _levels(price), side="right") - 1
-        self._room[index] = room[last] - node.used
+        self._room[index] = room[:, last].T - node.used
         self._value[index] = (price, bearable_ratio(price, self.fair_price[index]), self.fair_price[index])
 
     def shape(self, index: int) -> int:

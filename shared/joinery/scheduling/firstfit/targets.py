@@ -174,7 +174,7 @@ class NewNode:
             return None
         node = replace(self, requirements=joint, types=types, columns=columns)
         if columns is self.columns:
-            node.least_prices = self.least_prices
+            node.least_prices, node.by_price = self.least_prices, self.by_price
         return node
 
     @cached_property
@@ -182,6 +182,11 @@ class NewNode:
         """$/h of each type's cheapest offering that the node may be; infinite where there is none."""
         prices: Prices = self.pool.market.prices[:, self.columns].min(axis=1, initial=np.inf)
         return prices
+
+    @cached_property
+    def by_price(self) -> Amounts:
+        """All types of the market (rows), those with the least price first."""
+        return np.argsort(self.least_prices, kind="stable")
 
     def _port_mask(self, demand: Demand) -> Mask:
         if ports_clash(demand.pod_class.ports, self.ports):
@@ -200,8 +205,8 @@ class NewNode:
         if not len(index):
             return 0, index, index
         asked = demand.asked
-        room = (self.pool.room[index][:, asked] - self.used[asked]) // demand.requests[asked]
-        counts = room.min(axis=1) if len(asked) else np.full(len(index), UNLIMITED)
+        free = self.pool.room_by_resource.take(index, axis=1)[asked] - self.used[asked][:, None]
+        counts = (free // demand.requests[asked][:, None]).min(axis=0, initial=UNLIMITED)
         if demand.pod_class.ports:
             counts = np.minimum(counts, 1)
         return self._within_min_values(index, counts), index, counts
@@ -260,7 +265,8 @@ class NewNode:
         if types.any() and (not self.min_values or can_meet(self.pool, types, columns, self.min_values)):
             self.types, self.columns = types, columns
             self.requirements = self.requirements.intersect(term.canonical())
-            self.__dict__.pop("least_prices", None)
+            for worked_out in ("least_prices", "by_price"):
+                self.__dict__.pop(worked_out, None)
 
     def fix_daemons(self, brought: Amounts | None) -> None:
         """Keep to types that bring as many DaemonSets' pods as the cheapest type does, because a spread counts them.

@@ -119,7 +119,7 @@ def _can_buy(work: Workspace, pod_class: PodClass, key: str, domain: str) -> boo
     pools = (pool for pool in work.pools if pod_class.untolerated(pool.taints) is None)
     for pool, term in product(pools, pod_class.terms):
         fit = pool.fit(term.intersect(Requirements({key: one_of((domain,))})).canonical())
-        types = fit.types & work.within_limits(pool) & pool.types & (pool.room >= row).all(axis=1)
+        types = fit.types & work.within_limits(pool) & pool.types & pool.has_room(row)
         types &= np.isfinite(pool.market.prices[:, fit.columns]).any(axis=1)
         if types.any() and not fit.conflict and not (is_strict and pool.too_few(types, fit.columns)):
             return True

@@ -22,14 +22,12 @@ def fair_price_of_one(pool: Pool, demand: Demand) -> float:
     on a node that may still be anything the class allows in the pool.
     """
     _, fit = demand.fit(pool, {})
-    if fit.conflict:
+    if fit.conflict or not len(demand.asked):
         return 0.0
-    room = pool.room[fit.unreserved][:, demand.asked]
-    usable = (room >= demand.requests[demand.asked]).all(axis=1)
-    if not usable.any():
-        return 0.0
-    shares = (demand.requests[demand.asked] / room[usable]).max(axis=1, initial=0.0)
-    return float((fit.least_prices[usable] * shares).min())
+    room, requests = pool.room_by_resource[demand.asked], demand.requests[demand.asked][:, None]
+    shares = (requests / np.maximum(room, 1)).max(axis=0)
+    least = np.where((room >= requests).all(axis=0), fit.least_prices * shares, np.inf).min(initial=np.inf)
+    return float(least) if np.isfinite(least) else 0.0
 
 
 def best_start(prices: Prices, counts: Amounts, most: int) -> int:

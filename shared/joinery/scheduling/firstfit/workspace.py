@@ -212,6 +212,6 @@ def _values_of(key: str, pool: Pool, fit: Fit, requests: Amounts, types: Mask) -
     """The values of a key over those of the types that hold one such pod, where they are sold."""
     if fit.conflict:
         return set()
-    holding = fit.types & types & (pool.room >= requests).all(axis=1)
+    holding = fit.types & types & pool.has_room(requests)
     node = NewNode("", pool, fit.requirements, holding, fit.columns, requests, {})
     return set(node.values(key)) if holding.any() else set()

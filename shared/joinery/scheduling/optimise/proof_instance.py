@@ -125,7 +125,7 @@ def _suitable(demand: ProofDemand, pool: Pool) -> Iterator[tuple[Mask, Mask]]:
     """The pool's types and offering columns that suit the pods, for each of their ways."""
     for way in demand.ways:
         fit = pool.fit(way)
-        if not fit.conflict and (pool.room[fit.sold] >= demand.row).all(axis=1).any():
+        if not fit.conflict and (fit.sold & pool.has_room(demand.row)).any():
             yield fit.types, fit.columns
 
 

@@ -98,6 +98,18 @@ class Pool:
         """bool[columns]: spot and on-demand. A capacity reservation takes only so many nodes, these take any number."""
         return self.columns & ~self.market.reserved if self.market.reserved.any() else self.columns
 
+    @cached_property
+    def room_by_resource(self) -> Amounts:
+        """int64[resources, types]: ``room``, resource by resource.
+
+        Whoever asks all types at once gets the answer several times as soon: numpy is slow along short rows.
+        """
+        return np.ascontiguousarray(self.room.T)
+
+    def has_room(self, request: Amounts) -> Mask:
+        """bool[types]: whose empty node has room for so much (int64[resources])."""
+        return np.asarray((self.room_by_resource >= request[:, None]).all(axis=0), dtype=np.bool_)
+
     def fit(self, wanted: Requirements) -> "Fit":
         """Which types and offerings satisfy a pod's requirements and the template's. Remembered: many classes want the
         same.
@@ -192,9 +204,9 @@ class Fit:
 
     @cached_property
     def least_prices(self) -> Prices:
-        """float64[types in ``unreserved``], $/h: the cheapest spot or on-demand offering of each."""
-        prices: Prices = self.market.prices[self.unreserved][:, self.columns & ~self.market.reserved]
-        cheapest: Prices = prices.min(axis=1, initial=np.inf)
+        """float64[types], $/h: the cheapest spot or on-demand offering of each; infinite where there is none."""
+        prices: Prices = self.market.prices[:, self.columns & ~self.market.reserved]
+        cheapest: Prices = np.where(self.types, prices.min(axis=1, initial=np.inf), np.inf)
         return cheapest
 
     def _sold(self, columns: Mask) -> Mask:

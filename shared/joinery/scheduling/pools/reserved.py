@@ -50,7 +50,7 @@ def used_up(pool: Pool, columns: Mask, left: Mapping[str, int]) -> str:
 
 def is_sold_unreserved(pool: Pool, fit: Fit, request: Amounts) -> bool:
     """Whether some type that holds one such pod is sold as spot or on-demand. ``request``: int64[resources]."""
-    return not fit.conflict and bool((pool.room[fit.unreserved] >= request).all(axis=1).any())
+    return not fit.conflict and bool((fit.unreserved & pool.has_room(request)).any())
 
 
 def only_reservations(pools: Sequence[Pool], pod_class: PodClass, request: Amounts) -> frozenset[str]:
@@ -72,5 +72,5 @@ def only_reservations(pools: Sequence[Pool], pod_class: PodClass, request: Amoun
         for pool, fit in fits
         if not fit.conflict
         for reservation_id, alone in reserved_columns(pool, fit.columns)
-        if np.isfinite(pool.market.prices[fit.types & (pool.room >= request).all(axis=1)][:, alone]).any()
+        if np.isfinite(pool.market.prices[fit.types & pool.has_room(request)][:, alone]).any()
     )
