@@ -24,6 +24,8 @@ EBS_DRIVER = "ebs.csi.aws.com"
 #: Millicores, and the share of them that kubelet and the system keep (the rules of EKS' bootstrap scripts and of
 #: nodeadm).
 _CPU_TIERS = ((1000, 0.06), (1000, 0.01), (2000, 0.005), (None, 0.0025))
+#: Resources that kubelet frees by eviction: each with the signal for it, and its default hard threshold.
+_EVICTION = (("memory", "memory.available", "100Mi"), ("ephemeral-storage", "nodefs.available", "10%"))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -182,7 +184,7 @@ def _accelerators(description: Description) -> dict[str, int]:
 def _overhead(description: Description, capacity: Resources, settings: NodeSettings) -> Mapping[str, int]:
     kube = _kube_reserved(description, capacity, settings) | dict(settings.kube_reserved)
     kept = total((kube, settings.system_reserved))
-    for name, threshold in _eviction(capacity, settings.kubelet.eviction_hard).items():
+    for name, threshold in _eviction(capacity, settings).items():
         kept[name] = kept.get(name, 0) + threshold
     return kept
 
@@ -202,12 +204,16 @@ def _reserved_cpu(millicores: int) -> int:
     return kept
 
 
-def _eviction(capacity: Resources, hard: Mapping[str, str]) -> dict[str, int]:
+def _eviction(capacity: Resources, settings: NodeSettings) -> dict[str, int]:
+    """What must stay free. Kubelet keeps the hard threshold; pods that went beyond a soft one would be evicted too."""
+    hard = settings.kubelet.eviction_hard
+    soft = settings.kubelet.eviction_soft if settings.family.eviction_soft else {}
     return {
-        "memory": _threshold("memory", capacity["memory"], hard.get("memory.available", "100Mi")),
-        "ephemeral-storage": _threshold(
-            "ephemeral-storage", capacity["ephemeral-storage"], hard.get("nodefs.available", "10%")
-        ),
+        resource: max(
+            _threshold(resource, capacity[resource], hard.get(signal, default)),
+            _threshold(resource, capacity[resource], soft.get(signal, "0")),
+        )
+        for resource, signal, default in _EVICTION
     }
 
 
