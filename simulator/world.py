@@ -7,6 +7,7 @@ In the demo and in tests the doors get their gateways from here, through the set
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import datetime, timedelta
+from typing import TYPE_CHECKING
 
 from joinery.cloudprovider.catalog.document import Catalog
 from joinery.gateways import Gateways, InstallerGateways
@@ -19,6 +20,9 @@ from simulator.cloud.market import market
 from simulator.kubernetes.cluster import InMemoryCluster
 from simulator.kubernetes.objects import InMemoryObjects
 from simulator.recorder import InMemoryRecorder
+
+if TYPE_CHECKING:
+    from simulator.doors.latency import Latency
 
 CLUSTER = "simulated"
 _installed: list["World"] = []
@@ -39,9 +43,13 @@ class World:
         self.store.put_catalog(self.cloud.catalog())
         self.account = InMemoryAccount(CLUSTER, now=self.clock.now)
         self.objects = InMemoryObjects()
+        #: What charges the calls of gateways. Without it they take no time.
+        self.latency: Latency | None = None
 
     @property
     def gateways(self) -> Gateways:
+        if self.latency is not None:
+            return self.latency.gateways
         return Gateways(
             cluster=self.cluster,
             recorder=self.recorder,

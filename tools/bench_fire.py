@@ -6,15 +6,18 @@ import contextlib
 import io
 import time
 from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 from joinery.cluster.gateway import Eviction
 from simulator.doors.large import fill
+from simulator.doors.storm import Storm
 from simulator.doors.timed import TimedDoors
 from simulator.world import World
 from tools.template import doors, load
 
 NODES, PODS, STALLED, JOINING, WAITING = 1000, 10, 300, 100, 40
-WARNINGS, BATCH = 500, 10
+WARNINGS = 500
 
 
 def joining() -> str:
@@ -47,21 +50,23 @@ def warning() -> str:
 
 
 def storm() -> str:
-    """Many warnings within a minute, ten a batch, with lifecycle and provisioning between them."""
-    timed = _doors(NODES)
-    timed.live()
-    timed.latency.calls.clear()
-    failed = 0
-    for start in range(0, WARNINGS, BATCH):
-        failed += sum(isinstance(outcome, Exception) for outcome in timed.warn(range(start, start + BATCH)))
-    timed.provision()
-    timed.live()
-    calls = timed.latency.calls
-    reads = calls["cluster.claims_snapshot"] + calls["cluster.snapshot"]
-    return f"{failed} failed, {reads} reads of the cluster, the longest run took {max(timed.lasted):.1f} s"
+    """Many warnings, through the queue: one after another within a minute, and all at once."""
+    return "; ".join(f"{name}: {_weathered(over)}" for name, over in (("in a minute", 60), ("at once", 0)))
 
 
-def _doors(nodes: int, **given: int) -> TimedDoors:
+def _weathered(over: float) -> str:
+    storm = Storm(nodes=NODES, warnings=WARNINGS, over=timedelta(seconds=over))
+    storm.run()
+    whole, light = storm.reads["cluster.snapshot"], storm.reads["cluster.claims_snapshot"]
+    return (
+        f"{len(storm.queue.dead_letters)} dead letters, {storm.uncovered} evictions before a replacement was launched, "
+        f"{len(storm.late)} nodes not empty in time, the first pod asked to go after "
+        f"{storm.longest_wait.total_seconds():.0f} s at most; {whole} reads of the cluster, {light} of its claims in "
+        f"{over + 120:.0f} s, the longest run took {max(call.lasted for call in storm.calls):.1f} s"
+    )
+
+
+def _doors(nodes: int, **given: Any) -> TimedDoors:
     world = World()
     fill(world, nodes=nodes, pods=PODS, **given)
     return TimedDoors(world, {door.name: float(door.timeout) for door in doors(load()).values()})

@@ -31,8 +31,7 @@ class Ec2:
     def interrupt(self, instance_id: str) -> None:
         """EC2 wants a spot instance back: the warning now, the instance two minutes later."""
         self._stage.cloud.interrupt(instance_id)
-        detail = {"instance-id": instance_id, "instance-action": "terminate"}
-        self._publish(self._envelope("EC2 Spot Instance Interruption Warning", instance_id, detail))
+        self._publish(warning(instance_id, self._next_id(), self._stage.clock.now()))
 
     def _notice(self, instance_id: str) -> None:
         engine, clock = self._stage.engine, self._stage.clock
@@ -63,18 +62,29 @@ class Ec2:
 
     def _changed(self, instance_id: str, state: str) -> None:
         detail = {"instance-id": instance_id, "state": state}
-        self._publish(self._envelope("EC2 Instance State-change Notification", instance_id, detail))
+        kind = "EC2 Instance State-change Notification"
+        self._publish(_envelope(kind, self._next_id(), instance_id, detail, self._stage.clock.now()))
 
-    def _envelope(self, kind: str, instance_id: str, detail: dict[str, str]) -> Envelope:
+    def _next_id(self) -> str:
         self._number += 1
-        return {
-            "version": "0",
-            "id": f"00000000-0000-4000-8000-{self._number:012x}",
-            "detail-type": kind,
-            "source": "aws.ec2",
-            "account": ACCOUNT,
-            "time": self._stage.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "region": REGION,
-            "resources": [f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/{instance_id}"],
-            "detail": detail,
-        }
+        return f"00000000-0000-4000-8000-{self._number:012x}"
+
+
+def warning(instance_id: str, event_id: str, now: datetime) -> Envelope:
+    """The event of EventBridge that tells of a spot interruption."""
+    detail = {"instance-id": instance_id, "instance-action": "terminate"}
+    return _envelope("EC2 Spot Instance Interruption Warning", event_id, instance_id, detail, now)
+
+
+def _envelope(kind: str, event_id: str, instance_id: str, detail: dict[str, str], now: datetime) -> Envelope:
+    return {
+        "version": "0",
+        "id": event_id,
+        "detail-type": kind,
+        "source": "aws.ec2",
+        "account": ACCOUNT,
+        "time": now.strftime("%Y-%m-%dT%H:%M:%SZ"),
+        "region": REGION,
+        "resources": [f"arn:aws:ec2:{REGION}:{ACCOUNT}:instance/{instance_id}"],
+        "detail": detail,
+    }

@@ -35,7 +35,7 @@ class Context:
     function_name: str
     aws_request_id: str
     memory_limit_in_mb: int = 1769
-    seconds: int = 60
+    remaining: Callable[[], float] = lambda: 60.0
     function_version: str = "$LATEST"
 
     @property
@@ -43,12 +43,12 @@ class Context:
         return f"arn:aws:lambda:us-east-1:123456789012:function:{self.function_name}"
 
     def get_remaining_time_in_millis(self) -> int:
-        return self.seconds * 1000
+        return int(self.remaining() * 1000)
 
 
 @dataclass(frozen=True)
 class Call:
-    """One invocation: what woke the door and what it answered, or how it failed."""
+    """One invocation: what woke the door and what it answered, or how it failed. ``lasted``: seconds."""
 
     at: datetime
     door: str
@@ -56,6 +56,7 @@ class Call:
     result: Any = None
     error: str = ""
     log: str = ""
+    lasted: float = 0.0
 
 
 class Killed(BaseException):
@@ -92,7 +93,10 @@ class Doors:
         After a kill the next invocation is a cold start.
         """
         call_id = f"00000000-0000-4000-8000-{len(self.calls):012x}"
-        context = Context(f"joinery-{door}", call_id, seconds=_SECONDS.get(door, 60))
+        timeout = float(_SECONDS.get(door, 60))
+        latency = self.world.latency
+        remaining = latency.begin(timeout).remaining if latency else lambda: timeout
+        context = Context(f"joinery-{door}", call_id, remaining=remaining)
         printed = io.StringIO()
         result, error = None, ""
         self.active = door
@@ -107,7 +111,8 @@ class Doors:
                 error = "killed"
                 bootstrap.reset()
         self.active = ""
-        call = Call(self.world.clock.now(), door, event, result, error, printed.getvalue())
+        lasted = timeout - max(remaining(), 0.0)
+        call = Call(self.world.clock.now(), door, event, result, error, printed.getvalue(), lasted)
         self.calls.append(call)
         for told in self.when_called:
             told(call)

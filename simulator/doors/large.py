@@ -14,15 +14,26 @@ _OLD = timedelta(minutes=2)
 _SHAPE = "karpenter.k8s.aws/instance-size=xlarge"
 
 
-def fill(world: World, *, nodes: int = 0, pods: int = 10, stalled: int = 0, joining: int = 0, waiting: int = 0) -> None:
+def fill(
+    world: World,
+    *,
+    nodes: int = 0,
+    pods: int = 10,
+    cpu: str = "100m",
+    stalled: int = 0,
+    joining: int = 0,
+    waiting: int = 0,
+    **node_pool: Any,
+) -> None:
     """Add a NodePool with so many nodes of so many pods each.
 
-    ``stalled``: how many of the nodes are being deleted. ``joining``: Nodes that wait to be registered. ``waiting``:
-    claims that nobody has launched, each with a launch of its own.
+    ``cpu``: of each pod; a node has four. ``stalled``: how many of the nodes are being deleted. ``joining``: Nodes that
+    wait to be registered. ``waiting``: claims that nobody has launched, each with a launch of its own. ``node_pool``:
+    as ``builders.node_pool`` takes it.
     """
-    world.cluster.add(builders.node_class(), builders.node_pool(requirements=[_SHAPE]))
+    world.cluster.add(builders.node_class(), builders.node_pool(requirements=[_SHAPE], **node_pool))
     for number in range(nodes):
-        world.cluster.add(*_running(world, number, pods))
+        world.cluster.add(*_running(world, number, pods, cpu))
     for claim in list(world.cluster.node_claims.values())[:stalled]:
         world.cluster.delete_node_claim(claim)
     for number in range(nodes, nodes + joining):
@@ -38,7 +49,7 @@ def instance(number: int) -> str:
     return f"i-{number + (1 << 40):017x}"
 
 
-def _running(world: World, number: int, pods: int) -> Iterator[Any]:
+def _running(world: World, number: int, pods: int, cpu: str) -> Iterator[Any]:
     name, provider_id = f"node-{number:04}", f"aws:///us-east-1a/{instance(number)}"
     yield _claim(
         world, f"claim-{number:04}", provider_id=provider_id, node=name, capacity_type=SPOT,
@@ -46,7 +57,7 @@ def _running(world: World, number: int, pods: int) -> Iterator[Any]:
     )  # fmt: skip
     yield builders.node(name, provider_id=provider_id)
     for pod in range(pods):
-        yield builders.pod(f"pod-{number:04}-{pod}", cpu="100m", node=name, phase="Running", owner=f"set-{number:04}")
+        yield builders.pod(f"pod-{number:04}-{pod}", cpu=cpu, node=name, phase="Running", owner=f"set-{number:04}")
 
 
 def _joining(world: World, number: int) -> Iterator[Any]:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from types import MappingProxyType
@@ -17,20 +18,28 @@ MINUTE = timedelta(minutes=1)
 CATALOG_EVERY = timedelta(minutes=15)
 #: EventBridge to SQS to Lambda.
 TRANSIT = timedelta(milliseconds=400)
-VISIBILITY = timedelta(seconds=36)
-TRIES = 5
+#: Of the interruption queue, as the template sets them.
+VISIBILITY, TRIES, BATCH = timedelta(seconds=36), 5, 10
+#: With how many Lambda begins to poll a standard queue (Lambda Developer Guide, "Amazon SQS event source mappings").
+POLLERS = 5
 #: What the template's InstanceStatusSchedule sends.
 STATUS_POLL = {"source": OWN_GROUP, "detail-type": "Instance Status Poll", "detail": {}}
 
 
 class BellQueues:
-    """Delivers bells to their doors when their delay is over. Schedules ring every bell once a minute."""
+    """Delivers bells to their doors when their delay is over. Schedules ring every bell once a minute.
+
+    A queue's messages of one group are handled one after another: what comes while a run is under way waits for its
+    end. The schedules' messages are a group of their own.
+    """
 
     def __init__(self, engine: Engine, doorbell: InMemoryDoorbell, doors: Doors) -> None:
         self._engine = engine
         self._doorbell = doorbell
         self._doors = doors
         self._planned: set[datetime] = set()
+        self._free: dict[tuple[Bell, str], datetime] = {}
+        self._waiting: set[tuple[Bell, str]] = set()
         self._number = 0
         engine.after_each(self._plan)
 
@@ -50,20 +59,25 @@ class BellQueues:
     def _deliver(self) -> None:
         self._planned.discard(self._engine.clock.now())
         for bell in dict.fromkeys(self._doorbell.due()):
-            self._wake(bell, {"bell": bell.value})
+            self._wake(bell, "bells", {"bell": bell.value})
 
     def _ring_every_bell(self) -> None:
         for bell in Bell:
-            body = self._scheduled()
-            self._engine.after(DELAYS[bell], Turn.DOORS, self._waker(bell, body))
+            self._engine.after(DELAYS[bell], Turn.DOORS, partial(self._wake, bell, "schedule", self._scheduled()))
 
-    def _waker(self, bell: Bell, body: dict[str, str]) -> Callable[[], None]:
-        return lambda: self._wake(bell, body)
-
-    def _wake(self, bell: Bell, body: dict[str, str]) -> None:
+    def _wake(self, bell: Bell, group: str, body: dict[str, str]) -> None:
+        now, key = self._engine.clock.now(), (bell, group)
+        if self._free.get(key, now) > now:
+            # One batch takes all that waits, and is one run.
+            if key not in self._waiting:
+                self._waiting.add(key)
+                self._engine.at(self._free[key], Turn.DOORS, partial(self._wake, bell, group, body))
+            return
+        self._waiting.discard(key)
         self._number += 1
-        queue = f"joinery-{bell.value}.fifo"
-        self._doors.invoke(bell.value, {"Records": [record(f"bell-{self._number}", queue, body, group="simulated")]})
+        message = record(f"bell-{self._number}", f"joinery-{bell.value}.fifo", body, group=group)
+        call = self._doors.invoke(bell.value, {"Records": [message]})
+        self._free[key] = now + timedelta(seconds=call.lasted)
 
     def _sweep(self, door: str, event: Mapping[str, Any] = MappingProxyType({})) -> None:
         self._doors.invoke(door, {**self._scheduled(), **event})
@@ -72,26 +86,37 @@ class BellQueues:
         return {"schedule": self._engine.clock.now().strftime("%Y-%m-%dT%H:%M:%SZ")}
 
 
-class InterruptionQueue:
-    """A standard queue with partial batch responses.
+@dataclass(frozen=True)
+class _Message:
+    """``tries``: how often it has been delivered."""
 
-    A message that failed is delivered again, and after five tries it is among the ``dead_letters``. ``journeys`` says
-    of the next message how long each of its copies is on the way: usually there is one, but a standard queue may
-    deliver a message twice, late, or after a later one.
+    record: dict[str, Any]
+    tries: int = 0
+
+
+class InterruptionQueue:
+    """A standard queue that Lambda polls, with partial batch responses.
+
+    So many pollers take what is there, some messages each, and wait for their function's answer. A message that failed
+    is delivered again, and after five tries it is among the ``dead_letters``. ``journeys`` says of the next message how
+    long each of its copies is on the way: usually there is one, but a standard queue may deliver a message twice, late,
+    or after a later one.
     """
 
     def __init__(self, engine: Engine, doors: Doors) -> None:
         self._engine = engine
         self._doors = doors
         self._number = 0
+        self._visible: list[_Message] = []
+        self._idle = POLLERS
         self.dead_letters: list[dict[str, Any]] = []
         self.journeys: Callable[[], Sequence[timedelta]] = lambda: (TRANSIT,)
 
     def send(self, envelope: dict[str, Any]) -> None:
         self._number += 1
-        message = record(f"message-{self._number}", "joinery-interruptions", envelope)
+        message = _Message(record(f"message-{self._number}", "joinery-interruptions", envelope))
         for journey in self.journeys():
-            self._engine.after(journey, Turn.DOORS, lambda: self._deliver(message, 1))
+            self._engine.after(journey, Turn.DOORS, partial(self._show, message))
 
     def redrive(self) -> int:
         """Deliver the dead letters again, as a person makes it happen (``aws sqs start-message-move-task``). How many
@@ -99,16 +124,35 @@ class InterruptionQueue:
         """
         resting, self.dead_letters = self.dead_letters, []
         for message in resting:
-            self._engine.after(TRANSIT, Turn.DOORS, partial(self._deliver, message, 1))
+            self._engine.after(TRANSIT, Turn.DOORS, partial(self._show, _Message(message)))
         return len(resting)
 
-    def _deliver(self, message: dict[str, Any], tries: int) -> None:
-        call = self._doors.invoke("interruption", {"Records": [message]})
-        failed = call.error or (call.result or {}).get("batchItemFailures")
-        if failed and tries >= TRIES:
-            self.dead_letters.append(message)
-        elif failed:
-            self._engine.after(VISIBILITY, Turn.DOORS, lambda: self._deliver(message, tries + 1))
+    def _show(self, message: _Message) -> None:
+        self._visible.append(message)
+        # After all that become visible at this moment.
+        self._engine.after(timedelta(0), Turn.DOORS, self._poll)
+
+    def _poll(self) -> None:
+        while self._visible and self._idle:
+            batch, self._visible = self._visible[:BATCH], self._visible[BATCH:]
+            self._idle -= 1
+            call = self._doors.invoke("interruption", {"Records": [message.record for message in batch]})
+            self._engine.after(timedelta(seconds=call.lasted), Turn.DOORS, self._rest)
+            failed = {failure["itemIdentifier"] for failure in (call.result or {}).get("batchItemFailures", ())}
+            for message in batch:
+                if call.error or message.record["messageId"] in failed:
+                    self._keep(message)
+
+    def _rest(self) -> None:
+        self._idle += 1
+        self._poll()
+
+    def _keep(self, message: _Message) -> None:
+        tries = message.tries + 1
+        if tries >= TRIES:
+            self.dead_letters.append(message.record)
+        else:
+            self._engine.after(VISIBILITY, Turn.DOORS, partial(self._show, _Message(message.record, tries)))
 
 
 def record(message_id: str, queue: str, body: dict[str, Any], *, group: str = "") -> dict[str, Any]:

@@ -2,12 +2,13 @@
 
 import json
 from datetime import timedelta
+from math import log2
 from typing import Any
 
 import pytest
 
 from joinery.controllers.answering import Answering
-from joinery.controllers.pacing import HOLD, QUICK_TRIES, reading
+from joinery.controllers.pacing import FIRST_HOLD, HOLD, QUICK_TRIES, reading
 from joinery.doorbell.gateway import Bell
 from joinery.errors import ConfigurationError, DeniedError, JoineryError, RefusedError, UnavailableError, together
 from joinery.settings import Settings
@@ -67,7 +68,7 @@ def test_what_fails_for_good_is_tried_once_a_minute(error: JoineryError) -> None
     """Rung again without end, provisioning tried 3,600 times an hour, lifecycle 720 times and disruption 360 times."""
     hour = _Hour(error)
     for door in DOORS:
-        assert 60 <= hour.runs(door) <= HOUR / HOLD + QUICK_TRIES
+        assert 60 <= hour.runs(door) <= HOUR / HOLD + QUICK_TRIES + log2(HOLD / FIRST_HOLD) + 1
 
 
 def test_each_try_is_one_line_without_a_traceback() -> None:
@@ -116,14 +117,30 @@ def test_what_passes_by_itself_is_tried_again_at_once() -> None:
 def test_the_schedule_is_always_answered() -> None:
     """It rings once a minute, a little earlier or later, and finds out when the trouble is over."""
     run = _Run()
-    for _ in range(QUICK_TRIES):
-        last = run.outcome(UnavailableError("401"), at_the_start=True)
-    assert last == "failed"
+    while run.outcome(UnavailableError("401"), at_the_start=True) != "failed":
+        run.clock.advance(HOLD)
+    rings = len(run.doorbell.rings)
     run.clock.advance(HOLD - SECOND)
     assert run.outcome() == "held off"
+    assert len(run.doorbell.rings) == rings
     run.clock.advance(SECOND)
     assert run.outcome() == "done"
     assert run.outcome(UnavailableError("401"), at_the_start=True) == "rung again"
+
+
+@pytest.mark.parametrize("seconds", [1, 5, 10, 25])
+def test_a_trouble_costs_about_as_long_again_as_it_lasts(seconds: int) -> None:
+    """Bells are held off for two seconds at first, and are rung again meanwhile: no schedule is waited for."""
+    run, over = _Run(), START + seconds * SECOND
+    run.doorbell.ring(Bell.PROVISIONING)
+    answered = False
+    while not answered and (due := run.doorbell.next_due):
+        run.clock.move_to(due)
+        run.doorbell.due()
+        error = UnavailableError("429") if due < over else None
+        answered = run.outcome(error, at_the_start=True, bell=Bell.PROVISIONING) == "done"
+    assert answered
+    assert run.clock.now() <= over + (over - START) + 3 * SECOND
 
 
 @pytest.mark.parametrize(

@@ -3,9 +3,8 @@
 Three things wake a door, and each fails in its own way:
 
 - a **bell** carries no data, so none is worth blocking a queue for. A failed run is logged and counted, the message is
-  completed, and the bell is rung again, a few times in a row (``controllers.pacing``). What would fail again in the
-  same way (a cap, a user's mistake, a missing right) is left to the schedule, which
-  rings the bell every minute.
+  completed, and the bell is rung again, ever less often (``controllers.pacing``). What would fail again in the same
+  way (a cap, a user's mistake, a missing right) is left to the schedule, which rings the bell every minute.
 - a **message** carries data (an interruption). A failure is reported for that one message, its queue delivers it again,
   and after some tries it rests in the dead-letter queue until a person has looked. An event that comes without a queue
   is raised where it fails: Lambda tries it again.
@@ -64,6 +63,8 @@ class Answering:
             return {OUTCOME: "off"}
         begun = self._now()
         if self._pacing.holds(bell, begun):
+            if self._pacing.may_pass(bell):
+                self._doorbell.ring(bell)
             return {OUTCOME: "held off"}
         try:
             answer = self._done(run())
