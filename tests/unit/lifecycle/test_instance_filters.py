@@ -157,12 +157,13 @@ def test_of_several_reservations_the_fullest_of_each_zone_is_asked_for() -> None
 
 
 def test_one_request_is_for_one_sort_of_reservation() -> None:
-    """Ordinary ones before those that can be interrupted; of capacity blocks one, alone."""
+    """Ordinary ones before capacity blocks, and these before any that EC2 interrupts; of capacity blocks one, alone."""
     block, fickle, plain = (
         Reservation("cr-1", "capacity-block", remaining=9),
         Reservation("cr-2", "default", True, 9),
         Reservation("cr-3", remaining=1),
     )
     assert _reservations(_choose(_with(LARGE, block, fickle, plain))) == ["cr-3"]
+    assert _reservations(_choose(_with(LARGE, fickle, block))) == ["cr-1"]
     assert _reservations(_choose(_with(LARGE, fickle, replace(fickle, id="cr-4", remaining=2)))) == ["cr-2"]
     assert _reservations(_choose(_with(LARGE, block), _with(XLARGE, replace(block, id="cr-5")))) == ["cr-1"]

@@ -136,15 +136,15 @@ def _only_reserved(types: list[InstanceType]) -> list[InstanceType]:
     return [replace(instance_type, offerings=_fullest(instance_type.offerings)) for instance_type in alike]
 
 
-def _reserved_order(reserved: tuple[InstanceType, Offering]) -> tuple[float, tuple[int, bool], str, str]:
+def _reserved_order(reserved: tuple[InstanceType, Offering]) -> tuple[float, tuple[bool, int], str, str]:
     instance_type, offering = reserved
     return offering.price, _reservation_sort(offering), instance_type.name, offering.reservation_id
 
 
-def _reservation_sort(offering: Offering) -> tuple[int, bool]:
-    """Orders the sorts: ordinary reservations, then capacity blocks; within both, uninterruptible ones first."""
+def _reservation_sort(offering: Offering) -> tuple[bool, int]:
+    """Orders the sorts: ordinary reservations, then capacity blocks, then those whose instances EC2 may take back."""
     reservation = offering.reservation
-    return (RESERVATION_KINDS.index(reservation.kind), reservation.is_interruptible) if reservation else (0, False)
+    return (reservation.is_interruptible, RESERVATION_KINDS.index(reservation.kind)) if reservation else (False, 0)
 
 
 def _is_capacity_block(offering: Offering) -> bool:
